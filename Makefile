@@ -1,0 +1,91 @@
+# The commands that people and CI type. Everything is built by CMake (CMakePresets.json); this only strings the steps
+# together: set-up, configure, build, run.
+#   SIM_ONLY=1     core, simulator and reports only: no LibTorch
+#   SETUP=0        installs nothing: builds with what is there
+#   WERROR=ON      warnings are errors (as in the presets, and in CI)
+#   CMAKE_ARGS=..  goes to cmake
+.DEFAULT_GOAL := build
+.PHONY: setup configure build test demo bench lint format fuzz asan tsan clean help
+
+SETUP ?= 1
+SIM_ONLY ?= 0
+WERROR ?= OFF
+CMAKE_ARGS ?=
+JOBS ?= $(shell nproc)
+TEST_JOBS ?= 2
+FUZZ_INPUTS ?= 100000
+LINT ?= changed
+DEMO_SCENARIO ?= scenarios/demo.yaml
+
+# One cache serves all clones and build folders: paths are hashed relative to the checkout.
+export CCACHE_BASEDIR ?= $(CURDIR)
+export CCACHE_SLOPPINESS ?= pch_defines,time_macros
+export SIM_ONLY
+
+CTEST_FLAGS := --output-on-failure --no-tests=error --parallel $(TEST_JOBS)
+
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST)
+
+## make setup   installs what is missing (apt-packages.txt, requirements.txt) and prepares the corpus
+setup:
+	@test "$(SETUP)" = 0 || scripts/setup.sh
+
+configure: setup
+	@runtime=OFF; \
+	if [ "$(SIM_ONLY)" != 1 ] && ls .venv/lib/python3*/site-packages/torch/lib/libtorch_cpu.so >/dev/null 2>&1; then runtime=ON; fi; \
+	cmake --preset release -DTANDEM_WITH_RUNTIME=$$runtime -DTANDEM_WARNINGS_AS_ERRORS=$(WERROR) $(CMAKE_ARGS)
+
+## make build   the above, then all that this machine can build, into build/
+build: configure
+	cmake --build build --parallel $(JOBS)
+
+## make test    the above, then every test
+test: build
+	ctest --test-dir build $(CTEST_FLAGS)
+
+## make demo    simulates a scenario, trains it for real on the CPU, and prints predicted beside measured
+demo: build
+	@mkdir -p build/demo
+	build/bin/tandem compare $(DEMO_SCENARIO) --trace build/demo/trace.json --report build/demo/report.html \
+	  --json build/demo/result.json
+	@echo
+	@echo "report   $(CURDIR)/build/demo/report.html   (open it in a browser; it needs no network)"
+	@echo "trace    $(CURDIR)/build/demo/trace.json    (open it at ui.perfetto.dev, or in chrome://tracing)"
+	@echo "result   $(CURDIR)/build/demo/result.json"
+
+## make bench   runs the benchmarks; their figures go to build/bench/
+bench: build
+	@mkdir -p build/bench
+	@set -e; for program in build/bin/bench_*; do \
+	  $$program --benchmark_out=build/bench/$$(basename $$program).json --benchmark_out_format=json; done
+
+## make lint    clang-format and clang-tidy on the files that differ from the last commit; LINT=all: on every file
+lint: setup
+	scripts/lint.sh $(LINT)
+
+## make format  rewrites the sources with clang-format
+format: setup
+	scripts/lint.sh format
+
+## make asan    every test that needs no LibTorch, under the address and undefined sanitizers
+asan: setup
+	cmake --preset asan-ubsan $(CMAKE_ARGS)
+	cmake --build --preset asan-ubsan --parallel $(JOBS)
+	ctest --preset asan-ubsan $(CTEST_FLAGS)
+
+## make tsan    the same under the thread sanitizer
+tsan: setup
+	cmake --preset tsan $(CMAKE_ARGS)
+	cmake --build --preset tsan --parallel $(JOBS)
+	ctest --preset tsan $(CTEST_FLAGS)
+
+## make fuzz    FUZZ_INPUTS mutated scenarios and profiles (100000) under the address and undefined sanitizers
+fuzz: setup
+	cmake --preset asan-ubsan $(CMAKE_ARGS)
+	cmake --build --preset asan-ubsan --parallel $(JOBS)
+	TANDEM_FUZZ_COUNT=$(FUZZ_INPUTS) ctest --preset asan-ubsan $(CTEST_FLAGS) -R '[Ff]uzz'
+
+## make clean   removes the build folders (not .venv)
+clean:
+	rm -rf build build-*

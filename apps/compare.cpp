@@ -1,0 +1,179 @@
+// `tandem compare` and `tandem validate`: a prediction beside a measurement.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "apps/commands.hpp"
+#include "apps/recorded_run.hpp"
+#include "apps/siblings.hpp"
+#include "core/scenario/errors.hpp"
+#include "report/atomic_file.hpp"
+#include "report/comparison.hpp"
+#include "report/html.hpp"
+#include "report/summary.hpp"
+#include "report/trace.hpp"
+
+namespace tandem {
+namespace {
+
+// What the twin aims at on a calibrated machine.
+constexpr double kStepTarget = 0.10;
+constexpr double kPeakTarget = 0.02;
+
+nlohmann::json read_json(const std::string& path) {
+  std::ifstream in(path);
+  nlohmann::json json = nlohmann::json::parse(in, nullptr, false);
+  if (json.is_discarded()) throw DeviceError(path + ": the run ended well, but its result cannot be read");
+  return json;
+}
+
+void write_files(const CommonFlags& flags, const ComparedRuns& runs, const nlohmann::json& predicted,
+                 const nlohmann::json& measured, const std::vector<ComparedFigure>& table) {
+  if (!flags.json.empty()) {
+    const std::string text = comparison_json(predicted, measured, table).dump(2) + "\n";
+    flags.json == "-" ? static_cast<void>(std::fputs(text.c_str(), stdout)) : write_file(flags.json, text);
+  }
+  if (!flags.log.empty()) {
+    std::error_code error;
+    for (const auto& [from, suffix] : {std::pair{runs.predicted_log, ".predicted"}, {runs.measured_log, ".measured"}})
+      if (!std::filesystem::copy_file(from, flags.log + suffix, std::filesystem::copy_options::overwrite_existing,
+                                      error))
+        throw DeviceError("cannot write " + flags.log + suffix + ": " + error.message());
+  }
+  if (flags.report.empty() && flags.trace.empty()) return;
+  const RecordedRun simulated(runs.predicted_log), trained(runs.measured_log);
+  const RunRecord of_simulated = simulated.record(), of_trained = trained.record();
+  Analysis above = analyse(of_simulated), below = analyse(of_trained);
+  if (!flags.report.empty()) write_file(flags.report, html_report({&above, &below}, table));
+  if (flags.trace.empty()) return;
+  AtomicFile file(flags.trace);
+  write_trace({&above, &below}, [&](std::string_view text) { file.write(text); });
+  file.commit();
+}
+
+struct Validated {
+  std::string file;
+  double step_error = 0, peak_error = 0;  // the largest of the tiers
+};
+
+Validated errors_of(const std::string& file, const std::vector<ComparedFigure>& table) {
+  Validated row{file, 0, 0};
+  for (const ComparedFigure& figure : table) {
+    if (figure.name == "step time, median") row.step_error = figure.error;
+    if (figure.name.starts_with("peak ") && !std::isnan(figure.error) &&
+        std::abs(figure.error) > std::abs(row.peak_error))
+      row.peak_error = figure.error;
+  }
+  return row;
+}
+
+double median_size(const std::vector<Validated>& rows, double Validated::*member) {
+  std::vector<double> sizes;
+  for (const Validated& row : rows) sizes.push_back(std::abs(row.*member));
+  return spread_of(std::move(sizes), 0).median;
+}
+
+std::vector<std::string> validation_scenarios() {
+  std::vector<std::string> files;
+  for (const std::string& folder : scenario_dirs()) {
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(folder + "/validation", none))
+      if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
+    if (!files.empty()) break;
+  }
+  std::sort(files.begin(), files.end());
+  if (files.empty())
+    throw ConfigError("validate: there is no folder scenarios/validation; name the scenarios to validate");
+  return files;
+}
+
+}  // namespace
+
+std::vector<std::string> scenario_arguments(const CommonFlags& flags) {
+  std::vector<std::string> arguments{flags.scenario_path};
+  for (const std::string& override_text : flags.overrides) arguments.push_back("--set=" + override_text);
+  if (flags.seed) arguments.push_back("--seed=" + std::to_string(*flags.seed));
+  return arguments;
+}
+
+ComparedRuns run_both(const CommonFlags& flags, const std::vector<std::string>& train_arguments, bool with_logs,
+                      const TemporaryFolder& folder) {
+  ComparedRuns runs{kDone, folder.file("predicted.json"), folder.file("measured.json"), folder.file("predicted.log"),
+                    folder.file("measured.log")};
+  const auto run = [&](const char* part, const std::string& json, const std::string& log, bool train) {
+    std::vector<std::string> arguments = scenario_arguments(flags);
+    arguments.push_back("--json=" + json);
+    if (with_logs) arguments.push_back("--log=" + log);
+    // The progress bar is the child's; its summary would repeat what the table says.
+    arguments.push_back("--quiet");
+    if (train) arguments.insert(arguments.end(), train_arguments.begin(), train_arguments.end());
+    return run_child(part, arguments).exit_code;
+  };
+  runs.exit_code = run("simulate", runs.predicted_json, runs.predicted_log, false);
+  if (runs.exit_code == kDone) runs.exit_code = run("train", runs.measured_json, runs.measured_log, true);
+  return runs;
+}
+
+int compare(const CommonFlags& flags, const std::vector<std::string>& train_arguments) {
+  sibling("train");  // both must be there before one of them works for nothing
+  const Scenario scenario = load_scenario(flags);
+  const Output checked(flags);
+  const TemporaryFolder folder;
+  const bool with_logs = !flags.report.empty() || !flags.trace.empty() || !flags.log.empty();
+  const ComparedRuns runs = run_both(flags, train_arguments, with_logs, folder);
+  if (runs.exit_code != kDone) return runs.exit_code;
+  const nlohmann::json predicted = read_json(runs.predicted_json), measured = read_json(runs.measured_json);
+  const std::vector<ComparedFigure> table = compare_results(predicted, measured);
+  if (!flags.quiet && flags.json != "-") {
+    std::fputs(fmt::format("{} · {} · policy {} · predicted beside measured\n", terminal_text(scenario.workload.family),
+                           terminal_text(scenario.machine.name), terminal_text(scenario.policy.name))
+                   .c_str(),
+               stdout);
+    std::fputs(comparison_text(table).c_str(), stdout);
+  }
+  write_files(flags, runs, predicted, measured, table);
+  return kDone;
+}
+
+int validate(const std::vector<std::string>& files, const CommonFlags& flags,
+             const std::vector<std::string>& train_arguments) {
+  sibling("train");
+  std::vector<Validated> rows;
+  std::fputs(
+      fmt::format("{:<44} {:>10} {:>10} {:>9} {:>9}\n", "scenario", "predicted", "measured", "step", "peak").c_str(),
+      stdout);
+  for (const std::string& file : files.empty() ? validation_scenarios() : files) {
+    CommonFlags one = flags;
+    one.scenario_path = file;
+    const TemporaryFolder folder;
+    const ComparedRuns runs = run_both(one, train_arguments, false, folder);
+    if (runs.exit_code != kDone) return runs.exit_code;
+    const auto table = compare_results(read_json(runs.predicted_json), read_json(runs.measured_json));
+    rows.push_back(errors_of(file, table));
+    std::fputs(fmt::format("{:<44} {:>10} {:>10} {:>9} {:>9}\n", terminal_text(std::filesystem::path(file).stem().string()),
+                           table.front().predicted, table.front().measured, format_error(rows.back().step_error),
+                           format_error(rows.back().peak_error))
+                   .c_str(),
+               stdout);
+  }
+  const double step = median_size(rows, &Validated::step_error), peak = median_size(rows, &Validated::peak_error);
+  std::fputs(fmt::format("median size of errors: step time {} (aim {}), peak bytes {} (aim {})\n", format_percent(step),
+                         format_percent(kStepTarget), format_percent(peak), format_percent(kPeakTarget))
+                 .c_str(),
+             stdout);
+  if (!flags.json.empty()) {
+    nlohmann::ordered_json json{{"schema", 1}, {"median_step_error", step}, {"median_peak_error", peak}};
+    for (const Validated& row : rows)
+      json["scenarios"].push_back(
+          {{"scenario", row.file}, {"step_error", row.step_error}, {"peak_error", row.peak_error}});
+    flags.json == "-" ? static_cast<void>(std::fputs((json.dump(2) + "\n").c_str(), stdout))
+                      : write_file(flags.json, json.dump(2) + "\n");
+  }
+  return kDone;
+}
+
+}  // namespace tandem

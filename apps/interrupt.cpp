@@ -1,0 +1,46 @@
+// What Ctrl-C and a polite kill do.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+
+#include "apps/cli.hpp"
+#include "core/scenario/errors.hpp"
+#include "report/atomic_file.hpp"
+
+namespace tandem {
+namespace {
+
+std::atomic<bool> claimed{false};
+std::atomic<bool> requested{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "the handler below must not lock");
+
+void on_signal(int) {
+  if (claimed && !requested.exchange(true)) return;
+  remove_temporary_files();
+  constexpr char kText[] = "\ntandem: interrupted; files that were not complete are removed\n";
+  // Nothing can be done if the message cannot be written.
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText, sizeof kText - 1);
+  ::_exit(kInterrupted);
+}
+
+}  // namespace
+
+std::atomic<bool>& claim_interrupts() {
+  claimed = true;
+  return requested;
+}
+
+void install_interrupt_handler() {
+  struct sigaction action;
+  std::memset(&action, 0, sizeof action);
+  action.sa_handler = on_signal;
+  if (sigemptyset(&action.sa_mask) != 0 || sigaction(SIGINT, &action, nullptr) != 0 ||
+      sigaction(SIGTERM, &action, nullptr) != 0)
+    throw DeviceError(std::string("cannot install the interrupt handler: ") + std::strerror(errno));
+  // A reader that goes away (| head) is a failed write, reported as any other.
+  if (std::signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+    throw DeviceError(std::string("cannot ignore broken pipes: ") + std::strerror(errno));
+}
+
+}  // namespace tandem

@@ -1,0 +1,100 @@
+// `tandem list`, `tandem check` and `tandem replay`.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "apps/commands.hpp"
+#include "apps/recorded_run.hpp"
+#include "core/scenario/dirs.hpp"
+#include "core/scheduler/policy.hpp"
+#include "core/workloads/workload.hpp"
+#include "report/summary.hpp"
+
+namespace tandem {
+namespace {
+
+void print_entry(std::string_view name, std::string_view summary) {
+  std::fputs(fmt::format("{:<26} {}\n", terminal_text(name), terminal_text(summary)).c_str(), stdout);
+}
+
+// A file's first comment line says what it is.
+std::string first_comment(const std::string& path) {
+  std::ifstream in(path);
+  std::string line;
+  if (!std::getline(in, line) || !line.starts_with("#")) return "";
+  return line.substr(std::min(line.size(), line.find_first_not_of("# ")));
+}
+
+void list_files(const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders)
+    for (const std::string& stem : yaml_stems(folder)) print_entry(stem, first_comment(folder + "/" + stem + ".yaml"));
+}
+
+std::string options_of(const PolicyEntry& policy) {
+  std::string text;
+  for (std::string_view option : policy.options) text += (text.empty() ? "; options: " : ", ") + std::string(option);
+  return text;
+}
+
+struct Transform {
+  const char* key;
+  const char* summary;
+};
+// Rewrites of the step graph that a scenario can ask for.
+constexpr Transform kTransforms[] = {
+    {"workload.recompute: block", "Keep only the input of each block and run its forward again before its backward"},
+    {"workload.micro_batches: N", "Gradient accumulation: N forwards and backwards for one optimizer step"},
+    {"workload.devices: N", "Data parallel: N ranks with batches of their own and an all-reduce of the gradients"},
+    {"policy.delayed_update: true", "Forward and backward use the parameters from before the last optimizer step"},
+};
+
+}  // namespace
+
+int list(const std::string& what) {
+  if (what == "policies") {
+    for (const PolicyEntry* entry : policies())
+      print_entry(entry->name, std::string(entry->summary) + options_of(*entry));
+  } else if (what == "workloads") {
+    for (const WorkloadEntry* entry : workloads()) print_entry(entry->name, entry->summary);
+  } else if (what == "transforms") {
+    for (const Transform& transform : kTransforms) print_entry(transform.key, transform.summary);
+  } else {
+    list_files(what == "machines" ? profile_dirs() : scenario_dirs());
+  }
+  return kDone;
+}
+
+int check_files(const std::vector<std::string>& files, const std::vector<std::string>& overrides, bool quiet) {
+  int code = kDone;
+  for (const std::string& file : files) {
+    try {
+      const FileKind kind = check_file(file, overrides);
+      if (!quiet)
+        std::printf("%s: a valid %s\n", terminal_text(file).c_str(), kind == FileKind::Scenario ? "scenario" : "profile");
+    } catch (const ConfigError& error) {
+      // All files are looked at, whatever the first ones hold.
+      std::fprintf(stderr, "%s\n", terminal_text(error.what()).c_str());
+      code = kBadInput;
+    }
+  }
+  return code;
+}
+
+int replay_log(const std::string& path, bool quiet) {
+  const RecordedRun run(path);
+  const ReplayReport& report = run.replayed();
+  if (!report.difference.empty()) {
+    std::fprintf(stderr, "tandem: %s: the scheduler answers the recorded events otherwise: %s\n",
+                 terminal_text(path).c_str(), terminal_text(report.difference).c_str());
+    std::fprintf(stderr, "(%lld commands before it are equal; recorded by build %s)\n",
+                 static_cast<long long>(report.commands), terminal_text(run.header().build).c_str());
+    return kBadInput;
+  }
+  if (!quiet)
+    std::printf("%s: %lld commands, all as recorded (%s)\n", terminal_text(path).c_str(),
+                static_cast<long long>(report.commands), terminal_text(run.header().mode).c_str());
+  return kDone;
+}
+
+}  // namespace tandem

@@ -1,0 +1,154 @@
+// tandem: carries out what needs no world itself, and finds and runs the other programs, as git does.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "apps/commands.hpp"
+#include "apps/siblings.hpp"
+#include "core/scenario/errors.hpp"
+
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+constexpr const char* kUsage =
+    "tandem: one scheduler, simulated and real, for training models larger than the device's memory\n"
+    "\n"
+    "  tandem simulate FILE              predict a scenario's run\n"
+    "  tandem train FILE                 perform it: --device cpu|cuda, --nproc N, --resume DIR\n"
+    "  tandem compare FILE               both, predicted beside measured\n"
+    "  tandem compare-policies FILE      simulate it with every policy\n"
+    "  tandem validate [FILES]           errors of the prediction over several scenarios\n"
+    "  tandem calibrate --output FILE    measure this machine and write its profile: --device cpu|cuda, --quick\n"
+    "  tandem check FILE...              is a scenario or a profile right?\n"
+    "  tandem replay LOG                 does the scheduler still answer a recorded run the same?\n"
+    "  tandem list policies|transforms|workloads|machines|scenarios\n"
+    "\n"
+    "Flags: --set path.to.key=value (repeatable), --json FILE|-, --trace FILE, --report FILE.html, --log FILE, --seed "
+    "N,\n"
+    "--quiet. `tandem COMMAND --help` tells more. Exit codes: 0 done, 2 bad input, 3 does not fit, 4 device or system\n"
+    "failure, 130 interrupted.\n";
+
+// Parses `arguments` for `app`, whose name says which command it is.
+void parse_arguments(CLI::App& app, const Arguments& arguments) {
+  std::vector<std::string> words{app.get_name()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  tandem::parse(app, static_cast<int>(pointers.size()), pointers.data());
+}
+
+void add_train_flags(CLI::App& app, Arguments& arguments) {
+  const auto pass_on = [&](const std::string& name, const char* what) {
+    app.add_option_function<std::string>(
+        name, [&arguments, name](const std::string& v) { arguments.push_back(name + "=" + v); }, what);
+  };
+  pass_on("--device", "cpu or cuda, for the real run");
+  pass_on("--nproc", "data-parallel processes, for the real run");
+}
+
+int compare(const Arguments& arguments) {
+  CLI::App app{"Simulate and train a scenario, predicted beside measured", "tandem compare"};
+  tandem::CommonFlags flags;
+  Arguments for_training;
+  tandem::add_scenario_argument(app, flags);
+  tandem::add_common_flags(app, flags);
+  add_train_flags(app, for_training);
+  parse_arguments(app, arguments);
+  return tandem::compare(flags, for_training);
+}
+
+int validate(const Arguments& arguments) {
+  CLI::App app{"Errors of the prediction over several scenarios", "tandem validate"};
+  tandem::CommonFlags flags;
+  Arguments files, for_training;
+  app.add_option("FILES", files, "Scenarios (YAML); scenarios/validation if none");
+  tandem::add_common_flags(app, flags);
+  add_train_flags(app, for_training);
+  parse_arguments(app, arguments);
+  return tandem::validate(files, flags, for_training);
+}
+
+int compare_policies(const Arguments& arguments) {
+  CLI::App app{"Simulate a scenario with every policy", "tandem compare-policies"};
+  tandem::CommonFlags flags;
+  tandem::add_scenario_argument(app, flags);
+  tandem::add_common_flags(app, flags);
+  parse_arguments(app, arguments);
+  return tandem::compare_policies(flags);
+}
+
+int check(const Arguments& arguments) {
+  CLI::App app{"Check scenarios and hardware profiles", "tandem check"};
+  tandem::CommonFlags flags;
+  Arguments files;
+  app.add_option("FILE", files, "Scenario or profile (YAML)")->required();
+  tandem::add_common_flags(app, flags);
+  parse_arguments(app, arguments);
+  return tandem::check_files(files, flags.overrides, flags.quiet);
+}
+
+int replay(const Arguments& arguments) {
+  CLI::App app{"Drive the scheduler through a recorded log and compare its commands", "tandem replay"};
+  std::string log;
+  bool quiet = false;
+  app.add_option("LOG", log, "Event log, written with --log")->required();
+  app.add_flag("--quiet", quiet, "Say nothing where all is equal");
+  parse_arguments(app, arguments);
+  return tandem::replay_log(log, quiet);
+}
+
+int list(const Arguments& arguments) {
+  CLI::App app{"List what this build knows", "tandem list"};
+  std::string what;
+  app.add_option("WHAT", what)
+      ->required()
+      ->check(CLI::IsMember({"policies", "transforms", "workloads", "machines", "scenarios"}));
+  parse_arguments(app, arguments);
+  return tandem::list(what);
+}
+
+struct Builtin {
+  const char* name;
+  int (*run)(const Arguments&);
+};
+constexpr Builtin kBuiltins[] = {{"compare", compare}, {"validate", validate}, {"compare-policies", compare_policies},
+                                 {"check", check},     {"replay", replay},     {"list", list}};
+constexpr const char* kParts[] = {"simulate", "train", "calibrate"};
+constexpr const char* kLater[] = {"plan", "sweep", "explain"};
+
+int unknown(const std::string& command) {
+  std::vector<std::string> names;
+  for (const Builtin& builtin : kBuiltins) names.push_back(builtin.name);
+  names.insert(names.end(), std::begin(kParts), std::end(kParts));
+  const std::string near = tandem::suggest(command, names);
+  throw tandem::ConfigError("there is no command '" + command + "'" +
+                            (near.empty() ? "; see tandem --help" : "; did you mean " + near + "?"));
+}
+
+int dispatch(int argc, char** argv) {
+  if (argc < 2) {
+    std::fputs(kUsage, stderr);
+    return tandem::kBadInput;
+  }
+  const std::string command = argv[1];
+  const Arguments arguments(argv + 2, argv + argc);
+  if (command == "--help" || command == "-h" || command == "help") {
+    std::fputs(kUsage, stdout);
+    return tandem::kDone;
+  }
+  if (command == "--version") {
+    std::puts("tandem " TANDEM_VERSION);
+    return tandem::kDone;
+  }
+  for (const Builtin& builtin : kBuiltins)
+    if (command == builtin.name) return builtin.run(arguments);
+  for (const char* part : kParts)
+    if (command == part) tandem::become(part, arguments);
+  for (const char* later : kLater)
+    if (command == later) throw tandem::ConfigError("tandem " + command + " is not built yet; see tandem --help");
+  return unknown(command);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return tandem::run_main(argc, argv, dispatch); }

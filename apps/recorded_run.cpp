@@ -1,0 +1,70 @@
+#include "apps/recorded_run.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "core/scenario/load.hpp"
+#include "core/scheduler/policy.hpp"
+#include "core/workloads/workload.hpp"
+
+namespace tandem {
+namespace {
+
+ReadLog read(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw ConfigError(path + ": cannot be read: " + std::strerror(errno) + "; a log written with --log");
+  return read_log(in, path);
+}
+
+}  // namespace
+
+RecordedRun::RecordedRun(const std::string& path)
+    : path_(path), log_(read(path)), scenario_(parse_scenario(log_.header.scenario, path + " (its scenario)")) {
+  make_schedulers();
+  std::vector<Scheduler*> ranks;
+  for (const auto& scheduler : schedulers_) ranks.push_back(scheduler.get());
+  report_ = replay(log_, ranks);
+  for (const MemoryLog::Entry& entry : log_.entries) {
+    memory_.append(entry.batch);
+    memory_.append(entry.commands);
+  }
+}
+
+void RecordedRun::make_schedulers() {
+  const PolicyEntry* policy = find_policy(scenario_.policy.name);
+  const WorkloadEntry* workload = find_workload(scenario_.workload.family);
+  if (policy == nullptr || workload == nullptr)
+    throw ConfigError(path_ + ": its policy or workload family is not part of this build");
+  const LogHeader& header = log_.header;
+  // A measured run has a log a process; a simulated one has all ranks in one.
+  const bool one_rank = header.mode == "measured";
+  const Rank first = one_rank ? header.rank : 0, last = one_rank ? header.rank : header.ranks - 1;
+  const auto ranks = static_cast<Rank>(std::max<std::int64_t>(header.ranks, scenario_.workload.devices));
+  for (Rank rank = first; rank <= last; ++rank) {
+    auto made = policy->make(scenario_);
+    auto source = workload->make(scenario_, made->traits().graph);
+    estimates_.push_back(std::make_unique<CostModel>(scenario_.machine));
+    schedulers_.push_back(
+        std::make_unique<Scheduler>(scenario_, *estimates_.back(), std::move(source), std::move(made), rank, ranks));
+  }
+}
+
+RunRecord RecordedRun::record() const {
+  if (!report_.difference.empty())
+    throw ConfigError(path_ + ": does not replay with this build: " + report_.difference);
+  RunRecord record;
+  record.mode = log_.header.mode;
+  record.scenario = &scenario_;
+  record.log = &memory_;
+  for (const auto& scheduler : schedulers_) {
+    RankRecord rank;
+    rank.graph = &scheduler->graph();
+    for (int tier = 0; tier < kTierCount; ++tier)
+      rank.peak_bytes[static_cast<std::size_t>(tier)] = scheduler->pool(static_cast<Tier>(tier)).peak_bytes();
+    record.ranks.push_back(rank);
+  }
+  return record;
+}
+
+}  // namespace tandem

@@ -1,0 +1,36 @@
+// The other programs of Tandem, beside this one: found, run, waited for. Must not know what they do.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tandem {
+
+// Path of tandem-<part> beside the running program. Throws ConfigError if it is not there: not every build has all
+// parts.
+std::string sibling(const std::string& part);
+
+// Replaces this process by tandem-<part> with these arguments. Throws as sibling() does, and DeviceError.
+[[noreturn]] void become(const std::string& part, const std::vector<std::string>& arguments);
+
+struct ChildResult {
+  int exit_code = 0;   // 128 + the signal's number, if one ended it
+  std::string errors;  // what it wrote to standard error, if that was asked for
+};
+// Runs tandem-<part> to its end. `keep_errors`: standard error is returned and not shown.
+ChildResult run_child(const std::string& part, const std::vector<std::string>& arguments, bool keep_errors = false);
+
+// A folder of its own for a program's intermediate files, removed with all that is in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace tandem

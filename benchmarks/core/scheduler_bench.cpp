@@ -1,0 +1,60 @@
+// The scheduler alone: commands per second through the null executor, by policy and by length of the run.
+#include <benchmark/benchmark.h>
+
+#include "core/scheduler/driver.hpp"
+#include "core/scheduler/null_executor.hpp"
+#include "core/workloads/workload.hpp"
+#include "tests/common/run.hpp"
+#include "tests/common/scenarios.hpp"
+
+namespace tandem {
+namespace {
+
+// A 48-layer GPT of 1.2 billion parameters in bf16 on a 24 GiB device.
+Scenario gpt48(const char* policy, std::int32_t steps) {
+  Scenario s = testing::gpt_scenario(policy, std::int64_t{24} << 30, 48);
+  s.workload.hidden = 1536;
+  s.workload.heads = 16;
+  s.workload.vocabulary = 50304;
+  s.workload.sequence = 1024;
+  s.workload.batch = 2;
+  s.workload.precision = DType::BF16;
+  s.steps = steps;
+  return s;
+}
+
+void scheduler_alone(benchmark::State& state, const char* policy) {
+  const Scenario scenario = gpt48(policy, static_cast<std::int32_t>(state.range(0)));
+  const CostModel estimate(scenario.machine);
+  std::int64_t commands = 0, timed = 0;
+  for (auto _ : state) {
+    state.PauseTiming();
+    const auto scheduler = testing::make_scheduler(scenario, estimate);
+    NullExecutor executor(NullExecutor::Options{});
+    struct Counter final : EventLog {
+      std::int64_t commands = 0, timed = 0;
+      void append(const EventBatch& batch) override { timed += static_cast<std::int64_t>(batch.events.size()); }
+      void append(std::span<const Command> added) override { commands += static_cast<std::int64_t>(added.size()); }
+    } counter;
+    Scheduler* ranks[] = {scheduler.get()};
+    state.ResumeTiming();
+    drive(ranks, executor, counter);
+    commands += counter.commands;
+    timed += counter.timed;
+  }
+  state.counters["commands/s"] = benchmark::Counter(static_cast<double>(commands), benchmark::Counter::kIsRate);
+  state.counters["timed/s"] = benchmark::Counter(static_cast<double>(timed), benchmark::Counter::kIsRate);
+  state.counters["commands"] = static_cast<double>(commands) / static_cast<double>(state.iterations());
+  state.counters["timed_a_step"] =
+      static_cast<double>(timed) / static_cast<double>(state.iterations()) / static_cast<double>(state.range(0));
+}
+BENCHMARK_CAPTURE(scheduler_alone, zero_offload, "zero_offload")
+    ->Arg(2)
+    ->Arg(20)
+    ->Arg(200)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(scheduler_alone, cotrain, "cotrain")->Arg(2)->Arg(20)->Arg(200)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(scheduler_alone, on_demand, "on_demand")->Arg(2)->Arg(20)->Arg(200)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,98 @@
+#include "calibration/design.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "core/workloads/workload.hpp"
+
+namespace tandem {
+namespace {
+
+struct Transformer {
+  std::int64_t hidden, heads, sequence, batch, vocabulary;
+  bool recompute, tied, held_out;
+};
+// Two micro-batches each: the second adds to the first's gradients, which is a body of its own.
+constexpr Transformer kTransformers[] = {
+    {96, 3, 48, 4, 300, false, true, false},     {128, 4, 64, 8, 1000, false, false, false},
+    {120, 3, 256, 1, 512, true, true, false},    {184, 4, 96, 5, 2000, false, true, false},
+    {256, 8, 128, 2, 600, true, false, false},   {256, 4, 384, 1, 257, false, true, false},
+    {320, 5, 160, 3, 4000, false, false, false}, {376, 8, 64, 4, 1500, true, true, false},
+    {512, 8, 192, 1, 800, false, true, false},   {512, 16, 32, 9, 3000, true, false, false},
+    {632, 8, 136, 1, 270, false, false, false},  {768, 12, 72, 2, 5000, true, true, false},
+    {160, 5, 80, 6, 700, false, true, true},     {448, 7, 112, 2, 1200, true, false, true},
+};
+constexpr Transformer kContention = {288, 9, 120, 3, 900, false, false, false};
+constexpr std::size_t kQuickTransformers[] = {1, 3, 4, 6, 7, 12};
+
+struct Mlp {
+  std::int64_t inputs, hidden, classes, batch;
+  bool held_out;
+};
+constexpr Mlp kMlps[] = {
+    {64, 256, 10, 32, false},  {784, 384, 10, 128, false},  {64, 768, 10, 64, false},  {784, 1024, 10, 256, false},
+    {64, 1536, 10, 48, false}, {784, 2048, 10, 512, false}, {64, 128, 10, 640, false}, {64, 1280, 10, 192, true},
+};
+constexpr std::size_t kQuickMlps[] = {0, 2, 3, 7};
+
+// So many layers that parameters, gradients and moments are far larger than a last-level cache, as those of a network
+// that is worth offloading are: an optimizer step then finds none of its operands there.
+std::int64_t layers_of(std::int64_t layer_parameters) {
+  constexpr std::int64_t kStateBytes = std::int64_t{96} << 20, kBytesPerParameter = 16, kFewest = 2, kMost = 80;
+  return std::clamp(kStateBytes / (kBytesPerParameter * layer_parameters) + 1, kFewest, kMost);
+}
+
+Scenario base(const char* family, std::int64_t layers, std::int64_t hidden, std::int64_t batch, std::int32_t cores) {
+  Scenario scenario;
+  scenario.machine.cores = cores;
+  scenario.workload.family = family;
+  scenario.workload.layers = layers;
+  scenario.workload.hidden = hidden;
+  scenario.workload.batch = batch;
+  scenario.workload.micro_batches = 2;
+  return scenario;
+}
+
+Trial trial_of(const char* family, const Transformer& t, std::int32_t cores) {
+  Trial trial{base(family, layers_of(12 * t.hidden * t.hidden), t.hidden, t.batch, cores), t.held_out};
+  WorkloadOptions& w = trial.scenario.workload;
+  w.heads = t.heads;
+  w.sequence = t.sequence;
+  w.vocabulary = t.vocabulary;
+  w.recompute = t.recompute ? "block" : "none";
+  w.tied_embedding = t.tied;
+  // Clipping has ops of its own; every other network has it.
+  trial.scenario.optimizer.clip_norm = t.tied ? 1.0 : 0.0;
+  return trial;
+}
+
+Trial trial_of(const char* family, const Mlp& m, std::int32_t cores) {
+  Trial trial{base(family, layers_of(m.hidden * m.hidden), m.hidden, m.batch, cores), m.held_out};
+  trial.scenario.workload.inputs = m.inputs;
+  trial.scenario.workload.classes = m.classes;
+  return trial;
+}
+
+template <typename Shape>
+void append(std::vector<Trial>& trials, const char* family, std::span<const Shape> shapes,
+            std::span<const std::size_t> quick_ones, bool quick, std::int32_t cores) {
+  if (find_workload(family) == nullptr) return;
+  if (quick)
+    for (const std::size_t i : quick_ones) trials.push_back(trial_of(family, shapes[i], cores));
+  else
+    for (const Shape& shape : shapes) trials.push_back(trial_of(family, shape, cores));
+}
+
+}  // namespace
+
+std::vector<Trial> designed_trials(bool quick, std::int32_t cores) {
+  std::vector<Trial> trials;
+  append<Transformer>(trials, "gpt", kTransformers, kQuickTransformers, quick, cores);
+  append<Transformer>(trials, "bert", kTransformers, kQuickTransformers, quick, cores);
+  append<Mlp>(trials, "mlp", kMlps, kQuickMlps, quick, cores);
+  return trials;
+}
+
+Trial contention_trial(std::int32_t cores) { return trial_of("gpt", kContention, cores); }
+
+}  // namespace tandem

@@ -1,0 +1,149 @@
+#include "calibration/fit_profile.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "calibration/curves.hpp"
+#include "core/machine/cost_model.hpp"
+#include "core/scheduler/check.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr double kNsPerS = 1e9;
+
+double per_s(double amount, double ns) { return amount / ns * kNsPerS; }
+
+bool is_optimizer(const Work& work) {
+  return work.kernels.size() == 1 && work.kernels.front().kind == KernelKind::Optimizer;
+}
+
+TierInfo& tier(HardwareProfile& profile, Tier which) { return profile.tiers[static_cast<std::size_t>(which)]; }
+
+// Other programs and unlucky placements of threads only ever slow lanes down, and do so in many rounds: the machine's
+// own figure is that of the quieter ones.
+double machine_factor(const SlowDown& slow_down) { return std::max(1.0, slow_down.quiet_factor); }
+
+// latency + bytes / (bandwidth x efficiency): the smallest copy is nearly all latency; the largest reaches the
+// bandwidth.
+CopyRate copy_rate(const std::vector<CopyTime>& times) {
+  CHECK(times.size() > 1, times.size());
+  CopyRate rate;
+  const double last_rate = static_cast<double>(times.back().bytes) / times.back().ns.median;
+  const CopyTime& first = times.front();
+  const double latency_ns = std::max(0.0, first.ns.median - static_cast<double>(first.bytes) / last_rate);
+  rate.latency_ns = std::llround(latency_ns);
+  std::vector<std::pair<double, double>> points;
+  for (const CopyTime& time : times)
+    points.emplace_back(static_cast<double>(time.bytes),
+                        static_cast<double>(time.bytes) / std::max(1.0, time.ns.median - latency_ns));
+  rate.bytes_per_s = points.back().second * kNsPerS;
+  rate.efficiency = efficiency_curve(points, points.back().second);
+  return rate;
+}
+
+}  // namespace
+
+void fit_copies(const CopyTimes& times, HardwareProfile& profile) {
+  profile.h2d = copy_rate(times.h2d);
+  profile.d2h = copy_rate(times.d2h);
+  // Two lanes never reach less than the faster one alone.
+  profile.pcie_bytes_per_s = std::max({times.both_bytes_per_s, profile.h2d.bytes_per_s, profile.d2h.bytes_per_s});
+}
+
+void fit_disk(const std::vector<CopyTime>& read, const std::vector<CopyTime>& write, HardwareProfile& profile) {
+  profile.disk_read = copy_rate(read);
+  profile.disk_write = copy_rate(write);
+}
+
+void fit_cpu_optimizer(const std::vector<OpTime>& times, HardwareProfile& profile) {
+  std::vector<std::pair<double, double>> points;
+  double least_ns = 0;
+  for (const OpTime& time : times) {
+    if (time.engine != Engine::CpuOptimizer || time.held_out || !is_optimizer(time.work)) continue;
+    least_ns = least_ns == 0 ? time.ns.median : std::min(least_ns, time.ns.median);
+  }
+  for (const OpTime& time : times) {
+    if (time.engine != Engine::CpuOptimizer || time.held_out || !is_optimizer(time.work)) continue;
+    const auto elements = static_cast<double>(time.work.kernels.front().elements);
+    // The smallest is nearly all overhead, which is the command's and not the rate's.
+    if (time.ns.median > kOverheadShare * least_ns)
+      points.emplace_back(elements, elements / (time.ns.median - least_ns));
+  }
+  CHECK(!points.empty(), "no optimizer op was timed on the CPU");
+  profile.cpu_op_ns = std::llround(least_ns);
+  const double best = std::max_element(points.begin(), points.end())->second;  // of the largest
+  profile.cpu_optimizer_parameters_per_s = best * kNsPerS;
+  profile.cpu_optimizer_efficiency = efficiency_curve(points, best);
+}
+
+void fit_slow_downs(const std::vector<SlowDown>& slow_downs, const std::vector<OpTime>& ops, HardwareProfile& profile) {
+  const auto factor = [&](Engine lane, Engine other) {
+    for (const SlowDown& s : slow_downs)
+      if (s.lane == lane && s.others == std::vector<Engine>{other}) return machine_factor(s);
+    return 1.0;
+  };
+  // What the optimizer on the CPU and a copy move at once: the most that two cores were seen to ask of the memory.
+  double optimizer_bytes_per_s = 0;
+  for (const OpTime& time : ops)
+    if (time.engine == Engine::CpuOptimizer && is_optimizer(time.work))
+      optimizer_bytes_per_s = std::max(optimizer_bytes_per_s,
+                                       per_s(static_cast<double>(CostModel::memory_bytes(time.work)), time.ns.median));
+  const double together = optimizer_bytes_per_s / factor(Engine::CpuOptimizer, Engine::H2D) +
+                          profile.h2d.bytes_per_s / factor(Engine::H2D, Engine::CpuOptimizer);
+  const double shared = std::max({together, optimizer_bytes_per_s, profile.pcie_bytes_per_s});
+  tier(profile, Tier::Device).bytes_per_s = tier(profile, Tier::HostPinned).bytes_per_s = shared;
+  // Beyond shared bandwidths: what the compute lane and the others take from each other in caches.
+  for (const SlowDown& s : slow_downs) {
+    if (s.others.size() != 1) continue;
+    const bool has_compute = s.lane == Engine::Compute || s.others.front() == Engine::Compute;
+    if (has_compute && machine_factor(s) > 1) profile.interference[{s.lane, s.others.front()}] = machine_factor(s);
+  }
+}
+
+void fit_kernels(const std::vector<KernelTime>& gemms, const std::vector<KernelTime>& attentions,
+                 const std::vector<KernelTime>& memory, HardwareProfile& profile) {
+  CHECK(!gemms.empty() && !attentions.empty() && !memory.empty());
+  double peak = 0;
+  for (const KernelTime& t : gemms) peak = std::max(peak, static_cast<double>(t.kernel.flops) / t.ns.median);
+  profile.peak_flops[DType::F32] = peak * kNsPerS;
+  // The smallest kernel moves next to nothing.
+  const double launch_ns = memory.front().ns.median;
+  profile.launch_ns = std::llround(launch_ns);
+  const auto rates = [&](const std::vector<KernelTime>& times, auto amount) {
+    std::vector<std::pair<double, double>> points;
+    for (const KernelTime& t : times)
+      if (t.ns.median > kOverheadShare * launch_ns)
+        points.emplace_back(amount(t.kernel), amount(t.kernel) / (t.ns.median - launch_ns));
+    return points;
+  };
+  const auto flops = [](const Kernel& k) { return static_cast<double>(k.flops); };
+  const auto bytes = [](const Kernel& k) { return static_cast<double>(k.bytes); };
+  profile.efficiency[KernelKind::Gemm] = efficiency_curve(rates(gemms, flops), peak);
+  profile.efficiency[KernelKind::Attention] = efficiency_curve(rates(attentions, flops), peak);
+  const double bandwidth = tier(profile, Tier::Device).bytes_per_s / kNsPerS;
+  profile.efficiency[KernelKind::Memory] = efficiency_curve(rates(memory, bytes), bandwidth);
+  profile.cpu_flops = profile.peak_flops[DType::F32];
+}
+
+void fit_device_optimizer(const std::vector<OpTime>& times, HardwareProfile& profile) {
+  const double bandwidth = tier(profile, Tier::Device).bytes_per_s / kNsPerS;
+  std::vector<std::pair<double, double>> points;
+  double least_ns = 0;
+  const auto counts = [](const OpTime& t) {
+    return t.engine == Engine::Compute && !t.held_out && is_optimizer(t.work);
+  };
+  for (const OpTime& time : times)
+    if (counts(time)) least_ns = least_ns == 0 ? time.ns.median : std::min(least_ns, time.ns.median);
+  for (const OpTime& time : times) {
+    const auto bytes = static_cast<double>(CostModel::memory_bytes(time.work));
+    if (counts(time) && time.ns.median > kOverheadShare * least_ns)
+      points.emplace_back(bytes, bytes / (time.ns.median - least_ns));
+  }
+  CHECK(!points.empty(), "no optimizer op was timed on the device");
+  profile.op_ns = std::max<std::int64_t>(0, std::llround(least_ns) - profile.launch_ns);
+  profile.efficiency[KernelKind::Optimizer] = efficiency_curve(points, bandwidth);
+}
+
+}  // namespace tandem

@@ -1,0 +1,42 @@
+// From measured times to the numbers of a hardware profile. Must not know how times were taken or how YAML is written.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calibration/kernel_times.hpp"
+#include "calibration/lane_times.hpp"
+#include "calibration/op_times.hpp"
+#include "core/machine/profile.hpp"
+
+namespace tandem {
+
+// How well the model gives back an op's measured time.
+struct Residual {
+  std::string body, network;
+  Engine engine = Engine::Compute;
+  bool held_out = false;
+  double measured_ns = 0, predicted_ns = 0;
+  double error() const { return predicted_ns / measured_ns - 1; }
+};
+
+// In this order, each building on those before it:
+// Latency, bandwidth and efficiency of both copy lanes, and what they share.
+void fit_copies(const CopyTimes& times, HardwareProfile& profile);
+void fit_disk(const std::vector<CopyTime>& read, const std::vector<CopyTime>& write, HardwareProfile& profile);
+// The optimizer on the CPU, over parameters.
+void fit_cpu_optimizer(const std::vector<OpTime>& times, HardwareProfile& profile);
+// The memory's bandwidth, which device and host share where the device is made of the same memory; interference.
+void fit_slow_downs(const std::vector<SlowDown>& slow_downs, const std::vector<OpTime>& ops, HardwareProfile& profile);
+// Peaks, launch and the efficiency curves of gemm, attention and memory.
+void fit_kernels(const std::vector<KernelTime>& gemms, const std::vector<KernelTime>& attentions,
+                 const std::vector<KernelTime>& memory, HardwareProfile& profile);
+// The optimizer on the device, over bytes.
+void fit_device_optimizer(const std::vector<OpTime>& times, HardwareProfile& profile);
+// All other bodies on the device. Ops that were held out are left out of all fits.
+void fit_bodies(const std::vector<OpTime>& times, HardwareProfile& profile);
+
+// Of every op, held out or not, by the finished profile.
+std::vector<Residual> residuals(const std::vector<OpTime>& times, const HardwareProfile& profile);
+
+}  // namespace tandem

@@ -1,0 +1,43 @@
+// Copies by size, hand-over costs of the executor, and how much lanes slow each other down.
+// Must not know how the profile states them.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "calibration/statistics.hpp"
+#include "calibration/workbench.hpp"
+
+namespace tandem {
+
+struct CopyTime {
+  std::int64_t bytes = 0;
+  Summary ns;
+};
+
+struct CopyTimes {
+  std::vector<CopyTime> h2d, d2h;  // alone, by size
+  double both_bytes_per_s = 0;     // both directions at once, together
+};
+// Cycles through `scratch_bytes` of the bench's scratch, so that copies do not find their bytes in a cache.
+CopyTimes time_copies(Workbench& bench, std::int64_t scratch_bytes, bool quick);
+
+struct HandOver {
+  Summary submit_ns;  // of the submitting thread, per command
+  Summary start_ns;   // from a command's submission to its start on a lane that slept
+  Summary wake_ns;    // from the end of the command that another lane's head waits for to that head's start
+  Summary seen_ns;    // from a command's end to wait()'s return
+};
+HandOver time_hand_over(Workbench& bench, bool quick);
+
+// The duration of `lane`'s commands while `others` are busy, over their duration alone.
+struct SlowDown {
+  Engine lane;
+  std::vector<Engine> others;
+  Summary factor;           // over rounds
+  double quiet_factor = 1;  // the first quartile of the rounds
+};
+std::vector<SlowDown> time_slow_downs(Workbench& bench, std::int64_t scratch_bytes, bool quick);
+
+}  // namespace tandem

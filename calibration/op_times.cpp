@@ -1,0 +1,73 @@
+#include "calibration/op_times.hpp"
+
+#include <map>
+#include <utility>
+
+#include "calibration/text.hpp"
+#include "calibration/workbench.hpp"
+#include "core/scheduler/check.hpp"
+
+namespace tandem {
+namespace {
+
+using Samples = std::map<std::pair<WorkId, Engine>, std::vector<double>>;
+
+constexpr int kMostPasses = 20;
+
+double duration_ns(const Event& event) { return static_cast<double>(event.finished.ns - event.started.ns); }
+
+// Returns the time that the pass took.
+double run_pass(Workbench& bench, const std::vector<OpId>& ops, Engine engine, Samples& samples) {
+  for (const OpId id : ops) bench.add_run(id, engine);
+  const Workbench::Turn turn = bench.execute();
+  CHECK(turn.events.size() == ops.size(), turn.events.size(), ops.size());
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    samples[{bench.graph().op(ops[i]).work, engine}].push_back(duration_ns(turn.events[i]));
+  return static_cast<double>(turn.last_seen.ns - turn.before_submit.ns);
+}
+
+// The first pass is all page faults: it is not counted.
+void run_passes(Workbench& bench, const std::vector<OpId>& ops, Engine engine, int least, double budget_ns,
+                Samples& samples) {
+  Samples cold;
+  run_pass(bench, ops, engine, cold);
+  double spent_ns = 0;
+  for (int pass = 0; pass < least || (spent_ns < budget_ns && pass < kMostPasses); ++pass)
+    spent_ns += run_pass(bench, ops, engine, samples);
+}
+
+// The optimizer's operands as a step leaves them, in the host's arena.
+void copy_optimizer_operands(Workbench& bench, const std::vector<OpId>& ops) {
+  for (const OpId id : ops)
+    for (const ValueId read : bench.graph().op(id).reads)
+      bench.add_copy(Engine::D2H, bench.offset(read), bench.graph().value(read).bytes);
+  bench.execute();
+}
+
+}  // namespace
+
+std::string network_name(const Scenario& scenario) {
+  const WorkloadOptions& w = scenario.workload;
+  std::string name = printed("%s hidden %lld, batch %lld", w.family.c_str(), static_cast<long long>(w.hidden),
+                             static_cast<long long>(w.batch));
+  if (w.sequence > 0) name += printed(" x %lld", static_cast<long long>(w.sequence));
+  return name;
+}
+
+std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget_ns) {
+  Workbench bench(trial.scenario, 0);
+  std::vector<OpId> optimizer_ops;
+  for (const OpId id : bench.ops())
+    if (bench.graph().op(id).may_run_on(Engine::CpuOptimizer)) optimizer_ops.push_back(id);
+  Samples samples;
+  run_passes(bench, bench.ops(), Engine::Compute, least_passes, budget_ns, samples);
+  copy_optimizer_operands(bench, optimizer_ops);
+  run_passes(bench, optimizer_ops, Engine::CpuOptimizer, least_passes, budget_ns / 4, samples);
+  std::vector<OpTime> times;
+  for (const auto& [key, ns] : samples)
+    times.push_back(
+        {bench.graph().work(key.first), key.second, network_name(trial.scenario), trial.held_out, summarize(ns)});
+  return times;
+}
+
+}  // namespace tandem

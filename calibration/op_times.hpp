@@ -1,0 +1,30 @@
+// Times of whole ops: designed networks trained step by step on the executor, each op timed by its event.
+// Must not know how the times are fitted.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calibration/design.hpp"
+#include "calibration/statistics.hpp"
+#include "core/graph/graph.hpp"
+
+namespace tandem {
+
+struct OpTime {
+  Work work;
+  Engine engine = Engine::Compute;
+  std::string network;  // "gpt hidden 256, batch 4 x 128"
+  bool held_out = false;
+  Summary ns;
+};
+
+// Runs the trial's step on the compute lane, then its optimizer ops on the CPU's optimizer lane, each at least
+// `least_passes` times and for about `budget_ns`. One entry for each work and engine. Throws DeviceError if an op
+// fails.
+std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget_ns);
+
+// "gpt hidden 256, batch 4 x 128": a network for people.
+std::string network_name(const Scenario& scenario);
+
+}  // namespace tandem

@@ -1,0 +1,119 @@
+#include "calibration/profile_yaml.hpp"
+
+#include <utility>
+
+#include "calibration/text.hpp"
+
+namespace tandem {
+namespace {
+
+using Text = std::string;
+
+constexpr std::pair<KernelKind, const char*> kKinds[] = {{KernelKind::Gemm, "gemm"},
+                                                         {KernelKind::Attention, "attention"},
+                                                         {KernelKind::Memory, "memory"},
+                                                         {KernelKind::Optimizer, "optimizer"}};
+
+Text bytes(std::int64_t n) { return printed("%lldB", static_cast<long long>(n)); }
+Text ns(std::int64_t n) { return printed("%lldns", static_cast<long long>(n)); }
+Text gigabytes_per_s(double rate) { return printed("%.4gGB/s", rate / 1e9); }
+Text number(double x) { return printed("%.4g", x); }
+Text name(Engine engine) { return Text(name_of(engine)); }
+
+Text curve(const Text& indent, const Curve& c, const char* unit) {
+  Text out = "\n";
+  for (std::size_t i = 0; i < c.x.size(); ++i) out += indent + printed("- [%.0f%s, %.4g]\n", c.x[i], unit, c.y[i]);
+  return out;
+}
+
+Text tiers(const HardwareProfile& p) {
+  Text out = "tiers:\n";
+  for (int i = 0; i < kTierCount; ++i) {
+    const TierInfo& tier = p.tiers[static_cast<std::size_t>(i)];
+    if (tier.capacity_bytes == 0) continue;
+    out += "  " + Text(name_of(static_cast<Tier>(i))) + ": {capacity: " + bytes(tier.capacity_bytes);
+    if (static_cast<Tier>(i) != Tier::Disk) out += ", bandwidth: " + gigabytes_per_s(tier.bytes_per_s);
+    out += "}\n";
+  }
+  return out;
+}
+
+Text body(const Text& body_name, const BodyCost& cost) {
+  Text out = "    - {body: " + body_name + ", op: " + ns(cost.op_ns);
+  for (const auto& [kind, key] : kKinds)
+    if (const auto found = cost.factor.find(kind); found != cost.factor.end())
+      out += Text(", ") + key + ": " + number(found->second);
+  return out + "}\n";
+}
+
+Text compute(const HardwareProfile& p) {
+  Text out = "compute:\n  peak:\n";
+  for (const auto& [type, flops] : p.peak_flops)
+    out += "    " + Text(name_of(type)) + ": " + printed("%.5gGFLOPS", flops / 1e9) + "\n";
+  if (!p.efficiency.empty()) out += "  efficiency:\n";
+  for (const auto& [kind, key] : kKinds) {
+    const auto found = p.efficiency.find(kind);
+    const bool flops = kind == KernelKind::Gemm || kind == KernelKind::Attention;
+    if (found != p.efficiency.end())
+      out += Text("    ") + key + ":" + curve("      ", found->second, flops ? "FLOP" : "B");
+  }
+  out += "  launch: " + ns(p.launch_ns) + "\n  op: " + ns(p.op_ns) + "\n";
+  if (!p.bodies.empty()) out += "  bodies:\n";
+  for (const auto& [body_name, cost] : p.bodies) out += body(body_name, cost);
+  return out;
+}
+
+Text copy(const char* key, const CopyRate& rate) {
+  if (rate.bytes_per_s == 0) return "";
+  Text out = Text("  ") + key + ":\n    bandwidth: " + gigabytes_per_s(rate.bytes_per_s) +
+             "\n    latency: " + ns(rate.latency_ns) + "\n";
+  if (!rate.efficiency.x.empty()) out += "    efficiency:" + curve("      ", rate.efficiency, "B");
+  return out;
+}
+
+Text copies(const HardwareProfile& p) {
+  Text out = "copies:\n" + copy("h2d", p.h2d) + copy("d2h", p.d2h) + copy("disk_read", p.disk_read) +
+             copy("disk_write", p.disk_write) + copy("peer", p.peer);
+  if (p.pcie_bytes_per_s > 0) out += "  shared_bandwidth: " + gigabytes_per_s(p.pcie_bytes_per_s) + "\n";
+  return out + "  small_copy: " + bytes(p.small_copy_bytes) + "\n";
+}
+
+Text cpu(const HardwareProfile& p) {
+  Text out = printed("cpu:\n  cores: %d\n  peak: %.5gGFLOPS\n  optimizer:\n    rate: %.5gMparameters/s\n", p.cores,
+                     p.cpu_flops / 1e9, p.cpu_optimizer_parameters_per_s / 1e6);
+  if (!p.cpu_optimizer_efficiency.x.empty())
+    out += "    efficiency:" + curve("      ", p.cpu_optimizer_efficiency, "parameters");
+  return out + "  op: " + ns(p.cpu_op_ns) + "\n";
+}
+
+Text host(const HardwareProfile& p) {
+  Text out =
+      "host:\n  dispatch: " + ns(p.dispatch_ns) + "\n  event: " + ns(p.event_ns) + "\n  wake: " + ns(p.wake_ns) + "\n";
+  if (!p.lane_cores.empty()) out += "  lane_cores:\n";
+  for (const auto& [lane, cores] : p.lane_cores)
+    out += "    - {lane: " + name(lane) + ", cores: " + number(cores) + "}\n";
+  return out;
+}
+
+Text interference(const HardwareProfile& p) {
+  if (p.interference.empty()) return "";
+  Text out = "interference:\n";
+  for (const auto& [pair, factor] : p.interference)
+    out +=
+        "  - {lane: " + name(pair.first) + ", while_busy: " + name(pair.second) + ", factor: " + number(factor) + "}\n";
+  return out;
+}
+
+}  // namespace
+
+std::string profile_yaml(const HardwareProfile& p, const std::string& description, const std::string& source) {
+  Text out = "name: " + p.name + "\ndescription: \"" + description + "\"\nsource: \"" + source + "\"\n";
+  out += tiers(p) + compute(p) + copies(p) + cpu(p) + host(p);
+  out += "loader: {bandwidth: " + gigabytes_per_s(p.loader_bytes_per_s) + "}\n";
+  if (p.collective_bytes_per_s > 0)
+    out += "collective: {bandwidth: " + gigabytes_per_s(p.collective_bytes_per_s) +
+           ", latency: " + ns(p.collective_latency_ns) + "}\n";
+  return out + interference(p);
+}
+
+}  // namespace tandem

@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <map>
+
+#include "calibration/lane_times.hpp"
+#include "core/scheduler/check.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr int kRounds = 9, kQuickRounds = 4;
+constexpr double kQuietShare = 0.25;                        // of rounds
+constexpr std::int64_t kCopyBytes = std::int64_t{4} << 20;  // about a bucket's
+
+double duration_ns(const Event& event) { return static_cast<double>(event.finished.ns - event.started.ns); }
+
+// Keeps lanes busy: each lane has work of about the same length, in commands of one lane's kind.
+class Mix {
+ public:
+  Mix(Workbench& bench, std::int64_t scratch_bytes) : bench_(bench), scratch_bytes_(scratch_bytes) {
+    for (const OpId id : bench.ops()) {
+      const bool optimizer = bench.graph().op(id).may_run_on(Engine::CpuOptimizer);
+      if (optimizer && largest(id, optimizer_)) optimizer_ = id;
+    }
+  }
+
+  // Adds about `ns` of work to the lane, by what one round of it takes (measured at the first call).
+  void add(Engine lane, double ns) {
+    double& round_ns = round_ns_[lane];
+    if (round_ns == 0) {
+      add_round(lane);
+      bench_.execute();  // page faults
+      add_round(lane);
+      for (const Event& event : bench_.execute().events) round_ns += duration_ns(event);
+    }
+    for (double added = 0; added < ns && round_ns > 0; added += round_ns) add_round(lane);
+  }
+
+ private:
+  bool largest(OpId id, OpId before) const {
+    const auto elements = [&](OpId op) { return bench_.graph().work_of(bench_.graph().op(op)).sizes.at(0); };
+    return before == kNone || elements(id) > elements(before);
+  }
+  void add_round(Engine lane) {
+    if (lane == Engine::Compute) {
+      for (const OpId id : bench_.ops()) bench_.add_run(id, lane);
+    } else if (lane == Engine::CpuOptimizer) {
+      bench_.add_run(optimizer_, lane);
+    } else {
+      // Each lane in its half, so that no two copies touch the same bytes.
+      const std::int64_t half = scratch_bytes_ / 2;
+      std::int64_t& at = at_[lane];
+      if (at + kCopyBytes > half) at = 0;
+      bench_.add_copy(lane, bench_.scratch_offset() + (lane == Engine::D2H ? half : 0) + at, kCopyBytes);
+      at += kCopyBytes;
+    }
+  }
+
+  Workbench& bench_;
+  std::int64_t scratch_bytes_;
+  OpId optimizer_ = kNone;
+  std::map<Engine, double> round_ns_;
+  std::map<Engine, std::int64_t> at_;
+};
+
+// Time of each of the lane's commands by its place in the lane's round, while all lanes were busy.
+std::map<std::string, std::vector<double>> times_beside(Workbench& bench, const Workbench::Turn& turn, Engine lane,
+                                                        const std::vector<Command>& commands) {
+  std::map<Engine, std::int64_t> end;
+  for (std::size_t i = 0; i < commands.size(); ++i)
+    end[commands[i].lane.engine] = std::max(end[commands[i].lane.engine], turn.events[i].finished.ns);
+  std::int64_t first_end = end.begin()->second;
+  for (const auto& [engine, ns] : end) first_end = std::min(first_end, ns);
+  std::map<std::string, std::vector<double>> times;
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    const Command& command = commands[i];
+    if (command.lane.engine != lane || turn.events[i].finished.ns > first_end) continue;
+    const std::string kind =
+        command.kind == CommandKind::Copy ? "copy" : std::to_string(bench.graph().op(command.op).work);
+    times[kind].push_back(duration_ns(turn.events[i]));
+  }
+  return times;
+}
+
+// Weighs each kind of command by the time that it takes alone.
+double ratio(const std::map<std::string, std::vector<double>>& beside,
+             const std::map<std::string, std::vector<double>>& alone) {
+  double beside_ns = 0, alone_ns = 0;
+  for (const auto& [kind, ns] : beside) {
+    const auto found = alone.find(kind);
+    if (found == alone.end()) continue;
+    double sum = 0;
+    for (const double one : ns) sum += one;
+    beside_ns += sum;
+    alone_ns += quantile(found->second, 0.5) * static_cast<double>(ns.size());
+  }
+  return alone_ns > 0 ? beside_ns / alone_ns : 1;
+}
+
+}  // namespace
+
+std::vector<SlowDown> time_slow_downs(Workbench& bench, std::int64_t scratch_bytes, bool quick) {
+  constexpr double kRoundNs = 60e6;
+  const std::vector<std::vector<Engine>> groups = {
+      {Engine::Compute, Engine::H2D},
+      {Engine::Compute, Engine::D2H},
+      {Engine::Compute, Engine::CpuOptimizer},
+      {Engine::CpuOptimizer, Engine::H2D},
+      {Engine::CpuOptimizer, Engine::D2H},
+      {Engine::H2D, Engine::D2H},
+      {Engine::Compute, Engine::H2D, Engine::D2H},
+      {Engine::Compute, Engine::CpuOptimizer, Engine::H2D},
+      {Engine::Compute, Engine::CpuOptimizer, Engine::H2D, Engine::D2H},
+  };
+  Mix mix(bench, scratch_bytes);
+  std::map<Engine, std::map<std::string, std::vector<double>>> alone;
+  std::map<std::pair<std::size_t, Engine>, std::vector<double>> factors;
+  // Rounds go over all groups, so that a noisy moment touches each of them a little and none of them much.
+  for (int round = 0; round < (quick ? kQuickRounds : kRounds); ++round) {
+    for (const Engine lane : {Engine::Compute, Engine::H2D, Engine::D2H, Engine::CpuOptimizer}) {
+      mix.add(lane, kRoundNs);
+      const std::vector<Command> commands = bench.commands();
+      for (auto& [kind, ns] : times_beside(bench, bench.execute(), lane, commands))
+        alone[lane][kind].insert(alone[lane][kind].end(), ns.begin(), ns.end());
+    }
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      for (const Engine lane : groups[g]) mix.add(lane, kRoundNs);
+      const std::vector<Command> commands = bench.commands();
+      const Workbench::Turn turn = bench.execute();
+      for (const Engine lane : groups[g])
+        factors[{g, lane}].push_back(ratio(times_beside(bench, turn, lane, commands), alone[lane]));
+    }
+  }
+  std::vector<SlowDown> out;
+  for (const auto& [key, samples] : factors) {
+    SlowDown slow{key.second, groups[key.first], summarize(samples), quantile(samples, kQuietShare)};
+    std::erase(slow.others, key.second);
+    out.push_back(std::move(slow));
+  }
+  return out;
+}
+
+}  // namespace tandem

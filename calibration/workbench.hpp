@@ -1,0 +1,65 @@
+// One training step of a workload, placed once on a real executor, whose ops and copies can be run at will: alone,
+// again and again, or beside each other. Takes threads, allocator and bodies from the runtime, so that what is measured
+// is what a run pays. Must not know policies, nor what the times are for.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/scenario/scenario.hpp"
+#include "core/scheduler/seam.hpp"
+#include "core/workloads/workload.hpp"
+#include "runtime/cpu_executor.hpp"
+#include "runtime/data.hpp"
+
+namespace tandem {
+
+class Workbench {
+ public:
+  // Places all values of one step at the same offsets of the device and of the host arena, and `scratch_bytes` behind
+  // them in both. Loads parameters and batches into both. Throws as CpuExecutor does.
+  Workbench(const Scenario& scenario, std::int64_t scratch_bytes);
+
+  // Intra-operator threads of the CPU lanes' workers where runs have so many cores: the device's stand-in takes one.
+  static std::int32_t cpu_threads(std::int32_t cores) { return cores > 1 ? cores - 1 : 1; }
+
+  const Graph& graph() const { return graph_; }
+  const std::vector<OpId>& ops() const { return ops_; }  // of the step, loads left out, in graph order
+  const std::vector<OpId>& batch_loads() const { return batch_loads_; }
+  std::int64_t scratch_offset() const { return scratch_; }
+  std::int64_t offset(ValueId value) const { return offsets_[static_cast<std::size_t>(value)]; }
+
+  // Commands to be run next; they wait for nothing but their lane, unless told to. Returns the command's id.
+  CommandId add_run(OpId op, Engine engine);
+  CommandId add_copy(Engine lane, std::int64_t offset, std::int64_t bytes, CommandId wait_for = kNoCommand);
+  const std::vector<Command>& commands() const { return commands_; }  // added and not yet run
+
+  struct Turn {
+    TimeNs before_submit;       // on the clock of the events
+    TimeNs submitted;           // when submit() had returned
+    TimeNs last_seen;           // when the last event was handed over
+    std::vector<Event> events;  // by id
+  };
+  // Submits what was added and waits until all of it is done. Throws DeviceError if a command fails.
+  Turn execute();
+
+ private:
+  void place();
+  void load();
+  Command& add(CommandKind kind, Engine engine);
+  static void collect(EventBatch batch, Turn& turn);
+
+  Scenario scenario_;
+  std::unique_ptr<DataSource> data_;
+  Graph graph_;
+  std::vector<OpId> ops_, batch_loads_, loads_;
+  std::vector<std::int64_t> offsets_;     // by value
+  std::vector<std::int64_t> workspaces_;  // by op
+  std::int64_t scratch_ = 0, arena_bytes_ = 0;
+  std::unique_ptr<CpuExecutor> executor_;
+  std::vector<Command> commands_;
+  CommandId next_id_ = 0;
+};
+
+}  // namespace tandem

@@ -1,0 +1,81 @@
+#include "core/graph/graph.hpp"
+
+#include <algorithm>
+
+#include "core/scheduler/check.hpp"
+
+namespace tandem {
+
+TensorId Graph::add_tensor(Tensor tensor) {
+  CHECK(tensor.bytes > 0, tensor.name, tensor.bytes);
+  tensors_.push_back(std::move(tensor));
+  return tensor_count() - 1;
+}
+
+WorkId Graph::add_work(Work work) {
+  works_.push_back(std::move(work));
+  return work_count() - 1;
+}
+
+std::int32_t Graph::intern(std::string_view label) {
+  // Few labels (one per op of a step), asked for once a step each: a source keeps the ids it needs.
+  for (std::size_t i = 0; i < labels_.size(); ++i)
+    if (labels_[i] == label) return static_cast<std::int32_t>(i);
+  labels_.push_back(std::string(label));
+  return static_cast<std::int32_t>(labels_.size()) - 1;
+}
+
+ValueId Graph::new_version(TensorId id) {
+  Tensor& tensor = tensors_[static_cast<std::size_t>(id)];
+  Value value;
+  value.tensor = id;
+  value.bytes = tensor.bytes;
+  value.superseded = !tensor.persistent;
+  if (tensor.latest != kNone) {
+    Value& before = values_[static_cast<std::size_t>(tensor.latest)];
+    value.version = before.version + 1;
+    before.superseded = true;
+  }
+  values_.push_back(value);
+  tensor.latest = value_count() - 1;
+  return tensor.latest;
+}
+
+OpId Graph::append(Op op) {
+  const OpId id = op_count();
+  CHECK(op.work != kNone && op.label != kNone && op.workspace_bytes >= 0, id, op.workspace_bytes);
+  CHECK(op.may_run_on(op.engine), label(op.label), name_of(op.engine));
+  for (ValueId read : op.reads) {
+    Value& value = values_[static_cast<std::size_t>(read)];
+    CHECK(value.producer != kNone, label(op.label), "reads a value that no earlier op writes:", value_name(read));
+    ++value.readers;
+  }
+  const std::int64_t lead_bytes = op.writes.empty() ? 0 : value(op.writes.front().value).bytes;
+  for (const Write& write : op.writes) {
+    Value& value = values_[static_cast<std::size_t>(write.value)];
+    CHECK(value.producer == kNone, label(op.label), "writes a value twice:", value_name(write.value));
+    value.producer = id;
+    if (write.reuses != kNone)
+      CHECK(this->value(write.reuses).bytes == value.bytes, label(op.label), "reuses storage of another size");
+  }
+  if (op.divisible) {
+    // Parts are cut at multiples of 64 bytes of the lead: every operand's range must then be a whole number of bytes.
+    const auto divides = [&](ValueId v) {
+      return value(v).bytes < 64 || static_cast<Int128>(64) * value(v).bytes % lead_bytes == 0;
+    };
+    CHECK(std::all_of(op.reads.begin(), op.reads.end(), divides), label(op.label), "an operand does not divide");
+  }
+  ops_.push_back(std::move(op));
+  return id;
+}
+
+std::string Graph::op_name(OpId id) const {
+  const Op& o = op(id);
+  std::string name;
+  if (o.step != kNone) name = "step" + std::to_string(o.step) + "/mb" + std::to_string(o.micro_batch) + "/";
+  return name + std::string(label(o.label));
+}
+
+std::string Graph::value_name(ValueId id) const { return tensor_of(id).name + "@" + std::to_string(value(id).version); }
+
+}  // namespace tandem

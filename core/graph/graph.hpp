@@ -1,0 +1,205 @@
+// The step graph: layer-sized ops over values (versions of tensors), appended step by step.
+// Knows sizes, roles, flops and order; must not know where bytes are or when anything runs.
+#pragma once
+
+#include <boost/container/small_vector.hpp>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/stable_vector.hpp"
+#include "core/scheduler/ids.hpp"
+
+namespace tandem {
+
+enum class Role : std::uint8_t { Parameter, Gradient, OptimizerState, Activation, Batch, KvCache, Scalar };
+inline constexpr int kRoleCount = 7;
+constexpr std::string_view name_of(Role role) {
+  constexpr std::string_view kNames[] = {"parameter", "gradient", "optimizer_state", "activation",
+                                         "batch",     "kv_cache", "scalar"};
+  return kNames[static_cast<int>(role)];
+}
+
+enum class DType : std::uint8_t { F32, F16, BF16, F64, I64 };
+constexpr std::int64_t size_of(DType type) {
+  constexpr std::int64_t kSizes[] = {4, 2, 2, 8, 8};
+  return kSizes[static_cast<int>(type)];
+}
+constexpr std::string_view name_of(DType type) {
+  constexpr std::string_view kNames[] = {"fp32", "fp16", "bf16", "fp64", "int64"};
+  return kNames[static_cast<int>(type)];
+}
+
+// A named tensor inside a flat bucket: `offset` is a multiple of 64 bytes, so that vectorised bodies see the alignment
+// that they would see in a tensor of its own.
+struct Field {
+  std::string name;
+  boost::container::small_vector<std::int64_t, 4> shape;
+  std::int64_t offset = 0;  // bytes from the start of the bucket
+  std::int64_t elements() const {
+    std::int64_t n = 1;
+    for (auto d : shape) n *= d;
+    return n;
+  }
+};
+
+// The inside of a flat bucket. Parameters, gradients and moments of a layer share one layout (scaled by element size).
+struct Layout {
+  std::vector<Field> fields;
+  std::int64_t elements = 0;  // with padding
+};
+
+struct Tensor {
+  std::string name;  // "block3.parameter", "block3.ln1_mean"
+  Role role = Role::Activation;
+  DType type = DType::F32;
+  std::int64_t bytes = 0;
+  std::int32_t layer = kNone;            // position in forward order; kNone for scalars and batches
+  std::shared_ptr<const Layout> layout;  // buckets only
+  bool persistent = false;  // its latest version outlives the step (parameters, optimizer states, KV cache)
+  ValueId latest = kNone;
+};
+
+// One version of a tensor. A write makes a new one, which may share the storage of the one before.
+struct Value {
+  TensorId tensor = kNone;
+  std::int32_t version = 0;
+  std::int64_t bytes = 0;
+  OpId producer = kNone;
+  std::int32_t readers = 0;  // appended so far
+  bool superseded = false;   // a newer version of the tensor exists, or the tensor is not persistent
+};
+
+enum class Phase : std::uint8_t { Load, Forward, Recompute, Backward, Reduce, OptimizerStep, Sample };
+constexpr std::string_view name_of(Phase phase) {
+  constexpr std::string_view kNames[] = {"load",   "forward",        "recompute", "backward",
+                                         "reduce", "optimizer_step", "sample"};
+  return kNames[static_cast<int>(phase)];
+}
+
+// A kernel-sized piece of an op's work, for the cost model. Bodies launch about one kernel for each.
+enum class KernelKind : std::uint8_t { Gemm, Attention, Memory, Optimizer, Fixed };
+struct Kernel {
+  KernelKind kind = KernelKind::Memory;
+  std::int64_t m = 0, n = 0, k = 0;  // Gemm: rows, columns, inner. Attention: batch*heads, sequence, head size
+  std::int64_t flops = 0;            // as torch.utils.flop_counter counts (Gemm 2mnk); 0 for the rest
+  std::int64_t bytes = 0;            // least memory traffic of the kernel: each operand once
+  std::int64_t elements = 0;         // Optimizer: parameters updated
+  std::int64_t fixed_ns = 0;         // Fixed: a measured time, taken as it is
+};
+
+// What an op does, shared by all ops of the same shape: its body's name, its sizes and its kernels.
+struct Work {
+  std::string body;  // names the runtime's body: "gpt.block.forward"
+  DType type = DType::F32;
+  std::vector<std::int64_t> sizes;  // in the order that the body documents
+  std::vector<Kernel> kernels;
+  std::int64_t flops() const {
+    std::int64_t n = 0;
+    for (const auto& k : kernels) n += k.flops;
+    return n;
+  }
+};
+
+struct Write {
+  ValueId value = kNone;
+  // The value whose storage this write may take over (an in-place update), or kNone. It is also one of the reads, or a
+  // version that the op does not need.
+  ValueId reuses = kNone;
+};
+
+struct Op {
+  std::int32_t label = kNone;  // Graph::label: "block3.forward"
+  WorkId work = kNone;
+  Phase phase = Phase::Forward;
+  Engine engine = Engine::Compute;  // where it runs unless the policy says otherwise
+  std::uint16_t engines = 0;        // bit set of the engines that have a body
+  bool divisible = false;           // elementwise: may run in parts; byte ranges scale with operand sizes
+  bool has_result = false;          // its event carries a result
+  bool grows = false;               // its result decides what the source appends next
+  std::int32_t step = kNone;        // training step, or decoding step; kNone before the first
+  std::int32_t micro_batch = 0;
+  std::int32_t layer = kNone;
+  std::int32_t match_group = kNone;  // collectives
+  std::int32_t match_sequence = kNone;
+  std::int64_t workspace_bytes = 0;
+  boost::container::small_vector<ValueId, 8> reads;
+  boost::container::small_vector<Write, 8> writes;
+  bool may_run_on(Engine e) const { return (engines >> static_cast<int>(e)) & 1; }
+};
+constexpr std::uint16_t engine_bit(Engine e) { return static_cast<std::uint16_t>(1u << static_cast<int>(e)); }
+
+class Graph {
+ public:
+  TensorId add_tensor(Tensor tensor);
+  WorkId add_work(Work work);
+  std::int32_t intern(std::string_view label);
+
+  // A new version of `tensor`, to be written by the op that is appended next.
+  ValueId new_version(TensorId tensor);
+  // Appends an op after checking it: reads exist and are written by earlier ops, writes are new, bytes are not
+  // negative.
+  OpId append(Op op);
+
+  const Tensor& tensor(TensorId id) const { return tensors_[static_cast<std::size_t>(id)]; }
+  const Value& value(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
+  const Op& op(OpId id) const { return ops_[static_cast<std::size_t>(id)]; }
+  const Work& work(WorkId id) const { return works_[static_cast<std::size_t>(id)]; }
+  const Work& work_of(const Op& o) const { return work(o.work); }
+  const Tensor& tensor_of(ValueId id) const { return tensor(value(id).tensor); }
+  std::string_view label(std::int32_t id) const { return labels_[static_cast<std::size_t>(id)]; }
+  std::string op_name(OpId id) const;        // "step2/mb0/block3.forward"
+  std::string value_name(ValueId id) const;  // "block3.parameter@2"
+
+  std::int32_t op_count() const { return static_cast<std::int32_t>(ops_.size()); }
+  std::int32_t value_count() const { return static_cast<std::int32_t>(values_.size()); }
+  std::int32_t tensor_count() const { return static_cast<std::int32_t>(tensors_.size()); }
+  std::int32_t work_count() const { return static_cast<std::int32_t>(works_.size()); }
+
+ private:
+  // Workers read the graph of the commands they run while the scheduler's thread appends to it: elements must not move.
+  StableVector<Tensor> tensors_;
+  StableVector<Value> values_;
+  StableVector<Op> ops_;
+  StableVector<Work> works_;
+  StableVector<std::string> labels_;
+};
+
+// Products of two byte counts exceed 64 bits. Not ISO C++, so said once, here.
+__extension__ using Int128 = __int128;
+
+// A range of bytes of one operand.
+struct ByteRange {
+  std::int64_t first = 0;
+  std::int64_t bytes = 0;
+  std::int64_t end() const { return first + bytes; }
+  bool operator==(const ByteRange&) const = default;
+};
+
+// The range of an operand that a part of a divisible op touches. `lead` is the part's range in the op's first write, of
+// `lead_bytes` in all. Ranges scale with the operands' sizes; an operand under 64 bytes (a scalar) is taken whole.
+constexpr ByteRange operand_range(ByteRange lead, std::int64_t lead_bytes, std::int64_t operand_bytes) {
+  if (lead_bytes == operand_bytes) return lead;
+  if (operand_bytes < 64 || lead.bytes == lead_bytes) return {0, operand_bytes};
+  const auto scale = [&](std::int64_t x) {
+    return static_cast<std::int64_t>(static_cast<Int128>(x) * operand_bytes / lead_bytes);
+  };
+  return {scale(lead.first), scale(lead.end()) - scale(lead.first)};
+}
+
+// Appends steps to a graph. A training workload can append any number ahead; a decoding one waits for a sampled token.
+class StepSource {
+ public:
+  virtual ~StepSource() = default;
+  // Appends tensors and the ops that load the initial parameters and states (phase Load, step kNone).
+  virtual void prologue(Graph& graph) = 0;
+  // Appends the next step. `result` is the last `grows` op's result (0 if none yet). False when there is none.
+  virtual bool append_step(Graph& graph, std::int64_t result) = 0;
+  // True if each step waits for the result of a `grows` op in the step before.
+  virtual bool needs_result() const { return false; }
+};
+
+}  // namespace tandem

@@ -1,0 +1,167 @@
+#include "core/machine/cost_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/scheduler/check.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr double kNsPerS = 1e9;
+
+// An amount at a rate, in ns. A rate of 0 is a resource that the profile does not have: using it is a bug upstream,
+// unless nothing is used.
+double at_rate_ns(double amount, double per_s, const char* what) {
+  if (amount <= 0) return 0;
+  CHECK(per_s > 0, "the profile has no rate for", what);
+  return amount / per_s * kNsPerS;
+}
+
+double efficiency(const HardwareProfile& profile, KernelKind kind, double x) {
+  const auto found = profile.efficiency.find(kind);
+  return found == profile.efficiency.end() ? 1 : found->second.at(x);
+}
+
+double tier_bytes_per_s(const HardwareProfile& profile, Tier tier) {
+  return profile.tiers[static_cast<std::size_t>(tier)].bytes_per_s;
+}
+
+// A precision that the machine has no units for runs as fp32.
+double peak_flops(const HardwareProfile& profile, DType type) {
+  const auto found = profile.peak_flops.find(type);
+  if (found != profile.peak_flops.end()) return found->second;
+  const auto fallback = profile.peak_flops.find(DType::F32);
+  return fallback == profile.peak_flops.end() ? 0 : fallback->second;
+}
+
+bool on_host(Engine engine) {
+  return engine == Engine::CpuCompute || engine == Engine::CpuOptimizer || engine == Engine::Loader;
+}
+
+double factor_of(const BodyCost& body, KernelKind kind) {
+  const auto found = body.factor.find(kind);
+  return found == body.factor.end() ? 1 : found->second;
+}
+
+std::int64_t round_ns(double ns) { return std::llround(ns); }
+
+}  // namespace
+
+std::int64_t CostModel::memory_bytes(const Work& work) {
+  std::int64_t bytes = 0;
+  for (const Kernel& kernel : work.kernels) bytes += kernel.bytes;
+  return bytes;
+}
+
+// The roofline: the flops at the precision's peak or the bytes at the memory's bandwidth, whichever takes longer.
+double CostModel::device_kernel_ns(const Kernel& kernel, DType type) const {
+  const auto flops = static_cast<double>(kernel.flops), bytes = static_cast<double>(kernel.bytes);
+  // Only matrix kernels have an efficiency over flops; their traffic streams as any other kernel's does.
+  const bool matrix = kernel.kind == KernelKind::Gemm || kernel.kind == KernelKind::Attention;
+  const KernelKind memory_kind = matrix ? KernelKind::Memory : kernel.kind;
+  double flop_ns = at_rate_ns(flops, peak_flops(*profile_, type), "flops of this precision");
+  if (matrix && flops > 0) flop_ns /= efficiency(*profile_, kernel.kind, flops);
+  double byte_ns = at_rate_ns(bytes, tier_bytes_per_s(*profile_, Tier::Device), "device memory");
+  if (bytes > 0) byte_ns /= efficiency(*profile_, memory_kind, bytes);
+  return static_cast<double>(profile_->launch_ns) + std::max(flop_ns, byte_ns);
+}
+
+// The optimizer's rate is measured whole, DRAM included; other work is a roofline over the cores' flops and DRAM.
+double CostModel::host_kernel_ns(const Kernel& kernel) const {
+  if (kernel.kind == KernelKind::Optimizer && profile_->cpu_optimizer_parameters_per_s > 0) {
+    const auto elements = static_cast<double>(kernel.elements);
+    return at_rate_ns(elements, profile_->cpu_optimizer_parameters_per_s, "the optimizer on the CPU") /
+           (elements > 0 ? profile_->cpu_optimizer_efficiency.at(elements) : 1);
+  }
+  return std::max(at_rate_ns(static_cast<double>(kernel.flops), profile_->cpu_flops, "flops of the CPU"),
+                  at_rate_ns(static_cast<double>(kernel.bytes), tier_bytes_per_s(*profile_, Tier::HostPinned), "DRAM"));
+}
+
+double CostModel::kernel_time_ns(const Kernel& kernel, DType type, Engine engine) const {
+  if (kernel.kind == KernelKind::Fixed) return static_cast<double>(kernel.fixed_ns);
+  if (engine == Engine::Loader)
+    return at_rate_ns(static_cast<double>(kernel.bytes), profile_->loader_bytes_per_s, "the loader");
+  return on_host(engine) ? host_kernel_ns(kernel) : device_kernel_ns(kernel, type);
+}
+
+std::int64_t CostModel::kernel_ns(const Kernel& kernel, DType type, Engine engine) const {
+  return round_ns(kernel_time_ns(kernel, type, engine));
+}
+
+const BodyCost* CostModel::body_cost(const Work& work, Engine engine) const {
+  if (on_host(engine)) return nullptr;
+  const auto found = profile_->bodies.find(work.body);
+  return found == profile_->bodies.end() ? nullptr : &found->second;
+}
+
+std::int64_t CostModel::command_ns(const Work& work, Engine engine) const {
+  if (on_host(engine)) return profile_->cpu_op_ns;
+  const BodyCost* body = body_cost(work, engine);
+  return body != nullptr ? body->op_ns : profile_->op_ns;
+}
+
+double CostModel::compute_run_ns(const Work& work, Engine engine) const {
+  if (engine == Engine::Collective) {
+    // A collective's work is {elements, ranks}; its kernel counts each byte read and written once.
+    const std::int64_t ranks = work.sizes.size() > 1 ? work.sizes[1] : 1;
+    return static_cast<double>(all_reduce_ns(memory_bytes(work) / 2, ranks));
+  }
+  const BodyCost* body = body_cost(work, engine);
+  double ns = static_cast<double>(command_ns(work, engine));
+  for (const Kernel& kernel : work.kernels)
+    ns += kernel_time_ns(kernel, work.type, engine) * (body != nullptr ? factor_of(*body, kernel.kind) : 1);
+  return ns;
+}
+
+std::int64_t CostModel::run_ns(const Graph& graph, WorkId work, Engine engine) const {
+  const std::size_t slot = static_cast<std::size_t>(work) * kEngineCount + static_cast<std::size_t>(engine);
+  if (slot >= cache_.size()) cache_.resize(static_cast<std::size_t>(graph.work_count()) * kEngineCount);
+  if (cache_[slot] == 0) cache_[slot] = round_ns(compute_run_ns(graph.work(work), engine));
+  return cache_[slot];
+}
+
+std::int64_t CostModel::run_part_ns(const Graph& graph, WorkId work, Engine engine, std::int64_t part_bytes,
+                                    std::int64_t whole_bytes) const {
+  const std::int64_t whole_ns = run_ns(graph, work, engine);
+  if (part_bytes == whole_bytes || whole_bytes == 0) return whole_ns;
+  const std::int64_t fixed_ns = std::min(command_ns(graph.work(work), engine), whole_ns);
+  const double share = static_cast<double>(part_bytes) / static_cast<double>(whole_bytes);
+  return fixed_ns + round_ns(static_cast<double>(whole_ns - fixed_ns) * share);
+}
+
+const CopyRate& CostModel::copy_rate(Engine lane) const {
+  switch (lane) {
+    case Engine::H2D:
+    case Engine::H2DSmall:
+      return profile_->h2d;
+    case Engine::D2H:
+    case Engine::D2HSmall:
+      return profile_->d2h;
+    case Engine::DiskRead:
+      return profile_->disk_read;
+    case Engine::DiskWrite:
+      return profile_->disk_write;
+    case Engine::P2P:
+      return profile_->peer;
+    default:
+      CHECK(false, "no copies run on", name_of(lane));
+  }
+}
+
+std::int64_t CostModel::copy_ns(Engine lane, std::int64_t bytes) const {
+  const CopyRate& rate = copy_rate(lane);
+  if (bytes == 0) return rate.latency_ns;
+  const auto amount = static_cast<double>(bytes);
+  return rate.latency_ns +
+         round_ns(at_rate_ns(amount, rate.bytes_per_s, "this copy lane") / rate.efficiency.at(amount));
+}
+
+std::int64_t CostModel::all_reduce_ns(std::int64_t bytes, std::int64_t ranks) const {
+  if (ranks <= 1) return 0;
+  // Each rank sends and receives 2 (p - 1) / p of the bytes: a reduce-scatter, then an all-gather.
+  const double moved = 2.0 * static_cast<double>(ranks - 1) / static_cast<double>(ranks) * static_cast<double>(bytes);
+  return profile_->collective_latency_ns + round_ns(at_rate_ns(moved, profile_->collective_bytes_per_s, "collectives"));
+}
+
+}  // namespace tandem

@@ -1,0 +1,47 @@
+// Durations of ops and copies on a machine that runs nothing else, from its profile.
+// The scheduler's estimates and the simulator's truth are separate objects of this class.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/graph/graph.hpp"
+#include "core/machine/profile.hpp"
+
+namespace tandem {
+
+class CostModel {
+ public:
+  explicit CostModel(const HardwareProfile& profile) : profile_(&profile) {}
+
+  // Duration of a whole op of this work on an engine, in ns. Cached by work: O(1) after the first call.
+  std::int64_t run_ns(const Graph& graph, WorkId work, Engine engine) const;
+  // Duration of `part_bytes` out of `whole_bytes` of a divisible op: the cost of a command is paid by every part, the rest
+  // is shared in proportion.
+  std::int64_t run_part_ns(const Graph& graph, WorkId work, Engine engine, std::int64_t part_bytes,
+                           std::int64_t whole_bytes) const;
+  // Duration of a copy alone on its lane, in ns.
+  std::int64_t copy_ns(Engine lane, std::int64_t bytes) const;
+  // Ring all-reduce of `bytes` on `ranks` ranks.
+  std::int64_t all_reduce_ns(std::int64_t bytes, std::int64_t ranks) const;
+  // DRAM (CPU lanes) or HBM (Compute) traffic of one op of this work, in bytes.
+  static std::int64_t memory_bytes(const Work& work);
+
+  // The rate that a copy lane follows. CHECKs that `lane` copies.
+  const CopyRate& copy_rate(Engine lane) const;
+  const HardwareProfile& profile() const { return *profile_; }
+  // The one kernel's time, without op_ns; for calibration's residuals.
+  std::int64_t kernel_ns(const Kernel& kernel, DType type, Engine engine) const;
+
+ private:
+  double device_kernel_ns(const Kernel& kernel, DType type) const;
+  double host_kernel_ns(const Kernel& kernel) const;
+  double kernel_time_ns(const Kernel& kernel, DType type, Engine engine) const;
+  double compute_run_ns(const Work& work, Engine engine) const;
+  const BodyCost* body_cost(const Work& work, Engine engine) const;  // null: not measured
+  std::int64_t command_ns(const Work& work, Engine engine) const;
+  const HardwareProfile* profile_;
+  mutable std::vector<std::int64_t> cache_;  // by work * kEngineCount + engine; 0 is "not yet"
+};
+
+}  // namespace tandem

@@ -1,0 +1,83 @@
+// A hardware profile: every cost that a run pays, each number with its unit and source, as the YAML file states it.
+// Loaded by load_profile (scenario/load.hpp). Must not know workloads, policies or worlds.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.hpp"
+#include "core/scheduler/ids.hpp"
+
+namespace tandem {
+
+// A curve y(x) by linear interpolation in log x between points, constant beyond them. Empty: `y` is 1 everywhere.
+struct Curve {
+  std::vector<double> x, y;  // x increasing and positive
+  double at(double x_value) const;
+};
+
+// One direction of copies: time = latency + bytes / (bandwidth * efficiency(bytes)).
+struct CopyRate {
+  double bytes_per_s = 0;
+  std::int64_t latency_ns = 0;
+  Curve efficiency;  // over bytes
+};
+
+struct TierInfo {
+  std::int64_t capacity_bytes = 0;  // 0: the machine has no such tier
+  double bytes_per_s = 0;           // what all users of the tier share: HBM, DRAM; disk: see CopyRate
+};
+
+// What a body takes beyond the sum of its kernels: time = op + sum over kernels of factor(kind) * kernel time.
+struct BodyCost {
+  std::int64_t op_ns = 0;
+  std::map<KernelKind, double> factor;  // 1 where a kind is not there
+};
+
+struct HardwareProfile {
+  std::string name;
+  std::string path;
+  std::string text;  // the source, for log headers
+  std::array<TierInfo, kTierCount> tiers;
+
+  // Devices that share one host's DRAM and disk. 0: all of a run's.
+  std::int32_t devices_per_host = 0;
+
+  // Device compute. Time of a kernel = launch + max(flops / (peak * efficiency), bytes / (memory bandwidth * efficiency)).
+  std::map<DType, double> peak_flops;                // by precision
+  std::map<KernelKind, Curve> efficiency;            // of Gemm and Attention over flops; of Memory and Optimizer over bytes
+  std::int64_t launch_ns = 0;                        // per kernel
+  std::int64_t op_ns = 0;                            // per op: dispatch of a body beyond its kernels
+  std::map<std::string, BodyCost> bodies;            // bodies that were measured, instead of op_ns; on Compute
+
+  // Copies by lane; both directions at once share `pcie_bytes_per_s` (0: no shared cap).
+  CopyRate h2d, d2h, disk_read, disk_write, peer;
+  double pcie_bytes_per_s = 0;
+  std::int64_t small_copy_bytes = 4096;  // up to this size a copy goes on the small-copy lanes
+
+  // The CPU: cores, and the optimizer step, parameters/s with all cores and bytes of DRAM traffic a parameter.
+  std::int32_t cores = 1;
+  double cpu_flops = 0;
+  double cpu_optimizer_parameters_per_s = 0;
+  Curve cpu_optimizer_efficiency;  // over parameters
+  std::int64_t cpu_op_ns = 0;      // per command on a CPU lane
+  // Host-side costs.
+  std::int64_t dispatch_ns = 0;    // of the submitting thread, per command
+  std::int64_t event_ns = 0;       // from a completion to the scheduler's seeing it
+  std::int64_t wake_ns = 0;        // from when a lane that slept may begin a command to its beginning
+  // CPU cores that a lane's worker keeps busy while it runs a command; 0 where not given. Where busy lanes want more
+  // cores than there are, they share them equally.
+  std::map<Engine, double> lane_cores;
+  double loader_bytes_per_s = 0;   // batches and initial parameters
+  // Collectives: ring all-reduce of n bytes on p ranks = latency + 2 (p-1)/p n / bandwidth.
+  double collective_bytes_per_s = 0;
+  std::int64_t collective_latency_ns = 0;
+  // Slow-down of a lane while another is busy, measured in pairs: factor on the duration (1: none). CPU stand-ins share
+  // cores' caches and DRAM in ways that a bandwidth share alone does not show.
+  std::map<std::pair<Engine, Engine>, double> interference;
+};
+
+}  // namespace tandem

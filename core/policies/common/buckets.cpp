@@ -1,0 +1,31 @@
+#include "core/policies/common/buckets.hpp"
+
+namespace tandem {
+
+void Buckets::follow(const Graph& graph) {
+  for (; seen_ < graph.op_count(); ++seen_) {
+    const Op& op = graph.op(seen_);
+    if (op.phase != Phase::OptimizerStep) continue;
+    if (static_cast<std::size_t>(op.step) >= steps_.size()) steps_.resize(static_cast<std::size_t>(op.step) + 1);
+    auto& buckets = steps_[static_cast<std::size_t>(op.step)];
+    Bucket bucket;
+    bucket.step = op.step;
+    bucket.index = static_cast<std::int32_t>(buckets.size());
+    bucket.optimizer = seen_;
+    for (ValueId read : op.reads)
+      if (graph.tensor_of(read).role == Role::Gradient) bucket.gradient = read;
+    for (const Write& write : op.writes)
+      if (graph.tensor_of(write.value).role == Role::Parameter) {
+        bucket.parameter = write.value;
+        bucket.old_parameter = write.reuses;
+      }
+    buckets.push_back(bucket);
+  }
+}
+
+const std::vector<Bucket>& Buckets::step(std::int32_t step) const {
+  static const std::vector<Bucket> kNoBuckets;
+  return static_cast<std::size_t>(step) < steps_.size() ? steps_[static_cast<std::size_t>(step)] : kNoBuckets;
+}
+
+}  // namespace tandem

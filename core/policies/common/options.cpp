@@ -1,0 +1,51 @@
+#include "core/policies/common/options.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/scenario/errors.hpp"
+
+namespace tandem {
+namespace {
+
+[[noreturn]] void refuse(const std::string& name, const std::string& text, const std::string& allowed) {
+  throw ConfigError("policy." + name + ": '" + text + "' is not allowed; allowed: " + allowed);
+}
+
+}  // namespace
+
+std::string text_option(const Scenario& scenario, const std::string& name) {
+  const auto found = scenario.policy.options.find(name);
+  return found == scenario.policy.options.end() ? "" : found->second;
+}
+
+bool bool_option(const Scenario& scenario, const std::string& name, bool otherwise) {
+  const std::string text = text_option(scenario, name);
+  if (text.empty()) return otherwise;
+  if (text == "true") return true;
+  if (text == "false") return false;
+  refuse(name, text, "true, false");
+}
+
+std::int64_t int_option(const Scenario& scenario, const std::string& name, std::int64_t low, std::int64_t high,
+                        std::int64_t otherwise) {
+  const std::string text = text_option(scenario, name);
+  if (text.empty()) return otherwise;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < low || value > high)
+    refuse(name, text, "a whole number from " + std::to_string(low) + " to " + std::to_string(high));
+  return value;
+}
+
+std::string choice_option(const Scenario& scenario, const std::string& name,
+                          std::initializer_list<std::string_view> allowed) {
+  const std::string text = text_option(scenario, name);
+  if (text.empty()) return std::string(*allowed.begin());
+  if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) return text;
+  std::string list;
+  for (std::string_view word : allowed) list += (list.empty() ? "" : ", ") + std::string(word);
+  refuse(name, text, list);
+}
+
+}  // namespace tandem

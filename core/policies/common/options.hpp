@@ -1,0 +1,22 @@
+// Reads a policy's options from the scenario; wrong values are input errors.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "core/scenario/scenario.hpp"
+
+namespace tandem {
+
+bool bool_option(const Scenario& scenario, const std::string& name, bool otherwise);
+std::int64_t int_option(const Scenario& scenario, const std::string& name, std::int64_t low, std::int64_t high,
+                        std::int64_t otherwise);
+// One of `allowed`; the first if not given.
+std::string choice_option(const Scenario& scenario, const std::string& name,
+                          std::initializer_list<std::string_view> allowed);
+// The option's text, or "" if it is not given.
+std::string text_option(const Scenario& scenario, const std::string& name);
+
+}  // namespace tandem

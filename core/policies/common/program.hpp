@@ -1,0 +1,30 @@
+// The skeleton that most policies share: keep the compute lane fed in graph order, a bounded way ahead.
+#pragma once
+
+#include "core/scheduler/policy.hpp"
+
+namespace tandem {
+
+// Commands kept queued on the compute lane: enough that a round trip to the host never starves it, few enough that
+// decisions are taken late, with knowledge.
+inline constexpr int kComputeAhead = 4;
+
+// Issues the compute program until the lane has `kComputeAhead` commands queued, the program ends, or the next op is
+// not ready. Calls `issued(op)` after each op. True if it stopped because the next op waits for an unissued optimizer
+// step or the program has ended.
+template <typename F>
+bool feed_compute(const View& view, Decisions& decisions, F&& issued) {
+  while (view.queued(Engine::Compute) < kComputeAhead) {
+    const auto program = view.compute_program();
+    if (program.empty()) return true;
+    const OpId next = program.front();
+    if (decisions.run(next) != Reply::Issued) return true;
+    issued(next);
+  }
+  return false;
+}
+
+// Fetches the parameters that the next `ops` compute ops read, in order, while there is room.
+void prefetch_parameters(const View& view, Decisions& decisions, std::size_t ops);
+
+}  // namespace tandem

@@ -1,0 +1,135 @@
+// ZeRO-Offload (Ren et al., USENIX ATC 2021, sections 3 to 5): forward and backward on the device; gradients go to the
+// host as they come; once the backward is over, Adam runs on the CPU bucket by bucket, and each bucket's new parameters
+// travel back while the next is updated. The next forward starts when all have arrived. With `delayed_update`
+// (section 5.2, one-step delayed parameter update) the CPU updates under the next step's forward and backward instead.
+#include <algorithm>
+#include <vector>
+
+#include "core/policies/common/buckets.hpp"
+#include "core/policies/common/options.hpp"
+#include "core/policies/common/program.hpp"
+
+namespace tandem {
+
+class ZeroOffload final : public Policy {
+ public:
+  explicit ZeroOffload(const Scenario& scenario) : delayed_(bool_option(scenario, "delayed_update", false)) {}
+
+  PolicyTraits traits() const override { return {.may_evict = true, .graph = {.delayed_update = delayed_}}; }
+
+  // 16-bit parameters live on the device, master parameters and moments on the host (section 4.1). With FP32 the
+  // parameter is its own master: the host keeps it and the device holds a copy. Parameters that do not all fit beside
+  // the widest op stay on the host and are fetched, so that a model beyond the paper's limit still trains.
+  Tier home(const View& view, TensorId tensor) override {
+    const Tensor& t = view.graph().tensor(tensor);
+    if (t.role != Role::Parameter || size_of(t.type) != 2) return Tier::HostPinned;
+    if (!begun_) {
+      begun_ = true;
+      fits_ = parameters_fit(view);
+    }
+    return fits_ ? Tier::Device : Tier::HostPinned;
+  }
+
+  void decide(const View& view, Decisions& decisions) override {
+    buckets_.follow(view.graph());
+    bool progress = true;
+    while (progress) {
+      progress = false;
+      if (!waits_for_parameters(view)) feed_compute(view, decisions, [&](OpId) { progress = true; });
+      offload_gradients(decisions);
+      if (backward_issued(view)) progress |= update(view, decisions);
+      progress |= upload_parameters(view, decisions);
+    }
+  }
+
+ private:
+  static bool parameters_fit(const View& view) {
+    const Graph& graph = view.graph();
+    std::int64_t parameters = 0, widest = 0;
+    for (TensorId id = 0; id < graph.tensor_count(); ++id)
+      if (graph.tensor(id).role == Role::Parameter) parameters += graph.tensor(id).bytes;
+    for (OpId op : view.compute_program()) {
+      if (graph.op(op).step > 0 || graph.op(op).micro_batch > 0) break;
+      widest = std::max(widest, view.missing_bytes(op));
+    }
+    return parameters + widest <= view.capacity_bytes(Tier::Device);
+  }
+
+  // The blocking optimizer step: no forward of the next step until the last parameters of this one are back (on the
+  // device, or, where the device cannot hold them all, in host memory for demand fetches).
+  bool waits_for_parameters(const View& view) {
+    const auto program = view.compute_program();
+    if (delayed_ || program.empty()) return false;
+    if (!uploads_.empty()) return true;
+    const std::int32_t step = view.graph().op(program.front()).step;
+    if (step != arriving_) {
+      arriving_ = step;
+      arrived_ = 0;
+    }
+    for (const auto& buckets = buckets_.step(step - 1); arrived_ < buckets.size(); ++arrived_) {
+      const ValueId parameter = buckets[arrived_].parameter;
+      const Tier tier = view.valid(parameter, Tier::Device) ? Tier::Device : Tier::HostPinned;
+      if (!view.arrived(parameter, tier)) return true;
+    }
+    return false;
+  }
+
+  // Gradients become final from the last bucket to the first.
+  void offload_gradients(Decisions& decisions) {
+    for (; offloading_ < buckets_.step_count(); ++offloading_, offloaded_ = 0) {
+      const auto& buckets = buckets_.step(offloading_);
+      for (; offloaded_ < buckets.size(); ++offloaded_) {
+        const ValueId gradient = buckets[buckets.size() - 1 - offloaded_].gradient;
+        if (decisions.copy(gradient, Tier::HostPinned) != Reply::Issued) return;
+        decisions.release(gradient, Tier::Device);
+      }
+    }
+  }
+
+  // All gradients of the step to be updated next are on their way.
+  bool backward_issued(const View& view) const {
+    return !view.ready_optimizer_ops().empty() &&
+           offloading_ > view.graph().op(view.ready_optimizer_ops().front()).step;
+  }
+
+  bool update(const View& view, Decisions& decisions) {
+    const std::int32_t step = view.graph().op(view.ready_optimizer_ops().front()).step;
+    bool issued = false;
+    for (const Bucket& bucket : buckets_.step(step)) {
+      if (view.issued(bucket.optimizer)) continue;
+      if (decisions.run(bucket.optimizer, Engine::CpuOptimizer) != Reply::Issued) break;
+      uploads_.push_back(bucket.parameter);
+      issued = true;
+    }
+    return issued;
+  }
+
+  // A copy is queued when its bucket is updated, not before: a lane is FIFO, and what the forward of a delayed update
+  // needs meanwhile must not wait behind it.
+  bool upload_parameters(const View& view, Decisions& decisions) {
+    std::size_t done = 0;
+    for (; done < uploads_.size() && view.arrived(uploads_[done], Tier::HostPinned); ++done) {
+      const Reply reply = decisions.copy(uploads_[done], Tier::Device);
+      // Without room after a blocking update there will be none before the next step: those are fetched on demand.
+      if (reply == Reply::NoRoom && delayed_) break;
+      // Where parameters live on the device, the host copy was only a staging buffer.
+      if (fits_ && reply == Reply::Issued) decisions.release(uploads_[done], Tier::HostPinned);
+    }
+    uploads_.erase(uploads_.begin(), uploads_.begin() + static_cast<std::ptrdiff_t>(done));
+    return done > 0;
+  }
+
+  bool delayed_;
+  bool begun_ = false, fits_ = false;
+  Buckets buckets_;
+  std::int32_t offloading_ = 0;   // step whose gradients are being offloaded
+  std::size_t offloaded_ = 0;     // of its buckets, from the last
+  std::int32_t arriving_ = 0;     // step whose forward waits for parameters
+  std::size_t arrived_ = 0;       // of the buckets of the step before, from the first
+  std::vector<ValueId> uploads_;  // updated parameters that have yet to be sent
+};
+
+}  // namespace tandem
+
+TANDEM_POLICY(zero_offload, ZeroOffload, "ZeRO-Offload: gradients to the host, Adam on the CPU, parameters back",
+              "delayed_update")

@@ -1,0 +1,105 @@
+#include "core/scenario/build.hpp"
+
+namespace tandem {
+namespace {
+
+Curve curve(const Values& values, const std::string& path) {
+  Curve out;
+  for (std::size_t i = 0; i < values.count(path); ++i) {
+    const std::string point = path + "." + std::to_string(i);
+    out.x.push_back(values.number(point + ".0"));
+    out.y.push_back(values.number(point + ".1"));
+  }
+  return out;
+}
+
+CopyRate copy_rate(const Values& values, const std::string& path) {
+  return {values.number(path + ".bandwidth"), values.integer(path + ".latency"), curve(values, path + ".efficiency")};
+}
+
+Engine engine_named(const std::string& name) {
+  for (int i = 0; i < kEngineCount; ++i)
+    if (name_of(static_cast<Engine>(i)) == name) return static_cast<Engine>(i);
+  return Engine::Compute;  // the schema lists the names
+}
+
+void build_tiers(const Values& values, const std::string& path, HardwareProfile& out) {
+  for (int i = 0; i < kTierCount; ++i) {
+    const std::string tier = path + std::string(name_of(static_cast<Tier>(i)));
+    out.tiers[static_cast<std::size_t>(i)] = {values.integer(tier + ".capacity"), values.number(tier + ".bandwidth")};
+  }
+}
+
+constexpr std::pair<KernelKind, const char*> kKinds[] = {{KernelKind::Gemm, "gemm"},
+                                                         {KernelKind::Attention, "attention"},
+                                                         {KernelKind::Memory, "memory"},
+                                                         {KernelKind::Optimizer, "optimizer"}};
+
+void build_bodies(const Values& values, const std::string& path, HardwareProfile& out) {
+  for (std::size_t i = 0; i < values.count(path); ++i) {
+    const std::string at = path + "." + std::to_string(i);
+    BodyCost& cost = out.bodies[values.text(at + ".body")];
+    cost.op_ns = values.integer(at + ".op");
+    for (const auto& [kind, key] : kKinds)
+      if (const std::string factor = at + "." + key; values.has(factor)) cost.factor[kind] = values.number(factor);
+  }
+}
+
+void build_compute(const Values& values, const std::string& path, HardwareProfile& out) {
+  for (const DType type : {DType::F32, DType::F16, DType::BF16, DType::F64})
+    if (const std::string key = path + "peak." + std::string(name_of(type)); values.has(key))
+      out.peak_flops[type] = values.number(key);
+  for (const auto& [kind, key] : kKinds)
+    if (const std::string at = path + "efficiency." + key; values.count(at) > 0)
+      out.efficiency[kind] = curve(values, at);
+  out.launch_ns = values.integer(path + "launch");
+  out.op_ns = values.integer(path + "op");
+  build_bodies(values, path + "bodies", out);
+}
+
+void build_copies(const Values& values, const std::string& path, HardwareProfile& out) {
+  out.h2d = copy_rate(values, path + "h2d");
+  out.d2h = copy_rate(values, path + "d2h");
+  out.disk_read = copy_rate(values, path + "disk_read");
+  out.disk_write = copy_rate(values, path + "disk_write");
+  out.peer = copy_rate(values, path + "peer");
+  out.pcie_bytes_per_s = values.number(path + "shared_bandwidth");
+  out.small_copy_bytes = values.integer(path + "small_copy");
+}
+
+void build_host(const Values& values, const std::string& prefix, HardwareProfile& out) {
+  out.cores = static_cast<std::int32_t>(values.integer(prefix + "cpu.cores"));
+  out.cpu_flops = values.number(prefix + "cpu.peak");
+  out.cpu_optimizer_parameters_per_s = values.number(prefix + "cpu.optimizer.rate");
+  out.cpu_optimizer_efficiency = curve(values, prefix + "cpu.optimizer.efficiency");
+  out.cpu_op_ns = values.integer(prefix + "cpu.op");
+  out.dispatch_ns = values.integer(prefix + "host.dispatch");
+  out.event_ns = values.integer(prefix + "host.event");
+  out.wake_ns = values.integer(prefix + "host.wake");
+  for (std::size_t i = 0; i < values.count(prefix + "host.lane_cores"); ++i) {
+    const std::string at = prefix + "host.lane_cores." + std::to_string(i);
+    out.lane_cores[engine_named(values.text(at + ".lane"))] = values.number(at + ".cores");
+  }
+  out.loader_bytes_per_s = values.number(prefix + "loader.bandwidth");
+  out.collective_bytes_per_s = values.number(prefix + "collective.bandwidth");
+  out.collective_latency_ns = values.integer(prefix + "collective.latency");
+}
+
+}  // namespace
+
+HardwareProfile build_profile(const Values& values, const std::string& prefix) {
+  HardwareProfile out;
+  out.name = values.text(prefix + "name");
+  build_tiers(values, prefix + "tiers.", out);
+  build_compute(values, prefix + "compute.", out);
+  build_copies(values, prefix + "copies.", out);
+  build_host(values, prefix, out);
+  for (std::size_t i = 0; i < values.count(prefix + "interference"); ++i) {
+    const std::string pair = prefix + "interference." + std::to_string(i);
+    out.interference[{engine_named(values.text(pair + ".lane")), engine_named(values.text(pair + ".while_busy"))}] =
+        values.number(pair + ".factor", 1);
+  }
+  return out;
+}
+
+}  // namespace tandem

@@ -1,0 +1,79 @@
+#include "core/scenario/build.hpp"
+
+namespace tandem {
+namespace {
+
+DType type_named(const std::string& name) {
+  for (const DType type : {DType::F16, DType::BF16, DType::F64})
+    if (name_of(type) == name) return type;
+  return DType::F32;  // the schema lists the names
+}
+
+WorkloadOptions build_workload(const Values& values) {
+  WorkloadOptions out;
+  const auto size = [&](const char* key, std::int64_t fallback) {
+    return values.integer(std::string("workload.") + key, fallback);
+  };
+  out.family = values.text("workload.family");
+  out.layers = size("layers", out.layers);
+  out.hidden = size("hidden", out.hidden);
+  out.heads = size("heads", out.heads);
+  out.vocabulary = size("vocabulary", out.vocabulary);
+  out.sequence = size("sequence", out.sequence);
+  out.batch = size("batch", out.batch);
+  out.micro_batches = size("micro_batches", out.micro_batches);
+  out.inputs = size("inputs", out.inputs);
+  out.classes = size("classes", out.classes);
+  out.devices = size("devices", out.devices);
+  out.prompt = size("prompt", out.prompt);
+  out.new_tokens = size("new_tokens", out.new_tokens);
+  out.stop_token = size("stop_token", out.stop_token);
+  out.layer_bytes = size("layer_bytes", out.layer_bytes);
+  out.forward_ns = size("forward", out.forward_ns);
+  out.backward_ns = size("backward", out.backward_ns);
+  if (values.is_integer("workload.optimizer")) out.optimizer_ns = size("optimizer", out.optimizer_ns);
+  out.precision = type_named(values.text("workload.precision"));
+  out.attention = values.text("workload.attention", out.attention);
+  out.recompute = values.text("workload.recompute", out.recompute);
+  if (values.has("workload.tied_embedding")) out.tied_embedding = values.flag("workload.tied_embedding");
+  return out;
+}
+
+OptimizerOptions build_optimizer(const Values& values) {
+  OptimizerOptions out;
+  out.name = values.text("optimizer.name");
+  out.learning_rate = values.number("optimizer.learning_rate");
+  out.beta1 = values.number("optimizer.betas.0");
+  out.beta2 = values.number("optimizer.betas.1");
+  out.epsilon = values.number("optimizer.epsilon");
+  out.weight_decay = values.number("optimizer.weight_decay");
+  out.clip_norm = values.number("optimizer.clip_norm");
+  return out;
+}
+
+}  // namespace
+
+Scenario build_scenario(const Values& values) {
+  Scenario out;
+  out.machine = build_profile(values, "machine.");
+  out.limits.device_bytes = values.integer("limits.device_bytes");
+  out.limits.host_bytes = values.integer("limits.host_bytes");
+  out.limits.disk_bytes = values.integer("limits.disk_bytes");
+  out.limits.cores = static_cast<std::int32_t>(values.integer("limits.cores"));
+  out.workload = build_workload(values);
+  out.optimizer = build_optimizer(values);
+  out.data_text = values.text("data.text", out.data_text);
+  out.data_images = values.text("data.images");
+  out.policy.name = values.text("policy.name");
+  out.policy.options = values.texts_below("policy.");
+  out.policy.options.erase("name");
+  out.truth.copy_time = values.number("truth.copy_time");
+  out.truth.compute_time = values.number("truth.compute_time");
+  out.truth.optimizer_time = values.number("truth.optimizer_time");
+  out.truth.noise = values.number("truth.noise");
+  out.steps = static_cast<std::int32_t>(values.integer("steps"));
+  out.seed = static_cast<std::uint64_t>(values.integer("seed"));
+  return out;
+}
+
+}  // namespace tandem

@@ -1,0 +1,51 @@
+#include "core/scenario/dirs.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/scenario/load.hpp"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Folders that hold hardware_profiles/ and scenarios/, most specific first.
+std::vector<fs::path> homes() {
+  std::vector<fs::path> out;
+  if (const char* home = std::getenv("TANDEM_HOME"); home != nullptr && *home != '\0') out.emplace_back(home);
+  std::error_code error;
+  // <home>/build/bin/tandem
+  if (const fs::path self = fs::read_symlink("/proc/self/exe", error); !error)
+    out.push_back(self.parent_path().parent_path().parent_path());
+  out.emplace_back(TANDEM_SOURCE_DIR);
+  return out;
+}
+
+std::vector<std::string> existing(const char* folder) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (const fs::path& home : homes()) {
+    const std::string path = (home / folder).lexically_normal().string();
+    if (fs::is_directory(path, error) && std::find(out.begin(), out.end(), path) == out.end()) out.push_back(path);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> profile_dirs() { return existing("hardware_profiles"); }
+
+std::vector<std::string> scenario_dirs() { return existing("scenarios"); }
+
+std::vector<std::string> yaml_stems(const std::string& folder) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
+    if (entry.path().extension() == ".yaml") out.push_back(entry.path().stem().string());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+}  // namespace tandem

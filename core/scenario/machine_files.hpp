@@ -1,0 +1,19 @@
+// Finds hardware profiles by name or path and resolves derive_from, on trees. Must not know any other key.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/scenario/known_names.hpp"
+#include "core/scenario/yaml_tree.hpp"
+
+namespace tandem {
+
+// Replaces what `machine` names by the profile's tree, self-contained: derive_from resolved, `name` set. `directory` is
+// the scenario's folder. A map stays, but for derive_from. Throws ConfigError where a file is missing or derives from
+// itself.
+void resolve_machine(Node& machine, const std::string& directory, const KnownNames& names);
+// The same for a profile that was read from `path` (or given as a text named so).
+void resolve_profile(Node& profile, const std::string& path, const KnownNames& names);
+
+}  // namespace tandem

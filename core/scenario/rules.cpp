@@ -1,0 +1,92 @@
+// Rules between keys, and what is odd but allowed.
+#include <algorithm>
+#include <cmath>
+
+#include "core/scenario/build.hpp"
+
+namespace tandem {
+namespace {
+
+// One training step on one device must count in 64-bit integers (flops, bytes, ns) with room for sums.
+constexpr double kMostStepWork = 4e18;
+
+void require(bool holds, const Values& values, const std::string& path, const std::string& problem,
+             const std::string& allowed) {
+  if (holds) return;
+  const Position* at = values.position(path);
+  refuse(at != nullptr ? *at : Position(), path, problem, allowed);
+}
+
+// Least work of a training step in flops or bytes, whichever is more, in doubles: the exact counts are the family's.
+double step_work(const WorkloadOptions& w) {
+  const auto real = [](std::int64_t n) { return static_cast<double>(std::max<std::int64_t>(n, 1)); };
+  const double samples = real(w.batch) * real(w.micro_batches);
+  const double tokens = samples * real(w.sequence);
+  const double hidden = real(w.hidden);
+  const double blocks = real(w.layers) * (72 * hidden * hidden + 12 * hidden * real(w.sequence));  // flops a token
+  const double ends = 6 * hidden * (real(w.vocabulary) + real(w.inputs) + real(w.classes));
+  constexpr double kActivationBytes = 64;  // of each hidden value of a block, all that backward needs
+  return tokens * (blocks + ends + kActivationBytes * hidden * real(w.layers)) + real(w.layers) * real(w.layer_bytes);
+}
+
+void check_workload(const Values& values, const WorkloadOptions& w) {
+  const bool wants_time = w.family == "layers";
+  require(!values.has("workload.optimizer") || values.is_integer("workload.optimizer") == wants_time, values,
+          "workload.optimizer", wants_time ? "is no duration" : "is a duration",
+          wants_time ? "the duration of one layer's optimizer step, such as 26ms" : "adam, adamw");
+  if (w.prompt > 0)
+    require(w.prompt + w.new_tokens <= w.sequence, values, "workload.new_tokens",
+            "prompt and new_tokens are " + std::to_string(w.prompt + w.new_tokens) + " tokens, sequence only " +
+                std::to_string(w.sequence),
+            "at most sequence - prompt");
+  if (w.stop_token != kNone)
+    require(w.stop_token < w.vocabulary, values, "workload.stop_token",
+            std::to_string(w.stop_token) + " is no token of the vocabulary",
+            "from 0 to " + std::to_string(w.vocabulary - 1));
+  require(step_work(w) <= kMostStepWork, values, "workload.family",
+          "one training step would take more than 4e18 operations or bytes", "smaller sizes");
+}
+
+}  // namespace
+
+void check_profile_rules(const Values& values, const std::string& prefix) {
+  const double shared = values.number(prefix + "copies.shared_bandwidth");
+  for (const char* lane : {"h2d", "d2h"})
+    require(shared == 0 || shared >= values.number(prefix + "copies." + lane + ".bandwidth"), values,
+            prefix + "copies.shared_bandwidth", std::string("is less than ") + lane + " reaches alone",
+            "at least the larger of h2d and d2h");
+  if (values.integer(prefix + "tiers.disk.capacity") == 0) return;
+  for (const char* lane : {"disk_read", "disk_write"})
+    require(values.has(prefix + "copies." + lane + ".bandwidth"), values, prefix + "tiers.disk.capacity",
+            std::string("needs copies.") + lane, "a disk with both rates, or none");
+}
+
+void check_scenario_rules(const Values& values, const Scenario& scenario) {
+  check_profile_rules(values, "machine.");
+  check_workload(values, scenario.workload);
+  require(scenario.limits.disk_bytes == 0 ||
+              scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes > 0,
+          values, "limits.disk_bytes", "the machine has no disk", "no limit, or a machine with tiers.disk");
+}
+
+void warn(Scenario& scenario) {
+  HardwareProfile& machine = scenario.machine;
+  const DType precision = scenario.workload.precision;
+  if (!machine.peak_flops.contains(precision)) {
+    machine.peak_flops[precision] = machine.peak_flops[DType::F32];
+    scenario.warnings.push_back("workload.precision: " + machine.name + " has no units for " +
+                                std::string(name_of(precision)) + "; it is emulated at fp32's rate");
+  }
+  const auto cap = [&](const char* key, std::int64_t limit, std::int64_t machine_has) {
+    if (limit > machine_has)
+      scenario.warnings.push_back(std::string("limits.") + key + ": " + std::to_string(limit) + " is more than the " +
+                                  std::to_string(machine_has) + " of " + machine.name + "; it limits nothing");
+  };
+  const auto capacity = [&](Tier tier) { return machine.tiers[static_cast<std::size_t>(tier)].capacity_bytes; };
+  cap("device_bytes", scenario.limits.device_bytes, capacity(Tier::Device));
+  cap("host_bytes", scenario.limits.host_bytes, capacity(Tier::HostPinned) + capacity(Tier::HostPageable));
+  cap("disk_bytes", scenario.limits.disk_bytes, capacity(Tier::Disk));
+  cap("cores", scenario.limits.cores, machine.cores);
+}
+
+}  // namespace tandem

@@ -1,0 +1,73 @@
+// A scenario as checked values: machine, limits, workload, optimizer, data, policy, steps, seed.
+// Filled by load_scenario (load.hpp); must not know YAML or any world.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.hpp"
+#include "core/machine/profile.hpp"
+
+namespace tandem {
+
+struct Limits {  // caps on the machine; 0 means none
+  std::int64_t device_bytes = 0;
+  std::int64_t host_bytes = 0;
+  std::int64_t disk_bytes = 0;
+  std::int32_t cores = 0;
+};
+
+// Options of all families in one flat struct; a family reads those it documents in the schema.
+struct WorkloadOptions {
+  std::string family;
+  std::int64_t layers = 0, hidden = 0, heads = 0, vocabulary = 0, sequence = 0, batch = 1, micro_batches = 1;
+  std::int64_t inputs = 0, classes = 0;  // mlp: features in, classes out
+  DType precision = DType::F32;
+  std::string attention = "fused";  // fused
+  std::string recompute = "none";   // none | block
+  bool tied_embedding = true;
+  std::int64_t devices = 1;  // data-parallel ranks
+  // decode: tokens of the prompt, most new tokens, and the token that ends it (kNone: none)
+  std::int64_t prompt = 0, new_tokens = 0;
+  std::int64_t stop_token = kNone;
+  // layers: a stack given by measured times
+  std::int64_t layer_bytes = 0, forward_ns = 0, backward_ns = 0, optimizer_ns = 0;
+};
+
+struct OptimizerOptions {
+  std::string name = "adamw";  // adam | adamw
+  double learning_rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
+  double clip_norm = 0;  // 0: no clipping
+};
+
+struct PolicyOptions {
+  std::string name;
+  std::map<std::string, std::string> options;  // checked by the policy when it is made
+};
+
+// How the simulated machine differs from the estimates that the policy sees. Identity by default.
+struct Truth {
+  double copy_time = 1, compute_time = 1, optimizer_time = 1;  // factors on durations
+  double noise = 0;  // relative standard deviation of each command's duration, seeded by Scenario::seed
+};
+
+struct Scenario {
+  std::string path;  // as given by the user; "" for an inline text
+  std::string text;  // the source, after --set, for log headers
+  HardwareProfile machine;
+  Limits limits;
+  WorkloadOptions workload;
+  OptimizerOptions optimizer;
+  std::string data_text = "corpus";  // the installed corpus, or a path (gpt, bert)
+  std::string data_images;           // mlp: a folder of MNIST IDX files; "" means the installed digits
+  PolicyOptions policy;
+  Truth truth;
+  std::int32_t steps = 4;
+  std::uint64_t seed = 0;
+  std::vector<std::string> warnings;  // what is odd but allowed, "key: text", for people
+};
+
+}  // namespace tandem

@@ -1,0 +1,221 @@
+// How a policy's decisions are checked and turned into commands, and what it sees.
+#include <algorithm>
+
+#include "core/scenario/errors.hpp"
+#include "core/scheduler/check.hpp"
+#include "core/scheduler/scheduler.hpp"
+
+namespace tandem {
+
+bool Scheduler::issuable(const Op& op) const {
+  return std::all_of(op.reads.begin(), op.reads.end(),
+                     [&](ValueId read) { return ops_[static_cast<std::size_t>(graph_.value(read).producer)].issued; });
+}
+
+Reply Scheduler::run(OpId id, ByteRange lead, Engine engine) {
+  const Op& op = graph_.op(id);
+  CHECK(op.may_run_on(engine), graph_.op_name(id), name_of(engine));
+  if (ops_[static_cast<std::size_t>(id)].issued) return Reply::Issued;
+  if (!issuable(op)) return Reply::NotReady;
+  if (!try_run(id, lead, engine)) {
+    // What is left may be too scattered for the op: move everything out and place its operands anew.
+    if (!traits_.may_evict) does_not_fit(id, operand_tier(engine));
+    clear_tier(operand_tier(engine));
+    packing_ = true;
+    const bool fits = try_run(id, lead, engine);
+    packing_ = false;
+    if (!fits) does_not_fit(id, operand_tier(engine));
+  }
+  return Reply::Issued;
+}
+
+// Brings the operands together and emits the command; false if there is no room.
+bool Scheduler::try_run(OpId id, ByteRange lead, Engine engine) {
+  const Op& op = graph_.op(id);
+  const Tier tier = operand_tier(engine);
+  const std::int64_t lead_bytes = op.writes.empty() ? 0 : graph_.value(op.writes.front().value).bytes;
+  const bool part = lead.bytes != lead_bytes;
+  ++decision_;
+  for (ValueId read : op.reads) guard(read, tier);
+  for (ValueId read : op.reads)
+    if (!ensure(read, operand_range(lead, lead_bytes, graph_.value(read).bytes), tier, part, traits_.may_evict))
+      return false;
+  for (const Write& write : op.writes)
+    if (!place_write(op, write, operand_range(lead, lead_bytes, graph_.value(write.value).bytes), tier, part))
+      return false;
+  return emit_run(id, lead, engine);
+}
+
+// False if there is no room for the workspace.
+bool Scheduler::emit_run(OpId id, ByteRange lead, Engine engine) {
+  const Op& op = graph_.op(id);
+  const Tier tier = operand_tier(engine);
+  const std::int64_t lead_bytes = op.writes.empty() ? 0 : graph_.value(op.writes.front().value).bytes;
+  Fence waits;
+  std::int64_t workspace = -1;
+  if (op.workspace_bytes > 0 &&
+      !allocate_bytes(op.workspace_bytes, tier, End::High, traits_.may_evict, workspace, waits))
+    return false;
+  const Use use = next_use(engine);
+  Command& command = emit(CommandKind::Run, engine, id);
+  if (op.divisible && !op.writes.empty()) command.part = {op.writes.front().value, lead.first, lead.bytes};
+  if (op.match_group != kNone) command.match = {op.match_group, op.match_sequence};
+  for (ValueId read : op.reads) {
+    const BlockId block = residency_.at(read, tier);
+    const ByteRange range = operand_range(lead, lead_bytes, graph_.value(read).bytes);
+    residency_.for_range(block, range, [&](Segment& segment) {
+      waits.add(segment.writer);
+      segment.readers.add(use);
+    });
+    command.operands.push_back(residency_.block(block).address(range.first));
+  }
+  for (const Write& write : op.writes) {
+    const BlockId block = residency_.at(write.value, tier);
+    const ByteRange range = operand_range(lead, lead_bytes, graph_.value(write.value).bytes);
+    residency_.for_range(block, range, [&](Segment& segment) {
+      waits.add(segment.writer);
+      waits.add(segment.readers);
+      segment.content = write.value;
+      segment.writer = use;
+      segment.readers.clear();
+    });
+    command.operands.push_back(residency_.block(block).address(range.first));
+  }
+  command.operands.push_back(workspace);
+  wait_for(command, waits);
+  ++ops_[static_cast<std::size_t>(id)].running;
+  if (workspace >= 0) {
+    Fence done;
+    done.add(use);
+    pools_[static_cast<std::size_t>(tier)].free(workspace, op.workspace_bytes, done);
+  }
+  if (issue_parts(id, lead)) mark_issued(id);
+  return true;
+}
+
+// Notes that a range of the op is issued; true once all of it is.
+bool Scheduler::issue_parts(OpId id, ByteRange lead) {
+  const Op& op = graph_.op(id);
+  const std::int64_t lead_bytes = op.writes.empty() ? 0 : graph_.value(op.writes.front().value).bytes;
+  OpState& state = ops_[static_cast<std::size_t>(id)];
+  if (lead.bytes == lead_bytes) return true;
+  state.partly = true;
+  auto& ranges = parts_[id];
+  const auto next = std::lower_bound(ranges.begin(), ranges.end(), lead.first,
+                                     [](const ByteRange& r, std::int64_t first) { return r.first < first; });
+  CHECK(next == ranges.end() || lead.end() <= next->first, graph_.op_name(id), "parts overlap");
+  CHECK(next == ranges.begin() || (next - 1)->end() <= lead.first, graph_.op_name(id), "parts overlap");
+  ranges.insert(next, lead);
+  std::int64_t issued = 0;
+  for (const ByteRange& range : ranges) issued += range.bytes;
+  if (issued < lead_bytes) return false;
+  parts_.erase(id);
+  return true;
+}
+
+std::int64_t Scheduler::missing_bytes(const Op& op, Tier tier, ValueId except) const {
+  const Pool& pool = pools_[static_cast<std::size_t>(tier)];
+  std::int64_t bytes = op.workspace_bytes > 0 ? pool.rounded(op.workspace_bytes) : 0;
+  for (ValueId read : op.reads)
+    if (read != except && residency_.at(read, tier) == kNone) bytes += pool.rounded(graph_.value(read).bytes);
+  for (const Write& write : op.writes)
+    if (write.reuses == kNone && residency_.at(write.value, tier) == kNone)
+      bytes += pool.rounded(graph_.value(write.value).bytes);
+  return bytes;
+}
+
+Reply Scheduler::prefetch(ValueId value, ByteRange range, Tier to) {
+  if (dead(value) || residency_.valid(value, to, range)) return Reply::Issued;
+  if (!ops_[static_cast<std::size_t>(graph_.value(value).producer)].issued || !exists(value, range)) return Reply::NotReady;
+  ++decision_;
+  if (to == Tier::Device && residency_.at(value, to) == kNone && program_next_ < program_.size()) {
+    // The next op of the compute lane must still fit beside the prefetched bytes.
+    const Pool& pool = pools_[static_cast<std::size_t>(to)];
+    const std::int64_t next = missing_bytes(graph_.op(program_[program_next_]), to, value);
+    if (pool.free_bytes() - pool.rounded(range.bytes) < next) return Reply::NoRoom;
+  }
+  return ensure(value, range, to, range.bytes != graph_.value(value).bytes, false) ? Reply::Issued : Reply::NoRoom;
+}
+
+Reply Scheduler::release(ValueId value, Tier tier) {
+  const BlockId id = residency_.at(value, tier);
+  if (id == kNone || residency_.block(id).home) return Reply::Issued;
+  if (!dead(value)) {
+    bool elsewhere = false;
+    for (int t = 0; t < kTierCount; ++t)
+      if (t != static_cast<int>(tier) && residency_.valid(value, static_cast<Tier>(t), whole(value))) elsewhere = true;
+    if (!elsewhere) return Reply::NotReady;
+  }
+  drop(value, tier);
+  return Reply::Issued;
+}
+
+Reply Decisions::run(OpId op, Engine engine) {
+  Scheduler& s = *scheduler_;
+  const auto& writes = s.graph_.op(op).writes;
+  if (!s.ops_[static_cast<std::size_t>(op)].partly || s.ops_[static_cast<std::size_t>(op)].issued)
+    return s.run(op, writes.empty() ? ByteRange{} : s.whole(writes.front().value), engine);
+  // What remains of an op that has run in parts.
+  std::int64_t next = 0;
+  const auto issued = s.parts_.at(op);
+  const std::int64_t end = s.graph_.value(writes.front().value).bytes;
+  Reply reply = Reply::Issued;
+  for (std::size_t i = 0; i <= issued.size() && reply == Reply::Issued; ++i) {
+    const std::int64_t stop = i < issued.size() ? issued[i].first : end;
+    if (stop > next) reply = s.run(op, {next, stop - next}, engine);
+    if (i < issued.size()) next = issued[i].end();
+  }
+  return reply;
+}
+
+Reply Decisions::run_default(OpId op) { return run(op, scheduler_->graph_.op(op).engine); }
+
+Reply Decisions::run_part(OpId op, std::int64_t first_byte, std::int64_t bytes, Engine engine) {
+  const Op& o = scheduler_->graph_.op(op);
+  const std::int64_t lead = scheduler_->graph_.value(o.writes.front().value).bytes;
+  CHECK(o.divisible && first_byte >= 0 && bytes > 0 && first_byte + bytes <= lead, first_byte, bytes, lead);
+  CHECK(first_byte % 64 == 0 && (bytes % 64 == 0 || first_byte + bytes == lead), first_byte, bytes);
+  return scheduler_->run(op, {first_byte, bytes}, engine);
+}
+
+Reply Decisions::copy(ValueId value, Tier to) { return scheduler_->prefetch(value, scheduler_->whole(value), to); }
+Reply Decisions::copy_part(ValueId value, std::int64_t first_byte, std::int64_t bytes, Tier to) {
+  CHECK(first_byte >= 0 && bytes > 0 && first_byte + bytes <= scheduler_->graph_.value(value).bytes, first_byte, bytes);
+  return scheduler_->prefetch(value, {first_byte, bytes}, to);
+}
+Reply Decisions::release(ValueId value, Tier tier) { return scheduler_->release(value, tier); }
+void Decisions::keep(ValueId value, Tier tier) {
+  if (const BlockId id = scheduler_->residency_.at(value, tier); id != kNone)
+    scheduler_->residency_.block(id).kept = true;
+}
+void Decisions::wake_at(TimeNs time) { scheduler_->wake_ = std::min(scheduler_->wake_, time); }
+
+TimeNs View::observed() const { return scheduler_->observed_; }
+const Graph& View::graph() const { return scheduler_->graph_; }
+const CostModel& View::estimate() const { return scheduler_->estimate_; }
+const Scenario& View::scenario() const { return scheduler_->scenario_; }
+Rank View::rank() const { return scheduler_->rank_; }
+std::span<const OpId> View::compute_program() const {
+  return std::span<const OpId>(scheduler_->program_).subspan(scheduler_->program_next_);
+}
+std::span<const OpId> View::ready_optimizer_ops() const { return scheduler_->ready_optimizer_; }
+bool View::issued(OpId op) const { return scheduler_->ops_[static_cast<std::size_t>(op)].issued; }
+bool View::issuable(OpId op) const { return scheduler_->issuable(scheduler_->graph_.op(op)); }
+bool View::finished(OpId op) const {
+  const auto& state = scheduler_->ops_[static_cast<std::size_t>(op)];
+  return state.issued && state.running == 0;
+}
+bool View::valid(ValueId value, Tier tier) const {
+  return scheduler_->residency_.valid(value, tier, scheduler_->whole(value));
+}
+bool View::arrived(ValueId value, Tier tier) const {
+  return scheduler_->residency_.arrived(value, tier, scheduler_->whole(value), scheduler_->progress_);
+}
+int View::queued(Engine engine) const { return scheduler_->queued_[static_cast<std::size_t>(engine)]; }
+std::int64_t View::free_bytes(Tier tier) const { return scheduler_->pool(tier).free_bytes(); }
+std::int64_t View::capacity_bytes(Tier tier) const { return scheduler_->pool(tier).capacity_bytes(); }
+std::int64_t View::missing_bytes(OpId op) const {
+  return scheduler_->missing_bytes(scheduler_->graph_.op(op), Tier::Device, kNone);
+}
+
+}  // namespace tandem

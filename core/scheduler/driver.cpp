@@ -1,0 +1,54 @@
+#include "core/scheduler/driver.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/scheduler/check.hpp"
+
+namespace tandem {
+namespace {
+
+TimeNs earliest_wake(std::span<Scheduler* const> ranks) {
+  TimeNs wake = kNever;
+  for (const Scheduler* scheduler : ranks) wake = std::min(wake, scheduler->wake());
+  return wake;
+}
+
+// Positions in the span by rank number.
+std::vector<std::size_t> positions(std::span<Scheduler* const> ranks) {
+  std::vector<std::size_t> by_rank;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const auto rank = static_cast<std::size_t>(ranks[i]->rank());
+    if (rank >= by_rank.size()) by_rank.resize(rank + 1);
+    by_rank[rank] = i;
+  }
+  return by_rank;
+}
+
+}  // namespace
+
+void drive(std::span<Scheduler* const> ranks, Executor& executor, EventLog& log) {
+  const std::vector<std::size_t> position = positions(ranks);
+  std::vector<Command> commands;
+  std::vector<bool> concerned(ranks.size(), true), finished(ranks.size(), false);
+  std::size_t left = ranks.size();
+  for (EventBatch batch;; batch = executor.wait(earliest_wake(ranks))) {
+    log.append(batch);
+    for (const Event& event : batch.events) concerned[position[static_cast<std::size_t>(event.rank)]] = true;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      if (!concerned[i] && batch.inputs.empty() && ranks[i]->wake() > batch.observed) continue;
+      concerned[i] = false;
+      ranks[i]->on_events(batch, commands);
+      if (finished[i] || !ranks[i]->finished()) continue;
+      finished[i] = true;
+      --left;
+    }
+    log.append(commands);
+    executor.submit(commands);
+    commands.clear();
+    if (left == 0) return;
+    CHECK(executor.in_flight() || earliest_wake(ranks) != kNever, "the policy issued nothing and nothing is in flight");
+  }
+}
+
+}  // namespace tandem

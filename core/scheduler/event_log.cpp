@@ -1,0 +1,251 @@
+#include "core/scheduler/event_log.hpp"
+
+#include <array>
+#include <charconv>
+#include <istream>
+#include <ostream>
+#include <string_view>
+#include <utility>
+
+#include "core/scenario/errors.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr std::string_view kMagic = "tandem-log 1";
+
+void put(std::string& line, std::int64_t number) {
+  std::array<char, 24> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  line += ' ';
+  line.append(digits.data(), end);
+}
+
+template <typename Numbers>
+void put_list(std::string& line, const Numbers& numbers) {
+  put(line, static_cast<std::int64_t>(numbers.size()));
+  for (std::int64_t number : numbers) put(line, number);
+}
+
+void put(std::string& line, const Place& place) {
+  put(line, static_cast<std::int64_t>(place.tier));
+  put(line, place.offset);
+}
+
+// Reads the numbers of a line, and says where a malformed log goes wrong.
+class Cursor {
+ public:
+  Cursor(std::string_view text, std::string where) : text_(text), where_(std::move(where)) {}
+
+  std::int64_t number(std::int64_t low, std::int64_t high) {
+    skip();
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), value);
+    if (error != std::errc() || value < low || value > high)
+      fail("expected a whole number from " + std::to_string(low) + " to " + std::to_string(high));
+    text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
+    return value;
+  }
+  std::int64_t any() {
+    return number(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
+  }
+  std::int64_t natural() { return number(0, std::numeric_limits<std::int64_t>::max()); }
+  std::int32_t small(std::int32_t low = kNone) {
+    return static_cast<std::int32_t>(number(low, std::numeric_limits<std::int32_t>::max()));
+  }
+  template <typename Enum>
+  Enum choice(int count) {
+    return static_cast<Enum>(number(0, count - 1));
+  }
+  Place place(Rank rank) {
+    const Tier tier = choice<Tier>(kTierCount);
+    return {rank, tier, natural()};
+  }
+  template <typename Numbers>
+  void list(Numbers& numbers, std::int64_t low, std::int64_t most) {
+    const std::int64_t count = number(0, most);
+    for (std::int64_t i = 0; i < count; ++i) numbers.push_back(number(low, std::numeric_limits<std::int64_t>::max()));
+  }
+  std::string_view rest() {
+    skip();
+    return std::exchange(text_, {});
+  }
+  void end() {
+    skip();
+    if (!text_.empty()) fail("unexpected text at the end of the line");
+  }
+  [[noreturn]] void fail(const std::string& problem) const { throw ConfigError(where_ + ": log: " + problem); }
+
+ private:
+  void skip() {
+    while (!text_.empty() && text_.front() == ' ') text_.remove_prefix(1);
+  }
+  std::string_view text_;
+  std::string where_;
+};
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '\n')
+      out += "\\n";
+    else if (c == '\\')
+      out += "\\\\";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string unescaped(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\' || i + 1 == text.size())
+      out += text[i];
+    else
+      out += text[++i] == 'n' ? '\n' : text[i];
+  }
+  return out;
+}
+
+constexpr std::int64_t kMostOperands = 1 << 20;
+
+Command parse_command(char kind, Cursor& in) {
+  Command command;
+  command.kind = kind == 'r' ? CommandKind::Run : kind == 'c' ? CommandKind::Copy : CommandKind::Release;
+  command.lane.rank = in.small(0);
+  command.id = in.natural();
+  command.lane.engine = in.choice<Engine>(kEngineCount);
+  if (command.kind == CommandKind::Run) {
+    command.op = in.small(0);
+    command.match = {in.small(), in.small()};
+  }
+  command.part = {in.small(), in.natural(), in.natural()};
+  if (command.kind != CommandKind::Run) command.source = in.place(command.lane.rank);
+  if (command.kind == CommandKind::Copy) command.target = in.place(command.lane.rank);
+  if (command.kind == CommandKind::Run) in.list(command.operands, -1, kMostOperands);
+  in.list(command.wait_for, 0, kEngineCount);
+  in.end();
+  return command;
+}
+
+Event parse_event(Cursor& in) {
+  Event event;
+  event.rank = in.small(0);
+  event.command = in.natural();
+  event.outcome = in.choice<Outcome>(3);
+  event.result = in.any();
+  event.started = {in.any()};
+  event.finished = {in.any()};
+  event.error = unescaped(in.rest());
+  return event;
+}
+
+}  // namespace
+
+std::string to_line(const Command& command) {
+  std::string line(1, command.kind == CommandKind::Run ? 'r' : command.kind == CommandKind::Copy ? 'c' : 'f');
+  put(line, command.lane.rank);
+  put(line, command.id);
+  put(line, static_cast<std::int64_t>(command.lane.engine));
+  if (command.kind == CommandKind::Run) {
+    put(line, command.op);
+    put(line, command.match.group);
+    put(line, command.match.sequence);
+  }
+  put(line, command.part.value);
+  put(line, command.part.first_byte);
+  put(line, command.part.bytes);
+  if (command.kind != CommandKind::Run) put(line, command.source);
+  if (command.kind == CommandKind::Copy) put(line, command.target);
+  if (command.kind == CommandKind::Run) put_list(line, command.operands);
+  put_list(line, command.wait_for);
+  return line;
+}
+
+std::string to_line(const Event& event) {
+  std::string line = "e";
+  put(line, event.rank);
+  put(line, event.command);
+  put(line, static_cast<std::int64_t>(event.outcome));
+  put(line, event.result);
+  put(line, event.started.ns);
+  put(line, event.finished.ns);
+  if (!event.error.empty()) line += ' ' + escaped(event.error);
+  return line;
+}
+
+void write_log(std::ostream& out, const LogHeader& header, const MemoryLog& log) {
+  out << kMagic << '\n'
+      << "mode " << header.mode << "\nbuild " << header.build << "\nseed " << header.seed << "\nrank " << header.rank
+      << ' ' << header.ranks << "\nscenario " << header.scenario.size() << '\n'
+      << header.scenario << "\nprofile " << header.profile.size() << '\n'
+      << header.profile << '\n';
+  for (const MemoryLog::Entry& entry : log.entries()) {
+    out << "b " << entry.batch.observed.ns << '\n';
+    for (const Event& event : entry.batch.events) out << to_line(event) << '\n';
+    for (const Input& input : entry.batch.inputs)
+      if (std::holds_alternative<Interrupt>(input)) out << "i interrupt\n";
+    for (const Command& command : entry.commands) out << to_line(command) << '\n';
+  }
+}
+
+ReadLog read_log(std::istream& in, const std::string& name) {
+  ReadLog log;
+  std::string line;
+  std::int64_t number = 0;
+  const auto where = [&] { return name + ":" + std::to_string(number) + ":1"; };
+  const auto next = [&](std::string_view key) {
+    ++number;
+    const std::string prefix = key.empty() ? "" : std::string(key) + " ";
+    if (!std::getline(in, line) || line.rfind(prefix, 0) != 0)
+      throw ConfigError(where() + ": log: expected '" + std::string(key) + "'; is this a log that --log wrote?");
+    return line.substr(prefix.size());
+  };
+  const auto text = [&](std::string_view key) {
+    constexpr std::int64_t kMostText = 64 << 20;
+    const std::string size = next(key);
+    std::string bytes(static_cast<std::size_t>(Cursor(size, where()).number(0, kMostText)), '\0');
+    if (!in.read(bytes.data(), static_cast<std::streamsize>(bytes.size())) || in.get() != '\n')
+      throw ConfigError(where() + ": log: the " + std::string(key) + " text is cut short");
+    for (char c : bytes) number += c == '\n';
+    ++number;
+    return bytes;
+  };
+  if (next("") != kMagic)
+    throw ConfigError(where() + ": log: expected '" + std::string(kMagic) + "'; is this a log that --log wrote?");
+  log.header.mode = next("mode");
+  log.header.build = next("build");
+  const std::string seed = next("seed");
+  if (std::from_chars(seed.data(), seed.data() + seed.size(), log.header.seed).ec != std::errc())
+    throw ConfigError(where() + ": log: seed: expected a whole number");
+  const std::string ranks = next("rank");
+  Cursor rank_line(ranks, where());
+  log.header.rank = rank_line.small(0);
+  log.header.ranks = rank_line.small(1);
+  log.header.scenario = text("scenario");
+  log.header.profile = text("profile");
+  while (++number, std::getline(in, line)) {
+    if (line.empty()) throw ConfigError(where() + ": log: empty line");
+    Cursor cursor(std::string_view(line).substr(1), where());
+    if (line[0] == 'b') {
+      log.entries.emplace_back();
+      log.entries.back().batch.observed = {cursor.any()};
+      cursor.end();
+      continue;
+    }
+    if (log.entries.empty()) cursor.fail("expected a batch ('b') first");
+    auto& entry = log.entries.back();
+    if (line[0] == 'e')
+      entry.batch.events.push_back(parse_event(cursor));
+    else if (line == "i interrupt")
+      entry.batch.inputs.emplace_back(Interrupt{});
+    else if (line[0] == 'r' || line[0] == 'c' || line[0] == 'f')
+      entry.commands.push_back(parse_command(line[0], cursor));
+    else
+      cursor.fail("unknown record '" + line.substr(0, 1) + "'; one of b, e, i, r, c, f is allowed");
+  }
+  return log;
+}
+
+}  // namespace tandem

@@ -1,0 +1,68 @@
+// The event log: everything that crossed the seam, in order, and enough of a header to run it again.
+// Must not know files' formats of reports, or any world.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/scheduler/seam.hpp"
+
+namespace tandem {
+
+struct LogHeader {
+  int schema = 1;
+  std::string mode;      // "simulated" | "measured"
+  std::string scenario;  // the scenario's text after --set
+  std::string profile;   // the profile's text
+  std::string build;     // version
+  std::uint64_t seed = 0;
+  Rank rank = 0;  // live: this process's rank; simulated: 0, all ranks in one log
+  std::int32_t ranks = 1;
+};
+
+// Where drive() records. The scheduler never reads it.
+class EventLog {
+ public:
+  virtual ~EventLog() = default;
+  virtual void append(const EventBatch& batch) = 0;
+  virtual void append(std::span<const Command> commands) = 0;
+};
+
+class NoLog final : public EventLog {
+ public:
+  void append(const EventBatch&) override {}
+  void append(std::span<const Command>) override {}
+};
+
+// Keeps all in memory: what reports, the replay executor and the checkers read.
+class MemoryLog final : public EventLog {
+ public:
+  struct Entry {  // one turn of drive(): a batch, and the commands that answered it
+    EventBatch batch;
+    std::vector<Command> commands;
+  };
+  void append(const EventBatch& batch) override { entries_.push_back({batch, {}}); }
+  void append(std::span<const Command> commands) override {
+    entries_.back().commands.insert(entries_.back().commands.end(), commands.begin(), commands.end());
+  }
+  const std::vector<Entry>& entries() const { return entries_; }
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+// One line a record, text, the same bytes for the same log. Format: docs/log_format.md.
+std::string to_line(const Command& command);
+std::string to_line(const Event& event);
+void write_log(std::ostream& out, const LogHeader& header, const MemoryLog& log);
+// Throws ConfigError with file:line for a malformed log. `name` is for messages.
+struct ReadLog {
+  LogHeader header;
+  std::vector<MemoryLog::Entry> entries;
+};
+ReadLog read_log(std::istream& in, const std::string& name);
+
+}  // namespace tandem

@@ -1,0 +1,317 @@
+// How the scheduler places, fetches, evicts and frees bytes. Everything here happens in issue order: bytes count as
+// free once their release is issued, and whoever takes them waits for what last used them.
+#include <algorithm>
+#include <string>
+
+#include "core/scenario/errors.hpp"
+#include "core/scheduler/check.hpp"
+#include "core/scheduler/scheduler.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr Tier kTiers[] = {Tier::Device, Tier::HostPinned, Tier::HostPageable, Tier::Disk};
+
+std::string with_bytes(std::int64_t bytes) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  return std::to_string(bytes) + " bytes (" + std::to_string((bytes + kMiB - 1) / kMiB) + " MiB)";
+}
+
+}  // namespace
+
+void Scheduler::guard(ValueId value, Tier tier) {
+  const BlockId id = residency_.at(value, tier);
+  if (id == kNone) return;
+  residency_.block(id).guard = decision_;
+  residency_.touch(id);
+}
+
+// True if the block's `range` holds bytes of another value that a copy of this one would destroy: during an in-place
+// update by parts, two versions share a block. The old version's bytes are spent where the new one's exist, unless
+// something other than the update still reads them.
+bool Scheduler::foreign(ValueId value, BlockId id, ByteRange range) const {
+  const auto spent = [&](ValueId content) {
+    const auto& update = graph_.op(graph_.value(value).producer);
+    return next_version_[static_cast<std::size_t>(content)] == value &&
+           unissued_readers(content) <= std::count(update.reads.begin(), update.reads.end(), content);
+  };
+  const auto& segments = residency_.block(id).segments;
+  return std::any_of(segments.begin(), segments.end(), [&](const Segment& segment) {
+    return segment.content != value && segment.content != kNone && segment.range.first < range.end() &&
+           range.first < segment.range.end() && !spent(segment.content);
+  });
+}
+
+// True unless a part of `range` is gone: overwritten by a part of an in-place update that has consumed it.
+bool Scheduler::exists(ValueId value, ByteRange range) const {
+  boost::container::small_vector<ByteRange, 2> gaps{range};
+  for (Tier tier : kTiers) {
+    boost::container::small_vector<ByteRange, 2> left;
+    for (ByteRange gap : gaps)
+      for (ByteRange hole : residency_.missing(value, tier, gap)) left.push_back(hole);
+    gaps = std::move(left);
+    if (gaps.empty()) return true;
+  }
+  return false;
+}
+
+// Makes `range` of the value valid in the tier; false if there is no room.
+bool Scheduler::ensure(ValueId value, ByteRange range, Tier tier, bool part, bool may_evict) {
+  if (!residency_.valid(value, tier, range)) {
+    BlockId id = residency_.at(value, tier);
+    if (id != kNone && (!residency_.block(id).covers(range) || foreign(value, id, range))) {
+      if (!evict(id)) return false;
+      id = kNone;
+    }
+    if (id == kNone) {
+      const bool only_part = part && graph_.tensor_of(value).role == Role::OptimizerState;
+      if (allocate(value, only_part ? range : whole(value), tier, may_evict) == kNone) return false;
+    }
+    guard(value, tier);
+    // Asked anew each time: bringing one part may move another.
+    for (auto gaps = residency_.missing(value, tier, range); !gaps.empty();
+         gaps = residency_.missing(value, tier, range))
+      if (!fetch(value, gaps.front(), tier, part, may_evict)) return false;
+  }
+  guard(value, tier);
+  return true;
+}
+
+// Copies the first bytes of a gap from the nearest tier that has them; device and disk meet in host memory.
+bool Scheduler::fetch(ValueId value, ByteRange gap, Tier tier, bool part, bool may_evict) {
+  for (Tier from : kTiers) {
+    if (from == tier) continue;
+    const auto holes = residency_.missing(value, from, gap);
+    ByteRange found = gap;
+    if (!holes.empty()) found.bytes = holes.front().first - gap.first;
+    if (found.bytes <= 0) continue;
+    if ((from == Tier::Disk && tier == Tier::Device) || (from == Tier::Device && tier == Tier::Disk)) {
+      if (!ensure(value, found, Tier::HostPinned, part, may_evict)) return false;
+      from = Tier::HostPinned;
+    }
+    copy(value, found, from, tier);
+    return true;
+  }
+  CHECK(false, "a value that is needed is nowhere:", graph_.value_name(value));
+  return false;
+}
+
+bool Scheduler::place_write(const Op& op, const Write& write, ByteRange range, Tier tier, bool part) {
+  BlockId id = residency_.at(write.value, tier);
+  if (id != kNone && !residency_.block(id).covers(range)) {
+    if (!evict(id)) return false;
+    id = kNone;
+  }
+  if (id == kNone && write.reuses != kNone) {
+    const BlockId before = residency_.at(write.reuses, tier);
+    if (before != kNone && residency_.block(before).covers(range) && may_overwrite(op, write.reuses, tier)) {
+      residency_.block(before).holders.push_back(write.value);
+      residency_.at(write.value, tier) = before;
+      id = before;
+    }
+  }
+  if (id == kNone) {
+    const bool only_part = part && graph_.tensor_of(write.value).role == Role::OptimizerState;
+    if (allocate(write.value, only_part ? range : whole(write.value), tier, traits_.may_evict) == kNone) return false;
+  }
+  guard(write.value, tier);
+  return true;
+}
+
+// An op may take over the storage of a version that only it still reads, or that is whole somewhere else.
+bool Scheduler::may_overwrite(const Op& op, ValueId value, Tier tier) const {
+  const auto own = static_cast<std::int32_t>(std::count(op.reads.begin(), op.reads.end(), value));
+  if (unissued_readers(value) <= own) return true;
+  return std::any_of(std::begin(kTiers), std::end(kTiers),
+                     [&](Tier other) { return other != tier && residency_.valid(value, other, whole(value)); });
+}
+
+BlockId Scheduler::allocate(ValueId value, ByteRange range, Tier tier, bool may_evict) {
+  const Tensor& tensor = graph_.tensor_of(value);
+  const End end = tensor.persistent || tensor.role == Role::Gradient ? End::Low : End::High;
+  Block block;
+  block.tier = tier;
+  block.range = range;
+  Segment segment;
+  segment.range = range;
+  // The first writer waits for whatever used these bytes before.
+  if (!allocate_bytes(range.bytes, tier, end, may_evict, block.offset, segment.readers)) return kNone;
+  block.holders.push_back(value);
+  block.segments.push_back(std::move(segment));
+  const BlockId id = residency_.add(std::move(block));
+  residency_.at(value, tier) = id;
+  residency_.touch(id);
+  return id;
+}
+
+bool Scheduler::allocate_bytes(std::int64_t bytes, Tier tier, End end, bool may_evict, std::int64_t& offset,
+                               Fence& waits) {
+  Pool& pool = pools_[static_cast<std::size_t>(tier)];
+  if (bytes > pool.capacity_bytes()) return false;
+  for (;;) {
+    if (const auto place = pool.allocate(bytes, end, progress_, waits, packing_)) {
+      offset = *place;
+      return true;
+    }
+    if (!may_evict || !make_room(tier)) return false;
+  }
+}
+
+// Evicts the least recently used block that the current decision does not need; those that a policy keeps go last.
+bool Scheduler::make_room(Tier tier) {
+  for (bool kept_too : {false, true})
+    for (BlockId id = residency_.oldest(tier); id != kNone; id = residency_.block(id).newer) {
+      const Block& block = residency_.block(id);
+      if (block.guard == decision_ || (block.kept && !kept_too)) continue;
+      if (evict(id)) return true;
+    }
+  return false;
+}
+
+void Scheduler::clear_tier(Tier tier) {
+  BlockId next = kNone;
+  for (BlockId id = residency_.oldest(tier); id != kNone; id = next) {
+    next = residency_.block(id).newer;
+    evict(id);
+  }
+}
+
+// Drops a block, saving below what is nowhere else; false if that does not fit.
+bool Scheduler::evict(BlockId id) {
+  const Tier tier = residency_.block(id).tier;
+  const auto segments = residency_.block(id).segments;  // copies: saving may add blocks
+  const auto holders = residency_.block(id).holders;
+  for (const Segment& segment : segments) {
+    if (segment.content == kNone) continue;
+    const bool elsewhere = std::any_of(std::begin(kTiers), std::end(kTiers), [&](Tier other) {
+      return other != tier && residency_.valid(segment.content, other, segment.range);
+    });
+    if (!elsewhere && !save_below(segment.content, segment.range, tier)) return false;
+  }
+  for (ValueId holder : holders) drop(holder, tier);
+  return true;
+}
+
+bool Scheduler::save_below(ValueId value, ByteRange range, Tier tier) {
+  if (tier == Tier::Disk) return false;
+  const Tier below = tier == Tier::Device ? Tier::HostPinned : Tier::Disk;
+  const BlockId there = residency_.at(value, below);
+  if (there != kNone && (!residency_.block(there).covers(range) || foreign(value, there, range))) return false;
+  if (there == kNone && allocate(value, whole(value), below, true) == kNone) return false;
+  guard(value, below);
+  copy(value, range, tier, below);
+  return true;
+}
+
+void Scheduler::drop(ValueId value, Tier tier) {
+  BlockId& at = residency_.at(value, tier);
+  const BlockId id = at;
+  if (id == kNone) return;
+  at = kNone;
+  Block& block = residency_.block(id);
+  for (Segment& segment : block.segments)
+    if (segment.content == value) segment.content = kNone;
+  block.holders.erase(std::find(block.holders.begin(), block.holders.end(), value));
+  if (block.holders.empty()) free_block(id, value);
+}
+
+void Scheduler::free_block(BlockId id, ValueId last_holder) {
+  const Block& block = residency_.block(id);
+  Fence fence;
+  for (const Segment& segment : block.segments) {
+    fence.add(segment.writer);
+    fence.add(segment.readers);
+  }
+  fence.prune(progress_);
+  Command& note = emit(CommandKind::Release, Engine::Compute, kNone);
+  note.part = {last_holder, block.range.first, block.range.bytes};
+  note.source = {rank_, block.tier, block.offset};
+  wait_for(note, fence);
+  pools_[static_cast<std::size_t>(block.tier)].free(block.offset, block.range.bytes, fence);
+  residency_.remove(id);
+}
+
+// Ends the sharing of a block after an in-place update: it is the new version's alone. Readers of the old one that are
+// yet to come find it in another tier.
+void Scheduler::leave_to(ValueId old_version, ValueId new_version) {
+  for (Tier tier : kTiers)
+    if (const BlockId id = residency_.at(old_version, tier); id != kNone && id == residency_.at(new_version, tier))
+      drop(old_version, tier);
+}
+
+bool Scheduler::dead(ValueId id) const {
+  const Value& value = graph_.value(id);
+  return value.superseded && unissued_readers(id) == 0 && ops_[static_cast<std::size_t>(value.producer)].issued;
+}
+
+// Gives up the storage of a value that nothing reads any more. Home slots pass to the next version.
+void Scheduler::kill(ValueId value) {
+  const ValueId next = next_version_[static_cast<std::size_t>(value)];
+  for (Tier tier : kTiers) {
+    const BlockId id = residency_.at(value, tier);
+    if (id == kNone) continue;
+    if (residency_.block(id).home && next != kNone) {
+      const BlockId successor = residency_.at(next, tier);
+      if (successor == kNone) {
+        residency_.block(id).holders.push_back(next);
+        residency_.at(next, tier) = id;
+      } else if (successor != id) {
+        residency_.block(id).home = false;
+        residency_.block(successor).home = true;
+        residency_.unlist(successor);
+      }
+    }
+    drop(value, tier);
+  }
+}
+
+void Scheduler::copy(ValueId value, ByteRange range, Tier from, Tier to) {
+  const BlockId source = residency_.at(value, from), target = residency_.at(value, to);
+  const Engine lane = copy_lane(from, to, range.bytes);
+  const Use use = next_use(lane);
+  Fence waits;
+  residency_.for_range(source, range, [&](Segment& segment) {
+    waits.add(segment.writer);
+    segment.readers.add(use);
+  });
+  residency_.for_range(target, range, [&](Segment& segment) {
+    waits.add(segment.writer);
+    waits.add(segment.readers);
+    segment.content = value;
+    segment.writer = use;
+    segment.readers.clear();
+  });
+  Command& command = emit(CommandKind::Copy, lane, kNone);
+  command.part = {value, range.first, range.bytes};
+  command.source = {rank_, from, residency_.block(source).address(range.first)};
+  command.target = {rank_, to, residency_.block(target).address(range.first)};
+  wait_for(command, waits);
+}
+
+void Scheduler::does_not_fit(OpId id, Tier tier) const {
+  const Op& op = graph_.op(id);
+  const Pool& memory = pools_[static_cast<std::size_t>(tier)];
+  std::array<std::int64_t, kRoleCount> held{};
+  for (ValueId value = 0; value < graph_.value_count(); ++value)
+    if (const BlockId block = residency_.at(value, tier); block != kNone)
+      held[static_cast<std::size_t>(graph_.tensor_of(value).role)] += residency_.block(block).range.bytes;
+  std::int64_t operands = op.workspace_bytes;
+  for (ValueId read : op.reads) operands += graph_.value(read).bytes;
+  for (const Write& write : op.writes)
+    if (write.reuses == kNone) operands += graph_.value(write.value).bytes;
+  std::string text = "does not fit: " + std::string(name_of(tier)) + " memory of rank " + std::to_string(rank_) + ": " +
+                     graph_.op_name(id) + " needs " + with_bytes(operands) + " at once";
+  text += "; capacity " + with_bytes(memory.capacity_bytes()) + ", in use " + with_bytes(memory.charged_bytes()) + ":";
+  for (int role = 0; role < kRoleCount; ++role)
+    if (held[static_cast<std::size_t>(role)] > 0)
+      text += " " + std::string(name_of(static_cast<Role>(role))) + " " +
+              std::to_string(held[static_cast<std::size_t>(role)]);
+  const std::int64_t would_fit = memory.charged_bytes() + missing_bytes(op, tier, kNone);
+  text += "; this op would fit in " + with_bytes(would_fit);
+  text += traits_.may_evict
+              ? "; give it more memory, fewer samples in a micro-batch, or a lower tier (limits, tiers.disk)"
+              : "; give it more memory or choose a policy that offloads";
+  throw DoesNotFit(text);
+}
+
+}  // namespace tandem

@@ -1,0 +1,95 @@
+// A memory pool of one tier: places blocks at offsets under a hard capacity, charging bytes in issue order: bytes freed
+// by an earlier command may be handed out before that command ran, together with the fence that says what to wait for.
+// Must not know values, tiers or policies.
+#pragma once
+
+#include <array>
+#include <boost/container/small_vector.hpp>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/scheduler/ids.hpp"
+
+namespace tandem {
+
+// The latest command of a lane that touches some bytes.
+struct Use {
+  Engine engine = Engine::Compute;
+  CommandId id = kNoCommand;
+  bool operator==(const Use&) const = default;
+};
+
+// Per lane, the latest command whose event has been seen: all before it are finished too.
+using LaneProgress = std::array<CommandId, kEngineCount>;
+
+// At most one use a lane, the latest: lanes are FIFO.
+class Fence {
+ public:
+  void add(Use use) {
+    if (use.id == kNoCommand) return;
+    for (Use& u : uses_)
+      if (u.engine == use.engine) {
+        if (u.id < use.id) u.id = use.id;
+        return;
+      }
+    uses_.push_back(use);
+  }
+  void add(const Fence& other) {
+    for (Use use : other.uses_) add(use);
+  }
+  // Forgets what is finished.
+  void prune(const LaneProgress& progress) {
+    for (std::size_t i = uses_.size(); i-- > 0;)
+      if (uses_[i].id <= progress[static_cast<std::size_t>(uses_[i].engine)])
+        uses_.erase(uses_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  void clear() { uses_.clear(); }
+  bool operator==(const Fence&) const = default;
+  bool empty() const { return uses_.empty(); }
+  const auto& uses() const { return uses_; }
+
+ private:
+  boost::container::small_vector<Use, 2> uses_;
+};
+
+// Long-lived blocks are placed from the low end, transient ones from the high end, which keeps the middle whole.
+enum class End : std::uint8_t { Low, High };
+
+class Pool {
+ public:
+  Pool(std::int64_t capacity_bytes, std::int64_t alignment_bytes);
+
+  // An offset for `bytes`, or none. Adds to `waits` what last used those bytes. Prefers bytes that nothing still uses,
+  // unless `packed`: then it takes the outermost ones, which leaves no holes.
+  std::optional<std::int64_t> allocate(std::int64_t bytes, End end, const LaneProgress& progress, Fence& waits,
+                                       bool packed = false);
+  // Gives bytes back; `fence` holds the unfinished commands that touched them. `bytes` as asked for in allocate.
+  void free(std::int64_t offset, std::int64_t bytes, const Fence& fence);
+
+  std::int64_t rounded(std::int64_t bytes) const { return (bytes + alignment_ - 1) / alignment_ * alignment_; }
+  std::int64_t capacity_bytes() const { return capacity_; }
+  std::int64_t charged_bytes() const { return charged_; }
+  std::int64_t free_bytes() const { return capacity_ - charged_; }
+  std::int64_t peak_bytes() const { return peak_; }
+
+ private:
+  struct Segment {  // free bytes with one fence; neighbours with other fences may adjoin
+    std::int64_t offset = 0, bytes = 0;
+    Fence fence;
+    std::int64_t end() const { return offset + bytes; }
+  };
+  struct Span {  // adjoining segments [first, last) that together hold the bytes
+    std::size_t first = 0, last = 0;
+  };
+  std::optional<Span> find(std::int64_t bytes, End end, bool clean_only) const;
+  void tidy(const LaneProgress& progress);
+  std::int64_t take(Span span, std::int64_t bytes, End end, Fence& waits);
+
+  std::int64_t capacity_, alignment_;
+  std::int64_t charged_ = 0, peak_ = 0;
+  std::vector<Segment> free_;  // by offset
+  std::size_t tidy_at_ = 32;   // number of segments that starts the next tidy()
+};
+
+}  // namespace tandem

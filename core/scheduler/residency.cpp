@@ -1,0 +1,92 @@
+#include "core/scheduler/residency.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace tandem {
+
+BlockId Residency::add(Block block) {
+  if (unused_.empty()) {
+    blocks_.push_back(std::move(block));
+    return static_cast<BlockId>(blocks_.size()) - 1;
+  }
+  const BlockId id = unused_.back();
+  unused_.pop_back();
+  blocks_[static_cast<std::size_t>(id)] = std::move(block);
+  return id;
+}
+
+void Residency::remove(BlockId id) {
+  unlist(id);
+  block(id).segments.clear();
+  unused_.push_back(id);
+}
+
+bool Residency::valid(ValueId value, Tier tier, ByteRange range) const {
+  const BlockId id = at(value, tier);
+  if (id == kNone) return false;
+  const Block& b = block(id);
+  if (b.segments.size() == 1) return b.segments.front().content == value && b.covers(range);
+  return missing(value, tier, range).empty();
+}
+
+bool Residency::arrived(ValueId value, Tier tier, ByteRange range, const LaneProgress& progress) const {
+  if (!valid(value, tier, range)) return false;
+  const auto& segments = block(at(value, tier)).segments;
+  return std::all_of(segments.begin(), segments.end(), [&](const Segment& segment) {
+    const bool inside = segment.range.first < range.end() && range.first < segment.range.end();
+    return !inside || segment.writer.id <= progress[static_cast<std::size_t>(segment.writer.engine)];
+  });
+}
+
+boost::container::small_vector<ByteRange, 2> Residency::missing(ValueId value, Tier tier, ByteRange range) const {
+  boost::container::small_vector<ByteRange, 2> gaps;
+  std::int64_t next = range.first;  // all before it is valid or listed
+  if (const BlockId id = at(value, tier); id != kNone)
+    for (const Segment& segment : block(id).segments) {
+      if (segment.content != value || segment.range.end() <= next) continue;
+      if (segment.range.first >= range.end()) break;
+      if (segment.range.first > next) gaps.push_back({next, segment.range.first - next});
+      next = segment.range.end();
+    }
+  if (next < range.end()) gaps.push_back({next, range.end() - next});
+  return gaps;
+}
+
+void Residency::split(Block& block, ByteRange range) {
+  for (std::int64_t cut : {range.first, range.end()})
+    for (std::size_t i = 0; i < block.segments.size(); ++i) {
+      Segment& segment = block.segments[i];
+      if (cut <= segment.range.first || cut >= segment.range.end()) continue;
+      Segment right = segment;
+      right.range = {cut, segment.range.end() - cut};
+      segment.range.bytes = cut - segment.range.first;
+      block.segments.insert(block.segments.begin() + static_cast<std::ptrdiff_t>(i) + 1, std::move(right));
+      break;
+    }
+}
+
+void Residency::touch(BlockId id) {
+  Block& b = block(id);
+  if (b.home) return;
+  const auto tier = static_cast<std::size_t>(b.tier);
+  if (newest_[tier] == id) return;
+  unlist(id);
+  b.older = newest_[tier];
+  b.newer = kNone;
+  if (b.older != kNone) block(b.older).newer = id;
+  newest_[tier] = id;
+  if (oldest_[tier] == kNone) oldest_[tier] = id;
+}
+
+void Residency::unlist(BlockId id) {
+  Block& b = block(id);
+  const auto tier = static_cast<std::size_t>(b.tier);
+  if (b.newer != kNone) block(b.newer).older = b.older;
+  if (b.older != kNone) block(b.older).newer = b.newer;
+  if (newest_[tier] == id) newest_[tier] = b.older;
+  if (oldest_[tier] == id) oldest_[tier] = b.newer;
+  b.newer = b.older = kNone;
+}
+
+}  // namespace tandem

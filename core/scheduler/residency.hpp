@@ -1,0 +1,91 @@
+// Where bytes are: blocks of pool memory, which value's bytes each part of a block holds, and who last touched them.
+// All hazards (read after write, write after read, reuse of storage) follow from a block's segments. Knows no policy.
+#pragma once
+
+#include <array>
+#include <boost/container/small_vector.hpp>
+#include <cstdint>
+#include <vector>
+
+#include "core/graph/graph.hpp"
+#include "core/scheduler/ids.hpp"
+#include "core/scheduler/pool.hpp"
+
+namespace tandem {
+
+using BlockId = std::int32_t;
+
+// A stretch of a block with one content and one history.
+struct Segment {
+  ByteRange range;          // in bytes of the value
+  ValueId content = kNone;  // the value whose bytes are, or will be after `writer`, here
+  Use writer;
+  Fence readers;  // since `writer`
+};
+
+// Storage of a byte range of a value (and, when updated in place, of the versions that follow it).
+struct Block {
+  Tier tier = Tier::Device;
+  std::int64_t offset = 0;
+  ByteRange range;                                      // of the value; `offset` is where range.first lies
+  boost::container::small_vector<ValueId, 2> holders;   // values that refer to it: two during an in-place update
+  bool home = false;                                    // a persistent tensor's own slot: not evicted
+  bool kept = false;                                    // evicted last
+  std::int64_t guard = -1;                              // operand of the decision of this number: not evicted by it
+  BlockId newer = kNone, older = kNone;                 // least-recently-used list of its tier
+  boost::container::small_vector<Segment, 1> segments;  // cover `range`, in order
+
+  std::int64_t address(std::int64_t value_byte) const { return offset + value_byte - range.first; }
+  bool covers(ByteRange r) const { return range.first <= r.first && r.end() <= range.end(); }
+};
+
+class Residency {
+ public:
+  Residency() = default;
+
+  BlockId add(Block block);
+  void remove(BlockId id);
+  Block& block(BlockId id) { return blocks_[static_cast<std::size_t>(id)]; }
+  const Block& block(BlockId id) const { return blocks_[static_cast<std::size_t>(id)]; }
+
+  // Makes room for the values of a graph that has grown.
+  void grow(std::int32_t value_count) { places_.resize(static_cast<std::size_t>(value_count), kNowhere); }
+  BlockId& at(ValueId value, Tier tier) {
+    return places_[static_cast<std::size_t>(value)][static_cast<std::size_t>(tier)];
+  }
+  BlockId at(ValueId value, Tier tier) const {
+    return places_[static_cast<std::size_t>(value)][static_cast<std::size_t>(tier)];
+  }
+
+  // True if `range` of the value is in the tier, or will be once issued commands are done.
+  bool valid(ValueId value, Tier tier, ByteRange range) const;
+  bool arrived(ValueId value, Tier tier, ByteRange range, const LaneProgress& progress) const;
+  // The parts of `range` that are not valid in the tier.
+  boost::container::small_vector<ByteRange, 2> missing(ValueId value, Tier tier, ByteRange range) const;
+
+  // Splits segments so that borders lie at both ends of `range`; calls f(segment) for each one inside.
+  template <typename F>
+  void for_range(BlockId id, ByteRange range, F&& f) {
+    Block& b = block(id);
+    if (b.segments.size() != 1 || b.segments.front().range != range) split(b, range);
+    for (Segment& segment : b.segments)
+      if (segment.range.first >= range.first && segment.range.end() <= range.end()) f(segment);
+  }
+
+  // Least-recently-used order of the evictable blocks of a tier.
+  void touch(BlockId id);
+  void unlist(BlockId id);
+  BlockId oldest(Tier tier) const { return oldest_[static_cast<std::size_t>(tier)]; }
+
+ private:
+  static void split(Block& block, ByteRange range);
+  using Places = std::array<BlockId, kTierCount>;
+  static constexpr Places kNowhere = {kNone, kNone, kNone, kNone};
+
+  std::vector<Block> blocks_;
+  std::vector<BlockId> unused_;
+  std::vector<Places> places_;  // by value
+  std::array<BlockId, kTierCount> oldest_ = kNowhere, newest_ = kNowhere;
+};
+
+}  // namespace tandem

@@ -1,0 +1,240 @@
+#include "core/scheduler/scheduler.hpp"
+
+#include <algorithm>
+
+#include "core/scenario/errors.hpp"
+#include "core/scheduler/check.hpp"
+
+namespace tandem {
+namespace {
+
+// cudaMalloc aligns to 256, texture reads to 512; disk blocks and direct I/O buffers need 4,096.
+constexpr std::int64_t kDeviceAlignment = 512;
+constexpr std::int64_t kPageAlignment = 4096;
+// Steps kept appended from the first that is not wholly issued: under a delayed update, step s writes the parameters
+// that step s + 2 reads, and all readers of a version must be known before it is written.
+constexpr std::int32_t kStepsAhead = 3;
+
+std::int64_t capped(std::int64_t capacity, std::int64_t limit) {
+  return limit > 0 ? std::min(capacity, limit) : capacity;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(const Scenario& scenario, const CostModel& estimate, std::unique_ptr<StepSource> source,
+                     std::unique_ptr<Policy> policy, Rank rank, Rank ranks)
+    : scenario_(scenario),
+      estimate_(estimate),
+      source_(std::move(source)),
+      policy_(std::move(policy)),
+      rank_(rank),
+      traits_(policy_->traits()) {
+  const auto& tiers = scenario.machine.tiers;
+  const auto capacity = [&](Tier tier) { return tiers[static_cast<std::size_t>(tier)].capacity_bytes; };
+  pools_.emplace_back(capped(capacity(Tier::Device), scenario.limits.device_bytes), kDeviceAlignment);
+  pools_.emplace_back(capped(capacity(Tier::HostPinned), scenario.limits.host_bytes) / ranks, kPageAlignment);
+  pools_.emplace_back(capacity(Tier::HostPageable) / ranks, kPageAlignment);
+  pools_.emplace_back(capped(capacity(Tier::Disk), scenario.limits.disk_bytes) / ranks, kPageAlignment);
+  progress_.fill(kNoCommand);
+  for (auto& lane : known_) lane.fill(kNoCommand);
+}
+
+bool Scheduler::finished() const {
+  if (in_flight_ > 0) return false;
+  if (!failure_.empty() || interrupted_) return true;
+  return started_ && source_done_ && loads_next_ == loads_.size() && program_next_ == program_.size() &&
+         first_open_step_ == static_cast<std::int32_t>(unissued_in_step_.size());
+}
+
+std::pair<Place, std::int64_t> Scheduler::find(ValueId value, std::int64_t first_byte) const {
+  const std::int64_t end = graph_.value(value).bytes;
+  for (int t = 0; t < kTierCount; ++t) {
+    const Tier tier = static_cast<Tier>(t);
+    const auto holes = residency_.missing(value, tier, {first_byte, end - first_byte});
+    const std::int64_t stop = holes.empty() ? end : holes.front().first;
+    if (stop > first_byte)
+      return {{rank_, tier, residency_.block(residency_.at(value, tier)).address(first_byte)}, stop - first_byte};
+  }
+  return {{}, 0};
+}
+
+// Takes over ops appended since `first`.
+void Scheduler::adopt(OpId first) {
+  ops_.resize(static_cast<std::size_t>(graph_.op_count()));
+  residency_.grow(graph_.value_count());
+  issued_readers_.resize(static_cast<std::size_t>(graph_.value_count()), 0);
+  next_version_.resize(static_cast<std::size_t>(graph_.value_count()), kNone);
+  latest_seen_.resize(static_cast<std::size_t>(graph_.tensor_count()), kNone);
+  for (OpId id = first; id < graph_.op_count(); ++id) {
+    const Op& op = graph_.op(id);
+    for (const Write& write : op.writes) {
+      ValueId& seen = latest_seen_[static_cast<std::size_t>(graph_.value(write.value).tensor)];
+      if (seen != kNone) next_version_[static_cast<std::size_t>(seen)] = write.value;
+      seen = write.value;
+    }
+    if (op.step != kNone) {
+      if (static_cast<std::size_t>(op.step) >= unissued_in_step_.size())
+        unissued_in_step_.resize(static_cast<std::size_t>(op.step) + 1, 0);
+      ++unissued_in_step_[static_cast<std::size_t>(op.step)];
+    }
+    if (op.phase == Phase::Load) {
+      loads_.push_back(id);
+    } else if (op.phase == Phase::OptimizerStep) {
+      for (ValueId read : op.reads) {
+        OpState& producer = ops_[static_cast<std::size_t>(graph_.value(read).producer)];
+        if (producer.issued) continue;
+        dependents_.push_back({id, producer.next_dependent});
+        producer.next_dependent = static_cast<OpId>(dependents_.size()) - 1;
+        ++ops_[static_cast<std::size_t>(id)].unready;
+      }
+      if (ops_[static_cast<std::size_t>(id)].unready == 0) ready_optimizer_.push_back(id);
+    } else {
+      program_.push_back(id);
+    }
+  }
+}
+
+void Scheduler::append_steps() {
+  const std::int32_t ahead = source_->needs_result() ? 1 : kStepsAhead;
+  while (!source_done_ && !result_due_ &&
+         static_cast<std::int32_t>(unissued_in_step_.size()) < first_open_step_ + ahead) {
+    const OpId first = graph_.op_count();
+    source_done_ = !source_->append_step(graph_, last_result_);
+    adopt(first);
+    result_due_ = source_->needs_result() && !source_done_;
+  }
+}
+
+// Batches and initial values have one source and go to the host: they are issued as soon as they are known.
+void Scheduler::issue_loads() {
+  for (; loads_next_ < loads_.size(); ++loads_next_) {
+    const OpId id = loads_[loads_next_];
+    run(id, graph_.op(id).writes.empty() ? ByteRange{} : whole(graph_.op(id).writes.front().value), Engine::Loader);
+    for (const Write& write : graph_.op(id).writes)
+      if (graph_.tensor_of(write.value).persistent) settle_home(write.value);
+  }
+}
+
+// Moves a freshly loaded persistent value to the tier that the policy calls its home, and owns a slot there.
+void Scheduler::settle_home(ValueId value) {
+  const Tier home = policy_->home(View(*this), graph_.value(value).tensor);
+  ++decision_;
+  if (!ensure(value, whole(value), home, false, traits_.may_evict)) does_not_fit(graph_.value(value).producer, home);
+  const BlockId id = residency_.at(value, home);
+  residency_.unlist(id);
+  residency_.block(id).home = true;
+  if (home == Tier::Device) drop(value, Tier::HostPinned);
+}
+
+void Scheduler::handle(const Event& event) {
+  CHECK(event.command >= 0 && event.command < static_cast<CommandId>(commands_.size()), event.command);
+  const CommandState& command = commands_[static_cast<std::size_t>(event.command)];
+  const auto lane = static_cast<std::size_t>(command.engine);
+  progress_[lane] = std::max(progress_[lane], event.command);
+  --queued_[lane];
+  --in_flight_;
+  if (event.outcome != Outcome::Finished) {
+    if (event.outcome == Outcome::Failed && failure_.empty())
+      failure_ = std::string(name_of(command.engine)) + ": " +
+                 (command.op == kNone ? std::string("copy") : graph_.op_name(command.op)) + ": " + event.error;
+    return;
+  }
+  if (command.op == kNone) return;
+  --ops_[static_cast<std::size_t>(command.op)].running;
+  if (!graph_.op(command.op).grows) return;
+  last_result_ = event.result;
+  result_due_ = false;
+}
+
+void Scheduler::on_events(const EventBatch& batch, std::vector<Command>& out) {
+  out_ = &out;
+  observed_ = batch.observed;
+  if (wake_ <= observed_) wake_ = kNever;
+  for (const Event& event : batch.events)
+    if (event.rank == rank_) handle(event);
+  for (const Input& input : batch.inputs)
+    if (std::holds_alternative<Interrupt>(input)) interrupted_ = true;
+  if (!failure_.empty() || interrupted_) return;
+  if (!started_) {
+    started_ = true;
+    source_->prologue(graph_);
+    adopt(0);
+  }
+  append_steps();
+  issue_loads();
+  if (finished()) return;
+  Decisions decisions(*this);
+  policy_->decide(View(*this), decisions);
+  // Steps that the decisions completed make room for the next ones, which must be known before the policy is asked
+  // again.
+  append_steps();
+  issue_loads();
+}
+
+void Scheduler::mark_issued(OpId id) {
+  const Op& op = graph_.op(id);
+  OpState& state = ops_[static_cast<std::size_t>(id)];
+  state.issued = true;
+  if (op.step != kNone) {
+    --unissued_in_step_[static_cast<std::size_t>(op.step)];
+    while (first_open_step_ < static_cast<std::int32_t>(unissued_in_step_.size()) &&
+           unissued_in_step_[static_cast<std::size_t>(first_open_step_)] == 0)
+      ++first_open_step_;
+  }
+  for (std::int32_t link = state.next_dependent; link != kNone;
+       link = dependents_[static_cast<std::size_t>(link)].second) {
+    const OpId dependent = dependents_[static_cast<std::size_t>(link)].first;
+    if (--ops_[static_cast<std::size_t>(dependent)].unready == 0)
+      ready_optimizer_.insert(std::lower_bound(ready_optimizer_.begin(), ready_optimizer_.end(), dependent), dependent);
+  }
+  if (op.phase == Phase::OptimizerStep) {
+    ready_optimizer_.erase(std::find(ready_optimizer_.begin(), ready_optimizer_.end(), id));
+  } else if (op.phase != Phase::Load) {
+    while (program_next_ < program_.size() && ops_[static_cast<std::size_t>(program_[program_next_])].issued)
+      ++program_next_;
+  }
+  for (ValueId read : op.reads) ++issued_readers_[static_cast<std::size_t>(read)];
+  for (ValueId read : op.reads)
+    if (dead(read)) kill(read);
+  for (const Write& write : op.writes) {
+    if (write.reuses != kNone) leave_to(write.reuses, write.value);
+    if (dead(write.value)) kill(write.value);
+  }
+}
+
+Command& Scheduler::emit(CommandKind kind, Engine engine, OpId op) {
+  Command& command = out_->emplace_back();
+  command.id = static_cast<CommandId>(commands_.size());
+  command.kind = kind;
+  command.lane = {rank_, engine};
+  command.op = op;
+  commands_.push_back({engine, op});
+  if (kind == CommandKind::Release) return command;
+  ++queued_[static_cast<std::size_t>(engine)];
+  ++in_flight_;
+  return command;
+}
+
+// Writes down the waits that are neither done, nor implied by the lane's own order, nor already waited for by the lane.
+void Scheduler::wait_for(Command& command, const Fence& waits) {
+  const auto lane = static_cast<std::size_t>(command.lane.engine);
+  for (Use use : waits.uses()) {
+    const auto other = static_cast<std::size_t>(use.engine);
+    if (use.id <= progress_[other]) continue;
+    if (command.kind != CommandKind::Release) {
+      if (other == lane || use.id <= known_[lane][other]) continue;
+      known_[lane][other] = use.id;
+    }
+    command.wait_for.push_back(use.id);
+  }
+}
+
+Engine Scheduler::copy_lane(Tier from, Tier to, std::int64_t bytes) const {
+  const bool small = bytes <= scenario_.machine.small_copy_bytes;
+  if (from == Tier::Disk) return Engine::DiskRead;
+  if (to == Tier::Disk) return Engine::DiskWrite;
+  if (to == Tier::Device) return small ? Engine::H2DSmall : Engine::H2D;
+  return small ? Engine::D2HSmall : Engine::D2H;
+}
+
+}  // namespace tandem

@@ -1,0 +1,158 @@
+// The scheduler of one rank: takes events, asks the policy, checks every decision against capacity, residency and
+// dependencies, and emits commands. The same object code drives the simulator and the live runtime.
+// Must not know: which executor runs its commands.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.hpp"
+#include "core/machine/cost_model.hpp"
+#include "core/scheduler/policy.hpp"
+#include "core/scheduler/pool.hpp"
+#include "core/scheduler/residency.hpp"
+#include "core/scheduler/seam.hpp"
+
+namespace tandem {
+
+class Scheduler {
+ public:
+  // `scenario` and `estimate` must outlive the scheduler. Host and disk capacities are shared equally by the ranks.
+  Scheduler(const Scenario& scenario, const CostModel& estimate, std::unique_ptr<StepSource> source,
+            std::unique_ptr<Policy> policy, Rank rank = 0, Rank ranks = 1);
+
+  // Takes what happened and appends the commands that answer it. The first call starts the run (an empty batch will
+  // do). Throws DoesNotFit.
+  void on_events(const EventBatch& batch, std::vector<Command>& out);
+
+  bool finished() const;  // all work is done, or a failure or an interrupt has drained
+  TimeNs wake() const { return wake_; }
+  Rank rank() const { return rank_; }
+  const std::string& failure() const { return failure_; }  // "" if no command failed
+  bool interrupted() const { return interrupted_; }
+
+  const Graph& graph() const { return graph_; }
+  const Pool& pool(Tier tier) const { return pools_[static_cast<std::size_t>(tier)]; }
+  // Where the value's bytes from `first_byte` on are, nearest tier first: a place, and how many of them it holds (0: they
+  // are nowhere). A value may be in parts.
+  std::pair<Place, std::int64_t> find(ValueId value, std::int64_t first_byte = 0) const;
+
+ private:
+  friend class View;
+  friend class Decisions;
+
+  struct OpState {
+    std::int32_t running = 0;     // commands issued and not finished
+    std::int32_t unready = 0;     // optimizer ops: reads whose producer is not issued
+    bool issued = false;          // wholly
+    bool partly = false;          // some parts are; ranges in parts_
+    OpId next_dependent = kNone;  // head of the list of optimizer ops that read what this op writes (dependents_)
+  };
+  struct CommandState {
+    Engine engine = Engine::Compute;
+    OpId op = kNone;
+  };
+
+  // Graph growth (scheduler.cpp).
+  void append_steps();
+  void adopt(OpId first);
+  void issue_loads();
+  void settle_home(ValueId value);
+  void handle(const Event& event);
+  void mark_issued(OpId id);
+
+  // Decisions (decisions.cpp).
+  Reply run(OpId op, ByteRange lead, Engine engine);
+  bool try_run(OpId op, ByteRange lead, Engine engine);
+  Reply prefetch(ValueId value, ByteRange range, Tier to);
+  Reply release(ValueId value, Tier tier);
+  bool emit_run(OpId op, ByteRange lead, Engine engine);
+  bool issuable(const Op& op) const;
+  bool issue_parts(OpId op, ByteRange lead);
+  std::int64_t missing_bytes(const Op& op, Tier tier, ValueId except) const;
+
+  // Memory (memory.cpp).
+  bool ensure(ValueId value, ByteRange range, Tier tier, bool part, bool may_evict);
+  bool exists(ValueId value, ByteRange range) const;
+  bool foreign(ValueId value, BlockId id, ByteRange range) const;
+  bool fetch(ValueId value, ByteRange gap, Tier tier, bool part, bool may_evict);
+  bool may_overwrite(const Op& op, ValueId value, Tier tier) const;
+  bool place_write(const Op& op, const Write& write, ByteRange range, Tier tier, bool part);
+  BlockId allocate(ValueId value, ByteRange range, Tier tier, bool may_evict);
+  bool allocate_bytes(std::int64_t bytes, Tier tier, End end, bool may_evict, std::int64_t& offset, Fence& waits);
+  bool make_room(Tier tier);
+  void clear_tier(Tier tier);
+  bool evict(BlockId id);
+  bool save_below(ValueId value, ByteRange range, Tier tier);
+  void drop(ValueId value, Tier tier);
+  void free_block(BlockId id, ValueId last_holder);
+  void leave_to(ValueId old_version, ValueId new_version);
+  bool dead(ValueId value) const;
+  void kill(ValueId value);
+  void copy(ValueId value, ByteRange range, Tier from, Tier to);
+  void guard(ValueId value, Tier tier);
+  [[noreturn]] void does_not_fit(OpId op, Tier tier) const;
+
+  // Commands (scheduler.cpp).
+  Use next_use(Engine engine) const { return {engine, static_cast<CommandId>(commands_.size())}; }
+  Command& emit(CommandKind kind, Engine engine, OpId op);
+  void wait_for(Command& command, const Fence& waits);
+  Engine copy_lane(Tier from, Tier to, std::int64_t bytes) const;
+  ByteRange whole(ValueId value) const { return {0, graph_.value(value).bytes}; }
+  std::int32_t unissued_readers(ValueId value) const {
+    return graph_.value(value).readers - issued_readers_[static_cast<std::size_t>(value)];
+  }
+
+  const Scenario& scenario_;
+  const CostModel& estimate_;
+  std::unique_ptr<StepSource> source_;
+  std::unique_ptr<Policy> policy_;
+  Rank rank_;
+  PolicyTraits traits_;
+  Graph graph_;
+  Residency residency_;
+  std::vector<Pool> pools_;
+
+  // Per op, per value, per tensor, per command.
+  std::vector<OpState> ops_;
+  std::vector<std::pair<OpId, std::int32_t>> dependents_;  // linked lists: optimizer op, next
+  std::map<OpId, std::vector<ByteRange>> parts_;           // issued ranges of ops that are partly issued, in order
+  std::vector<std::int32_t> issued_readers_;
+  std::vector<ValueId> next_version_;
+  std::vector<ValueId> latest_seen_;  // per tensor
+  std::vector<CommandState> commands_;
+
+  // What policies work from.
+  std::vector<OpId> program_;  // ops of the compute program in graph order
+  std::size_t program_next_ = 0;
+  std::vector<OpId> ready_optimizer_;
+  std::vector<OpId> loads_;
+  std::size_t loads_next_ = 0;
+  std::vector<std::int32_t> unissued_in_step_;
+  std::int32_t first_open_step_ = 0;
+  bool source_done_ = false;
+  std::int64_t last_result_ = 0;
+  bool result_due_ = false;  // a grows op is under way
+
+  // Lanes.
+  LaneProgress progress_;  // latest finished command
+  std::array<std::array<CommandId, kEngineCount>, kEngineCount>
+      known_;  // [lane][other]: latest id that lane waited for
+  std::array<std::int32_t, kEngineCount> queued_{};
+  std::int64_t in_flight_ = 0;
+
+  std::int64_t decision_ = 0;  // number of the decision being carried out, for guards
+  bool packing_ = false;       // an op barely fits: its operands are placed without holes
+  std::vector<Command>* out_ = nullptr;
+  TimeNs observed_;
+  TimeNs wake_ = kNever;
+  bool started_ = false, interrupted_ = false;
+  std::string failure_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,62 @@
+// Kernel entries of works, with flops as torch.utils.flop_counter counts them and bytes as each operand once.
+// Must not know families.
+#pragma once
+
+#include "core/graph/graph.hpp"
+
+namespace tandem {
+
+// [m, k] times [k, n].
+inline Kernel gemm(std::int64_t m, std::int64_t n, std::int64_t k, DType type) {
+  Kernel kernel;
+  kernel.kind = KernelKind::Gemm;
+  kernel.m = m, kernel.n = n, kernel.k = k;
+  kernel.flops = 2 * m * n * k;
+  kernel.bytes = (m * k + k * n + m * n) * size_of(type);
+  return kernel;
+}
+
+// Fused attention of `queries` rows over `keys` rows a head. Forward multiplies twice (scores, output). Causal masks
+// are not subtracted, as flop_counter does not.
+inline Kernel attention_forward(std::int64_t heads, std::int64_t queries, std::int64_t keys, std::int64_t head_size,
+                                DType type) {
+  Kernel kernel;
+  kernel.kind = KernelKind::Attention;
+  kernel.m = heads, kernel.n = queries, kernel.k = head_size;
+  kernel.flops = 2 * 2 * heads * queries * keys * head_size;
+  kernel.bytes = heads * head_size * (2 * queries + 2 * keys) * size_of(type) + heads * queries * size_of(DType::F32);
+  return kernel;
+}
+
+// Backward multiplies five times: scores again, and the gradients of value, scores, key and query.
+inline Kernel attention_backward(std::int64_t heads, std::int64_t queries, std::int64_t keys, std::int64_t head_size,
+                                 DType type) {
+  Kernel kernel = attention_forward(heads, queries, keys, head_size, type);
+  kernel.flops = 5 * 2 * heads * queries * keys * head_size;
+  kernel.bytes = heads * head_size * (4 * queries + 4 * keys) * size_of(type) + heads * queries * size_of(DType::F32);
+  return kernel;
+}
+
+inline Kernel memory_kernel(std::int64_t bytes) {
+  Kernel kernel;
+  kernel.kind = KernelKind::Memory;
+  kernel.bytes = bytes;
+  return kernel;
+}
+
+inline Kernel optimizer_kernel(std::int64_t elements, std::int64_t bytes) {
+  Kernel kernel;
+  kernel.kind = KernelKind::Optimizer;
+  kernel.elements = elements;
+  kernel.bytes = bytes;
+  return kernel;
+}
+
+inline Kernel fixed_kernel(std::int64_t ns) {
+  Kernel kernel;
+  kernel.kind = KernelKind::Fixed;
+  kernel.fixed_ns = ns;
+  return kernel;
+}
+
+}  // namespace tandem

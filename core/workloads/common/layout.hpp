@@ -1,0 +1,46 @@
+// Builds the inside of a flat bucket. Must not know what the fields mean.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/graph/graph.hpp"
+
+namespace tandem {
+
+// Field::offset counts bytes of a bucket of four-byte elements; buckets of other types scale it (field_offset). Fields
+// start at multiples of 32 elements: 64 bytes of a two-byte type.
+inline constexpr std::int64_t kFieldAlignment = 32;
+
+class LayoutBuilder {
+ public:
+  LayoutBuilder& add(std::string name, std::initializer_list<std::int64_t> shape) {
+    Field field;
+    field.name = std::move(name);
+    field.shape.assign(shape.begin(), shape.end());
+    field.offset = layout_.elements * size_of(DType::F32);
+    const std::int64_t padded = (field.elements() + kFieldAlignment - 1) / kFieldAlignment * kFieldAlignment;
+    layout_.elements += padded;
+    layout_.fields.push_back(std::move(field));
+    return *this;
+  }
+  // weight [outputs, inputs] and bias [outputs], as torch.nn.Linear.
+  LayoutBuilder& add_linear(const std::string& name, std::int64_t outputs, std::int64_t inputs) {
+    return add(name + ".weight", {outputs, inputs}).add(name + ".bias", {outputs});
+  }
+  LayoutBuilder& add_norm(const std::string& name, std::int64_t size) {
+    return add(name + ".weight", {size}).add(name + ".bias", {size});
+  }
+  std::shared_ptr<const Layout> build() const { return std::make_shared<const Layout>(layout_); }
+
+ private:
+  Layout layout_;
+};
+
+// Offset of a field in bytes in a bucket of `type`.
+inline std::int64_t field_offset(const Field& field, DType type) {
+  return field.offset / size_of(DType::F32) * size_of(type);
+}
+
+}  // namespace tandem

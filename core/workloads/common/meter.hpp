@@ -1,0 +1,47 @@
+// Follows the temporaries of a body through their allocations, to declare the workspace that it needs at its peak.
+// Must not know any family: a family's plan mirrors what its body allocates and frees, in the same order.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+namespace tandem {
+
+// Places temporaries first fit at 64-byte borders, as the workspace allocator does: gaps between them count.
+class WorkspaceMeter {
+ public:
+  // Returns the temporary's offset, to be handed to drop().
+  std::int64_t take(std::int64_t bytes) {
+    const std::int64_t rounded = (bytes + kGranule - 1) / kGranule * kGranule;
+    std::int64_t offset = 0;
+    auto next = used_.begin();
+    for (; next != used_.end() && next->offset - offset < rounded; ++next) offset = next->offset + next->bytes;
+    used_.insert(next, {offset, rounded});
+    peak_ = std::max(peak_, offset + rounded);
+    return offset;
+  }
+  void drop(std::int64_t offset) {
+    used_.erase(std::find_if(used_.begin(), used_.end(), [&](const Range& r) { return r.offset == offset; }));
+  }
+  // A temporary that lives for one call only.
+  void touch(std::int64_t bytes) { drop(take(bytes)); }
+  // Temporaries that are alive together, then gone.
+  void touch_all(std::initializer_list<std::int64_t> sizes) {
+    std::vector<std::int64_t> taken;
+    for (const std::int64_t bytes : sizes) taken.push_back(take(bytes));
+    for (const std::int64_t offset : taken) drop(offset);
+  }
+  std::int64_t peak() const { return peak_; }
+
+ private:
+  static constexpr std::int64_t kGranule = 64;  // of LibTorch's CPU allocator
+  struct Range {
+    std::int64_t offset, bytes;
+  };
+  std::vector<Range> used_;  // by offset
+  std::int64_t peak_ = 0;
+};
+
+}  // namespace tandem

@@ -1,0 +1,94 @@
+// A training network as stages in forward order: what each keeps, reads and writes, as plain data. A family fills a
+// plan; TrainingSource turns it into steps. Must not know policies or machines.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.hpp"
+
+namespace tandem {
+
+struct TensorSpec {
+  std::string name;  // after the stage's: "ln1_mean"
+  DType type = DType::F32;
+  std::int64_t bytes = 0;
+};
+
+struct OpSpec {
+  Work work;
+  std::int64_t workspace_bytes = 0;
+};
+
+// Index into TrainingPlan::ops. Stages of equal shape share them.
+using OpSpecIndex = std::int32_t;
+
+// Orders of operands, which bodies rely on:
+//   forward   reads  parameter, [tied parameter], [output of the stage before], [inputs], [targets]
+//             writes [output], saved...
+//   backward  reads  [gradient of the output], [parameter], [tied parameter], [output of the stage before if
+//   saves_input],
+//                    [own output if saves_output], saved..., [inputs], [targets], [tied contribution],
+//                    [gradient so far, from the second micro-batch on]
+//             writes gradient, [gradient of the stage before's output], [tied contribution]
+//   recompute reads  as forward, writes saved... only.
+struct StageSpec {
+  std::string name;                      // "block3"
+  std::shared_ptr<const Layout> layout;  // none where sizes are all that is known
+  std::int64_t elements = 0;             // of the parameter bucket
+  std::int32_t tied_to = kNone;          // a stage whose parameters this one reads too, and contributes a gradient to
+  std::int64_t contribution_bytes = 0;
+  std::int64_t output_bytes = 0;  // 0: the last stage
+  std::vector<TensorSpec> saved;
+  bool reads_inputs = false, reads_targets = false;
+  bool backward_reads_parameter = true;
+  bool backward_reads_inputs = false, backward_reads_targets = false;
+  bool saves_input = false, saves_output = false;
+  bool passes_gradient = true;  // false: what it reads needs no gradient
+  bool recomputable = false;
+  bool has_loss = false;
+  OpSpecIndex forward = kNone;
+  OpSpecIndex forward_light = kNone;  // writes the output only; recomputable stages
+  OpSpecIndex recompute = kNone;
+  OpSpecIndex backward = kNone;             // first micro-batch: writes a fresh gradient
+  OpSpecIndex backward_accumulate = kNone;  // later ones: add to it
+};
+
+// One value of the optimizer's state for each parameter bucket.
+struct StateSpec {
+  std::string name;  // "adam_m"
+  std::int64_t bytes_per_element = 4;
+};
+
+struct BatchSpec {
+  Work load;  // its body fills the inputs and targets; empty body: no batch
+  std::int64_t input_bytes = 0;
+  DType input_type = DType::I64;
+  std::int64_t target_bytes = 0;  // int64
+};
+
+struct TrainingPlan {
+  std::string family;
+  DType precision = DType::F32;
+  std::vector<OpSpec> ops;
+  std::vector<StageSpec> stages;
+  BatchSpec batch;
+  std::vector<StateSpec> states;
+  bool master_leads = false;            // states[0] is the fp32 master copy that the optimizer updates
+  std::int64_t optimizer_fixed_ns = 0;  // a measured time for each bucket; 0: by size
+
+  // Adam's states by precision: two moments, and a master copy in fp32 for 16-bit networks.
+  void set_adam_states() {
+    master_leads = precision != DType::F32;
+    if (master_leads) states.push_back({"master"});
+    states.push_back({"adam_m"});
+    states.push_back({"adam_v"});
+  }
+  OpSpecIndex add(OpSpec spec) {
+    ops.push_back(std::move(spec));
+    return static_cast<OpSpecIndex>(ops.size()) - 1;
+  }
+};
+
+}  // namespace tandem

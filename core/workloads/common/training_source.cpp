@@ -1,0 +1,151 @@
+#include "core/workloads/common/training_source.hpp"
+
+#include "core/scheduler/check.hpp"
+#include "core/workloads/common/kernels.hpp"
+#include "core/workloads/common/sums.hpp"
+
+namespace tandem {
+
+TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, const GraphRequest& request)
+    : plan_(std::move(plan)),
+      optimizer_name_(scenario.optimizer.name),
+      clip_norm_(scenario.optimizer.clip_norm),
+      micro_batches_(scenario.workload.micro_batches),
+      devices_(scenario.workload.devices),
+      steps_(scenario.steps),
+      recompute_(scenario.workload.recompute == "block"),
+      delayed_update_(request.delayed_update) {}
+
+void TrainingSource::prologue(Graph& graph) {
+  add_works(graph);
+  stages_.resize(plan_.stages.size());
+  for (std::size_t i = 0; i < stages_.size(); ++i) add_stage(graph, i);
+  for (std::size_t i = 0; i < stages_.size(); ++i) graph.append(load_op(graph, i));
+}
+
+void TrainingSource::add_works(Graph& graph) {
+  for (const OpSpec& op_spec : plan_.ops) works_.push_back(graph.add_work(op_spec.work));
+  const auto add_tensor = [&](const char* name, Role role, DType type, std::int64_t bytes) {
+    Tensor tensor;
+    tensor.name = name;
+    tensor.role = role;
+    tensor.type = type;
+    tensor.bytes = bytes;
+    return graph.add_tensor(std::move(tensor));
+  };
+  if (!plan_.batch.load.body.empty()) {
+    batch_work_ = graph.add_work(plan_.batch.load);
+    batch_label_ = graph.intern("batch.load");
+    inputs_ = add_tensor("batch.inputs", Role::Batch, plan_.batch.input_type, plan_.batch.input_bytes);
+    targets_ = add_tensor("batch.targets", Role::Batch, DType::I64, plan_.batch.target_bytes);
+  }
+  if (!clips()) return;
+  const auto buckets = static_cast<std::int64_t>(plan_.stages.size());
+  Work work{"clip", DType::F64, {buckets}, {memory_kernel((buckets + 1) * size_of(DType::F64))}};
+  clip_work_ = graph.add_work(std::move(work));
+  clip_label_ = graph.intern("clip");
+  coefficient_ = add_tensor("clip_coefficient", Role::Scalar, DType::F64, size_of(DType::F64));
+}
+
+void TrainingSource::add_stage(Graph& graph, std::size_t index) {
+  const StageSpec& s = spec(index);
+  Stage& stage = stages_[index];
+  const auto add = [&](std::string_view name, Role role, DType type, std::int64_t bytes, bool bucket, bool persistent) {
+    Tensor tensor;
+    tensor.name = s.name + "." + std::string(name);
+    tensor.role = role;
+    tensor.type = type;
+    tensor.bytes = bytes;
+    tensor.layer = static_cast<std::int32_t>(index);
+    if (bucket) tensor.layout = s.layout;
+    tensor.persistent = persistent;
+    return graph.add_tensor(std::move(tensor));
+  };
+  const std::int64_t bucket_bytes = s.elements * size_of(plan_.precision);
+  stage.parameter = add("parameter", Role::Parameter, plan_.precision, bucket_bytes, true, true);
+  for (const StateSpec& state : plan_.states)
+    stage.states.push_back(
+        add(state.name, Role::OptimizerState, DType::F32, s.elements * state.bytes_per_element, true, true));
+  stage.gradient = add("gradient", Role::Gradient, plan_.precision, bucket_bytes, true, false);
+  if (clips()) stage.square_sum = add("square_sum", Role::Scalar, DType::F64, size_of(DType::F64), false, false);
+  if (s.output_bytes > 0) {
+    stage.output = add("output", Role::Activation, plan_.precision, s.output_bytes, false, false);
+    stage.output_gradient = add("output_gradient", Role::Activation, plan_.precision, s.output_bytes, false, false);
+  }
+  for (const TensorSpec& saved : s.saved)
+    stage.saved.push_back(add(saved.name, Role::Activation, saved.type, saved.bytes, false, false));
+  if (s.contribution_bytes > 0)
+    stage.contribution = add("tied_gradient", Role::Activation, plan_.precision, s.contribution_bytes, false, false);
+  stage.labels = {graph.intern(s.name + ".forward"),   graph.intern(s.name + ".recompute"),
+                  graph.intern(s.name + ".backward"),  graph.intern(s.name + ".all_reduce"),
+                  graph.intern(s.name + ".grad_norm"), graph.intern(s.name + ".optimizer")};
+  stage.saved_values.assign(s.saved.size(), kNone);
+  const auto [found, fresh] = stage_of_size_.try_emplace(s.elements, index);
+  if (fresh) {
+    add_bucket_works(graph, s.elements, stage);
+  } else {
+    const Stage& same = stages_[found->second];
+    stage.optimizer = same.optimizer;
+    stage.all_reduce = same.all_reduce;
+    stage.grad_norm = same.grad_norm;
+  }
+}
+
+// The works that depend on a bucket's size alone.
+void TrainingSource::add_bucket_works(Graph& graph, std::int64_t elements, Stage& stage) {
+  const std::int64_t bytes = elements * size_of(plan_.precision);
+  std::int64_t state_bytes = 0;
+  for (const StateSpec& state : plan_.states) state_bytes += elements * state.bytes_per_element;
+  // Read the gradient and what is updated, write what is updated; a two-byte parameter is written only.
+  std::int64_t traffic = bytes + 2 * state_bytes + bytes;
+  if (plan_.precision == DType::F32) traffic += bytes;
+  Work optimizer{"optimizer." + optimizer_name_, plan_.precision, {elements, clips()}, {}};
+  optimizer.kernels.push_back(plan_.optimizer_fixed_ns > 0 ? fixed_kernel(plan_.optimizer_fixed_ns)
+                                                           : optimizer_kernel(elements, traffic));
+  // Clipping scales a copy of the gradient; under delayed update the parameters are copied before they are updated.
+  if (plan_.optimizer_fixed_ns == 0 && clips()) optimizer.kernels.push_back(memory_kernel(2 * bytes));
+  if (plan_.optimizer_fixed_ns == 0 && delayed_update_) optimizer.kernels.push_back(memory_kernel(2 * bytes));
+  stage.optimizer = graph.add_work(std::move(optimizer));
+  if (devices_ > 1)
+    stage.all_reduce =
+        graph.add_work({"all_reduce", plan_.precision, {elements, devices_}, {memory_kernel(2 * bytes)}});
+  if (clips()) stage.grad_norm = graph.add_work({"grad_norm", plan_.precision, {elements}, {memory_kernel(bytes)}});
+}
+
+Op TrainingSource::load_op(Graph& graph, std::size_t index) {
+  Stage& stage = stages_[index];
+  std::int64_t bytes = graph.tensor(stage.parameter).bytes;
+  for (TensorId state : stage.states) bytes += graph.tensor(state).bytes;
+  const WorkId work = graph.add_work(
+      {plan_.family + ".parameters.load", plan_.precision, {spec(index).elements}, {memory_kernel(bytes)}});
+  Op op = new_op(graph.intern(spec(index).name + ".load"), work, Phase::Load, index);
+  op.engine = Engine::Loader;
+  op.engines = engine_bit(Engine::Loader);
+  op.step = kNone;
+  stage.parameter_in_use = graph.new_version(stage.parameter);
+  op.writes.push_back({stage.parameter_in_use, kNone});
+  for (TensorId state : stage.states) op.writes.push_back({graph.new_version(state), kNone});
+  return op;
+}
+
+Op TrainingSource::new_op(std::int32_t label, WorkId work, Phase phase, std::size_t index) const {
+  Op op;
+  op.label = label;
+  op.work = work;
+  op.phase = phase;
+  op.engine = Engine::Compute;
+  op.engines = engine_bit(Engine::Compute);
+  op.step = step_;
+  op.micro_batch = micro_batch_;
+  op.layer = static_cast<std::int32_t>(index);
+  return op;
+}
+
+Op TrainingSource::planned_op(std::int32_t label, OpSpecIndex op_spec, Phase phase, std::size_t index) const {
+  CHECK(op_spec != kNone, spec(index).name, name_of(phase));
+  Op op = new_op(label, works_[static_cast<std::size_t>(op_spec)], phase, index);
+  op.workspace_bytes = plan_.ops[static_cast<std::size_t>(op_spec)].workspace_bytes;
+  return op;
+}
+
+}  // namespace tandem

@@ -1,0 +1,77 @@
+// Turns a plan into training steps: loads, forward and backward by micro-batch, reduction, clipping, optimizer.
+// Must not know what the network computes, nor policies or machines.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.hpp"
+#include "core/scenario/scenario.hpp"
+#include "core/workloads/common/plan.hpp"
+#include "core/workloads/workload.hpp"
+
+namespace tandem {
+
+class TrainingSource final : public StepSource {
+ public:
+  TrainingSource(TrainingPlan plan, const Scenario& scenario, const GraphRequest& request);
+  void prologue(Graph& graph) override;
+  bool append_step(Graph& graph, std::int64_t result) override;
+
+ private:
+  struct StageLabels {
+    std::int32_t forward, recompute, backward, all_reduce, grad_norm, optimizer;
+  };
+  // The tensors of a stage, and the versions that the step in hand reads.
+  struct Stage {
+    TensorId parameter = kNone, gradient = kNone, output = kNone, output_gradient = kNone, contribution = kNone,
+             square_sum = kNone;
+    std::vector<TensorId> states, saved;
+    StageLabels labels{};
+    WorkId optimizer = kNone, all_reduce = kNone, grad_norm = kNone;
+    ValueId parameter_in_use = kNone;  // what forward and backward read; older than the latest under delayed update
+    ValueId output_value = kNone, output_gradient_value = kNone, gradient_value = kNone, contribution_value = kNone,
+            square_sum_value = kNone;
+    std::vector<ValueId> saved_values;
+  };
+
+  void add_works(Graph& graph);
+  void add_stage(Graph& graph, std::size_t index);
+  void add_bucket_works(Graph& graph, std::int64_t elements, Stage& stage);
+  Op load_op(Graph& graph, std::size_t index);
+  void load_batch(Graph& graph);
+  void forward(Graph& graph, std::size_t index);
+  void recompute(Graph& graph, std::size_t index);
+  void backward(Graph& graph, std::size_t index);
+  void read_forward_operands(std::size_t index, Op& op) const;
+  void read_backward_operands(std::size_t index, Op& op) const;
+  void reduce(Graph& graph, std::size_t index);
+  void clip(Graph& graph);
+  void optimize(Graph& graph, std::size_t index);
+  std::int64_t optimizer_workspace(std::size_t index) const;
+  Op new_op(std::int32_t label, WorkId work, Phase phase, std::size_t index) const;
+  Op planned_op(std::int32_t label, OpSpecIndex op_spec, Phase phase, std::size_t index) const;
+  const StageSpec& spec(std::size_t index) const { return plan_.stages[index]; }
+  bool clips() const { return clip_norm_ > 0; }
+  bool recomputes(std::size_t index) const { return recompute_ && spec(index).recomputable; }
+
+  TrainingPlan plan_;
+  std::string optimizer_name_;
+  double clip_norm_;
+  std::int64_t micro_batches_, devices_;
+  std::int32_t steps_;
+  bool recompute_, delayed_update_;
+
+  std::vector<WorkId> works_;  // by OpSpecIndex
+  std::vector<Stage> stages_;
+  std::map<std::int64_t, std::size_t> stage_of_size_;  // by elements: the first stage, whose works the others share
+  WorkId batch_work_ = kNone, clip_work_ = kNone;
+  TensorId inputs_ = kNone, targets_ = kNone, coefficient_ = kNone;
+  std::int32_t batch_label_ = kNone, clip_label_ = kNone;
+  std::int32_t step_ = 0, micro_batch_ = 0;
+  std::int32_t collectives_ = 0;
+  ValueId inputs_value_ = kNone, targets_value_ = kNone, coefficient_value_ = kNone;
+};
+
+}  // namespace tandem

@@ -1,0 +1,194 @@
+// TrainingSource's steps: the order of ops and what each reads and writes.
+#include <algorithm>
+
+#include "core/workloads/common/meter.hpp"
+#include "core/workloads/common/sums.hpp"
+#include "core/workloads/common/training_source.hpp"
+
+namespace tandem {
+
+bool TrainingSource::append_step(Graph& graph, std::int64_t) {
+  if (step_ >= steps_) return false;
+  for (micro_batch_ = 0; micro_batch_ < micro_batches_; ++micro_batch_) {
+    load_batch(graph);
+    for (std::size_t i = 0; i < stages_.size(); ++i) forward(graph, i);
+    for (std::size_t i = stages_.size(); i-- > 0;) {
+      if (recomputes(i)) recompute(graph, i);
+      backward(graph, i);
+      if (micro_batch_ + 1 == micro_batches_) reduce(graph, i);
+    }
+  }
+  micro_batch_ = static_cast<std::int32_t>(micro_batches_) - 1;  // the update belongs to the last one
+  if (clips()) clip(graph);
+  for (std::size_t i = 0; i < stages_.size(); ++i) optimize(graph, i);
+  ++step_;
+  return true;
+}
+
+void TrainingSource::load_batch(Graph& graph) {
+  if (batch_work_ == kNone) return;
+  Op op = new_op(batch_label_, batch_work_, Phase::Load, 0);
+  op.layer = kNone;
+  op.engine = Engine::Loader;
+  op.engines = engine_bit(Engine::Loader);
+  inputs_value_ = graph.new_version(inputs_);
+  targets_value_ = graph.new_version(targets_);
+  op.writes.push_back({inputs_value_, kNone});
+  op.writes.push_back({targets_value_, kNone});
+  graph.append(std::move(op));
+}
+
+void TrainingSource::read_forward_operands(std::size_t index, Op& op) const {
+  const StageSpec& s = spec(index);
+  op.reads.push_back(stages_[index].parameter_in_use);
+  if (s.tied_to != kNone) op.reads.push_back(stages_[static_cast<std::size_t>(s.tied_to)].parameter_in_use);
+  if (index > 0) op.reads.push_back(stages_[index - 1].output_value);
+  if (s.reads_inputs) op.reads.push_back(inputs_value_);
+  if (s.reads_targets) op.reads.push_back(targets_value_);
+}
+
+void TrainingSource::forward(Graph& graph, std::size_t index) {
+  const StageSpec& s = spec(index);
+  Stage& stage = stages_[index];
+  const bool light = recomputes(index);
+  Op op = planned_op(stage.labels.forward, light ? s.forward_light : s.forward, Phase::Forward, index);
+  read_forward_operands(index, op);
+  if (stage.output != kNone) {
+    stage.output_value = graph.new_version(stage.output);
+    op.writes.push_back({stage.output_value, kNone});
+  }
+  for (std::size_t i = 0; !light && i < stage.saved.size(); ++i) {
+    stage.saved_values[i] = graph.new_version(stage.saved[i]);
+    op.writes.push_back({stage.saved_values[i], kNone});
+  }
+  op.has_result = s.has_loss;
+  graph.append(std::move(op));
+}
+
+void TrainingSource::recompute(Graph& graph, std::size_t index) {
+  Stage& stage = stages_[index];
+  Op op = planned_op(stage.labels.recompute, spec(index).recompute, Phase::Recompute, index);
+  read_forward_operands(index, op);
+  for (std::size_t i = 0; i < stage.saved.size(); ++i) {
+    stage.saved_values[i] = graph.new_version(stage.saved[i]);
+    op.writes.push_back({stage.saved_values[i], kNone});
+  }
+  graph.append(std::move(op));
+}
+
+void TrainingSource::read_backward_operands(std::size_t index, Op& op) const {
+  const StageSpec& s = spec(index);
+  const Stage& stage = stages_[index];
+  if (stage.output != kNone) op.reads.push_back(stage.output_gradient_value);
+  if (s.backward_reads_parameter) op.reads.push_back(stage.parameter_in_use);
+  if (s.tied_to != kNone) op.reads.push_back(stages_[static_cast<std::size_t>(s.tied_to)].parameter_in_use);
+  if (s.saves_input) op.reads.push_back(stages_[index - 1].output_value);
+  if (s.saves_output) op.reads.push_back(stage.output_value);
+  for (ValueId saved : stage.saved_values) op.reads.push_back(saved);
+  if (s.backward_reads_inputs) op.reads.push_back(inputs_value_);
+  if (s.backward_reads_targets) op.reads.push_back(targets_value_);
+  for (std::size_t i = 0; i < stages_.size(); ++i)
+    if (spec(i).tied_to == static_cast<std::int32_t>(index)) op.reads.push_back(stages_[i].contribution_value);
+  if (micro_batch_ > 0) op.reads.push_back(stage.gradient_value);
+}
+
+void TrainingSource::backward(Graph& graph, std::size_t index) {
+  const StageSpec& s = spec(index);
+  Stage& stage = stages_[index];
+  const bool accumulates = micro_batch_ > 0;
+  Op op = planned_op(stage.labels.backward, accumulates ? s.backward_accumulate : s.backward, Phase::Backward, index);
+  read_backward_operands(index, op);
+  const ValueId so_far = accumulates ? stage.gradient_value : kNone;
+  stage.gradient_value = graph.new_version(stage.gradient);
+  op.writes.push_back({stage.gradient_value, so_far});
+  if (index > 0 && s.passes_gradient) {
+    Stage& before = stages_[index - 1];
+    before.output_gradient_value = graph.new_version(before.output_gradient);
+    op.writes.push_back({before.output_gradient_value, kNone});
+  }
+  if (stage.contribution != kNone) {
+    stage.contribution_value = graph.new_version(stage.contribution);
+    op.writes.push_back({stage.contribution_value, kNone});
+  }
+  graph.append(std::move(op));
+}
+
+// What a bucket's gradient goes through once its last micro-batch is in: the mean over ranks, and its share of the
+// norm.
+void TrainingSource::reduce(Graph& graph, std::size_t index) {
+  Stage& stage = stages_[index];
+  if (devices_ > 1) {
+    Op op = new_op(stage.labels.all_reduce, stage.all_reduce, Phase::Reduce, index);
+    op.engine = Engine::Collective;
+    op.engines = engine_bit(Engine::Collective);
+    op.match_group = 0;
+    op.match_sequence = collectives_++;
+    op.reads.push_back(stage.gradient_value);
+    const ValueId local = stage.gradient_value;
+    stage.gradient_value = graph.new_version(stage.gradient);
+    op.writes.push_back({stage.gradient_value, local});
+    graph.append(std::move(op));
+  }
+  if (!clips()) return;
+  Op op = new_op(stage.labels.grad_norm, stage.grad_norm, Phase::Reduce, index);
+  op.reads.push_back(stage.gradient_value);
+  stage.square_sum_value = graph.new_version(stage.square_sum);
+  op.writes.push_back({stage.square_sum_value, kNone});
+  op.has_result = true;
+  graph.append(std::move(op));
+}
+
+void TrainingSource::clip(Graph& graph) {
+  Op op = new_op(clip_label_, clip_work_, Phase::Reduce, 0);
+  op.layer = kNone;
+  for (const Stage& stage : stages_) op.reads.push_back(stage.square_sum_value);
+  coefficient_value_ = graph.new_version(coefficient_);
+  op.writes.push_back({coefficient_value_, kNone});
+  op.has_result = true;
+  graph.append(std::move(op));
+}
+
+// The step count, and under clipping a scaled copy of the gradient, a chunk of a field at a time.
+std::int64_t TrainingSource::optimizer_workspace(std::size_t index) const {
+  WorkspaceMeter meter;
+  meter.take(kStepCountBytes);
+  if (!clips()) return meter.peak();
+  std::int64_t largest = 0;
+  for (const Field& field : spec(index).layout->fields) largest = std::max(largest, field.elements());
+  meter.take(kClippingScalarBytes);
+  meter.take(std::min(largest, kOptimizerChunk) * size_of(DType::F32));
+  return meter.peak();
+}
+
+void TrainingSource::optimize(Graph& graph, std::size_t index) {
+  Stage& stage = stages_[index];
+  Op op = new_op(stage.labels.optimizer, stage.optimizer, Phase::OptimizerStep, index);
+  op.engines |= engine_bit(Engine::CpuOptimizer);
+  op.divisible = true;
+  if (plan_.optimizer_fixed_ns == 0) op.workspace_bytes = optimizer_workspace(index);
+  const ValueId before = graph.tensor(stage.parameter).latest;
+  const bool updates_parameter =
+      plan_.precision == DType::F32;  // otherwise the master copy is what is read and updated
+  op.reads.push_back(stage.gradient_value);
+  if (updates_parameter) op.reads.push_back(before);
+  std::vector<Write> states;
+  for (TensorId state : stage.states) {
+    const ValueId old = graph.tensor(state).latest;
+    op.reads.push_back(old);
+    states.push_back({graph.new_version(state), old});
+  }
+  if (clips()) op.reads.push_back(coefficient_value_);
+  // Under delayed update the next forward still reads the old version, so its storage is not to be taken over.
+  const Write parameter{graph.new_version(stage.parameter), delayed_update_ ? kNone : before};
+  if (plan_.master_leads) {
+    op.writes.assign(states.begin(), states.end());
+    op.writes.push_back(parameter);
+  } else {
+    op.writes.push_back(parameter);
+    op.writes.insert(op.writes.end(), states.begin(), states.end());
+  }
+  graph.append(std::move(op));
+  stage.parameter_in_use = delayed_update_ ? before : parameter.value;
+}
+
+}  // namespace tandem

@@ -1,0 +1,159 @@
+#include "core/workloads/common/transformer.hpp"
+
+#include <algorithm>
+
+#include "core/workloads/common/kernels.hpp"
+#include "core/workloads/common/layout.hpp"
+#include "core/workloads/common/options.hpp"
+
+namespace tandem {
+
+TransformerSizes transformer_sizes(const Scenario& scenario) {
+  const WorkloadOptions& w = scenario.workload;
+  require_size("layers", w.layers, kMostLayers);
+  require_size("hidden", w.hidden, kMostSize);
+  require_size("heads", w.heads, kMostSize);
+  require_size("vocabulary", w.vocabulary, kMostVocabulary);
+  require_size("sequence", w.sequence, kMostSize);
+  require_option(w.hidden % w.heads == 0, "heads",
+                 std::to_string(w.heads) + " does not divide hidden (" + std::to_string(w.hidden) + ")",
+                 "allowed: a divisor of hidden");
+  require_option(w.attention == "fused", "attention", "\"" + w.attention + "\" is not known", "allowed: fused");
+  require_product("hidden", {w.hidden, w.hidden, 4});
+  require_product("batch, sequence, hidden", {w.batch, w.sequence, w.hidden, 4});
+  require_product("batch, sequence, vocabulary", {w.batch, w.sequence, w.vocabulary});
+  require_product("vocabulary, hidden", {w.vocabulary, w.hidden});
+  TransformerSizes s;
+  s.batch = w.batch, s.sequence = w.sequence, s.hidden = w.hidden, s.heads = w.heads, s.vocabulary = w.vocabulary;
+  s.layers = w.layers, s.micro_batches = w.micro_batches;
+  s.threads = body_threads(scenario);
+  s.tied = w.tied_embedding;
+  s.type = w.precision;
+  return s;
+}
+
+void add_block_linears(LayoutBuilder& layout, const TransformerSizes& s) {
+  layout.add_linear("qkv", 3 * s.hidden, s.hidden)
+      .add_linear("projection", s.hidden, s.hidden)
+      .add_linear("up", s.width(), s.hidden)
+      .add_linear("down", s.hidden, s.width());
+}
+
+std::vector<Kernel> norm_forward_kernels(const TransformerSizes& s) {
+  return {memory_kernel(2 * s.rows(s.hidden) + 2 * s.statistic())};
+}
+
+// Reads the gradient and the input, writes the input's gradient.
+std::vector<Kernel> norm_backward_kernels(const TransformerSizes& s) {
+  return {memory_kernel(3 * s.rows(s.hidden) + 2 * s.statistic())};
+}
+
+std::vector<Kernel> block_forward_kernels(const TransformerSizes& s, bool with_down_projection) {
+  const std::int64_t n = s.tokens(), c = s.hidden;
+  const Kernel norm = norm_forward_kernels(s).front();
+  const Kernel residual = memory_kernel(3 * s.rows(c));
+  std::vector<Kernel> kernels = {
+      norm,
+      gemm(n, 3 * c, c, s.type),
+      attention_forward(s.batch * s.heads, s.sequence, s.sequence, s.head_size(), s.type),
+      gemm(n, c, c, s.type),
+      residual,
+      norm,
+      gemm(n, s.width(), c, s.type),
+      memory_kernel(2 * s.rows(s.width())),  // gelu
+  };
+  if (with_down_projection) {
+    kernels.push_back(gemm(n, c, s.width(), s.type));
+    kernels.push_back(residual);
+  }
+  return kernels;
+}
+
+namespace {
+
+// Backward of one linear layer: input's gradient, weight's gradient, bias's gradient, and adding them up.
+void add_linear_backward(std::vector<Kernel>& kernels, const TransformerSizes& s, std::int64_t outputs,
+                         std::int64_t inputs, bool accumulates) {
+  kernels.push_back(gemm(s.tokens(), inputs, outputs, s.type));
+  kernels.push_back(gemm(outputs, inputs, s.tokens(), s.type));
+  kernels.push_back(memory_kernel(s.rows(outputs)));
+  if (accumulates) kernels.push_back(memory_kernel(3 * outputs * inputs * size_of(s.type)));
+}
+
+}  // namespace
+
+std::vector<Kernel> block_backward_kernels(const TransformerSizes& s, bool accumulates) {
+  const std::int64_t c = s.hidden;
+  const Kernel norm = norm_backward_kernels(s).front();
+  const Kernel residual = memory_kernel(3 * s.rows(c));
+  std::vector<Kernel> kernels;
+  add_linear_backward(kernels, s, c, s.width(), accumulates);
+  kernels.push_back(memory_kernel(3 * s.rows(s.width())));  // gelu
+  add_linear_backward(kernels, s, s.width(), c, accumulates);
+  kernels.push_back(norm);
+  kernels.push_back(residual);
+  add_linear_backward(kernels, s, c, c, accumulates);
+  kernels.push_back(attention_backward(s.batch * s.heads, s.sequence, s.sequence, s.head_size(), s.type));
+  kernels.push_back(memory_kernel(2 * s.rows(3 * c)));  // joins the gradients of query, key and value
+  add_linear_backward(kernels, s, 3 * c, c, accumulates);
+  kernels.push_back(norm);
+  kernels.push_back(residual);
+  return kernels;
+}
+
+namespace {
+
+// How LibTorch's fused CPU attention splits queries (by their number) and keys.
+std::int64_t query_split(std::int64_t queries) {
+  const std::int64_t split = queries >= 768 ? 256 : queries >= 192 ? 64 : 32;
+  return std::min(split, queries);
+}
+std::int64_t key_split(std::int64_t keys) { return std::min<std::int64_t>(512, keys); }
+
+}  // namespace
+
+void touch_norm_forward(WorkspaceMeter& meter, const TransformerSizes& s) {
+  meter.touch_all({s.rows(s.hidden), s.statistic(), s.statistic()});
+}
+
+void touch_attention_forward(WorkspaceMeter& meter, const TransformerSizes& s, std::int64_t keys) {
+  const std::int64_t q = query_split(s.sequence), k = key_split(keys);
+  const std::int64_t tiles = s.threads * (q * k + 2 * q + q * s.head_size()) * size_of(DType::F32);
+  meter.touch_all({s.rows(s.hidden), s.logsumexp(), tiles});
+}
+
+void touch_gradient(WorkspaceMeter& meter, const TransformerSizes& s, std::int64_t elements, bool accumulates) {
+  if (accumulates) meter.touch(elements * size_of(s.type));
+}
+
+void touch_linear_gradient(WorkspaceMeter& meter, const TransformerSizes& s, std::int64_t outputs, std::int64_t inputs,
+                           bool accumulates) {
+  touch_gradient(meter, s, outputs * inputs, accumulates);
+  touch_gradient(meter, s, outputs, accumulates);
+}
+
+// The kernel sums the parameters' gradients one thread each, then over threads.
+std::int64_t meter_norm_backward(WorkspaceMeter& meter, const TransformerSizes& s) {
+  const std::int64_t parameter = s.hidden * size_of(s.type);
+  const std::int64_t input = meter.take(s.rows(s.hidden));
+  meter.touch_all({parameter, parameter, 2 * s.threads * s.hidden * size_of(DType::F32)});
+  return input;
+}
+
+std::int64_t meter_attention_backward(WorkspaceMeter& meter, const TransformerSizes& s, bool accumulates) {
+  const std::int64_t row = s.rows(s.hidden);
+  const std::int64_t q = query_split(s.sequence), k = key_split(s.sequence);
+  const auto qkv = meter.take(3 * row);
+  const auto attention = meter.take(row);
+  touch_linear_gradient(meter, s, s.hidden, s.hidden, accumulates);
+  const std::int64_t parts[] = {meter.take(row), meter.take(row), meter.take(row)};
+  const auto tiles = meter.take(s.threads * 2 * q * k * size_of(DType::F32));  // scores and their gradient
+  meter.touch(q * size_of(DType::F32));                                        // one sum a row
+  meter.drop(tiles);
+  for (const std::int64_t part : parts) meter.drop(part);
+  meter.drop(attention);
+  touch_linear_gradient(meter, s, 3 * s.hidden, s.hidden, accumulates);
+  return qkv;
+}
+
+}  // namespace tandem

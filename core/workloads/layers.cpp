@@ -1,0 +1,62 @@
+// A stack given by measured times: what a run looks like to a scheduler when only sizes and times are known. It has no
+// bodies: it is simulated only. Per layer: 16-bit parameters, a gradient of the same size, six times as much state.
+#include "core/scenario/errors.hpp"
+#include "core/workloads/common/kernels.hpp"
+#include "core/workloads/common/options.hpp"
+#include "core/workloads/common/training_source.hpp"
+#include "core/workloads/workload.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kActivationBytes = 64;       // negligible, but there
+constexpr std::int64_t kStateBytesPerElement = 12;  // fp32 master copy and two moments
+
+TrainingPlan layers_plan(const WorkloadOptions& w) {
+  TrainingPlan plan;
+  plan.family = "layers";
+  plan.precision = DType::BF16;
+  plan.states = {{"optimizer_state", kStateBytesPerElement}};
+  plan.optimizer_fixed_ns = w.optimizer_ns;
+  const auto add = [&](const char* body, std::int64_t ns) {
+    return plan.add({{body, DType::BF16, {w.layer_bytes}, {fixed_kernel(ns)}}, 0});
+  };
+  StageSpec stage;
+  stage.elements = w.layer_bytes / size_of(plan.precision);
+  stage.output_bytes = kActivationBytes;
+  stage.saves_output = true;
+  stage.forward = add("layers.forward", w.forward_ns);
+  stage.backward = add("layers.backward", w.backward_ns);
+  stage.backward_accumulate = stage.backward;
+  for (std::int64_t i = 0; i < w.layers; ++i) {
+    plan.stages.push_back(stage);
+    plan.stages.back().name = "layer" + std::to_string(i);
+  }
+  plan.stages.back().output_bytes = 0;  // nothing comes after it
+  plan.stages.back().saves_output = false;
+  plan.stages.back().saves_input = w.layers > 1;
+  return plan;
+}
+
+std::unique_ptr<StepSource> make_layers(const Scenario& scenario, const GraphRequest& request) {
+  require_training_options(scenario);
+  const WorkloadOptions& w = scenario.workload;
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+  constexpr std::int64_t kMostNs = std::int64_t{1} << 50;  // 13 days
+  require_size("layers", w.layers, kMostLayers);
+  require_size("layer_bytes", w.layer_bytes, kMostBytes);
+  require_option(w.layer_bytes % 64 == 0, "layer_bytes", std::to_string(w.layer_bytes) + " is not a multiple of 64",
+                 "allowed: a multiple of 64 bytes");
+  require_size("forward_ns", w.forward_ns, kMostNs);
+  require_size("backward_ns", w.backward_ns, kMostNs);
+  require_size("optimizer_ns", w.optimizer_ns, kMostNs);
+  require_option(w.recompute == "none", "recompute", "measured layers have nothing to recompute", "allowed: none");
+  if (scenario.optimizer.clip_norm > 0)
+    throw ConfigError("optimizer.clip_norm: measured layers have no gradients to clip; allowed: 0");
+  return std::make_unique<TrainingSource>(layers_plan(w), scenario, request);
+}
+
+}  // namespace
+}  // namespace tandem
+
+TANDEM_WORKLOAD(layers, make_layers, "A stack of layers given by measured times; simulated only")

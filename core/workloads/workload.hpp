@@ -1,0 +1,37 @@
+// The workload interface: a model family turns options into a source of steps. One file a family, registered by its last
+// line. Must not know policies, machines or worlds.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/graph.hpp"
+#include "core/scenario/scenario.hpp"
+
+namespace tandem {
+
+// What a policy asks of the graph: rewrites that change what is computed or when results are used.
+struct GraphRequest {
+  bool delayed_update = false;  // forward and backward of step s read the parameters from before step s-1's update
+};
+
+struct WorkloadEntry {
+  std::string_view name;
+  std::string_view summary;
+  // Throws ConfigError (text without position) for options that the family cannot build.
+  std::unique_ptr<StepSource> (*make)(const Scenario&, const GraphRequest&);
+};
+
+// All families in alphabetical order.
+const std::vector<const WorkloadEntry*>& workloads();
+const WorkloadEntry* find_workload(std::string_view name);
+
+}  // namespace tandem
+
+// The last line of core/workloads/<name>.cpp. CMake's generated table names <name>_workload_entry for each file.
+#define TANDEM_WORKLOAD(NAME, FACTORY, SUMMARY)                       \
+  namespace tandem {                                                  \
+  extern const WorkloadEntry NAME##_workload_entry;                   \
+  const WorkloadEntry NAME##_workload_entry{#NAME, SUMMARY, FACTORY}; \
+  }

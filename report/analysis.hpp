@@ -1,0 +1,45 @@
+// All that is derived from a record, once, for every report: times, stalls, traffic, losses, throughput and bounds.
+// Must not know formats or worlds.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "report/lower_bound.hpp"
+#include "report/memory.hpp"
+#include "report/stalls.hpp"
+#include "report/steps.hpp"
+#include "report/timeline.hpp"
+
+namespace tandem {
+
+struct LaneReport {
+  Rank rank = 0;
+  Engine engine = Engine::Compute;
+  LaneUse use;
+};
+
+struct Analysis {
+  const RunRecord* record = nullptr;
+  Timeline timeline;
+  Steps steps;
+  std::vector<LaneReport> lanes;  // those that ran a command, by rank and engine
+  Spread step_s;
+  double mean_step_s = 0;                   // makespan over steps
+  double compute_s = 0;                     // a step, mean over ranks: the compute lane is busy
+  std::map<std::string, double> exposed_s;  // a step, mean over ranks: the compute lane waits, by cause
+  double samples_per_s = 0, tokens_per_s = 0, model_flops_per_s = 0;
+  std::map<std::string, std::int64_t> peak_bytes;  // device0..., host, host_pinned, disk
+  std::vector<double> loss;                        // measured runs only
+  LowerBound bound;
+};
+
+// The record and what it points to must outlive the result.
+Analysis analyse(const RunRecord& record);
+
+// Samples and tokens of one training step (of one decoding step: one token a sequence), over all ranks.
+double samples_per_step(const WorkloadOptions& workload);
+double tokens_per_step(const WorkloadOptions& workload);
+
+}  // namespace tandem

@@ -1,0 +1,89 @@
+#include "report/comparison.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "report/units.hpp"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::json;
+
+double number(const Json& result, const Json::json_pointer& key) {
+  return result.contains(key) && result.at(key).is_number() ? result.at(key).get<double>() : 0;
+}
+
+// Keys of an object in either result.
+std::set<std::string> keys_of(const Json& a, const Json& b, const char* object) {
+  std::set<std::string> keys;
+  for (const Json* result : {&a, &b})
+    if (result->contains(object))
+      for (const auto& [key, value] : result->at(object).items()) keys.insert(key);
+  return keys;
+}
+
+class Table {
+ public:
+  Table(const Json& predicted, const Json& measured) : predicted_(predicted), measured_(measured) {}
+
+  template <typename Format>
+  void add(const std::string& name, const Json::json_pointer& key, Format&& format, double scale = 0) {
+    const double p = number(predicted_, key), m = number(measured_, key);
+    if (p == 0 && m == 0) return;
+    const double base = scale > 0 ? scale : m;
+    const double error = base > 0 ? (p - m) / base : std::numeric_limits<double>::quiet_NaN();
+    rows_.push_back({name, format(p), format(m), error});
+  }
+  std::vector<ComparedFigure> take() { return std::move(rows_); }
+
+ private:
+  const Json& predicted_;
+  const Json& measured_;
+  std::vector<ComparedFigure> rows_;
+};
+
+std::string as_bytes(double value) { return format_bytes(std::llround(value)); }
+
+}  // namespace
+
+std::vector<ComparedFigure> compare_results(const Json& predicted, const Json& measured) {
+  Table table(predicted, measured);
+  const double step = number(measured, Json::json_pointer("/step_time_s/median"));
+  table.add("step time, median", Json::json_pointer("/step_time_s/median"), format_time);
+  table.add("mean step of the whole run", Json::json_pointer("/mean_step_s"), format_time);
+  table.add("tokens/s", Json::json_pointer("/throughput/tokens_per_s"), format_count);
+  table.add("samples/s", Json::json_pointer("/throughput/samples_per_s"), format_count);
+  for (const std::string& tier : keys_of(predicted, measured, "peak_bytes"))
+    table.add("peak " + tier, Json::json_pointer("/peak_bytes") / tier, as_bytes);
+  for (const std::string& lane : keys_of(predicted, measured, "bytes_moved"))
+    table.add("moved " + lane, Json::json_pointer("/bytes_moved") / lane, as_bytes);
+  table.add("compute a step", Json::json_pointer("/compute_s"), format_time, step);
+  for (const std::string& cause : keys_of(predicted, measured, "exposed_s"))
+    table.add("exposed " + cause + " a step", Json::json_pointer("/exposed_s") / cause, format_time, step);
+  for (const std::string& lane : keys_of(predicted, measured, "busy_share"))
+    table.add("busy " + lane, Json::json_pointer("/busy_share") / lane, format_percent, 1);
+  return table.take();
+}
+
+std::string format_error(double error) { return std::isnan(error) ? "-" : fmt::format("{:+.1f}%", error * 100); }
+
+std::string comparison_text(const std::vector<ComparedFigure>& table) {
+  std::string text = fmt::format("{:<34} {:>12} {:>12} {:>9}\n", "", "predicted", "measured", "error");
+  for (const ComparedFigure& row : table)
+    text += fmt::format("{:<34} {:>12} {:>12} {:>9}\n", row.name, row.predicted, row.measured, format_error(row.error));
+  return text;
+}
+
+nlohmann::ordered_json comparison_json(const Json& predicted, const Json& measured,
+                                       const std::vector<ComparedFigure>& table) {
+  nlohmann::ordered_json errors = nlohmann::ordered_json::object();
+  for (const ComparedFigure& row : table)
+    errors[row.name] = std::isnan(row.error) ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(row.error);
+  return {{"schema", 1}, {"mode", "compared"}, {"predicted", predicted}, {"measured", measured}, {"errors", errors}};
+}
+
+}  // namespace tandem

@@ -1,0 +1,24 @@
+// The bytes that any run of a graph must move between tiers: what is made on one side and read on the other, and what
+// cannot have stayed where it was because it all exists at once. Must not know rates or schedules.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "core/scenario/scenario.hpp"
+#include "report/compulsory.hpp"
+#include "report/share_classes.hpp"
+
+namespace tandem {
+
+struct CompulsoryBytes {
+  std::array<Amount, 2> up;  // H2D: two bounds that both hold
+  Amount down;               // D2H
+  Amount disk_read, disk_write;
+  std::int64_t up_copies = 0,
+               down_copies = 0;  // values that cross whatever the shares: each pays a latency at least once
+};
+
+CompulsoryBytes compulsory_bytes(const Graph& graph, const Sides& sides, const Scenario& scenario, std::int64_t ranks);
+
+}  // namespace tandem

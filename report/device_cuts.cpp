@@ -1,0 +1,134 @@
+#include "report/device_cuts.hpp"
+
+#include <map>
+
+#include "report/tier_capacity.hpp"
+
+namespace tandem {
+namespace {
+
+using StepOps = std::vector<OpId>;  // in graph order
+
+class CutFinder {
+ public:
+  CutFinder(const Graph& graph, const Sides& sides, std::int64_t small_bytes)
+      : graph_(graph),
+        sides_(sides),
+        small_bytes_(small_bytes),
+        counted_(static_cast<std::size_t>(graph.value_count())),
+        used_before_(static_cast<std::size_t>(graph.value_count()), 0),
+        mark_(static_cast<std::size_t>(graph.op_count()), kNotBefore) {}
+
+  void find(const StepOps& ops, std::vector<DeviceCut>& cuts) {
+    std::map<std::int32_t, OpId> first_backward;  // by micro-batch
+    for (OpId id : ops)
+      if (graph_.op(id).phase == Phase::Backward) first_backward.try_emplace(graph_.op(id).micro_batch, id);
+    // The last micro-batch first: values shared by several, such as parameters, then count with the states.
+    for (auto it = first_backward.rbegin(); it != first_backward.rend(); ++it) {
+      mark_ancestors(it->second);
+      cuts.push_back(cut_at(it->second, ops));
+      cuts.back().last_of_step = it == first_backward.rbegin();
+      if (cuts.back().last_of_step) add_states(ops, cuts.back());
+      unmark();
+    }
+  }
+
+ private:
+  enum Mark : std::uint8_t { kNotBefore, kBefore, kBeforeInStep };
+
+  // What has finished when `cut` starts: its ancestors. Those of earlier steps are marked and not followed further.
+  void mark_ancestors(OpId cut) {
+    const std::int32_t step = graph_.op(cut).step;
+    std::vector<OpId> open{cut};
+    while (!open.empty()) {
+      const OpId at = open.back();
+      open.pop_back();
+      for (ValueId read : graph_.op(at).reads) {
+        const OpId producer = graph_.value(read).producer;
+        Mark& mark = mark_[static_cast<std::size_t>(producer)];
+        if (mark != kNotBefore) continue;
+        const bool in_step = graph_.op(producer).step == step;
+        mark = in_step ? kBeforeInStep : kBefore;
+        marked_.push_back(producer);
+        if (in_step) open.push_back(producer);
+      }
+    }
+  }
+
+  void unmark() {
+    for (OpId id : marked_) mark_[static_cast<std::size_t>(id)] = kNotBefore;
+    marked_.clear();
+  }
+
+  Mark mark(OpId id) const { return mark_[static_cast<std::size_t>(id)]; }
+  bool device_op(OpId id) const { return sides_.of_op[static_cast<std::size_t>(id)] == Side::Device; }
+
+  DeviceCut cut_at(OpId first, const StepOps& ops) {
+    ++cut_;
+    for (OpId id : ops)
+      if (mark(id) == kBeforeInStep && device_op(id))
+        for (ValueId read : graph_.op(id).reads) used_before_[static_cast<std::size_t>(read)] = cut_;
+    DeviceCut cut;
+    for (OpId id : ops) {
+      const Op& op = graph_.op(id);
+      const bool after = id >= first && mark(id) == kNotBefore && op.micro_batch == graph_.op(first).micro_batch;
+      if (!after || !device_op(id) || (op.phase != Phase::Backward && op.phase != Phase::Recompute)) continue;
+      for (ValueId read : op.reads) count(read, cut);
+    }
+    return cut;
+  }
+
+  void count(ValueId id, DeviceCut& cut) {
+    const Value& value = graph_.value(id);
+    if (value.bytes <= small_bytes_ || counted_[static_cast<std::size_t>(id)]) return;
+    const bool made = device_op(value.producer) && mark(value.producer) != kNotBefore;
+    if (!made && used_before_[static_cast<std::size_t>(id)] != cut_) return;
+    counted_[static_cast<std::size_t>(id)] = true;
+    cut.live_bytes += static_cast<double>(value.bytes);
+    const Readers& readers = sides_.readers[static_cast<std::size_t>(id)];
+    if (made && !readers.host && readers.either == kNone) cut.made_bytes += static_cast<double>(value.bytes);
+  }
+
+  // Optimizer states that exist at the cut and that this step's optimizer ops will read.
+  void add_states(const StepOps& ops, DeviceCut& cut) {
+    for (OpId id : ops) {
+      if (sides_.of_op[static_cast<std::size_t>(id)] != Side::Either || mark(id) != kNotBefore) continue;
+      const Op& op = graph_.op(id);
+      for (std::size_t slot = 0; slot < op.reads.size(); ++slot) {
+        const Value& value = graph_.value(op.reads[slot]);
+        const bool state = graph_.tensor(value.tensor).role == Role::OptimizerState;
+        if (!state || mark(value.producer) == kNotBefore || value.bytes <= small_bytes_) continue;
+        cut.states.push_back(
+            {sides_.class_of_op[static_cast<std::size_t>(id)], static_cast<std::int32_t>(slot), value.bytes});
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const Sides& sides_;
+  std::int64_t small_bytes_;
+  std::vector<bool> counted_;              // by value
+  std::vector<std::int32_t> used_before_;  // by value: the latest cut before which the device used it
+  std::int32_t cut_ = 0;
+  std::vector<Mark> mark_;  // by op
+  std::vector<OpId> marked_;
+};
+
+}  // namespace
+
+std::vector<DeviceCut> device_cuts(const Graph& graph, const Sides& sides, std::int64_t small_bytes) {
+  std::map<std::int32_t, StepOps> steps;
+  for (OpId id = 0; id < graph.op_count(); ++id)
+    if (graph.op(id).step != kNone) steps[graph.op(id).step].push_back(id);
+  CutFinder finder(graph, sides, small_bytes);
+  std::vector<DeviceCut> cuts;
+  for (const auto& [step, ops] : steps) finder.find(ops, cuts);
+  return cuts;
+}
+
+Capacity capacity_of(const Scenario& scenario, std::int64_t ranks) {
+  const auto of = [&](Tier tier) { return static_cast<double>(tier_capacity_bytes(scenario, tier)); };
+  return {of(Tier::Device), (of(Tier::HostPinned) + of(Tier::HostPageable)) / static_cast<double>(ranks)};
+}
+
+}  // namespace tandem

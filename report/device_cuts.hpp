@@ -1,0 +1,34 @@
+// The moment in each micro-batch when the forward is done and the backward has yet to begin: all that the backward will
+// read exists then, and what exceeds the device's memory must come back over PCIe. Must not know rates or schedules.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/scenario/scenario.hpp"
+#include "report/share_classes.hpp"
+
+namespace tandem {
+
+struct DeviceCut {
+  struct State {  // read by an optimizer op of the step, if that runs on the device
+    std::int32_t in_class = kNone, slot = kNone;
+    std::int64_t bytes = 0;
+  };
+  double live_bytes =
+      0;  // exist at the cut, have been on the device, and will be read there; each value in one cut only
+  double made_bytes = 0;      // those of them that the device made and that nothing on the host reads
+  std::vector<State> states;  // of the last cut of a step
+  bool last_of_step = false;
+};
+
+// One for each step and micro-batch that has a backward. Values of at most `small_bytes` are left out.
+std::vector<DeviceCut> device_cuts(const Graph& graph, const Sides& sides, std::int64_t small_bytes);
+
+struct Capacity {
+  double device_bytes = 0, host_bytes = 0;
+};
+// Of one rank of `ranks`, which share the host's memory.
+Capacity capacity_of(const Scenario& scenario, std::int64_t ranks);
+
+}  // namespace tandem

@@ -1,0 +1,21 @@
+// One self-contained HTML page of one run, or of several one above the other on the same time axis. No network is
+// needed to open it, and no text of the user's can become markup. Must not know files or terminals.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/analysis.hpp"
+#include "report/comparison.hpp"
+
+namespace tandem {
+
+std::string html_report(const std::vector<const Analysis*>& runs, const std::vector<ComparedFigure>& table = {});
+
+// For text and for attributes.
+std::string escape_html(std::string_view text);
+// JSON that may stand inside a script element: no '<' is left.
+std::string escape_json_for_html(std::string json);
+
+}  // namespace tandem

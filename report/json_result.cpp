@@ -1,0 +1,92 @@
+#include "report/json_result.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json step_times(const Analysis& analysis) {
+  Json all = Json::array();
+  for (std::int64_t ns : analysis.steps.times_ns) all.push_back(seconds(ns));
+  return {{"median", analysis.step_s.median}, {"p10", analysis.step_s.p10}, {"p90", analysis.step_s.p90}, {"all", all}};
+}
+
+Json busy_share(const Analysis& analysis) {
+  Json shares = Json::object();
+  const auto length = static_cast<double>(std::max<std::int64_t>(1, analysis.steps.window.length_ns()));
+  for (const LaneReport& lane : analysis.lanes)
+    shares[lane_name(lane.rank, lane.engine)] = static_cast<double>(lane.use.busy_ns) / length;
+  return shares;
+}
+
+Json idle(const Analysis& analysis) {
+  Json lanes = Json::object();
+  const double times = static_cast<double>(analysis.steps.window_steps());
+  for (const LaneReport& lane : analysis.lanes) {
+    Json causes = Json::object();
+    for (int cause = 0; cause < kCauseCount; ++cause)
+      if (const std::int64_t ns = lane.use.idle_ns[static_cast<std::size_t>(cause)]; ns != 0)
+        causes[std::string(name_of(static_cast<Cause>(cause)))] = seconds(ns) / times;
+    lanes[lane_name(lane.rank, lane.engine)] = causes;
+  }
+  return lanes;
+}
+
+Json bytes_moved(const Analysis& analysis) {
+  Json bytes = Json::object();
+  for (const LaneReport& lane : analysis.lanes)
+    if (lane.use.bytes > 0) bytes[lane_name(lane.rank, lane.engine)] = lane.use.bytes;
+  return bytes;
+}
+
+// A diverged loss is not a number of JSON: it is written as null.
+Json loss(const Analysis& analysis) {
+  Json losses = Json::array();
+  for (double value : analysis.loss) losses.push_back(std::isfinite(value) ? Json(value) : Json(nullptr));
+  return losses;
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const Analysis& analysis) {
+  const RunRecord& record = *analysis.record;
+  Json result = {
+      {"schema", kResultSchema},
+      {"mode", record.mode},
+      {"scenario", record.scenario->path},
+      {"machine", record.scenario->machine.name},
+      {"policy", record.scenario->policy.name},
+      {"steps", analysis.steps.ends_ns.size()},
+      {"step_time_s", step_times(analysis)},
+      {"mean_step_s", analysis.mean_step_s},
+      {"head_s", seconds(analysis.steps.head_ns)},
+      {"tail_s", seconds(analysis.steps.tail_ns)},
+      {"makespan_s", seconds(analysis.timeline.makespan.ns)},
+      {"throughput",
+       {{"tokens_per_s", analysis.tokens_per_s},
+        {"samples_per_s", analysis.samples_per_s},
+        {"model_flops_per_s", analysis.model_flops_per_s}}},
+      {"peak_bytes", analysis.peak_bytes},
+      {"busy_share", busy_share(analysis)},
+      {"compute_s", analysis.compute_s},
+      {"exposed_s", analysis.exposed_s},
+      {"idle_s", idle(analysis)},
+      {"bytes_moved", bytes_moved(analysis)},
+      {"lower_bound_s", analysis.bound.step_s},
+      {"lower_bound_held_by", analysis.bound.held_by},
+      {"policy_bound_s", analysis.bound.policy_step_s},
+      {"policy_bound_held_by", analysis.bound.policy_held_by},
+  };
+  if (record.mode == "measured") result["loss"] = loss(analysis);
+  result["commands"] = analysis.timeline.commands_count;
+  if (record.mode == "simulated") {
+    const auto events = static_cast<double>(analysis.timeline.commands_count);
+    result["simulator"] = {{"wall_s", record.wall_s}, {"events_per_s", record.wall_s > 0 ? events / record.wall_s : 0}};
+  }
+  return result;
+}
+
+}  // namespace tandem

@@ -1,0 +1,32 @@
+// A finished run, simulated or measured, as the reports read it: the same struct for both worlds.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.hpp"
+#include "core/scenario/scenario.hpp"
+#include "core/scheduler/event_log.hpp"
+
+namespace tandem {
+
+struct RankRecord {
+  const Graph* graph = nullptr;
+  std::array<std::int64_t, kTierCount> peak_bytes{};  // most bytes charged by the scheduler's pools, by tier
+};
+
+struct RunRecord {
+  std::string mode;  // "simulated" | "measured"
+  const Scenario* scenario = nullptr;
+  std::vector<RankRecord> ranks;
+  // What crossed the seam. Everything else (step times, busy shares, stalls by cause, bytes moved, memory over time by
+  // role, losses) is derived from it. Live with several ranks: this rank's part.
+  const MemoryLog* log = nullptr;
+  // False: copies and work on the CPU did not slow each other (a fidelity of the simulator), so bounds leave DRAM out.
+  bool memory_shared = true;
+  double wall_s = 0;  // simulated: how long the simulator took
+};
+
+}  // namespace tandem

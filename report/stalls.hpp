@@ -1,0 +1,52 @@
+// Why lanes stand idle: each gap between two commands of a lane, split by what its end was waiting for.
+// Must not know formats or worlds.
+//
+// A gap ends when a command starts. Walking back from there: the time during which the command's last-finishing
+// dependency ran is that dependency's; before that, the time is charged to whatever the dependency in turn waited for,
+// and so on to the start of the gap. Thus a copy that waits for the CPU optimizer does not take the optimizer's blame.
+// Time in which nothing that matters ran is dispatch: launch, event and decision costs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "report/steps.hpp"
+#include "report/timeline.hpp"
+
+namespace tandem {
+
+enum class Cause : std::uint8_t {
+  Compute,
+  H2D,
+  D2H,
+  CpuOptimizer,
+  CpuCompute,
+  Disk,
+  Collective,
+  P2P,
+  Loader,
+  Dispatch,
+  NoWork,  // the lane had no further command
+};
+inline constexpr int kCauseCount = 11;
+constexpr std::string_view name_of(Cause cause) {
+  constexpr std::string_view kNames[] = {"compute",    "h2d", "d2h",    "cpu_optimizer", "cpu_compute", "disk",
+                                         "collective", "p2p", "loader", "dispatch",      "no_work"};
+  return kNames[static_cast<int>(cause)];
+}
+Cause cause_of(Engine engine);
+
+using CauseNs = std::array<std::int64_t, kCauseCount>;
+
+struct LaneUse {
+  std::int64_t busy_ns = 0;  // inside the window
+  CauseNs idle_ns{};         // inside the window, by cause
+  std::int64_t bytes = 0;    // moved by copies over the whole run
+  std::int64_t commands = 0;
+};
+
+// By engine.
+std::array<LaneUse, kEngineCount> lane_uses(const RankTimeline& rank, Window window);
+
+}  // namespace tandem

@@ -1,0 +1,42 @@
+// Where training steps end, how long they take, and what they compute: step times, losses, flops, tokens.
+// Must not know formats or worlds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "report/timeline.hpp"
+
+namespace tandem {
+
+struct Window {
+  std::int64_t begin_ns = 0, end_ns = 0;
+  std::int64_t length_ns() const { return end_ns - begin_ns; }
+};
+
+struct Steps {
+  std::vector<std::int64_t> ends_ns;   // of each completed step's last command on the compute lanes
+  std::vector<std::int64_t> times_ns;  // differences of successive ends
+  std::int64_t head_ns = 0;            // from the start of the run to the end of the first step
+  std::int64_t tail_ns = 0;            // from the end of the last step to the end of the run
+  // From the first step's end to the last's, which holds `times_ns.size()` steps. A run of one step: from 0 to its end.
+  Window window;
+  std::int64_t window_steps() const { return times_ns.empty() ? 1 : static_cast<std::int64_t>(times_ns.size()); }
+  // The run's length over its steps: what lower bounds bound.
+  double mean_step_s(const Timeline& timeline) const;
+};
+
+Steps find_steps(const Timeline& timeline);
+
+// Mean over micro-batches and ranks of the forward results, one number a step. Empty if the run has none.
+std::vector<double> losses(const Timeline& timeline);
+// Floating-point operations of the forward and backward ops (recompute does not count) of all ranks, per step.
+double model_flops_per_step(const Timeline& timeline);
+
+struct Spread {
+  double median = 0, p10 = 0, p90 = 0;
+};
+// Quantiles by linear interpolation; of an empty list, `fallback` thrice.
+Spread spread_of(std::vector<double> values, double fallback);
+
+}  // namespace tandem

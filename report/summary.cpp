@@ -1,0 +1,161 @@
+#include "report/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/tier_capacity.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr int kBarWidth = 60;
+
+struct CauseStyle {
+  const char* cause;
+  const char* label;
+  char letter;
+  int colour;
+};
+constexpr CauseStyle kCauses[] = {
+    {"h2d", "exposed h2d", 'h', 34},
+    {"d2h", "exposed d2h", 'd', 36},
+    {"cpu_optimizer", "cpu optimizer", 'o', 35},
+    {"cpu_compute", "cpu compute", 'p', 35},
+    {"disk", "disk", 'k', 31},
+    {"collective", "collective", 'c', 33},
+    {"p2p", "p2p", 'x', 33},
+    {"loader", "loader", 'l', 33},
+    {"dispatch", "dispatch", '.', 90},
+    {"no_work", "no work", '_', 90},
+};
+
+std::string line(const char* label, const std::string& text) { return fmt::format("{:<12} {}\n", label, text); }
+
+std::string headline(const Analysis& analysis) {
+  const RunRecord& record = *analysis.record;
+  return fmt::format("{} · {} · policy {} · {} · {} step{}\n", terminal_text(record.scenario->workload.family),
+                     terminal_text(record.scenario->machine.name), terminal_text(record.scenario->policy.name),
+                     record.mode, analysis.steps.ends_ns.size(), analysis.steps.ends_ns.size() == 1 ? "" : "s");
+}
+
+std::string step_line(const Analysis& analysis) {
+  std::string text = format_time(analysis.step_s.median);
+  if (analysis.steps.times_ns.size() > 1)
+    text += fmt::format(" (p10 {}, p90 {})", format_time(analysis.step_s.p10), format_time(analysis.step_s.p90));
+  return text + fmt::format(" · head {}, tail {}", format_time(seconds(analysis.steps.head_ns)),
+                            format_time(seconds(analysis.steps.tail_ns)));
+}
+
+std::string throughput_line(const Analysis& analysis) {
+  std::string text = fmt::format("{} samples/s", format_count(analysis.samples_per_s));
+  if (analysis.tokens_per_s > 0) text = fmt::format("{} tokens/s, ", format_count(analysis.tokens_per_s)) + text;
+  if (analysis.model_flops_per_s > 0)
+    text += fmt::format(", {}FLOP/s of model", format_count(analysis.model_flops_per_s));
+  return text;
+}
+
+std::string memory_lines(const Analysis& analysis) {
+  std::string text;
+  for (const auto& [tier, peak] : analysis.peak_bytes) {
+    if (tier == "host_pinned" || (tier == "disk" && peak == 0)) continue;
+    const std::int64_t capacity = capacity_of_peak(*analysis.record->scenario, tier);
+    const double share = capacity > 0 ? static_cast<double>(peak) / static_cast<double>(capacity) : 0;
+    const std::vector<BarPart> parts{{"", '#', 32, share}, {"", ' ', 0, 1 - share}};
+    text += line(text.empty() ? "peak memory" : "",
+                 fmt::format("{:<8} [{}] {} of {} ({})", tier, bar(parts, kBarWidth / 3, {}), format_bytes(peak),
+                             format_bytes(capacity), format_percent(share)));
+  }
+  return text;
+}
+
+std::string traffic_line(const Analysis& analysis) {
+  std::string text;
+  for (const LaneReport& lane : analysis.lanes) {
+    if (lane.use.bytes == 0) continue;
+    text += (text.empty() ? "" : ", ") +
+            fmt::format("{} {}", lane_name(lane.rank, lane.engine), format_bytes(lane.use.bytes));
+  }
+  return text.empty() ? "none" : text + " over the whole run";
+}
+
+std::string held_text(const std::string& held_by) {
+  return held_by == "shares" ? "held by several resources together" : "held by " + held_by;
+}
+
+std::string bound_line(double mean_s, double bound_s, const std::string& held_by) {
+  if (bound_s <= 0) return "none";
+  const double above = mean_s / bound_s - 1;
+  const std::string distance =
+      above < -0.0005
+          ? fmt::format("the run's mean of {} is below it: the profile is slower than the machine", format_time(mean_s))
+          : fmt::format("the run's mean of {} is {} above", format_time(mean_s), format_percent(std::max(0.0, above)));
+  return fmt::format("{} a step, {}; {}", format_time(bound_s), held_text(held_by), distance);
+}
+
+std::string loss_line(const Analysis& analysis) {
+  return fmt::format("{:.4f} in the first step, {:.4f} in the last", analysis.loss.front(), analysis.loss.back());
+}
+
+}  // namespace
+
+std::vector<BarPart> step_parts(const Analysis& analysis) {
+  std::vector<BarPart> parts{{"compute", '#', 32, analysis.compute_s}};
+  for (const CauseStyle& style : kCauses) {
+    const auto found = analysis.exposed_s.find(style.cause);
+    if (found != analysis.exposed_s.end() && found->second > 0)
+      parts.push_back({style.label, style.letter, style.colour, found->second});
+  }
+  double total = 0;
+  for (const BarPart& part : parts) total += part.share;
+  for (BarPart& part : parts) part.share = total > 0 ? part.share / total : 0;
+  return parts;
+}
+
+std::string bar(const std::vector<BarPart>& parts, int width, SummaryStyle style) {
+  std::string text;
+  double until = 0;
+  int filled = 0;
+  for (const BarPart& part : parts) {
+    until += part.share;
+    const int end = std::clamp(static_cast<int>(std::lround(until * width)), filled, width);
+    const std::string stretch(static_cast<std::size_t>(end - filled), part.letter);
+    const bool coloured = style.colour && part.colour != 0 && !stretch.empty();
+    text += coloured ? fmt::format("\x1b[{}m{}\x1b[0m", part.colour, stretch) : stretch;
+    filled = end;
+  }
+  return text + std::string(static_cast<std::size_t>(width - filled), ' ');
+}
+
+std::string terminal_text(std::string_view text) {
+  std::string clean;
+  for (const char c : text) clean += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  return clean;
+}
+
+std::string summary(const Analysis& analysis, SummaryStyle style) {
+  std::string text = headline(analysis);
+  if (analysis.steps.ends_ns.empty()) return text + line("step time", "no training step was completed");
+  text += line("step time", step_line(analysis));
+  const std::vector<BarPart> parts = step_parts(analysis);
+  text += line("goes to", fmt::format("[{}]", bar(parts, kBarWidth, style)));
+  std::string legend;
+  for (const BarPart& part : parts)
+    legend += fmt::format("{}{} {} {}", legend.empty() ? "" : "  ", part.letter, part.name, format_percent(part.share));
+  text += line("", legend);
+  text += line("throughput", throughput_line(analysis));
+  text += memory_lines(analysis);
+  text += line("moved", traffic_line(analysis));
+  text += line("lower bound", bound_line(analysis.mean_step_s, analysis.bound.overall(), analysis.bound.held_by));
+  text +=
+      line("of policy", bound_line(analysis.mean_step_s, analysis.bound.policy_step_s, analysis.bound.policy_held_by));
+  if (!analysis.loss.empty()) text += line("loss", loss_line(analysis));
+  if (analysis.record->mode == "simulated" && analysis.record->wall_s > 0)
+    text += line("simulated", fmt::format("{} commands in {} of wall clock",
+                                          format_count(static_cast<double>(analysis.timeline.commands_count)),
+                                          format_time(analysis.record->wall_s)));
+  return text;
+}
+
+}  // namespace tandem

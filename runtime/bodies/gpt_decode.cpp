@@ -1,0 +1,115 @@
+// Bodies of gpt_decode. Work::sizes: tokens, position of the first, hidden, heads, vocabulary, cache capacity, tied.
+// Reads: parameter, then embedding: tokens; block: input, cache; sample: [token embedding if tied], input.
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/mm.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/bodies/common/embedding.hpp"
+#include "runtime/bodies/common/load.hpp"
+#include "runtime/bodies/common/networks.hpp"
+#include "runtime/data.hpp"
+
+namespace tandem {
+namespace {
+
+using at::Tensor;
+
+struct Sizes {
+  explicit Sizes(const Operands& o)
+      : tokens(o.size(0)),
+        position(o.size(1)),
+        hidden(o.size(2)),
+        heads(o.size(3)),
+        vocabulary(o.size(4)),
+        capacity(o.size(5)),
+        tied(o.size(6) != 0) {}
+  std::int64_t tokens, position, hidden, heads, vocabulary, capacity;
+  bool tied;
+  std::int64_t head_size() const { return hidden / heads; }
+};
+
+std::int64_t load_prompt(BodyCall& call) {
+  const std::int64_t tokens = call.work.sizes.at(0);
+  std::vector<std::int64_t> targets(static_cast<std::size_t>(tokens));  // a batch brings them; nothing is trained here
+  call.data.next_token_batch({0, 0, call.rank}, 1, tokens, reinterpret_cast<std::int64_t*>(call.writes[0]),
+                             targets.data());
+  return 0;
+}
+
+std::int64_t embedding_forward(BodyCall& call) {
+  Operands o(call);
+  const Sizes s(o);
+  const Bucket p = o.read_bucket();
+  const Tensor tokens = o.read({s.tokens}, at::kLong);
+  embed_at(o.write({s.tokens, s.hidden}), tokens, p, s.position);
+  return 0;
+}
+
+// Appends the new keys and values to the cache [2, capacity, hidden], then attends over all of it. A prompt is masked;
+// a single token sees everything before it.
+Tensor cached_attention(const Sizes& s, const Tensor& qkv, const Tensor& cache) {
+  const std::int64_t end = s.position + s.tokens;
+  cache.select(0, 0).slice(0, s.position, end).copy_(qkv.slice(1, s.hidden, 2 * s.hidden));
+  cache.select(0, 1).slice(0, s.position, end).copy_(qkv.slice(1, 2 * s.hidden, 3 * s.hidden));
+  const auto heads = [&](const Tensor& rows) {
+    return rows.unflatten(1, {s.heads, s.head_size()}).transpose(0, 1).unsqueeze(0);
+  };
+  const auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
+      heads(qkv.slice(1, 0, s.hidden)), heads(cache.select(0, 0).slice(0, 0, end)),
+      heads(cache.select(0, 1).slice(0, 0, end)), /*dropout=*/0.0, /*causal=*/s.tokens > 1);
+  return out.transpose(1, 2).reshape({s.tokens, s.hidden});
+}
+
+std::int64_t block_forward(BodyCall& call) {
+  Operands o(call);
+  const Sizes s(o);
+  const Bucket p = o.read_bucket();
+  const Tensor x = o.read({s.tokens, s.hidden}), out = o.write({s.tokens, s.hidden});
+  const Tensor cache = o.write({2, s.capacity, s.hidden});  // in place: the read is at the same address
+  const Tensor middle = at::empty_like(x);
+  {
+    const Tensor qkv = at::empty({s.tokens, 3 * s.hidden}, x.options());
+    linear_out(qkv, norm(x, p, "ln1", kGptNormEpsilon).out, p, "qkv");
+    linear_out(middle, cached_attention(s, qkv, cache), p, "projection");
+  }
+  middle.add_(x);
+  Tensor up = at::empty({s.tokens, 4 * s.hidden}, x.options());
+  linear_out(up, norm(middle, p, "ln2", kGptNormEpsilon).out, p, "up");
+  at::gelu_out(up, up, "tanh");
+  linear_out(out, up, p, "down");
+  out.add_(middle);
+  return 0;
+}
+
+std::int64_t sample(BodyCall& call) {
+  Operands o(call);
+  const Sizes s(o);
+  const Bucket p = o.read_bucket();
+  const Tensor weight = s.tied ? o.read_bucket()["wte"] : p["output.weight"];
+  const Tensor x = o.read({s.tokens, s.hidden});
+  const Tensor last = norm(x.slice(0, s.tokens - 1, s.tokens), p, "ln_f", kGptNormEpsilon).out;
+  const Tensor logits = at::mm(last, weight.t());
+  const float* first = logits.const_data_ptr<float>();
+  const std::int64_t token = std::max_element(first, first + s.vocabulary) - first;  // the first of equals
+  *reinterpret_cast<std::int64_t*>(call.writes[0]) = token;
+  return token;
+}
+
+constexpr BodyEntry kBodies[] = {
+    {"gpt_decode.parameters.load", load_parameters},
+    {"gpt_decode.prompt.load", load_prompt},
+    {"gpt_decode.embedding.forward", embedding_forward},
+    {"gpt_decode.block.forward", block_forward},
+    {"gpt_decode.sample", sample},
+};
+
+}  // namespace
+
+std::span<const BodyEntry> gpt_decode_bodies() { return kBodies; }
+
+}  // namespace tandem

@@ -1,0 +1,18 @@
+#include "runtime/body.hpp"
+
+#include <string>
+
+#include "core/scenario/errors.hpp"
+#include "runtime/body_table.hpp"
+
+namespace tandem {
+
+Body find_body(std::string_view name) {
+  for (const std::span<const BodyEntry> file : body_table())
+    for (const BodyEntry& entry : file)
+      if (entry.name == name) return entry.body;
+  throw DeviceError("no body performs \"" + std::string(name) +
+                    "\": this workload can be simulated, but not trained for real");
+}
+
+}  // namespace tandem

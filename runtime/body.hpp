@@ -1,0 +1,47 @@
+// The body of an op: the LibTorch calls that perform it on bytes whose places core chose.
+// A body must not know lanes, schedulers or residency, and takes its temporaries from the op's workspace.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/graph.hpp"
+#include "core/scenario/scenario.hpp"
+
+namespace tandem {
+
+class DataSource;  // runtime/data.hpp: batches of tokens or images, by step, micro-batch and rank
+
+struct BodyCall {
+  const Graph& graph;
+  const Op& op;
+  const Work& work;
+  const Scenario& scenario;
+  const DataSource& data;
+  Rank rank = 0;
+  std::vector<std::byte*> reads;   // in Op::reads order; for a part of a divisible op, at the part's first byte
+  std::vector<std::byte*> writes;  // in Op::writes order; a write that reuses a read has the same address as that read
+  // The part of a divisible op: range of the first write, in bytes. Whole ops: 0 and the first write's size.
+  std::int64_t first_byte = 0, bytes = 0;
+};
+
+// Performs the op and returns Event::result. At most Op::workspace_bytes of temporaries may be alive at any time; while
+// a body runs, LibTorch's CPU allocator serves this thread from the workspace and throws c10::Error when it is
+// exceeded. Throws std::exception on failure.
+using Body = std::int64_t (*)(BodyCall&);
+
+struct BodyEntry {
+  std::string_view name;  // Work::body
+  Body body;
+};
+
+// Each runtime/bodies/<stem>.cpp defines `std::span<const BodyEntry> <stem>_bodies();` and CMake generates the table
+// that find_body searches, as for policies: no static registration. Throws DeviceError for a name that no file
+// registers.
+Body find_body(std::string_view name);
+
+}  // namespace tandem

@@ -1,0 +1,183 @@
+// From a command to the work that a worker does: places become addresses here, on the submitting thread.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "core/scenario/errors.hpp"
+#include "core/scheduler/check.hpp"
+#include "runtime/cpu_executor.hpp"
+#include "runtime/workspace.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr int kPoisonByte = 0xFF;  // floats of it are NaN, indices are -1
+
+void poison(std::byte* begin, std::int64_t bytes) {
+  if (bytes > 0) std::memset(begin, kPoisonByte, static_cast<std::size_t>(bytes));
+}
+
+// Keeps a lane busy for as long as a copy at this rate would take.
+void hold(std::chrono::steady_clock::time_point start, std::int64_t bytes, double bytes_per_s) {
+  if (bytes_per_s <= 0) return;
+  const auto duration = std::chrono::duration<double>(static_cast<double>(bytes) / bytes_per_s);
+  std::this_thread::sleep_until(start + std::chrono::duration_cast<std::chrono::steady_clock::duration>(duration));
+}
+
+}  // namespace
+
+CpuExecutor::Work CpuExecutor::work_of(const Command& command) {
+  CHECK(command.lane.rank == options_.rank, "command", command.id, "of rank", command.lane.rank);
+  if (command.kind == CommandKind::Run)
+    return command.lane.engine == Engine::Collective ? reduce_work(command) : run_work(command);
+  CHECK(command.source.rank == options_.rank && command.target.rank == options_.rank, "command", command.id,
+        "copies between ranks, which CPU processes do not");
+  const bool disk = command.source.tier == Tier::Disk || command.target.tier == Tier::Disk;
+  return disk ? disk_copy_work(command) : copy_work(command);
+}
+
+CpuExecutor::Work CpuExecutor::copy_work(const Command& command) {
+  const std::int64_t bytes = command.part.bytes;
+  const std::byte* source = arena(command.source.tier).at(command.source.offset, bytes);
+  std::byte* target = arena(command.target.tier).at(command.target.offset, bytes);
+  const double rate = options_.copy_bytes_per_s[static_cast<std::size_t>(command.lane.engine)];
+  return [=] {
+    const auto start = std::chrono::steady_clock::now();
+    std::memcpy(target, source, static_cast<std::size_t>(bytes));
+    hold(start, bytes, rate);
+    return bytes;
+  };
+}
+
+CpuExecutor::Work CpuExecutor::disk_copy_work(const Command& command) {
+  const std::int64_t bytes = command.part.bytes;
+  const bool read = command.source.tier == Tier::Disk;
+  const Place disk = read ? command.source : command.target;
+  const Place other = read ? command.target : command.source;
+  CHECK(other.tier != Tier::Disk, "command", command.id, "copies within the disk tier");
+  CHECK(disk.offset >= 0 && disk.offset + bytes <= options_.arena_bytes[static_cast<std::size_t>(Tier::Disk)],
+        "command", command.id, "is outside the disk tier:", disk.offset, bytes);
+  std::byte* memory = arena(other.tier).at(other.offset, bytes);
+  DiskChannel* through = &channel(command.lane.engine);
+  const double rate = options_.copy_bytes_per_s[static_cast<std::size_t>(command.lane.engine)];
+  return [=] {
+    const auto start = std::chrono::steady_clock::now();
+    if (read)
+      through->read(disk.offset, memory, bytes);
+    else
+      through->write(disk.offset, memory, bytes);
+    hold(start, bytes, rate);
+    return bytes;
+  };
+}
+
+std::int64_t CpuExecutor::operand_bytes(const Op& op, const Command& command, ValueId value) const {
+  const std::int64_t bytes = graph_.value(value).bytes;
+  if (!op.divisible || command.part.bytes == 0) return bytes;
+  const std::int64_t lead_bytes = graph_.value(op.writes.front().value).bytes;
+  return operand_range({command.part.first_byte, command.part.bytes}, lead_bytes, bytes).bytes;
+}
+
+std::vector<std::byte*> CpuExecutor::operands(const Command& command, std::size_t first, std::size_t count) const {
+  const Op& op = graph_.op(command.op);
+  const Arena& from = arena(operand_tier(command.lane.engine));
+  std::vector<std::byte*> addresses;
+  for (std::size_t i = first; i < first + count; ++i) {
+    const ValueId value = i < op.reads.size() ? op.reads[i] : op.writes[i - op.reads.size()].value;
+    addresses.push_back(from.at(command.operands[i], operand_bytes(op, command, value)));
+  }
+  return addresses;
+}
+
+CpuExecutor::Work CpuExecutor::run_work(const Command& command) {
+  const Op& op = graph_.op(command.op);
+  CHECK(command.operands.size() == op.reads.size() + op.writes.size() + 1, "command", command.id, "has",
+        command.operands.size(), "operands");
+  const auto work = static_cast<std::size_t>(op.work);
+  if (bodies_.size() <= work) bodies_.resize(work + 1, nullptr);
+  if (bodies_[work] == nullptr) bodies_[work] = options_.find_body(graph_.work(op.work).body);
+  BodyCall call{.graph = graph_,
+                .op = op,
+                .work = graph_.work(op.work),
+                .scenario = scenario_,
+                .data = data_,
+                .rank = options_.rank,
+                .reads = operands(command, 0, op.reads.size()),
+                .writes = operands(command, op.reads.size(), op.writes.size()),
+                .first_byte = command.part.first_byte,
+                .bytes = command.part.bytes};
+  if (call.bytes == 0 && !op.writes.empty()) call.bytes = graph_.value(op.writes.front().value).bytes;
+  std::byte* workspace = nullptr;
+  if (op.workspace_bytes > 0)
+    workspace = arena(operand_tier(command.lane.engine)).at(command.operands.back(), op.workspace_bytes);
+  return [this, body = bodies_[work], call = std::move(call), workspace]() mutable {
+    return run_body(body, call, workspace);
+  };
+}
+
+std::int64_t CpuExecutor::run_body(Body body, BodyCall& call, std::byte* workspace) {
+  if (options_.poison) poison(workspace, call.op.workspace_bytes);
+  WorkspaceScope scope(workspace, call.op.workspace_bytes);
+  const auto name = [&] { return std::string(graph_.label(call.op.label)) + " (" + call.work.body + "): "; };
+  std::int64_t result = 0;
+  try {
+    result = body(call);
+  } catch (const std::exception& error) {
+    throw DeviceError(name() + error.what());
+  }
+  record_peak(call, scope.peak_bytes(), scope.peak_live_bytes());
+  if (scope.live_bytes() > 0)
+    throw DeviceError(name() + "kept " + std::to_string(scope.live_bytes()) +
+                      " bytes of its workspace after it returned");
+  return result;
+}
+
+void CpuExecutor::record_peak(const BodyCall& call, std::int64_t peak_bytes, std::int64_t peak_live_bytes) {
+  const std::lock_guard lock(peaks_mutex_);
+  const auto same = [&](const WorkspacePeak& p) {
+    return p.declared_bytes == call.op.workspace_bytes && p.body == call.work.body;
+  };
+  auto peak = std::find_if(peaks_.begin(), peaks_.end(), same);
+  if (peak == peaks_.end()) peak = peaks_.insert(peak, {call.work.body, call.op.workspace_bytes, 0, 0});
+  peak->peak_bytes = std::max(peak->peak_bytes, peak_bytes);
+  peak->peak_live_bytes = std::max(peak->peak_live_bytes, peak_live_bytes);
+}
+
+CpuExecutor::Work CpuExecutor::reduce_work(const Command& command) {
+  const Op& op = graph_.op(command.op);
+  CHECK(collective_ != nullptr, "command", command.id, "is a collective in a run of one rank");
+  CHECK(op.reads.size() == op.writes.size(), "a reduction reads what it writes:", graph_.op_name(command.op));
+  struct Operand {
+    const std::byte* read;
+    std::byte* write;
+    std::int64_t bytes;
+    DType type;
+  };
+  const auto reads = operands(command, 0, op.reads.size());
+  const auto writes = operands(command, op.reads.size(), op.writes.size());
+  std::vector<Operand> all;
+  for (std::size_t i = 0; i < writes.size(); ++i)
+    all.push_back({reads[i], writes[i], operand_bytes(op, command, op.writes[i].value),
+                   graph_.tensor_of(op.writes[i].value).type});
+  return [this, all = std::move(all)] {
+    std::int64_t moved = 0;
+    for (const Operand& o : all) {
+      if (o.read != o.write) std::memcpy(o.write, o.read, static_cast<std::size_t>(o.bytes));
+      collective_->all_reduce_mean(o.write, o.bytes / size_of(o.type), o.type);
+      moved += o.bytes;
+    }
+    return moved;
+  };
+}
+
+void CpuExecutor::note_release(const Command& command) {
+  if (command.source.tier == Tier::Disk) return;
+  std::byte* begin = arena(command.source.tier).at(command.source.offset, command.part.bytes);
+  workers_->when_done(command.wait_for, [begin, bytes = command.part.bytes] { poison(begin, bytes); });
+}
+
+}  // namespace tandem

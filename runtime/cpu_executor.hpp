@@ -1,0 +1,99 @@
+// The LibTorch executor on the CPU: one rank of a run, with arenas and worker threads that stand in for a GPU machine.
+// Decides nothing: lanes, order, places and waits are those of the commands. Must not know policies or the scheduler.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/graph.hpp"
+#include "core/scheduler/seam.hpp"
+#include "runtime/arena.hpp"
+#include "runtime/body.hpp"
+#include "runtime/collective.hpp"
+#include "runtime/disk_file.hpp"
+#include "runtime/lane_workers.hpp"
+
+namespace tandem {
+
+struct CpuExecutorOptions {
+  Rank rank = 0;
+  std::array<std::int64_t, kTierCount> arena_bytes{};  // 0: the run has no such tier
+  bool lock_host = false;                              // keep the host arena in memory, as pinned memory would be
+  std::string scratch_directory = ".";                 // of the disk tier's file
+  int device_threads = 1;                              // intra-operator threads of the compute worker
+  int cpu_threads = 1;                                 // and of each CPU worker
+  std::array<double, kEngineCount>
+      copy_bytes_per_s{};                       // slows the copies of a lane down to this; 0: as fast as they go
+  std::optional<CollectiveOptions> collective;  // runs of several ranks
+  bool poison = false;  // fills freed bytes and fresh workspaces with 0xFF (NaN), so that a use after free shows
+  std::atomic<bool>* interrupt = nullptr;  // set by a signal handler; outlives the executor
+  Body (*find_body)(std::string_view name) = nullptr;
+};
+
+// What the bodies of one name needed, for checking the workspaces that ops declare.
+struct WorkspacePeak {
+  std::string body;
+  std::int64_t declared_bytes = 0, peak_bytes = 0, peak_live_bytes = 0;
+};
+
+class CpuExecutor final : public Executor {
+ public:
+  // `graph`, `scenario` and `data` outlive the executor; the graph may grow between submits. Throws DeviceError when an
+  // arena, the scratch file or the other ranks cannot be had.
+  CpuExecutor(const Graph& graph, const Scenario& scenario, const DataSource& data, CpuExecutorOptions options);
+  ~CpuExecutor() override;
+
+  void submit(std::span<const Command> commands) override;
+  EventBatch wait(TimeNs deadline) override { return workers_->wait(deadline); }
+  bool in_flight() const override { return workers_->in_flight(); }
+
+  // May be called from a signal handler.
+  void request_interrupt() { workers_->request_interrupt(); }
+  // Copies bytes out of an arena. Only while nothing is in flight.
+  void read(Place place, std::byte* target, std::int64_t bytes);
+  // Largest needs by body and declared size so far. Only while nothing is in flight.
+  std::vector<WorkspacePeak> workspace_peaks() const;
+  // What differs from the intended set-up on this machine, for people; "" if nothing does.
+  std::string note() const { return disk_ ? disk_->note() : ""; }
+
+ private:
+  using Work = std::function<std::int64_t()>;
+  Work work_of(const Command& command);
+  Work run_work(const Command& command);
+  Work reduce_work(const Command& command);
+  Work copy_work(const Command& command);
+  Work disk_copy_work(const Command& command);
+  void note_release(const Command& command);
+  std::vector<std::byte*> operands(const Command& command, std::size_t first, std::size_t count) const;
+  std::int64_t operand_bytes(const Op& op, const Command& command, ValueId value) const;
+  std::int64_t run_body(Body body, BodyCall& call, std::byte* workspace);
+  void record_peak(const BodyCall& call, std::int64_t peak_bytes, std::int64_t peak_live_bytes);
+  void prepare_thread(Engine engine) const;
+  const Arena& arena(Tier tier) const { return arenas_[static_cast<std::size_t>(tier)]; }
+  DiskChannel& channel(Engine engine);
+
+  const Graph& graph_;
+  const Scenario& scenario_;
+  const DataSource& data_;
+  const CpuExecutorOptions options_;
+  std::array<Arena, kTierCount> arenas_;
+  std::unique_ptr<DiskFile> disk_;
+  std::array<std::unique_ptr<DiskChannel>, kEngineCount> channels_;
+  std::unique_ptr<Collective> collective_;
+  std::vector<Body> bodies_;  // by work id; null until first used
+  mutable std::mutex peaks_mutex_;
+  std::vector<WorkspacePeak> peaks_;
+  // Last: its workers use all of the above.
+  std::unique_ptr<LaneWorkers> workers_;
+};
+
+}  // namespace tandem

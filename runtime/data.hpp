@@ -1,0 +1,35 @@
+// Batches for training, the same for the same (step, micro-batch, rank): a corpus of bytes, or labelled images.
+// Must not know ops or executors.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/scenario/scenario.hpp"
+
+namespace tandem {
+
+struct BatchKey {
+  std::int32_t step = 0, micro_batch = 0, rank = 0;
+};
+
+class DataSource {
+ public:
+  virtual ~DataSource() = default;
+  // Next-token batch: inputs and targets are [batch, sequence], targets shifted by one. Bytes as tokens, below
+  // vocabulary.
+  virtual void next_token_batch(BatchKey key, std::int64_t batch, std::int64_t sequence, std::int64_t* inputs,
+                                std::int64_t* targets) const = 0;
+  // Masked-token batch (bert): 15% of positions masked; targets are -100 (ignored) elsewhere. mask_token = vocabulary
+  // - 1.
+  virtual void masked_token_batch(BatchKey key, std::int64_t batch, std::int64_t sequence, std::int64_t vocabulary,
+                                  std::int64_t* inputs, std::int64_t* targets) const = 0;
+  // Images scaled to [0, 1] as [batch, inputs] floats, and their labels.
+  virtual void image_batch(BatchKey key, std::int64_t batch, std::int64_t inputs, float* images,
+                           std::int64_t* labels) const = 0;
+};
+
+// Opens what the scenario names. Throws ConfigError for a missing or malformed file.
+std::unique_ptr<DataSource> open_data(const Scenario& scenario);
+
+}  // namespace tandem

@@ -1,0 +1,46 @@
+#include "runtime/data_files.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "core/scenario/errors.hpp"
+#include "core/scenario/load.hpp"
+
+namespace tandem {
+
+namespace fs = std::filesystem;
+
+void data_error(const Scenario& scenario, const std::string& key, const std::string& problem,
+                const std::string& allowed) {
+  const std::string file = scenario.path.empty() ? "scenario" : scenario.path;
+  throw ConfigError(file + ": " + key + ": " + problem + "; allowed: " + allowed);
+}
+
+std::string installed_file(const std::string& name, const Scenario& scenario, const std::string& key) {
+  // Set-up writes beside the folders of profiles that come with Tandem.
+  for (const std::string& profiles : profile_dirs()) {
+    const fs::path path = fs::path(profiles).parent_path() / ".cache" / name;
+    std::error_code error;
+    if (fs::is_regular_file(path, error)) return path.string();
+  }
+  data_error(scenario, key, "the installed " + name + " is missing", "a path, or run `make setup`");
+}
+
+std::string beside_scenario(const std::string& path, const Scenario& scenario) {
+  return (fs::path(scenario.path).parent_path() / path).string();
+}
+
+std::string read_whole(const std::string& path, const Scenario& scenario, const std::string& key) {
+  std::ifstream in(path, std::ios::binary);
+  std::error_code error;
+  if (!in || !fs::is_regular_file(path, error))
+    data_error(scenario, key, "cannot read " + path + ": " + (in ? "not a file" : std::strerror(errno)), "a file");
+  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  if (in.bad()) data_error(scenario, key, "reading " + path + " failed", "a file that can be read to its end");
+  return text;
+}
+
+}  // namespace tandem

@@ -1,0 +1,187 @@
+#include <liburing.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "core/scenario/errors.hpp"
+#include "core/scheduler/check.hpp"
+#include "runtime/disk_alignment.hpp"
+#include "runtime/disk_file.hpp"
+
+namespace tandem {
+namespace {
+
+// A call that moves nothing this often in a row will not move anything.
+constexpr int kMaxStalledRetries = 16;
+
+void free_bounce(std::byte* bounce) { std::free(bounce); }
+
+std::byte* new_bounce(std::int64_t bytes) {
+  void* memory = std::aligned_alloc(kDiskAlignmentBytes, static_cast<std::size_t>(bytes));
+  if (memory == nullptr) throw DeviceError("disk tier: no memory for a block of " + std::to_string(bytes) + " bytes");
+  return static_cast<std::byte*>(memory);
+}
+
+bool aligned(std::int64_t offset, const std::byte* memory) {
+  return offset % kDiskAlignmentBytes == 0 && reinterpret_cast<std::uintptr_t>(memory) % kDiskAlignmentBytes == 0;
+}
+
+bool worth_retrying(int error) { return error == EINTR || error == EAGAIN; }
+
+}  // namespace
+
+struct DiskChannel::Ring {
+  io_uring ring;
+  bool ready = false;
+  explicit Ring(int entries) : ready(io_uring_queue_init(static_cast<unsigned>(entries), &ring, 0) == 0) {}
+  ~Ring() {
+    if (ready) io_uring_queue_exit(&ring);
+  }
+};
+
+DiskChannel::DiskChannel(const DiskFile& file)
+    : file_(file),
+      bounce_(new_bounce(disk_round_up(file.options().block_bytes)), &free_bounce),
+      blocks_(static_cast<std::size_t>(file.options().in_flight)) {
+  auto ring = std::make_unique<Ring>(file.options().in_flight);
+  if (ring->ready) ring_ = std::move(ring);
+  for (std::size_t slot = blocks_.size(); slot > 0; --slot) idle_.push_back(slot - 1);
+}
+
+DiskChannel::~DiskChannel() = default;
+
+void DiskChannel::read(std::int64_t offset, std::byte* target, std::int64_t bytes) {
+  const std::int64_t direct = aligned(offset, target) ? disk_round_down(bytes) : 0;
+  transfer(Direction::Read, offset, target, direct);
+  through_bounce(Direction::Read, offset + direct, target + direct, bytes - direct);
+}
+
+void DiskChannel::write(std::int64_t offset, const std::byte* source, std::int64_t bytes) {
+  // Calls take one type of buffer for both directions; a write leaves it as it is.
+  auto* memory = const_cast<std::byte*>(source);
+  const std::int64_t direct = aligned(offset, source) ? disk_round_down(bytes) : 0;
+  transfer(Direction::Write, offset, memory, direct);
+  through_bounce(Direction::Write, offset + direct, memory + direct, bytes - direct);
+}
+
+// Ends of a range that share a disk block with other bytes: a write must bring those along.
+void DiskChannel::through_bounce(Direction direction, std::int64_t offset, std::byte* memory, std::int64_t bytes) {
+  const std::int64_t window_bytes = disk_round_up(file_.options().block_bytes);
+  while (bytes > 0) {
+    const std::int64_t window = disk_round_down(offset);
+    const std::int64_t skip = offset - window;
+    const std::int64_t count = std::min(bytes, window_bytes - skip);
+    const std::int64_t whole = disk_round_up(skip + count);
+    const auto size = static_cast<std::size_t>(count);
+    if (direction == Direction::Read || skip + count != whole || skip != 0)
+      transfer(Direction::Read, window, bounce_.get(), whole);
+    if (direction == Direction::Read) {
+      std::memcpy(memory, bounce_.get() + skip, size);
+    } else {
+      std::memcpy(bounce_.get() + skip, memory, size);
+      transfer(Direction::Write, window, bounce_.get(), whole);
+    }
+    offset += count;
+    memory += count;
+    bytes -= count;
+  }
+}
+
+void DiskChannel::transfer(Direction direction, std::int64_t offset, std::byte* memory, std::int64_t bytes) {
+  const std::int64_t end = offset + bytes;
+  std::exception_ptr failure;
+  while (idle_.size() < blocks_.size() || (offset < end && !failure)) {
+    while (!idle_.empty() && offset < end && !failure) {
+      const std::size_t slot = idle_.back();
+      idle_.pop_back();
+      blocks_[slot] = {offset, memory, std::min(file_.options().block_bytes, end - offset)};
+      offset += blocks_[slot].bytes;
+      memory += blocks_[slot].bytes;
+      start(direction, slot);
+    }
+    const Completion done = reap();
+    try {
+      if (!failure && advance(direction, blocks_[done.slot], done.result)) {
+        start(direction, done.slot);
+        continue;
+      }
+    } catch (const DeviceError&) {
+      failure = std::current_exception();  // thrown once nothing is in flight: the kernel still fills the buffers
+    }
+    idle_.push_back(done.slot);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+void DiskChannel::start(Direction direction, std::size_t slot) {
+  const Block& block = blocks_[slot];
+  const int file = file_.descriptor();
+  if (!ring_) {
+    const auto size = static_cast<std::size_t>(block.bytes);
+    const ssize_t moved = direction == Direction::Read ? pread(file, block.memory, size, block.offset)
+                                                       : pwrite(file, block.memory, size, block.offset);
+    finished_.push_back({slot, static_cast<std::int32_t>(moved < 0 ? -errno : moved)});
+    return;
+  }
+  io_uring_sqe* entry = io_uring_get_sqe(&ring_->ring);
+  CHECK(entry != nullptr, "more calls in flight than the ring has entries");
+  const auto size = static_cast<unsigned>(block.bytes);
+  const auto position = static_cast<std::uint64_t>(block.offset);
+  if (direction == Direction::Read)
+    io_uring_prep_read(entry, file, block.memory, size, position);
+  else
+    io_uring_prep_write(entry, file, block.memory, size, position);
+  io_uring_sqe_set_data64(entry, slot);
+  int submitted = 0;
+  while ((submitted = io_uring_submit(&ring_->ring)) < 0 && worth_retrying(-submitted)) {
+  }
+  CHECK(submitted >= 0, "io_uring_submit:", std::strerror(-submitted));
+}
+
+DiskChannel::Completion DiskChannel::reap() {
+  Completion done;
+  if (!ring_) {
+    done = finished_.back();
+    finished_.pop_back();
+  } else {
+    io_uring_cqe* entry = nullptr;
+    int error = 0;
+    while ((error = io_uring_wait_cqe(&ring_->ring, &entry)) < 0 && worth_retrying(-error)) {
+    }
+    CHECK(error == 0, "io_uring_wait_cqe:", std::strerror(-error));
+    done = {static_cast<std::size_t>(io_uring_cqe_get_data64(entry)), entry->res};
+    io_uring_cqe_seen(&ring_->ring, entry);
+  }
+  if (file_.options().fault) done.result = file_.options().fault(calls_, done.result);
+  ++calls_;
+  return done;
+}
+
+bool DiskChannel::advance(Direction direction, Block& block, std::int32_t result) const {
+  if (result < 0 && !worth_retrying(-result)) fail(direction, block, -result);
+  // Direct I/O goes on at a disk block's border: what a short call moved beyond it is moved again.
+  const std::int64_t moved = result == block.bytes ? block.bytes : disk_round_down(std::max<std::int64_t>(result, 0));
+  block.stalled = moved > 0 ? 0 : block.stalled + 1;
+  if (block.stalled > kMaxStalledRetries) fail(direction, block, result < 0 ? -result : 0);
+  block.offset += moved;
+  block.memory += moved;
+  block.bytes -= moved;
+  return block.bytes > 0;
+}
+
+void DiskChannel::fail(Direction direction, const Block& block, int error) const {
+  const char* advice = error == ENOSPC || error == EDQUOT
+                           ? "free space there, lower limits.disk_bytes, or set TANDEM_SCRATCH to another folder"
+                           : "check the drive (`dmesg`), or set TANDEM_SCRATCH to a folder on another one";
+  throw DeviceError(std::string("disk tier: ") + (direction == Direction::Read ? "reading " : "writing ") +
+                    std::to_string(block.bytes) + " bytes at offset " + std::to_string(block.offset) +
+                    " of the scratch file in " + file_.options().directory + ": " +
+                    (error == 0 ? "nothing was transferred" : std::strerror(error)) + "; " + advice);
+}
+
+}  // namespace tandem

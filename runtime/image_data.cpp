@@ -1,0 +1,40 @@
+#include "runtime/image_data.hpp"
+
+#include <utility>
+
+#include "core/scheduler/check.hpp"
+#include "runtime/batch_hash.hpp"
+#include "runtime/data_files.hpp"
+
+namespace tandem {
+
+ImageData::ImageData(Images images, const Scenario& scenario) : images_(std::move(images)), seed_(scenario.seed) {
+  if (scenario.workload.inputs != images_.pixels)
+    data_error(scenario, "workload.inputs", "is " + std::to_string(scenario.workload.inputs),
+               std::to_string(images_.pixels) + ", the pixels of an image of " + images_.name);
+  if (scenario.workload.classes < images_.classes)
+    data_error(scenario, "workload.classes", "is " + std::to_string(scenario.workload.classes),
+               std::to_string(images_.classes) + " or more for " + images_.name);
+}
+
+void ImageData::image_batch(BatchKey key, std::int64_t batch, std::int64_t inputs, float* images,
+                            std::int64_t* labels) const {
+  CHECK(inputs == images_.pixels, inputs, images_.pixels);
+  for (std::int64_t row = 0; row < batch; ++row) {
+    const std::size_t image = row_key(seed_, key, batch, row).draw(0) % images_.labels.size();
+    const unsigned char* pixels = images_.bytes.data() + image * static_cast<std::size_t>(inputs);
+    for (std::int64_t i = 0; i < inputs; ++i) *images++ = static_cast<float>(pixels[i]) / images_.brightest;
+    *labels++ = images_.labels[image];
+  }
+}
+
+void ImageData::next_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t*, std::int64_t*) const {
+  CHECK(false, "tokens asked of the images of", images_.name);
+}
+
+void ImageData::masked_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t, std::int64_t*,
+                                   std::int64_t*) const {
+  CHECK(false, "tokens asked of the images of", images_.name);
+}
+
+}  // namespace tandem

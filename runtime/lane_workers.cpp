@@ -1,0 +1,164 @@
+#include "runtime/lane_workers.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "core/scheduler/check.hpp"
+
+namespace tandem {
+namespace {
+
+// A signal handler can only set a flag, so wait() looks at it this often.
+constexpr std::chrono::milliseconds kInterruptPoll{20};
+
+}  // namespace
+
+LaneWorkers::LaneWorkers(Rank rank, std::function<void(Engine)> prepare_thread, std::atomic<bool>* interrupt)
+    : rank_(rank),
+      prepare_thread_(std::move(prepare_thread)),
+      interrupt_(interrupt != nullptr ? interrupt : &own_interrupt_) {}
+
+LaneWorkers::~LaneWorkers() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    for (auto& lane : lanes_)
+      if (lane) lane->wake.notify_all();
+  }
+  for (auto& lane : lanes_)
+    if (lane) lane->thread.join();
+}
+
+TimeNs LaneWorkers::now() const {
+  return {std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count()};
+}
+
+LaneWorkers::LaneState& LaneWorkers::lane(Engine engine) {
+  auto& slot = lanes_[static_cast<std::size_t>(engine)];
+  if (!slot) {
+    slot = std::make_unique<LaneState>();
+    slot->thread = std::thread([this, engine, state = slot.get()] { serve(engine, *state); });
+  }
+  return *slot;
+}
+
+void LaneWorkers::add(std::vector<Task> tasks) {
+  const std::lock_guard lock(mutex_);
+  for (Task& task : tasks) {
+    CHECK(task.id >= static_cast<CommandId>(states_.size()), "command ids must grow:", task.id, states_.size());
+    for (CommandId id : task.wait_for)
+      CHECK(id >= 0 && id < task.id && id < static_cast<CommandId>(states_.size()) && state(id) != State::Unknown,
+            "command", task.id, "waits for", id, "which was never submitted");
+    states_.resize(static_cast<std::size_t>(task.id) + 1, State::Unknown);
+    state(task.id) = State::Pending;
+    ++added_;
+    LaneState& target = lane(task.engine);
+    target.queue.push_back(std::move(task));
+    if (target.queue.size() == 1) target.wake.notify_one();
+  }
+}
+
+void LaneWorkers::when_done(const WaitFor& wait_for, std::function<void()> action) {
+  const std::lock_guard lock(mutex_);
+  notes_.push_back({wait_for, std::move(action)});
+  settle_notes();
+}
+
+// Under mutex_, as are all below but run().
+CommandId LaneWorkers::first_pending(const WaitFor& ids) const {
+  for (CommandId id : ids)
+    if (state(id) == State::Pending) return id;
+  return kNoCommand;
+}
+
+void LaneWorkers::settle_notes() {
+  std::erase_if(notes_, [this](const Note& note) {
+    if (first_pending(note.wait_for) != kNoCommand) return false;
+    note.action();
+    return true;
+  });
+}
+
+bool LaneWorkers::must_cancel(const LaneState& lane, const Task& task) const {
+  return lane.broken || std::any_of(task.wait_for.begin(), task.wait_for.end(),
+                                    [this](CommandId id) { return state(id) == State::Broken; });
+}
+
+bool LaneWorkers::head_ready(LaneState& lane) const {
+  lane.blocked_on = kNoCommand;
+  if (lane.queue.empty()) return false;
+  lane.blocked_on = first_pending(lane.queue.front().wait_for);
+  return lane.blocked_on == kNoCommand;
+}
+
+void LaneWorkers::serve(Engine engine, LaneState& lane) {
+  prepare_thread_(engine);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    lane.wake.wait(lock, [&] { return stopping_ || head_ready(lane); });
+    if (stopping_) return;
+    const Task task = std::move(lane.queue.front());
+    lane.queue.pop_front();
+    Event event;
+    event.rank = rank_;
+    event.command = task.id;
+    event.outcome = Outcome::Cancelled;
+    event.started = event.finished = now();
+    if (!must_cancel(lane, task)) {
+      lock.unlock();
+      run(task, event);
+      lock.lock();
+    }
+    complete(lane, event);
+  }
+}
+
+void LaneWorkers::run(const Task& task, Event& event) const {
+  event.started = now();
+  try {
+    event.result = task.work();
+    event.outcome = Outcome::Finished;
+  } catch (const std::exception& error) {
+    event.outcome = Outcome::Failed;
+    event.error = error.what();
+  } catch (...) {
+    event.outcome = Outcome::Failed;
+    event.error = "an exception without a text";
+  }
+  event.finished = now();
+}
+
+void LaneWorkers::complete(LaneState& lane, const Event& event) {
+  const bool finished = event.outcome == Outcome::Finished;
+  state(event.command) = finished ? State::Done : State::Broken;
+  lane.broken = lane.broken || !finished;
+  events_.push_back(event);
+  settle_notes();
+  for (auto& other : lanes_)
+    if (other && other->blocked_on == event.command) other->wake.notify_one();
+  news_.notify_one();
+}
+
+EventBatch LaneWorkers::wait(TimeNs deadline) {
+  std::unique_lock lock(mutex_);
+  CHECK(deadline != kNever || delivered_ != added_, "wait() with nothing in flight would never end");
+  while (events_.empty() && !*interrupt_ && now() < deadline) {
+    const auto left = std::chrono::nanoseconds(deadline.ns - now().ns);
+    news_.wait_for(lock, std::min<std::chrono::nanoseconds>(left, kInterruptPoll));
+  }
+  EventBatch batch;
+  batch.events.swap(events_);
+  delivered_ += static_cast<std::int64_t>(batch.events.size());
+  if (interrupt_->exchange(false)) batch.inputs.emplace_back(Interrupt{});
+  batch.observed = now();
+  return batch;
+}
+
+bool LaneWorkers::in_flight() const {
+  const std::lock_guard lock(mutex_);
+  return delivered_ != added_;
+}
+
+}  // namespace tandem

@@ -1,0 +1,99 @@
+// One worker thread a lane: tasks run in the order they were added, each when all tasks that it waits for are done.
+// Must not know what a task does, nor arenas, graphs or LibTorch.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <boost/container/small_vector.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/scheduler/seam.hpp"
+
+namespace tandem {
+
+using WaitFor = boost::container::small_vector<CommandId, 4>;
+
+// The work of one command. `work` returns Event::result and throws on failure.
+struct Task {
+  CommandId id = kNoCommand;
+  Engine engine = Engine::Compute;
+  WaitFor wait_for;
+  std::function<std::int64_t()> work;
+};
+
+// Called from one thread, but for request_interrupt(). After a task fails or is cancelled, all later tasks of its lane
+// are cancelled (they may depend on it: a lane's order is part of what `wait_for` leaves unsaid), and all that wait for
+// them.
+class LaneWorkers {
+ public:
+  // `prepare_thread` runs first in each worker. Workers start with the first task of their lane. `interrupt`, if given,
+  // outlives this object and may be set by anyone at any time, as request_interrupt() does.
+  LaneWorkers(Rank rank, std::function<void(Engine)> prepare_thread, std::atomic<bool>* interrupt = nullptr);
+  // Waits for tasks that run; drops those that have not started.
+  ~LaneWorkers();
+  LaneWorkers(const LaneWorkers&) = delete;
+  LaneWorkers& operator=(const LaneWorkers&) = delete;
+
+  // Ids grow, and a task waits only for ids added before it.
+  void add(std::vector<Task> tasks);
+  // Calls `action`, which must be short, as soon as all of `wait_for` are done, before any task sees the last of them
+  // done.
+  void when_done(const WaitFor& wait_for, std::function<void()> action);
+  EventBatch wait(TimeNs deadline);
+  bool in_flight() const;
+  TimeNs now() const;
+  // May be called from a signal handler: the next wait() returns an Interrupt.
+  void request_interrupt() { *interrupt_ = true; }
+
+ private:
+  enum class State : std::uint8_t { Unknown, Pending, Done, Broken };
+  struct LaneState {
+    std::deque<Task> queue;
+    std::condition_variable wake;
+    CommandId blocked_on = kNoCommand;  // what the head waits for
+    bool broken = false;                // a task failed or was cancelled
+    std::thread thread;
+  };
+  struct Note {
+    WaitFor wait_for;
+    std::function<void()> action;
+  };
+
+  LaneState& lane(Engine engine);
+  void serve(Engine engine, LaneState& lane);
+  bool head_ready(LaneState& lane) const;
+  bool must_cancel(const LaneState& lane, const Task& task) const;
+  void run(const Task& task, Event& event) const;
+  void complete(LaneState& lane, const Event& event);
+  void settle_notes();
+  CommandId first_pending(const WaitFor& ids) const;
+  State& state(CommandId id) { return states_[static_cast<std::size_t>(id)]; }
+  State state(CommandId id) const { return states_[static_cast<std::size_t>(id)]; }
+
+  const Rank rank_;
+  const std::function<void(Engine)> prepare_thread_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::atomic<bool> own_interrupt_{false};
+  std::atomic<bool>* const interrupt_;
+  static_assert(std::atomic<bool>::is_always_lock_free, "set from a signal handler");
+
+  mutable std::mutex mutex_;  // guards all below
+  std::condition_variable news_;
+  std::vector<State> states_;  // by command id
+  std::array<std::unique_ptr<LaneState>, kEngineCount> lanes_;
+  std::vector<Note> notes_;
+  std::vector<Event> events_;
+  std::int64_t delivered_ = 0;  // of `added_`, events handed out
+  std::int64_t added_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace tandem

@@ -1,0 +1,92 @@
+// tandem-train: performs a scenario's run. A composition root: the only place that joins flags, the LibTorch runtime
+// and the reports.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <optional>
+
+#include "apps/cli.hpp"
+#include "core/scenario/errors.hpp"
+#include "runtime/rank_processes.hpp"
+#include "runtime/train.hpp"
+
+namespace {
+
+struct TrainFlags {
+  std::string device = "cpu";
+  std::string resume;
+  std::int64_t processes = 0;  // 0: as many as the scenario's devices
+  tandem::Rank rank = 0;       // above 0: a process that rank 0 started
+  std::string meeting_file;
+};
+
+void add_train_flags(CLI::App& app, TrainFlags& flags) {
+  app.add_option("--device", flags.device, "cpu: the CPU stands in for the device; cuda: a GPU")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->default_str("cpu");
+  app.add_option("--resume", flags.resume, "Continue from the states saved in a folder");
+  app.add_option("--nproc", flags.processes, "Data-parallel processes: sets workload.devices")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--rank", flags.rank)->group("");
+  app.add_option("--meeting-file", flags.meeting_file)->group("");
+}
+
+void refuse_what_is_not_built(const TrainFlags& flags) {
+  if (flags.device == "cuda") throw tandem::ConfigError("--device: this build has no CUDA executor; allowed: cpu");
+  if (!flags.resume.empty()) throw tandem::ConfigError("--resume: saving and resuming are not built yet; leave it out");
+}
+
+// A rank that another process reports for.
+int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
+  tandem::follow_parent();
+  tandem::TrainOptions options;
+  options.rank = flags.rank;
+  options.meeting_file = flags.meeting_file;
+  options.interrupt = &tandem::claim_interrupts();
+  tandem::Training training(scenario, options);
+  training.run();
+  return training.interrupted() ? tandem::kInterrupted : tandem::kDone;
+}
+
+int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common,
+         const std::vector<std::string>& arguments) {
+  const tandem::Output output(common);
+  std::optional<tandem::RankProcesses> peers;
+  tandem::TrainOptions options;
+  if (scenario.workload.devices > 1) {
+    peers.emplace(static_cast<tandem::Rank>(scenario.workload.devices), arguments);
+    options.meeting_file = peers->meeting_file();
+  }
+  options.interrupt = &tandem::claim_interrupts();
+  tandem::Training training(scenario, options);
+  if (const std::string note = training.executor().note(); !note.empty() && !common.quiet)
+    std::fprintf(stderr, "note: %s\n", note.c_str());
+  tandem::NoLog none;
+  tandem::ProgressLog progress(none, scenario.steps, common.quiet, &training.graph());
+  training.run(&progress);
+  if (training.interrupted()) {
+    std::fprintf(stderr, "interrupted: what was in flight has finished; nothing was written\n");
+    return tandem::kInterrupted;
+  }
+  if (peers) peers->finish();
+  output.write(training.record());
+  return tandem::kDone;
+}
+
+int train(int argc, char** argv) {
+  CLI::App app{"Train a scenario for real", "tandem train"};
+  tandem::CommonFlags common;
+  TrainFlags flags;
+  tandem::add_scenario_argument(app, common);
+  tandem::add_common_flags(app, common);
+  add_train_flags(app, flags);
+  tandem::parse(app, argc, argv);
+  refuse_what_is_not_built(flags);
+  if (flags.processes > 0) common.overrides.push_back("workload.devices=" + std::to_string(flags.processes));
+  const tandem::Scenario scenario = tandem::load_scenario(common);
+  if (flags.rank > 0) return follow(scenario, flags);
+  return lead(scenario, common, std::vector<std::string>(argv + 1, argv + argc));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return tandem::run_main(argc, argv, train); }

@@ -1,0 +1,131 @@
+#include "runtime/reference.hpp"
+
+#include <ATen/ops/_fused_adam.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
+
+#include "runtime/gradient_norm.hpp"
+#include "runtime/reference_networks.hpp"
+
+namespace tandem {
+namespace {
+
+using at::Tensor;
+
+// Parameters, their moments, and, under delayed update, the older parameters that forward and backward see.
+class Trainer {
+ public:
+  Trainer(const Scenario& scenario, const ReferenceOptions& options)
+      : scenario_(scenario), delayed_(options.delayed_update), network_(reference_network(scenario)) {
+    in_use_ = network_->buckets();
+    fill_parameters(in_use_, scenario.seed);
+    for (ReferenceBucket& bucket : in_use_) {
+      for (ReferenceParameter& p : bucket) {
+        latest_.push_back(p.tensor.clone());
+        m_.push_back(at::zeros_like(p.tensor));
+        v_.push_back(at::zeros_like(p.tensor));
+        p.tensor.set_requires_grad(true);
+      }
+    }
+  }
+
+  std::vector<double> step(const DataSource& data, std::int32_t step) {
+    std::vector<double> losses;
+    const std::int64_t micro_batches = scenario_.workload.micro_batches;
+    for (std::int32_t m = 0; m < micro_batches; ++m) {
+      const Tensor loss = network_->loss(in_use_, data, {step, m, /*rank=*/0});
+      losses.push_back(static_cast<double>(loss.item<float>()));
+      loss.div(micro_batches).backward();
+    }
+    update(step);
+    return losses;
+  }
+
+  ReferenceResult result() const {
+    ReferenceResult result;
+    std::size_t i = 0;
+    for (const ReferenceBucket& bucket : in_use_)
+      for (const ReferenceParameter& p : bucket) {
+        const float* data = latest_[i++].const_data_ptr<float>();
+        result.parameters[p.name].assign(data, data + p.tensor.numel());
+      }
+    return result;
+  }
+
+ private:
+  float coefficient() const {
+    double total = 0;
+    for (const ReferenceBucket& bucket : in_use_) {
+      double sum = 0;
+      for (const ReferenceParameter& p : bucket)
+        sum += sum_of_squares(p.tensor.grad().const_data_ptr<float>(), p.tensor.numel());
+      total += sum;
+    }
+    return static_cast<float>(clip_coefficient(total, scenario_.optimizer.clip_norm));
+  }
+
+  void update(std::int32_t step) {
+    const c10::AutoGradMode no_grad(false);
+    const OptimizerOptions& o = scenario_.optimizer;
+    const bool clips = o.clip_norm > 0;
+    const float scale = clips ? coefficient() : 1.0f;
+    std::vector<Tensor> gradients, steps;
+    for (const ReferenceBucket& bucket : in_use_)
+      for (const ReferenceParameter& p : bucket) {
+        if (clips) p.tensor.mutable_grad().mul_(scale);
+        gradients.push_back(p.tensor.grad());
+        steps.push_back(at::full({}, static_cast<float>(step + 1), at::kFloat));
+      }
+    if (delayed_) publish();  // before the update: what the next step trains with
+    const auto adam = o.name == "adam" ? &at::_ops::_fused_adam_::call : &at::_ops::_fused_adamw_::call;
+    adam(latest_, gradients, m_, v_, {}, steps, o.learning_rate, o.beta1, o.beta2, o.weight_decay, o.epsilon,
+         /*amsgrad=*/false, /*maximize=*/false, std::nullopt, std::nullopt);
+    if (!delayed_) publish();
+    for (ReferenceBucket& bucket : in_use_)
+      for (ReferenceParameter& p : bucket) p.tensor.mutable_grad() = Tensor();
+  }
+
+  void publish() {
+    std::size_t i = 0;
+    for (ReferenceBucket& bucket : in_use_)
+      for (ReferenceParameter& p : bucket) p.tensor.copy_(latest_[i++]);
+  }
+
+  const Scenario& scenario_;
+  bool delayed_;
+  std::unique_ptr<ReferenceNetwork> network_;
+  std::vector<ReferenceBucket> in_use_;
+  std::vector<Tensor> latest_, m_, v_;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> decode_reference(const Scenario& scenario, const DataSource& data) {
+  const WorkloadOptions& w = scenario.workload;
+  std::vector<ReferenceBucket> parameters = reference_network(scenario)->buckets();
+  fill_parameters(parameters, scenario.seed);
+  std::vector<std::int64_t> tokens(static_cast<std::size_t>(w.prompt + w.new_tokens)), targets(tokens.size());
+  data.next_token_batch({0, 0, 0}, 1, w.prompt, tokens.data(), targets.data());
+  std::vector<std::int64_t> sampled;
+  for (std::int64_t length = w.prompt; length < w.prompt + w.new_tokens; ++length) {
+    const at::Tensor so_far = at::from_blob(tokens.data(), {length}, at::kLong);
+    sampled.push_back(reference_next_token(w, parameters, so_far));
+    tokens[static_cast<std::size_t>(length)] = sampled.back();
+    if (w.stop_token != kNone && sampled.back() == w.stop_token) break;
+  }
+  return sampled;
+}
+
+ReferenceResult train_reference(const Scenario& scenario, const DataSource& data, const ReferenceOptions& options) {
+  Trainer trainer(scenario, options);
+  std::vector<std::vector<double>> losses;
+  for (std::int32_t step = 0; step < scenario.steps; ++step) losses.push_back(trainer.step(data, step));
+  ReferenceResult result = trainer.result();
+  result.losses = std::move(losses);
+  return result;
+}
+
+}  // namespace tandem

@@ -1,0 +1,30 @@
+// Plain LibTorch training of the same networks: whole-graph autograd and at::_fused_adam_, nothing of Tandem's graph,
+// bodies or scheduler. The oracle that offloaded training must equal to the bit.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/scenario/scenario.hpp"
+#include "runtime/data.hpp"
+
+namespace tandem {
+
+struct ReferenceOptions {
+  bool delayed_update = false;  // step s trains with the parameters from before step s-1's update
+};
+
+struct ReferenceResult {
+  std::vector<std::vector<double>> losses;               // by step, by micro-batch
+  std::map<std::string, std::vector<float>> parameters;  // by full field name: "block0.qkv.weight"
+};
+
+// Trains for Scenario::steps on one rank, in fp32, with the calling thread's number of intra-operator threads.
+// Throws ConfigError for a family that does not train.
+ReferenceResult train_reference(const Scenario& scenario, const DataSource& data, const ReferenceOptions& options = {});
+
+// The tokens that greedy decoding of a gpt_decode scenario samples, each from a whole forward pass over all before it.
+std::vector<std::int64_t> decode_reference(const Scenario& scenario, const DataSource& data);
+
+}  // namespace tandem

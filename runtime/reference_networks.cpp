@@ -1,0 +1,233 @@
+#include "runtime/reference_networks.hpp"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+
+#include "core/scenario/errors.hpp"
+#include "runtime/initial_values.hpp"
+
+namespace tandem {
+namespace {
+
+using at::Tensor;
+
+constexpr double kGptEpsilon = 1e-5, kBertEpsilon = 1e-12;
+
+// Hands out the parameters of a bucket one after another.
+class Cursor {
+ public:
+  explicit Cursor(const ReferenceBucket& bucket) : bucket_(bucket) {}
+  const Tensor& next() { return bucket_.at(index_++).tensor; }
+
+ private:
+  const ReferenceBucket& bucket_;
+  std::size_t index_ = 0;
+};
+
+void add_norm(ReferenceBucket& bucket, const std::string& name, std::int64_t size) {
+  bucket.push_back({name + ".weight", {size}, {}});
+  bucket.push_back({name + ".bias", {size}, {}});
+}
+void add_linear(ReferenceBucket& bucket, const std::string& name, std::int64_t outputs, std::int64_t inputs) {
+  bucket.push_back({name + ".weight", {outputs, inputs}, {}});
+  bucket.push_back({name + ".bias", {outputs}, {}});
+}
+
+struct Norm {
+  Tensor weight, bias;
+  explicit Norm(Cursor& c) : weight(c.next()), bias(c.next()) {}
+  Tensor operator()(const Tensor& x, double epsilon) const {
+    return at::layer_norm(x, weight.sizes(), weight, bias, epsilon);
+  }
+};
+struct Linear {
+  Tensor weight, bias;
+  explicit Linear(Cursor& c) : weight(c.next()), bias(c.next()) {}
+  Tensor operator()(const Tensor& x) const { return at::addmm(bias, x, weight.t()); }
+};
+
+ReferenceBucket block_bucket(const std::string& name, std::int64_t hidden) {
+  ReferenceBucket bucket;
+  add_norm(bucket, name + ".ln1", hidden);
+  add_norm(bucket, name + ".ln2", hidden);
+  add_linear(bucket, name + ".qkv", 3 * hidden, hidden);
+  add_linear(bucket, name + ".projection", hidden, hidden);
+  add_linear(bucket, name + ".up", 4 * hidden, hidden);
+  add_linear(bucket, name + ".down", hidden, 4 * hidden);
+  return bucket;
+}
+
+struct Block {
+  explicit Block(const ReferenceBucket& bucket) : Block(Cursor(bucket)) {}
+  explicit Block(Cursor c) : ln1(c), ln2(c), qkv(c), projection(c), up(c), down(c) {}
+  Norm ln1, ln2;
+  Linear qkv, projection, up, down;
+
+  // [tokens, hidden] to [tokens, hidden].
+  Tensor attention(const Tensor& x, const WorkloadOptions& w, bool causal) const {
+    const std::int64_t hidden = w.hidden;
+    const auto heads = [&](const Tensor& rows) {
+      return rows.view({w.batch, w.sequence, w.heads, hidden / w.heads}).transpose(1, 2);
+    };
+    const std::vector<Tensor> parts = qkv(x).split(hidden, 1);
+    const Tensor out = at::scaled_dot_product_attention(heads(parts[0]), heads(parts[1]), heads(parts[2]), {},
+                                                        /*dropout=*/0.0, causal);
+    return projection(out.transpose(1, 2).reshape({-1, hidden}));
+  }
+};
+
+Tensor tokens_like(const WorkloadOptions& w) { return at::empty({w.batch, w.sequence}, at::kLong); }
+
+// From embedded tokens [tokens, hidden] to logits.
+Tensor gpt_logits(const WorkloadOptions& w, const std::vector<ReferenceBucket>& p, Tensor x) {
+  for (std::size_t i = 1; i + 1 < p.size(); ++i) {
+    const Block block(p[i]);
+    x = x + block.attention(block.ln1(x, kGptEpsilon), w, /*causal=*/true);
+    x = x + block.down(at::gelu(block.up(block.ln2(x, kGptEpsilon)), "tanh"));
+  }
+  Cursor head(p.back());
+  const Norm norm(head);
+  const Tensor& output = w.tied_embedding ? p.front()[0].tensor : head.next();
+  return norm(x, kGptEpsilon).mm(output.t());
+}
+
+class Gpt final : public ReferenceNetwork {
+ public:
+  explicit Gpt(const WorkloadOptions& w) : w_(w) {}
+
+  std::vector<ReferenceBucket> buckets() const override {
+    std::vector<ReferenceBucket> buckets;
+    buckets.push_back(
+        {{"embedding.wte", {w_.vocabulary, w_.hidden}, {}}, {"embedding.wpe", {w_.sequence, w_.hidden}, {}}});
+    for (std::int64_t i = 0; i < w_.layers; ++i)
+      buckets.push_back(block_bucket("block" + std::to_string(i), w_.hidden));
+    ReferenceBucket head;
+    add_norm(head, "head.ln_f", w_.hidden);
+    if (!w_.tied_embedding) head.push_back({"head.output.weight", {w_.vocabulary, w_.hidden}, {}});
+    buckets.push_back(std::move(head));
+    return buckets;
+  }
+
+  Tensor loss(const std::vector<ReferenceBucket>& p, const DataSource& data, BatchKey key) const override {
+    const Tensor inputs = tokens_like(w_), targets = tokens_like(w_);
+    data.next_token_batch(key, w_.batch, w_.sequence, inputs.data_ptr<std::int64_t>(),
+                          targets.data_ptr<std::int64_t>());
+    const Tensor& wte = p.front()[0].tensor;
+    const Tensor x = (at::embedding(wte, inputs) + p.front()[1].tensor).view({-1, w_.hidden});
+    return at::cross_entropy_loss(gpt_logits(w_, p, x), targets.view(-1));
+  }
+
+ private:
+  WorkloadOptions w_;
+};
+
+class Bert final : public ReferenceNetwork {
+ public:
+  explicit Bert(const WorkloadOptions& w) : w_(w) {}
+
+  std::vector<ReferenceBucket> buckets() const override {
+    std::vector<ReferenceBucket> buckets;
+    buckets.push_back(
+        {{"embedding.wte", {w_.vocabulary, w_.hidden}, {}}, {"embedding.wpe", {w_.sequence, w_.hidden}, {}}});
+    add_norm(buckets.back(), "embedding.ln", w_.hidden);
+    for (std::int64_t i = 0; i < w_.layers; ++i)
+      buckets.push_back(block_bucket("block" + std::to_string(i), w_.hidden));
+    ReferenceBucket head;
+    add_linear(head, "head.transform", w_.hidden, w_.hidden);
+    add_norm(head, "head.ln", w_.hidden);
+    head.push_back({"head.output.bias", {w_.vocabulary}, {}});
+    if (!w_.tied_embedding) head.push_back({"head.output.weight", {w_.vocabulary, w_.hidden}, {}});
+    buckets.push_back(std::move(head));
+    return buckets;
+  }
+
+  Tensor loss(const std::vector<ReferenceBucket>& p, const DataSource& data, BatchKey key) const override {
+    const Tensor inputs = tokens_like(w_), targets = tokens_like(w_);
+    data.masked_token_batch(key, w_.batch, w_.sequence, w_.vocabulary, inputs.data_ptr<std::int64_t>(),
+                            targets.data_ptr<std::int64_t>());
+    Cursor embedding(p.front());
+    const Tensor &wte = embedding.next(), &wpe = embedding.next();
+    Tensor x = Norm(embedding)((at::embedding(wte, inputs) + wpe).view({-1, w_.hidden}), kBertEpsilon);
+    for (std::size_t i = 1; i + 1 < p.size(); ++i) {
+      const Block block(p[i]);
+      x = block.ln1(x + block.attention(x, w_, /*causal=*/false), kBertEpsilon);
+      x = block.ln2(x + block.down(at::gelu(block.up(x))), kBertEpsilon);
+    }
+    Cursor head(p.back());
+    const Linear transform(head);
+    const Norm norm(head);
+    const Tensor& bias = head.next();
+    const Tensor& output = w_.tied_embedding ? wte : head.next();
+    return at::cross_entropy_loss(at::addmm(bias, norm(at::gelu(transform(x)), kBertEpsilon), output.t()),
+                                  targets.view(-1));
+  }
+
+ private:
+  WorkloadOptions w_;
+};
+
+class Mlp final : public ReferenceNetwork {
+ public:
+  explicit Mlp(const WorkloadOptions& w) : w_(w) {}
+
+  std::vector<ReferenceBucket> buckets() const override {
+    std::vector<ReferenceBucket> buckets(static_cast<std::size_t>(w_.layers + 1));
+    for (std::int64_t i = 0; i < w_.layers; ++i)
+      add_linear(buckets[static_cast<std::size_t>(i)], "layer" + std::to_string(i) + ".relu", w_.hidden,
+                 i == 0 ? w_.inputs : w_.hidden);
+    add_linear(buckets.back(), "head.output", w_.classes, w_.hidden);
+    return buckets;
+  }
+
+  Tensor loss(const std::vector<ReferenceBucket>& p, const DataSource& data, BatchKey key) const override {
+    Tensor x = at::empty({w_.batch, w_.inputs}, at::kFloat);
+    const Tensor labels = at::empty({w_.batch}, at::kLong);
+    data.image_batch(key, w_.batch, w_.inputs, x.data_ptr<float>(), labels.data_ptr<std::int64_t>());
+    for (std::size_t i = 0; i + 1 < p.size(); ++i) {
+      Cursor layer(p[i]);
+      x = at::relu(Linear(layer)(x));
+    }
+    Cursor head(p.back());
+    return at::cross_entropy_loss(Linear(head)(x), labels);
+  }
+
+ private:
+  WorkloadOptions w_;
+};
+
+}  // namespace
+
+std::int64_t reference_next_token(const WorkloadOptions& options, const std::vector<ReferenceBucket>& parameters,
+                                  const at::Tensor& tokens) {
+  WorkloadOptions w = options;
+  w.batch = 1;
+  w.sequence = tokens.numel();
+  const at::Tensor wpe = parameters.front()[1].tensor.slice(0, 0, w.sequence);
+  const at::Tensor logits = gpt_logits(w, parameters, at::embedding(parameters.front()[0].tensor, tokens) + wpe);
+  return logits.select(0, w.sequence - 1).argmax().item<std::int64_t>();
+}
+
+void fill_parameters(std::vector<ReferenceBucket>& buckets, std::uint64_t seed) {
+  for (ReferenceBucket& bucket : buckets)
+    for (ReferenceParameter& p : bucket) {
+      p.tensor = at::empty(p.shape, at::kFloat);
+      fill_initial(p.tensor.data_ptr<float>(), p.shape, p.name, seed);
+    }
+}
+
+std::unique_ptr<ReferenceNetwork> reference_network(const Scenario& scenario) {
+  const WorkloadOptions& w = scenario.workload;
+  if (w.family == "gpt" || w.family == "gpt_decode") return std::make_unique<Gpt>(w);
+  if (w.family == "bert") return std::make_unique<Bert>(w);
+  if (w.family == "mlp") return std::make_unique<Mlp>(w);
+  throw ConfigError("workload.family: \"" + w.family + "\" has no reference training; allowed: bert, gpt, mlp");
+}
+
+}  // namespace tandem

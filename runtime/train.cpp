@@ -1,0 +1,146 @@
+#include "runtime/train.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "core/scenario/errors.hpp"
+#include "core/scheduler/check.hpp"
+#include "core/scheduler/driver.hpp"
+#include "core/scheduler/policy.hpp"
+#include "core/workloads/workload.hpp"
+
+namespace tandem {
+namespace {
+
+// What the run's log keeps and what its watcher sees are the same.
+class WatchedLog final : public EventLog {
+ public:
+  WatchedLog(MemoryLog& log, EventLog& watcher) : log_(log), watcher_(watcher) {}
+  void append(const EventBatch& batch) override {
+    log_.append(batch);
+    watcher_.append(batch);
+  }
+  void append(std::span<const Command> commands) override {
+    log_.append(commands);
+    watcher_.append(commands);
+  }
+
+ private:
+  MemoryLog& log_;
+  EventLog& watcher_;
+};
+
+Rank rank_count(const Scenario& scenario) {
+  return static_cast<Rank>(std::max<std::int64_t>(scenario.workload.devices, 1));
+}
+
+std::unique_ptr<Scheduler> make_scheduler(const Scenario& scenario, const CostModel& estimate, Rank rank) {
+  const PolicyEntry* policy_entry = find_policy(scenario.policy.name);
+  if (policy_entry == nullptr) throw ConfigError("policy.name: no policy is called '" + scenario.policy.name + "'");
+  const WorkloadEntry* workload = find_workload(scenario.workload.family);
+  if (workload == nullptr)
+    throw ConfigError("workload.family: no workload family is called '" + scenario.workload.family + "'");
+  auto policy = policy_entry->make(scenario);
+  auto source = workload->make(scenario, policy->traits().graph);
+  return std::make_unique<Scheduler>(scenario, estimate, std::move(source), std::move(policy), rank,
+                                     rank_count(scenario));
+}
+
+// The stand-in device takes one core of those that the scenario allows and the machine has; CPU work gets the rest.
+int cpu_threads(const Scenario& scenario) {
+  std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  for (std::int64_t cap : {std::int64_t{scenario.limits.cores}, std::int64_t{scenario.machine.cores}})
+    if (cap > 0) cores = std::min(cores, cap);
+  return static_cast<int>(std::max<std::int64_t>(cores / rank_count(scenario) - 1, 1));
+}
+
+CpuExecutorOptions executor_options(const Scenario& scenario, const Scheduler& scheduler, const TrainOptions& options) {
+  CpuExecutorOptions out;
+  out.rank = options.rank;
+  for (int tier = 0; tier < kTierCount; ++tier)
+    out.arena_bytes[static_cast<std::size_t>(tier)] = scheduler.pool(static_cast<Tier>(tier)).capacity_bytes();
+  out.scratch_directory = options.scratch_directory;
+  out.cpu_threads = cpu_threads(scenario);
+  out.poison = options.poison;
+  out.interrupt = options.interrupt;
+  out.find_body = &find_body;
+  if (rank_count(scenario) > 1) {
+    out.collective.emplace();
+    out.collective->rank = options.rank;
+    out.collective->ranks = rank_count(scenario);
+    out.collective->meeting_file = options.meeting_file;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string TrainOptions::default_scratch_directory() {
+  for (const char* variable : {"TANDEM_SCRATCH", "TMPDIR"})
+    if (const char* folder = std::getenv(variable); folder != nullptr && *folder != '\0') return folder;
+  return "/var/tmp";
+}
+
+Training::Training(const Scenario& scenario, const TrainOptions& options)
+    : scenario_(scenario), estimate_(scenario.machine), data_(open_data(scenario)) {
+  CHECK(options.rank >= 0 && options.rank < rank_count(scenario), options.rank, scenario.workload.devices);
+  CHECK(rank_count(scenario) == 1 || !options.meeting_file.empty(), "ranks need a file to meet at");
+  scheduler_ = make_scheduler(scenario, estimate_, options.rank);
+  executor_ = std::make_unique<CpuExecutor>(scheduler_->graph(), scenario, *data_,
+                                            executor_options(scenario, *scheduler_, options));
+}
+
+void Training::run(EventLog* watcher) {
+  CHECK(log_.entries().empty(), "a training runs once");
+  NoLog nobody;
+  WatchedLog log(log_, watcher != nullptr ? *watcher : nobody);
+  Scheduler* ranks[] = {scheduler_.get()};
+  drive(ranks, *executor_, log);
+  if (!scheduler_->failure().empty() && !interrupted()) throw DeviceError(scheduler_->failure());
+}
+
+RunRecord Training::record() const {
+  RunRecord record;
+  record.mode = "measured";
+  record.scenario = &scenario_;
+  RankRecord rank;
+  rank.graph = &graph();
+  for (int t = 0; t < kTierCount; ++t)
+    rank.peak_bytes[static_cast<std::size_t>(t)] = scheduler_->pool(static_cast<Tier>(t)).peak_bytes();
+  record.ranks.push_back(rank);
+  record.log = &log_;
+  return record;
+}
+
+std::vector<std::byte> Training::latest(TensorId id) {
+  const Tensor& tensor = graph().tensor(id);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.bytes));
+  for (std::int64_t first = 0; first < tensor.bytes;) {
+    const auto [place, count] = scheduler_->find(tensor.latest, first);
+    CHECK(count > 0, "bytes are nowhere:", graph().value_name(tensor.latest), first);
+    executor_->read(place, bytes.data() + first, count);
+    first += count;
+  }
+  return bytes;
+}
+
+std::map<std::string, std::vector<float>> Training::parameters() {
+  std::map<std::string, std::vector<float>> out;
+  for (TensorId id = 0; id < graph().tensor_count(); ++id) {
+    const Tensor& tensor = graph().tensor(id);
+    if (tensor.role != Role::Parameter || tensor.type != DType::F32 || tensor.layout == nullptr) continue;
+    const std::vector<std::byte> bytes = latest(id);
+    const std::string stage = tensor.name.substr(0, tensor.name.find('.') + 1);
+    for (const Field& field : tensor.layout->fields) {
+      std::vector<float>& values = out[stage + field.name];
+      values.resize(static_cast<std::size_t>(field.elements()));
+      std::memcpy(values.data(), bytes.data() + field.offset, values.size() * sizeof(float));
+    }
+  }
+  return out;
+}
+
+}  // namespace tandem

@@ -1,0 +1,62 @@
+// A real run put together: workload, policy, the scheduler of this process's rank and the LibTorch executor on the CPU.
+// What a program, a test or a calibration needs to train a scenario. Must not know flags or reports' files.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/machine/cost_model.hpp"
+#include "core/scheduler/scheduler.hpp"
+#include "report/record.hpp"
+#include "runtime/cpu_executor.hpp"
+#include "runtime/data.hpp"
+
+namespace tandem {
+
+struct TrainOptions {
+  Rank rank = 0;             // of Scenario's workload.devices
+  std::string meeting_file;  // runs of several ranks: see CollectiveOptions
+  std::string scratch_directory = default_scratch_directory();
+  std::atomic<bool>* interrupt = nullptr;  // set to end the run early; outlives it
+  bool poison = false;                     // see CpuExecutorOptions
+
+  // $TANDEM_SCRATCH, else $TMPDIR, else /var/tmp, which unlike /tmp is on a disk.
+  static std::string default_scratch_directory();
+};
+
+// Owns all that its record points to. The scenario must outlive it.
+class Training {
+ public:
+  // Opens the data and waits for the other ranks. Throws ConfigError for a policy, workload or data that cannot be
+  // made, DeviceError for memory, a scratch file or a peer that cannot be had.
+  explicit Training(const Scenario& scenario, const TrainOptions& options = {});
+
+  // Runs to the end, once, or until an interrupt has drained. All that crosses the seam goes to log() and to `watcher`,
+  // if there is one. Throws DoesNotFit, and DeviceError if a command failed.
+  void run(EventLog* watcher = nullptr);
+
+  bool interrupted() const { return scheduler_->interrupted(); }
+  const Scheduler& scheduler() const { return *scheduler_; }
+  const Graph& graph() const { return scheduler_->graph(); }
+  const MemoryLog& log() const { return log_; }
+  const CpuExecutor& executor() const { return *executor_; }
+  RunRecord record() const;
+
+  // The bytes of a tensor's latest version, wherever they are. CHECKs that the run is over and the value is whole.
+  std::vector<std::byte> latest(TensorId tensor);
+  // All fp32 parameters by full field name: "block0.qkv.weight".
+  std::map<std::string, std::vector<float>> parameters();
+
+ private:
+  const Scenario& scenario_;
+  CostModel estimate_;
+  std::unique_ptr<DataSource> data_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<CpuExecutor> executor_;
+  MemoryLog log_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Checks the sources: clang-format (from .venv, so that all have one version), clang-tidy, and shellcheck where it is.
+#   lint.sh [changed|all|format-check|format]
+# changed: files that differ from the last commit (clang-tidy takes seconds a file); format: rewrites.
+source "$(dirname "$0")/common.sh"
+STEP="lint"
+cd "$ROOT"
+MODE=${1:-changed}
+BUILD=$ROOT/build-lint
+CLANG_FORMAT=$ROOT/.venv/bin/clang-format
+SOURCES=(core sim runtime calibration report apps tests benchmarks)
+
+existing_folders() { for folder in "${SOURCES[@]}"; do if [ -d "$folder" ]; then echo "$folder"; fi; done; }
+# Files whose content is not ours to style (another project's declarations) keep their own .clang-format or .h.
+all_files() { existing_folders | xargs -I{} find {} -type f \( -name '*.cpp' -o -name '*.hpp' \) | sort; }
+changed_files() {
+  { git diff --name-only HEAD -- 2>/dev/null || true; git ls-files --others --exclude-standard; } | sort -u |
+    while read -r file; do if [ -f "$file" ]; then echo "$file"; fi; done |
+    grep -xFf <(all_files) || true
+}
+
+check_format() {
+  [ $# -gt 0 ] || return 0
+  "$CLANG_FORMAT" --dry-run -Werror "$@" 2>&1 | tail -n 40
+}
+
+# A build folder of its own: clang's own command lines, no precompiled header of another compiler.
+configure() {
+  local runtime=OFF
+  if compgen -G '.venv/lib/python3*/site-packages/torch/lib/libtorch_cpu.so' >/dev/null; then runtime=ON; fi
+  CXX=${CXX:-g++} cmake -G Ninja -S . -B "$BUILD" -DTANDEM_WITH_RUNTIME=$runtime -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
+    >"$BUILD.log" 2>&1 || { tail -n 15 "$BUILD.log" >&2; die "cmake (log: $BUILD.log)"; }
+}
+
+# Only files that a target compiles: the command line comes from there. Headers are checked with what includes them.
+tidy() {
+  local compiled
+  compiled=$(sed -n 's/^ *"file": "\(.*\)"$/\1/p' "$BUILD/compile_commands.json")
+  printf '%s\n' "$@" | sed "s|^|$ROOT/|" | grep -xFf <(echo "$compiled") |
+    xargs --no-run-if-empty -P "$(nproc)" -n 1 clang-tidy --quiet -p "$BUILD" 2> >(grep -vE 'warnings? generated|^Suppressed|^Use -' >&2)
+}
+
+[ -x "$CLANG_FORMAT" ] || die "no $CLANG_FORMAT" "make setup"
+case $MODE in
+  changed) mapfile -t files < <(changed_files) ;;
+  all | format | format-check) mapfile -t files < <(all_files) ;;
+  *) die "unknown mode $MODE" "changed, all, format-check or format" ;;
+esac
+if [ "$MODE" = format ]; then
+  "$CLANG_FORMAT" -i "${files[@]}"
+  exit
+fi
+failed=0
+check_format "${files[@]}" || failed=1
+if command -v shellcheck >/dev/null; then shellcheck scripts/*.sh tests/scripts/*.sh .ci/run || failed=1; fi
+if [ "$MODE" != format-check ]; then
+  configure
+  tidy "${files[@]}" || failed=1
+fi
+[ "$failed" = 0 ] || die "${#files[@]} files checked, see above" "make format, for what clang-format found"
+say "lint: ${#files[@]} files are clean"

@@ -1,0 +1,36 @@
+// tandem-simulate: predicts a scenario's run. A composition root: the only place that joins flags, the simulator and
+// the reports.
+#include <CLI/CLI.hpp>
+#include <map>
+
+#include "apps/cli.hpp"
+#include "sim/simulate.hpp"
+
+namespace {
+
+int simulate(int argc, char** argv) {
+  CLI::App app{"Predict a scenario's run", "tandem simulate"};
+  tandem::CommonFlags flags;
+  tandem::Fidelity fidelity = tandem::Fidelity::Shared;
+  const std::map<std::string, tandem::Fidelity> fidelities{{"shared", tandem::Fidelity::Shared},
+                                                           {"alone", tandem::Fidelity::Alone}};
+  tandem::add_scenario_argument(app, flags);
+  tandem::add_common_flags(app, flags);
+  app.add_option("--fidelity", fidelity, "shared: all traffic shares memory; alone: copies share PCIe only")
+      ->transform(CLI::CheckedTransformer(fidelities))
+      ->default_str("shared");
+  tandem::parse(app, argc, argv);
+
+  const tandem::Scenario scenario = tandem::load_scenario(flags);
+  const tandem::Output output(flags);
+  tandem::Simulation simulation(scenario, fidelity);
+  tandem::NoLog none;
+  tandem::ProgressLog progress(none, scenario.steps, flags.quiet, &simulation.graph());
+  simulation.run(&progress);
+  output.write(simulation.record());
+  return tandem::kDone;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return tandem::run_main(argc, argv, simulate); }

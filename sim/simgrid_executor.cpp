@@ -1,0 +1,343 @@
+#include "sim/simgrid_executor.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <map>
+#include <queue>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/scheduler/check.hpp"
+#include "sim/command_queues.hpp"
+#include "sim/noise.hpp"
+#include "sim/simgrid_platform.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct CommandRef {
+  Rank rank = 0;
+  CommandId id = kNoCommand;
+};
+
+// A moment that the executor itself knows: a lane is handed its command, or a copy's latency is over.
+struct Timer {
+  double at_ns = 0;
+  Rank rank = 0;
+  CommandId id = kNoCommand;
+  bool operator>(const Timer& other) const {
+    return std::tie(at_ns, rank, id) > std::tie(other.at_ns, other.rank, other.id);
+  }
+};
+
+struct SeenEvent {
+  double visible_ns = 0;
+  Event event;
+};
+
+struct RankState {
+  RankState(const Graph& graph_, const HardwareProfile& truth, const Truth& factors, std::uint64_t seed,
+            Fidelity fidelity, Rank rank)
+      : graph(&graph_), truth_model(graph_, truth, factors, seed, fidelity, rank) {}
+
+  const Graph* graph;
+  TruthModel truth_model;
+  CommandQueues queues;
+  double submitting_until_ns = 0;                 // the submitting thread is busy until then
+  std::uint16_t busy = 0;                         // lanes with an activity under way
+  std::array<CommandId, kEngineCount> on_lane{};  // the command that each lane runs
+  std::array<Load, kEngineCount> load{};          // and its load
+  std::array<bool, kEngineCount> begun{};  // and whether that has begun (a timer that comes later ends its latency)
+};
+
+struct Gathering {  // members of a collective that are ready
+  std::vector<CommandRef> members;
+};
+
+SharedRates shared_rates(const HardwareProfile& truth, Fidelity fidelity) {
+  SharedRates rates;
+  rates.pcie = truth.pcie_bytes_per_s;
+  const double disk = truth.tiers[static_cast<std::size_t>(Tier::Disk)].bytes_per_s;
+  rates.disk = disk > 0 ? disk : std::max(truth.disk_read.bytes_per_s, truth.disk_write.bytes_per_s);
+  if (fidelity == Fidelity::Alone) return rates;
+  rates.dram = truth.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s;
+  rates.device_memory = truth.tiers[static_cast<std::size_t>(Tier::Device)].bytes_per_s;
+  return rates;
+}
+
+std::int64_t round_ns(double ns) { return std::llround(ns); }
+
+}  // namespace
+
+TokenSource seeded_tokens(std::uint64_t seed, std::int64_t vocabulary, std::int64_t stop_token) {
+  CHECK(vocabulary > 0, vocabulary);
+  return [=](const Op& op, Rank) {
+    const auto bits = mix_bits(seed ^ mix_bits(static_cast<std::uint64_t>(op.step)));
+    const auto token = static_cast<std::int64_t>(bits % static_cast<std::uint64_t>(vocabulary));
+    return token == stop_token ? (token + 1) % vocabulary : token;
+  };
+}
+
+struct SimgridExecutor::Impl {
+  Impl(std::span<const Graph* const> graphs, const HardwareProfile& truth_, const Truth& factors, std::uint64_t seed,
+       Fidelity fidelity, TokenSource tokens_)
+      : truth(truth_),
+        tokens(std::move(tokens_)),
+        platform(static_cast<int>(graphs.size()),
+                 truth_.devices_per_host > 0 ? truth_.devices_per_host : static_cast<int>(graphs.size()),
+                 shared_rates(truth_, fidelity)) {
+    ranks.reserve(graphs.size());
+    for (std::size_t i = 0; i < graphs.size(); ++i)
+      ranks.emplace_back(*graphs[i], truth, factors, seed, fidelity, static_cast<Rank>(i));
+    speeds_vary = std::any_of(truth.interference.begin(), truth.interference.end(),
+                              [](const auto& entry) { return entry.second != 1; }) ||
+                  !truth.lane_cores.empty();
+  }
+
+  RankState& rank(Rank r) { return ranks[static_cast<std::size_t>(r)]; }
+  static int lane_index(Rank r, Engine engine) { return r * kEngineCount + static_cast<int>(engine); }
+
+  void submit(const Command& command);
+  void ready(CommandRef ref, bool slept);
+  void begin(CommandRef ref);
+  void begin_flow(CommandRef ref);
+  void join_collective(CommandRef ref, const PendingCommand& pending);
+  void begin_collective(const std::vector<CommandRef>& members);
+  void lane_ended(int lane);
+  void complete(CommandRef ref);
+  void settle();
+  void fire_timers();
+  void update_speeds(Rank r);
+  bool visible(double at_ns) const { return !seen.empty() && seen.front().visible_ns <= at_ns; }
+  EventBatch collect(TimeNs deadline);
+
+  const HardwareProfile truth;
+  TokenSource tokens;
+  SimgridPlatform platform;
+  std::vector<RankState> ranks;
+  bool speeds_vary = false;
+  double now_ns = 0;
+  std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers;
+  std::map<std::pair<std::int32_t, std::int32_t>, Gathering> gathering;  // by group and sequence
+  std::map<std::pair<Rank, CommandId>, std::vector<CommandRef>>
+      collectives;                   // under way, by the member whose lane runs it
+  std::vector<CommandRef> done;      // ended at this instant, to be completed
+  std::vector<CommandId> startable;  // scratch
+  std::deque<SeenEvent> seen;        // completed, in order of visibility
+  std::int64_t in_flight = 0;
+  std::int64_t last_observed_ns = 0;
+};
+
+void SimgridExecutor::Impl::submit(const Command& command) {
+  const Rank r = command.kind == CommandKind::Release ? command.source.rank : command.lane.rank;
+  CHECK(r >= 0 && r < static_cast<Rank>(ranks.size()), "a command of a rank that is not here:", r);
+  RankState& state = rank(r);
+  const bool startable_now = state.queues.submit(command);
+  if (command.kind == CommandKind::Release) return;
+  ++in_flight;
+  // Hand-over costs the submitting thread's time, one command after another.
+  state.submitting_until_ns = std::max(state.submitting_until_ns, now_ns) + static_cast<double>(truth.dispatch_ns);
+  state.queues.at(command.id).dispatched_ns = state.submitting_until_ns;
+  if (startable_now) ready({r, command.id}, true);
+}
+
+// At the head of its lane with its waits done: it begins as soon as it has been handed over and, if the lane slept
+// until now, the lane has woken.
+void SimgridExecutor::Impl::ready(CommandRef ref, bool slept) {
+  RankState& state = rank(ref.rank);
+  const PendingCommand& pending = state.queues.at(ref.id);
+  state.on_lane[static_cast<std::size_t>(pending.engine)] = ref.id;
+  state.begun[static_cast<std::size_t>(pending.engine)] = false;
+  double at_ns = std::max(pending.dispatched_ns, now_ns);
+  if (slept) at_ns += static_cast<double>(truth.wake_ns);
+  if (at_ns > now_ns)
+    timers.push({at_ns, ref.rank, ref.id});
+  else
+    begin(ref);
+}
+
+void SimgridExecutor::Impl::begin(CommandRef ref) {
+  RankState& state = rank(ref.rank);
+  PendingCommand& pending = state.queues.at(ref.id);
+  const auto e = static_cast<std::size_t>(pending.engine);
+  state.begun[e] = true;
+  if (pending.match.group != kNone && pending.kind == CommandKind::Run) return join_collective(ref, pending);
+  pending.started_ns = now_ns;
+  state.load[e] = state.truth_model.load(pending);
+  const Load& load = state.load[e];
+  if (load.fixed_ns == 0 && load.amount == 0) return done.push_back(ref);
+  state.busy = static_cast<std::uint16_t>(state.busy | engine_bit(pending.engine));
+  if (load.amount == 0)
+    platform.start_fixed(lane_index(ref.rank, pending.engine), load.fixed_ns);
+  else if (load.fixed_ns > 0)
+    timers.push({now_ns + static_cast<double>(load.fixed_ns), ref.rank, ref.id});
+  else
+    begin_flow(ref);
+  if (speeds_vary) update_speeds(ref.rank);
+}
+
+void SimgridExecutor::Impl::begin_flow(CommandRef ref) {
+  RankState& state = rank(ref.rank);
+  const Engine engine = state.queues.at(ref.id).engine;
+  Load& load = state.load[static_cast<std::size_t>(engine)];
+  platform.start_flow(lane_index(ref.rank, engine), load.route, load.amount, load.flow_ns);
+  load.fixed_ns = 0;
+}
+
+// Lanes that others slow down run at the speed that the lanes busy at the moment leave them.
+void SimgridExecutor::Impl::update_speeds(Rank r) {
+  RankState& state = rank(r);
+  for (int e = 0; e < kEngineCount; ++e) {
+    const auto engine = static_cast<Engine>(e);
+    const Load& load = state.load[static_cast<std::size_t>(e)];
+    const bool flows = (state.busy & engine_bit(engine)) && load.amount > 0 && load.fixed_ns == 0;
+    if (flows && state.truth_model.slowed_by_others(engine))
+      platform.slow_down(lane_index(r, engine), state.truth_model.slow_down(engine, state.busy));
+  }
+}
+
+// A collective begins when one member of every rank is there, and takes all their lanes until it ends.
+void SimgridExecutor::Impl::join_collective(CommandRef ref, const PendingCommand& pending) {
+  const auto key = std::pair(pending.match.group, pending.match.sequence);
+  Gathering& gathered = gathering[key];
+  gathered.members.push_back(ref);
+  if (gathered.members.size() < ranks.size()) return;
+  std::vector<CommandRef> members = std::move(gathered.members);
+  gathering.erase(key);
+  std::sort(members.begin(), members.end(), [](CommandRef a, CommandRef b) { return a.rank < b.rank; });
+  begin_collective(members);
+}
+
+void SimgridExecutor::Impl::begin_collective(const std::vector<CommandRef>& members) {
+  const CommandRef leader = members.front();
+  const PendingCommand& first = rank(leader.rank).queues.at(leader.id);
+  const Load load = rank(leader.rank).truth_model.collective_load(first, static_cast<std::int64_t>(members.size()));
+  for (CommandRef member : members) {
+    RankState& state = rank(member.rank);
+    PendingCommand& pending = state.queues.at(member.id);
+    CHECK(pending.part.bytes == first.part.bytes, "members of a collective differ in bytes:", member.rank, member.id);
+    pending.started_ns = now_ns;
+    state.load[static_cast<std::size_t>(pending.engine)] = load;
+    if (load.fixed_ns == 0) {
+      done.push_back(member);
+      continue;
+    }
+    state.busy = static_cast<std::uint16_t>(state.busy | engine_bit(pending.engine));
+    if (speeds_vary) update_speeds(member.rank);
+  }
+  if (load.fixed_ns == 0) return;
+  platform.start_fixed(lane_index(leader.rank, first.engine), load.fixed_ns);
+  collectives.emplace(std::pair(leader.rank, leader.id), members);
+}
+
+void SimgridExecutor::Impl::lane_ended(int lane) {
+  const CommandRef ref{lane / kEngineCount,
+                       rank(lane / kEngineCount).on_lane[static_cast<std::size_t>(lane % kEngineCount)]};
+  const auto collective = collectives.empty() ? collectives.end() : collectives.find(std::pair(ref.rank, ref.id));
+  if (collective == collectives.end()) {
+    done.push_back(ref);
+    return;
+  }
+  done.insert(done.end(), collective->second.begin(), collective->second.end());
+  collectives.erase(collective);
+}
+
+void SimgridExecutor::Impl::complete(CommandRef ref) {
+  RankState& state = rank(ref.rank);
+  PendingCommand& pending = state.queues.at(ref.id);
+  const Engine engine = pending.engine;
+  state.busy = static_cast<std::uint16_t>(state.busy & ~engine_bit(engine));
+  Event event;
+  event.rank = ref.rank;
+  event.command = ref.id;
+  event.started = {round_ns(pending.started_ns)};
+  event.finished = {round_ns(now_ns)};
+  if (pending.kind == CommandKind::Run) {
+    const Op& op = state.graph->op(pending.op);
+    // A simulated run computes nothing: its losses and norms are 0, and only a token changes what comes next.
+    if (op.grows) event.result = tokens(op, ref.rank);
+  }
+  seen.push_back({now_ns + static_cast<double>(truth.event_ns), std::move(event)});
+  startable.clear();
+  state.queues.finish(ref.id, startable);
+  if (speeds_vary) update_speeds(ref.rank);
+  // `pending` may be gone: the lane that has just finished is awake, the others slept.
+  for (std::size_t i = 0; i < startable.size(); ++i)
+    ready({ref.rank, startable[i]}, state.queues.at(startable[i]).engine != engine);
+}
+
+// Completes what has ended at this instant, and what that sets free and takes no time, in order of (rank, command).
+void SimgridExecutor::Impl::settle() {
+  std::vector<CommandRef> round;
+  while (!done.empty()) {
+    round.swap(done);
+    done.clear();
+    std::sort(round.begin(), round.end(),
+              [](CommandRef a, CommandRef b) { return std::tie(a.rank, a.id) < std::tie(b.rank, b.id); });
+    for (CommandRef ref : round) complete(ref);
+  }
+}
+
+void SimgridExecutor::Impl::fire_timers() {
+  while (!timers.empty() && timers.top().at_ns <= now_ns) {
+    const Timer timer = timers.top();
+    timers.pop();
+    RankState& state = rank(timer.rank);
+    const Engine engine = state.queues.at(timer.id).engine;
+    if (!state.begun[static_cast<std::size_t>(engine)]) {
+      begin({timer.rank, timer.id});
+    } else {
+      begin_flow({timer.rank, timer.id});
+      if (speeds_vary) update_speeds(timer.rank);
+    }
+  }
+}
+
+EventBatch SimgridExecutor::Impl::collect(TimeNs deadline) {
+  EventBatch batch;
+  while (visible(now_ns)) {
+    batch.events.push_back(std::move(seen.front().event));
+    seen.pop_front();
+  }
+  std::sort(batch.events.begin(), batch.events.end(),
+            [](const Event& a, const Event& b) { return std::tie(a.rank, a.command) < std::tie(b.rank, b.command); });
+  in_flight -= static_cast<std::int64_t>(batch.events.size());
+  // A deadline that has been reached is "now", even where the clock lies a fraction of a ns before it.
+  last_observed_ns = std::max(last_observed_ns, round_ns(now_ns));
+  if (batch.events.empty() && deadline != kNever) last_observed_ns = std::max(last_observed_ns, deadline.ns);
+  batch.observed = {last_observed_ns};
+  return batch;
+}
+
+SimgridExecutor::SimgridExecutor(std::span<const Graph* const> graphs, const HardwareProfile& truth,
+                                 const Truth& factors, std::uint64_t seed, Fidelity fidelity, TokenSource tokens)
+    : impl_(std::make_unique<Impl>(graphs, truth, factors, seed, fidelity, std::move(tokens))) {}
+
+SimgridExecutor::~SimgridExecutor() = default;
+
+void SimgridExecutor::submit(std::span<const Command> commands) {
+  for (const Command& command : commands) impl_->submit(command);
+}
+
+bool SimgridExecutor::in_flight() const { return impl_->in_flight > 0; }
+
+EventBatch SimgridExecutor::wait(TimeNs deadline) {
+  Impl& sim = *impl_;
+  const double deadline_ns = deadline == kNever ? kInfinity : static_cast<double>(deadline.ns);
+  for (sim.settle(); !sim.visible(sim.now_ns) && sim.now_ns < deadline_ns; sim.settle()) {
+    double until_ns = deadline_ns;
+    if (!sim.timers.empty()) until_ns = std::min(until_ns, sim.timers.top().at_ns);
+    if (!sim.seen.empty()) until_ns = std::min(until_ns, sim.seen.front().visible_ns);
+    for (int lane : sim.platform.step(until_ns)) sim.lane_ended(lane);
+    sim.now_ns = sim.platform.now_ns();
+    sim.fire_timers();
+  }
+  return sim.collect(deadline);
+}
+
+}  // namespace tandem

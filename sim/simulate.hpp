@@ -1,0 +1,43 @@
+// A simulated run put together: workload, policies, one scheduler a rank and the SimGrid executor. What a program, a
+// test or a sweep needs to predict a scenario. Must not know flags or files.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/machine/cost_model.hpp"
+#include "core/scheduler/scheduler.hpp"
+#include "report/record.hpp"
+#include "sim/simgrid_executor.hpp"
+
+namespace tandem {
+
+// Owns all that its record points to. The scenario must outlive it. One at a time in a process (see SimgridExecutor).
+class Simulation {
+ public:
+  // Throws ConfigError for a policy or workload that cannot be made.
+  explicit Simulation(const Scenario& scenario, Fidelity fidelity = Fidelity::Shared);
+
+  // Runs to the end, once. All that crosses the seam goes to log() and to `watcher`, if there is one.
+  // Throws DoesNotFit, and DeviceError if a command failed.
+  void run(EventLog* watcher = nullptr);
+  // The same without keeping anything: log() stays empty.
+  void run_into(EventLog& log);
+
+  Rank rank_count() const { return static_cast<Rank>(schedulers_.size()); }
+  const Graph& graph(Rank rank = 0) const { return schedulers_[static_cast<std::size_t>(rank)]->graph(); }
+  const MemoryLog& log() const { return log_; }
+  RunRecord record() const;
+
+ private:
+  const Scenario& scenario_;
+  Fidelity fidelity_;
+  std::vector<std::unique_ptr<CostModel>> estimates_;  // one a rank: they cache by the rank's own graph
+  std::vector<std::unique_ptr<Scheduler>> schedulers_;
+  std::unique_ptr<SimgridExecutor> executor_;
+  MemoryLog log_;
+  double wall_s_ = 0;
+};
+
+}  // namespace tandem

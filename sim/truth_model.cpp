@@ -1,0 +1,153 @@
+#include "sim/truth_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/scheduler/check.hpp"
+#include "sim/noise.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr double kNsPerS = 1e9;
+// A flow slower than this loads nothing that other flows would notice, and would fall below SimGrid's precision.
+constexpr double kLeastBytesPerS = 1e6;
+
+std::int64_t scaled_ns(std::int64_t ns, double factor) {
+  return factor == 1 ? ns : std::llround(static_cast<double>(ns) * factor);
+}
+
+double bytes_per_s(const HardwareProfile& profile, Tier tier) {
+  return profile.tiers[static_cast<std::size_t>(tier)].bytes_per_s;
+}
+
+bool is_disk(Engine lane) { return lane == Engine::DiskRead || lane == Engine::DiskWrite; }
+bool is_small(Engine lane) { return lane == Engine::H2DSmall || lane == Engine::D2HSmall; }
+
+}  // namespace
+
+TruthModel::TruthModel(const Graph& graph, const HardwareProfile& truth, const Truth& factors, std::uint64_t seed,
+                       Fidelity fidelity, Rank rank)
+    : graph_(&graph), profile_(&truth), factors_(factors), seed_(seed), fidelity_(fidelity), rank_(rank), cost_(truth) {
+  for (const auto& [pair, factor] : truth.interference)
+    if (factor != 1) slowed_[static_cast<std::size_t>(pair.first)] = true;
+  double wanted = 0;
+  for (const auto& [engine, cores] : truth.lane_cores) wanted += cores;
+  for (const auto& [engine, cores] : truth.lane_cores)
+    if (cores > 0 && wanted > truth.cores) slowed_[static_cast<std::size_t>(engine)] = true;
+}
+
+// What the busy lanes want of the cores, over what there is.
+double TruthModel::core_shortage(Engine engine, std::uint16_t busy) const {
+  const auto own = profile_->lane_cores.find(engine);
+  if (own == profile_->lane_cores.end() || own->second == 0) return 1;
+  double wanted = 0;
+  for (const auto& [other, cores] : profile_->lane_cores)
+    if (busy & engine_bit(other)) wanted += cores;
+  return std::max(1.0, wanted / profile_->cores);
+}
+
+// Slow-downs by several lanes add up: each takes its own share of what the lanes have in common.
+double TruthModel::slow_down(Engine engine, std::uint16_t busy) const {
+  double factor = 1;
+  for (const auto& [pair, by_one] : profile_->interference)
+    if (pair.first == engine && pair.second != engine && (busy & engine_bit(pair.second))) factor += by_one - 1;
+  return std::max(factor, 1 / kNsPerS) * core_shortage(engine, busy);
+}
+
+double TruthModel::factor(const PendingCommand& command) const {
+  const double noise = noise_factor(factors_.noise, seed_, rank_, command.id);
+  if (command.kind == CommandKind::Copy) return factors_.copy_time * noise;
+  if (command.engine == Engine::CpuOptimizer) return factors_.optimizer_time * noise;
+  if (command.engine == Engine::Compute || command.engine == Engine::CpuCompute) return factors_.compute_time * noise;
+  return noise;
+}
+
+double TruthModel::memory_bytes(WorkId work) const {
+  const auto slot = static_cast<std::size_t>(work);
+  if (slot >= memory_bytes_.size()) memory_bytes_.resize(static_cast<std::size_t>(graph_->work_count()), -1);
+  if (memory_bytes_[slot] < 0) memory_bytes_[slot] = static_cast<double>(CostModel::memory_bytes(graph_->work(work)));
+  return memory_bytes_[slot];
+}
+
+// The memory that an engine's traffic goes to, in bytes/s; 0 where it is not modelled.
+double TruthModel::capacity(Engine engine) const {
+  if (fidelity_ == Fidelity::Alone) return 0;
+  switch (engine) {
+    case Engine::Compute:
+      return bytes_per_s(*profile_, Tier::Device);
+    case Engine::CpuCompute:
+    case Engine::CpuOptimizer:
+    case Engine::Loader:
+      return bytes_per_s(*profile_, Tier::HostPinned);
+    default:
+      return 0;
+  }
+}
+
+Load TruthModel::flow(std::int64_t ns, double bytes, Route route, Engine engine) const {
+  const bool slowed = slowed_by_others(engine);
+  if (ns == 0 || (route == Route::Own && !slowed)) return {ns, 0, 0, Route::Own};
+  if (bytes * kNsPerS < kLeastBytesPerS * static_cast<double>(ns)) route = Route::Own;
+  if (route != Route::Own) return {0, ns, bytes, route};
+  if (!slowed) return {ns, 0, 0, Route::Own};
+  return {0, ns, static_cast<double>(ns), Route::Own};  // on its own lane the unit is of no account
+}
+
+double TruthModel::share_of(const PendingCommand& command) const {
+  const Op& op = graph_->op(command.op);
+  if (op.writes.empty() || command.part.bytes == 0) return 1;
+  const auto whole = static_cast<double>(graph_->value(op.writes.front().value).bytes);
+  return static_cast<double>(command.part.bytes) / whole;
+}
+
+Load TruthModel::run_load(const PendingCommand& command) const {
+  const Op& op = graph_->op(command.op);
+  const std::int64_t whole_bytes = op.writes.empty() ? 0 : graph_->value(op.writes.front().value).bytes;
+  const std::int64_t part_bytes = command.part.bytes == 0 ? whole_bytes : command.part.bytes;
+  const std::int64_t ns =
+      scaled_ns(cost_.run_part_ns(*graph_, op.work, command.engine, part_bytes, whole_bytes), factor(command));
+  const double limit = capacity(command.engine);
+  if (limit == 0) return flow(ns, 0, Route::Own, command.engine);
+  // What was measured alone fits the memory, whatever the profile's bandwidth says.
+  const double bytes = std::min(memory_bytes(op.work) * share_of(command), limit / kNsPerS * static_cast<double>(ns));
+  // Kernels share the device's memory with copies alone: where all fit at full speed there is nothing to share.
+  const double copies = profile_->h2d.bytes_per_s + profile_->d2h.bytes_per_s;
+  const bool device_has_room =
+      command.engine == Engine::Compute && bytes * kNsPerS <= (limit - copies) * static_cast<double>(ns);
+  return flow(ns, bytes, device_has_room ? Route::Own : Route::Memory, command.engine);
+}
+
+// Whether the lane's copies can meet a limit that others share.
+bool TruthModel::link_binds(Engine lane) const {
+  if (is_disk(lane)) return true;
+  return profile_->pcie_bytes_per_s > 0 &&
+         profile_->pcie_bytes_per_s < profile_->h2d.bytes_per_s + profile_->d2h.bytes_per_s;
+}
+
+Load TruthModel::copy_load(const PendingCommand& command) const {
+  const double times = factor(command);
+  const std::int64_t alone_ns = cost_.copy_ns(command.engine, command.part.bytes);
+  const std::int64_t latency_ns = cost_.copy_rate(command.engine).latency_ns;
+  const std::int64_t all_ns = scaled_ns(alone_ns, times);
+  Route route = Route::Own;
+  if (command.engine != Engine::P2P && !is_small(command.engine))
+    route = fidelity_ == Fidelity::Shared ? Route::Memory : link_binds(command.engine) ? Route::Link : Route::Own;
+  // The latency loads nothing. Deviations scale the bytes with the time, so that they hold under contention too.
+  const std::int64_t waiting_ns = std::min(scaled_ns(latency_ns, times), all_ns);
+  Load load = flow(all_ns - waiting_ns, static_cast<double>(command.part.bytes) * times, route, command.engine);
+  load.fixed_ns += waiting_ns;
+  return load;
+}
+
+Load TruthModel::load(const PendingCommand& command) const {
+  return command.kind == CommandKind::Copy ? copy_load(command) : run_load(command);
+}
+
+Load TruthModel::collective_load(const PendingCommand& command, std::int64_t ranks) const {
+  const double bytes = command.part.value != kNone ? static_cast<double>(command.part.bytes)
+                                                   : memory_bytes(graph_->op(command.op).work) / 2;
+  return {scaled_ns(cost_.all_reduce_ns(std::llround(bytes), ranks), factor(command)), 0, 0, Route::Own};
+}
+
+}  // namespace tandem

@@ -1,0 +1,72 @@
+// What a command loads and for how long, on the machine as it really is: the cost model of the true profile, the
+// scenario's deviations from it, and noise. Must not know SimGrid or what else is running.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/machine/cost_model.hpp"
+#include "core/scenario/scenario.hpp"
+#include "sim/command_queues.hpp"
+
+namespace tandem {
+
+// How much of the machine is shared.
+enum class Fidelity : std::uint8_t {
+  Alone,   // fixed durations; copies of a device share its PCIe cap, reads and writes of a disk share the disk
+  Shared,  // and all traffic of a host shares its DRAM, kernels and copies share the device's memory
+};
+
+// The resources that a flow goes through.
+enum class Route : std::uint8_t {
+  Own,     // its lane alone
+  Link,    // and the PCIe cap or the disk
+  Memory,  // and DRAM, device memory or both
+};
+inline constexpr int kRouteCount = 3;
+
+// A command's work: first a fixed time, then, if amount > 0, a flow that takes flow_ns when nothing else is there.
+struct Load {
+  std::int64_t fixed_ns = 0;
+  std::int64_t flow_ns = 0;
+  double amount = 0;  // bytes on every resource of the route
+  Route route = Route::Own;
+};
+
+// One rank's. The graph and the profile must outlive it.
+class TruthModel {
+ public:
+  TruthModel(const Graph& graph, const HardwareProfile& truth, const Truth& factors, std::uint64_t seed,
+             Fidelity fidelity, Rank rank);
+
+  Load load(const PendingCommand& command) const;
+  // A collective of `ranks` members, each with this command's bytes.
+  Load collective_load(const PendingCommand& command, std::int64_t ranks) const;
+  // Lanes that other lanes slow down keep a flow, whose speed can change.
+  bool slowed_by_others(Engine engine) const { return slowed_[static_cast<std::size_t>(engine)]; }
+  // Factor on the duration of `engine`'s commands while the engines of the bit set `busy` are.
+  double slow_down(Engine engine, std::uint16_t busy) const;
+
+ private:
+  Load run_load(const PendingCommand& command) const;
+  Load copy_load(const PendingCommand& command) const;
+  Load flow(std::int64_t ns, double bytes, Route route, Engine engine) const;
+  double factor(const PendingCommand& command) const;
+  double share_of(const PendingCommand& command) const;
+  double memory_bytes(WorkId work) const;
+  double capacity(Engine engine) const;
+  bool link_binds(Engine lane) const;
+  double core_shortage(Engine engine, std::uint16_t busy) const;
+
+  const Graph* graph_;
+  const HardwareProfile* profile_;
+  Truth factors_;
+  std::uint64_t seed_;
+  Fidelity fidelity_;
+  Rank rank_;
+  CostModel cost_;
+  mutable std::vector<double> memory_bytes_;  // by work; negative is "not yet"
+  std::array<bool, kEngineCount> slowed_{};
+};
+
+}  // namespace tandem

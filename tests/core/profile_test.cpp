@@ -1,0 +1,199 @@
+// Hardware profiles: the shipped ones, curves, and the schema beside the code that reads it.
+#include "core/machine/profile.hpp"
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <regex>
+
+#include "core/scenario/schema.hpp"
+#include "core/scenario/yaml_tree.hpp"
+#include "tests/core/scenario_cases.hpp"
+
+namespace tandem::test {
+namespace {
+
+HardwareProfile shipped(const std::string& name) {
+  return load_profile(TANDEM_SOURCE_DIR "/hardware_profiles/" + name + ".yaml");
+}
+
+TEST(ProfileCurve, InterpolatesInLogX) {
+  const Curve curve{{1e3, 1e5, 1e6}, {0.2, 0.6, 1.0}};
+  EXPECT_DOUBLE_EQ(curve.at(1e3), 0.2);
+  EXPECT_DOUBLE_EQ(curve.at(1e4), 0.4);  // half way from 10^3 to 10^5 in log x
+  EXPECT_DOUBLE_EQ(curve.at(1e5), 0.6);
+  EXPECT_DOUBLE_EQ(curve.at(std::sqrt(1e11)), 0.8);
+  EXPECT_DOUBLE_EQ(curve.at(1e6), 1.0);
+}
+
+TEST(ProfileCurve, IsConstantBeyondItsEnds) {
+  const Curve curve{{1e3, 1e5}, {0.2, 0.6}};
+  for (const double x : {0.0, -5.0, 1.0, 999.0, -std::numeric_limits<double>::infinity()}) EXPECT_EQ(curve.at(x), 0.2);
+  for (const double x : {1e5, 1e9, std::numeric_limits<double>::infinity()}) EXPECT_EQ(curve.at(x), 0.6);
+  EXPECT_EQ(curve.at(std::nan("")), 0.2);
+  EXPECT_EQ((Curve{{7}, {0.3}}.at(1e9)), 0.3);
+  EXPECT_EQ(Curve{}.at(42), 1);
+}
+
+TEST(Profile, RoundNumbers) {
+  const HardwareProfile p = shipped("round_numbers");
+  EXPECT_EQ(p.name, "round_numbers");
+  for (const DType type : {DType::F32, DType::F16, DType::BF16, DType::F64}) EXPECT_EQ(p.peak_flops.at(type), 1e13);
+  const auto tier = [&](Tier t) { return p.tiers[static_cast<std::size_t>(t)]; };
+  EXPECT_EQ(tier(Tier::Device).capacity_bytes, 16LL << 30);
+  EXPECT_EQ(tier(Tier::Device).bytes_per_s, 1e12);
+  EXPECT_EQ(tier(Tier::HostPinned).capacity_bytes, 256LL << 30);
+  EXPECT_EQ(tier(Tier::HostPinned).bytes_per_s, 1e11);
+  EXPECT_EQ(tier(Tier::HostPageable).capacity_bytes, 0);
+  EXPECT_EQ(tier(Tier::Disk).capacity_bytes, 1000000000000);
+  EXPECT_EQ(p.h2d.bytes_per_s, 1e10);
+  EXPECT_EQ(p.d2h.bytes_per_s, 1e10);
+  EXPECT_EQ(p.disk_read.bytes_per_s, 1e9);
+  EXPECT_EQ(p.pcie_bytes_per_s, 0);
+  EXPECT_EQ(p.small_copy_bytes, 4096);
+  EXPECT_EQ(p.cpu_optimizer_parameters_per_s, 1e9);
+  EXPECT_EQ(p.loader_bytes_per_s, 1e10);
+  for (const std::int64_t cost : {p.launch_ns, p.op_ns, p.cpu_op_ns, p.dispatch_ns, p.event_ns, p.h2d.latency_ns,
+                                  p.d2h.latency_ns, p.collective_latency_ns})
+    EXPECT_EQ(cost, 0);
+  EXPECT_TRUE(p.efficiency.empty());
+  EXPECT_TRUE(p.interference.empty());
+}
+
+TEST(Profile, H200) {
+  const HardwareProfile p = shipped("h200");
+  EXPECT_EQ(p.h2d.bytes_per_s, 55.3e9);
+  EXPECT_EQ(p.pcie_bytes_per_s, 99.5e9);
+  EXPECT_EQ(p.peak_flops.at(DType::BF16), 790e12);
+  EXPECT_EQ(p.cpu_optimizer_parameters_per_s, 6.7e9);
+  EXPECT_EQ(p.cores, 16);
+  EXPECT_EQ(p.efficiency.at(KernelKind::Memory).at(1e12), 0.9);
+}
+
+TEST(Profile, TitanRtxHasNoBfloat16) {
+  const HardwareProfile p = shipped("titan_rtx");
+  EXPECT_FALSE(p.peak_flops.contains(DType::BF16));
+  EXPECT_EQ(p.cores, 14);
+  EXPECT_EQ(p.peak_flops.at(DType::F16), 130e12);
+}
+
+TEST(Profile, EveryKey) {
+  const HardwareProfile p = parse_profile(
+      "name: all\ntiers:\n  device: {capacity: 1GiB, bandwidth: 1GB/s}\n  host_pinned: {capacity: 2GiB, bandwidth: "
+      "2GB/s}\n  host_pageable: {capacity: 3GiB, bandwidth: 3GB/s}\n  disk: {capacity: 4GiB}\n"
+      "compute: {peak: {fp32: 1TFLOPS}, efficiency: {attention: [[1kFLOP, 0.5], [1GFLOP, 0.75]], optimizer: {value: "
+      "[[1KiB, 2]], source: x}}, launch: 1us, op: 2us}\n"
+      "copies: {h2d: {bandwidth: 1GB/s, latency: 3us, efficiency: [[1B, 0.1]]}, d2h: {bandwidth: 2GB/s}, disk_read: "
+      "{bandwidth: 3GB/s}, disk_write: {bandwidth: 4GB/s}, peer: {bandwidth: 5GB/s}, shared_bandwidth: 2.5GB/s, "
+      "small_copy: 1KiB}\n"
+      "cpu: {cores: 3, peak: 5GFLOPS, optimizer: {rate: 2Mparameters/s, efficiency: [[1parameters, 0.5]]}, op: 4us}\n"
+      "host: {dispatch: 5us, event: 6us}\nloader: {bandwidth: 6GB/s}\ncollective: {bandwidth: 7GB/s, latency: 8us}\n"
+      "interference: [{lane: compute, while_busy: cpu_optimizer, factor: 1.25}]\n",
+      "all.yaml");
+  EXPECT_EQ(p.tiers[static_cast<std::size_t>(Tier::HostPageable)].capacity_bytes, 3LL << 30);
+  EXPECT_EQ(p.tiers[static_cast<std::size_t>(Tier::HostPageable)].bytes_per_s, 3e9);
+  EXPECT_EQ(p.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes, 4LL << 30);
+  EXPECT_EQ(p.efficiency.at(KernelKind::Attention).x, (std::vector<double>{1e3, 1e9}));
+  EXPECT_EQ(p.efficiency.at(KernelKind::Attention).y, (std::vector<double>{0.5, 0.75}));
+  EXPECT_EQ(p.efficiency.at(KernelKind::Optimizer).x, (std::vector<double>{1024}));
+  EXPECT_EQ(p.launch_ns, 1000);
+  EXPECT_EQ(p.op_ns, 2000);
+  EXPECT_EQ(p.h2d.latency_ns, 3000);
+  EXPECT_EQ(p.h2d.efficiency.at(1), 0.1);
+  EXPECT_EQ(p.disk_write.bytes_per_s, 4e9);
+  EXPECT_EQ(p.peer.bytes_per_s, 5e9);
+  EXPECT_EQ(p.pcie_bytes_per_s, 2.5e9);
+  EXPECT_EQ(p.small_copy_bytes, 1024);
+  EXPECT_EQ(p.cpu_flops, 5e9);
+  EXPECT_EQ(p.cpu_optimizer_parameters_per_s, 2e6);
+  EXPECT_EQ(p.cpu_optimizer_efficiency.at(1), 0.5);
+  EXPECT_EQ(p.cpu_op_ns, 4000);
+  EXPECT_EQ(p.dispatch_ns, 5000);
+  EXPECT_EQ(p.event_ns, 6000);
+  EXPECT_EQ(p.collective_bytes_per_s, 7e9);
+  EXPECT_EQ(p.collective_latency_ns, 8000);
+  EXPECT_EQ((p.interference.at({Engine::Compute, Engine::CpuOptimizer})), 1.25);
+}
+
+bool is_number(const Schema& schema) {
+  return schema.type == ValueType::Quantity || schema.type == ValueType::Integer || schema.type == ValueType::Number ||
+         schema.type == ValueType::List;
+}
+
+// Numbers without {value:, source:} are listed by path.
+void find_unsourced(const Node& node, const Schema& schema, const std::string& path, std::vector<std::string>& out) {
+  const bool takes_source = !schema.one_of.empty() && is_number(schema.one_of.front());
+  if (takes_source) {
+    const Node* source = node.find("source");
+    if (source == nullptr || source->text.size() < 10) out.push_back(path);
+    return;
+  }
+  for (const Entry& entry : node.entries)
+    if (const Property* property = schema.find(entry.key))
+      find_unsourced(entry.value, property->schema, path + "." + entry.key, out);
+}
+
+// A profile of a real machine says of every number where it is from; a top-level `source` speaks for all.
+TEST(Profile, EveryShippedNumberHasASource) {
+  for (const auto& file : std::filesystem::directory_iterator(TANDEM_SOURCE_DIR "/hardware_profiles")) {
+    const Node root = read_yaml(read_text_file(file.path().string()), file.path().string());
+    std::vector<std::string> unsourced;
+    if (root.find("source") == nullptr) find_unsourced(root, profile_schema(), "", unsourced);
+    EXPECT_TRUE(unsourced.empty()) << file.path() << ": " << testing::PrintToString(unsourced);
+    EXPECT_EQ(load_profile(file.path().string()).name, file.path().stem().string());
+  }
+}
+
+// The schema spells lanes, tiers and precisions as the code does.
+TEST(ProfileSchema, NamesMatchTheCode) {
+  std::vector<std::string> lanes, tiers, precisions;
+  for (int i = 0; i < kEngineCount; ++i) lanes.emplace_back(name_of(static_cast<Engine>(i)));
+  for (int i = 0; i < kTierCount; ++i) tiers.emplace_back(name_of(static_cast<Tier>(i)));
+  for (const DType type : {DType::F32, DType::F16, DType::BF16, DType::F64}) precisions.emplace_back(name_of(type));
+  const Schema& pair = profile_schema().find("interference")->schema.items.front();
+  EXPECT_EQ(pair.find("lane")->schema.words, lanes);
+  EXPECT_EQ(pair.find("while_busy")->schema.words, lanes);
+  EXPECT_EQ(profile_schema().find("tiers")->schema.keys(), tiers);
+  EXPECT_EQ(profile_schema().find("compute")->schema.find("peak")->schema.keys(), precisions);
+  EXPECT_EQ(scenario_schema().find("workload")->schema.find("precision")->schema.words, precisions);
+}
+
+void expect_described(const Schema& schema, const std::string& path) {
+  for (const Property& property : schema.properties) {
+    const std::string at = path + "." + property.key;
+    EXPECT_GT(property.schema.description.size(), 8u) << at << " has no description";
+    expect_described(property.schema, at);
+    for (const Schema& branch : property.schema.one_of)
+      if (branch.type == ValueType::Map) expect_described(branch, at);
+  }
+}
+
+TEST(ProfileSchema, EveryKeyIsDescribed) {
+  expect_described(scenario_schema(), "scenario");
+  expect_described(profile_schema(), "profile");
+}
+
+// Editors check quantities by pattern, the program by its table of units: both accept the same.
+TEST(ProfileSchema, PatternsAgreeWithTheUnits) {
+  const std::string text = kProfileSchemaText;
+  const std::regex definition("\"x-unit\": \"(\\w+)\",\\s*\"pattern\": \"([^\"]+)\"");
+  int patterns = 0;
+  for (auto it = std::sregex_iterator(text.begin(), text.end(), definition); it != std::sregex_iterator(); ++it) {
+    ++patterns;
+    std::string pattern = (*it)[2];
+    pattern = std::regex_replace(pattern, std::regex(R"(\\\\)"), "\\");  // JSON's escape
+    const std::regex editor(pattern);
+    for (const std::string& unit : unit_family((*it)[1]).names()) {
+      for (const char* number : {"1", "0", "12.5", "1e3", "1.5E-3"})
+        EXPECT_TRUE(std::regex_match(number + unit, editor)) << number << unit;
+      for (const char* number : {"", "01", "-1", "+1", ".5", "1.", "1 ", "0x1", "1_0", "nan"})
+        EXPECT_FALSE(std::regex_match(number + unit, editor)) << number << unit;
+      EXPECT_FALSE(std::regex_match("1" + unit + "x", editor)) << unit;
+    }
+    EXPECT_FALSE(std::regex_match("1", editor));
+  }
+  EXPECT_EQ(patterns, 7);
+}
+
+}  // namespace
+}  // namespace tandem::test

@@ -1,0 +1,128 @@
+// The scheduler under every policy: runs to the end, in memory it was given, with all conflicting commands ordered.
+#include "core/scheduler/scheduler.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "core/scenario/errors.hpp"
+#include "core/scheduler/replay.hpp"
+#include "tests/common/run.hpp"
+#include "tests/common/scenarios.hpp"
+
+namespace tandem {
+namespace {
+
+using testing::gpt_scenario;
+using testing::run_null;
+
+struct Case {
+  const char* policy;
+  std::map<std::string, std::string> options;
+  std::int64_t least_device_bytes = 0;  // what it needs for states that it keeps there
+};
+
+class EveryPolicy : public ::testing::TestWithParam<Case> {};
+
+TEST_P(EveryPolicy, RunsToTheEndInOrderUnderShrinkingMemory) {
+  for (std::int64_t device_bytes : {std::int64_t{1} << 30, std::int64_t{3} << 20, std::int64_t{2} << 20}) {
+    if (device_bytes < GetParam().least_device_bytes) continue;
+    for (std::uint64_t seed : {0, 1, 2, 3, 4, 5, 6, 7}) {
+      Scenario scenario = gpt_scenario(GetParam().policy, device_bytes);
+      scenario.workload.precision = seed < 4 ? DType::F32 : DType::BF16;
+      scenario.policy.options = GetParam().options;
+      scenario.workload.micro_batches = 2;
+      scenario.optimizer.clip_norm = seed % 2 ? 1.0 : 0.0;
+      scenario.workload.recompute = seed % 4 < 2 ? "none" : "block";
+      NullExecutor::Options options;
+      options.seed = seed;
+      const auto run = run_null(scenario, options);
+      EXPECT_EQ(run.violation, "") << GetParam().policy << " device bytes " << device_bytes << " seed " << seed;
+      EXPECT_TRUE(run.scheduler->finished());
+      EXPECT_LE(run.scheduler->pool(Tier::Device).peak_bytes(), device_bytes);
+    }
+  }
+}
+
+TEST_P(EveryPolicy, ReplaysToTheSameCommands) {
+  Scenario scenario = gpt_scenario(GetParam().policy, 1 << 30);
+  scenario.policy.options = GetParam().options;
+  NullExecutor::Options options;
+  options.seed = 7;
+  const auto run = run_null(scenario, options);
+  std::stringstream file;
+  write_log(file,
+            {.schema = 1, .mode = "simulated", .scenario = "a: b\nc: d", .profile = "p", .build = "test", .seed = 7},
+            run.log);
+  const ReadLog log = read_log(file, "test.log");
+  EXPECT_EQ(log.header.scenario, "a: b\nc: d");
+  const auto again = testing::make_scheduler(scenario, *run.estimate);
+  Scheduler* ranks[] = {again.get()};
+  const ReplayReport report = replay(log, ranks);
+  EXPECT_EQ(report.difference, "");
+  EXPECT_EQ(report.commands, run.commands);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryPolicy,
+                         ::testing::Values(Case{"resident", {}, 1 << 30}, Case{"on_demand", {}},
+                                           Case{"on_demand", {{"optimizer", "cpu"}}}, Case{"zero_offload", {}},
+                                           Case{"zero_offload", {{"delayed_update", "true"}}}, Case{"cotrain", {}},
+                                           Case{"cotrain", {{"separation", "0"}}},
+                                           Case{"cotrain", {{"separation", "3"}}, 3 << 20}));
+
+TEST(Scheduler, ResidentSaysWhatDoesNotFit) {
+  const Scenario scenario = gpt_scenario("resident", 1 << 20);
+  try {
+    run_null(scenario);
+    FAIL() << "it should not fit";
+  } catch (const DoesNotFit& error) {
+    EXPECT_NE(std::string(error.what()).find("does not fit: device memory of rank 0"), std::string::npos)
+        << error.what();
+    EXPECT_NE(std::string(error.what()).find("capacity 1048576 bytes"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Scheduler, AFailedCommandDrainsTheRest) {
+  const auto good = run_null(gpt_scenario("on_demand", 1 << 30));
+  const auto& commands = good.log.entries()[good.log.entries().size() / 2].commands;
+  const auto work = std::find_if(commands.begin(), commands.end(),
+                                 [](const Command& command) { return command.kind != CommandKind::Release; });
+  ASSERT_NE(work, commands.end());
+  NullExecutor::Options options;
+  options.fail = work->id;
+  const auto run = run_null(gpt_scenario("on_demand", 1 << 30), options);
+  EXPECT_TRUE(run.scheduler->finished());
+  EXPECT_NE(run.scheduler->failure().find("injected failure"), std::string::npos);
+}
+
+// A moment that is partly on the device and partly on the host moves no bytes once it is divided.
+TEST(Scheduler, PartsStayWhereTheyAreUpdated) {
+  Scenario scenario = gpt_scenario("split_update", std::int64_t{1} << 30);
+  scenario.steps = 4;
+  const auto run = run_null(scenario);
+  const Graph& graph = run.scheduler->graph();
+  std::map<std::int32_t, std::int64_t> state_bytes;  // copied, by version
+  for (const auto& entry : run.log.entries())
+    for (const Command& command : entry.commands)
+      if (command.kind == CommandKind::Copy && graph.tensor_of(command.part.value).role == Role::OptimizerState)
+        state_bytes[graph.value(command.part.value).version] += command.part.bytes;
+  EXPECT_GT(state_bytes[0], 0) << "the device's part leaves the host once";
+  EXPECT_EQ(state_bytes.size(), 1u) << "later versions stay in parts";
+}
+
+TEST(Scheduler, SpillsToDiskWhenTheHostIsShort) {
+  Scenario scenario = gpt_scenario("on_demand", 2 << 20);
+  scenario.machine = testing::round_machine(2 << 20, 4 << 20, std::int64_t{1} << 30);
+  for (std::uint64_t seed : {0, 1, 2}) {
+    NullExecutor::Options options;
+    options.seed = seed;
+    const auto run = run_null(scenario, options);
+    EXPECT_EQ(run.violation, "");
+    EXPECT_GT(run.scheduler->pool(Tier::Disk).peak_bytes(), 0);
+    EXPECT_LE(run.scheduler->pool(Tier::HostPinned).peak_bytes(), 4 << 20);
+  }
+}
+
+}  // namespace
+}  // namespace tandem

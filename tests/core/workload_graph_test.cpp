@@ -1,0 +1,217 @@
+// The shape of step graphs: what reads and writes what, versions, in-place updates, and the options' errors.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/scenario/errors.hpp"
+#include "tests/core/workload_fixture.hpp"
+
+namespace tandem {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Ops whose label is `label`, in order.
+std::vector<const Op*> ops_of(const Graph& graph, std::string_view label) {
+  std::vector<const Op*> found;
+  for (OpId id = 0; id < graph.op_count(); ++id)
+    if (graph.label(graph.op(id).label) == label) found.push_back(&graph.op(id));
+  return found;
+}
+
+// The version of `tensor` that the op reads; -1 if none.
+std::int32_t version_read(const Graph& graph, const Op& op, std::string_view tensor) {
+  for (const ValueId read : op.reads)
+    if (graph.tensor_of(read).name == tensor) return graph.value(read).version;
+  return -1;
+}
+
+TEST(WorkloadGraph, UpdatesAreUsedByTheNextStep) {
+  const Graph graph = whole_graph(small_scenario("gpt"));
+  const auto forward = ops_of(graph, "block1.forward");
+  ASSERT_EQ(forward.size(), 3u);
+  for (std::int32_t step = 0; step < 3; ++step) {
+    EXPECT_EQ(version_read(graph, *forward[static_cast<std::size_t>(step)], "block1.parameter"), step);
+    EXPECT_EQ(forward[static_cast<std::size_t>(step)]->step, step);
+  }
+}
+
+TEST(WorkloadGraph, DelayedUpdatesAreUsedOneStepLater) {
+  const Graph graph = whole_graph(small_scenario("gpt"), {.delayed_update = true});
+  for (const char* label : {"block1.forward", "block1.backward"}) {
+    const auto ops = ops_of(graph, label);
+    const std::int32_t expected[] = {0, 0, 1};
+    for (std::size_t step = 0; step < 3; ++step)
+      EXPECT_EQ(version_read(graph, *ops[step], "block1.parameter"), expected[step]) << label;
+  }
+  // The update reads the latest version and must leave its storage to the next forward.
+  const auto updates = ops_of(graph, "block1.optimizer");
+  for (std::int32_t step = 0; step < 3; ++step) {
+    const Op& op = *updates[static_cast<std::size_t>(step)];
+    EXPECT_EQ(version_read(graph, op, "block1.parameter"), step);
+    EXPECT_EQ(op.writes[0].reuses, kNone);
+    EXPECT_NE(op.writes[1].reuses, kNone);
+  }
+}
+
+TEST(WorkloadGraph, GradientsAccumulateInPlaceAndStartAfreshEachStep) {
+  Scenario scenario = small_scenario("gpt");
+  scenario.workload.micro_batches = 3;
+  const Graph graph = whole_graph(scenario);
+  const auto backward = ops_of(graph, "block0.backward");
+  ASSERT_EQ(backward.size(), 9u);
+  for (std::size_t i = 0; i < backward.size(); ++i) {
+    const Write& gradient = backward[i]->writes[0];
+    EXPECT_EQ(graph.tensor_of(gradient.value).role, Role::Gradient);
+    EXPECT_EQ(backward[i]->micro_batch, static_cast<std::int32_t>(i % 3));
+    if (i % 3 == 0) {
+      EXPECT_EQ(gradient.reuses, kNone);
+    } else {
+      EXPECT_EQ(gradient.reuses, backward[i - 1]->writes[0].value);
+      EXPECT_TRUE(std::ranges::count(backward[i]->reads, gradient.reuses)) << "reads what it adds to";
+    }
+  }
+  EXPECT_EQ(ops_of(graph, "block0.optimizer").size(), 3u);
+}
+
+TEST(WorkloadGraph, TiedEmbeddingTakesTheHeadsPart) {
+  const Graph graph = whole_graph(small_scenario("gpt"));
+  const Op& embedding = *ops_of(graph, "embedding.backward")[0];
+  EXPECT_EQ(version_read(graph, embedding, "head.tied_gradient"), 0);
+  EXPECT_EQ(version_read(graph, *ops_of(graph, "head.forward")[0], "embedding.parameter"), 0);
+  Scenario untied = small_scenario("gpt");
+  untied.workload.tied_embedding = false;
+  const Graph other = whole_graph(untied);
+  EXPECT_EQ(version_read(other, *ops_of(other, "head.forward")[0], "embedding.parameter"), -1);
+}
+
+TEST(WorkloadGraph, RecomputeKeepsOnlyTheBlocksInput) {
+  Scenario scenario = small_scenario("gpt");
+  scenario.workload.recompute = "block";
+  const Graph graph = whole_graph(scenario);
+  EXPECT_EQ(ops_of(graph, "block0.forward")[0]->writes.size(), 1u);
+  const Op& recompute = *ops_of(graph, "block0.recompute")[0];
+  const Op& backward = *ops_of(graph, "block0.backward")[0];
+  EXPECT_EQ(recompute.phase, Phase::Recompute);
+  for (const Write& write : recompute.writes) EXPECT_TRUE(std::ranges::count(backward.reads, write.value));
+}
+
+TEST(WorkloadGraph, ClippingReadsEveryNorm) {
+  Scenario scenario = small_scenario("gpt");
+  scenario.optimizer.clip_norm = 1;
+  const Graph graph = whole_graph(scenario);
+  const Op& clip = *ops_of(graph, "clip")[0];
+  EXPECT_EQ(clip.reads.size(), 5u);  // embedding, three blocks, head
+  EXPECT_TRUE(clip.has_result);
+  for (const Op* update : ops_of(graph, "block2.optimizer"))
+    EXPECT_EQ(graph.tensor_of(update->reads.back()).name, "clip_coefficient");
+}
+
+TEST(WorkloadGraph, RanksReduceEachBucketInTheSameOrder) {
+  Scenario scenario = small_scenario("gpt");
+  scenario.workload.devices = 2;
+  scenario.workload.micro_batches = 2;
+  const Graph graph = whole_graph(scenario);
+  std::int32_t sequence = 0;
+  for (OpId id = 0; id < graph.op_count(); ++id) {
+    const Op& op = graph.op(id);
+    if (op.engine != Engine::Collective) continue;
+    EXPECT_EQ(op.match_group, 0);
+    EXPECT_EQ(op.match_sequence, sequence++);
+    EXPECT_EQ(op.micro_batch, 1);
+    EXPECT_EQ(op.writes[0].reuses, op.reads[0]);
+  }
+  EXPECT_EQ(sequence, 3 * 5);
+}
+
+TEST(WorkloadGraph, SixteenBitUpdatesItsMasterCopyFirst) {
+  Scenario scenario = small_scenario("gpt");
+  scenario.workload.precision = DType::BF16;
+  const Graph graph = whole_graph(scenario);
+  const Op& update = *ops_of(graph, "block0.optimizer")[0];
+  EXPECT_EQ(graph.tensor_of(update.writes[0].value).name, "block0.master");
+  EXPECT_EQ(graph.tensor_of(update.writes.back().value).name, "block0.parameter");
+  EXPECT_EQ(graph.value(update.writes[0].value).bytes, 2 * graph.value(update.writes.back().value).bytes);
+  EXPECT_EQ(version_read(graph, update, "block0.parameter"), -1);
+}
+
+TEST(WorkloadGraph, OpsOfEqualShapeShareTheirWork) {
+  const Graph graph = whole_graph(small_scenario("gpt"));
+  EXPECT_EQ(ops_of(graph, "block0.forward")[0]->work, ops_of(graph, "block2.forward")[2]->work);
+  EXPECT_EQ(ops_of(graph, "block0.optimizer")[0]->work, ops_of(graph, "block2.optimizer")[2]->work);
+}
+
+TEST(WorkloadGraph, MeasuredLayersHaveTheirTimes) {
+  const Graph graph = whole_graph(small_scenario("layers"));
+  EXPECT_EQ(graph.work_of(*ops_of(graph, "layer1.forward")[0]).kernels[0].fixed_ns, 1000);
+  EXPECT_EQ(graph.work_of(*ops_of(graph, "layer1.backward")[0]).kernels[0].fixed_ns, 2000);
+  const Op& update = *ops_of(graph, "layer1.optimizer")[0];
+  EXPECT_EQ(graph.work_of(update).kernels[0].fixed_ns, 3000);
+  EXPECT_TRUE(update.may_run_on(Engine::Compute) && update.may_run_on(Engine::CpuOptimizer));
+  EXPECT_EQ(graph.value(update.writes[1].value).bytes, 6 * 6400);
+}
+
+TEST(WorkloadGraph, DecodingGrowsUntilTheStopToken) {
+  Scenario scenario = small_scenario("gpt_decode");
+  scenario.workload.batch = 1;
+  scenario.workload.stop_token = 7;
+  Graph graph;
+  const auto source = find_workload("gpt_decode")->make(scenario, {});
+  EXPECT_TRUE(source->needs_result());
+  source->prologue(graph);
+  EXPECT_TRUE(source->append_step(graph, 0));
+  EXPECT_TRUE(source->append_step(graph, 3));
+  EXPECT_FALSE(source->append_step(graph, 7));
+  EXPECT_EQ(ops_of(graph, "head.forward").size(), 2u);
+  const Op& second = *ops_of(graph, "block1.forward")[1];
+  EXPECT_EQ(version_read(graph, second, "block1.kv_cache"), 1);
+  EXPECT_EQ(graph.value(second.writes[1].reuses).version, 1);
+}
+
+TEST(WorkloadGraph, DecodingEndsAfterNewTokens) {
+  Scenario scenario = small_scenario("gpt_decode");
+  scenario.workload.batch = 1;
+  EXPECT_EQ(ops_of(whole_graph(scenario), "head.forward").size(), 6u);
+}
+
+struct BadOption {
+  const char* family;
+  void (*change)(Scenario&);
+  const char* message;
+};
+
+TEST(WorkloadOptions, BadOnesAreRefused) {
+  const BadOption kBad[] = {
+      {"gpt", [](Scenario& s) { s.workload.heads = 5; }, "workload.heads: 5 does not divide hidden (48); allowed: "},
+      {"gpt", [](Scenario& s) { s.workload.layers = 0; }, "workload.layers: missing"},
+      {"bert", [](Scenario& s) { s.workload.sequence = -1; }, "workload.sequence: -1 is out of range"},
+      {"gpt", [](Scenario& s) { s.workload.vocabulary = 1L << 40; }, "workload.vocabulary"},
+      {"gpt", [](Scenario& s) { s.workload.batch = s.workload.sequence = s.workload.hidden = 3 << 22; }, "2^48"},
+      {"gpt", [](Scenario& s) { s.workload.attention = "flash9"; }, "workload.attention: \"flash9\" is not known"},
+      {"gpt", [](Scenario& s) { s.workload.recompute = "all"; }, "workload.recompute: \"all\" is not known"},
+      {"gpt", [](Scenario& s) { s.workload.micro_batches = 0; }, "workload.micro_batches"},
+      {"gpt", [](Scenario& s) { s.optimizer.name = "sgd"; }, "optimizer.name: \"sgd\" is not known"},
+      {"mlp", [](Scenario& s) { s.workload.inputs = 0; }, "workload.inputs: missing"},
+      {"mlp", [](Scenario& s) { s.workload.recompute = "block"; }, "workload.recompute"},
+      {"layers", [](Scenario& s) { s.workload.layer_bytes = 100; },
+       "workload.layer_bytes: 100 is not a multiple of 64"},
+      {"layers", [](Scenario& s) { s.optimizer.clip_norm = 1; }, "optimizer.clip_norm"},
+      {"gpt_decode", [](Scenario&) {}, "workload.batch: one text"},
+      {"gpt_decode", [](Scenario& s) { s.workload.new_tokens = 36; }, "workload.sequence: prompt and new_tokens"},
+  };
+  for (const BadOption& bad : kBad) {
+    Scenario scenario = small_scenario(bad.family);
+    bad.change(scenario);
+    try {
+      find_workload(bad.family)->make(scenario, {});
+      ADD_FAILURE() << bad.family << ": accepted, but expected: " << bad.message;
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(bad.message));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,267 @@
+// What reaches files and terminals: JSON keys, trace, HTML, summary, and files that appear only when they are whole.
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/scenario/errors.hpp"
+#include "report/atomic_file.hpp"
+#include "report/html.hpp"
+#include "report/json_result.hpp"
+#include "report/summary.hpp"
+#include "report/trace.hpp"
+#include "tests/report/fake_run.hpp"
+
+namespace tandem {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::TwoSteps;
+using ::testing::UnorderedElementsAre;
+
+nlohmann::json trace_of(const RunRecord& record) {
+  const Analysis analysis = analyse(record);
+  std::string text;
+  write_trace({&analysis}, [&](std::string_view piece) { text += piece; });
+  return nlohmann::json::parse(text);
+}
+
+std::vector<std::string> keys(const nlohmann::ordered_json& json) {
+  std::vector<std::string> all;
+  for (const auto& [key, value] : json.items()) all.push_back(key);
+  return all;
+}
+
+TEST(JsonResult, HasTheContractsKeys) {
+  TwoSteps run;
+  const RunRecord record = run.record();
+  const auto json = to_json(analyse(record));
+  for (const char* key :
+       {"schema", "mode", "scenario", "machine", "policy", "steps", "step_time_s", "throughput", "peak_bytes",
+        "busy_share", "exposed_s", "bytes_moved", "lower_bound_s", "policy_bound_s", "commands", "simulator"})
+    EXPECT_TRUE(json.contains(key)) << key;
+  EXPECT_THAT(keys(json["step_time_s"]), UnorderedElementsAre("median", "p10", "p90", "all"));
+  EXPECT_THAT(keys(json["throughput"]), UnorderedElementsAre("tokens_per_s", "samples_per_s", "model_flops_per_s"));
+  EXPECT_THAT(keys(json["peak_bytes"]), UnorderedElementsAre("device0", "host", "host_pinned", "disk"));
+  EXPECT_THAT(keys(json["simulator"]), UnorderedElementsAre("wall_s", "events_per_s"));
+  for (const char* key : {"h2d", "d2h", "cpu_optimizer", "disk"}) EXPECT_TRUE(json["exposed_s"].contains(key)) << key;
+  for (const char* key : {"compute", "h2d", "d2h", "cpu_optimizer", "disk", "critical_path", "overall"})
+    EXPECT_TRUE(json["lower_bound_s"].contains(key)) << key;
+  EXPECT_DOUBLE_EQ(json["busy_share"]["device0/compute"].get<double>(), 30.0 / 90);
+  EXPECT_EQ(json["bytes_moved"]["device0/h2d"], 2000);
+  EXPECT_EQ(json["commands"], 11);  // releases are notes
+  EXPECT_FALSE(json.contains("loss"));
+}
+
+TEST(JsonResult, AMeasuredRunHasTheSameKeysAndLosses) {
+  TwoSteps run;
+  const RunRecord simulated = run.record("simulated");
+  auto predicted = to_json(analyse(simulated));
+  const RunRecord trained = run.record("measured");
+  auto measured = to_json(analyse(trained));
+  EXPECT_EQ(measured["loss"], (nlohmann::ordered_json{3.0, 2.0}));
+  measured.erase("loss");
+  predicted.erase("simulator");
+  EXPECT_EQ(keys(predicted), keys(measured));
+}
+
+TEST(JsonResult, ALossThatIsNotFiniteIsNull) {
+  TwoSteps run;
+  run.events[2].result = std::bit_cast<std::int64_t>(std::numeric_limits<double>::quiet_NaN());  // the first forward's
+  const RunRecord record = run.record("measured");
+  EXPECT_TRUE(to_json(analyse(record))["loss"][0].is_null());
+}
+
+TEST(Trace, HasEveryCommandOnceAndNoOverlapOnATrack) {
+  TwoSteps run;
+  const RunRecord record = run.record();
+  std::map<std::pair<int, int>, double> free_from;
+  int slices = 0;
+  const nlohmann::json trace = trace_of(record);
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    ++slices;
+    double& from = free_from[{event["pid"].get<int>(), event["tid"].get<int>()}];
+    EXPECT_GE(event["ts"].get<double>(), from - 1e-9) << event;
+    from = event["ts"].get<double>() + event["dur"].get<double>();
+  }
+  EXPECT_EQ(slices, 11);
+}
+
+// A clock's grain can make neighbours overlap by a little: the trace must not, or a viewer drops one.
+TEST(Trace, CutsOverlapsOfAClocksGrain) {
+  TwoSteps run;
+  run.events[2].finished = {62};  // the first forward, into the backward that starts at 60
+  const RunRecord record = run.record();
+  double end = 0;
+  const nlohmann::json trace = trace_of(record);  // outlives the loop
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "X" || event["tid"] != 1) continue;
+    EXPECT_GE(event["ts"].get<double>(), end - 1e-9);
+    end = event["ts"].get<double>() + event["dur"].get<double>();
+  }
+}
+
+TEST(Trace, ArrowsLeadFromCopiesToWhatWaited) {
+  TwoSteps run;
+  const RunRecord record = run.record();
+  std::map<int, std::pair<double, double>> arrows;
+  const nlohmann::json trace = trace_of(record);  // outlives the loop
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] == "s") arrows[event["id"].get<int>()].first = event["ts"].get<double>();
+    if (event["ph"] == "f") arrows[event["id"].get<int>()].second = event["ts"].get<double>();
+  }
+  // Both steps: parameter up to forward, gradient down to update.
+  ASSERT_EQ(arrows.size(), 4u);
+  for (const auto& [id, times] : arrows) EXPECT_LE(times.first, times.second);
+  EXPECT_NEAR(arrows.begin()->second.second, 0.040, 1e-9);
+}
+
+TEST(Trace, CountersFollowMemory) {
+  TwoSteps run;
+  const RunRecord record = run.record();
+  bool seen = false;
+  const nlohmann::json trace = trace_of(record);  // outlives the loop
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "C" || event["name"] != "device bytes" || event["ts"] != 0.04) continue;
+    EXPECT_EQ(event["args"]["activation"], 500);
+    EXPECT_EQ(event["args"]["parameter"], 1000);
+    seen = true;
+  }
+  EXPECT_TRUE(seen);
+}
+
+TEST(Html, NoTextBecomesMarkup) {
+  TwoSteps run;
+  run.scenario.path = "dir/<img src=x onerror=alert(1)>.yaml";
+  run.scenario.machine.name = "</script><script>alert(2)</script>";
+  run.scenario.policy.name = "{{data}}\"'&";
+  const RunRecord record = run.record();
+  const Analysis analysis = analyse(record);
+  const std::string page = html_report({&analysis});
+  EXPECT_THAT(page, Not(HasSubstr("<img")));
+  EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
+  EXPECT_THAT(page, HasSubstr("&lt;img src=x"));
+  // Two scripts open, the data and the view, and two close.
+  std::size_t closes = 0;
+  for (std::size_t at = page.find("</script"); at != std::string::npos; at = page.find("</script", at + 1)) ++closes;
+  EXPECT_EQ(closes, 2u);
+}
+
+TEST(Html, NeedsNoNetwork) {
+  TwoSteps run;
+  const RunRecord record = run.record();
+  const Analysis analysis = analyse(record);
+  const std::string page = html_report({&analysis, &analysis}, {{"step time, median", "1 s", "2 s", -0.5}});
+  for (const char* outside : {"http://", "https://", "src=", "@import", "url("})
+    EXPECT_THAT(page, Not(HasSubstr(outside)));
+  EXPECT_THAT(page, HasSubstr("-50.0%"));
+}
+
+TEST(Summary, TellsWhereTheStepGoes) {
+  TwoSteps run;
+  const RunRecord record = run.record();
+  const Analysis analysis = analyse(record);
+  const std::string text = summary(analysis);
+  EXPECT_THAT(text, HasSubstr("layers · fake · policy by_hand · simulated · 2 steps\n"));
+  EXPECT_THAT(text, HasSubstr("step time    90.0 ns · head 70.0 ns, tail 30.0 ns\n"));
+  // 60 characters for 90 ns: 20 of compute, 20 of H2D, 7 of D2H (ends at 46.67) and 13 of the optimizer.
+  EXPECT_THAT(text, HasSubstr("[####################hhhhhhhhhhhhhhhhhhhhdddddddooooooooooooo]"));
+  EXPECT_THAT(text, HasSubstr("# compute 33.3%  h exposed h2d 33.3%  d exposed d2h 11.1%  o cpu optimizer 22.2%"));
+  EXPECT_THAT(text,
+              HasSubstr("lower bound  95.0 ns a step, held by critical_path; the run's mean of 95.0 ns is 0.0% above"));
+}
+
+TEST(Summary, HostileNamesCannotDriveTheTerminal) {
+  TwoSteps run;
+  run.scenario.policy.name = "x\x1b[2Jy\n";
+  const RunRecord record = run.record();
+  EXPECT_THAT(summary(analyse(record)), HasSubstr("policy x?[2Jy? "));
+}
+
+TEST(Units, ThreeDigits) {
+  EXPECT_EQ(format_time(1.3591), "1.36 s");
+  EXPECT_EQ(format_time(0.9999), "1.00 s");
+  EXPECT_EQ(format_time(2.222e-3), "2.22 ms");
+  EXPECT_EQ(format_time(0), "0 s");
+  EXPECT_EQ(format_bytes(1023), "1023 B");
+  EXPECT_EQ(format_bytes(std::int64_t{16} << 30), "16.0 GiB");
+  EXPECT_EQ(format_count(65000), "65.0 k");
+}
+
+class Files : public ::testing::Test {
+ protected:
+  Files() : folder_(std::filesystem::temp_directory_path() / ("report_test_" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~Files() override { std::filesystem::remove_all(folder_); }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string content(const std::string& name) const {
+    std::ifstream in(path(name));
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  std::size_t count() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder_), {}));
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(Files, AppearOnlyWhenCommitted) {
+  write_file(path("a"), "old");
+  {
+    AtomicFile file(path("a"));
+    file.write("new");
+    EXPECT_EQ(content("a"), "old");
+  }
+  EXPECT_EQ(content("a"), "old");
+  EXPECT_EQ(count(), 1u);  // the temporary file is gone
+  write_file(path("a"), "new");
+  EXPECT_EQ(content("a"), "new");
+  EXPECT_EQ(count(), 1u);
+}
+
+// A full disk, by way of the limit on a file's size: the write fails midway.
+TEST_F(Files, AFailedWriteLeavesNothingAndSaysWhatToDo) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = 100'000;
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  std::string message;
+  try {
+    write_file(path("big"), std::string(3'000'000, 'x'));
+  } catch (const DeviceError& error) {
+    message = error.what();
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_THAT(message, HasSubstr(path("big")));
+  EXPECT_THAT(message, HasSubstr("nothing was written under that name"));
+  EXPECT_EQ(count(), 0u);
+}
+
+TEST_F(Files, AFullDeviceIsReported) {
+  EXPECT_THROW(write_file("/dev/full", "x"), DeviceError);
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));  // and is not replaced by a file
+}
+
+TEST_F(Files, AMissingFolderIsReported) { EXPECT_THROW(write_file(path("none/a"), "x"), DeviceError); }
+
+TEST_F(Files, AnEndingProcessRemovesWhatIsUnfinished) {
+  AtomicFile file(path("a"));
+  EXPECT_EQ(count(), 1u);
+  remove_temporary_files();
+  EXPECT_EQ(count(), 0u);
+}
+
+}  // namespace
+}  // namespace tandem

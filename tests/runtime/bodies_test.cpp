@@ -1,0 +1,94 @@
+// Bodies beyond training's exactness: decoding, declared workspaces, and what they refuse.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/scenario/errors.hpp"
+#include "runtime/reference.hpp"
+#include "runtime/torch_setup.hpp"
+#include "tests/runtime/serial_interpreter.hpp"
+
+namespace tandem {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Throws;
+using ::testing::ThrowsMessage;
+
+Scenario scenario_of(const std::string& family) {
+  Scenario s;
+  s.machine.cores = 2;
+  s.steps = 1;
+  s.seed = 3;
+  WorkloadOptions& w = s.workload;
+  w.family = family;
+  w.layers = 2, w.hidden = 64, w.heads = 4, w.vocabulary = 300, w.sequence = 64, w.batch = 2;
+  w.inputs = 64, w.classes = 10;
+  set_thread_count(2);
+  return s;
+}
+
+TEST(Decoding, SamplesWhatWholeForwardPassesSample) {
+  Scenario scenario = scenario_of("gpt_decode");
+  WorkloadOptions& w = scenario.workload;
+  w.batch = 1, w.prompt = 9, w.new_tokens = 20;
+  for (const bool tied : {true, false}) {
+    w.tied_embedding = tied;
+    const HashedData data(256);
+    SerialInterpreter interpreter(scenario, data);
+    interpreter.run();
+    const std::vector<std::int64_t> expected = decode_reference(scenario, data);
+    EXPECT_EQ(interpreter.results("head.forward"), expected);
+    EXPECT_EQ(expected.size(), 20u);
+    // The same text again, ended by one of its own tokens.
+    Scenario stopped = scenario;
+    stopped.workload.stop_token = expected[5];
+    SerialInterpreter until_stop(stopped, data);
+    until_stop.run();
+    EXPECT_EQ(until_stop.results("head.forward"), decode_reference(stopped, data));
+    EXPECT_LE(until_stop.results("head.forward").size(), 6u);
+  }
+}
+
+// A body may not need more than its op declares (its workspace would refuse), nor much less: memory would lie idle.
+TEST(Workspaces, AreTight) {
+  constexpr double kSlack = 1.3;
+  constexpr std::int64_t kRoundings = 8 * 64;
+  for (const std::string family : {"gpt", "bert", "mlp"})
+    for (const bool heavy : {false, true}) {
+      Scenario scenario = scenario_of(family);
+      scenario.workload.micro_batches = heavy ? 2 : 1;
+      scenario.workload.tied_embedding = !heavy;
+      scenario.optimizer.clip_norm = heavy ? 0.5 : 0;
+      if (family != "mlp" && heavy) scenario.workload.recompute = "block";
+      const HashedData data(256);
+      SerialInterpreter interpreter(scenario, data);
+      interpreter.run();
+      for (const SerialInterpreter::Use& use : interpreter.uses())
+        EXPECT_LE(static_cast<double>(use.declared), kSlack * static_cast<double>(use.peak) + kRoundings)
+            << use.body << " uses " << use.peak << " of " << use.declared << " bytes";
+    }
+}
+
+TEST(Bodies, RefuseSixteenBits) {
+  Scenario scenario = scenario_of("gpt");
+  scenario.workload.precision = DType::BF16;
+  const HashedData data(256);
+  SerialInterpreter interpreter(scenario, data);
+  EXPECT_THAT([&] { interpreter.run(); }, ThrowsMessage<DeviceError>(HasSubstr("precision bf16 can be simulated")));
+}
+
+TEST(Bodies, RefuseTokensOutsideTheVocabulary) {
+  Scenario scenario = scenario_of("gpt");
+  scenario.workload.vocabulary = 64;
+  const HashedData data(256);
+  SerialInterpreter interpreter(scenario, data);
+  EXPECT_THAT([&] { interpreter.run(); }, ThrowsMessage<DeviceError>(HasSubstr("outside workload.vocabulary (64)")));
+}
+
+TEST(Bodies, UnknownNamesAreRefused) {
+  EXPECT_NE(find_body("gpt.block.forward"), nullptr);
+  EXPECT_THAT([] { find_body("layers.forward"); }, ThrowsMessage<DeviceError>(HasSubstr("layers.forward")));
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,98 @@
+// What calibration measures: its networks run on the real executor, and none of the accuracy scenarios is among them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "calibration/design.hpp"
+#include "calibration/op_times.hpp"
+#include "calibration/workbench.hpp"
+#include "core/scenario/load.hpp"
+
+namespace tandem {
+namespace {
+
+// The works of a step that depend on the network's shape, as text: body and sizes. Batches, norms and updates by bucket
+// size are left out only where they hold no more than a vector (a bucket of that size occurs in any network).
+std::set<std::string> works_of(Scenario scenario) {
+  constexpr std::int64_t kVectorElements = 16384;
+  scenario.steps = 1;
+  Graph graph;
+  const auto source = find_workload(scenario.workload.family)->make(scenario, GraphRequest{});
+  source->prologue(graph);
+  EXPECT_TRUE(source->append_step(graph, 0));
+  std::set<std::string> works;
+  for (WorkId id = 0; id < graph.work_count(); ++id) {
+    const Work& work = graph.work(id);
+    if (work.sizes.empty() || (work.sizes.size() <= 2 && work.sizes.front() < kVectorElements)) continue;
+    std::string text = work.body;
+    for (const std::int64_t size : work.sizes) text += " " + std::to_string(size);
+    works.insert(text);
+  }
+  return works;
+}
+
+TEST(CalibrationDesign, SharesNoWorkWithTheAccuracyScenarios) {
+  std::set<std::string> calibrated = works_of(contention_trial(2).scenario);
+  for (const Trial& trial : designed_trials(/*quick=*/false, 2)) calibrated.merge(works_of(trial.scenario));
+  const std::filesystem::path folder = std::filesystem::path(TANDEM_SOURCE_DIR) / "scenarios" / "accuracy";
+  int scenarios = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".yaml") continue;
+    ++scenarios;
+    for (const std::string& work : works_of(load_scenario(entry.path().string())))
+      EXPECT_FALSE(calibrated.contains(work)) << entry.path() << ": " << work;
+  }
+  EXPECT_GE(scenarios, 12);
+}
+
+TEST(CalibrationDesign, QuickTakesFewerOfTheSameNetworks) {
+  std::set<std::string> all;
+  for (const Trial& trial : designed_trials(/*quick=*/false, 2)) all.merge(works_of(trial.scenario));
+  const std::vector<Trial> quick = designed_trials(/*quick=*/true, 2);
+  EXPECT_LT(quick.size(), designed_trials(/*quick=*/false, 2).size());
+  bool some_held_out = false;
+  for (const Trial& trial : quick) {
+    some_held_out = some_held_out || trial.held_out;
+    for (const std::string& work : works_of(trial.scenario)) EXPECT_TRUE(all.contains(work)) << work;
+  }
+  EXPECT_TRUE(some_held_out);
+}
+
+Scenario tiny_network() {
+  Scenario scenario = contention_trial(2).scenario;
+  WorkloadOptions& w = scenario.workload;
+  w.layers = 2, w.hidden = 32, w.heads = 2, w.sequence = 16, w.batch = 2, w.vocabulary = 64;
+  return scenario;
+}
+
+TEST(CalibrationWorkbench, RunsEveryOpOfAStepOnTheRealExecutor) {
+  const std::vector<OpTime> times = time_ops({tiny_network(), false}, /*least_passes=*/2, /*budget_ns=*/0);
+  std::set<std::string> bodies;
+  bool on_cpu = false;
+  for (const OpTime& time : times) {
+    EXPECT_GT(time.ns.median, 0) << time.work.body;
+    bodies.insert(time.work.body);
+    on_cpu = on_cpu || time.engine == Engine::CpuOptimizer;
+  }
+  for (const char* body : {"gpt.embedding.forward", "gpt.block.forward", "gpt.block.backward", "gpt.head.forward",
+                           "gpt.head.backward", "gpt.embedding.backward", "optimizer.adamw"})
+    EXPECT_TRUE(bodies.contains(body)) << body;
+  EXPECT_TRUE(on_cpu);
+}
+
+TEST(CalibrationWorkbench, CopiesWaitForWhatTheyAreToldTo) {
+  constexpr std::int64_t kBytes = 1 << 20;
+  Workbench bench(tiny_network(), 2 * kBytes);
+  const CommandId up = bench.add_copy(Engine::H2D, bench.scratch_offset(), kBytes);
+  bench.add_copy(Engine::D2H, bench.scratch_offset(), kBytes, up);
+  const Workbench::Turn turn = bench.execute();
+  ASSERT_EQ(turn.events.size(), 2U);
+  EXPECT_GE(turn.events[1].started, turn.events[0].finished);
+  EXPECT_GE(turn.last_seen, turn.events[1].finished);
+  EXPECT_TRUE(bench.commands().empty());
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,149 @@
+// From measured times to a profile: statistics, least squares, curves, bodies, and the YAML that reads back.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "calibration/curves.hpp"
+#include "calibration/fit.hpp"
+#include "calibration/fit_profile.hpp"
+#include "calibration/profile_yaml.hpp"
+#include "core/machine/cost_model.hpp"
+#include "core/scenario/load.hpp"
+#include "core/workloads/common/kernels.hpp"
+#include "tests/common/scenarios.hpp"
+
+namespace tandem {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(CalibrationStatistics, LeavesWarmUpOutAndCountsOutliers) {
+  const Summary summary = summarize({900, 400, 101, 100, 99, 100, 300, 100, 101, 100});
+  EXPECT_EQ(summary.warm_up, 2);
+  EXPECT_EQ(summary.count, 8);
+  EXPECT_EQ(summary.outliers, 1);
+  EXPECT_DOUBLE_EQ(summary.median, 100);
+}
+
+TEST(CalibrationStatistics, TakesNoMoreThanHalfForWarmUp) {
+  const Summary summary = summarize({500, 500, 500, 100, 100, 100});
+  EXPECT_EQ(summary.warm_up, 3);
+  EXPECT_DOUBLE_EQ(summary.median, 100);
+  EXPECT_DOUBLE_EQ(summarize({7}).median, 7);
+}
+
+TEST(CalibrationStatistics, Quantiles) {
+  EXPECT_DOUBLE_EQ(quantile({4, 1, 3, 2}, 0.5), 2.5);
+  EXPECT_DOUBLE_EQ(quantile({4, 1, 3, 2}, 0), 1);
+  EXPECT_DOUBLE_EQ(quantile({4, 1, 3, 2}, 1), 4);
+}
+
+FitPrior weak_prior(std::vector<double> value) {
+  FitPrior prior;
+  prior.scale.assign(value.size(), 1);
+  prior.value = std::move(value);
+  prior.weight = 1e-9;
+  return prior;
+}
+
+TEST(CalibrationFit, FindsTheCoefficients) {
+  // target = 3 a + 0.5 b
+  const std::vector<FitRow> rows = {{{1, 10}, 8}, {{2, 4}, 8}, {{5, 1}, 15.5}, {{1, 1}, 3.5}};
+  const std::vector<double> x = fit_nonnegative(rows, weak_prior({1, 1}));
+  EXPECT_NEAR(x[0], 3, 1e-6);
+  EXPECT_NEAR(x[1], 0.5, 1e-6);
+}
+
+TEST(CalibrationFit, NeverGoesBelowZero) {
+  // The best unbounded fit has a negative second coefficient: target = 2 a - b.
+  const std::vector<FitRow> rows = {{{2, 1}, 3}, {{3, 1}, 5}, {{4, 3}, 5}};
+  const std::vector<double> x = fit_nonnegative(rows, weak_prior({1, 1}));
+  EXPECT_GT(x[0], 0);
+  EXPECT_EQ(x[1], 0);
+}
+
+TEST(CalibrationFit, WhatRowsDoNotTellStaysAtThePrior) {
+  const std::vector<double> x = fit_nonnegative({{{1, 0}, 2}, {{2, 0}, 4}}, weak_prior({1, 7}));
+  EXPECT_NEAR(x[0], 2, 1e-6);
+  EXPECT_DOUBLE_EQ(x[1], 7);
+}
+
+TEST(CalibrationCurve, JoinsNeighboursByTheirMedian) {
+  const Curve curve = efficiency_curve({{1000, 8}, {100, 2}, {110, 4}, {121, 6}}, 8);
+  ASSERT_EQ(curve.x.size(), 2U);
+  EXPECT_NEAR(curve.x[0], 110, 1);
+  EXPECT_THAT(curve.y, ElementsAre(0.5, 1.0));
+}
+
+HardwareProfile known_profile() {
+  HardwareProfile profile = testing::round_machine(std::int64_t{1} << 34);
+  profile.name = "known";
+  profile.launch_ns = 400;
+  profile.op_ns = 3000;
+  profile.efficiency[KernelKind::Gemm] = {{1e5, 1e9}, {0.3, 0.9}};
+  profile.efficiency[KernelKind::Memory] = {{1e3, 1e7}, {0.5, 0.8}};
+  profile.bodies["made.up"] = {7000, {{KernelKind::Gemm, 1.25}, {KernelKind::Memory, 2.5}}};
+  profile.wake_ns = 12000;
+  profile.dispatch_ns = 700;
+  profile.event_ns = 2500;
+  profile.lane_cores = {{Engine::Compute, 1}, {Engine::CpuOptimizer, 1.5}};
+  profile.interference[{Engine::Compute, Engine::H2D}] = 1.05;
+  return profile;
+}
+
+OpTime made_up_op(std::int64_t tokens, std::int64_t hidden) {
+  OpTime time;
+  time.work.body = "made.up";
+  time.work.kernels = {gemm(tokens, 4 * hidden, hidden, DType::F32), memory_kernel(8 * tokens * hidden)};
+  return time;
+}
+
+TEST(CalibrationBodies, AFitGivesBackTheProfileThatMadeTheTimes) {
+  const HardwareProfile truth = known_profile();
+  std::vector<OpTime> times;
+  for (const std::int64_t tokens : {64, 300, 1000})
+    for (const std::int64_t hidden : {32, 128, 512}) {
+      OpTime time = made_up_op(tokens, hidden);
+      Graph graph;
+      time.ns.median = static_cast<double>(CostModel(truth).run_ns(graph, graph.add_work(time.work), Engine::Compute));
+      times.push_back(std::move(time));
+    }
+  HardwareProfile fitted = truth;
+  fitted.bodies.clear();
+  times.back().held_out = true;
+  fit_bodies(times, fitted);
+  for (const Residual& residual : residuals(times, fitted))
+    EXPECT_LT(std::abs(residual.error()), 0.01) << residual.measured_ns << ' ' << residual.predicted_ns;
+  EXPECT_NEAR(fitted.bodies["made.up"].factor[KernelKind::Gemm], 1.25, 0.05);
+}
+
+TEST(CalibrationCopies, TheModelGivesBackTheMeasuredTimes) {
+  CopyTimes times;
+  for (std::int64_t bytes = 4096; bytes <= (1 << 26); bytes *= 4) {
+    CopyTime time{bytes, {}};
+    time.ns.median = 2000 + static_cast<double>(bytes) / 12.5;  // 2 us and 12.5 GB/s
+    times.h2d.push_back(time);
+    times.d2h.push_back(time);
+  }
+  times.both_bytes_per_s = 20e9;
+  HardwareProfile profile;
+  fit_copies(times, profile);
+  const CostModel model(profile);
+  for (const CopyTime& time : times.h2d)
+    EXPECT_NEAR(static_cast<double>(model.copy_ns(Engine::H2D, time.bytes)), time.ns.median, 0.01 * time.ns.median);
+  EXPECT_DOUBLE_EQ(profile.pcie_bytes_per_s, 20e9);
+}
+
+TEST(CalibrationYaml, ReadsBackAsTheSameProfile) {
+  const HardwareProfile written = known_profile();
+  const std::string text = profile_yaml(written, "A machine of a test.", "made up");
+  const HardwareProfile read = parse_profile(text, "known.yaml");
+  EXPECT_EQ(profile_yaml(read, "A machine of a test.", "made up"), text);
+  EXPECT_EQ(read.wake_ns, 12000);
+  EXPECT_EQ(read.lane_cores, written.lane_cores);
+  EXPECT_EQ(read.bodies.at("made.up").op_ns, 7000);
+  EXPECT_DOUBLE_EQ(read.bodies.at("made.up").factor.at(KernelKind::Memory), 2.5);
+  EXPECT_EQ(read.interference, written.interference);
+}
+
+}  // namespace
+}  // namespace tandem

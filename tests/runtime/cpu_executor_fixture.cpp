@@ -1,0 +1,147 @@
+#include "tests/runtime/cpu_executor_fixture.hpp"
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+
+#include <cstring>
+#include <stdexcept>
+
+namespace tandem {
+namespace {
+
+// Fills the write with the byte sizes[0].
+std::int64_t fill(BodyCall& call) {
+  std::memset(call.writes[0], static_cast<int>(call.work.sizes[0]), static_cast<std::size_t>(call.bytes));
+  return call.work.sizes[0];
+}
+
+// Adds one to each byte, from the read to the write.
+std::int64_t increment(BodyCall& call) {
+  for (std::int64_t i = 0; i < call.bytes; ++i)
+    call.writes[0][i] = static_cast<std::byte>(static_cast<int>(call.reads[0][i]) + 1);
+  return call.first_byte;
+}
+
+// Sums the bytes of the read.
+std::int64_t sum(BodyCall& call) {
+  std::int64_t total = 0;
+  for (std::int64_t i = 0; i < call.graph.value(call.op.reads[0]).bytes; ++i)
+    total += static_cast<std::int64_t>(call.reads[0][i]);
+  return total;
+}
+
+// Takes the sizes from LibTorch's allocator, one after the other, each freed at the end.
+std::int64_t allocate(BodyCall& call) {
+  std::vector<c10::DataPtr> held;
+  for (std::int64_t bytes : call.work.sizes)
+    held.push_back(c10::GetCPUAllocator()->allocate(static_cast<std::size_t>(bytes)));
+  return static_cast<std::int64_t>(held.size());
+}
+
+c10::DataPtr leaked;
+
+std::int64_t leak(BodyCall& call) {
+  leaked = c10::GetCPUAllocator()->allocate(static_cast<std::size_t>(call.work.sizes[0]));
+  return 0;
+}
+
+std::int64_t nothing(BodyCall&) { return 0; }
+
+std::int64_t fail(BodyCall&) { throw std::runtime_error("the device is on fire"); }
+
+}  // namespace
+
+void free_leaked() { leaked.clear(); }
+
+Body find_test_body(std::string_view name) {
+  static const std::map<std::string_view, Body> kBodies = {
+      {"test.fill", &fill}, {"test.increment", &increment}, {"test.sum", &sum},        {"test.allocate", &allocate},
+      {"test.leak", &leak}, {"test.fail", &fail},           {"test.nothing", &nothing}};
+  return kBodies.at(name);
+}
+
+CpuExecutorTest::CpuExecutorTest() {
+  constexpr std::int64_t kArenaBytes = 1 << 20;
+  options_.arena_bytes.fill(kArenaBytes);
+  options_.scratch_directory = ::testing::TempDir();
+  options_.find_body = &find_test_body;
+}
+
+void CpuExecutorTest::start(CpuExecutorOptions options) {
+  executor_ = std::make_unique<CpuExecutor>(graph_, scenario_, data_, std::move(options));
+}
+
+ValueId CpuExecutorTest::append(const std::string& body, std::vector<ValueId> reads, std::vector<std::int64_t> sizes,
+                                std::int64_t workspace_bytes, bool divisible, std::int64_t bytes) {
+  Tensor tensor;
+  tensor.name = body;
+  tensor.bytes = bytes;
+  Work work;
+  work.body = body;
+  work.sizes = std::move(sizes);
+  Op op;
+  op.label = graph_.intern(body);
+  op.work = graph_.add_work(work);
+  for (int engine = 0; engine < kEngineCount; ++engine) op.engines |= engine_bit(static_cast<Engine>(engine));
+  op.workspace_bytes = workspace_bytes;
+  op.divisible = divisible;
+  op.reads.assign(reads.begin(), reads.end());
+  const ValueId value = graph_.new_version(graph_.add_tensor(tensor));
+  op.writes.push_back({value, kNone});
+  graph_.append(op);
+  return value;
+}
+
+Command CpuExecutorTest::command(CommandKind kind, Engine engine, std::vector<CommandId> waits) {
+  Command made;
+  made.id = next_id_++;
+  made.kind = kind;
+  made.lane.engine = engine;
+  for (CommandId id : waits) made.wait_for.push_back(id);
+  return made;
+}
+
+Command CpuExecutorTest::run(ValueId produces, Engine engine, std::vector<std::int64_t> offsets,
+                             std::vector<CommandId> waits) {
+  Command made = command(CommandKind::Run, engine, std::move(waits));
+  made.op = graph_.value(produces).producer;
+  made.part = {produces, 0, graph_.value(produces).bytes};
+  for (std::int64_t offset : offsets) made.operands.push_back(offset);
+  return made;
+}
+
+Command CpuExecutorTest::copy(Engine engine, Place source, Place target, std::int64_t bytes,
+                              std::vector<CommandId> waits) {
+  Command made = command(CommandKind::Copy, engine, std::move(waits));
+  made.source = source;
+  made.target = target;
+  made.part = {0, 0, bytes};
+  return made;
+}
+
+Command CpuExecutorTest::release(Place source, std::int64_t bytes, std::vector<CommandId> waits) {
+  Command made = command(CommandKind::Release, Engine::Compute, std::move(waits));
+  made.source = source;
+  made.part = {0, 0, bytes};
+  return made;
+}
+
+std::map<CommandId, Event> CpuExecutorTest::drain() {
+  std::map<CommandId, Event> events;
+  while (executor_->in_flight())
+    for (Event& event : executor_->wait(kNever).events) {
+      const CommandId id = event.command;
+      EXPECT_TRUE(events.emplace(id, std::move(event)).second) << "two events of command " << id;
+    }
+  return events;
+}
+
+std::vector<std::uint8_t> CpuExecutorTest::bytes_at(Place place, std::int64_t bytes) {
+  std::vector<std::byte> raw(static_cast<std::size_t>(bytes));
+  executor_->read(place, raw.data(), bytes);
+  std::vector<std::uint8_t> out;
+  for (std::byte b : raw) out.push_back(static_cast<std::uint8_t>(b));
+  return out;
+}
+
+}  // namespace tandem

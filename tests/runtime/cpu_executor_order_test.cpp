@@ -1,0 +1,42 @@
+// Random command streams: lanes are FIFO, one at a time, and nothing starts before what it waits for has finished.
+#include "tests/common/random_commands.hpp"
+#include "tests/runtime/cpu_executor_fixture.hpp"
+
+namespace tandem {
+namespace {
+
+test::RandomStreamOptions stream_options(std::uint64_t seed) {
+  test::RandomStreamOptions options;
+  options.seed = seed;
+  options.run_lanes = {Engine::Compute, Engine::CpuCompute, Engine::CpuOptimizer, Engine::Loader};
+  options.copy_lanes = {Engine::H2D,      Engine::D2H,      Engine::H2DSmall,
+                        Engine::D2HSmall, Engine::DiskRead, Engine::DiskWrite};
+#ifdef __SANITIZE_THREAD__
+  options.copy_bytes = 0;  // streams are drawn without regard to what they overwrite
+#endif
+  return options;
+}
+
+class CpuExecutorOrderTest : public CpuExecutorTest, public ::testing::WithParamInterface<std::uint64_t> {};
+
+TEST_P(CpuExecutorOrderTest, LanesAndWaitsAreKept) {
+  const test::RandomStream stream = test::random_stream(stream_options(GetParam()));
+  graph_ = stream.graphs[0];
+  start();
+  const std::vector<Command>& commands = stream.commands[0];
+  std::vector<Event> events;
+  constexpr std::size_t kAtOnce = 100;  // the rest is submitted while earlier commands run
+  for (std::size_t i = 0; i < commands.size(); i += kAtOnce) {
+    executor_->submit(std::span(commands).subspan(i, std::min(kAtOnce, commands.size() - i)));
+    const EventBatch batch = executor_->wait(kNever);
+    events.insert(events.end(), batch.events.begin(), batch.events.end());
+  }
+  for (auto& [id, event] : drain()) events.push_back(event);
+  EXPECT_EQ(test::order_violation(stream, events), "");
+  for (const Event& event : events) EXPECT_EQ(event.outcome, Outcome::Finished) << event.error;
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, CpuExecutorOrderTest, ::testing::Range<std::uint64_t>(0, 20));
+
+}  // namespace
+}  // namespace tandem

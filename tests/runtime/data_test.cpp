@@ -1,0 +1,214 @@
+// Batches: the same for the same key, real bytes of real files, and clear refusals of malformed ones.
+#include "runtime/data.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/scenario/errors.hpp"
+
+namespace tandem {
+namespace {
+
+using ::testing::HasSubstr;
+using Tokens = std::vector<std::int64_t>;
+namespace fs = std::filesystem;
+
+class DataTest : public ::testing::Test {
+ protected:
+  DataTest() : folder_(fs::path(::testing::TempDir()) / ("tandem_data_" + std::to_string(::getpid()))) {
+    fs::create_directories(folder_);
+    scenario_.path = (folder_ / "question.yaml").string();
+    scenario_.workload.family = "gpt";
+    scenario_.workload.vocabulary = 256;
+    scenario_.workload.sequence = 8;
+    scenario_.workload.inputs = 64;
+    scenario_.workload.classes = 10;
+    scenario_.seed = 3;
+  }
+  ~DataTest() override { fs::remove_all(folder_); }
+
+  void write(const std::string& name, const std::string& content) const {
+    std::ofstream(folder_ / name, std::ios::binary) << content;
+  }
+  std::string refusal() const {
+    try {
+      open_data(scenario_);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+  struct Batch {
+    Tokens inputs, targets;
+    bool operator==(const Batch&) const = default;
+  };
+  static Batch next_tokens(const DataSource& data, BatchKey key, std::int64_t batch, std::int64_t sequence) {
+    Batch out{Tokens(static_cast<std::size_t>(batch * sequence)), Tokens(static_cast<std::size_t>(batch * sequence))};
+    data.next_token_batch(key, batch, sequence, out.inputs.data(), out.targets.data());
+    return out;
+  }
+
+  const fs::path folder_;
+  Scenario scenario_;
+};
+
+// Big-endian, as IDX files are.
+std::string big_endian(std::initializer_list<std::uint32_t> numbers) {
+  std::string out;
+  for (std::uint32_t n : numbers)
+    for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<char>(n >> shift & 0xFF));
+  return out;
+}
+
+TEST_F(DataTest, RowsAreStretchesOfTheTextAndTargetsItsNextBytes) {
+  const std::string text = "the quick brown fox jumps over the lazy dog";
+  write("text.txt", text);
+  scenario_.data_text = "text.txt";
+  const auto data = open_data(scenario_);
+  std::set<std::string> rows;
+  for (std::int32_t step = 0; step < 50; ++step) {
+    const Batch batch = next_tokens(*data, {step, 0, 0}, 2, 8);
+    for (std::size_t row = 0; row < 2; ++row) {
+      std::string stretch(batch.inputs.begin() + 8 * static_cast<int>(row),
+                          batch.inputs.begin() + 8 * static_cast<int>(row) + 8);
+      stretch.push_back(static_cast<char>(batch.targets[row * 8 + 7]));
+      EXPECT_THAT(text, HasSubstr(stretch));
+      rows.insert(stretch);
+      for (std::size_t i = 0; i + 1 < 8; ++i) EXPECT_EQ(batch.targets[row * 8 + i], batch.inputs[row * 8 + i + 1]);
+    }
+  }
+  EXPECT_GT(rows.size(), 20U) << "100 rows from 35 places";
+}
+
+TEST_F(DataTest, ABatchDependsOnItsKeyAndTheSeedOnly) {
+  const auto data = open_data(scenario_);
+  const Batch batch = next_tokens(*data, {5, 1, 0}, 4, 8);
+  EXPECT_EQ(next_tokens(*open_data(scenario_), {5, 1, 0}, 4, 8), batch);
+  EXPECT_NE(next_tokens(*data, {6, 1, 0}, 4, 8), batch);
+  EXPECT_NE(next_tokens(*data, {5, 0, 0}, 4, 8), batch);
+  EXPECT_NE(next_tokens(*data, {5, 1, 1}, 4, 8), batch);
+  scenario_.seed = 4;
+  EXPECT_NE(next_tokens(*open_data(scenario_), {5, 1, 0}, 4, 8), batch);
+}
+
+TEST_F(DataTest, TwoRanksSeeTogetherWhatOneWithTheDoubleBatchSees) {
+  const auto data = open_data(scenario_);
+  Batch both = next_tokens(*data, {2, 0, 0}, 3, 8);
+  const Batch second = next_tokens(*data, {2, 0, 1}, 3, 8);
+  both.inputs.insert(both.inputs.end(), second.inputs.begin(), second.inputs.end());
+  EXPECT_EQ(next_tokens(*data, {2, 0, 0}, 6, 8).inputs, both.inputs);
+}
+
+TEST_F(DataTest, TokensAreBelowASmallVocabulary) {
+  scenario_.workload.vocabulary = 50;
+  const Batch batch = next_tokens(*open_data(scenario_), {0, 0, 0}, 64, 8);
+  EXPECT_LT(*std::max_element(batch.inputs.begin(), batch.inputs.end()), 50);
+}
+
+TEST_F(DataTest, MaskedTokensHaveTargetsAndOthersAreIgnored) {
+  constexpr std::int64_t kBatch = 200, kSequence = 100, kVocabulary = 257;
+  const auto data = open_data(scenario_);
+  Tokens inputs(kBatch * kSequence), targets(kBatch * kSequence);
+  data->masked_token_batch({0, 0, 0}, kBatch, kSequence, kVocabulary, inputs.data(), targets.data());
+  std::int64_t masked = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const bool is_masked = inputs[i] == kVocabulary - 1;
+    masked += is_masked;
+    EXPECT_EQ(targets[i] != -100, is_masked);
+    EXPECT_LT(targets[i], kVocabulary - 1);
+  }
+  // 20,000 draws at 15%: a standard deviation is 50.
+  EXPECT_NEAR(static_cast<double>(masked), 3000, 300);
+}
+
+TEST_F(DataTest, EveryRowHasAMaskedToken) {
+  Tokens inputs(300), targets(300);
+  open_data(scenario_)->masked_token_batch({0, 0, 0}, 300, 1, 257, inputs.data(), targets.data());
+  EXPECT_THAT(inputs, ::testing::Each(256));
+}
+
+TEST_F(DataTest, TheInstalledDigitsAreThere) {
+  scenario_.workload.family = "mlp";
+  const auto data = open_data(scenario_);
+  constexpr std::int64_t kBatch = 500;
+  std::vector<float> images(kBatch * 64);
+  Tokens labels(kBatch);
+  data->image_batch({0, 0, 0}, kBatch, 64, images.data(), labels.data());
+  EXPECT_EQ(*std::max_element(images.begin(), images.end()), 1.0F);
+  EXPECT_EQ(*std::min_element(images.begin(), images.end()), 0.0F);
+  EXPECT_EQ(std::set<std::int64_t>(labels.begin(), labels.end()).size(), 10U);
+}
+
+TEST_F(DataTest, IdxFilesAreRead) {
+  scenario_.workload.family = "mlp";
+  scenario_.workload.inputs = 6;
+  scenario_.data_images = ".";
+  write("train-images-idx3-ubyte",
+        big_endian({0x803, 2, 2, 3}) + std::string("\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff", 12));
+  write("train-labels-idx1-ubyte", big_endian({0x801, 2}) + std::string("\x04\x07", 2));
+  const auto data = open_data(scenario_);
+  std::vector<float> images(60);
+  Tokens labels(10);
+  data->image_batch({0, 0, 0}, 10, 6, images.data(), labels.data());
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    EXPECT_THAT(labels[i], ::testing::AnyOf(4, 7));
+    for (std::size_t j = 0; j < 6; ++j) EXPECT_EQ(images[i * 6 + j], labels[i] == 4 ? 0.0F : 1.0F);
+  }
+}
+
+TEST_F(DataTest, TextsThatCannotServeAreRefused) {
+  const std::string start = scenario_.path + ": data.text: ";
+  scenario_.data_text = "missing.txt";
+  EXPECT_THAT(refusal(), HasSubstr("missing.txt: No such file"));
+  EXPECT_THAT(refusal(), ::testing::StartsWith(start));
+  scenario_.data_text = ".";
+  EXPECT_THAT(refusal(), HasSubstr("is not a file"));
+  write("short.txt", "12345678");
+  scenario_.data_text = "short.txt";
+  EXPECT_THAT(refusal(), HasSubstr("has 8 bytes; allowed: at least sequence + 1 = 9"));
+}
+
+struct BadIdx {
+  const char* name;
+  std::string images, labels, expected;
+};
+
+class IdxTest : public DataTest, public ::testing::WithParamInterface<BadIdx> {};
+
+TEST_P(IdxTest, IsRefused) {
+  scenario_.workload.family = "mlp";
+  scenario_.workload.inputs = 4;
+  scenario_.data_images = ".";
+  write("train-images-idx3-ubyte", GetParam().images);
+  write("train-labels-idx1-ubyte", GetParam().labels);
+  EXPECT_THAT(refusal(), HasSubstr(GetParam().expected));
+}
+
+const std::string kGoodImage = big_endian({0x803, 1, 2, 2}) + "abcd", kGoodLabel = big_endian({0x801, 1}) + "\x01";
+
+INSTANTIATE_TEST_SUITE_P(
+    Malformed, IdxTest,
+    ::testing::Values(
+        BadIdx{"empty", "", kGoodLabel, "ends inside its header"},
+        BadIdx{"header", big_endian({0x803, 1}), kGoodLabel, "ends inside its header"},
+        BadIdx{"magic", big_endian({0x1F8B0808}) + kGoodImage, kGoodLabel, "has magic number 529205256"},
+        BadIdx{"truncated", kGoodImage.substr(0, 19), kGoodLabel, "holds 3 bytes of data; allowed: the 4"},
+        BadIdx{"too_long", kGoodImage + "e", kGoodLabel, "holds 5 bytes"},
+        BadIdx{"huge", big_endian({0x803, 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}), kGoodLabel, "holds 0 bytes"},
+        BadIdx{"no_image", big_endian({0x803, 0, 2, 2}), kGoodLabel, "has a dimension of 0"},
+        BadIdx{"labels", kGoodImage, big_endian({0x801, 2}) + "\x01\x02", "holds 2 labels; allowed: 1"},
+        BadIdx{"class", kGoodImage, big_endian({0x801, 1}) + "\x0a", "workload.classes: is 10; allowed: 11"},
+        BadIdx{"pixels", big_endian({0x803, 1, 1, 1}) + "a", kGoodLabel, "workload.inputs: is 4; allowed: 1"}),
+    [](const auto& bad) { return std::string(bad.param.name); });
+
+}  // namespace
+}  // namespace tandem

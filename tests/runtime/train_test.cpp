@@ -1,0 +1,192 @@
+// A real run through scheduler and executor trains exactly as whole-graph autograd does, whatever a policy moves where.
+#include "runtime/train.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <functional>
+
+#include "core/scenario/errors.hpp"
+#include "core/scheduler/happens_before.hpp"
+#include "core/scheduler/replay.hpp"
+#include "runtime/reference.hpp"
+#include "runtime/torch_setup.hpp"
+#include "tests/common/run.hpp"
+#include "tests/common/scenarios.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+// Parameters, gradients and both moments of the model below take 3.9 MB.
+constexpr std::int64_t kTightDevice = 5 * kMiB / 2;
+
+Scenario small_gpt(const std::string& policy) {
+  Scenario s = testing::gpt_scenario(policy, kTightDevice);
+  s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 256 * kMiB;
+  s.steps = 20;
+  s.seed = 7;
+  return s;
+}
+
+std::vector<std::int64_t> losses_of(const Training& training) {
+  std::map<CommandId, OpId> ops;
+  std::vector<std::int64_t> losses;
+  for (const auto& entry : training.log().entries()) {
+    for (const Event& event : entry.batch.events) {
+      const auto op = ops.find(event.command);
+      if (op != ops.end() && training.graph().label(training.graph().op(op->second).label) == "head.forward")
+        losses.push_back(event.result);
+    }
+    for (const Command& command : entry.commands)
+      if (command.kind == CommandKind::Run) ops[command.id] = command.op;
+  }
+  return losses;
+}
+
+void expect_same_parameters(Training& training, const ReferenceResult& reference) {
+  const auto parameters = training.parameters();
+  ASSERT_EQ(parameters.size(), reference.parameters.size());
+  for (const auto& [name, expected] : reference.parameters) {
+    const auto& got = parameters.at(name);
+    ASSERT_EQ(got.size(), expected.size()) << name;
+    for (std::size_t i = 0; i < got.size(); ++i)
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(got[i]), std::bit_cast<std::uint32_t>(expected[i])) << name << " at " << i;
+  }
+}
+
+void expect_replays(const Training& training, const Scenario& scenario) {
+  const CostModel estimate(scenario.machine);
+  const auto scheduler = testing::make_scheduler(scenario, estimate);
+  Scheduler* ranks[] = {scheduler.get()};
+  ReadLog log;
+  log.entries = training.log().entries();
+  const ReplayReport report = replay(log, ranks);
+  EXPECT_EQ(report.difference, "");
+  EXPECT_GT(report.commands, 0);
+}
+
+std::int64_t copied_bytes(const Training& training, Engine lane) {
+  std::int64_t bytes = 0;
+  for (const auto& entry : training.log().entries())
+    for (const Command& command : entry.commands)
+      if (command.kind == CommandKind::Copy && command.lane.engine == lane) bytes += command.part.bytes;
+  return bytes;
+}
+
+// Returns the bytes that `lane` copied.
+std::int64_t expect_exact(const Scenario& scenario, bool delayed_update = false, Engine lane = Engine::H2D) {
+  set_thread_count(1);
+  TrainOptions options;
+  options.poison = true;
+  Training training(scenario, options);
+  HappensBefore checker(training.graph());
+  training.run(&checker);
+  EXPECT_EQ(checker.violation(), "");
+  const ReferenceResult reference = train_reference(scenario, *open_data(scenario), {.delayed_update = delayed_update});
+  std::vector<std::int64_t> expected;
+  for (const auto& step : reference.losses)
+    for (double loss : step) expected.push_back(std::bit_cast<std::int64_t>(loss));
+  EXPECT_EQ(losses_of(training), expected);
+  expect_same_parameters(training, reference);
+  expect_replays(training, scenario);
+  for (const WorkspacePeak& peak : training.executor().workspace_peaks())
+    EXPECT_LE(peak.peak_bytes, peak.declared_bytes) << peak.body;
+  return copied_bytes(training, lane);
+}
+
+struct Case {
+  const char* name;
+  std::function<void(Scenario&)> change;
+};
+
+class TrainTest : public ::testing::TestWithParam<std::tuple<const char*, Case>> {};
+
+TEST_P(TrainTest, EqualsWholeGraphAutogradToTheBit) {
+  Scenario scenario = small_gpt(std::get<0>(GetParam()));
+  std::get<1>(GetParam()).change(scenario);
+  if (scenario.policy.name == "resident")
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 64 * kMiB;
+  expect_exact(scenario);
+}
+
+const Case kCases[] = {
+    {"plain", [](Scenario&) {}},
+    {"accumulation_2", [](Scenario& s) { s.workload.micro_batches = 2; }},
+    {"accumulation_4_clipped",
+     [](Scenario& s) {
+       s.workload.micro_batches = 4;
+       s.optimizer.clip_norm = 0.5;
+     }},
+    {"bert",
+     [](Scenario& s) {
+       s.workload.family = "bert";
+       s.workload.recompute = "block";
+     }},
+    {"mlp",
+     [](Scenario& s) {
+       s.workload.family = "mlp";
+       s.workload.layers = 6;
+       s.workload.inputs = 64;
+       s.workload.hidden = 256;
+       s.workload.classes = 10;
+       s.workload.batch = 32;
+       s.workload.micro_batches = 2;
+     }},
+    {"untied_clipped_recomputed",
+     [](Scenario& s) {
+       s.workload.tied_embedding = false;
+       s.workload.recompute = "block";
+       s.optimizer.clip_norm = 0.5;
+     }},
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Policies, TrainTest,
+    ::testing::Combine(::testing::Values("resident", "on_demand", "zero_offload", "cotrain", "split_update"),
+                       ::testing::ValuesIn(kCases)),
+    [](const auto& test) { return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param).name; });
+
+TEST(TrainRunTest, DelayedUpdateEqualsTheDelayedReference) {
+  Scenario scenario = small_gpt("zero_offload");
+  scenario.policy.options["delayed_update"] = "true";
+  expect_exact(scenario, /*delayed_update=*/true);
+}
+
+TEST(TrainRunTest, ResidentSaysWhatDoesNotFit) {
+  const Scenario scenario = small_gpt("resident");
+  Training training(scenario);
+  EXPECT_THROW(training.run(), DoesNotFit);
+}
+
+TEST(TrainRunTest, StatesThatLiveOnTheDiskTrainTheSame) {
+  Scenario scenario = small_gpt("on_demand");
+  scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = 64 * kMiB;
+  scenario.policy.options["home"] = "disk";
+  EXPECT_GT(expect_exact(scenario, /*delayed_update=*/false, Engine::DiskRead), kMiB);
+}
+
+TEST(TrainRunTest, AnInterruptDrainsAndEndsTheRun) {
+  Scenario scenario = small_gpt("on_demand");
+  scenario.steps = 1000;
+  std::atomic<bool> interrupt{false};
+  TrainOptions options;
+  options.interrupt = &interrupt;
+  Training training(scenario, options);
+  interrupt = true;
+  training.run();
+  EXPECT_TRUE(training.interrupted());
+  EXPECT_FALSE(training.executor().in_flight());
+}
+
+TEST(TrainRunTest, AWorkloadWithoutBodiesIsADeviceError) {
+  Scenario scenario = testing::layers_scenario("on_demand", 256 * kMiB, 2, kMiB, 1000, 1000, 1000);
+  scenario.workload.vocabulary = 256;
+  scenario.workload.sequence = 8;
+  Training training(scenario);
+  EXPECT_THROW(training.run(), DeviceError);
+}
+
+}  // namespace
+}  // namespace tandem
