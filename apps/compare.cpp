@@ -45,7 +45,7 @@ void write_files(const CommonFlags& flags, const ComparedRuns& runs, const nlohm
         throw DeviceError("cannot write " + flags.log + suffix + ": " + error.message());
   }
   if (flags.report.empty() && flags.trace.empty()) return;
-  const RecordedRun simulated(runs.predicted_log), trained(runs.measured_log);
+  const RecordedRun simulated(runs.predicted_log, flags.scenario_path), trained(runs.measured_log, flags.scenario_path);
   const RunRecord of_simulated = simulated.record(), of_trained = trained.record();
   Analysis above = analyse(of_simulated), below = analyse(of_trained);
   if (!flags.report.empty()) write_file(flags.report, html_report({&above, &below}, table));
@@ -154,11 +154,12 @@ int validate(const std::vector<std::string>& files, const CommonFlags& flags,
     if (runs.exit_code != kDone) return runs.exit_code;
     const auto table = compare_results(read_json(runs.predicted_json), read_json(runs.measured_json));
     rows.push_back(errors_of(file, table));
-    std::fputs(fmt::format("{:<44} {:>10} {:>10} {:>9} {:>9}\n", terminal_text(std::filesystem::path(file).stem().string()),
-                           table.front().predicted, table.front().measured, format_error(rows.back().step_error),
-                           format_error(rows.back().peak_error))
-                   .c_str(),
-               stdout);
+    std::fputs(
+        fmt::format("{:<44} {:>10} {:>10} {:>9} {:>9}\n", terminal_text(std::filesystem::path(file).stem().string()),
+                    table.front().predicted, table.front().measured, format_error(rows.back().step_error),
+                    format_error(rows.back().peak_error))
+            .c_str(),
+        stdout);
   }
   const double step = median_size(rows, &Validated::step_error), peak = median_size(rows, &Validated::peak_error);
   std::fputs(fmt::format("median size of errors: step time {} (aim {}), peak bytes {} (aim {})\n", format_percent(step),

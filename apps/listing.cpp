@@ -71,7 +71,8 @@ int check_files(const std::vector<std::string>& files, const std::vector<std::st
     try {
       const FileKind kind = check_file(file, overrides);
       if (!quiet)
-        std::printf("%s: a valid %s\n", terminal_text(file).c_str(), kind == FileKind::Scenario ? "scenario" : "profile");
+        std::printf("%s: a valid %s\n", terminal_text(file).c_str(),
+                    kind == FileKind::Scenario ? "scenario" : "profile");
     } catch (const ConfigError& error) {
       // All files are looked at, whatever the first ones hold.
       std::fprintf(stderr, "%s\n", terminal_text(error.what()).c_str());

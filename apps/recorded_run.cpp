@@ -19,8 +19,9 @@ ReadLog read(const std::string& path) {
 
 }  // namespace
 
-RecordedRun::RecordedRun(const std::string& path)
+RecordedRun::RecordedRun(const std::string& path, const std::string& shown_as)
     : path_(path), log_(read(path)), scenario_(parse_scenario(log_.header.scenario, path + " (its scenario)")) {
+  if (!shown_as.empty()) scenario_.path = shown_as;
   make_schedulers();
   std::vector<Scheduler*> ranks;
   for (const auto& scheduler : schedulers_) ranks.push_back(scheduler.get());

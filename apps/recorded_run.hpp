@@ -14,7 +14,8 @@ namespace tandem {
 class RecordedRun {
  public:
   // Throws ConfigError for a log that cannot be read, or whose scenario this build does not know.
-  explicit RecordedRun(const std::string& path);
+  // `shown_as`: what reports call the scenario; the log holds its text only.
+  explicit RecordedRun(const std::string& path, const std::string& shown_as = "");
 
   // What the replay found: the same commands, or the first difference.
   const ReplayReport& replayed() const { return report_; }

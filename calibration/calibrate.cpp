@@ -12,8 +12,8 @@
 namespace tandem {
 namespace {
 
-constexpr int kKernelRepeats = 9, kPasses = 4, kQuickPasses = 3;
-constexpr double kOpBudgetNs = 1.5e9, kQuickOpBudgetNs = 0.4e9;  // per network
+constexpr int kKernelRepeats = 9, kPasses = 4, kQuickPasses = 2;
+constexpr double kOpBudgetNs = 1.5e9, kQuickOpBudgetNs = 0.1e9;  // per network
 constexpr std::int64_t kScratchBytes = std::int64_t{1} << 30, kQuickScratchBytes = std::int64_t{256} << 20;
 // The stand-in for a device has this share of the machine's memory; the host tier the rest but for what the system and
 // the program need.

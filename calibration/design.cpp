@@ -23,7 +23,7 @@ constexpr Transformer kTransformers[] = {
     {160, 5, 80, 6, 700, false, true, true},     {448, 7, 112, 2, 1200, true, false, true},
 };
 constexpr Transformer kContention = {288, 9, 120, 3, 900, false, false, false};
-constexpr std::size_t kQuickTransformers[] = {1, 3, 4, 6, 7, 12};
+constexpr std::size_t kQuickTransformers[] = {1, 3, 4, 5, 7, 12};
 
 struct Mlp {
   std::int64_t inputs, hidden, classes, batch;

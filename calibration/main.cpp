@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
+#include <string>
 
 #include "apps/cli.hpp"
 #include "calibration/calibrate.hpp"
@@ -30,7 +32,12 @@ int calibrate(int argc, char** argv) {
   tandem::parse(app, argc, argv);
   if (device == "cuda") throw tandem::ConfigError("--device: this build cannot measure cuda; allowed: cpu");
 
-  tandem::AtomicFile file(output);  // refuses a place that cannot be written before minutes of work
+  std::optional<tandem::AtomicFile> file;
+  try {
+    file.emplace(output);  // before minutes of work
+  } catch (const tandem::DeviceError& error) {
+    throw tandem::ConfigError(std::string("--output: ") + error.what());
+  }
   options.name = std::filesystem::path(output).stem().string();
   options.scratch_folder = tandem::TrainOptions::default_scratch_directory();
   tandem::Progress progress("timing ops", options.quiet);
@@ -41,8 +48,8 @@ int calibrate(int argc, char** argv) {
   const std::string description = "This machine's CPU as a stand-in for a device, as tandem calibrate found it.";
   const std::string text = tandem::profile_yaml(result.profile, description, source);
   tandem::parse_profile(text, output);  // what was written must be a profile
-  file.write(text);
-  file.commit();
+  file->write(text);
+  file->commit();
   if (!options.quiet) std::fprintf(stderr, "wrote %s\n", output.c_str());
   return tandem::kDone;
 }

@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-constexpr int kRounds = 9, kQuickRounds = 4;
+constexpr int kRounds = 9, kQuickRounds = 3;
 constexpr double kQuietShare = 0.25;                        // of rounds
 constexpr std::int64_t kCopyBytes = std::int64_t{4} << 20;  // about a bucket's
 

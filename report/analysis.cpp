@@ -1,6 +1,7 @@
 #include "report/analysis.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace tandem {
 namespace {
@@ -49,16 +50,17 @@ void add_throughput(Analysis& analysis) {
 }
 
 void add_peaks(Analysis& analysis) {
-  auto& peaks = analysis.peak_bytes;
-  peaks["host"] = peaks["host_pinned"] = peaks["disk"] = 0;
+  std::array<std::int64_t, kTierCount> sum{};
   for (std::size_t i = 0; i < analysis.record->ranks.size(); ++i) {
     const auto& of_rank = analysis.record->ranks[i].peak_bytes;
-    const auto peak = [&](Tier tier) { return of_rank[static_cast<std::size_t>(tier)]; };
-    peaks["device" + std::to_string(analysis.timeline.ranks[i].rank)] = peak(Tier::Device);
-    peaks["host"] += peak(Tier::HostPinned) + peak(Tier::HostPageable);
-    peaks["host_pinned"] += peak(Tier::HostPinned);
-    peaks["disk"] += peak(Tier::Disk);
+    for (std::size_t tier = 0; tier < sum.size(); ++tier) sum[tier] += of_rank[tier];
+    analysis.peak_bytes.emplace_back("device" + std::to_string(analysis.timeline.ranks[i].rank),
+                                     of_rank[static_cast<std::size_t>(Tier::Device)]);
   }
+  const std::int64_t pinned = sum[static_cast<std::size_t>(Tier::HostPinned)];
+  analysis.peak_bytes.emplace_back("host", pinned + sum[static_cast<std::size_t>(Tier::HostPageable)]);
+  analysis.peak_bytes.emplace_back("host_pinned", pinned);
+  analysis.peak_bytes.emplace_back("disk", sum[static_cast<std::size_t>(Tier::Disk)]);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "report/lower_bound.hpp"
@@ -30,8 +31,8 @@ struct Analysis {
   double compute_s = 0;                     // a step, mean over ranks: the compute lane is busy
   std::map<std::string, double> exposed_s;  // a step, mean over ranks: the compute lane waits, by cause
   double samples_per_s = 0, tokens_per_s = 0, model_flops_per_s = 0;
-  std::map<std::string, std::int64_t> peak_bytes;  // device0..., host, host_pinned, disk
-  std::vector<double> loss;                        // measured runs only
+  std::vector<std::pair<std::string, std::int64_t>> peak_bytes;  // device0..., host, host_pinned, disk
+  std::vector<double> loss;                                      // measured runs only
   LowerBound bound;
 };
 

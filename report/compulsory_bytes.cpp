@@ -193,7 +193,7 @@ CompulsoryBytes compulsory_bytes(const Graph& graph, const Sides& sides, const S
     double live = cut.live_bytes - capacity.device_bytes - capacity.host_bytes;
     for (const DeviceCut::State& state : cut.states) live += static_cast<double>(state.bytes);
     bytes.disk_read.linear.constant += std::max(0.0, live);
-    bytes.disk_write.linear.constant += std::max(0.0, live);
+    if (cut.rewritten) bytes.disk_write.linear.constant += std::max(0.0, live);
   }
   bytes.up[1].hinges.push_back(with_states.sum(sides));
   return bytes;

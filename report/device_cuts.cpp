@@ -1,5 +1,6 @@
 #include "report/device_cuts.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include "report/tier_capacity.hpp"
@@ -23,6 +24,7 @@ class CutFinder {
     std::map<std::int32_t, OpId> first_backward;  // by micro-batch
     for (OpId id : ops)
       if (graph_.op(id).phase == Phase::Backward) first_backward.try_emplace(graph_.op(id).micro_batch, id);
+    if (first_backward.empty()) find_decoding(ops, cuts);
     // The last micro-batch first: values shared by several, such as parameters, then count with the states.
     for (auto it = first_backward.rbegin(); it != first_backward.rend(); ++it) {
       mark_ancestors(it->second);
@@ -87,6 +89,28 @@ class CutFinder {
     cut.live_bytes += static_cast<double>(value.bytes);
     const Readers& readers = sides_.readers[static_cast<std::size_t>(id)];
     if (made && !readers.host && readers.either == kNone) cut.made_bytes += static_cast<double>(value.bytes);
+  }
+
+  // A decoding step begins when the step before has given its token, with all of its reads done: what both read is
+  // needed again, and no copy after that moment is another step's.
+  void find_decoding(const StepOps& ops, std::vector<DeviceCut>& cuts) {
+    const auto gives = std::find_if(ops.rbegin(), ops.rend(), [&](OpId id) { return graph_.op(id).grows; });
+    if (gives == ops.rend()) return;
+    mark_ancestors(*gives);
+    const std::int32_t before = cut_++;
+    DeviceCut cut;
+    cut.rewritten = false;
+    for (OpId id : ops) {
+      if (!device_op(id) || (id != *gives && mark(id) != kBeforeInStep)) continue;
+      for (ValueId read : graph_.op(id).reads) {
+        std::int32_t& used = used_before_[static_cast<std::size_t>(read)];
+        const std::int64_t bytes = graph_.value(read).bytes;
+        if (used == before && before > 0 && bytes > small_bytes_) cut.live_bytes += static_cast<double>(bytes);
+        used = cut_;
+      }
+    }
+    unmark();
+    cuts.push_back(cut);
   }
 
   // Optimizer states that exist at the cut and that this step's optimizer ops will read.

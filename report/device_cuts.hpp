@@ -1,5 +1,6 @@
-// The moment in each micro-batch when the forward is done and the backward has yet to begin: all that the backward will
-// read exists then, and what exceeds the device's memory must come back over PCIe. Must not know rates or schedules.
+// Moments at which much must exist at once, so that what exceeds the device's memory must come back over PCIe: in each
+// micro-batch, when the forward is done and the backward has yet to begin; in decoding, when a token is known and the
+// next step begins. Must not know rates or schedules.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,11 @@ struct DeviceCut {
   double made_bytes = 0;      // those of them that the device made and that nothing on the host reads
   std::vector<State> states;  // of the last cut of a step
   bool last_of_step = false;
+  bool rewritten = true;  // the values are new in each step; false for weights that decoding steps read again and again
 };
 
-// One for each step and micro-batch that has a backward. Values of at most `small_bytes` are left out.
+// One for each step and micro-batch that has a backward, and for each decoding step. Values of at most `small_bytes`
+// are left out.
 std::vector<DeviceCut> device_cuts(const Graph& graph, const Sides& sides, std::int64_t small_bytes);
 
 struct Capacity {

@@ -42,6 +42,12 @@ Json bytes_moved(const Analysis& analysis) {
   return bytes;
 }
 
+Json peak_bytes(const Analysis& analysis) {
+  Json peaks = Json::object();
+  for (const auto& [tier, bytes] : analysis.peak_bytes) peaks[tier] = bytes;
+  return peaks;
+}
+
 // A diverged loss is not a number of JSON: it is written as null.
 Json loss(const Analysis& analysis) {
   Json losses = Json::array();
@@ -69,7 +75,7 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
        {{"tokens_per_s", analysis.tokens_per_s},
         {"samples_per_s", analysis.samples_per_s},
         {"model_flops_per_s", analysis.model_flops_per_s}}},
-      {"peak_bytes", analysis.peak_bytes},
+      {"peak_bytes", peak_bytes(analysis)},
       {"busy_share", busy_share(analysis)},
       {"compute_s", analysis.compute_s},
       {"exposed_s", analysis.exposed_s},

@@ -88,9 +88,10 @@ std::string bound_line(double mean_s, double bound_s, const std::string& held_by
   if (bound_s <= 0) return "none";
   const double above = mean_s / bound_s - 1;
   const std::string distance =
-      above < -0.0005
-          ? fmt::format("the run's mean of {} is below it: the profile is slower than the machine", format_time(mean_s))
-          : fmt::format("the run's mean of {} is {} above", format_time(mean_s), format_percent(std::max(0.0, above)));
+      above < -0.0005 ? fmt::format("the whole run's mean of {} is below it: the profile is slower than the machine",
+                                    format_time(mean_s))
+                      : fmt::format("the whole run's mean of {} is {} above", format_time(mean_s),
+                                    format_percent(std::max(0.0, above)));
   return fmt::format("{} a step, {}; {}", format_time(bound_s), held_text(held_by), distance);
 }
 

@@ -43,6 +43,8 @@ void expand_short_forms(Node& root) {
   Node* workload = root.find("workload");
   const Node* word = workload == nullptr ? nullptr : workload->find("optimizer");
   if (word == nullptr || word->kind != NodeKind::Scalar || (word->text != "adam" && word->text != "adamw")) return;
+  const Node* family = workload->find("family");
+  if (family != nullptr && family->text == "layers") return;  // a rule says that it wants a duration
   const Node name = *word;
   const Node* section = root.find("optimizer");
   if (section != nullptr && section->find("name") != nullptr)

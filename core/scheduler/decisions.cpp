@@ -87,7 +87,7 @@ bool Scheduler::emit_run(OpId id, ByteRange lead, Engine engine) {
   if (workspace >= 0) {
     Fence done;
     done.add(use);
-    pools_[static_cast<std::size_t>(tier)].free(workspace, op.workspace_bytes, done);
+    pools_[static_cast<std::size_t>(tier)].free(workspace, op.workspace_bytes, done, progress_);
   }
   if (issue_parts(id, lead)) mark_issued(id);
   return true;

@@ -227,7 +227,7 @@ void Scheduler::free_block(BlockId id, ValueId last_holder) {
   note.part = {last_holder, block.range.first, block.range.bytes};
   note.source = {rank_, block.tier, block.offset};
   wait_for(note, fence);
-  pools_[static_cast<std::size_t>(block.tier)].free(block.offset, block.range.bytes, fence);
+  pools_[static_cast<std::size_t>(block.tier)].free(block.offset, block.range.bytes, fence, progress_);
   residency_.remove(id);
 }
 

@@ -8,7 +8,7 @@ namespace tandem {
 
 Pool::Pool(std::int64_t capacity_bytes, std::int64_t alignment_bytes)
     : capacity_(capacity_bytes / alignment_bytes * alignment_bytes), alignment_(alignment_bytes) {
-  if (capacity_ > 0) free_.push_back({0, capacity_, {}});
+  if (capacity_ > 0) free_.push_back({0, capacity_, kNone});
 }
 
 // First fit from either end, over runs of adjoining segments.
@@ -19,7 +19,7 @@ std::optional<Pool::Span> Pool::find(std::int64_t bytes, End end, bool clean_onl
   for (std::size_t i = 0; i < n; ++i) {
     const Segment& segment = free_[end == End::Low ? i : n - 1 - i];
     const bool adjoins = run > 0 && (end == End::Low ? segment.offset : segment.end()) == edge;
-    if (clean_only && !segment.fence.empty()) {
+    if (clean_only && segment.fence != kNone) {
       run = 0;
       continue;
     }
@@ -34,16 +34,52 @@ std::optional<Pool::Span> Pool::find(std::int64_t bytes, End end, bool clean_onl
   return std::nullopt;
 }
 
+std::int32_t Pool::keep_fence(const Fence& fence) {
+  if (fence.empty()) return kNone;
+  if (unused_fences_.empty()) {
+    fences_.push_back(fence);
+    return static_cast<std::int32_t>(fences_.size()) - 1;
+  }
+  const std::int32_t id = unused_fences_.back();
+  unused_fences_.pop_back();
+  fences_[static_cast<std::size_t>(id)] = fence;
+  return id;
+}
+
+void Pool::forget_fence(std::int32_t fence) {
+  if (fence != kNone) unused_fences_.push_back(fence);
+}
+
+void Pool::prune(Segment& segment, const LaneProgress& progress) {
+  if (segment.fence == kNone) return;
+  Fence& fence = fences_[static_cast<std::size_t>(segment.fence)];
+  fence.prune(progress);
+  if (!fence.empty()) return;
+  forget_fence(segment.fence);
+  segment.fence = kNone;
+}
+
+bool Pool::has_fence(const Segment& segment, const Fence& fence) const {
+  return segment.fence == kNone ? fence.empty() : fences_[static_cast<std::size_t>(segment.fence)] == fence;
+}
+
+void Pool::add_fence(const Segment& segment, Fence& waits) const {
+  if (segment.fence != kNone) waits.add(fences_[static_cast<std::size_t>(segment.fence)]);
+}
+
 // Forgets uses that are finished and joins neighbours with equal fences.
 void Pool::tidy(const LaneProgress& progress) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < free_.size(); ++i) {
     Segment& segment = free_[i];
-    segment.fence.prune(progress);
-    if (kept > 0 && free_[kept - 1].end() == segment.offset && segment.fence == free_[kept - 1].fence) {
+    prune(segment, progress);
+    if (kept > 0 && free_[kept - 1].end() == segment.offset &&
+        has_fence(free_[kept - 1],
+                  segment.fence == kNone ? Fence{} : fences_[static_cast<std::size_t>(segment.fence)])) {
       free_[kept - 1].bytes += segment.bytes;
+      forget_fence(segment.fence);
     } else {
-      if (kept != i) free_[kept] = std::move(segment);
+      free_[kept] = segment;
       ++kept;
     }
   }
@@ -59,12 +95,13 @@ std::int64_t Pool::take(Span span, std::int64_t bytes, End end, Fence& waits) {
     std::size_t i = span.first;
     for (; left > 0; ++i) {
       Segment& segment = free_[i];
-      waits.add(segment.fence);
+      add_fence(segment, waits);
       const std::int64_t taken = std::min(left, segment.bytes);
       segment.offset += taken;
       segment.bytes -= taken;
       left -= taken;
       if (segment.bytes > 0) break;
+      forget_fence(segment.fence);
     }
     free_.erase(free_.begin() + static_cast<std::ptrdiff_t>(span.first),
                 free_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -73,11 +110,12 @@ std::int64_t Pool::take(Span span, std::int64_t bytes, End end, Fence& waits) {
     std::size_t i = span.last;  // one past the next to take
     for (; left > 0; --i) {
       Segment& segment = free_[i - 1];
-      waits.add(segment.fence);
+      add_fence(segment, waits);
       const std::int64_t taken = std::min(left, segment.bytes);
       segment.bytes -= taken;
       left -= taken;
       if (segment.bytes > 0) break;
+      forget_fence(segment.fence);
     }
     free_.erase(free_.begin() + static_cast<std::ptrdiff_t>(i), free_.begin() + static_cast<std::ptrdiff_t>(span.last));
   }
@@ -102,7 +140,7 @@ std::optional<std::int64_t> Pool::allocate(std::int64_t bytes, End end, const La
   return take(*span, bytes, end, waits);
 }
 
-void Pool::free(std::int64_t offset, std::int64_t bytes, const Fence& fence) {
+void Pool::free(std::int64_t offset, std::int64_t bytes, const Fence& fence, const LaneProgress& progress) {
   bytes = rounded(bytes);
   charged_ -= bytes;
   CHECK(charged_ >= 0, charged_, offset, bytes);
@@ -110,17 +148,21 @@ void Pool::free(std::int64_t offset, std::int64_t bytes, const Fence& fence) {
                                      [](const Segment& segment, std::int64_t o) { return segment.offset < o; });
   CHECK(next == free_.end() || offset + bytes <= next->offset, offset, bytes);
   CHECK(next == free_.begin() || (next - 1)->end() <= offset, offset, bytes);
+  if (next != free_.begin()) prune(*(next - 1), progress);
+  if (next != free_.end()) prune(*next, progress);
   // Values that die together have the same last users: joined, they stay one segment.
-  const bool joins_before = next != free_.begin() && (next - 1)->end() == offset && (next - 1)->fence == fence;
-  const bool joins_after = next != free_.end() && next->offset == offset + bytes && next->fence == fence;
+  const bool joins_before = next != free_.begin() && (next - 1)->end() == offset && has_fence(*(next - 1), fence);
+  const bool joins_after = next != free_.end() && next->offset == offset + bytes && has_fence(*next, fence);
   if (joins_before) {
     (next - 1)->bytes += bytes + (joins_after ? next->bytes : 0);
-    if (joins_after) free_.erase(next);
+    if (!joins_after) return;
+    forget_fence(next->fence);
+    free_.erase(next);
   } else if (joins_after) {
     next->offset = offset;
     next->bytes += bytes;
   } else {
-    free_.insert(next, {offset, bytes, fence});
+    free_.insert(next, {offset, bytes, keep_fence(fence)});
   }
 }
 

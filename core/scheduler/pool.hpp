@@ -65,7 +65,7 @@ class Pool {
   std::optional<std::int64_t> allocate(std::int64_t bytes, End end, const LaneProgress& progress, Fence& waits,
                                        bool packed = false);
   // Gives bytes back; `fence` holds the unfinished commands that touched them. `bytes` as asked for in allocate.
-  void free(std::int64_t offset, std::int64_t bytes, const Fence& fence);
+  void free(std::int64_t offset, std::int64_t bytes, const Fence& fence, const LaneProgress& progress);
 
   std::int64_t rounded(std::int64_t bytes) const { return (bytes + alignment_ - 1) / alignment_ * alignment_; }
   std::int64_t capacity_bytes() const { return capacity_; }
@@ -74,9 +74,11 @@ class Pool {
   std::int64_t peak_bytes() const { return peak_; }
 
  private:
-  struct Segment {  // free bytes with one fence; neighbours with other fences may adjoin
+  // Free bytes with one fence; neighbours with other fences may adjoin. Plain numbers, because segments are moved
+  // often.
+  struct Segment {
     std::int64_t offset = 0, bytes = 0;
-    Fence fence;
+    std::int32_t fence = kNone;  // index into fences_; kNone: nothing still uses them
     std::int64_t end() const { return offset + bytes; }
   };
   struct Span {  // adjoining segments [first, last) that together hold the bytes
@@ -84,12 +86,19 @@ class Pool {
   };
   std::optional<Span> find(std::int64_t bytes, End end, bool clean_only) const;
   void tidy(const LaneProgress& progress);
+  std::int32_t keep_fence(const Fence& fence);
+  void forget_fence(std::int32_t fence);
+  void prune(Segment& segment, const LaneProgress& progress);
+  bool has_fence(const Segment& segment, const Fence& fence) const;
+  void add_fence(const Segment& segment, Fence& waits) const;
   std::int64_t take(Span span, std::int64_t bytes, End end, Fence& waits);
 
   std::int64_t capacity_, alignment_;
   std::int64_t charged_ = 0, peak_ = 0;
   std::vector<Segment> free_;  // by offset
-  std::size_t tidy_at_ = 32;   // number of segments that starts the next tidy()
+  std::vector<Fence> fences_;
+  std::vector<std::int32_t> unused_fences_;
+  std::size_t tidy_at_ = 32;  // number of segments that starts the next tidy()
 };
 
 }  // namespace tandem

@@ -128,7 +128,7 @@ function idleBars() {
       const idle = Object.entries(causes).filter(c => c[1] > 0).sort((a, b) => b[1] - a[1]);
       idle.forEach(c => used.add(c[0]));
       const total = idle.reduce((sum, c) => sum + c[1], 0);
-      const bar = stackedBar([...idle, ['lane', busy >= 1 ? 1 : total * busy / (1 - busy)]], x => time(x * 1e9) + ' a step', true);
+      const bar = stackedBar([...idle, ['busy', busy >= 1 ? 1 : total * busy / (1 - busy)]], x => time(x * 1e9) + ' a step', true);
       s.append(element('div', {class: 'lane-row'}, element('span', {text: lane}), bar, element('span', {class: 'number', text: (busy * 100).toFixed(1) + '% busy'})));
     }
   }
@@ -297,7 +297,7 @@ function memoryCharts() {
           const upper = [], lower = [];
           for (let i = first; i < tier.t.length && tier.t[i] <= view.to; ++i) {
             x = Math.max(LABEL_WIDTH, xOf(tier.t[i], width));
-            const next = i + 1 < tier.t.length ? Math.min(width, Math.max(LABEL_WIDTH, xOf(tier.t[i + 1], width))) : width;
+            const next = i + 1 < tier.t.length ? Math.min(width, Math.max(LABEL_WIDTH, xOf(tier.t[i + 1], width))) : Math.min(width, Math.max(x, xOf(run.makespan_ns, width)));
             upper.push([x, y(base[i] + tier.b[row][i])], [next, y(base[i] + tier.b[row][i])]);
             lower.push([x, y(base[i])], [next, y(base[i])]);
             last = i;

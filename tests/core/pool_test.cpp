@@ -38,10 +38,10 @@ TEST(Pool, HandsOutFreedBytesWithTheirFence) {
   Fence waits, fence;
   ASSERT_TRUE(pool.allocate(128, End::Low, nothing_finished(), waits));
   fence.add({Engine::Compute, 7});
-  pool.free(0, 64, fence);
+  pool.free(0, 64, fence, nothing_finished());
   fence.clear();
   fence.add({Engine::D2H, 9});
-  pool.free(64, 64, fence);
+  pool.free(64, 64, fence, nothing_finished());
   ASSERT_EQ(pool.allocate(128, End::Low, nothing_finished(), waits), 0);  // adjoining segments serve one request
   ASSERT_EQ(waits.uses().size(), 2u);
 }
@@ -51,8 +51,8 @@ TEST(Pool, PrefersBytesThatNothingStillUses) {
   Fence waits, busy;
   ASSERT_TRUE(pool.allocate(192, End::Low, nothing_finished(), waits));
   busy.add({Engine::Compute, 3});
-  pool.free(0, 64, busy);
-  pool.free(128, 64, {});
+  pool.free(0, 64, busy, nothing_finished());
+  pool.free(128, 64, {}, nothing_finished());
   EXPECT_EQ(pool.allocate(64, End::Low, nothing_finished(), waits), 128);
   EXPECT_TRUE(waits.empty());
   LaneProgress progress = nothing_finished();
@@ -81,12 +81,12 @@ TEST(Pool, RandomTrafficNeverOverlapsAndLosesNothing) {
       auto victim = std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
       Fence fence;
       fence.add({random() % 2 ? Engine::Compute : Engine::H2D, next++});
-      pool.free(victim->first, victim->second, fence);
+      pool.free(victim->first, victim->second, fence, progress);
       live.erase(victim);
     }
     if (random() % 10 == 0) progress.fill(next - 5);
   }
-  for (const auto& [offset, bytes] : live) pool.free(offset, bytes, {});
+  for (const auto& [offset, bytes] : live) pool.free(offset, bytes, {}, progress);
   EXPECT_EQ(pool.charged_bytes(), 0);
   Fence waits;
   EXPECT_TRUE(pool.allocate(1 << 16, End::Low, progress, waits)) << "all bytes join again";
