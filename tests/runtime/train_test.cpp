@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <functional>
 
@@ -165,6 +166,41 @@ TEST(TrainRunTest, StatesThatLiveOnTheDiskTrainTheSame) {
   scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = 64 * kMiB;
   scenario.policy.options["home"] = "disk";
   EXPECT_GT(expect_exact(scenario, /*delayed_update=*/false, Engine::DiskRead), kMiB);
+}
+
+// A graph that grows by what is sampled: the live run decodes the tokens that whole forward passes give, and ends at
+// the stop token.
+TEST(TrainRunTest, DecodesUntilTheSampledTokenSaysSo) {
+  set_thread_count(1);
+  Scenario scenario = small_gpt("on_demand");
+  scenario.workload.family = "gpt_decode";
+  scenario.workload.batch = 1;
+  scenario.workload.prompt = 8;
+  scenario.workload.new_tokens = 12;
+  scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = kMiB;
+  const auto decode = [&] {
+    Training training(scenario);
+    HappensBefore checker(training.graph());
+    training.run(&checker);
+    EXPECT_EQ(checker.violation(), "");
+    expect_replays(training, scenario);
+    std::vector<std::int64_t> tokens;
+    std::map<CommandId, OpId> ops;
+    for (const auto& entry : training.log().entries()) {
+      for (const Event& event : entry.batch.events)
+        if (const auto op = ops.find(event.command); op != ops.end() && training.graph().op(op->second).grows)
+          tokens.push_back(event.result);
+      for (const Command& command : entry.commands)
+        if (command.kind == CommandKind::Run) ops[command.id] = command.op;
+    }
+    return tokens;
+  };
+  const std::vector<std::int64_t> all = decode();
+  EXPECT_EQ(all, decode_reference(scenario, *open_data(scenario)));
+  EXPECT_EQ(all.size(), 12u);
+  scenario.workload.stop_token = all[5];
+  const auto stop = std::find(all.begin(), all.end(), all[5]);
+  EXPECT_EQ(decode(), std::vector<std::int64_t>(all.begin(), stop + 1));
 }
 
 TEST(TrainRunTest, AnInterruptDrainsAndEndsTheRun) {

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Exit codes, messages and files of the tandem command, as a user meets them."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+BIN = pathlib.Path(os.environ["TANDEM_BUILD"]) / "bin"
+TANDEM = BIN / "tandem"
+SCENARIO = """\
+machine: round_numbers
+limits: {device_bytes: 64MiB}
+workload: {family: gpt, layers: 2, hidden: 64, heads: 2, vocabulary: 256, sequence: 32, batch: 2, precision: fp32}
+policy: {name: on_demand}
+steps: 3
+"""
+failures = []
+
+
+def run(*arguments, **options):
+    return subprocess.run([str(a) for a in (TANDEM, *arguments)], capture_output=True, text=True, timeout=120, **options)
+
+
+def check(name, condition, detail=""):
+    if not condition:
+        failures.append(f"{name}: {detail}")
+
+
+def expect(name, result, code, stderr="", stdout=""):
+    check(name, result.returncode == code, f"exit code {result.returncode}, not {code}: {result.stderr.strip()}")
+    check(name, stderr in result.stderr, f"no {stderr!r} in standard error: {result.stderr.strip()!r}")
+    check(name, stdout in result.stdout, f"no {stdout!r} in standard output: {result.stdout.strip()!r}")
+
+
+def front_end(folder, scenario):
+    expect("no command", run(), 2, "tandem simulate FILE")
+    expect("help", run("--help"), 0, stdout="Exit codes")
+    expect("misspelt command", run("simulte", scenario), 2, "did you mean simulate?")
+    for later in ("plan", "sweep", "explain"):
+        expect(later, run(later, scenario), 2, "not built yet")
+    expect("misspelt flag", run("check", "--sett", "a=b", scenario), 2, "did you mean --set?")
+    expect("check", run("check", scenario), 0, stdout="a valid scenario")
+    broken = folder / "broken.yaml"
+    broken.write_text(SCENARIO.replace("layers", "layerz"))
+    expect("check of a bad file", run("check", scenario, broken), 2, "broken.yaml:3:")
+    for what, known in (("policies", "resident"), ("workloads", "gpt"), ("transforms", "recompute"), ("machines", "titan_rtx"),
+                        ("scenarios", "does_not_fit")):
+        expect(f"list {what}", run("list", what), 0, stdout=known)
+    expect("list of nothing known", run("list", "policy"), 2)
+    expect("replay of no log", run("replay", folder / "none.log"), 2, "cannot be read")
+
+
+def missing_part(folder, scenario):
+    alone = folder / "bin"
+    alone.mkdir()
+    shutil.copy(TANDEM, alone / "tandem")
+    result = subprocess.run([alone / "tandem", "train", scenario], capture_output=True, text=True, timeout=60)
+    expect("a part that is not built", result, 2, "tandem-train is not built")
+
+
+def simulate(folder, scenario):
+    out = {kind: folder / f"out.{kind}" for kind in ("json", "trace", "html", "log")}
+    result = run("simulate", scenario, "--json", out["json"], "--trace", out["trace"], "--report", out["html"], "--log", out["log"])
+    expect("simulate", result, 0, stdout="step time")
+    figures = json.loads(out["json"].read_text())
+    check("JSON", figures["steps"] == 3 and len(figures["step_time_s"]["all"]) == 2, figures)
+    json.loads(out["trace"].read_text())
+    check("HTML", out["html"].read_text().startswith("<!DOCTYPE html>"))
+    expect("replay", run("replay", out["log"]), 0, stdout="all as recorded")
+    lines = out["log"].read_text()
+    tampered = folder / "tampered.log"
+    tampered.write_text(lines[: len(lines) // 2])
+    check("replay of half a log", run("replay", tampered).returncode in (0, 2), "crashed")
+    result = run("simulate", scenario, "--json", "-", "--quiet")
+    expect("JSON on standard output", result, 0)
+    check("JSON on standard output", json.loads(result.stdout)["mode"] == "simulated")
+    seeds = [json.loads(run("simulate", scenario, "--json", "-", "--seed", "3").stdout) for _ in range(2)]
+    check("same seed", seeds[0]["step_time_s"] == seeds[1]["step_time_s"], seeds)
+    steps = json.loads(run("simulate", scenario, "--set", "steps=5", "--json", "-").stdout)["steps"]
+    check("--set", steps == 5, steps)
+    expect("does not fit", run("simulate", scenario, "--set", "policy={name: resident}", "--set", "limits.device_bytes=1MiB"), 3,
+           "would fit in")
+    result = run("compare-policies", scenario, "--set", "limits.device_bytes=2MiB")
+    expect("compare-policies", result, 0, stdout="does not fit")
+    check("compare-policies", result.stdout.count("\n") >= 4, result.stdout)
+
+
+def unwritable(folder, scenario):
+    expect("missing folder", run("simulate", scenario, "--trace", folder / "none" / "t.json"), 2, "create the folder first")
+    expect("a folder as a file", run("simulate", scenario, "--json", folder), 2, "is a folder")
+    expect("full device", run("simulate", scenario, "--trace", "/dev/full"), 4, "No space left on device")
+    with open("/dev/full", "w") as full:
+        result = subprocess.run([TANDEM, "simulate", scenario], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    check("full standard output", result.returncode == 4 and "cannot write to standard output" in result.stderr, result)
+    check("no partial files", not list(folder.glob("*partial*")), list(folder.glob("*partial*")))
+
+
+def interrupt(folder, scenario):
+    target = folder / "interrupted.json"
+    process = subprocess.Popen([TANDEM, "simulate", scenario, "--set", "steps=200000", "--trace", target], stderr=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    check("interrupt", process.returncode == 130, f"{process.returncode}: {errors}")
+    check("interrupt", not target.exists() and not list(folder.glob("*partial*")), "a file is left")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        scenario = folder / "small.yaml"
+        scenario.write_text(SCENARIO)
+        front_end(folder, scenario)
+        missing_part(folder, scenario)
+        if (BIN / "tandem-simulate").exists():
+            simulate(folder, scenario)
+            unwritable(folder, scenario)
+            interrupt(folder, scenario)
+    print("\n".join(failures) or "ok")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
