@@ -69,6 +69,18 @@ void check_scenario_rules(const Values& values, const Scenario& scenario) {
           values, "limits.disk_bytes", "the machine has no disk", "no limit, or a machine with tiers.disk");
 }
 
+// The CPU's rates are taken to scale with its cores, unless the profile says how many cores each lane wants: then the
+// lanes share what is left.
+static void limit_cores(HardwareProfile& machine, std::int32_t cores) {
+  if (cores <= 0 || cores >= machine.cores) return;
+  if (machine.lane_cores.empty()) {
+    const double share = static_cast<double>(cores) / machine.cores;
+    machine.cpu_flops *= share;
+    machine.cpu_optimizer_parameters_per_s *= share;
+  }
+  machine.cores = cores;
+}
+
 void warn(Scenario& scenario) {
   HardwareProfile& machine = scenario.machine;
   const DType precision = scenario.workload.precision;
@@ -87,6 +99,7 @@ void warn(Scenario& scenario) {
   cap("host_bytes", scenario.limits.host_bytes, capacity(Tier::HostPinned) + capacity(Tier::HostPageable));
   cap("disk_bytes", scenario.limits.disk_bytes, capacity(Tier::Disk));
   cap("cores", scenario.limits.cores, machine.cores);
+  limit_cores(machine, scenario.limits.cores);
 }
 
 }  // namespace tandem
