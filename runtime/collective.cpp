@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/scenario/errors.hpp"
+#include "runtime/torch_error.hpp"
 #include "runtime/torch_types.hpp"
 
 namespace tandem {
@@ -18,7 +19,7 @@ constexpr const char* kLoopback = "127.0.0.1";
 
 std::string lost(const CollectiveOptions& options, const std::exception& error) {
   return "rank " + std::to_string(options.rank) + " of " + std::to_string(options.ranks) +
-         ": a collective failed, so a peer has stopped or cannot be reached: " + error.what();
+         ": a collective failed, so a peer has stopped or cannot be reached: " + message_of(error);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "core/scenario/errors.hpp"
 #include "core/scheduler/check.hpp"
 #include "runtime/cpu_executor.hpp"
+#include "runtime/torch_error.hpp"
 #include "runtime/workspace.hpp"
 
 namespace tandem {
@@ -127,7 +128,7 @@ std::int64_t CpuExecutor::run_body(Body body, BodyCall& call, std::byte* workspa
   try {
     result = body(call);
   } catch (const std::exception& error) {
-    throw DeviceError(name() + error.what());
+    throw DeviceError(name() + message_of(error));
   }
   record_peak(call, scope.peak_bytes(), scope.peak_live_bytes());
   if (scope.live_bytes() > 0)

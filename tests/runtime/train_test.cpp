@@ -164,6 +164,7 @@ TEST(TrainRunTest, ResidentSaysWhatDoesNotFit) {
 TEST(TrainRunTest, StatesThatLiveOnTheDiskTrainTheSame) {
   Scenario scenario = small_gpt("on_demand");
   scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = 64 * kMiB;
+  scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 2 * kMiB;  // less than the states
   scenario.policy.options["home"] = "disk";
   EXPECT_GT(expect_exact(scenario, /*delayed_update=*/false, Engine::DiskRead), kMiB);
 }
