@@ -73,9 +73,13 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
     return;
   }
   temporary_ = path_ + ".partial-" + std::to_string(::getpid());
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
-  if (descriptor_ < 0) fail("create", errno);
+  // Published first: an interrupt may come as soon as the file is there.
   publish(temporary_.c_str());
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
+  if (descriptor_ >= 0) return;
+  const int error_number = errno;
+  retract(temporary_.c_str());
+  fail("create", error_number);
 }
 
 AtomicFile::~AtomicFile() {

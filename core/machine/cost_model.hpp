@@ -16,8 +16,8 @@ class CostModel {
 
   // Duration of a whole op of this work on an engine, in ns. Cached by work: O(1) after the first call.
   std::int64_t run_ns(const Graph& graph, WorkId work, Engine engine) const;
-  // Duration of `part_bytes` out of `whole_bytes` of a divisible op: the cost of a command is paid by every part, the rest
-  // is shared in proportion.
+  // Duration of `part_bytes` out of `whole_bytes` of a divisible op: the cost of a command is paid by every part, the
+  // rest is shared in proportion.
   std::int64_t run_part_ns(const Graph& graph, WorkId work, Engine engine, std::int64_t part_bytes,
                            std::int64_t whole_bytes) const;
   // Duration of a copy alone on its lane, in ns.

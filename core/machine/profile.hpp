@@ -46,12 +46,13 @@ struct HardwareProfile {
   // Devices that share one host's DRAM and disk. 0: all of a run's.
   std::int32_t devices_per_host = 0;
 
-  // Device compute. Time of a kernel = launch + max(flops / (peak * efficiency), bytes / (memory bandwidth * efficiency)).
-  std::map<DType, double> peak_flops;                // by precision
-  std::map<KernelKind, Curve> efficiency;            // of Gemm and Attention over flops; of Memory and Optimizer over bytes
-  std::int64_t launch_ns = 0;                        // per kernel
-  std::int64_t op_ns = 0;                            // per op: dispatch of a body beyond its kernels
-  std::map<std::string, BodyCost> bodies;            // bodies that were measured, instead of op_ns; on Compute
+  // Device compute. Time of a kernel = launch + max(flops / (peak * efficiency), bytes / (memory bandwidth *
+  // efficiency)).
+  std::map<DType, double> peak_flops;      // by precision
+  std::map<KernelKind, Curve> efficiency;  // of Gemm and Attention over flops; of Memory and Optimizer over bytes
+  std::int64_t launch_ns = 0;              // per kernel
+  std::int64_t op_ns = 0;                  // per op: dispatch of a body beyond its kernels
+  std::map<std::string, BodyCost> bodies;  // bodies that were measured, instead of op_ns; on Compute
 
   // Copies by lane; both directions at once share `pcie_bytes_per_s` (0: no shared cap).
   CopyRate h2d, d2h, disk_read, disk_write, peer;
@@ -65,13 +66,13 @@ struct HardwareProfile {
   Curve cpu_optimizer_efficiency;  // over parameters
   std::int64_t cpu_op_ns = 0;      // per command on a CPU lane
   // Host-side costs.
-  std::int64_t dispatch_ns = 0;    // of the submitting thread, per command
-  std::int64_t event_ns = 0;       // from a completion to the scheduler's seeing it
-  std::int64_t wake_ns = 0;        // from when a lane that slept may begin a command to its beginning
+  std::int64_t dispatch_ns = 0;  // of the submitting thread, per command
+  std::int64_t event_ns = 0;     // from a completion to the scheduler's seeing it
+  std::int64_t wake_ns = 0;      // from when a lane that slept may begin a command to its beginning
   // CPU cores that a lane's worker keeps busy while it runs a command; 0 where not given. Where busy lanes want more
   // cores than there are, they share them equally.
   std::map<Engine, double> lane_cores;
-  double loader_bytes_per_s = 0;   // batches and initial parameters
+  double loader_bytes_per_s = 0;  // batches and initial parameters
   // Collectives: ring all-reduce of n bytes on p ranks = latency + 2 (p-1)/p n / bandwidth.
   double collective_bytes_per_s = 0;
   std::int64_t collective_latency_ns = 0;

@@ -121,8 +121,8 @@ class CoTrain final : public Policy {
     }
   }
 
-  // DATA COPY of updated parameters, once they are there: a lane is FIFO, and what waits for an update would hold up the
-  // others. Where there is no room, they are prefetched later.
+  // DATA COPY of updated parameters, once they are there: a lane is FIFO, and what waits for an update would hold up
+  // the others. Where there is no room, they are prefetched later.
   void upload_parameters(const View& view, Decisions& decisions) {
     std::size_t done = 0;
     for (; done < uploads_.size() && view.arrived(uploads_[done], Tier::HostPinned); ++done)
@@ -166,8 +166,8 @@ class CoTrain final : public Policy {
   Buckets buckets_;
   std::vector<TensorId> device_tensors_;
   std::vector<ValueId> uploads_;  // updated on the CPU, yet to be sent to the device
-  std::int32_t moving_ = 0;  // step whose gradients are being moved
-  std::size_t moved_ = 0;    // of its buckets, from the last
+  std::int32_t moving_ = 0;       // step whose gradients are being moved
+  std::size_t moved_ = 0;         // of its buckets, from the last
 };
 
 }  // namespace tandem

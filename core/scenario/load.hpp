@@ -14,8 +14,8 @@ namespace tandem {
 // <profile_dir>/name.yaml for each directory of profile_dirs() and beside the scenario. Throws ConfigError.
 Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides = {});
 // The same from a text; `name` stands for the file in messages, `directory` for its folder.
-Scenario parse_scenario(const std::string& text, const std::string& name, const std::vector<std::string>& overrides = {},
-                        const std::string& directory = ".");
+Scenario parse_scenario(const std::string& text, const std::string& name,
+                        const std::vector<std::string>& overrides = {}, const std::string& directory = ".");
 HardwareProfile load_profile(const std::string& path);
 HardwareProfile parse_profile(const std::string& text, const std::string& name);
 // The value of Scenario::text: YAML that parses to the same scenario, with --set applied and the machine inlined.

@@ -126,7 +126,8 @@ std::int64_t Scheduler::missing_bytes(const Op& op, Tier tier, ValueId except) c
 
 Reply Scheduler::prefetch(ValueId value, ByteRange range, Tier to) {
   if (dead(value) || residency_.valid(value, to, range)) return Reply::Issued;
-  if (!ops_[static_cast<std::size_t>(graph_.value(value).producer)].issued || !exists(value, range)) return Reply::NotReady;
+  if (!ops_[static_cast<std::size_t>(graph_.value(value).producer)].issued || !exists(value, range))
+    return Reply::NotReady;
   ++decision_;
   if (to == Tier::Device && residency_.at(value, to) == kNone && program_next_ < program_.size()) {
     // The next op of the compute lane must still fit beside the prefetched bytes.

@@ -38,8 +38,8 @@ class Scheduler {
 
   const Graph& graph() const { return graph_; }
   const Pool& pool(Tier tier) const { return pools_[static_cast<std::size_t>(tier)]; }
-  // Where the value's bytes from `first_byte` on are, nearest tier first: a place, and how many of them it holds (0: they
-  // are nowhere). A value may be in parts.
+  // Where the value's bytes from `first_byte` on are, nearest tier first: a place, and how many of them it holds (0:
+  // they are nowhere). A value may be in parts.
   std::pair<Place, std::int64_t> find(ValueId value, std::int64_t first_byte = 0) const;
 
  private:

@@ -1,5 +1,5 @@
-// The workload interface: a model family turns options into a source of steps. One file a family, registered by its last
-// line. Must not know policies, machines or worlds.
+// The workload interface: a model family turns options into a source of steps. One file a family, registered by its
+// last line. Must not know policies, machines or worlds.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
 // Hostile input by the thousand: scenarios and profiles mutated as text and as trees. Every input is read or refused
-// with a message that has a position; none crashes or takes long. TANDEM_FUZZ_COUNT sets how many (default 3000).
+// with a message that has a position; none crashes or takes long. TANDEM_FUZZ_COUNT sets how many (default 3000),
+// TANDEM_FUZZ_SEED which.
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -14,7 +15,13 @@ namespace tandem::test {
 namespace {
 
 constexpr int kDefaultCount = 3000;
+constexpr int kDefaultSeed = 20240607;
 constexpr double kLongestSeconds = 1;
+
+int number_from(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? std::atoi(text) : otherwise;
+}
 
 const std::vector<std::string>& seeds() {
   static const std::vector<std::string> kSeeds = {
@@ -238,9 +245,8 @@ void expect_well_formed(const std::string& message, const std::string& text) {
 }
 
 TEST(FuzzScenario, ReadsOrRefusesEverything) {
-  const char* wish = std::getenv("TANDEM_FUZZ_COUNT");
-  const int count = wish != nullptr ? std::atoi(wish) : kDefaultCount;
-  Fuzzer fuzzer(20240607);
+  const int count = number_from("TANDEM_FUZZ_COUNT", kDefaultCount);
+  Fuzzer fuzzer(static_cast<std::uint64_t>(number_from("TANDEM_FUZZ_SEED", kDefaultSeed)));
   int parsed = 0, accepted = 0;
   double longest = 0;
   for (int i = 0; i < count; ++i) {

@@ -1,5 +1,5 @@
-// What the seam must carry beyond one device and a fixed graph: several ranks with collectives, and a graph that grows by
-// the tokens that are sampled.
+// What the seam must carry beyond one device and a fixed graph: several ranks with collectives, and a graph that grows
+// by the tokens that are sampled.
 #include <gtest/gtest.h>
 
 #include "tests/common/run.hpp"

@@ -92,12 +92,13 @@ TEST_F(CollectiveTest, TwoProcessesGetTheMean) {
   EXPECT_EQ(peer.join(), 0);
 }
 
+// The peer may be gone before all connections are made, or after: both are a lost peer.
 TEST_F(CollectiveTest, ALostPeerIsADeviceErrorThatNamesTheRank) {
   Peer peer("CollectivePeer.DISABLED_LeavesAtOnce", meeting_file_);
-  Collective collective(options_of(0, meeting_file_));
-  EXPECT_EQ(peer.join(), 0);
-  auto data = contribution(0);
   try {
+    Collective collective(options_of(0, meeting_file_));
+    peer.join();
+    auto data = contribution(0);
     reduce(collective, data);
     FAIL() << "a reduction with nobody ended";
   } catch (const DeviceError& error) {

@@ -100,11 +100,18 @@ def unwritable(folder, scenario):
     check("no partial files", not list(folder.glob("*partial*")), list(folder.glob("*partial*")))
 
 
+def handles_interrupts(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    caught = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt")), 16)
+    return caught >> (signal.SIGINT - 1) & 1
+
+
 def interrupt(folder, scenario):
     target = folder / "interrupted.json"
     process = subprocess.Popen([TANDEM, "simulate", scenario, "--set", "steps=200000", "--trace", target], stderr=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True)
-    time.sleep(1)
+    while not handles_interrupts(process.pid):
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     check("interrupt", process.returncode == 130, f"{process.returncode}: {errors}")

@@ -225,7 +225,8 @@ TEST(SimgridExecutor, AMillionCommandsInBoundedMemory) {
   const RandomStream stream = random_stream(options);
   const auto graphs = stream.graph_pointers();
   SimgridExecutor executor(graphs, busy_machine(), {}, 0, Fidelity::Shared);
-  std::int64_t events = 0, expected = 0, warm_bytes = 0;
+  std::int64_t events = 0, expected = 0;
+  [[maybe_unused]] std::int64_t warm_bytes = 0;
   for (int round = 0; round < 100; ++round) {
     const CommandId shift = CommandId{round} * options.commands;
     for (Command command : stream.commands.front()) {
@@ -238,7 +239,9 @@ TEST(SimgridExecutor, AMillionCommandsInBoundedMemory) {
     if (round == 9) warm_bytes = peak_memory_bytes();
   }
   EXPECT_EQ(events, expected);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their own records grow with what is freed
   EXPECT_LT(peak_memory_bytes() - warm_bytes, std::int64_t{8} << 20) << "memory grows with the number of commands";
+#endif
 }
 
 }  // namespace
