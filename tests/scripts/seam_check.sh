@@ -67,7 +67,8 @@ links_nothing_of() {
   local program=$BUILD/bin/$1 libraries
   [ -x "$program" ] || { fail "$program was not built"; return; }
   libraries=$(ldd "$program") || { fail "ldd cannot read $program"; return; }
-  expect_nothing "$1 links the other world:" "$(grep -E "$2" <<<"$libraries")"
+  # Without load addresses, whose digits may spell a library's name.
+  expect_nothing "$1 links the other world:" "$(sed 's/ (0x[0-9a-f]*)$//' <<<"$libraries" | grep -E "$2")"
 }
 
 check_programs() {
