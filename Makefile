@@ -79,7 +79,7 @@ asan: setup
 	cmake --build --preset asan-ubsan --parallel $(JOBS)
 	ctest --preset asan-ubsan $(CTEST_FLAGS)
 
-## make tsan    the same under the thread sanitizer
+## make tsan    the same under the thread sanitizer (LibTorch is not instrumented: executors run with bodies of their own)
 tsan: setup
 	cmake --preset tsan $(CMAKE_ARGS)
 	cmake --build --preset tsan --parallel $(JOBS)

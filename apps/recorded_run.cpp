@@ -5,8 +5,7 @@
 #include <fstream>
 
 #include "core/scenario/load.hpp"
-#include "core/scheduler/policy.hpp"
-#include "core/workloads/workload.hpp"
+#include "core/scheduler/make_scheduler.hpp"
 
 namespace tandem {
 namespace {
@@ -33,21 +32,13 @@ RecordedRun::RecordedRun(const std::string& path, const std::string& shown_as)
 }
 
 void RecordedRun::make_schedulers() {
-  const PolicyEntry* policy = find_policy(scenario_.policy.name);
-  const WorkloadEntry* workload = find_workload(scenario_.workload.family);
-  if (policy == nullptr || workload == nullptr)
-    throw ConfigError(path_ + ": its policy or workload family is not part of this build");
   const LogHeader& header = log_.header;
   // A measured run has a log a process; a simulated one has all ranks in one.
   const bool one_rank = header.mode == "measured";
   const Rank first = one_rank ? header.rank : 0, last = one_rank ? header.rank : header.ranks - 1;
-  const auto ranks = static_cast<Rank>(std::max<std::int64_t>(header.ranks, scenario_.workload.devices));
   for (Rank rank = first; rank <= last; ++rank) {
-    auto made = policy->make(scenario_);
-    auto source = workload->make(scenario_, made->traits().graph);
     estimates_.push_back(std::make_unique<CostModel>(scenario_.machine));
-    schedulers_.push_back(
-        std::make_unique<Scheduler>(scenario_, *estimates_.back(), std::move(source), std::move(made), rank, ranks));
+    schedulers_.push_back(make_scheduler(scenario_, *estimates_.back(), rank));
   }
 }
 

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cstring>
 
-#include "runtime/arena.hpp"
-#include "runtime/disk_file.hpp"
+#include "runtime/executors/arena.hpp"
+#include "runtime/executors/disk_file.hpp"
 
 namespace tandem {
 namespace {

@@ -6,8 +6,8 @@
 #include "calibration/design.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/scheduler/driver.hpp"
+#include "core/scheduler/make_scheduler.hpp"
 #include "core/scheduler/null_executor.hpp"
-#include "core/scheduler/policy.hpp"
 
 namespace tandem {
 namespace {
@@ -41,12 +41,10 @@ HardwareProfile any_machine() {
 
 double run_once_ns(const Scenario& scenario) {
   const CostModel estimate(scenario.machine);
-  std::unique_ptr<Policy> policy = find_policy(scenario.policy.name)->make(scenario);
-  auto source = find_workload(scenario.workload.family)->make(scenario, policy->traits().graph);
-  Scheduler scheduler(scenario, estimate, std::move(source), std::move(policy));
+  const auto scheduler = make_scheduler(scenario, estimate);
   NullExecutor executor({});
   CountingLog log;
-  Scheduler* ranks[] = {&scheduler};
+  Scheduler* ranks[] = {scheduler.get()};
   const auto start = std::chrono::steady_clock::now();
   drive(ranks, executor, log);
   return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / log.count();

@@ -6,6 +6,7 @@
 #include "calibration/noise_data.hpp"
 #include "core/scenario/errors.hpp"
 #include "core/scheduler/check.hpp"
+#include "runtime/torch_setup.hpp"
 
 namespace tandem {
 namespace {
@@ -44,7 +45,7 @@ Workbench::Workbench(const Scenario& scenario, std::int64_t scratch_bytes)
   options.arena_bytes[static_cast<std::size_t>(Tier::Device)] = arena_bytes_;
   options.arena_bytes[static_cast<std::size_t>(Tier::HostPinned)] = arena_bytes_;
   options.cpu_threads = cpu_threads(scenario_.machine.cores);
-  options.find_body = &find_body;
+  options.library = torch_library();
   executor_ = std::make_unique<CpuExecutor>(graph_, scenario_, *data_, options);
   load();
 }

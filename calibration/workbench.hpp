@@ -10,8 +10,8 @@
 #include "core/scenario/scenario.hpp"
 #include "core/scheduler/seam.hpp"
 #include "core/workloads/workload.hpp"
-#include "runtime/cpu_executor.hpp"
 #include "runtime/data.hpp"
+#include "runtime/executors/cpu_executor.hpp"
 
 namespace tandem {
 

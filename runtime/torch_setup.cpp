@@ -3,7 +3,17 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
+#include "runtime/body_table.hpp"
+#include "runtime/torch_allocator.hpp"
+#include "runtime/torch_error.hpp"
+
 namespace tandem {
+
+BodyLibrary torch_library() {
+  install_workspace_allocator();
+  make_torch_deterministic();
+  return {&find_body, &set_thread_count, &message_of};
+}
 
 void make_torch_deterministic() {
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);

@@ -2,7 +2,12 @@
 // Must not know what is run.
 #pragma once
 
+#include "runtime/executors/body.hpp"
+
 namespace tandem {
+
+// LibTorch as executors use it: sets the process up (deterministic kernels, the workspace allocator).
+BodyLibrary torch_library();
 
 // Deterministic kernels, for the whole process.
 void make_torch_deterministic();

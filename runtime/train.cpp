@@ -9,45 +9,12 @@
 #include "core/scenario/errors.hpp"
 #include "core/scheduler/check.hpp"
 #include "core/scheduler/driver.hpp"
-#include "core/scheduler/policy.hpp"
-#include "core/workloads/workload.hpp"
+#include "core/scheduler/make_scheduler.hpp"
+#include "runtime/gloo_collective.hpp"
+#include "runtime/torch_setup.hpp"
 
 namespace tandem {
 namespace {
-
-// What the run's log keeps and what its watcher sees are the same.
-class WatchedLog final : public EventLog {
- public:
-  WatchedLog(MemoryLog& log, EventLog& watcher) : log_(log), watcher_(watcher) {}
-  void append(const EventBatch& batch) override {
-    log_.append(batch);
-    watcher_.append(batch);
-  }
-  void append(std::span<const Command> commands) override {
-    log_.append(commands);
-    watcher_.append(commands);
-  }
-
- private:
-  MemoryLog& log_;
-  EventLog& watcher_;
-};
-
-Rank rank_count(const Scenario& scenario) {
-  return static_cast<Rank>(std::max<std::int64_t>(scenario.workload.devices, 1));
-}
-
-std::unique_ptr<Scheduler> make_scheduler(const Scenario& scenario, const CostModel& estimate, Rank rank) {
-  const PolicyEntry* policy_entry = find_policy(scenario.policy.name);
-  if (policy_entry == nullptr) throw ConfigError("policy.name: no policy is called '" + scenario.policy.name + "'");
-  const WorkloadEntry* workload = find_workload(scenario.workload.family);
-  if (workload == nullptr)
-    throw ConfigError("workload.family: no workload family is called '" + scenario.workload.family + "'");
-  auto policy = policy_entry->make(scenario);
-  auto source = workload->make(scenario, policy->traits().graph);
-  return std::make_unique<Scheduler>(scenario, estimate, std::move(source), std::move(policy), rank,
-                                     rank_count(scenario));
-}
 
 // The stand-in device takes one core of those that the scenario allows and the machine has; CPU work gets the rest.
 int cpu_threads(const Scenario& scenario) {
@@ -66,12 +33,13 @@ CpuExecutorOptions executor_options(const Scenario& scenario, const Scheduler& s
   out.cpu_threads = cpu_threads(scenario);
   out.poison = options.poison;
   out.interrupt = options.interrupt;
-  out.find_body = &find_body;
+  out.library = torch_library();
   if (rank_count(scenario) > 1) {
-    out.collective.emplace();
-    out.collective->rank = options.rank;
-    out.collective->ranks = rank_count(scenario);
-    out.collective->meeting_file = options.meeting_file;
+    GlooOptions gloo;
+    gloo.rank = options.rank;
+    gloo.ranks = rank_count(scenario);
+    gloo.meeting_file = options.meeting_file;
+    out.collective = std::make_shared<GlooCollective>(gloo);
   }
   return out;
 }
@@ -95,8 +63,7 @@ Training::Training(const Scenario& scenario, const TrainOptions& options)
 
 void Training::run(EventLog* watcher) {
   CHECK(log_.entries().empty(), "a training runs once");
-  NoLog nobody;
-  WatchedLog log(log_, watcher != nullptr ? *watcher : nobody);
+  TeeLog log(log_, watcher);
   Scheduler* ranks[] = {scheduler_.get()};
   drive(ranks, *executor_, log);
   if (!scheduler_->failure().empty() && !interrupted()) throw DeviceError(scheduler_->failure());

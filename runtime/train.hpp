@@ -11,14 +11,14 @@
 #include "core/machine/cost_model.hpp"
 #include "core/scheduler/scheduler.hpp"
 #include "report/record.hpp"
-#include "runtime/cpu_executor.hpp"
 #include "runtime/data.hpp"
+#include "runtime/executors/cpu_executor.hpp"
 
 namespace tandem {
 
 struct TrainOptions {
   Rank rank = 0;             // of Scenario's workload.devices
-  std::string meeting_file;  // runs of several ranks: see CollectiveOptions
+  std::string meeting_file;  // runs of several ranks: see GlooOptions
   std::string scratch_directory = default_scratch_directory();
   std::atomic<bool>* interrupt = nullptr;  // set to end the run early; outlives it
   bool poison = false;                     // see CpuExecutorOptions

@@ -7,54 +7,14 @@
 #include "core/scenario/errors.hpp"
 #include "core/scheduler/check.hpp"
 #include "core/scheduler/driver.hpp"
-#include "core/scheduler/policy.hpp"
-#include "core/workloads/workload.hpp"
+#include "core/scheduler/make_scheduler.hpp"
 
 namespace tandem {
-namespace {
-
-// What the run's log keeps and what its watcher sees are the same.
-class TeeLog final : public EventLog {
- public:
-  TeeLog(EventLog& first, EventLog* second) : first_(first), second_(second) {}
-  void append(const EventBatch& batch) override {
-    first_.append(batch);
-    if (second_ != nullptr) second_->append(batch);
-  }
-  void append(std::span<const Command> commands) override {
-    first_.append(commands);
-    if (second_ != nullptr) second_->append(commands);
-  }
-
- private:
-  EventLog& first_;
-  EventLog* second_;
-};
-
-std::unique_ptr<Policy> make_policy(const Scenario& scenario) {
-  const PolicyEntry* entry = find_policy(scenario.policy.name);
-  if (entry == nullptr) throw ConfigError("policy.name: no policy is called '" + scenario.policy.name + "'");
-  return entry->make(scenario);
-}
-
-std::unique_ptr<StepSource> make_source(const Scenario& scenario, const Policy& policy) {
-  const WorkloadEntry* entry = find_workload(scenario.workload.family);
-  if (entry == nullptr)
-    throw ConfigError("workload.family: no workload family is called '" + scenario.workload.family + "'");
-  return entry->make(scenario, policy.traits().graph);
-}
-
-}  // namespace
-
 Simulation::Simulation(const Scenario& scenario, Fidelity fidelity) : scenario_(scenario), fidelity_(fidelity) {
-  const auto ranks = static_cast<Rank>(std::max<std::int64_t>(scenario.workload.devices, 1));
   std::vector<const Graph*> graphs;
-  for (Rank rank = 0; rank < ranks; ++rank) {
-    auto policy = make_policy(scenario);
-    auto source = make_source(scenario, *policy);
+  for (Rank rank = 0; rank < tandem::rank_count(scenario); ++rank) {
     estimates_.push_back(std::make_unique<CostModel>(scenario.machine));
-    schedulers_.push_back(
-        std::make_unique<Scheduler>(scenario, *estimates_.back(), std::move(source), std::move(policy), rank, ranks));
+    schedulers_.push_back(make_scheduler(scenario, *estimates_.back(), rank));
     graphs.push_back(&schedulers_.back()->graph());
   }
   auto tokens = seeded_tokens(scenario.seed, std::max<std::int64_t>(scenario.workload.vocabulary, 1),

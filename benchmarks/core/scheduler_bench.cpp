@@ -29,7 +29,7 @@ void scheduler_alone(benchmark::State& state, const char* policy) {
   std::int64_t commands = 0, timed = 0;
   for (auto _ : state) {
     state.PauseTiming();
-    const auto scheduler = testing::make_scheduler(scenario, estimate);
+    const auto scheduler = make_scheduler(scenario, estimate);
     NullExecutor executor(NullExecutor::Options{});
     struct Counter final : EventLog {
       std::int64_t commands = 0, timed = 0;

@@ -54,6 +54,24 @@ class MemoryLog final : public EventLog {
   std::vector<Entry> entries_;
 };
 
+// Records into two: what a run keeps, and what watches it (null: nobody).
+class TeeLog final : public EventLog {
+ public:
+  TeeLog(EventLog& kept, EventLog* watcher) : kept_(kept), watcher_(watcher) {}
+  void append(const EventBatch& batch) override {
+    kept_.append(batch);
+    if (watcher_ != nullptr) watcher_->append(batch);
+  }
+  void append(std::span<const Command> commands) override {
+    kept_.append(commands);
+    if (watcher_ != nullptr) watcher_->append(commands);
+  }
+
+ private:
+  EventLog& kept_;
+  EventLog* watcher_;
+};
+
 // One line a record, text, the same bytes for the same log. Format: docs/log_format.md.
 std::string to_line(const Command& command);
 std::string to_line(const Event& event);

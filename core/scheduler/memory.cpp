@@ -85,11 +85,11 @@ bool Scheduler::fetch(ValueId value, ByteRange gap, Tier tier, bool part, bool m
     ByteRange found = gap;
     if (!holes.empty()) found.bytes = holes.front().first - gap.first;
     if (found.bytes <= 0) continue;
-    if ((from == Tier::Disk && tier == Tier::Device) || (from == Tier::Device && tier == Tier::Disk)) {
-      if (!ensure(value, found, Tier::HostPinned, part, may_evict)) return false;
-      from = Tier::HostPinned;
-    }
-    copy(value, found, from, tier);
+    const bool staged = (from == Tier::Disk && tier == Tier::Device) || (from == Tier::Device && tier == Tier::Disk);
+    if (staged && !ensure(value, found, Tier::HostPinned, part, may_evict)) return false;
+    copy(value, found, staged ? Tier::HostPinned : from, tier);
+    // What was on its way is no operand: the host may need its room for the next one.
+    if (staged) residency_.block(residency_.at(value, Tier::HostPinned)).guard = kUnguarded;
     return true;
   }
   CHECK(false, "a value that is needed is nowhere:", graph_.value_name(value));
@@ -198,7 +198,7 @@ bool Scheduler::save_below(ValueId value, ByteRange range, Tier tier) {
   const BlockId there = residency_.at(value, below);
   if (there != kNone && (!residency_.block(there).covers(range) || foreign(value, there, range))) return false;
   if (there == kNone && allocate(value, whole(value), below, true) == kNone) return false;
-  guard(value, below);
+  residency_.touch(residency_.at(value, below));
   copy(value, range, tier, below);
   return true;
 }
@@ -306,6 +306,10 @@ void Scheduler::does_not_fit(OpId id, Tier tier) const {
     if (held[static_cast<std::size_t>(role)] > 0)
       text += " " + std::string(name_of(static_cast<Role>(role))) + " " +
               std::to_string(held[static_cast<std::size_t>(role)]);
+  for (Tier below : kTiers)
+    if (below > tier && pools_[static_cast<std::size_t>(below)].capacity_bytes() > 0)
+      text += "; " + std::string(name_of(below)) + ": " +
+              std::to_string(pools_[static_cast<std::size_t>(below)].free_bytes()) + " free";
   const std::int64_t would_fit = memory.charged_bytes() + missing_bytes(op, tier, kNone);
   text += "; this op would fit in " + with_bytes(would_fit);
   text += traits_.may_evict

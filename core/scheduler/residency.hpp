@@ -14,6 +14,7 @@
 namespace tandem {
 
 using BlockId = std::int32_t;
+inline constexpr std::int64_t kUnguarded = -1;
 
 // A stretch of a block with one content and one history.
 struct Segment {
@@ -31,7 +32,7 @@ struct Block {
   boost::container::small_vector<ValueId, 2> holders;   // values that refer to it: two during an in-place update
   bool home = false;                                    // a persistent tensor's own slot: not evicted
   bool kept = false;                                    // evicted last
-  std::int64_t guard = -1;                              // operand of the decision of this number: not evicted by it
+  std::int64_t guard = kUnguarded;                      // operand of the decision of this number: not evicted by it
   BlockId newer = kNone, older = kNone;                 // least-recently-used list of its tier
   boost::container::small_vector<Segment, 1> segments;  // cover `range`, in order
 

@@ -7,17 +7,10 @@
 #include "core/scheduler/contents.hpp"
 #include "core/scheduler/driver.hpp"
 #include "core/scheduler/happens_before.hpp"
+#include "core/scheduler/make_scheduler.hpp"
 #include "core/scheduler/null_executor.hpp"
-#include "core/workloads/workload.hpp"
 
 namespace tandem::testing {
-
-inline std::unique_ptr<Scheduler> make_scheduler(const Scenario& scenario, const CostModel& estimate, Rank rank = 0,
-                                                 Rank ranks = 1) {
-  auto policy = find_policy(scenario.policy.name)->make(scenario);
-  auto source = find_workload(scenario.workload.family)->make(scenario, policy->traits().graph);
-  return std::make_unique<Scheduler>(scenario, estimate, std::move(source), std::move(policy), rank, ranks);
-}
 
 struct NullRun {
   std::unique_ptr<CostModel> estimate;

@@ -57,7 +57,7 @@ TEST_P(EveryPolicy, ReplaysToTheSameCommands) {
             run.log);
   const ReadLog log = read_log(file, "test.log");
   EXPECT_EQ(log.header.scenario, "a: b\nc: d");
-  const auto again = testing::make_scheduler(scenario, *run.estimate);
+  const auto again = make_scheduler(scenario, *run.estimate);
   Scheduler* ranks[] = {again.get()};
   const ReplayReport report = replay(log, ranks);
   EXPECT_EQ(report.difference, "");

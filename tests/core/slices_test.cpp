@@ -13,8 +13,8 @@ TEST(Slices, RanksReduceTheirGradientsInGraphOrder) {
   scenario.workload.devices = 2;
   const CostModel estimate(scenario.machine);
   for (std::uint64_t seed : {0, 1, 2, 3}) {
-    const auto first = testing::make_scheduler(scenario, estimate, 0, 2);
-    const auto second = testing::make_scheduler(scenario, estimate, 1, 2);
+    const auto first = make_scheduler(scenario, estimate, 0);
+    const auto second = make_scheduler(scenario, estimate, 1);
     MemoryLog log;
     HappensBefore check_first(first->graph(), 0, &log), check_second(second->graph(), 1, &check_first);
     NullExecutor::Options options;
@@ -50,7 +50,7 @@ TEST(Slices, DecodingEndsWithTheSampledStopToken) {
       return ++sampled == stop_at ? 9 : 7;
     };
     const CostModel estimate(scenario.machine);
-    const auto scheduler = testing::make_scheduler(scenario, estimate);
+    const auto scheduler = make_scheduler(scenario, estimate);
     graph = &scheduler->graph();
     HappensBefore checker(*graph);
     NullExecutor executor(options);

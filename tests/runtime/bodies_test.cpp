@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/scenario/errors.hpp"
+#include "runtime/body_table.hpp"
 #include "runtime/reference.hpp"
 #include "runtime/torch_setup.hpp"
 #include "tests/runtime/serial_interpreter.hpp"

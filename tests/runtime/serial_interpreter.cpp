@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/workspace.hpp"
+#include "runtime/body_table.hpp"
+#include "runtime/executors/workspace.hpp"
+#include "runtime/torch_allocator.hpp"
 
 namespace tandem {
 namespace {

@@ -11,8 +11,8 @@
 #include "core/graph/graph.hpp"
 #include "core/scenario/scenario.hpp"
 #include "core/workloads/workload.hpp"
-#include "runtime/body.hpp"
 #include "runtime/data.hpp"
+#include "runtime/executors/body.hpp"
 
 namespace tandem {
 

@@ -59,7 +59,7 @@ void expect_same_parameters(Training& training, const ReferenceResult& reference
 
 void expect_replays(const Training& training, const Scenario& scenario) {
   const CostModel estimate(scenario.machine);
-  const auto scheduler = testing::make_scheduler(scenario, estimate);
+  const auto scheduler = make_scheduler(scenario, estimate);
   Scheduler* ranks[] = {scheduler.get()};
   ReadLog log;
   log.entries = training.log().entries();

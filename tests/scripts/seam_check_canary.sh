@@ -45,8 +45,8 @@ plant_line core '#ifdef SIMGRID' fail
 plant_line core 'std::chrono::steady_clock clock;' fail
 plant_line core '#include <torch/torch.h>' fail
 plant_line core '#include <thread>' fail
-plant_line core '#include "runtime/body.hpp"' fail
-plant_line sim '#include "runtime/body.hpp"' fail
+plant_line core '#include "runtime/executors/body.hpp"' fail
+plant_line sim '#include "runtime/executors/body.hpp"' fail
 plant_line runtime '#include <simgrid/s4u.hpp>' fail
 
 plant_symbol harmless 'void format(); void caller() { format(); }' pass

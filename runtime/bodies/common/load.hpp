@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "runtime/body.hpp"
+#include "runtime/executors/body.hpp"
 
 namespace tandem {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "runtime/body.hpp"
+#include "runtime/executors/body.hpp"
 
 namespace tandem {
 

@@ -1,5 +1,3 @@
-#include "runtime/body.hpp"
-
 #include <string>
 
 #include "core/scenario/errors.hpp"

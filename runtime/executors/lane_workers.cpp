@@ -1,4 +1,4 @@
-#include "runtime/lane_workers.hpp"
+#include "runtime/executors/lane_workers.hpp"
 
 #include <algorithm>
 #include <exception>

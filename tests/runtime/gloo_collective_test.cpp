@@ -1,5 +1,5 @@
 // Two processes reduce over Gloo: the mean, equal to the bit on both, and an error when the peer has gone.
-#include "runtime/collective.hpp"
+#include "runtime/gloo_collective.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ namespace {
 constexpr const char* kMeetingVariable = "TANDEM_TEST_MEETING_FILE";
 constexpr std::int64_t kElements = 100'001;
 
-CollectiveOptions options_of(Rank rank, const std::string& meeting_file) {
-  CollectiveOptions options;
+GlooOptions options_of(Rank rank, const std::string& meeting_file) {
+  GlooOptions options;
   options.rank = rank;
   options.ranks = 2;
   options.meeting_file = meeting_file;
@@ -83,7 +83,7 @@ class CollectiveTest : public ::testing::Test {
 
 TEST_F(CollectiveTest, TwoProcessesGetTheMean) {
   Peer peer("CollectivePeer.DISABLED_ReducesTwice", meeting_file_);
-  Collective collective(options_of(0, meeting_file_));
+  GlooCollective collective(options_of(0, meeting_file_));
   for (int turn = 0; turn < 2; ++turn) {
     auto data = contribution(0);
     reduce(collective, data);
@@ -96,7 +96,7 @@ TEST_F(CollectiveTest, TwoProcessesGetTheMean) {
 TEST_F(CollectiveTest, ALostPeerIsADeviceErrorThatNamesTheRank) {
   Peer peer("CollectivePeer.DISABLED_LeavesAtOnce", meeting_file_);
   try {
-    Collective collective(options_of(0, meeting_file_));
+    GlooCollective collective(options_of(0, meeting_file_));
     peer.join();
     auto data = contribution(0);
     reduce(collective, data);
@@ -109,7 +109,7 @@ TEST_F(CollectiveTest, ALostPeerIsADeviceErrorThatNamesTheRank) {
 
 // Halves of the tests above, run by Peer.
 TEST(CollectivePeer, DISABLED_ReducesTwice) {
-  Collective collective(options_of(1, std::getenv(kMeetingVariable)));
+  GlooCollective collective(options_of(1, std::getenv(kMeetingVariable)));
   for (int turn = 0; turn < 2; ++turn) {
     auto data = contribution(1);
     reduce(collective, data);
@@ -118,7 +118,7 @@ TEST(CollectivePeer, DISABLED_ReducesTwice) {
 }
 
 TEST(CollectivePeer, DISABLED_LeavesAtOnce) {
-  const Collective collective(options_of(1, std::getenv(kMeetingVariable)));
+  const GlooCollective collective(options_of(1, std::getenv(kMeetingVariable)));
 }
 
 }  // namespace

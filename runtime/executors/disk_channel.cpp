@@ -10,8 +10,8 @@
 
 #include "core/scenario/errors.hpp"
 #include "core/scheduler/check.hpp"
-#include "runtime/disk_alignment.hpp"
-#include "runtime/disk_file.hpp"
+#include "runtime/executors/disk_alignment.hpp"
+#include "runtime/executors/disk_file.hpp"
 
 namespace tandem {
 namespace {

@@ -9,16 +9,16 @@
 #include <vector>
 
 #include "core/graph/graph.hpp"
-#include "runtime/cpu_executor.hpp"
 #include "runtime/data.hpp"
+#include "runtime/executors/cpu_executor.hpp"
 
 namespace tandem {
 
 // Searches the bodies of cpu_executor_fixture.cpp: test.fill, test.increment, test.allocate, test.leak, test.fail,
 // test.sum.
 Body find_test_body(std::string_view name);
-// Frees what test.leak kept.
-void free_leaked();
+// True if what test.leak kept is known as memory that must not reach the heap.
+bool take_leaked_back();
 
 class NoData final : public DataSource {
  public:

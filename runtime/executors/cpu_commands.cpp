@@ -9,9 +9,8 @@
 
 #include "core/scenario/errors.hpp"
 #include "core/scheduler/check.hpp"
-#include "runtime/cpu_executor.hpp"
-#include "runtime/torch_error.hpp"
-#include "runtime/workspace.hpp"
+#include "runtime/executors/cpu_executor.hpp"
+#include "runtime/executors/workspace.hpp"
 
 namespace tandem {
 namespace {
@@ -100,7 +99,7 @@ CpuExecutor::Work CpuExecutor::run_work(const Command& command) {
         command.operands.size(), "operands");
   const auto work = static_cast<std::size_t>(op.work);
   if (bodies_.size() <= work) bodies_.resize(work + 1, nullptr);
-  if (bodies_[work] == nullptr) bodies_[work] = options_.find_body(graph_.work(op.work).body);
+  if (bodies_[work] == nullptr) bodies_[work] = options_.library.find_body(graph_.work(op.work).body);
   BodyCall call{.graph = graph_,
                 .op = op,
                 .work = graph_.work(op.work),
@@ -128,7 +127,7 @@ std::int64_t CpuExecutor::run_body(Body body, BodyCall& call, std::byte* workspa
   try {
     result = body(call);
   } catch (const std::exception& error) {
-    throw DeviceError(name() + message_of(error));
+    throw DeviceError(name() + (options_.library.message_of ? options_.library.message_of(error) : error.what()));
   }
   record_peak(call, scope.peak_bytes(), scope.peak_live_bytes());
   if (scope.live_bytes() > 0)
@@ -150,7 +149,7 @@ void CpuExecutor::record_peak(const BodyCall& call, std::int64_t peak_bytes, std
 
 CpuExecutor::Work CpuExecutor::reduce_work(const Command& command) {
   const Op& op = graph_.op(command.op);
-  CHECK(collective_ != nullptr, "command", command.id, "is a collective in a run of one rank");
+  CHECK(options_.collective != nullptr, "command", command.id, "is a collective in a run of one rank");
   CHECK(op.reads.size() == op.writes.size(), "a reduction reads what it writes:", graph_.op_name(command.op));
   struct Operand {
     const std::byte* read;
@@ -168,7 +167,7 @@ CpuExecutor::Work CpuExecutor::reduce_work(const Command& command) {
     std::int64_t moved = 0;
     for (const Operand& o : all) {
       if (o.read != o.write) std::memcpy(o.write, o.read, static_cast<std::size_t>(o.bytes));
-      collective_->all_reduce_mean(o.write, o.bytes / size_of(o.type), o.type);
+      options_.collective->all_reduce_mean(o.write, o.bytes / size_of(o.type), o.type);
       moved += o.bytes;
     }
     return moved;

@@ -1,5 +1,5 @@
-// LibTorch's CPU allocations while a body runs: served from the command's workspace, whose bytes core placed, and
-// refused beyond it. Outside bodies LibTorch's own allocator serves. Must not know ops, lanes or who runs a body.
+// A body's temporary memory: served from the command's workspace, whose bytes core placed, and refused beyond it.
+// Must not know ops, lanes, who runs a body, or which library asks.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,7 @@
 
 namespace tandem {
 
-// Makes LibTorch ask Tandem for CPU memory. Once a process, before the first body; further calls do nothing.
-void install_workspace_allocator();
-
-// While it lives, this thread's LibTorch allocations come from [begin, begin + bytes). One at a time a thread.
+// While it lives, the temporaries of this thread's body come from [begin, begin + bytes). One at a time a thread.
 class WorkspaceScope {
  public:
   WorkspaceScope(std::byte* begin, std::int64_t bytes);
@@ -27,13 +24,20 @@ class WorkspaceScope {
   // Bytes allocated and not freed. A body that returns with any would have them overwritten by the next command.
   std::int64_t live_bytes() const { return live_; }
 
-  bool contains(const void* address) const;
-  // First fit at 64-byte borders. Throws c10::Error with the figures if no gap is large enough.
+  // This thread's, or null outside bodies.
+  static WorkspaceScope* current();
+
+  // First fit at 64-byte borders. Throws DeviceError with the figures if no gap is large enough.
   void* allocate(std::size_t bytes);
   // False if `address` is not an allocation of this scope.
   bool free(void* address);
+  // True for an address that the thread's scope, or one that has ended with it still allocated, gave out: it is then
+  // free, and must not reach the heap.
+  static bool take_back(void* address);
 
  private:
+  bool contains(const void* address) const;
+
   struct Range {
     std::int64_t offset = 0, bytes = 0;
     std::int64_t end() const { return offset + bytes; }

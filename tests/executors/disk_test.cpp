@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/scenario/errors.hpp"
-#include "runtime/arena.hpp"
-#include "runtime/disk_file.hpp"
+#include "runtime/executors/arena.hpp"
+#include "runtime/executors/disk_file.hpp"
 
 namespace tandem {
 namespace {

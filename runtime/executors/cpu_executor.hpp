@@ -1,4 +1,4 @@
-// The LibTorch executor on the CPU: one rank of a run, with arenas and worker threads that stand in for a GPU machine.
+// The executor on the CPU: one rank of a run, with arenas and worker threads that stand in for a GPU machine.
 // Decides nothing: lanes, order, places and waits are those of the commands. Must not know policies or the scheduler.
 #pragma once
 
@@ -8,19 +8,17 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/graph/graph.hpp"
 #include "core/scheduler/seam.hpp"
-#include "runtime/arena.hpp"
-#include "runtime/body.hpp"
-#include "runtime/collective.hpp"
-#include "runtime/disk_file.hpp"
-#include "runtime/lane_workers.hpp"
+#include "runtime/executors/arena.hpp"
+#include "runtime/executors/body.hpp"
+#include "runtime/executors/collective.hpp"
+#include "runtime/executors/disk_file.hpp"
+#include "runtime/executors/lane_workers.hpp"
 
 namespace tandem {
 
@@ -32,11 +30,13 @@ struct CpuExecutorOptions {
   int device_threads = 1;                              // intra-operator threads of the compute worker
   int cpu_threads = 1;                                 // and of each CPU worker
   std::array<double, kEngineCount>
-      copy_bytes_per_s{};                       // slows the copies of a lane down to this; 0: as fast as they go
-  std::optional<CollectiveOptions> collective;  // runs of several ranks
+      copy_bytes_per_s{};                  // slows the copies of a lane down to this; 0: as fast as they go
+  std::shared_ptr<Collective> collective;  // runs of several ranks
   bool poison = false;  // fills freed bytes and fresh workspaces with 0xFF (NaN), so that a use after free shows
   std::atomic<bool>* interrupt = nullptr;  // set by a signal handler; outlives the executor
-  Body (*find_body)(std::string_view name) = nullptr;
+  BodyLibrary library;
+  // Called by a lane's worker before each command: tests delay or fail there. Null: nothing.
+  std::function<void(const Command&)> before_command;
 };
 
 // What the bodies of one name needed, for checking the workspaces that ops declare.
@@ -88,7 +88,6 @@ class CpuExecutor final : public Executor {
   std::array<Arena, kTierCount> arenas_;
   std::unique_ptr<DiskFile> disk_;
   std::array<std::unique_ptr<DiskChannel>, kEngineCount> channels_;
-  std::unique_ptr<Collective> collective_;
   std::vector<Body> bodies_;  // by work id; null until first used
   mutable std::mutex peaks_mutex_;
   std::vector<WorkspacePeak> peaks_;

@@ -1,4 +1,4 @@
-#include "runtime/collective.hpp"
+#include "runtime/gloo_collective.hpp"
 
 #include <ATen/ops/from_blob.h>
 
@@ -17,19 +17,19 @@ namespace {
 // Ranks are processes of one machine.
 constexpr const char* kLoopback = "127.0.0.1";
 
-std::string lost(const CollectiveOptions& options, const std::exception& error) {
+std::string lost(const GlooOptions& options, const std::exception& error) {
   return "rank " + std::to_string(options.rank) + " of " + std::to_string(options.ranks) +
          ": a collective failed, so a peer has stopped or cannot be reached: " + message_of(error);
 }
 
 }  // namespace
 
-struct Collective::Group {
+struct GlooCollective::Group {
   c10::intrusive_ptr<c10d::FileStore> store;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
 };
 
-Collective::Collective(const CollectiveOptions& options) : options_(options), group_(std::make_unique<Group>()) {
+GlooCollective::GlooCollective(const GlooOptions& options) : options_(options), group_(std::make_unique<Group>()) {
   try {
     auto gloo_options = c10d::ProcessGroupGloo::Options::create(options.timeout);
     gloo_options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(kLoopback));
@@ -42,9 +42,9 @@ Collective::Collective(const CollectiveOptions& options) : options_(options), gr
   }
 }
 
-Collective::~Collective() = default;
+GlooCollective::~GlooCollective() = default;
 
-void Collective::all_reduce_mean(std::byte* data, std::int64_t elements, DType type) {
+void GlooCollective::all_reduce_mean(std::byte* data, std::int64_t elements, DType type) {
   std::vector<at::Tensor> tensors = {at::from_blob(data, {elements}, torch_type(type))};
   try {
     group_->gloo->allreduce(tensors)->wait();

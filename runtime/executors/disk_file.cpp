@@ -1,4 +1,4 @@
-#include "runtime/disk_file.hpp"
+#include "runtime/executors/disk_file.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/scenario/errors.hpp"
-#include "runtime/disk_alignment.hpp"
+#include "runtime/executors/disk_alignment.hpp"
 
 namespace tandem {
 namespace {

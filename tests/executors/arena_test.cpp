@@ -1,5 +1,5 @@
 // Arenas: page-aligned, zeroed, hard at both ends.
-#include "runtime/arena.hpp"
+#include "runtime/executors/arena.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

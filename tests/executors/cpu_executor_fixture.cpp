@@ -1,10 +1,9 @@
-#include "tests/runtime/cpu_executor_fixture.hpp"
-
-#include <c10/core/Allocator.h>
-#include <c10/core/CPUAllocator.h>
+#include "tests/executors/cpu_executor_fixture.hpp"
 
 #include <cstring>
 #include <stdexcept>
+
+#include "runtime/executors/workspace.hpp"
 
 namespace tandem {
 namespace {
@@ -30,18 +29,19 @@ std::int64_t sum(BodyCall& call) {
   return total;
 }
 
-// Takes the sizes from LibTorch's allocator, one after the other, each freed at the end.
+// Takes the sizes from the workspace, one after the other, all freed at the end.
 std::int64_t allocate(BodyCall& call) {
-  std::vector<c10::DataPtr> held;
-  for (std::int64_t bytes : call.work.sizes)
-    held.push_back(c10::GetCPUAllocator()->allocate(static_cast<std::size_t>(bytes)));
+  WorkspaceScope& scope = *WorkspaceScope::current();
+  std::vector<void*> held;
+  for (std::int64_t bytes : call.work.sizes) held.push_back(scope.allocate(static_cast<std::size_t>(bytes)));
+  for (void* address : held) scope.free(address);
   return static_cast<std::int64_t>(held.size());
 }
 
-c10::DataPtr leaked;
+void* leaked = nullptr;
 
 std::int64_t leak(BodyCall& call) {
-  leaked = c10::GetCPUAllocator()->allocate(static_cast<std::size_t>(call.work.sizes[0]));
+  leaked = WorkspaceScope::current()->allocate(static_cast<std::size_t>(call.work.sizes[0]));
   return 0;
 }
 
@@ -51,7 +51,7 @@ std::int64_t fail(BodyCall&) { throw std::runtime_error("the device is on fire")
 
 }  // namespace
 
-void free_leaked() { leaked.clear(); }
+bool take_leaked_back() { return WorkspaceScope::take_back(leaked); }
 
 Body find_test_body(std::string_view name) {
   static const std::map<std::string_view, Body> kBodies = {
@@ -64,7 +64,7 @@ CpuExecutorTest::CpuExecutorTest() {
   constexpr std::int64_t kArenaBytes = 1 << 20;
   options_.arena_bytes.fill(kArenaBytes);
   options_.scratch_directory = ::testing::TempDir();
-  options_.find_body = &find_test_body;
+  options_.library.find_body = &find_test_body;
 }
 
 void CpuExecutorTest::start(CpuExecutorOptions options) {

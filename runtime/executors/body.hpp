@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,8 +31,8 @@ struct BodyCall {
 };
 
 // Performs the op and returns Event::result. At most Op::workspace_bytes of temporaries may be alive at any time; while
-// a body runs, LibTorch's CPU allocator serves this thread from the workspace and throws c10::Error when it is
-// exceeded. Throws std::exception on failure.
+// a body runs, WorkspaceScope::current() serves its thread from the workspace (LibTorch's CPU allocator asks it) and
+// throws when it is exceeded. Throws std::exception on failure.
 using Body = std::int64_t (*)(BodyCall&);
 
 struct BodyEntry {
@@ -39,9 +40,11 @@ struct BodyEntry {
   Body body;
 };
 
-// Each runtime/bodies/<stem>.cpp defines `std::span<const BodyEntry> <stem>_bodies();` and CMake generates the table
-// that find_body searches, as for policies: no static registration. Throws DeviceError for a name that no file
-// registers.
-Body find_body(std::string_view name);
+// What the library that bodies are written in needs around them. Null: nothing.
+struct BodyLibrary {
+  Body (*find_body)(std::string_view name) = nullptr;                // throws DeviceError for a name that it lacks
+  void (*set_thread_count)(int threads) = nullptr;                   // intra-operator threads of the calling worker
+  std::string (*message_of)(const std::exception& error) = nullptr;  // for people
+};
 
 }  // namespace tandem

@@ -1,6 +1,6 @@
 // Random command streams: lanes are FIFO, one at a time, and nothing starts before what it waits for has finished.
 #include "tests/common/random_commands.hpp"
-#include "tests/runtime/cpu_executor_fixture.hpp"
+#include "tests/executors/cpu_executor_fixture.hpp"
 
 namespace tandem {
 namespace {

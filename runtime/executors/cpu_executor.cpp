@@ -1,21 +1,17 @@
-#include "runtime/cpu_executor.hpp"
+#include "runtime/executors/cpu_executor.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "core/scheduler/check.hpp"
-#include "runtime/torch_setup.hpp"
-#include "runtime/workspace.hpp"
 
 namespace tandem {
 
 CpuExecutor::CpuExecutor(const Graph& graph, const Scenario& scenario, const DataSource& data,
                          CpuExecutorOptions options)
     : graph_(graph), scenario_(scenario), data_(data), options_(std::move(options)) {
-  CHECK(options_.find_body != nullptr, "an executor needs bodies");
-  install_workspace_allocator();
-  make_torch_deterministic();
+  CHECK(options_.library.find_body != nullptr, "an executor needs bodies");
   for (Tier tier : {Tier::Device, Tier::HostPinned, Tier::HostPageable}) {
     const auto i = static_cast<std::size_t>(tier);
     arenas_[i] =
@@ -28,7 +24,6 @@ CpuExecutor::CpuExecutor(const Graph& graph, const Scenario& scenario, const Dat
     disk.bytes = disk_bytes;
     disk_ = std::make_unique<DiskFile>(std::move(disk));
   }
-  if (options_.collective) collective_ = std::make_unique<Collective>(*options_.collective);
   workers_ = std::make_unique<LaneWorkers>(
       options_.rank, [this](Engine engine) { prepare_thread(engine); }, options_.interrupt);
 }
@@ -36,7 +31,9 @@ CpuExecutor::CpuExecutor(const Graph& graph, const Scenario& scenario, const Dat
 CpuExecutor::~CpuExecutor() = default;
 
 void CpuExecutor::prepare_thread(Engine engine) const {
-  set_thread_count(operand_tier(engine) == Tier::Device ? options_.device_threads : options_.cpu_threads);
+  if (options_.library.set_thread_count == nullptr) return;
+  options_.library.set_thread_count(operand_tier(engine) == Tier::Device ? options_.device_threads
+                                                                         : options_.cpu_threads);
 }
 
 void CpuExecutor::submit(std::span<const Command> commands) {
@@ -47,7 +44,13 @@ void CpuExecutor::submit(std::span<const Command> commands) {
       workers_->add(std::exchange(tasks, {}));  // the note may wait for them
       note_release(command);
     } else {
-      tasks.push_back({command.id, command.lane.engine, command.wait_for, work_of(command)});
+      Work work = work_of(command);
+      if (options_.before_command)
+        work = [this, command, work = std::move(work)] {
+          options_.before_command(command);
+          return work();
+        };
+      tasks.push_back({command.id, command.lane.engine, command.wait_for, std::move(work)});
     }
   }
   workers_->add(std::move(tasks));

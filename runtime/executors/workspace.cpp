@@ -1,25 +1,20 @@
-#include "runtime/workspace.hpp"
-
-#include <c10/core/Allocator.h>
-#include <c10/core/CPUAllocator.h>
-#include <c10/core/impl/alloc_cpu.h>
-#include <c10/util/Exception.h>
+#include "runtime/executors/workspace.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <functional>
 #include <mutex>
 #include <set>
+#include <string>
 
+#include "core/scenario/errors.hpp"
 #include "core/scheduler/check.hpp"
 
 namespace tandem {
 namespace {
 
-// LibTorch's kernels assume this alignment of every tensor that they allocate.
+// LibTorch's kernels assume this alignment of every tensor that they allocate; it is that of all parts, too.
 constexpr std::int64_t kAlignmentBytes = 64;
-// Above any allocator that a library may have registered.
-constexpr std::uint8_t kHighestPriority = 255;
 
 thread_local WorkspaceScope* current_scope = nullptr;
 
@@ -50,30 +45,13 @@ Escaped& escaped() {
   return instance;
 }
 
-void free_anywhere(void* address) {
-  if (current_scope != nullptr && current_scope->contains(address) && current_scope->free(address)) return;
-  if (!escaped().remove(address)) c10::free_cpu(address);
-}
-
-class WorkspaceAllocator final : public c10::Allocator {
- public:
-  c10::DataPtr allocate(std::size_t bytes) override {
-    void* address = nullptr;
-    if (bytes > 0) address = current_scope != nullptr ? current_scope->allocate(bytes) : c10::alloc_cpu(bytes);
-    return {address, address, &free_anywhere, c10::Device(c10::DeviceType::CPU)};
-  }
-  c10::DeleterFnPtr raw_deleter() const override { return &free_anywhere; }
-  void copy_data(void* target, const void* source, std::size_t bytes) const override {
-    default_copy_data(target, source, bytes);
-  }
-};
-
 }  // namespace
 
-void install_workspace_allocator() {
-  static std::once_flag once;
-  static WorkspaceAllocator allocator;
-  std::call_once(once, [] { c10::SetCPUAllocator(&allocator, kHighestPriority); });
+WorkspaceScope* WorkspaceScope::current() { return current_scope; }
+
+bool WorkspaceScope::take_back(void* address) {
+  if (current_scope != nullptr && current_scope->contains(address) && current_scope->free(address)) return true;
+  return escaped().remove(address);
 }
 
 WorkspaceScope::WorkspaceScope(std::byte* begin, std::int64_t bytes) : begin_(begin), bytes_(bytes) {
@@ -97,8 +75,9 @@ void* WorkspaceScope::allocate(std::size_t asked) {
   std::int64_t offset = 0;
   auto gap_end = used_.begin();
   for (; gap_end != used_.end() && gap_end->offset - offset < bytes; ++gap_end) offset = gap_end->end();
-  TORCH_CHECK(offset + bytes <= bytes_, "workspace of ", bytes_, " bytes exceeded: ", asked, " bytes asked for with ",
-              live_, " in use");
+  if (offset + bytes > bytes_)
+    throw DeviceError("workspace of " + std::to_string(bytes_) + " bytes exceeded: " + std::to_string(asked) +
+                      " bytes asked for with " + std::to_string(live_) + " in use");
   used_.insert(gap_end, {offset, bytes});
   live_ += bytes;
   peak_live_ = std::max(peak_live_, live_);

@@ -1,4 +1,4 @@
-#include "runtime/arena.hpp"
+#include "runtime/executors/arena.hpp"
 
 #include <sys/mman.h>
 

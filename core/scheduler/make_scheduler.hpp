@@ -1,0 +1,18 @@
+// From a checked scenario to the scheduler of one of its ranks: looks the policy and the workload family up by name.
+// Must not know worlds.
+#pragma once
+
+#include <memory>
+
+#include "core/scheduler/scheduler.hpp"
+
+namespace tandem {
+
+// One rank a device.
+Rank rank_count(const Scenario& scenario);
+
+// `scenario` and `estimate` must outlive the scheduler. Throws ConfigError for a policy or a family that this build
+// lacks, or for options that they refuse.
+std::unique_ptr<Scheduler> make_scheduler(const Scenario& scenario, const CostModel& estimate, Rank rank = 0);
+
+}  // namespace tandem

@@ -1,0 +1,34 @@
+// Collectives over c10d's Gloo on the loopback device: ranks are processes of one machine.
+// Must not know ops, arenas or lanes.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "core/scheduler/ids.hpp"
+#include "runtime/executors/collective.hpp"
+
+namespace tandem {
+
+struct GlooOptions {
+  Rank rank = 0;
+  std::int32_t ranks = 1;
+  std::string meeting_file;  // the same path for all ranks, of a file that did not exist before the run
+  std::chrono::milliseconds timeout = std::chrono::minutes(5);  // for a peer that has stopped
+};
+
+class GlooCollective final : public Collective {
+ public:
+  // Blocks until all ranks are there. Throws DeviceError.
+  explicit GlooCollective(const GlooOptions& options);
+  ~GlooCollective() override;
+  void all_reduce_mean(std::byte* data, std::int64_t elements, DType type) override;
+
+ private:
+  struct Group;
+  GlooOptions options_;
+  std::unique_ptr<Group> group_;
+};
+
+}  // namespace tandem

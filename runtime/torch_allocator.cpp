@@ -1,0 +1,43 @@
+#include "runtime/torch_allocator.hpp"
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/alloc_cpu.h>
+
+#include <mutex>
+
+#include "runtime/executors/workspace.hpp"
+
+namespace tandem {
+namespace {
+
+// Above any allocator that a library may have registered.
+constexpr std::uint8_t kHighestPriority = 255;
+
+void free_anywhere(void* address) {
+  if (!WorkspaceScope::take_back(address)) c10::free_cpu(address);
+}
+
+class WorkspaceAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t bytes) override {
+    WorkspaceScope* scope = WorkspaceScope::current();
+    void* address = nullptr;
+    if (bytes > 0) address = scope != nullptr ? scope->allocate(bytes) : c10::alloc_cpu(bytes);
+    return {address, address, &free_anywhere, c10::Device(c10::DeviceType::CPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &free_anywhere; }
+  void copy_data(void* target, const void* source, std::size_t bytes) const override {
+    default_copy_data(target, source, bytes);
+  }
+};
+
+}  // namespace
+
+void install_workspace_allocator() {
+  static std::once_flag once;
+  static WorkspaceAllocator allocator;
+  std::call_once(once, [] { c10::SetCPUAllocator(&allocator, kHighestPriority); });
+}
+
+}  // namespace tandem

@@ -1,0 +1,162 @@
+// A thousand training steps with random delays before every command: whatever the timing, the bytes are the same.
+// The bodies are stand-ins written here, so that a thread sanitizer sees all that runs (LibTorch is not instrumented):
+// each writes a digest of all that it reads.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "core/scheduler/contents.hpp"
+#include "core/scheduler/driver.hpp"
+#include "core/scheduler/happens_before.hpp"
+#include "core/scheduler/make_scheduler.hpp"
+#include "tests/common/scenarios.hpp"
+#include "tests/executors/cpu_executor_fixture.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr std::int32_t kSteps = 1000, kDiskSteps = 200;
+constexpr std::int64_t kHostBytes = 16 << 20;
+constexpr std::int64_t kAmple = 1 << 20, kTight = 80 << 10;  // device bytes: for all; for less than the states
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+std::uint64_t mix(std::uint64_t x) {  // splitmix64's finalizer
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+std::uint64_t word_at(const std::byte* bytes, std::int64_t offset, std::int64_t size) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, bytes + offset, std::min<std::size_t>(kWord, static_cast<std::size_t>(size - offset)));
+  return word;
+}
+
+void put_word(std::byte* bytes, std::int64_t offset, std::int64_t size, std::uint64_t word) {
+  std::memcpy(bytes + offset, &word, std::min<std::size_t>(kWord, static_cast<std::size_t>(size - offset)));
+}
+
+// Elementwise, in place where a write reuses a read: the same whatever the parts.
+void digest_elements(BodyCall& call) {
+  const auto bytes_of = [&](ValueId id) { return call.graph.value(id).bytes; };
+  const std::int64_t lead = bytes_of(call.op.writes[0].value);
+  for (std::int64_t at = 0; at < call.bytes; at += static_cast<std::int64_t>(kWord)) {
+    std::uint64_t digest = static_cast<std::uint64_t>(call.op.step);
+    for (std::size_t i = 0; i < call.reads.size(); ++i) {
+      const std::int64_t size = bytes_of(call.op.reads[i]);
+      digest = mix(digest ^ (size == lead ? word_at(call.reads[i], at, call.bytes) : word_at(call.reads[i], 0, size)));
+    }
+    for (std::size_t i = 0; i < call.writes.size(); ++i) put_word(call.writes[i], at, call.bytes, mix(digest + i));
+  }
+}
+
+void digest_whole(BodyCall& call) {
+  std::uint64_t digest =
+      mix(static_cast<std::uint64_t>(call.op.step) << 32 ^ static_cast<std::uint64_t>(call.op.label));
+  for (std::size_t i = 0; i < call.reads.size(); ++i) {
+    const std::int64_t size = call.graph.value(call.op.reads[i]).bytes;
+    for (std::int64_t at = 0; at < size; at += static_cast<std::int64_t>(kWord))
+      digest = mix(digest ^ word_at(call.reads[i], at, size));
+  }
+  for (std::size_t i = 0; i < call.writes.size(); ++i) {
+    const std::int64_t size = call.graph.value(call.op.writes[i].value).bytes;
+    for (std::int64_t at = 0; at < size; at += static_cast<std::int64_t>(kWord))
+      put_word(call.writes[i], at, size, digest = mix(digest + 1));
+  }
+}
+
+std::int64_t digest_body(BodyCall& call) {
+  call.op.divisible ? digest_elements(call) : digest_whole(call);
+  return 0;
+}
+
+Body find_digest_body(std::string_view) { return &digest_body; }
+
+// Up to 40 us before one command in four, by the command and the seed alone.
+void delay(std::uint64_t seed, const Command& command) {
+  const std::uint64_t draw = mix(seed ^ static_cast<std::uint64_t>(command.id) * 0x9e3779b97f4a7c15ULL);
+  if (draw % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(draw / 4 % 40));
+}
+
+Scenario tiny_gpt(const std::string& policy, std::int64_t device_bytes) {
+  Scenario scenario = testing::gpt_scenario(policy, device_bytes, /*layers=*/2);
+  scenario.workload.hidden = 16;
+  scenario.workload.heads = 2;
+  scenario.workload.vocabulary = 64;
+  scenario.workload.sequence = 8;
+  scenario.workload.micro_batches = 2;
+  scenario.optimizer.clip_norm = 1;
+  scenario.steps = kSteps;
+  scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = kHostBytes;
+  return scenario;
+}
+
+std::uint64_t digest_of(const Scheduler& scheduler, CpuExecutor& executor, const Tensor& tensor) {
+  std::uint64_t digest = static_cast<std::uint64_t>(tensor.bytes);
+  for (std::int64_t first = 0; first < tensor.bytes;) {
+    const auto [place, count] = scheduler.find(tensor.latest, first);
+    EXPECT_GT(count, 0) << tensor.name;
+    if (count <= 0) return 0;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(count));
+    executor.read(place, bytes.data(), count);
+    for (std::int64_t at = 0; at < count; at += static_cast<std::int64_t>(kWord))
+      digest = mix(digest ^ word_at(bytes.data(), at, count));
+    first += count;
+  }
+  return digest;
+}
+
+// The digests of all parameters and optimizer states after the run, by name.
+std::map<std::string, std::uint64_t> train(const Scenario& scenario, std::uint64_t seed) {
+  const CostModel estimate(scenario.machine);
+  const auto scheduler = make_scheduler(scenario, estimate);
+  const NoData data;
+  CpuExecutorOptions options;
+  for (int tier = 0; tier < kTierCount; ++tier)
+    options.arena_bytes[static_cast<std::size_t>(tier)] = scheduler->pool(static_cast<Tier>(tier)).capacity_bytes();
+  options.scratch_directory = ::testing::TempDir();
+  options.library.find_body = &find_digest_body;
+  if (seed != 0) options.before_command = [seed](const Command& command) { delay(seed, command); };
+  CpuExecutor executor(scheduler->graph(), scenario, data, options);
+  Contents contents(scheduler->graph());
+  HappensBefore checker(scheduler->graph(), 0, &contents);
+  Scheduler* ranks[] = {scheduler.get()};
+  drive(ranks, executor, checker);
+  EXPECT_EQ(scheduler->failure() + checker.violation() + contents.violation(), "");
+  std::map<std::string, std::uint64_t> digests;
+  for (TensorId id = 0; id < scheduler->graph().tensor_count(); ++id)
+    if (const Tensor& tensor = scheduler->graph().tensor(id); tensor.persistent)
+      digests[tensor.name] = digest_of(*scheduler, executor, tensor);
+  return digests;
+}
+
+const std::map<std::string, std::uint64_t>& undisturbed() {
+  static const auto digests = train(tiny_gpt("resident", kAmple), 0);
+  return digests;
+}
+
+class StressTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(StressTest, DelaysInEveryWorkerChangeNoByte) {
+  EXPECT_FALSE(undisturbed().empty());
+  EXPECT_EQ(train(tiny_gpt(GetParam(), GetParam() == "resident" ? kAmple : kTight), 1), undisturbed());
+}
+
+TEST(StressDiskTest, DelaysChangeNoByteOfStatesThatDoNotFitTheHost) {
+  Scenario scenario = tiny_gpt("on_demand", kTight);
+  scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 128 << 10;
+  scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = 1 << 20;
+  scenario.steps = kDiskSteps;
+  Scenario ample = tiny_gpt("resident", kAmple);
+  ample.steps = kDiskSteps;
+  EXPECT_EQ(train(scenario, 1), train(ample, 0));
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryPolicy, StressTest,
+                         ::testing::Values("resident", "on_demand", "zero_offload", "cotrain", "split_update"));
+
+}  // namespace
+}  // namespace tandem
