@@ -4,6 +4,7 @@
 #include <cmath>
 #include <csignal>
 #include <exception>
+#include <queue>
 #include <set>
 #include <string>
 
@@ -23,6 +24,7 @@ constexpr double kTimeStep = 0.001;              // less than one fixed-point st
 constexpr double kRateStep = 1e-9;               // of rates around 1 to 1e7 units/ns
 constexpr double kNoLimit = 1e18;                // units/ns: never binds
 constexpr int kRoomHosts = 4, kRoomDevices = 4;  // so that tests can run several simulations in one process
+constexpr double kEndRounding = 1;               // ns; how far SimGrid's rounding may bring an end forward, and more
 
 double units_per_ns(double bytes_per_s) { return bytes_per_s > 0 ? bytes_per_s * kUnitsPerByte / kNsPerS : kNoLimit; }
 
@@ -49,8 +51,18 @@ struct LaneSlot {
   sg::Link* own = nullptr;
   std::array<sg::Host*, kRouteCount> targets{};  // by route; null where the lane has none
   sg::ActivityPtr activity;                      // kept until it ends: SimGrid crashes when the last reference goes
+  std::int64_t started = 0;                      // number of activities so far
   double rate = 0;                               // of the flow under way, alone, in units/ns
   double own_limit = kNoLimit;
+};
+
+// No end of an activity comes before this moment: sharing only slows it down.
+struct EarliestEnd {
+  double at_ns = 0;
+  const LaneSlot* slot = nullptr;
+  std::int64_t started = 0;  // the slot's count when the activity started
+  bool over() const { return slot->activity == nullptr || slot->started != started; }
+  bool operator>(const EarliestEnd& other) const { return at_ns > other.at_ns; }
 };
 
 struct DeviceSlot {
@@ -68,7 +80,10 @@ struct HostSlot {
 struct SimgridPlatform::Impl {
   Impl(int hosts, int devices_per_host);
   void build_device(sg::NetZone* root, HostSlot& host, DeviceSlot& device, const std::string& name);
-  void start(LaneSlot& slot, sg::ActivityPtr activity);
+  void start(LaneSlot& slot, sg::ActivityPtr activity, std::int64_t least_ns);
+  void expect_end(const LaneSlot& slot, double at_ns) { earliest_ends.push({at_ns, &slot, slot.started}); }
+  bool may_end_by(double at_ns);
+  void catch_up();
   LaneSlot& slot(int lane) { return *lanes[static_cast<std::size_t>(lane)]; }
 
   static std::unique_ptr<Impl>& instance();
@@ -80,7 +95,9 @@ struct SimgridPlatform::Impl {
   sg::ExecPtr never_started;
   bool borrowed = false;
   double start_ns = 0;
+  double now_ns = 0;  // since start_ns; SimGrid's clock lags behind while nothing starts or ends
   int running = 0;
+  std::priority_queue<EarliestEnd, std::vector<EarliestEnd>, std::greater<>> earliest_ends;
   std::vector<LaneSlot*> lanes;  // of the run
   std::vector<LaneSlot*> ended;
 };
@@ -162,10 +179,24 @@ void SimgridPlatform::Impl::build_device(sg::NetZone* root, HostSlot& host, Devi
   zone->seal();
 }
 
-void SimgridPlatform::Impl::start(LaneSlot& slot, sg::ActivityPtr activity) {
+void SimgridPlatform::Impl::start(LaneSlot& slot, sg::ActivityPtr activity, std::int64_t least_ns) {
   CHECK(slot.activity == nullptr, "a lane runs one activity at a time", slot.lane);
+  catch_up();
   slot.activity = std::move(activity);
+  ++slot.started;
+  expect_end(slot, now_ns + static_cast<double>(least_ns) - kEndRounding);
   ++running;
+}
+
+bool SimgridPlatform::Impl::may_end_by(double at_ns) {
+  while (!earliest_ends.empty() && earliest_ends.top().over()) earliest_ends.pop();
+  return !earliest_ends.empty() && earliest_ends.top().at_ns <= at_ns;
+}
+
+// Brings SimGrid's clock to the run's time, where activities start and change. None ends on the way: see step().
+void SimgridPlatform::Impl::catch_up() {
+  if (sg::Engine::get_clock() < start_ns + now_ns) engine->run_until(start_ns + now_ns);
+  CHECK(ended.empty() && sg::Engine::get_clock() == start_ns + now_ns, "an activity ended too early", now_ns);
 }
 
 std::unique_ptr<SimgridPlatform::Impl>& SimgridPlatform::Impl::instance() {
@@ -200,6 +231,7 @@ SimgridPlatform::SimgridPlatform(int ranks, int devices_per_host, const SharedRa
   shared.borrowed = true;
   shared.start_ns = std::ceil(sg::Engine::get_clock());
   if (shared.start_ns > sg::Engine::get_clock()) shared.engine->run_until(shared.start_ns);
+  shared.now_ns = 0;
   for (int rank = 0; rank < ranks; ++rank) {
     HostSlot& host = shared.hosts[static_cast<std::size_t>(rank / devices_per_host)];
     DeviceSlot& device = host.devices[static_cast<std::size_t>(rank % devices_per_host)];
@@ -216,6 +248,7 @@ SimgridPlatform::SimgridPlatform(int ranks, int devices_per_host, const SharedRa
 
 SimgridPlatform::~SimgridPlatform() {
   while (!idle()) step(std::numeric_limits<double>::infinity());
+  impl().earliest_ends = {};
   impl().lanes.clear();
   impl().borrowed = false;
 }
@@ -226,7 +259,7 @@ void SimgridPlatform::start_fixed(int lane, std::int64_t ns) {
   exec->set_data(&slot);
   exec->set_flops_amount(static_cast<double>(ns));
   exec->set_host(slot.source);
-  impl().start(slot, exec);
+  impl().start(slot, exec, ns);
   exec->start();
 }
 
@@ -237,35 +270,43 @@ void SimgridPlatform::start_flow(int lane, Route route, double amount, std::int6
   const double units = std::max(1.0, std::round(amount * kUnitsPerByte));
   CHECK(units < 0x1p64, "too many bytes for one flow:", amount);
   slot.rate = units / static_cast<double>(ns);
-  // A communication's own limit is that of its lane's link when it starts.
-  if (slot.own_limit != slot.rate) slot.own->set_bandwidth(slot.rate);
-  slot.own_limit = slot.rate;
   sg::CommPtr comm = sg::Comm::sendto_init();
   comm->set_data(&slot);
   comm->set_payload_size(static_cast<std::uint64_t>(units));
-  impl().start(slot, comm);
+  impl().start(slot, comm, ns);
+  // A communication's own limit is that of its lane's link when it starts.
+  if (slot.own_limit != slot.rate) slot.own->set_bandwidth(slot.rate);
+  slot.own_limit = slot.rate;
   comm->set_source(slot.source)->set_destination(target);  // starts it
 }
 
 void SimgridPlatform::slow_down(int lane, double factor) {
   LaneSlot& slot = impl().slot(lane);
   const double limit = slot.rate / factor;
+  impl().catch_up();
+  if (limit > slot.rate) impl().expect_end(slot, now_ns());  // sooner than when alone
   if (slot.own_limit != limit) slot.own->set_bandwidth(limit);
   slot.own_limit = limit;
 }
 
 bool SimgridPlatform::idle() const { return impl().running == 0; }
 
-double SimgridPlatform::now_ns() const { return sg::Engine::get_clock() - impl().start_ns; }
+double SimgridPlatform::now_ns() const { return impl().now_ns; }
 
 const std::vector<int>& SimgridPlatform::step(double until_ns) {
   Impl& shared = impl();
   CHECK(!idle() || std::isfinite(until_ns), "nothing runs and nothing is due");
   ended_.clear();
+  if (!shared.may_end_by(until_ns)) {
+    // Only the executor's own time passes: SimGrid hears of it when something starts.
+    shared.now_ns = std::max(shared.now_ns, until_ns);
+    return ended_;
+  }
   if (std::isinf(until_ns))
     shared.engine->run();
-  else if (until_ns > now_ns())
+  else if (until_ns > shared.now_ns)
     shared.engine->run_until(shared.start_ns + until_ns);
+  shared.now_ns = sg::Engine::get_clock() - shared.start_ns;
   for (LaneSlot* slot : shared.ended) {
     slot->activity = nullptr;
     ended_.push_back(slot->lane);
