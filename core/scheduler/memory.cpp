@@ -129,19 +129,10 @@ bool Scheduler::may_overwrite(const Op& op, ValueId value, Tier tier) const {
 BlockId Scheduler::allocate(ValueId value, ByteRange range, Tier tier, bool may_evict) {
   const Tensor& tensor = graph_.tensor_of(value);
   const End end = tensor.persistent || tensor.role == Role::Gradient ? End::Low : End::High;
-  Block block;
-  block.tier = tier;
-  block.range = range;
-  Segment segment;
-  segment.range = range;
-  // The first writer waits for whatever used these bytes before.
-  if (!allocate_bytes(range.bytes, tier, end, may_evict, block.offset, segment.readers)) return kNone;
-  block.holders.push_back(value);
-  block.segments.push_back(std::move(segment));
-  const BlockId id = residency_.add(std::move(block));
-  residency_.at(value, tier) = id;
-  residency_.touch(id);
-  return id;
+  std::int64_t offset = 0;
+  Fence last_users;
+  if (!allocate_bytes(range.bytes, tier, end, may_evict, offset, last_users)) return kNone;
+  return residency_.add(value, tier, offset, range, last_users);
 }
 
 bool Scheduler::allocate_bytes(std::int64_t bytes, Tier tier, End end, bool may_evict, std::int64_t& offset,

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <array>
-#include <boost/container/small_vector.hpp>
+#include <boost/container/static_vector.hpp>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -50,7 +50,7 @@ class Fence {
   const auto& uses() const { return uses_; }
 
  private:
-  boost::container::small_vector<Use, 2> uses_;
+  boost::container::static_vector<Use, kEngineCount> uses_;
 };
 
 // Long-lived blocks are placed from the low end, transient ones from the high end, which keeps the middle whole.

@@ -5,20 +5,34 @@
 
 namespace tandem {
 
-BlockId Residency::add(Block block) {
+BlockId Residency::add(ValueId holder, Tier tier, std::int64_t offset, ByteRange range, const Fence& last_users) {
   if (unused_.empty()) {
-    blocks_.push_back(std::move(block));
-    return static_cast<BlockId>(blocks_.size()) - 1;
+    unused_.push_back(static_cast<BlockId>(blocks_.size()));
+    blocks_.emplace_back();
   }
   const BlockId id = unused_.back();
   unused_.pop_back();
-  blocks_[static_cast<std::size_t>(id)] = std::move(block);
+  // In place: blocks come and go with every command.
+  Block& b = block(id);
+  b.tier = tier;
+  b.offset = offset;
+  b.range = range;
+  b.holders.push_back(holder);
+  Segment& whole = b.segments.emplace_back();
+  whole.range = range;
+  whole.readers = last_users;
+  at(holder, tier) = id;
+  touch(id);
   return id;
 }
 
 void Residency::remove(BlockId id) {
   unlist(id);
-  block(id).segments.clear();
+  Block& b = block(id);
+  b.holders.clear();
+  b.segments.clear();
+  b.home = b.kept = false;
+  b.guard = -1;
   unused_.push_back(id);
 }
 

@@ -44,7 +44,8 @@ class Residency {
  public:
   Residency() = default;
 
-  BlockId add(Block block);
+  // A block of nothing yet, whose first writer waits for what last used its bytes.
+  BlockId add(ValueId holder, Tier tier, std::int64_t offset, ByteRange range, const Fence& last_users);
   void remove(BlockId id);
   Block& block(BlockId id) { return blocks_[static_cast<std::size_t>(id)]; }
   const Block& block(BlockId id) const { return blocks_[static_cast<std::size_t>(id)]; }
