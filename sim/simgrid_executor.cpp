@@ -127,6 +127,7 @@ struct SimgridExecutor::Impl {
   std::map<std::pair<Rank, CommandId>, std::vector<CommandRef>>
       collectives;                   // under way, by the member whose lane runs it
   std::vector<CommandRef> done;      // ended at this instant, to be completed
+  std::vector<CommandRef> round;     // scratch
   std::vector<CommandId> startable;  // scratch
   std::deque<SeenEvent> seen;        // completed, in order of visibility
   std::int64_t in_flight = 0;
@@ -273,7 +274,6 @@ void SimgridExecutor::Impl::complete(CommandRef ref) {
 
 // Completes what has ended at this instant, and what that sets free and takes no time, in order of (rank, command).
 void SimgridExecutor::Impl::settle() {
-  std::vector<CommandRef> round;
   while (!done.empty()) {
     round.swap(done);
     done.clear();

@@ -18,11 +18,12 @@ WorkId Graph::add_work(Work work) {
 }
 
 std::int32_t Graph::intern(std::string_view label) {
-  // Few labels (one per op of a step), asked for once a step each: a source keeps the ids it needs.
-  for (std::size_t i = 0; i < labels_.size(); ++i)
-    if (labels_[i] == label) return static_cast<std::int32_t>(i);
+  const auto found = label_ids_.find(label);
+  if (found != label_ids_.end()) return found->second;
+  const auto id = static_cast<std::int32_t>(labels_.size());
   labels_.push_back(std::string(label));
-  return static_cast<std::int32_t>(labels_.size()) - 1;
+  label_ids_.emplace(label, id);
+  return id;
 }
 
 ValueId Graph::new_version(TensorId id) {

@@ -4,6 +4,7 @@
 
 #include <boost/container/small_vector.hpp>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -166,6 +167,7 @@ class Graph {
   StableVector<Op> ops_;
   StableVector<Work> works_;
   StableVector<std::string> labels_;
+  std::map<std::string, std::int32_t, std::less<>> label_ids_;  // for intern alone
 };
 
 // Products of two byte counts exceed 64 bits. Not ISO C++, so said once, here.
