@@ -32,7 +32,6 @@ inline void make_route(simgrid::s4u::NetZone* zone, simgrid::s4u::Host* from, si
 }
 template <typename Callback>
 void on_completion(const Callback& callback) {
-  simgrid::s4u::Exec::on_completion_cb([callback](const simgrid::s4u::Exec& done) { callback(done); });
   simgrid::s4u::Comm::on_completion_cb([callback](const simgrid::s4u::Comm& done) { callback(done); });
 }
 #else

@@ -25,7 +25,8 @@ struct CommandRef {
   CommandId id = kNoCommand;
 };
 
-// A moment that the executor itself knows: a lane is handed its command, or a copy's latency is over.
+// A moment that the executor itself knows: a lane is handed its command, a copy's latency is over, or a command ends
+// that shares nothing.
 struct Timer {
   double at_ns = 0;
   Rank rank = 0;
@@ -52,7 +53,7 @@ struct RankState {
   std::uint16_t busy = 0;                         // lanes with an activity under way
   std::array<CommandId, kEngineCount> on_lane{};  // the command that each lane runs
   std::array<Load, kEngineCount> load{};          // and its load
-  std::array<bool, kEngineCount> begun{};  // and whether that has begun (a timer that comes later ends its latency)
+  std::array<bool, kEngineCount> begun{};  // and whether that has begun (a timer that comes later ends its fixed time)
 };
 
 struct Gathering {  // members of a collective that are ready
@@ -105,6 +106,10 @@ struct SimgridExecutor::Impl {
   void submit(const Command& command);
   void ready(CommandRef ref, bool slept);
   void begin(CommandRef ref);
+  void begin_fixed(CommandRef ref, std::int64_t ns) {
+    timers.push({now_ns + static_cast<double>(ns), ref.rank, ref.id});
+  }
+  void end_fixed(CommandRef ref, Engine engine);
   void begin_flow(CommandRef ref);
   void join_collective(CommandRef ref, const PendingCommand& pending);
   void begin_collective(const std::vector<CommandRef>& members);
@@ -173,12 +178,18 @@ void SimgridExecutor::Impl::begin(CommandRef ref) {
   const Load& load = state.load[e];
   if (load.fixed_ns == 0 && load.amount == 0) return done.push_back(ref);
   state.busy = static_cast<std::uint16_t>(state.busy | engine_bit(pending.engine));
-  if (load.amount == 0)
-    platform.start_fixed(lane_index(ref.rank, pending.engine), load.fixed_ns);
-  else if (load.fixed_ns > 0)
-    timers.push({now_ns + static_cast<double>(load.fixed_ns), ref.rank, ref.id});
+  if (load.fixed_ns > 0)
+    begin_fixed(ref, load.fixed_ns);
   else
     begin_flow(ref);
+  if (speeds_vary) update_speeds(ref.rank);
+}
+
+// Then its flow begins; a command without one has ended.
+void SimgridExecutor::Impl::end_fixed(CommandRef ref, Engine engine) {
+  if (rank(ref.rank).load[static_cast<std::size_t>(engine)].amount == 0)
+    return lane_ended(lane_index(ref.rank, engine));
+  begin_flow(ref);
   if (speeds_vary) update_speeds(ref.rank);
 }
 
@@ -232,7 +243,7 @@ void SimgridExecutor::Impl::begin_collective(const std::vector<CommandRef>& memb
     if (speeds_vary) update_speeds(member.rank);
   }
   if (load.fixed_ns == 0) return;
-  platform.start_fixed(lane_index(leader.rank, first.engine), load.fixed_ns);
+  begin_fixed(leader, load.fixed_ns);
   collectives.emplace(std::pair(leader.rank, leader.id), members);
 }
 
@@ -289,12 +300,10 @@ void SimgridExecutor::Impl::fire_timers() {
     timers.pop();
     RankState& state = rank(timer.rank);
     const Engine engine = state.queues.at(timer.id).engine;
-    if (!state.begun[static_cast<std::size_t>(engine)]) {
+    if (state.begun[static_cast<std::size_t>(engine)])
+      end_fixed({timer.rank, timer.id}, engine);
+    else
       begin({timer.rank, timer.id});
-    } else {
-      begin_flow({timer.rank, timer.id});
-      if (speeds_vary) update_speeds(timer.rank);
-    }
   }
 }
 

@@ -253,16 +253,6 @@ SimgridPlatform::~SimgridPlatform() {
   impl().borrowed = false;
 }
 
-void SimgridPlatform::start_fixed(int lane, std::int64_t ns) {
-  LaneSlot& slot = impl().slot(lane);
-  sg::ExecPtr exec = sg::Exec::init();
-  exec->set_data(&slot);
-  exec->set_flops_amount(static_cast<double>(ns));
-  exec->set_host(slot.source);
-  impl().start(slot, exec, ns);
-  exec->start();
-}
-
 void SimgridPlatform::start_flow(int lane, Route route, double amount, std::int64_t ns) {
   LaneSlot& slot = impl().slot(lane);
   sg::Host* target = slot.targets[static_cast<std::size_t>(route)];
@@ -297,14 +287,15 @@ const std::vector<int>& SimgridPlatform::step(double until_ns) {
   Impl& shared = impl();
   CHECK(!idle() || std::isfinite(until_ns), "nothing runs and nothing is due");
   ended_.clear();
+  if (until_ns <= shared.now_ns) return ended_;
   if (!shared.may_end_by(until_ns)) {
     // Only the executor's own time passes: SimGrid hears of it when something starts.
-    shared.now_ns = std::max(shared.now_ns, until_ns);
+    shared.now_ns = until_ns;
     return ended_;
   }
   if (std::isinf(until_ns))
     shared.engine->run();
-  else if (until_ns > shared.now_ns)
+  else
     shared.engine->run_until(shared.start_ns + until_ns);
   shared.now_ns = sg::Engine::get_clock() - shared.start_ns;
   for (LaneSlot* slot : shared.ended) {

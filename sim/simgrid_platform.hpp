@@ -1,4 +1,4 @@
-// SimGrid as a stepping clock: lanes that run one activity at a time, over links that they share.
+// SimGrid as a stepping clock: lanes that run one flow at a time, over links that they share.
 // Must not know commands, graphs or profiles.
 #pragma once
 
@@ -33,17 +33,16 @@ class SimgridPlatform {
   SimgridPlatform(const SimgridPlatform&) = delete;
   SimgridPlatform& operator=(const SimgridPlatform&) = delete;
 
-  // `lane` is rank * kEngineCount + engine, and idle.
-  void start_fixed(int lane, std::int64_t ns);
-  // Takes `ns` alone; `amount` > 0 bytes load each resource of the route.
+  // Takes `ns` alone; `amount` > 0 bytes load each resource of the route. `lane` is rank * kEngineCount + engine, and
+  // idle.
   void start_flow(int lane, Route route, double amount, std::int64_t ns);
   // The flow under way on this lane is slower by this factor from now on.
   void slow_down(int lane, double factor);
 
   bool idle() const;
   double now_ns() const;
-  // Advances to the next end of an activity, but not beyond `until_ns` (infinity: no limit). Returns the lanes whose
-  // activities ended, in ascending order: possibly none. CHECKs that there is something to wait for.
+  // Advances to the next end of a flow, but not beyond `until_ns` (infinity: no limit). Returns the lanes whose
+  // flows ended, in ascending order: possibly none. CHECKs that there is something to wait for.
   const std::vector<int>& step(double until_ns);
 
  private:
