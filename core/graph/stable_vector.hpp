@@ -14,7 +14,7 @@ template <typename T>
 class StableVector {
  public:
   StableVector() = default;
-  StableVector(const StableVector& other) {
+  StableVector(const StableVector& other) : StableVector() {
     for (std::size_t i = 0; i < other.size(); ++i) push_back(other[i]);
   }
   StableVector(StableVector&& other) noexcept
@@ -36,25 +36,31 @@ class StableVector {
 
   void push_back(const T& value) { push_back(T(value)); }
   void push_back(T&& value) {
-    T*& chunk = chunks_[chunk_of(size_)];
+    const Position at = position(size_);
     // Memory without elements: what a large chunk never uses is never touched.
-    if (chunk == nullptr) chunk = std::allocator<T>().allocate(chunk_size(chunk_of(size_)));
+    if (chunks_[at.chunk] == nullptr) chunks_[at.chunk] = std::allocator<T>().allocate(chunk_size(at.chunk));
     std::construct_at(slot(size_), std::move(value));
     ++size_;
   }
 
  private:
   // Chunk k holds kFirstChunk * 2^k elements, so that the table of chunks has a fixed size and never moves.
-  static constexpr std::size_t kFirstChunk = 256;
+  static constexpr std::size_t kFirstChunkBits = 8, kFirstChunk = 1 << kFirstChunkBits;
   static constexpr std::size_t kChunks = 40;
+  static constexpr std::size_t chunk_size(std::size_t chunk) { return kFirstChunk << chunk; }
 
-  static std::size_t chunk_of(std::size_t i) {
-    return static_cast<std::size_t>(std::bit_width(i / kFirstChunk + 1) - 1);
+  struct Position {
+    std::size_t chunk, offset;
+  };
+  // Counted from kFirstChunk, the leading bit of an index says the chunk, and the others the place in it.
+  static Position position(std::size_t i) {
+    const std::size_t shifted = i + kFirstChunk;
+    const auto leading = static_cast<std::size_t>(std::bit_width(shifted | 1)) - 1;  // | 1: plainly not 0
+    return {leading - kFirstChunkBits, shifted & ~(std::size_t{1} << leading)};
   }
-  static std::size_t chunk_size(std::size_t chunk) { return kFirstChunk << chunk; }
   T* slot(std::size_t i) const {
-    const std::size_t chunk = chunk_of(i);
-    return &chunks_[chunk][i + kFirstChunk - chunk_size(chunk)];
+    const Position at = position(i);
+    return chunks_[at.chunk] + at.offset;
   }
 
   std::array<T*, kChunks> chunks_{};

@@ -11,27 +11,35 @@ Pool::Pool(std::int64_t capacity_bytes, std::int64_t alignment_bytes)
   if (capacity_ > 0) free_.push_back({0, capacity_, kNone});
 }
 
-// First fit from either end, over runs of adjoining segments.
-std::optional<Pool::Span> Pool::find(std::int64_t bytes, End end, bool clean_only) const {
-  const std::size_t n = free_.size();
-  std::size_t start = 0;  // of the run, counted from the chosen end
-  std::int64_t run = 0, edge = -1;
-  for (std::size_t i = 0; i < n; ++i) {
-    const Segment& segment = free_[end == End::Low ? i : n - 1 - i];
-    const bool adjoins = run > 0 && (end == End::Low ? segment.offset : segment.end()) == edge;
-    if (clean_only && segment.fence != kNone) {
-      run = 0;
+// The first run of adjoining segments that holds the bytes, no longer than needed; empty if there is none.
+template <typename Iterator>
+std::pair<Iterator, Iterator> Pool::first_fit(Iterator at, Iterator last, std::int64_t bytes, bool clean_only) {
+  while (at != last) {
+    if (clean_only && at->fence != kNone) {
+      ++at;
       continue;
     }
-    if (!adjoins) {
-      run = 0;
-      start = i;
-    }
-    run += segment.bytes;
-    edge = end == End::Low ? segment.end() : segment.offset;
-    if (run >= bytes) return end == End::Low ? Span{start, i + 1} : Span{n - 1 - i, n - start};
+    Iterator next = at;
+    std::int64_t run = 0;
+    do {
+      run += next->bytes;
+      ++next;
+      if (run >= bytes) return {at, next};
+    } while (next != last && !(clean_only && next->fence != kNone) && next->adjoins(*(next - 1)));
+    at = next;
   }
-  return std::nullopt;
+  return {last, last};
+}
+
+std::optional<Pool::Span> Pool::find(std::int64_t bytes, End end, bool clean_only) const {
+  if (end == End::Low) {
+    const auto [first, last] = first_fit(free_.begin(), free_.end(), bytes, clean_only);
+    if (first == last) return std::nullopt;
+    return Span{static_cast<std::size_t>(first - free_.begin()), static_cast<std::size_t>(last - free_.begin())};
+  }
+  const auto [first, last] = first_fit(free_.rbegin(), free_.rend(), bytes, clean_only);
+  if (first == last) return std::nullopt;
+  return Span{static_cast<std::size_t>(free_.rend() - last), static_cast<std::size_t>(free_.rend() - first)};
 }
 
 std::int32_t Pool::keep_fence(const Fence& fence) {

@@ -7,6 +7,7 @@
 #include <boost/container/static_vector.hpp>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/scheduler/ids.hpp"
@@ -80,10 +81,13 @@ class Pool {
     std::int64_t offset = 0, bytes = 0;
     std::int32_t fence = kNone;  // index into fences_; kNone: nothing still uses them
     std::int64_t end() const { return offset + bytes; }
+    bool adjoins(const Segment& other) const { return end() == other.offset || other.end() == offset; }
   };
   struct Span {  // adjoining segments [first, last) that together hold the bytes
     std::size_t first = 0, last = 0;
   };
+  template <typename Iterator>
+  static std::pair<Iterator, Iterator> first_fit(Iterator at, Iterator last, std::int64_t bytes, bool clean_only);
   std::optional<Span> find(std::int64_t bytes, End end, bool clean_only) const;
   void tidy(const LaneProgress& progress);
   std::int32_t keep_fence(const Fence& fence);
