@@ -80,6 +80,7 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
                   graph.intern(s.name + ".backward"),  graph.intern(s.name + ".all_reduce"),
                   graph.intern(s.name + ".grad_norm"), graph.intern(s.name + ".optimizer")};
   stage.saved_values.assign(s.saved.size(), kNone);
+  if (plan_.optimizer_fixed_ns == 0) stage.optimizer_workspace = optimizer_workspace(index);
   const auto [found, fresh] = stage_of_size_.try_emplace(s.elements, index);
   if (fresh) {
     add_bucket_works(graph, s.elements, stage);

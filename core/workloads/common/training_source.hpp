@@ -30,6 +30,7 @@ class TrainingSource final : public StepSource {
     std::vector<TensorId> states, saved;
     StageLabels labels{};
     WorkId optimizer = kNone, all_reduce = kNone, grad_norm = kNone;
+    std::int64_t optimizer_workspace = 0;
     ValueId parameter_in_use = kNone;  // what forward and backward read; older than the latest under delayed update
     ValueId output_value = kNone, output_gradient_value = kNone, gradient_value = kNone, contribution_value = kNone,
             square_sum_value = kNone;

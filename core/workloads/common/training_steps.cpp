@@ -165,7 +165,7 @@ void TrainingSource::optimize(Graph& graph, std::size_t index) {
   Op op = new_op(stage.labels.optimizer, stage.optimizer, Phase::OptimizerStep, index);
   op.engines |= engine_bit(Engine::CpuOptimizer);
   op.divisible = true;
-  if (plan_.optimizer_fixed_ns == 0) op.workspace_bytes = optimizer_workspace(index);
+  op.workspace_bytes = stage.optimizer_workspace;
   const ValueId before = graph.tensor(stage.parameter).latest;
   const bool updates_parameter =
       plan_.precision == DType::F32;  // otherwise the master copy is what is read and updated
