@@ -1,6 +1,7 @@
 #include "core/scheduler/pool.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "core/scheduler/check.hpp"
 
@@ -8,6 +9,7 @@ namespace tandem {
 
 Pool::Pool(std::int64_t capacity_bytes, std::int64_t alignment_bytes)
     : capacity_(capacity_bytes / alignment_bytes * alignment_bytes), alignment_(alignment_bytes) {
+  CHECK(std::has_single_bit(static_cast<std::uint64_t>(alignment_)), alignment_);
   if (capacity_ > 0) free_.push_back({0, capacity_, kNone});
 }
 

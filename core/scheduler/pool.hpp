@@ -59,6 +59,7 @@ enum class End : std::uint8_t { Low, High };
 
 class Pool {
  public:
+  // The alignment is a power of two.
   Pool(std::int64_t capacity_bytes, std::int64_t alignment_bytes);
 
   // An offset for `bytes`, or none. Adds to `waits` what last used those bytes. Prefers bytes that nothing still uses,
@@ -68,7 +69,7 @@ class Pool {
   // Gives bytes back; `fence` holds the unfinished commands that touched them. `bytes` as asked for in allocate.
   void free(std::int64_t offset, std::int64_t bytes, const Fence& fence, const LaneProgress& progress);
 
-  std::int64_t rounded(std::int64_t bytes) const { return (bytes + alignment_ - 1) / alignment_ * alignment_; }
+  std::int64_t rounded(std::int64_t bytes) const { return (bytes + alignment_ - 1) & -alignment_; }
   std::int64_t capacity_bytes() const { return capacity_; }
   std::int64_t charged_bytes() const { return charged_; }
   std::int64_t free_bytes() const { return capacity_ - charged_; }

@@ -18,9 +18,10 @@ BlockId Residency::add(ValueId holder, Tier tier, std::int64_t offset, ByteRange
   b.offset = offset;
   b.range = range;
   b.holders.push_back(holder);
-  Segment& whole = b.segments.emplace_back();
+  Segment whole;
   whole.range = range;
   whole.readers = last_users;
+  b.segments.push_back(std::move(whole));
   at(holder, tier) = id;
   touch(id);
   return id;

@@ -1,6 +1,7 @@
 #include "core/scheduler/scheduler.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/scenario/errors.hpp"
 #include "core/scheduler/check.hpp"
@@ -203,11 +204,13 @@ void Scheduler::mark_issued(OpId id) {
 }
 
 Command& Scheduler::emit(CommandKind kind, Engine engine, OpId op) {
-  Command& command = out_->emplace_back();
-  command.id = static_cast<CommandId>(commands_.size());
-  command.kind = kind;
-  command.lane = {rank_, engine};
-  command.op = op;
+  Command fresh;  // emplace_back() would first fill all of it with zeros, the room for lists included
+  fresh.id = static_cast<CommandId>(commands_.size());
+  fresh.kind = kind;
+  fresh.lane = {rank_, engine};
+  fresh.op = op;
+  out_->push_back(std::move(fresh));
+  Command& command = out_->back();
   commands_.push_back({engine, op});
   if (kind == CommandKind::Release) return command;
   ++queued_[static_cast<std::size_t>(engine)];
