@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/graph/dtype.hpp"
 #include "core/graph/stable_vector.hpp"
 #include "core/scheduler/ids.hpp"
 
@@ -22,16 +23,6 @@ constexpr std::string_view name_of(Role role) {
   constexpr std::string_view kNames[] = {"parameter", "gradient", "optimizer_state", "activation",
                                          "batch",     "kv_cache", "scalar"};
   return kNames[static_cast<int>(role)];
-}
-
-enum class DType : std::uint8_t { F32, F16, BF16, F64, I64 };
-constexpr std::int64_t size_of(DType type) {
-  constexpr std::int64_t kSizes[] = {4, 2, 2, 8, 8};
-  return kSizes[static_cast<int>(type)];
-}
-constexpr std::string_view name_of(DType type) {
-  constexpr std::string_view kNames[] = {"fp32", "fp16", "bf16", "fp64", "int64"};
-  return kNames[static_cast<int>(type)];
 }
 
 // A named tensor inside a flat bucket: `offset` is a multiple of 64 bytes, so that vectorised bodies see the alignment
