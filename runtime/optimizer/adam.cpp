@@ -1,0 +1,66 @@
+#include "runtime/optimizer/adam.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "core/scheduler/check.hpp"
+#include "runtime/optimizer/kernels.hpp"
+
+namespace tandem {
+namespace {
+
+bool is_16_bit_float(DType type) { return type == DType::BF16 || type == DType::F16; }
+
+}  // namespace
+
+AdamStep adam_step(const AdamOptions& o, std::int64_t step, float gradient_scale) {
+  CHECK(step >= 1, step);
+  const double m_correction = 1 - std::pow(o.beta1, static_cast<double>(step));
+  const double v_correction = 1 - std::pow(o.beta2, static_cast<double>(step));
+  const auto weight = static_cast<float>(1 - o.beta1);
+  AdamStep s{};
+  s.gradient_scale = gradient_scale;
+  s.m_from_gradient = !(weight < 0.5F);
+  s.m_weight = s.m_from_gradient ? weight - 1 : weight;
+  s.beta2 = static_cast<float>(o.beta2);
+  s.v_weight = static_cast<float>(1 - o.beta2);
+  s.v_root_correction = static_cast<float>(std::sqrt(v_correction));
+  s.epsilon = static_cast<float>(o.epsilon);
+  s.negative_step_size = static_cast<float>(-(o.learning_rate / m_correction));
+  if (o.weight_decay == 0) return s;
+  s.decay = o.decoupled ? WeightDecay::Decoupled : WeightDecay::Coupled;
+  s.decay_factor = static_cast<float>(o.decoupled ? 1 - o.learning_rate * o.weight_decay : o.weight_decay);
+  return s;
+}
+
+void adam_update(const AdamStep& step, const AdamSpan& span) { adam_update(step, span, best_isa()); }
+
+void adam_update(const AdamStep& step, const AdamSpan& span, Isa isa) {
+  CHECK(span.gradient_type == DType::F32 || is_16_bit_float(span.gradient_type), name_of(span.gradient_type));
+  CHECK(span.parameter == nullptr || is_16_bit_float(span.parameter_type), name_of(span.parameter_type));
+  kernels_of(isa).adam(step, span);
+}
+
+AdamSpan part_of(const AdamSpan& span, std::int64_t first, std::int64_t elements) {
+  CHECK(first >= 0 && elements >= 0 && elements <= span.elements - first);
+  AdamSpan part = span;
+  part.gradient = static_cast<const std::byte*>(span.gradient) + first * size_of(span.gradient_type);
+  part.master += first;
+  part.m += first;
+  part.v += first;
+  if (span.parameter != nullptr)
+    part.parameter = static_cast<std::byte*>(span.parameter) + first * size_of(span.parameter_type);
+  part.elements = elements;
+  return part;
+}
+
+AdamSpan chunk_of(const AdamSpan& span, int thread, int threads) {
+  CHECK(thread >= 0 && thread < threads);
+  const std::int64_t blocks = (span.elements + kChunkElements - 1) / kChunkElements;
+  const auto begin_of = [&](int t) { return std::min(span.elements, blocks * t / threads * kChunkElements); };
+  const std::int64_t begin = begin_of(thread);
+  return part_of(span, begin, begin_of(thread + 1) - begin);
+}
+
+}  // namespace tandem

@@ -1,0 +1,47 @@
+// The CPU optimizer of mixed-precision training: Adam and AdamW over a contiguous span, in one pass over memory.
+// Equal to the bit on every instruction set, at every alignment and however a span is cut. Must not know LibTorch,
+// graphs or threads: a caller with several gives each a chunk.
+#pragma once
+
+#include <cstdint>
+
+#include "core/graph/dtype.hpp"
+#include "runtime/optimizer/adam_formula.hpp"
+#include "runtime/optimizer/isa.hpp"
+
+namespace tandem {
+
+struct AdamOptions {
+  double learning_rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
+  bool decoupled = false;  // AdamW
+};
+
+// Steps count from 1. The gradient is multiplied by `gradient_scale` in fp32 before all else.
+AdamStep adam_step(const AdamOptions& options, std::int64_t step, float gradient_scale = 1);
+
+struct AdamSpan {
+  const void* gradient;
+  float *master, *m, *v;  // read and written
+  void* parameter;        // written: the master parameter rounded to nearest, ties to even; null: not wanted
+  std::int64_t elements;
+  DType gradient_type;   // fp32, bf16 or fp16
+  DType parameter_type;  // bf16 or fp16; of no meaning where parameter is null
+  // Write the parameter past the caches: it is not read back soon, and lines that are written whole need not be read
+  // first. The states are read anyway; streaming them as well was a third slower.
+  bool stream_parameter = true;
+};
+
+// Operands overlap in one way at most: `parameter` may be the storage of a gradient of 16 bits.
+void adam_update(const AdamStep& step, const AdamSpan& span);
+void adam_update(const AdamStep& step, const AdamSpan& span, Isa isa);  // CHECKs that the machine has it
+
+// Elements [first, first + elements) of a span.
+AdamSpan part_of(const AdamSpan& span, std::int64_t first, std::int64_t elements);
+
+// The chunk of one of `threads` threads: they cover the span, differ by kChunkElements at most (the last is short), and
+// begin at multiples of 64 bytes of every operand, so that no two threads write one cache line of a span that is so
+// aligned. Some are empty where a span is short.
+inline constexpr std::int64_t kChunkElements = 32;
+AdamSpan chunk_of(const AdamSpan& span, int thread, int threads);
+
+}  // namespace tandem

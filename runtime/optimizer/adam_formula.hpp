@@ -1,0 +1,71 @@
+// Adam and AdamW of one element, written once: scalar code, vectors and CUDA call this template, each with its own
+// arithmetic, and agree to the bit. Every rounding is an explicit call; files that use it are compiled with
+// -ffp-contract=off, since GCC would fuse products and sums otherwise, those of its vector intrinsics too.
+//
+// The order of operations is that of LibTorch 2.11's CPU kernel (aten/src/ATen/native/cpu/FusedAdamKernel.cpp) as its
+// AVX2 and AVX-512 binaries compute whole vectors; which of its operations they fuse was found by trial. A NaN's
+// payload is unspecified: processors differ in whose they keep.
+#pragma once
+
+#include <cmath>
+
+#include "runtime/optimizer/host_device.hpp"
+
+namespace tandem {
+
+// Coupled: the decay is a part of the gradient (Adam). Decoupled: it shrinks the parameter itself (AdamW).
+enum class WeightDecay : unsigned char { None, Coupled, Decoupled };
+
+// What all elements of one optimizer step share, each value rounded once from double.
+struct AdamStep {
+  float gradient_scale;  // the clip coefficient, or 1 / loss scale
+  float m_weight;        // m moves by this part of gradient - m, from m, or ...
+  bool m_from_gradient;  // ... from the gradient, where 1 - beta1 is 1/2 or more (then m_weight = -beta1)
+  float beta2;
+  float v_weight;           // 1 - beta2
+  float v_root_correction;  // sqrt(1 - beta2^step)
+  float epsilon;
+  float negative_step_size;  // -learning rate / (1 - beta1^step)
+  WeightDecay decay;
+  float decay_factor;  // coupled: weight decay; decoupled: 1 - learning rate * weight decay
+};
+
+// Of a float, each correctly rounded; a vector brings its own of the same names.
+namespace rounded {
+
+TANDEM_HOST_DEVICE inline float fused_multiply_add(float a, float b, float c) {
+  return TANDEM_HOST_OR_DEVICE(std::fma(a, b, c), __fmaf_rn(a, b, c));
+}
+TANDEM_HOST_DEVICE inline float multiply(float a, float b) { return TANDEM_HOST_OR_DEVICE(a * b, __fmul_rn(a, b)); }
+TANDEM_HOST_DEVICE inline float add(float a, float b) { return TANDEM_HOST_OR_DEVICE(a + b, __fadd_rn(a, b)); }
+TANDEM_HOST_DEVICE inline float subtract(float a, float b) { return TANDEM_HOST_OR_DEVICE(a - b, __fsub_rn(a, b)); }
+TANDEM_HOST_DEVICE inline float divide(float a, float b) { return TANDEM_HOST_OR_DEVICE(a / b, __fdiv_rn(a, b)); }
+TANDEM_HOST_DEVICE inline float square_root(float a) { return TANDEM_HOST_OR_DEVICE(std::sqrt(a), __fsqrt_rn(a)); }
+
+}  // namespace rounded
+
+// Number: float, or a vector of floats that converts from one and has the functions above.
+template <class Number>
+struct AdamElement {
+  Number master, m, v;
+};
+
+template <class Number>
+TANDEM_HOST_DEVICE inline void adam_element(const AdamStep& step, Number gradient, AdamElement<Number>& element) {
+  using rounded::add, rounded::divide, rounded::fused_multiply_add, rounded::multiply, rounded::square_root,
+      rounded::subtract;
+  Number& master = element.master;
+  gradient = multiply(gradient, Number(step.gradient_scale));
+  if (step.decay == WeightDecay::Coupled)
+    gradient = fused_multiply_add(master, Number(step.decay_factor), gradient);
+  else if (step.decay == WeightDecay::Decoupled)
+    master = multiply(master, Number(step.decay_factor));
+  element.m = fused_multiply_add(Number(step.m_weight), subtract(gradient, element.m),
+                                 step.m_from_gradient ? gradient : element.m);
+  element.v =
+      fused_multiply_add(multiply(Number(step.v_weight), gradient), gradient, multiply(element.v, Number(step.beta2)));
+  const Number denominator = add(divide(square_root(element.v), Number(step.v_root_correction)), Number(step.epsilon));
+  master = add(master, divide(multiply(Number(step.negative_step_size), element.m), denominator));
+}
+
+}  // namespace tandem

@@ -1,0 +1,24 @@
+// The loops of one instruction set, each compiled in a file of its own with that set's flags. Such a file leaves no
+// function with external linkage behind but its table: the linker might keep its copy of a shared inline function for
+// processors that lack the instructions.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/optimizer/adam.hpp"
+
+namespace tandem {
+
+struct Kernels {
+  void (*adam)(const AdamStep& step, const AdamSpan& span);
+  double (*square_sum)(const void* gradient, DType type, std::int64_t elements);  // of one block
+};
+
+extern const Kernels kScalarKernels;
+#ifdef __x86_64__
+extern const Kernels kAvx2Kernels, kAvx512Kernels;
+#endif
+
+const Kernels& kernels_of(Isa isa);  // CHECKs that the machine has it
+
+}  // namespace tandem
