@@ -7,7 +7,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
-#include "runtime/gradient_norm.hpp"
+#include "runtime/optimizer/gradient_checks.hpp"
 #include "runtime/reference_networks.hpp"
 
 namespace tandem {

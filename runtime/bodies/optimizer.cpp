@@ -11,7 +11,7 @@
 #include "core/workloads/common/sums.hpp"
 #include "runtime/bodies/common/networks.hpp"
 #include "runtime/bodies/common/operands.hpp"
-#include "runtime/gradient_norm.hpp"
+#include "runtime/optimizer/gradient_checks.hpp"
 
 namespace tandem {
 namespace {
