@@ -1,0 +1,150 @@
+// The CPU optimizer step beside LibTorch's and beside memory bandwidth, by threads. `elements/s` are parameters
+// updated, `bytes/s` what the update must move (each operand once: a processor that reads a line before it writes it
+// moves more). CPU_ADAM_ELEMENTS sets the size; the default is far beyond any cache.
+#include <ATen/Parallel.h>
+#include <ATen/ops/_fused_adam.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+#include <benchmark/benchmark.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "benchmarks/runtime/thread_team.hpp"
+#include "benchmarks/runtime/triad.hpp"
+#include "runtime/executors/arena.hpp"
+#include "runtime/optimizer/adam.hpp"
+#include "runtime/optimizer/gradient_checks.hpp"
+
+namespace tandem {
+namespace {
+
+std::int64_t elements() {
+  constexpr std::int64_t kDefault = 64 << 20;
+  const char* text = std::getenv("CPU_ADAM_ELEMENTS");
+  return text == nullptr ? kDefault : std::atoll(text) / kChunkElements * kChunkElements;
+}
+
+// Operands in an arena, as executors hold them (huge pages), each page first touched by the thread that updates it.
+struct Operands {
+  Operands(ThreadTeam& team, DType gradient, DType parameter) : arena("benchmark", elements() * kBytes, false) {
+    std::byte* at = arena.at(0, elements() * kBytes);
+    const auto next = [&](DType type) { return std::exchange(at, at + elements() * size_of(type)); };
+    span.gradient = next(gradient);
+    span.master = reinterpret_cast<float*>(next(DType::F32));
+    span.m = reinterpret_cast<float*>(next(DType::F32));
+    span.v = reinterpret_cast<float*>(next(DType::F32));
+    span.parameter = parameter == DType::F32 ? nullptr : next(parameter);
+    span.elements = elements();
+    span.gradient_type = gradient;
+    span.parameter_type = parameter;
+    team.run([&](int thread) { touch(chunk_of(span, thread, team.size())); });
+  }
+  static constexpr std::int64_t kBytes = 20;  // of an element, at most
+
+  static void touch(const AdamSpan& chunk) {
+    for (std::int64_t i = 0; i < chunk.elements; ++i) chunk.master[i] = 1, chunk.m[i] = 0.1F, chunk.v[i] = 0.01F;
+    const auto fill = [&](const void* to, DType type) {  // 1 in fp32, 0.0078 in bf16, 1.875 in fp16
+      auto* begin = static_cast<std::byte*>(const_cast<void*>(to));
+      for (std::int64_t i = 0; i < chunk.elements * size_of(type); i += 2)
+        begin[i] = std::byte{0}, begin[i + 1] = std::byte{0x3C};
+    };
+    fill(chunk.gradient, chunk.gradient_type);
+    if (chunk.parameter != nullptr) fill(chunk.parameter, chunk.parameter_type);
+  }
+  std::int64_t bytes_per_element() const {
+    return size_of(span.gradient_type) + 6 * size_of(DType::F32) +
+           (span.parameter == nullptr ? 0 : size_of(span.parameter_type));
+  }
+
+  Arena arena;
+  AdamSpan span{};
+};
+
+void count(benchmark::State& state, std::int64_t bytes_per_element) {
+  state.SetItemsProcessed(state.iterations() * elements());
+  state.SetBytesProcessed(state.iterations() * elements() * bytes_per_element);
+}
+
+void ours(benchmark::State& state, DType gradient, DType parameter, Isa isa, bool stream) {
+  if (!has_isa(isa)) return state.SkipWithError("not on this processor");
+  ThreadTeam team(static_cast<int>(state.range(0)));
+  Operands operands(team, gradient, parameter);
+  operands.span.stream_parameter = stream;
+  std::int64_t step = 0;
+  for ([[maybe_unused]] auto _ : state) {
+    const AdamStep constants = adam_step({}, ++step);
+    team.run([&](int thread) { adam_update(constants, chunk_of(operands.span, thread, team.size()), isa); });
+  }
+  count(state, operands.bytes_per_element());
+}
+
+// As many streams as the update with bf16 has: three read and written, one read, one written.
+void memory_limit(benchmark::State& state) {
+  ThreadTeam team(static_cast<int>(state.range(0)));
+  Operands operands(team, DType::BF16, DType::BF16);
+  for ([[maybe_unused]] auto _ : state)
+    team.run([&](int thread) { triad(chunk_of(operands.span, thread, team.size())); });
+  count(state, operands.bytes_per_element());
+}
+
+void check(benchmark::State& state, DType type) {
+  ThreadTeam team(static_cast<int>(state.range(0)));
+  Operands operands(team, type, DType::F32);
+  for ([[maybe_unused]] auto _ : state)
+    team.run([&](int thread) {
+      const AdamSpan chunk = chunk_of(operands.span, thread, team.size());
+      benchmark::DoNotOptimize(check_gradient(chunk.gradient, type, chunk.elements));
+    });
+  count(state, size_of(type));
+}
+
+// LibTorch's fused Adam in fp32; with `converts`, the bf16 gradient is widened before and the parameter narrowed after,
+// each in a pass of its own, as LibTorch offers no fused step of mixed precision on the CPU.
+void libtorch(benchmark::State& state, bool converts) {
+  const auto threads = static_cast<int>(state.range(0));
+  auto team = std::make_unique<ThreadTeam>(threads);
+  const Operands wide(*team, DType::F32, DType::BF16), narrow(*team, DType::BF16, DType::F32);
+  team.reset();  // LibTorch has threads of its own
+  at::set_num_threads(threads);
+  const auto tensor = [](const void* data, at::ScalarType type) {
+    return at::from_blob(const_cast<void*>(data), {elements()}, type);
+  };
+  at::Tensor gradient = tensor(wide.span.gradient, at::kFloat), master = tensor(wide.span.master, at::kFloat);
+  const at::Tensor m = tensor(wide.span.m, at::kFloat), v = tensor(wide.span.v, at::kFloat);
+  at::Tensor parameter = tensor(wide.span.parameter, at::kBFloat16);
+  const at::Tensor narrow_gradient = tensor(narrow.span.gradient, at::kBFloat16);
+  float step = 0;
+  for ([[maybe_unused]] auto _ : state) {
+    if (converts) gradient.copy_(narrow_gradient);
+    at::_fused_adam_({master}, {gradient}, {m}, {v}, {}, {at::full({}, ++step, at::kFloat)}, 1e-3, 0.9, 0.999, 0, 1e-8,
+                     /*amsgrad=*/false, /*maximize=*/false);
+    if (converts) parameter.copy_(master);
+  }
+  count(state, converts ? 2 + 24 + 2 : 4 + 24);  // what a fused step would move, so that rates compare
+}
+
+void by_threads(benchmark::internal::Benchmark* b) {
+  const int most = static_cast<int>(std::thread::hardware_concurrency());
+  for (int threads = 1; threads < most; threads *= 2) b->Arg(threads);
+  b->Arg(most)->ArgName("threads")->UseRealTime()->Unit(benchmark::kMillisecond);
+}
+
+BENCHMARK(memory_limit)->Apply(by_threads);
+BENCHMARK_CAPTURE(ours, bf16_to_bf16, DType::BF16, DType::BF16, best_isa(), true)->Apply(by_threads);
+BENCHMARK_CAPTURE(ours, bf16_to_bf16_cached, DType::BF16, DType::BF16, best_isa(), false)->Apply(by_threads);
+BENCHMARK_CAPTURE(ours, fp16_to_fp16, DType::F16, DType::F16, best_isa(), true)->Apply(by_threads);
+BENCHMARK_CAPTURE(ours, fp32, DType::F32, DType::F32, best_isa(), true)->Apply(by_threads);
+BENCHMARK_CAPTURE(ours, bf16_to_bf16_avx2, DType::BF16, DType::BF16, Isa::Avx2, true)->Apply(by_threads);
+BENCHMARK_CAPTURE(ours, bf16_to_bf16_scalar, DType::BF16, DType::BF16, Isa::Scalar, true)->Apply(by_threads);
+BENCHMARK_CAPTURE(libtorch, fp32, false)->Apply(by_threads);
+BENCHMARK_CAPTURE(libtorch, fp32_and_bf16_passes, true)->Apply(by_threads);
+BENCHMARK_CAPTURE(check, fp32, DType::F32)->Apply(by_threads);
+BENCHMARK_CAPTURE(check, bf16, DType::BF16)->Apply(by_threads);
+BENCHMARK_CAPTURE(check, fp16, DType::F16)->Apply(by_threads);
+
+}  // namespace
+}  // namespace tandem
