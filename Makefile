@@ -32,9 +32,11 @@ setup:
 	@test "$(SETUP)" = 0 || scripts/setup.sh
 
 configure: setup
-	@runtime=OFF; \
-	if [ "$(SIM_ONLY)" != 1 ] && ls .venv/lib/python3*/site-packages/torch/lib/libtorch_cpu.so >/dev/null 2>&1; then runtime=ON; fi; \
-	cmake --preset release -DTANDEM_WITH_RUNTIME=$$runtime -DTANDEM_WARNINGS_AS_ERRORS=$(WERROR) $(CMAKE_ARGS)
+	@runtime=OFF; cuda=OFF; packages=.venv/lib/python3*/site-packages; \
+	if [ "$(SIM_ONLY)" != 1 ] && ls $$packages/torch/lib/libtorch_cpu.so >/dev/null 2>&1; then runtime=ON; fi; \
+	if [ $$runtime = ON ] && ls $$packages/nvidia/cu13/bin/nvcc >/dev/null 2>&1; then cuda=ON; fi; \
+	cmake --preset release -DTANDEM_WITH_RUNTIME=$$runtime -DTANDEM_WITH_CUDA=$$cuda \
+	  -DTANDEM_WARNINGS_AS_ERRORS=$(WERROR) $(CMAKE_ARGS)
 
 ## make build   the above, then all that this machine can build, into build/
 build: configure

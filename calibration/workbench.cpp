@@ -41,12 +41,12 @@ Workbench::Workbench(const Scenario& scenario, std::int64_t scratch_bytes)
   place();
   scratch_ = round_up(arena_bytes_, kPageBytes);
   arena_bytes_ = scratch_ + scratch_bytes;
-  CpuExecutorOptions options;
+  LiveExecutorOptions options;
   options.arena_bytes[static_cast<std::size_t>(Tier::Device)] = arena_bytes_;
   options.arena_bytes[static_cast<std::size_t>(Tier::HostPinned)] = arena_bytes_;
   options.cpu_threads = cpu_threads(scenario_.machine.cores);
   options.library = torch_library();
-  executor_ = std::make_unique<CpuExecutor>(graph_, scenario_, *data_, options);
+  executor_ = std::make_unique<LiveExecutor>(graph_, scenario_, *data_, options);
   load();
 }
 

@@ -11,14 +11,14 @@
 #include "core/scheduler/seam.hpp"
 #include "core/workloads/workload.hpp"
 #include "runtime/data.hpp"
-#include "runtime/executors/cpu_executor.hpp"
+#include "runtime/executors/live_executor.hpp"
 
 namespace tandem {
 
 class Workbench {
  public:
   // Places all values of one step at the same offsets of the device and of the host arena, and `scratch_bytes` behind
-  // them in both. Loads parameters and batches into both. Throws as CpuExecutor does.
+  // them in both. Loads parameters and batches into both. Throws as LiveExecutor does.
   Workbench(const Scenario& scenario, std::int64_t scratch_bytes);
 
   // Intra-operator threads of the CPU lanes' workers where runs have so many cores: the device's stand-in takes one.
@@ -57,7 +57,7 @@ class Workbench {
   std::vector<std::int64_t> offsets_;     // by value
   std::vector<std::int64_t> workspaces_;  // by op
   std::int64_t scratch_ = 0, arena_bytes_ = 0;
-  std::unique_ptr<CpuExecutor> executor_;
+  std::unique_ptr<LiveExecutor> executor_;
   std::vector<Command> commands_;
   CommandId next_id_ = 0;
 };

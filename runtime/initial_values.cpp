@@ -38,17 +38,23 @@ float normal(std::uint64_t key, std::uint64_t index, double deviation) {
 
 }  // namespace
 
-void fill_initial(float* out, std::span<const std::int64_t> shape, std::string_view name, std::uint64_t seed) {
-  std::int64_t elements = 1;
-  for (const std::int64_t size : shape) elements *= size;
+void fill_initial(float* tensor, std::int64_t first, std::int64_t count, std::span<const std::int64_t> shape,
+                  std::string_view name, std::uint64_t seed) {
   if (shape.size() == 1) {
-    std::fill_n(out, elements, name.ends_with("weight") ? 1.0f : 0.0f);
+    std::fill_n(tensor + first, count, name.ends_with("weight") ? 1.0f : 0.0f);
     return;
   }
   // He et al. 2015, equation 10: keeps the variance through relu.
   const double deviation = name.ends_with("relu.weight") ? std::sqrt(2.0 / static_cast<double>(shape[1])) : kDeviation;
   const std::uint64_t key = mix(seed) ^ hash(name);
-  for (std::int64_t i = 0; i < elements; ++i) out[i] = normal(key, static_cast<std::uint64_t>(i), deviation);
+  for (std::int64_t i = first; i < first + count; ++i)
+    tensor[i] = normal(key, static_cast<std::uint64_t>(i), deviation);
+}
+
+void fill_initial(float* tensor, std::span<const std::int64_t> shape, std::string_view name, std::uint64_t seed) {
+  std::int64_t elements = 1;
+  for (const std::int64_t size : shape) elements *= size;
+  fill_initial(tensor, 0, elements, shape, name, seed);
 }
 
 }  // namespace tandem

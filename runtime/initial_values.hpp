@@ -10,6 +10,9 @@ namespace tandem {
 
 // Norm weights (one-dimensional, named "...weight") are one, biases zero, matrices normal with deviation 0.02 as GPT-2;
 // weights named "...relu.weight" with sqrt(2 / columns), which keeps variance through relu.
-void fill_initial(float* out, std::span<const std::int64_t> shape, std::string_view name, std::uint64_t seed);
+// Fills elements [first, first + count) of the tensor that begins at `tensor`: threads may share a tensor.
+void fill_initial(float* tensor, std::int64_t first, std::int64_t count, std::span<const std::int64_t> shape,
+                  std::string_view name, std::uint64_t seed);
+void fill_initial(float* tensor, std::span<const std::int64_t> shape, std::string_view name, std::uint64_t seed);
 
 }  // namespace tandem

@@ -1,11 +1,13 @@
-// tandem-train: performs a scenario's run. A composition root: the only place that joins flags, the LibTorch runtime
-// and the reports.
+// tandem-train and tandem-train-cuda: perform a scenario's run. A composition root: the only place that joins flags,
+// the LibTorch runtime and the reports.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <optional>
 
 #include "apps/cli.hpp"
+#include "apps/siblings.hpp"
 #include "core/scenario/errors.hpp"
+#include "runtime/open_device.hpp"
 #include "runtime/rank_processes.hpp"
 #include "runtime/train.hpp"
 
@@ -31,7 +33,6 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
 }
 
 void refuse_what_is_not_built(const TrainFlags& flags) {
-  if (flags.device == "cuda") throw tandem::ConfigError("--device: this build has no CUDA executor; allowed: cpu");
   if (!flags.resume.empty()) throw tandem::ConfigError("--resume: saving and resuming are not built yet; leave it out");
 }
 
@@ -47,7 +48,7 @@ int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
   return training.interrupted() ? tandem::kInterrupted : tandem::kDone;
 }
 
-int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common,
+int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, const TrainFlags& flags,
          const std::vector<std::string>& arguments) {
   const tandem::Output output(common);
   std::optional<tandem::RankProcesses> peers;
@@ -57,6 +58,7 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common,
     options.meeting_file = peers->meeting_file();
   }
   options.interrupt = &tandem::claim_interrupts();
+  options.device = tandem::open_device(flags.device);
   tandem::Training training(scenario, options);
   if (const std::string note = training.executor().note(); !note.empty() && !common.quiet)
     std::fprintf(stderr, "note: %s\n", note.c_str());
@@ -81,10 +83,12 @@ int train(int argc, char** argv) {
   add_train_flags(app, flags);
   tandem::parse(app, argc, argv);
   refuse_what_is_not_built(flags);
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (!tandem::has_device(flags.device)) tandem::become("train-" + flags.device, arguments);
   if (flags.processes > 0) common.overrides.push_back("workload.devices=" + std::to_string(flags.processes));
   const tandem::Scenario scenario = tandem::load_scenario(common);
   if (flags.rank > 0) return follow(scenario, flags);
-  return lead(scenario, common, std::vector<std::string>(argv + 1, argv + argc));
+  return lead(scenario, common, flags, arguments);
 }
 
 }  // namespace

@@ -7,8 +7,10 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
+#include "runtime/optimizer/adam.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
 #include "runtime/reference_networks.hpp"
+#include "runtime/torch_types.hpp"
 
 namespace tandem {
 namespace {
@@ -27,6 +29,7 @@ class Trainer {
         latest_.push_back(p.tensor.clone());
         m_.push_back(at::zeros_like(p.tensor));
         v_.push_back(at::zeros_like(p.tensor));
+        p.tensor = p.tensor.to(torch_type(scenario.workload.precision));
         p.tensor.set_requires_grad(true);
       }
     }
@@ -37,7 +40,7 @@ class Trainer {
     const std::int64_t micro_batches = scenario_.workload.micro_batches;
     for (std::int32_t m = 0; m < micro_batches; ++m) {
       const Tensor loss = network_->loss(in_use_, data, {step, m, /*rank=*/0});
-      losses.push_back(static_cast<double>(loss.item<float>()));
+      losses.push_back(loss.item<double>());
       loss.div(micro_batches).backward();
     }
     update(step);
@@ -61,7 +64,8 @@ class Trainer {
     for (const ReferenceBucket& bucket : in_use_) {
       double sum = 0;
       for (const ReferenceParameter& p : bucket)
-        sum += sum_of_squares(p.tensor.grad().const_data_ptr<float>(), p.tensor.numel());
+        sum += check_gradient(p.tensor.grad().const_data_ptr(), scenario_.workload.precision, p.tensor.numel())
+                   .sum_of_squares;
       total += sum;
     }
     return static_cast<float>(clip_coefficient(total, scenario_.optimizer.clip_norm));
@@ -69,23 +73,49 @@ class Trainer {
 
   void update(std::int32_t step) {
     const c10::AutoGradMode no_grad(false);
-    const OptimizerOptions& o = scenario_.optimizer;
-    const bool clips = o.clip_norm > 0;
-    const float scale = clips ? coefficient() : 1.0f;
-    std::vector<Tensor> gradients, steps;
-    for (const ReferenceBucket& bucket : in_use_)
-      for (const ReferenceParameter& p : bucket) {
-        if (clips) p.tensor.mutable_grad().mul_(scale);
-        gradients.push_back(p.tensor.grad());
-        steps.push_back(at::full({}, static_cast<float>(step + 1), at::kFloat));
-      }
+    const float scale = scenario_.optimizer.clip_norm > 0 ? coefficient() : 1.0F;
     if (delayed_) publish();  // before the update: what the next step trains with
-    const auto adam = o.name == "adam" ? &at::_ops::_fused_adam_::call : &at::_ops::_fused_adamw_::call;
-    adam(latest_, gradients, m_, v_, {}, steps, o.learning_rate, o.beta1, o.beta2, o.weight_decay, o.epsilon,
-         /*amsgrad=*/false, /*maximize=*/false, std::nullopt, std::nullopt);
+    if (scenario_.workload.precision == DType::F32)
+      update_fp32(step, scale);
+    else
+      update_masters(step, scale);
     if (!delayed_) publish();
     for (ReferenceBucket& bucket : in_use_)
       for (ReferenceParameter& p : bucket) p.tensor.mutable_grad() = Tensor();
+  }
+
+  void update_fp32(std::int32_t step, float scale) {
+    const OptimizerOptions& o = scenario_.optimizer;
+    std::vector<Tensor> gradients, steps;
+    for (const ReferenceBucket& bucket : in_use_)
+      for (const ReferenceParameter& p : bucket) {
+        if (o.clip_norm > 0) p.tensor.mutable_grad().mul_(scale);
+        gradients.push_back(p.tensor.grad());
+        steps.push_back(at::full({}, static_cast<float>(step + 1), at::kFloat));
+      }
+    const auto adam = o.name == "adam" ? &at::_ops::_fused_adam_::call : &at::_ops::_fused_adamw_::call;
+    adam(latest_, gradients, m_, v_, {}, steps, o.learning_rate, o.beta1, o.beta2, o.weight_decay, o.epsilon,
+         /*amsgrad=*/false, /*maximize=*/false, std::nullopt, std::nullopt);
+  }
+
+  // LibTorch has no Adam from 16-bit gradients to fp32 masters: the formula of one element, one after the other.
+  void update_masters(std::int32_t step, float scale) {
+    const OptimizerOptions& o = scenario_.optimizer;
+    const AdamStep adam =
+        adam_step({o.learning_rate, o.beta1, o.beta2, o.epsilon, o.weight_decay, o.name == "adamw"}, step + 1, scale);
+    std::size_t i = 0;
+    for (const ReferenceBucket& bucket : in_use_)
+      for (const ReferenceParameter& p : bucket) {
+        const Tensor gradient = p.tensor.grad().to(at::kFloat).contiguous();
+        const float* g = gradient.const_data_ptr<float>();
+        float *master = latest_[i].data_ptr<float>(), *m = m_[i].data_ptr<float>(), *v = v_[i].data_ptr<float>();
+        for (std::int64_t k = 0; k < gradient.numel(); ++k) {
+          AdamElement<float> element{master[k], m[k], v[k]};
+          adam_element(adam, g[k], element);
+          master[k] = element.master, m[k] = element.m, v[k] = element.v;
+        }
+        ++i;
+      }
   }
 
   void publish() {

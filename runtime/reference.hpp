@@ -17,11 +17,11 @@ struct ReferenceOptions {
 
 struct ReferenceResult {
   std::vector<std::vector<double>> losses;               // by step, by micro-batch
-  std::map<std::string, std::vector<float>> parameters;  // by full field name: "block0.qkv.weight"
+  std::map<std::string, std::vector<float>> parameters;  // fp32 (masters), by full field name: "block0.qkv.weight"
 };
 
-// Trains for Scenario::steps on one rank, in fp32, with the calling thread's number of intra-operator threads.
-// Throws ConfigError for a family that does not train.
+// Trains for Scenario::steps on one rank, with 16-bit precisions from fp32 master parameters, with the calling thread's
+// number of intra-operator threads. Throws ConfigError for a family that does not train.
 ReferenceResult train_reference(const Scenario& scenario, const DataSource& data, const ReferenceOptions& options = {});
 
 // The tokens that greedy decoding of a gpt_decode scenario samples, each from a whole forward pass over all before it.

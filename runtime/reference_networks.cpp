@@ -121,7 +121,7 @@ class Gpt final : public ReferenceNetwork {
                           targets.data_ptr<std::int64_t>());
     const Tensor& wte = p.front()[0].tensor;
     const Tensor x = (at::embedding(wte, inputs) + p.front()[1].tensor).view({-1, w_.hidden});
-    return at::cross_entropy_loss(gpt_logits(w_, p, x), targets.view(-1));
+    return at::cross_entropy_loss(gpt_logits(w_, p, x).to(at::kFloat), targets.view(-1));
   }
 
  private:
@@ -165,8 +165,8 @@ class Bert final : public ReferenceNetwork {
     const Norm norm(head);
     const Tensor& bias = head.next();
     const Tensor& output = w_.tied_embedding ? wte : head.next();
-    return at::cross_entropy_loss(at::addmm(bias, norm(at::gelu(transform(x)), kBertEpsilon), output.t()),
-                                  targets.view(-1));
+    const Tensor logits = at::addmm(bias, norm(at::gelu(transform(x)), kBertEpsilon), output.t());
+    return at::cross_entropy_loss(logits.to(at::kFloat), targets.view(-1));
   }
 
  private:

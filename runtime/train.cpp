@@ -24,8 +24,9 @@ int cpu_threads(const Scenario& scenario) {
   return static_cast<int>(std::max<std::int64_t>(cores / rank_count(scenario) - 1, 1));
 }
 
-CpuExecutorOptions executor_options(const Scenario& scenario, const Scheduler& scheduler, const TrainOptions& options) {
-  CpuExecutorOptions out;
+LiveExecutorOptions executor_options(const Scenario& scenario, const Scheduler& scheduler,
+                                     const TrainOptions& options) {
+  LiveExecutorOptions out;
   out.rank = options.rank;
   for (int tier = 0; tier < kTierCount; ++tier)
     out.arena_bytes[static_cast<std::size_t>(tier)] = scheduler.pool(static_cast<Tier>(tier)).capacity_bytes();
@@ -34,6 +35,7 @@ CpuExecutorOptions executor_options(const Scenario& scenario, const Scheduler& s
   out.poison = options.poison;
   out.interrupt = options.interrupt;
   out.library = torch_library();
+  out.device = options.device;
   if (rank_count(scenario) > 1) {
     GlooOptions gloo;
     gloo.rank = options.rank;
@@ -57,8 +59,8 @@ Training::Training(const Scenario& scenario, const TrainOptions& options)
   CHECK(options.rank >= 0 && options.rank < rank_count(scenario), options.rank, scenario.workload.devices);
   CHECK(rank_count(scenario) == 1 || !options.meeting_file.empty(), "ranks need a file to meet at");
   scheduler_ = make_scheduler(scenario, estimate_, options.rank);
-  executor_ = std::make_unique<CpuExecutor>(scheduler_->graph(), scenario, *data_,
-                                            executor_options(scenario, *scheduler_, options));
+  executor_ = std::make_unique<LiveExecutor>(scheduler_->graph(), scenario, *data_,
+                                             executor_options(scenario, *scheduler_, options));
 }
 
 void Training::run(EventLog* watcher) {
@@ -98,9 +100,10 @@ std::map<std::string, std::vector<float>> Training::parameters() {
   std::map<std::string, std::vector<float>> out;
   for (TensorId id = 0; id < graph().tensor_count(); ++id) {
     const Tensor& tensor = graph().tensor(id);
-    if (tensor.role != Role::Parameter || tensor.type != DType::F32 || tensor.layout == nullptr) continue;
-    const std::vector<std::byte> bytes = latest(id);
     const std::string stage = tensor.name.substr(0, tensor.name.find('.') + 1);
+    const bool leads = tensor.role == Role::Parameter ? tensor.type == DType::F32 : tensor.name == stage + "master";
+    if (!leads || tensor.layout == nullptr) continue;
+    const std::vector<std::byte> bytes = latest(id);
     for (const Field& field : tensor.layout->fields) {
       std::vector<float>& values = out[stage + field.name];
       values.resize(static_cast<std::size_t>(field.elements()));

@@ -12,7 +12,7 @@
 #include "core/scheduler/scheduler.hpp"
 #include "report/record.hpp"
 #include "runtime/data.hpp"
-#include "runtime/executors/cpu_executor.hpp"
+#include "runtime/executors/live_executor.hpp"
 
 namespace tandem {
 
@@ -21,7 +21,8 @@ struct TrainOptions {
   std::string meeting_file;  // runs of several ranks: see GlooOptions
   std::string scratch_directory = default_scratch_directory();
   std::atomic<bool>* interrupt = nullptr;  // set to end the run early; outlives it
-  bool poison = false;                     // see CpuExecutorOptions
+  bool poison = false;                     // see LiveExecutorOptions
+  std::shared_ptr<Device> device;          // null: the CPU stands in
 
   // $TANDEM_SCRATCH, else $TMPDIR, else /var/tmp, which unlike /tmp is on a disk.
   static std::string default_scratch_directory();
@@ -42,12 +43,12 @@ class Training {
   const Scheduler& scheduler() const { return *scheduler_; }
   const Graph& graph() const { return scheduler_->graph(); }
   const MemoryLog& log() const { return log_; }
-  const CpuExecutor& executor() const { return *executor_; }
+  const LiveExecutor& executor() const { return *executor_; }
   RunRecord record() const;
 
   // The bytes of a tensor's latest version, wherever they are. CHECKs that the run is over and the value is whole.
   std::vector<std::byte> latest(TensorId tensor);
-  // All fp32 parameters by full field name: "block0.qkv.weight".
+  // All parameters in fp32 (the masters of 16-bit ones) by full field name: "block0.qkv.weight".
   std::map<std::string, std::vector<float>> parameters();
 
  private:
@@ -55,7 +56,7 @@ class Training {
   CostModel estimate_;
   std::unique_ptr<DataSource> data_;
   std::unique_ptr<Scheduler> scheduler_;
-  std::unique_ptr<CpuExecutor> executor_;
+  std::unique_ptr<LiveExecutor> executor_;
   MemoryLog log_;
 };
 

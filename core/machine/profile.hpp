@@ -46,6 +46,8 @@ struct HardwareProfile {
   // Devices that share one host's DRAM and disk. 0: all of a run's.
   std::int32_t devices_per_host = 0;
 
+  // Who runs the compute lane's bodies: a GPU, whose kernels need other temporaries, or a CPU that stands in for one.
+  bool gpu = false;
   // Device compute. Time of a kernel = launch + max(flops / (peak * efficiency), bytes / (memory bandwidth *
   // efficiency)).
   std::map<DType, double> peak_flops;      // by precision

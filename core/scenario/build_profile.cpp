@@ -46,6 +46,7 @@ void build_bodies(const Values& values, const std::string& path, HardwareProfile
 }
 
 void build_compute(const Values& values, const std::string& path, HardwareProfile& out) {
+  out.gpu = values.text(path + "processor") == "gpu";
   for (const DType type : {DType::F32, DType::F16, DType::BF16, DType::F64})
     if (const std::string key = path + "peak." + std::string(name_of(type)); values.has(key))
       out.peak_flops[type] = values.number(key);

@@ -78,7 +78,7 @@ struct Command {
 
 enum class Outcome : std::uint8_t { Finished, Failed, Cancelled };
 
-// What became of a command. Every submitted Run and Copy gets exactly one.
+// What became of a command. Every submitted Run and Copy gets exactly one, after those of all that it waited for.
 struct Event {
   Rank rank = 0;
   CommandId command = kNoCommand;

@@ -34,12 +34,12 @@ BlockSaved block_saved(const Sizes& s, const Next& next) {
   const std::int64_t n = s.tokens(), c = s.hidden;
   BlockSaved b;
   b.qkv = next({n, 3 * c});
-  b.attention.out = next({n, c}), b.attention.logsumexp = next({s.batch, s.sequence, s.heads});
+  b.attention.out = next({n, c}), b.attention.logsumexp = next({s.batch, s.sequence, s.heads}, at::kFloat);
   b.sum1 = next({n, c});
-  b.ln1.mean = next({n}), b.ln1.rstd = next({n}), b.ln1.out = next({n, c});
+  b.ln1.mean = next({n}, at::kFloat), b.ln1.rstd = next({n}, at::kFloat), b.ln1.out = next({n, c});
   b.up = next({n, s.width()}), b.gelu = next({n, s.width()});
   b.sum2 = next({n, c});
-  b.ln2.mean = next({n}), b.ln2.rstd = next({n});
+  b.ln2.mean = next({n}, at::kFloat), b.ln2.rstd = next({n}, at::kFloat);
   return b;
 }
 
@@ -50,7 +50,7 @@ std::int64_t embedding_forward(BodyCall& call) {
   const Bucket p = o.read_bucket();
   const Tensor tokens = o.read({n}, at::kLong);
   const Tensor out = o.write({n, c}), sum = o.write({s.batch, s.sequence, c});
-  const Tensor mean = o.write({n}), rstd = o.write({n});
+  const Tensor mean = o.write({n}, at::kFloat), rstd = o.write({n}, at::kFloat);
   embed_out(sum, tokens, p);
   norm_out({out, mean, rstd}, sum.view({n, c}), p, "ln", kBertNormEpsilon);
   return 0;
@@ -62,7 +62,7 @@ std::int64_t embedding_backward(BodyCall& call) {
   const std::int64_t n = s.tokens(), c = s.hidden;
   const Tensor grad = o.read({n, c});
   const Bucket p = o.read_bucket();
-  const Tensor sum = o.read({n, c}), mean = o.read({n}), rstd = o.read({n});
+  const Tensor sum = o.read({n, c}), mean = o.read({n}, at::kFloat), rstd = o.read({n}, at::kFloat);
   const Tensor tokens = o.read({s.batch, s.sequence}, at::kLong);
   const Tensor tied = s.tied ? o.read({s.vocabulary, c}) : Tensor();
   const Gradients gradients(o.write_bucket(), s.accumulates);
@@ -91,7 +91,7 @@ std::int64_t block_forward(BodyCall& call) {
   const Bucket p = o.read_bucket();
   const Tensor x = o.read({s.tokens(), s.hidden});
   const Tensor out = o.write({s.tokens(), s.hidden});
-  BlockSaved b = block_saved(s, [&](at::IntArrayRef shape) { return o.write(shape); });
+  BlockSaved b = block_saved(s, [&](at::IntArrayRef shape, auto... type) { return o.write(shape, type...); });
   b.ln2.out = out;
   block_forward_saved(s, x, p, b);
   norm_out(b.ln2, b.sum2, p, "ln2", kBertNormEpsilon);
@@ -103,7 +103,7 @@ std::int64_t block_recompute(BodyCall& call) {
   const Sizes s(o);
   const Bucket p = o.read_bucket();
   const Tensor x = o.read({s.tokens(), s.hidden});
-  const BlockSaved b = block_saved(s, [&](at::IntArrayRef shape) { return o.write(shape); });
+  const BlockSaved b = block_saved(s, [&](at::IntArrayRef shape, auto... type) { return o.write(shape, type...); });
   block_forward_saved(s, x, p, b);
   const NormResult last = norm(b.sum2, p, "ln2", kBertNormEpsilon);
   b.ln2.mean.copy_(last.mean.view_as(b.ln2.mean));
@@ -163,7 +163,7 @@ std::int64_t block_backward(BodyCall& call) {
   const Tensor grad = o.read({s.tokens(), s.hidden});
   const Bucket p = o.read_bucket();
   const Tensor x = o.read({s.tokens(), s.hidden});
-  const BlockSaved b = block_saved(s, [&](at::IntArrayRef shape) { return o.read(shape); });
+  const BlockSaved b = block_saved(s, [&](at::IntArrayRef shape, auto... type) { return o.read(shape, type...); });
   const Gradients gradients(o.write_bucket(), s.accumulates);
   const Tensor grad_x = o.write({s.tokens(), s.hidden});
   const Tensor grad_sum1 = feed_forward_backward(s, grad, p, b, gradients);
@@ -185,8 +185,8 @@ HeadSaved head_saved(const Sizes& s, const Next& next) {
   const std::int64_t n = s.tokens(), c = s.hidden;
   HeadSaved h;
   h.transform = next({n, c}), h.gelu = next({n, c});
-  h.ln.mean = next({n}), h.ln.rstd = next({n}), h.ln.out = next({n, c});
-  h.log_probabilities = next({n, s.vocabulary}), h.target_count = next({});
+  h.ln.mean = next({n}, at::kFloat), h.ln.rstd = next({n}, at::kFloat), h.ln.out = next({n, c});
+  h.log_probabilities = next({n, s.vocabulary}, at::kFloat), h.target_count = next({}, at::kFloat);
   return h;
 }
 
@@ -196,13 +196,13 @@ std::int64_t head_forward(BodyCall& call) {
   const Bucket p = o.read_bucket();
   const Tensor weight = s.tied ? o.read_bucket()["wte"] : p["output.weight"];
   const Tensor x = o.read({s.tokens(), s.hidden}), targets = o.read({s.tokens()}, at::kLong);
-  const HeadSaved h = head_saved(s, [&](at::IntArrayRef shape) { return o.write(shape); });
+  const HeadSaved h = head_saved(s, [&](at::IntArrayRef shape, auto... type) { return o.write(shape, type...); });
   linear_out(h.transform, x, p, "transform");
   Tensor gelu = h.gelu;
   at::gelu_out(gelu, h.transform, kGelu);
   norm_out(h.ln, h.gelu, p, "ln", kBertNormEpsilon);
   const Tensor logits = at::addmm(p["output.bias"], h.ln.out, weight.t());
-  return bits_of(cross_entropy(h.log_probabilities, h.target_count, logits, targets));
+  return give_result(call, cross_entropy(h.log_probabilities, h.target_count, logits, targets));
 }
 
 std::int64_t head_backward(BodyCall& call) {
@@ -211,13 +211,13 @@ std::int64_t head_backward(BodyCall& call) {
   const Bucket p = o.read_bucket();
   const Tensor weight = s.tied ? o.read_bucket()["wte"] : p["output.weight"];
   const Tensor x = o.read({s.tokens(), s.hidden});
-  const HeadSaved h = head_saved(s, [&](at::IntArrayRef shape) { return o.read(shape); });
+  const HeadSaved h = head_saved(s, [&](at::IntArrayRef shape, auto... type) { return o.read(shape, type...); });
   const Tensor targets = o.read({s.tokens()}, at::kLong);
   const Gradients gradients(o.write_bucket(), s.accumulates);
   const Tensor grad_x = o.write({s.tokens(), s.hidden});
   const Tensor grad_ln = at::empty_like(h.ln.out);
   {
-    const Tensor grad_logits = at::empty_like(h.log_probabilities);
+    const Tensor grad_logits = at::empty(h.log_probabilities.sizes(), x.options());
     cross_entropy_backward(grad_logits, h.log_probabilities, targets, h.target_count, s.micro_batches);
     linear_input_gradient(grad_ln, grad_logits, weight);
     if (s.tied) {

@@ -34,11 +34,11 @@ template <typename Next>
 BlockSaved block_saved(const Sizes& s, const Next& next) {
   const std::int64_t n = s.tokens(), c = s.hidden;
   BlockSaved b;
-  b.ln1.mean = next({n}), b.ln1.rstd = next({n}), b.ln1.out = next({n, c});
+  b.ln1.mean = next({n}, at::kFloat), b.ln1.rstd = next({n}, at::kFloat), b.ln1.out = next({n, c});
   b.qkv = next({n, 3 * c});
-  b.attention.out = next({n, c}), b.attention.logsumexp = next({s.batch, s.sequence, s.heads});
+  b.attention.out = next({n, c}), b.attention.logsumexp = next({s.batch, s.sequence, s.heads}, at::kFloat);
   b.middle = next({n, c});
-  b.ln2.mean = next({n}), b.ln2.rstd = next({n}), b.ln2.out = next({n, c});
+  b.ln2.mean = next({n}, at::kFloat), b.ln2.rstd = next({n}, at::kFloat), b.ln2.out = next({n, c});
   b.up = next({n, s.width()}), b.gelu = next({n, s.width()});
   return b;
 }
@@ -81,7 +81,7 @@ std::int64_t block_forward(BodyCall& call) {
   const Bucket parameters = o.read_bucket();
   const Tensor x = o.read({s.tokens(), s.hidden});
   Tensor out = o.write({s.tokens(), s.hidden});
-  const BlockSaved b = block_saved(s, [&](at::IntArrayRef shape) { return o.write(shape); });
+  const BlockSaved b = block_saved(s, [&](at::IntArrayRef shape, auto... type) { return o.write(shape, type...); });
   block_forward_saved(s, x, parameters, b);
   linear_out(out, b.gelu, parameters, "down");
   out.add_(b.middle);
@@ -93,7 +93,8 @@ std::int64_t block_recompute(BodyCall& call) {
   const Sizes s(o);
   const Bucket parameters = o.read_bucket();
   const Tensor x = o.read({s.tokens(), s.hidden});
-  block_forward_saved(s, x, parameters, block_saved(s, [&](at::IntArrayRef shape) { return o.write(shape); }));
+  block_forward_saved(s, x, parameters,
+                      block_saved(s, [&](at::IntArrayRef shape, auto... type) { return o.write(shape, type...); }));
   return 0;
 }
 
@@ -153,7 +154,7 @@ std::int64_t block_backward(BodyCall& call) {
   const Tensor grad = o.read({s.tokens(), s.hidden});
   const Bucket p = o.read_bucket();
   const Tensor x = o.read({s.tokens(), s.hidden});
-  const BlockSaved b = block_saved(s, [&](at::IntArrayRef shape) { return o.read(shape); });
+  const BlockSaved b = block_saved(s, [&](at::IntArrayRef shape, auto... type) { return o.read(shape, type...); });
   const Gradients gradients(o.write_bucket(), s.accumulates);
   Tensor grad_x = o.write({s.tokens(), s.hidden});
   feed_forward_backward(grad_x, s, grad, p, b, gradients);
@@ -169,10 +170,10 @@ std::int64_t head_forward(BodyCall& call) {
   const Bucket p = o.read_bucket();
   const Tensor weight = s.tied ? o.read_bucket()["wte"] : p["output.weight"];
   const Tensor x = o.read({n, c}), targets = o.read({n}, at::kLong);
-  const Tensor mean = o.write({n}), rstd = o.write({n}), ln = o.write({n, c});
-  const Tensor log_probabilities = o.write({n, s.vocabulary}), target_count = o.write({});
+  const Tensor mean = o.write({n}, at::kFloat), rstd = o.write({n}, at::kFloat), ln = o.write({n, c});
+  const Tensor log_probabilities = o.write({n, s.vocabulary}, at::kFloat), target_count = o.write({}, at::kFloat);
   norm_out({ln, mean, rstd}, x, p, "ln_f", kGptNormEpsilon);
-  return bits_of(cross_entropy(log_probabilities, target_count, at::mm(ln, weight.t()), targets));
+  return give_result(call, cross_entropy(log_probabilities, target_count, at::mm(ln, weight.t()), targets));
 }
 
 std::int64_t head_backward(BodyCall& call) {
@@ -181,14 +182,14 @@ std::int64_t head_backward(BodyCall& call) {
   const std::int64_t n = s.tokens(), c = s.hidden;
   const Bucket p = o.read_bucket();
   const Tensor weight = s.tied ? o.read_bucket()["wte"] : p["output.weight"];
-  const Tensor x = o.read({n, c}), mean = o.read({n}), rstd = o.read({n}), ln = o.read({n, c});
-  const Tensor log_probabilities = o.read({n, s.vocabulary}), target_count = o.read({});
+  const Tensor x = o.read({n, c}), mean = o.read({n}, at::kFloat), rstd = o.read({n}, at::kFloat), ln = o.read({n, c});
+  const Tensor log_probabilities = o.read({n, s.vocabulary}, at::kFloat), target_count = o.read({}, at::kFloat);
   const Tensor targets = o.read({n}, at::kLong);
   const Gradients gradients(o.write_bucket(), s.accumulates);
   const Tensor grad_x = o.write({n, c});
   const Tensor grad_ln = at::empty_like(ln);
   {
-    const Tensor grad_logits = at::empty_like(log_probabilities);
+    const Tensor grad_logits = at::empty(log_probabilities.sizes(), x.options());
     cross_entropy_backward(grad_logits, log_probabilities, targets, target_count, s.micro_batches);
     linear_input_gradient(grad_ln, grad_logits, weight);
     if (s.tied) {

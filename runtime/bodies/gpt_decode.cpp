@@ -38,6 +38,7 @@ std::int64_t load_prompt(BodyCall& call) {
   std::vector<std::int64_t> targets(static_cast<std::size_t>(tokens));  // a batch brings them; nothing is trained here
   call.data.next_token_batch({0, 0, call.rank}, 1, tokens, reinterpret_cast<std::int64_t*>(call.writes[0]),
                              targets.data());
+  check_tokens(reinterpret_cast<const std::int64_t*>(call.writes[0]), tokens, call.work.sizes.at(4));
   return 0;
 }
 

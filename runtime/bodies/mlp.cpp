@@ -57,9 +57,9 @@ std::int64_t head_forward(BodyCall& call) {
   const Sizes s(o);
   const Bucket p = o.read_bucket();
   const Tensor x = o.read({s.batch, s.inputs}), targets = o.read({s.batch}, at::kLong);
-  const Tensor log_probabilities = o.write({s.batch, s.outputs}), target_count = o.write({});
+  const Tensor log_probabilities = o.write({s.batch, s.outputs}, at::kFloat), target_count = o.write({}, at::kFloat);
   const Tensor logits = at::addmm(p["output.bias"], x, p["output.weight"].t());
-  return bits_of(cross_entropy(log_probabilities, target_count, logits, targets));
+  return give_result(call, cross_entropy(log_probabilities, target_count, logits, targets));
 }
 
 std::int64_t head_backward(BodyCall& call) {
@@ -67,7 +67,7 @@ std::int64_t head_backward(BodyCall& call) {
   const Sizes s(o);
   const Bucket p = o.read_bucket();
   const Tensor x = o.read({s.batch, s.inputs});
-  const Tensor log_probabilities = o.read({s.batch, s.outputs}), target_count = o.read({});
+  const Tensor log_probabilities = o.read({s.batch, s.outputs}, at::kFloat), target_count = o.read({}, at::kFloat);
   const Tensor targets = o.read({s.batch}, at::kLong);
   const Gradients gradients(o.write_bucket(), s.accumulates);
   const Tensor grad_logits = at::empty_like(log_probabilities);

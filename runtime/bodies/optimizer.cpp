@@ -1,16 +1,19 @@
 // Bodies of the update: the gradient norm's partial sums, the clipping coefficient, Adam and AdamW.
+#include <ATen/Parallel.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/mul.h>
 
 #include <algorithm>
-#include <cstring>
 
+#include "core/scenario/errors.hpp"
+#include "core/workloads/common/layout.hpp"
 #include "core/workloads/common/sums.hpp"
+#include "runtime/bodies/common/device_kernels.hpp"
 #include "runtime/bodies/common/networks.hpp"
 #include "runtime/bodies/common/operands.hpp"
+#include "runtime/executors/thread_team.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
 
 namespace tandem {
@@ -20,17 +23,24 @@ using at::Tensor;
 
 double& as_double(std::byte* bytes) { return *reinterpret_cast<double*>(bytes); }
 
+void refuse_on_device(const BodyCall& call) {
+  if (call.processor == Processor::Device)
+    throw DeviceError("clipping is not performed on a GPU yet; set optimizer.clip_norm: 0");
+}
+
 std::int64_t grad_norm(BodyCall& call) {
-  Operands operands(call);
-  const Layout& layout = *call.graph.tensor_of(call.op.reads[0]).layout;
+  refuse_on_device(call);
+  const auto& gradient = call.graph.tensor_of(call.op.reads[0]);
   double sum = 0;
-  for (const Field& field : layout.fields)
-    sum += sum_of_squares(reinterpret_cast<const float*>(call.reads[0] + field.offset), field.elements());
+  for (const Field& field : gradient.layout->fields)
+    sum += check_gradient(call.reads[0] + field_offset(field, gradient.type), gradient.type, field.elements())
+               .sum_of_squares;
   as_double(call.writes[0]) = sum;
   return bits_of(sum);
 }
 
 std::int64_t clip(BodyCall& call) {
+  refuse_on_device(call);
   double sum = 0;
   for (std::byte* part : call.reads) sum += as_double(part);
   const double coefficient = clip_coefficient(sum, call.scenario.optimizer.clip_norm);
@@ -40,51 +50,90 @@ std::int64_t clip(BodyCall& call) {
 
 using FusedAdam = decltype(&at::_ops::_fused_adam_::call);
 
-// Operands of a part. Reads: gradient, parameter, m, v, [coefficient]; writes: parameter, m, v.
+// Operands of a part. Reads: gradient, leader, m, v, [coefficient]; writes: leader, m, v, [parameter]. The leader is
+// the fp32 parameter, or the master copy that a 16-bit parameter is rounded from.
 struct Part {
   explicit Part(BodyCall& call)
-      : gradient(call.reads[0]), parameter(call.writes[0]), m(call.writes[1]), v(call.writes[2]) {
-    const auto bytes = static_cast<std::size_t>(call.bytes);
-    for (std::size_t i = 0; i < call.writes.size(); ++i)
-      if (call.writes[i] != call.reads[i + 1]) std::memcpy(call.writes[i], call.reads[i + 1], bytes);
-    if (call.reads.size() > kClippedReads - 1)
-      coefficient = static_cast<float>(as_double(call.reads[kClippedReads - 1]));
+      : gradient(call.reads[0]),
+        leader(call.writes[0]),
+        m(call.writes[1]),
+        v(call.writes[2]),
+        parameter(call.writes.size() > kStates ? call.writes[kStates] : nullptr),
+        coefficient(call.reads.size() > kStates + 1 ? reinterpret_cast<double*>(call.reads[kStates + 1]) : nullptr) {
+    for (std::size_t i = 0; i < kStates; ++i)
+      if (call.writes[i] != call.reads[i + 1])
+        tensor_at(call.processor, call.writes[i], {call.bytes}, at::kByte)
+            .copy_(tensor_at(call.processor, call.reads[i + 1], {call.bytes}, at::kByte));
   }
-  static constexpr std::size_t kClippedReads = 5;
-  std::byte *gradient, *parameter, *m, *v;
-  float coefficient = 1;
-  bool clips(const BodyCall& call) const { return call.reads.size() == kClippedReads; }
+  static constexpr std::size_t kStates = 3;
+  std::byte *gradient, *leader, *m, *v, *parameter;
+  double* coefficient;  // null: no clipping
 };
 
-// Updates `elements` from `offset` bytes after the part's begin, all within one field.
-void update(FusedAdam adam, BodyCall& call, const Part& part, std::int64_t offset, std::int64_t elements) {
-  const auto at = [&](std::byte* begin) { return at::from_blob(begin + offset, {elements}, at::kFloat); };
+// Updates `elements` from `offset` bytes after the part's begin, all within one field, as whole-graph training does.
+void update_as_torch(FusedAdam adam, BodyCall& call, const Part& part, std::int64_t offset, std::int64_t elements) {
+  const auto at = [&](std::byte* begin) { return tensor_at(Processor::Host, begin + offset, {elements}, at::kFloat); };
   const OptimizerOptions& o = call.scenario.optimizer;
   const Tensor step = at::full({}, static_cast<float>(call.op.step + 1), at::kFloat);
   Tensor gradient = at(part.gradient);
-  if (part.clips(call)) gradient = at::mul(gradient, part.coefficient);
-  adam({at(part.parameter)}, {gradient}, {at(part.m)}, {at(part.v)}, {}, {step}, o.learning_rate, o.beta1, o.beta2,
+  if (part.coefficient != nullptr) gradient = at::mul(gradient, static_cast<float>(*part.coefficient));
+  adam({at(part.leader)}, {gradient}, {at(part.m)}, {at(part.v)}, {}, {step}, o.learning_rate, o.beta1, o.beta2,
        o.weight_decay, o.epsilon, /*amsgrad=*/false, /*maximize=*/false, std::nullopt, std::nullopt);
 }
 
 // Field by field, as separate tensors would be: the kernel's last, partial vector of a field is then the same, whatever
 // part it is in. A part begins at a multiple of 64 bytes, as fields do.
-std::int64_t adam_part(FusedAdam adam, BodyCall& call) {
-  Operands operands(call);
-  const Part part(call);
-  const std::int64_t chunk = part.clips(call) ? kOptimizerChunk * size_of(DType::F32) : call.bytes;
+void update_fields_as_torch(FusedAdam adam, BodyCall& call, const Part& part) {
+  const std::int64_t chunk = part.coefficient != nullptr ? kOptimizerChunk * size_of(DType::F32) : call.bytes;
   for (const Field& field : call.graph.tensor_of(call.op.writes[0].value).layout->fields) {
     const std::int64_t first = std::max(field.offset, call.first_byte);
     const std::int64_t end =
         std::min(field.offset + field.elements() * size_of(DType::F32), call.first_byte + call.bytes);
     for (std::int64_t at = first; at < end; at += chunk)
-      update(adam, call, part, at - call.first_byte, std::min(chunk, end - at) / size_of(DType::F32));
+      update_as_torch(adam, call, part, at - call.first_byte, std::min(chunk, end - at) / size_of(DType::F32));
   }
+}
+
+AdamSpan span_of(const BodyCall& call, const Part& part) {
+  const auto floats = [](std::byte* begin) { return reinterpret_cast<float*>(begin); };
+  return {.gradient = part.gradient,
+          .master = floats(part.leader),
+          .m = floats(part.m),
+          .v = floats(part.v),
+          .parameter = part.parameter,
+          .elements = call.bytes / size_of(DType::F32),
+          .gradient_type = call.work.type,
+          .parameter_type = call.work.type};
+}
+
+void update_on_host(const AdamStep& step, const AdamSpan& span) {
+  ThreadTeam& team = ThreadTeam::mine(at::get_num_threads());
+  team.run([&](int thread) { adam_update(step, chunk_of(span, thread, team.size())); });
+}
+
+// In fp32 on the host with LibTorch's kernel, which plain training there uses; else with our own, which reads and
+// writes 16-bit numbers in the same pass and gives the same bits on the device.
+std::int64_t adam_part(BodyCall& call, bool decoupled) {
+  const Operands no_autograd(call);
+  const Part part(call);
+  const bool on_host = call.processor == Processor::Host;
+  if (on_host && call.work.type == DType::F32) {
+    update_fields_as_torch(decoupled ? &at::_ops::_fused_adamw_::call : &at::_ops::_fused_adam_::call, call, part);
+    return 0;
+  }
+  const OptimizerOptions& o = call.scenario.optimizer;
+  const AdamOptions options{o.learning_rate, o.beta1, o.beta2, o.epsilon, o.weight_decay, decoupled};
+  const bool scales = on_host && part.coefficient != nullptr;
+  const AdamStep step = adam_step(options, call.op.step + 1, scales ? static_cast<float>(*part.coefficient) : 1.0F);
+  if (on_host)
+    update_on_host(step, span_of(call, part));
+  else
+    device_kernels().adam(step, span_of(call, part), part.coefficient);
   return 0;
 }
 
-std::int64_t adam(BodyCall& call) { return adam_part(&at::_ops::_fused_adam_::call, call); }
-std::int64_t adamw(BodyCall& call) { return adam_part(&at::_ops::_fused_adamw_::call, call); }
+std::int64_t adam(BodyCall& call) { return adam_part(call, /*decoupled=*/false); }
+std::int64_t adamw(BodyCall& call) { return adam_part(call, /*decoupled=*/true); }
 
 constexpr BodyEntry kBodies[] = {
     {"grad_norm", grad_norm},

@@ -27,6 +27,7 @@ Arena::Arena(std::string name, std::int64_t bytes, bool lock) : name_(std::move(
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) refuse(name_, bytes, "mapping", "lower limits in the scenario or raise `ulimit -v`");
   data_ = static_cast<std::byte*>(map);
+  release_ = [bytes](std::byte* data) { munmap(data, static_cast<std::size_t>(bytes)); };
   // Fewer page faults when bytes are first touched, as a device's memory and pinned memory have none. A kernel without
   // huge pages refuses, and the arena works all the same.
   [[maybe_unused]] const int advised = madvise(data_, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);
@@ -38,19 +39,24 @@ Arena::Arena(std::string name, std::int64_t bytes, bool lock) : name_(std::move(
   }
 }
 
+Arena::Arena(std::string name, std::byte* data, std::int64_t bytes, std::function<void(std::byte*)> release)
+    : name_(std::move(name)), data_(data), bytes_(bytes), release_(std::move(release)) {}
+
 Arena::~Arena() {
-  if (data_ != nullptr) munmap(data_, static_cast<std::size_t>(bytes_));
+  if (data_ != nullptr) release_(data_);
 }
 
 Arena::Arena(Arena&& other) noexcept
     : name_(std::move(other.name_)),
       data_(std::exchange(other.data_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)) {}
+      bytes_(std::exchange(other.bytes_, 0)),
+      release_(std::move(other.release_)) {}
 
 Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(name_, other.name_);
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(release_, other.release_);
   return *this;
 }
 

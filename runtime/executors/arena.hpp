@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace tandem {
@@ -14,6 +15,8 @@ class Arena {
   // Maps `bytes` of zeroed memory at a page border; pages cost nothing until touched. With `lock`, all of it is brought
   // in and kept in memory now. Throws DeviceError, naming the arena and the size, when the system refuses.
   Arena(std::string name, std::int64_t bytes, bool lock);
+  // Takes over memory that something else has made; `release` gives it back.
+  Arena(std::string name, std::byte* data, std::int64_t bytes, std::function<void(std::byte*)> release);
   ~Arena();
   Arena(Arena&& other) noexcept;
   Arena& operator=(Arena&& other) noexcept;
@@ -29,6 +32,7 @@ class Arena {
   std::string name_;
   std::byte* data_ = nullptr;
   std::int64_t bytes_ = 0;
+  std::function<void(std::byte*)> release_;
 };
 
 }  // namespace tandem

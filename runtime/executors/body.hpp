@@ -17,6 +17,9 @@ namespace tandem {
 
 class DataSource;  // runtime/data.hpp: batches of tokens or images, by step, micro-batch and rank
 
+// Where a body's operands are, and who performs it.
+enum class Processor : std::uint8_t { Host, Device };
+
 struct BodyCall {
   const Graph& graph;
   const Op& op;
@@ -24,6 +27,10 @@ struct BodyCall {
   const Scenario& scenario;
   const DataSource& data;
   Rank rank = 0;
+  Processor processor = Processor::Host;
+  // Where a body on the device, which returns before its kernels have run, lets them leave Event::result: host memory
+  // that the device can write. Null on the host: there the body returns it.
+  std::int64_t* late_result = nullptr;
   std::vector<std::byte*> reads;   // in Op::reads order; for a part of a divisible op, at the part's first byte
   std::vector<std::byte*> writes;  // in Op::writes order; a write that reuses a read has the same address as that read
   // The part of a divisible op: range of the first write, in bytes. Whole ops: 0 and the first write's size.

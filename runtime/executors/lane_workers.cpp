@@ -54,6 +54,7 @@ void LaneWorkers::add(std::vector<Task> tasks) {
     states_.resize(static_cast<std::size_t>(task.id) + 1, State::Unknown);
     state(task.id) = State::Pending;
     ++added_;
+    if (task.elsewhere) continue;
     LaneState& target = lane(task.engine);
     target.queue.push_back(std::move(task));
     if (target.queue.size() == 1) target.wake.notify_one();
@@ -111,8 +112,26 @@ void LaneWorkers::serve(Engine engine, LaneState& lane) {
       run(task, event);
       lock.lock();
     }
-    complete(lane, event);
+    lane.broken = lane.broken || event.outcome != Outcome::Finished;
+    complete(event);
+    if (settled_) settled_();
   }
+}
+
+LaneWorkers::State LaneWorkers::state_of(CommandId id) const {
+  const std::lock_guard lock(mutex_);
+  return state(id);
+}
+
+void LaneWorkers::report(const Event& event) {
+  const std::lock_guard lock(mutex_);
+  CHECK(state(event.command) == State::Pending, "command", event.command, "is reported twice");
+  complete(event);
+}
+
+void LaneWorkers::on_settled(std::function<void()> settled) {
+  const std::lock_guard lock(mutex_);
+  settled_ = std::move(settled);
 }
 
 void LaneWorkers::run(const Task& task, Event& event) const {
@@ -130,10 +149,8 @@ void LaneWorkers::run(const Task& task, Event& event) const {
   event.finished = now();
 }
 
-void LaneWorkers::complete(LaneState& lane, const Event& event) {
-  const bool finished = event.outcome == Outcome::Finished;
-  state(event.command) = finished ? State::Done : State::Broken;
-  lane.broken = lane.broken || !finished;
+void LaneWorkers::complete(const Event& event) {
+  state(event.command) = event.outcome == Outcome::Finished ? State::Done : State::Broken;
   events_.push_back(event);
   settle_notes();
   for (auto& other : lanes_)

@@ -27,6 +27,7 @@ struct Task {
   Engine engine = Engine::Compute;
   WaitFor wait_for;
   std::function<std::int64_t()> work;
+  bool elsewhere = false;  // something else runs it and report()s its event: only its state is kept here
 };
 
 // Called from one thread, but for request_interrupt(). After a task fails or is cancelled, all later tasks of its lane
@@ -50,11 +51,17 @@ class LaneWorkers {
   EventBatch wait(TimeNs deadline);
   bool in_flight() const;
   TimeNs now() const;
+
+  // For commands that run elsewhere. `settled`, which must be short, is called after each command that a worker has
+  // settled.
+  enum class State : std::uint8_t { Unknown, Pending, Done, Broken };
+  State state_of(CommandId id) const;
+  void report(const Event& event);
+  void on_settled(std::function<void()> settled);
   // May be called from a signal handler: the next wait() returns an Interrupt.
   void request_interrupt() { *interrupt_ = true; }
 
  private:
-  enum class State : std::uint8_t { Unknown, Pending, Done, Broken };
   struct LaneState {
     std::deque<Task> queue;
     std::condition_variable wake;
@@ -72,7 +79,7 @@ class LaneWorkers {
   bool head_ready(LaneState& lane) const;
   bool must_cancel(const LaneState& lane, const Task& task) const;
   void run(const Task& task, Event& event) const;
-  void complete(LaneState& lane, const Event& event);
+  void complete(const Event& event);
   void settle_notes();
   CommandId first_pending(const WaitFor& ids) const;
   State& state(CommandId id) { return states_[static_cast<std::size_t>(id)]; }
@@ -91,6 +98,7 @@ class LaneWorkers {
   std::array<std::unique_ptr<LaneState>, kEngineCount> lanes_;
   std::vector<Note> notes_;
   std::vector<Event> events_;
+  std::function<void()> settled_;
   std::int64_t delivered_ = 0;  // of `added_`, events handed out
   std::int64_t added_ = 0;
   bool stopping_ = false;

@@ -13,9 +13,6 @@
 namespace tandem {
 namespace {
 
-// LibTorch's kernels assume this alignment of every tensor that they allocate; it is that of all parts, too.
-constexpr std::int64_t kAlignmentBytes = 64;
-
 thread_local WorkspaceScope* current_scope = nullptr;
 
 // Workspace addresses that outlived their scope (the executor fails such a command). The tensor that holds one may
@@ -54,9 +51,10 @@ bool WorkspaceScope::take_back(void* address) {
   return escaped().remove(address);
 }
 
-WorkspaceScope::WorkspaceScope(std::byte* begin, std::int64_t bytes) : begin_(begin), bytes_(bytes) {
+WorkspaceScope::WorkspaceScope(std::byte* begin, std::int64_t bytes, std::int64_t alignment)
+    : begin_(begin), bytes_(bytes), alignment_(alignment) {
   CHECK(current_scope == nullptr, "a body runs inside a body");
-  CHECK(bytes >= 0 && reinterpret_cast<std::uintptr_t>(begin) % kAlignmentBytes == 0, bytes);
+  CHECK(bytes >= 0 && reinterpret_cast<std::uintptr_t>(begin) % static_cast<std::uintptr_t>(alignment_) == 0, bytes);
   current_scope = this;
 }
 
@@ -71,7 +69,7 @@ bool WorkspaceScope::contains(const void* address) const {
 }
 
 void* WorkspaceScope::allocate(std::size_t asked) {
-  const auto bytes = (static_cast<std::int64_t>(asked) + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+  const auto bytes = (static_cast<std::int64_t>(asked) + alignment_ - 1) / alignment_ * alignment_;
   std::int64_t offset = 0;
   auto gap_end = used_.begin();
   for (; gap_end != used_.end() && gap_end->offset - offset < bytes; ++gap_end) offset = gap_end->end();

@@ -9,10 +9,14 @@
 
 namespace tandem {
 
+// LibTorch's kernels assume these of every tensor that they allocate.
+inline constexpr std::int64_t kHostAlignment = 64, kDeviceAlignment = 512;
+
 // While it lives, the temporaries of this thread's body come from [begin, begin + bytes). One at a time a thread.
 class WorkspaceScope {
  public:
-  WorkspaceScope(std::byte* begin, std::int64_t bytes);
+  // `alignment`: of what it gives out; `begin` has it.
+  WorkspaceScope(std::byte* begin, std::int64_t bytes, std::int64_t alignment = kHostAlignment);
   ~WorkspaceScope();
   WorkspaceScope(const WorkspaceScope&) = delete;
   WorkspaceScope& operator=(const WorkspaceScope&) = delete;
@@ -27,7 +31,7 @@ class WorkspaceScope {
   // This thread's, or null outside bodies.
   static WorkspaceScope* current();
 
-  // First fit at 64-byte borders. Throws DeviceError with the figures if no gap is large enough.
+  // First fit at aligned borders. Throws DeviceError with the figures if no gap is large enough.
   void* allocate(std::size_t bytes);
   // False if `address` is not an allocation of this scope.
   bool free(void* address);
@@ -43,7 +47,7 @@ class WorkspaceScope {
     std::int64_t end() const { return offset + bytes; }
   };
   std::byte* begin_;
-  std::int64_t bytes_;
+  std::int64_t bytes_, alignment_;
   std::vector<Range> used_;  // by offset; few: a body keeps some dozens of tensors alive
   std::int64_t live_ = 0, peak_live_ = 0, peak_ = 0;
 };

@@ -13,7 +13,8 @@
 #include "core/scheduler/happens_before.hpp"
 #include "core/scheduler/make_scheduler.hpp"
 #include "tests/common/scenarios.hpp"
-#include "tests/executors/cpu_executor_fixture.hpp"
+#include "tests/executors/executor_fixture.hpp"
+#include "tests/executors/thread_device.hpp"
 
 namespace tandem {
 namespace {
@@ -94,7 +95,7 @@ Scenario tiny_gpt(const std::string& policy, std::int64_t device_bytes) {
   return scenario;
 }
 
-std::uint64_t digest_of(const Scheduler& scheduler, CpuExecutor& executor, const Tensor& tensor) {
+std::uint64_t digest_of(const Scheduler& scheduler, LiveExecutor& executor, const Tensor& tensor) {
   std::uint64_t digest = static_cast<std::uint64_t>(tensor.bytes);
   for (std::int64_t first = 0; first < tensor.bytes;) {
     const auto [place, count] = scheduler.find(tensor.latest, first);
@@ -110,17 +111,19 @@ std::uint64_t digest_of(const Scheduler& scheduler, CpuExecutor& executor, const
 }
 
 // The digests of all parameters and optimizer states after the run, by name.
-std::map<std::string, std::uint64_t> train(const Scenario& scenario, std::uint64_t seed) {
+std::map<std::string, std::uint64_t> train(const Scenario& scenario, std::uint64_t seed,
+                                           std::shared_ptr<Device> device = nullptr) {
   const CostModel estimate(scenario.machine);
   const auto scheduler = make_scheduler(scenario, estimate);
   const NoData data;
-  CpuExecutorOptions options;
+  LiveExecutorOptions options;
   for (int tier = 0; tier < kTierCount; ++tier)
     options.arena_bytes[static_cast<std::size_t>(tier)] = scheduler->pool(static_cast<Tier>(tier)).capacity_bytes();
   options.scratch_directory = ::testing::TempDir();
   options.library.find_body = &find_digest_body;
+  options.device = std::move(device);
   if (seed != 0) options.before_command = [seed](const Command& command) { delay(seed, command); };
-  CpuExecutor executor(scheduler->graph(), scenario, data, options);
+  LiveExecutor executor(scheduler->graph(), scenario, data, options);
   Contents contents(scheduler->graph());
   HappensBefore checker(scheduler->graph(), 0, &contents);
   Scheduler* ranks[] = {scheduler.get()};
@@ -143,6 +146,13 @@ class StressTest : public ::testing::TestWithParam<std::string> {};
 TEST_P(StressTest, DelaysInEveryWorkerChangeNoByte) {
   EXPECT_FALSE(undisturbed().empty());
   EXPECT_EQ(train(tiny_gpt(GetParam(), GetParam() == "resident" ? kAmple : kTight), 1), undisturbed());
+}
+
+TEST_P(StressTest, NorDoTheyOnADeviceWithStreams) {
+  const Scenario scenario = tiny_gpt(GetParam(), GetParam() == "resident" ? kAmple : kTight);
+  const auto device = std::make_shared<testing::ThreadDevice>();
+  EXPECT_EQ(train(scenario, 1, device), undisturbed());
+  EXPECT_EQ(device->pinned_bytes, 0);
 }
 
 TEST(StressDiskTest, DelaysChangeNoByteOfStatesThatDoNotFitTheHost) {

@@ -70,14 +70,6 @@ TEST(Workspaces, AreTight) {
     }
 }
 
-TEST(Bodies, RefuseSixteenBits) {
-  Scenario scenario = scenario_of("gpt");
-  scenario.workload.precision = DType::BF16;
-  const HashedData data(256);
-  SerialInterpreter interpreter(scenario, data);
-  EXPECT_THAT([&] { interpreter.run(); }, ThrowsMessage<DeviceError>(HasSubstr("precision bf16 can be simulated")));
-}
-
 TEST(Bodies, RefuseTokensOutsideTheVocabulary) {
   Scenario scenario = scenario_of("gpt");
   scenario.workload.vocabulary = 64;

@@ -120,6 +120,22 @@ const Case kCases[] = {
        s.workload.micro_batches = 4;
        s.optimizer.clip_norm = 0.5;
      }},
+    {"bf16", [](Scenario& s) { s.workload.precision = DType::BF16; }},
+    {"bf16_accumulation_2_clipped_recomputed",
+     [](Scenario& s) {
+       s.workload.precision = DType::BF16;
+       s.workload.micro_batches = 2;
+       s.workload.recompute = "block";
+       s.workload.tied_embedding = false;
+       s.optimizer.clip_norm = 0.5;
+       s.optimizer.name = "adamw";
+       s.optimizer.weight_decay = 0.1;
+     }},
+    {"bf16_bert",
+     [](Scenario& s) {
+       s.workload.family = "bert";
+       s.workload.precision = DType::BF16;
+     }},
     {"bert",
      [](Scenario& s) {
        s.workload.family = "bert";

@@ -17,7 +17,7 @@ OpSpec spec_of(const Sizes& s, const char* body, std::vector<Kernel> kernels, st
            s.type,
            {s.batch, s.sequence, s.hidden, s.heads, s.vocabulary, s.micro_batches, s.tied, accumulates},
            std::move(kernels)},
-          workspace};
+          workspace + library_temporaries(s)};
 }
 
 StageSpec embedding_stage(TrainingPlan& plan, const Sizes& s) {

@@ -17,7 +17,7 @@ std::vector<std::int64_t> work_sizes(const Sizes& s, bool accumulates) {
 
 OpSpec spec_of(const Sizes& s, const char* body, std::vector<Kernel> kernels, std::int64_t workspace,
                bool accumulates = false) {
-  return {{body, s.type, work_sizes(s, accumulates), std::move(kernels)}, workspace};
+  return {{body, s.type, work_sizes(s, accumulates), std::move(kernels)}, workspace + library_temporaries(s)};
 }
 
 std::int64_t block_forward_workspace(const Sizes& s) {

@@ -42,8 +42,9 @@ std::vector<Kernel> decoder_backward_kernels(const TransformerSizes& s, bool acc
 }
 
 void meter_decoder_forward(WorkspaceMeter& meter, const TransformerSizes& s) {
-  meter.take(s.rows(s.vocabulary));  // logits
-  meter.take(size_of(DType::F32));   // loss
+  meter.take(s.rows(s.vocabulary));                                                       // logits
+  if (s.type != DType::F32) meter.take(s.tokens() * s.vocabulary * size_of(DType::F32));  // and in fp32, for the loss
+  meter.take(size_of(DType::F32));                                                        // loss
 }
 
 void meter_decoder_backward(WorkspaceMeter& meter, const TransformerSizes& s, bool accumulates) {
@@ -51,6 +52,7 @@ void meter_decoder_backward(WorkspaceMeter& meter, const TransformerSizes& s, bo
   const auto logits = meter.take(s.rows(s.vocabulary));
   const auto one = meter.take(size_of(DType::F32));  // the loss's own gradient
   const auto picked = meter.take(log_probability_bytes(s));
+  if (s.type != DType::F32) meter.touch(log_probability_bytes(s));  // the gradient in fp32, before it is rounded
   meter.drop(picked);
   meter.drop(one);
   // A tied weight's gradient is a value of its own.

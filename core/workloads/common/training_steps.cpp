@@ -148,8 +148,10 @@ void TrainingSource::clip(Graph& graph) {
   graph.append(std::move(op));
 }
 
-// The step count, and under clipping a scaled copy of the gradient, a chunk of a field at a time.
+// In fp32, LibTorch's step count, and under clipping a scaled copy of the gradient, a chunk of a field at a time.
+// 16-bit gradients are scaled in the one pass that reads them.
 std::int64_t TrainingSource::optimizer_workspace(std::size_t index) const {
+  if (plan_.precision != DType::F32) return 0;
   WorkspaceMeter meter;
   meter.take(kStepCountBytes);
   if (!clips()) return meter.peak();

@@ -29,7 +29,14 @@ TransformerSizes transformer_sizes(const Scenario& scenario) {
   s.threads = body_threads(scenario);
   s.tied = w.tied_embedding;
   s.type = w.precision;
+  s.gpu = scenario.machine.gpu;
   return s;
+}
+
+std::int64_t library_temporaries(const TransformerSizes& s) {
+  constexpr std::int64_t kGpuBytes = 64 << 20, kCpuBytes = 256 << 10;
+  if (s.gpu) return kGpuBytes + 2 * s.tokens() * s.hidden * size_of(DType::F32) + 2 * s.logsumexp();
+  return s.type == DType::F32 ? 0 : kCpuBytes + s.vocabulary * s.hidden * size_of(s.type);
 }
 
 void add_block_linears(LayoutBuilder& layout, const TransformerSizes& s) {

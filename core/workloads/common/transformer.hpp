@@ -15,6 +15,7 @@ struct TransformerSizes {
   std::int64_t batch = 1, sequence = 0, hidden = 0, heads = 0, vocabulary = 0, layers = 0, micro_batches = 1;
   std::int64_t threads = 1;
   bool tied = true;
+  bool gpu = false;
   DType type = DType::F32;
 
   std::int64_t tokens() const { return batch * sequence; }
@@ -26,6 +27,11 @@ struct TransformerSizes {
   std::int64_t statistic() const { return tokens() * size_of(DType::F32); }
   std::int64_t logsumexp() const { return tokens() * heads * size_of(DType::F32); }
 };
+
+// What kernels may take beyond the temporaries that a WorkspaceMeter follows, which are those of the CPU's in fp32. On
+// a GPU: fused attention's sums of the query's gradient, the sort of an embedding's gradient, partial sums of
+// reductions, larger alignment. On a CPU in 16 bits: oneDNN's packed operands, a copy of an embedding's gradient.
+std::int64_t library_temporaries(const TransformerSizes& sizes);
 
 // Reads and checks the options; throws ConfigError.
 TransformerSizes transformer_sizes(const Scenario& scenario);

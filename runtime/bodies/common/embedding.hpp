@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-// out [batch, sequence, hidden] = wte[tokens] + wpe. Throws DeviceError for a token outside the vocabulary.
+// out [batch, sequence, hidden] = wte[tokens] + wpe.
 void embed_out(at::Tensor out, const at::Tensor& tokens, const Bucket& parameters);
 
 // out [tokens, hidden] = wte[tokens] + wpe from row `position` on.

@@ -7,8 +7,11 @@
 
 namespace tandem {
 
-// Writes: a parameter bucket, then optimizer states. Parameters get their initial values, states zero.
+// Writes: a parameter bucket, then optimizer states. Parameters get their initial values (a master copy those of fp32,
+// 16-bit ones are rounded), moments zero.
 std::int64_t load_parameters(BodyCall& call);
+// Throws DeviceError for a token that the embedding has no row for: the data is not of this vocabulary.
+void check_tokens(const std::int64_t* tokens, std::int64_t count, std::int64_t vocabulary);
 // Write inputs and targets. Work::sizes: batch, sequence, vocabulary.
 std::int64_t load_next_token_batch(BodyCall& call);
 std::int64_t load_masked_token_batch(BodyCall& call);

@@ -3,6 +3,10 @@
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/_log_softmax.h>
 #include <ATen/ops/_log_softmax_backward_data.h>
+#include <ATen/ops/_scaled_dot_product_efficient_attention.h>
+#include <ATen/ops/_scaled_dot_product_efficient_attention_backward.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/addmm.h>
@@ -16,6 +20,7 @@
 
 #include <bit>
 #include <string>
+#include <tuple>
 
 namespace tandem {
 namespace {
@@ -51,26 +56,76 @@ void norm_out(const NormResult& saved, const at::Tensor& x, const Bucket& parame
   saved.rstd.copy_(result.rstd.view_as(saved.rstd));
 }
 
-// The kernel lays its results out as [batch, sequence, heads, ...]: the views below copy nothing.
+namespace {
+
+// The kernels lay their results out as [batch, sequence, heads, ...]: the views below copy nothing.
+at::Tensor rows_of(const at::Tensor& heads, const AttentionShape& s) {
+  return heads.transpose(1, 2).view({s.batch * s.sequence, s.heads * s.head_size});
+}
+
+struct Projections {
+  Projections(const at::Tensor& qkv, const AttentionShape& s)
+      : query(heads_of(qkv, 0, s)),
+        key(heads_of(qkv, s.heads * s.head_size, s)),
+        value(heads_of(qkv, 2 * s.heads * s.head_size, s)) {}
+  at::Tensor query, key, value;
+};
+
+// FlashAttention takes 16-bit numbers only; fp32 goes to the memory-efficient kernel.
+bool flash(const at::Tensor& x) { return x.scalar_type() != at::kFloat; }
+
+AttentionResult device_attention(const Projections& p, const AttentionShape& s) {
+  if (flash(p.query)) {
+    const auto result = at::_scaled_dot_product_flash_attention(p.query, p.key, p.value, /*dropout=*/0.0, s.causal);
+    return {rows_of(std::get<0>(result), s), std::get<1>(result)};
+  }
+  const auto result = at::_scaled_dot_product_efficient_attention(p.query, p.key, p.value, /*attn_bias=*/{},
+                                                                  /*compute_log_sumexp=*/true, 0.0, s.causal);
+  return {rows_of(std::get<0>(result), s), std::get<1>(result)};
+}
+
+using ThreeTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
+
+ThreeTensors device_attention_backward(const at::Tensor& grad, const Projections& p, const AttentionResult& saved,
+                                       const AttentionShape& s) {
+  const at::Tensor out = heads_of(saved.out, 0, s);
+  // Kept in the kernel's own order: [batch, heads, sequence].
+  const at::Tensor logsumexp = saved.logsumexp.view({s.batch, s.heads, s.sequence});
+  const at::Tensor seed = at::empty({2}, p.query.options().dtype(at::kUInt64)),
+                   no_offset = at::empty({}, seed.options());
+  if (flash(p.query))
+    return at::_scaled_dot_product_flash_attention_backward(grad, p.query, p.key, p.value, out, logsumexp, {}, {},
+                                                            s.sequence, s.sequence, 0.0, s.causal, seed, no_offset);
+  const auto result = at::_scaled_dot_product_efficient_attention_backward(
+      grad, p.query, p.key, p.value, {}, out, logsumexp, seed, no_offset, 0.0, {true, true, true, false}, s.causal);
+  return {std::get<0>(result), std::get<1>(result), std::get<2>(result)};
+}
+
+}  // namespace
+
 AttentionResult attention(const at::Tensor& qkv, AttentionShape s) {
-  const std::int64_t hidden = s.heads * s.head_size;
-  const auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
-      heads_of(qkv, 0, s), heads_of(qkv, hidden, s), heads_of(qkv, 2 * hidden, s), /*dropout=*/0.0, s.causal);
-  return {out.transpose(1, 2).view({s.batch * s.sequence, hidden}), logsumexp.transpose(1, 2)};
+  const Projections p(qkv, s);
+  if (qkv.is_cuda()) return device_attention(p, s);
+  const auto [out, logsumexp] =
+      at::_scaled_dot_product_flash_attention_for_cpu(p.query, p.key, p.value, /*dropout=*/0.0, s.causal);
+  return {rows_of(out, s), logsumexp.transpose(1, 2)};
 }
 
 void attention_out(const AttentionResult& saved, const at::Tensor& qkv, AttentionShape shape) {
   const AttentionResult result = attention(qkv, shape);
   saved.out.copy_(result.out);
-  saved.logsumexp.copy_(result.logsumexp);
+  saved.logsumexp.copy_(qkv.is_cuda() ? result.logsumexp.view_as(saved.logsumexp) : result.logsumexp);
 }
 
 void attention_backward(const at::Tensor& qkv_gradient, const at::Tensor& grad, const at::Tensor& qkv,
                         const AttentionResult& saved, AttentionShape s) {
   const std::int64_t hidden = s.heads * s.head_size;
-  const auto [query, key, value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-      heads_of(grad, 0, s), heads_of(qkv, 0, s), heads_of(qkv, hidden, s), heads_of(qkv, 2 * hidden, s),
-      heads_of(saved.out, 0, s), saved.logsumexp.transpose(1, 2), /*dropout=*/0.0, s.causal);
+  const Projections p(qkv, s);
+  const auto [query, key, value] = qkv.is_cuda()
+                                       ? device_attention_backward(heads_of(grad, 0, s), p, saved, s)
+                                       : ThreeTensors(at::_scaled_dot_product_flash_attention_for_cpu_backward(
+                                             heads_of(grad, 0, s), p.query, p.key, p.value, heads_of(saved.out, 0, s),
+                                             saved.logsumexp.transpose(1, 2), /*dropout=*/0.0, s.causal));
   heads_of(qkv_gradient, 0, s).copy_(query);
   heads_of(qkv_gradient, hidden, s).copy_(key);
   heads_of(qkv_gradient, 2 * hidden, s).copy_(value);
@@ -90,12 +145,12 @@ at::Tensor projected_attention_backward(const at::Tensor& grad, const Bucket& pa
   return grad_qkv;
 }
 
-double cross_entropy(at::Tensor log_probabilities, at::Tensor target_count, const at::Tensor& logits,
-                     const at::Tensor& targets) {
-  at::Tensor loss = at::empty({}, logits.options());
-  at::_log_softmax_out(log_probabilities, logits, 1, /*half_to_float=*/false);
+at::Tensor cross_entropy(at::Tensor log_probabilities, at::Tensor target_count, const at::Tensor& logits,
+                         const at::Tensor& targets) {
+  at::Tensor loss = at::empty({}, log_probabilities.options());
+  at::_log_softmax_out(log_probabilities, logits.to(at::kFloat), 1, /*half_to_float=*/false);
   at::nll_loss_forward_out(loss, target_count, log_probabilities, targets, {}, at::Reduction::Mean, kIgnoredTarget);
-  return static_cast<double>(*loss.const_data_ptr<float>());
+  return loss;
 }
 
 void cross_entropy_backward(at::Tensor logits_gradient, const at::Tensor& log_probabilities, const at::Tensor& targets,
@@ -104,7 +159,12 @@ void cross_entropy_backward(at::Tensor logits_gradient, const at::Tensor& log_pr
   at::Tensor picked = at::empty_like(log_probabilities);
   at::nll_loss_backward_out(picked, one, log_probabilities, targets, {}, at::Reduction::Mean, kIgnoredTarget,
                             target_count);
-  at::_log_softmax_backward_data_out(logits_gradient, picked, log_probabilities, 1, log_probabilities.scalar_type());
+  if (logits_gradient.scalar_type() == at::kFloat) {
+    at::_log_softmax_backward_data_out(logits_gradient, picked, log_probabilities, 1, at::kFloat);
+  } else {
+    at::_log_softmax_backward_data_out(picked, picked, log_probabilities, 1, at::kFloat);
+    logits_gradient.copy_(picked);
+  }
 }
 
 std::int64_t bits_of(double value) { return std::bit_cast<std::int64_t>(value); }

@@ -49,7 +49,7 @@ void norm_out(const NormResult& saved, const at::Tensor& x, const Bucket& parame
 
 struct AttentionResult {
   at::Tensor out;        // [tokens, hidden]
-  at::Tensor logsumexp;  // [batch, sequence, heads]
+  at::Tensor logsumexp;  // one number a token and head, in the kernel's own order
 };
 // Of qkv [tokens, 3 hidden].
 AttentionResult attention(const at::Tensor& qkv, AttentionShape shape);
@@ -64,9 +64,9 @@ at::Tensor projected_attention_backward(const at::Tensor& grad, const Bucket& pa
                                         const AttentionResult& saved, const at::Tensor& input, AttentionShape shape,
                                         const Gradients& gradients);
 
-// Mean cross entropy over targets other than kIgnoredTarget. Returns the loss.
-double cross_entropy(at::Tensor log_probabilities, at::Tensor target_count, const at::Tensor& logits,
-                     const at::Tensor& targets);
+// Mean cross entropy over targets other than kIgnoredTarget. Returns the loss, a scalar.
+at::Tensor cross_entropy(at::Tensor log_probabilities, at::Tensor target_count, const at::Tensor& logits,
+                         const at::Tensor& targets);
 // The gradient of loss / micro_batches with respect to the logits.
 void cross_entropy_backward(at::Tensor logits_gradient, const at::Tensor& log_probabilities, const at::Tensor& targets,
                             const at::Tensor& target_count, std::int64_t micro_batches);

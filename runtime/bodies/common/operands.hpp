@@ -12,11 +12,15 @@
 
 namespace tandem {
 
-// The fp32 fields of a flat bucket of parameters or gradients at an address.
+// Bytes as a tensor of the processor that works on them.
+at::Tensor tensor_at(Processor processor, void* begin, at::IntArrayRef shape, at::ScalarType type);
+
+// The fields of a flat bucket of parameters or gradients at an address.
 class Bucket {
  public:
   Bucket() = default;
-  Bucket(const Layout& layout, std::byte* begin) : layout_(&layout), begin_(begin) {}
+  Bucket(const Layout& layout, std::byte* begin, Processor processor, DType type)
+      : layout_(&layout), begin_(begin), processor_(processor), type_(type) {}
   at::Tensor operator[](std::string_view field) const;
   const Layout& layout() const { return *layout_; }
   // Sets what no field covers to zero, so that a bucket's bytes depend on its fields alone.
@@ -25,15 +29,20 @@ class Bucket {
  private:
   const Layout* layout_ = nullptr;
   std::byte* begin_ = nullptr;
+  Processor processor_ = Processor::Host;
+  DType type_ = DType::F32;
 };
 
 // Hands out the operands of a call one after another. For as long as it lives, no autograd graph is recorded.
-// Throws DeviceError for a precision other than fp32, the only one that bodies perform so far.
 class Operands {
  public:
-  explicit Operands(BodyCall& call);
-  at::Tensor read(at::IntArrayRef shape, at::ScalarType type = at::kFloat);
-  at::Tensor write(at::IntArrayRef shape, at::ScalarType type = at::kFloat);
+  explicit Operands(BodyCall& call) : call_(call) {}
+  // In the network's precision, unless a type is named.
+  at::Tensor read(at::IntArrayRef shape) { return read(shape, precision()); }
+  at::Tensor read(at::IntArrayRef shape, at::ScalarType type);
+  at::Tensor write(at::IntArrayRef shape) { return write(shape, precision()); }
+  at::Tensor write(at::IntArrayRef shape, at::ScalarType type);
+  at::ScalarType precision() const;
   Bucket read_bucket();
   Bucket write_bucket();
   std::int64_t size(std::size_t index) const { return call_.work.sizes.at(index); }
@@ -44,6 +53,10 @@ class Operands {
   BodyCall& call_;
   std::size_t next_read_ = 0, next_write_ = 0;
 };
+
+// Event::result of a body: the number in a scalar tensor, as the bits of a double. On the device, once kernels have
+// run.
+std::int64_t give_result(BodyCall& call, const at::Tensor& number);
 
 // The gradient of a bucket: written fresh by the first micro-batch, added to by later ones, as autograd accumulates.
 class Gradients {

@@ -1,4 +1,4 @@
-// A CPU executor over a hand-made graph of trivial ops, for the tests of runtime/cpu_executor.
+// A CPU executor over a hand-made graph of trivial ops, for the tests of runtime/executors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,11 +10,11 @@
 
 #include "core/graph/graph.hpp"
 #include "runtime/data.hpp"
-#include "runtime/executors/cpu_executor.hpp"
+#include "runtime/executors/live_executor.hpp"
 
 namespace tandem {
 
-// Searches the bodies of cpu_executor_fixture.cpp: test.fill, test.increment, test.allocate, test.leak, test.fail,
+// Searches the bodies of executor_fixture.cpp: test.fill, test.increment, test.allocate, test.leak, test.fail,
 // test.sum.
 Body find_test_body(std::string_view name);
 // True if what test.leak kept is known as memory that must not reach the heap.
@@ -28,13 +28,13 @@ class NoData final : public DataSource {
   void image_batch(BatchKey, std::int64_t, std::int64_t, float*, std::int64_t*) const override {}
 };
 
-class CpuExecutorTest : public ::testing::Test {
+class ExecutorTest : public ::testing::Test {
  protected:
   static constexpr std::int64_t kValueBytes = 4096;
 
-  CpuExecutorTest();
+  ExecutorTest();
   // `options` with what tests share: arenas of 1 MiB a tier and the bodies above.
-  void start(CpuExecutorOptions options);
+  void start(LiveExecutorOptions options);
   void start() { start(options_); }
 
   // Appends an op on `engine` that reads `reads` and writes one new value of `bytes`; returns the value.
@@ -47,11 +47,11 @@ class CpuExecutorTest : public ::testing::Test {
   std::map<CommandId, Event> drain();
   std::vector<std::uint8_t> bytes_at(Place place, std::int64_t bytes = kValueBytes);
 
-  CpuExecutorOptions options_;
+  LiveExecutorOptions options_;
   Graph graph_;
   Scenario scenario_;
   NoData data_;
-  std::unique_ptr<CpuExecutor> executor_;
+  std::unique_ptr<LiveExecutor> executor_;
   CommandId next_id_ = 0;
 
  private:

@@ -1,4 +1,4 @@
-#include "tests/executors/cpu_executor_fixture.hpp"
+#include "tests/executors/executor_fixture.hpp"
 
 #include <cstring>
 #include <stdexcept>
@@ -60,19 +60,19 @@ Body find_test_body(std::string_view name) {
   return kBodies.at(name);
 }
 
-CpuExecutorTest::CpuExecutorTest() {
+ExecutorTest::ExecutorTest() {
   constexpr std::int64_t kArenaBytes = 1 << 20;
   options_.arena_bytes.fill(kArenaBytes);
   options_.scratch_directory = ::testing::TempDir();
   options_.library.find_body = &find_test_body;
 }
 
-void CpuExecutorTest::start(CpuExecutorOptions options) {
-  executor_ = std::make_unique<CpuExecutor>(graph_, scenario_, data_, std::move(options));
+void ExecutorTest::start(LiveExecutorOptions options) {
+  executor_ = std::make_unique<LiveExecutor>(graph_, scenario_, data_, std::move(options));
 }
 
-ValueId CpuExecutorTest::append(const std::string& body, std::vector<ValueId> reads, std::vector<std::int64_t> sizes,
-                                std::int64_t workspace_bytes, bool divisible, std::int64_t bytes) {
+ValueId ExecutorTest::append(const std::string& body, std::vector<ValueId> reads, std::vector<std::int64_t> sizes,
+                             std::int64_t workspace_bytes, bool divisible, std::int64_t bytes) {
   Tensor tensor;
   tensor.name = body;
   tensor.bytes = bytes;
@@ -92,7 +92,7 @@ ValueId CpuExecutorTest::append(const std::string& body, std::vector<ValueId> re
   return value;
 }
 
-Command CpuExecutorTest::command(CommandKind kind, Engine engine, std::vector<CommandId> waits) {
+Command ExecutorTest::command(CommandKind kind, Engine engine, std::vector<CommandId> waits) {
   Command made;
   made.id = next_id_++;
   made.kind = kind;
@@ -101,8 +101,8 @@ Command CpuExecutorTest::command(CommandKind kind, Engine engine, std::vector<Co
   return made;
 }
 
-Command CpuExecutorTest::run(ValueId produces, Engine engine, std::vector<std::int64_t> offsets,
-                             std::vector<CommandId> waits) {
+Command ExecutorTest::run(ValueId produces, Engine engine, std::vector<std::int64_t> offsets,
+                          std::vector<CommandId> waits) {
   Command made = command(CommandKind::Run, engine, std::move(waits));
   made.op = graph_.value(produces).producer;
   made.part = {produces, 0, graph_.value(produces).bytes};
@@ -110,8 +110,8 @@ Command CpuExecutorTest::run(ValueId produces, Engine engine, std::vector<std::i
   return made;
 }
 
-Command CpuExecutorTest::copy(Engine engine, Place source, Place target, std::int64_t bytes,
-                              std::vector<CommandId> waits) {
+Command ExecutorTest::copy(Engine engine, Place source, Place target, std::int64_t bytes,
+                           std::vector<CommandId> waits) {
   Command made = command(CommandKind::Copy, engine, std::move(waits));
   made.source = source;
   made.target = target;
@@ -119,14 +119,14 @@ Command CpuExecutorTest::copy(Engine engine, Place source, Place target, std::in
   return made;
 }
 
-Command CpuExecutorTest::release(Place source, std::int64_t bytes, std::vector<CommandId> waits) {
+Command ExecutorTest::release(Place source, std::int64_t bytes, std::vector<CommandId> waits) {
   Command made = command(CommandKind::Release, Engine::Compute, std::move(waits));
   made.source = source;
   made.part = {0, 0, bytes};
   return made;
 }
 
-std::map<CommandId, Event> CpuExecutorTest::drain() {
+std::map<CommandId, Event> ExecutorTest::drain() {
   std::map<CommandId, Event> events;
   while (executor_->in_flight())
     for (Event& event : executor_->wait(kNever).events) {
@@ -136,7 +136,7 @@ std::map<CommandId, Event> CpuExecutorTest::drain() {
   return events;
 }
 
-std::vector<std::uint8_t> CpuExecutorTest::bytes_at(Place place, std::int64_t bytes) {
+std::vector<std::uint8_t> ExecutorTest::bytes_at(Place place, std::int64_t bytes) {
   std::vector<std::byte> raw(static_cast<std::size_t>(bytes));
   executor_->read(place, raw.data(), bytes);
   std::vector<std::uint8_t> out;

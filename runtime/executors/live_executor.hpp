@@ -1,4 +1,5 @@
-// The executor on the CPU: one rank of a run, with arenas and worker threads that stand in for a GPU machine.
+// The live executor: one rank of a run, with arenas, worker threads, and a device, or worker threads that stand in for
+// one.
 // Decides nothing: lanes, order, places and waits are those of the commands. Must not know policies or the scheduler.
 #pragma once
 
@@ -17,12 +18,14 @@
 #include "runtime/executors/arena.hpp"
 #include "runtime/executors/body.hpp"
 #include "runtime/executors/collective.hpp"
+#include "runtime/executors/device.hpp"
 #include "runtime/executors/disk_file.hpp"
 #include "runtime/executors/lane_workers.hpp"
+#include "runtime/executors/stream_lanes.hpp"
 
 namespace tandem {
 
-struct CpuExecutorOptions {
+struct LiveExecutorOptions {
   Rank rank = 0;
   std::array<std::int64_t, kTierCount> arena_bytes{};  // 0: the run has no such tier
   bool lock_host = false;                              // keep the host arena in memory, as pinned memory would be
@@ -35,6 +38,7 @@ struct CpuExecutorOptions {
   bool poison = false;  // fills freed bytes and fresh workspaces with 0xFF (NaN), so that a use after free shows
   std::atomic<bool>* interrupt = nullptr;  // set by a signal handler; outlives the executor
   BodyLibrary library;
+  std::shared_ptr<Device> device;  // null: worker threads and host memory stand in
   // Called by a lane's worker before each command: tests delay or fail there. Null: nothing.
   std::function<void(const Command&)> before_command;
 };
@@ -45,12 +49,12 @@ struct WorkspacePeak {
   std::int64_t declared_bytes = 0, peak_bytes = 0, peak_live_bytes = 0;
 };
 
-class CpuExecutor final : public Executor {
+class LiveExecutor final : public Executor {
  public:
   // `graph`, `scenario` and `data` outlive the executor; the graph may grow between submits. Throws DeviceError when an
   // arena, the scratch file or the other ranks cannot be had.
-  CpuExecutor(const Graph& graph, const Scenario& scenario, const DataSource& data, CpuExecutorOptions options);
-  ~CpuExecutor() override;
+  LiveExecutor(const Graph& graph, const Scenario& scenario, const DataSource& data, LiveExecutorOptions options);
+  ~LiveExecutor() override;
 
   void submit(std::span<const Command> commands) override;
   EventBatch wait(TimeNs deadline) override { return workers_->wait(deadline); }
@@ -78,14 +82,22 @@ class CpuExecutor final : public Executor {
   std::int64_t run_body(Body body, BodyCall& call, std::byte* workspace);
   void record_peak(const BodyCall& call, std::int64_t peak_bytes, std::int64_t peak_live_bytes);
   void prepare_thread(Engine engine) const;
+  void make_arenas();
+  bool on_device(Engine engine) const { return stream_lanes_ != nullptr && stream_lanes_->takes(engine); }
+  StreamTask stream_task(const Command& command);
+  BodyCall body_call(const Command& command) const;
+  std::byte* workspace_of(const Command& command) const;
+  Body body_of(WorkId work);
+  std::int64_t* result_slot(CommandId id) const;
   const Arena& arena(Tier tier) const { return arenas_[static_cast<std::size_t>(tier)]; }
   DiskChannel& channel(Engine engine);
 
   const Graph& graph_;
   const Scenario& scenario_;
   const DataSource& data_;
-  const CpuExecutorOptions options_;
+  const LiveExecutorOptions options_;
   std::array<Arena, kTierCount> arenas_;
+  Arena result_slots_;  // of commands on the device
   std::unique_ptr<DiskFile> disk_;
   std::array<std::unique_ptr<DiskChannel>, kEngineCount> channels_;
   std::vector<Body> bodies_;  // by work id; null until first used
@@ -93,6 +105,7 @@ class CpuExecutor final : public Executor {
   std::vector<WorkspacePeak> peaks_;
   // Last: its workers use all of the above.
   std::unique_ptr<LaneWorkers> workers_;
+  std::unique_ptr<StreamLanes> stream_lanes_;  // null without a device
 };
 
 }  // namespace tandem

@@ -1,6 +1,7 @@
 // Random command streams: lanes are FIFO, one at a time, and nothing starts before what it waits for has finished.
 #include "tests/common/random_commands.hpp"
-#include "tests/executors/cpu_executor_fixture.hpp"
+#include "tests/executors/executor_fixture.hpp"
+#include "tests/executors/thread_device.hpp"
 
 namespace tandem {
 namespace {
@@ -17,9 +18,12 @@ test::RandomStreamOptions stream_options(std::uint64_t seed) {
   return options;
 }
 
-class CpuExecutorOrderTest : public CpuExecutorTest, public ::testing::WithParamInterface<std::uint64_t> {};
+class ExecutorOrderTest : public ExecutorTest, public ::testing::WithParamInterface<std::uint64_t> {
+ protected:
+  void expect_order();
+};
 
-TEST_P(CpuExecutorOrderTest, LanesAndWaitsAreKept) {
+void ExecutorOrderTest::expect_order() {
   const test::RandomStream stream = test::random_stream(stream_options(GetParam()));
   graph_ = stream.graphs[0];
   start();
@@ -36,7 +40,14 @@ TEST_P(CpuExecutorOrderTest, LanesAndWaitsAreKept) {
   for (const Event& event : events) EXPECT_EQ(event.outcome, Outcome::Finished) << event.error;
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, CpuExecutorOrderTest, ::testing::Range<std::uint64_t>(0, 20));
+TEST_P(ExecutorOrderTest, LanesAndWaitsAreKept) { expect_order(); }
+
+TEST_P(ExecutorOrderTest, SoTheyAreByADeviceWithStreams) {
+  options_.device = std::make_shared<testing::ThreadDevice>();
+  expect_order();
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, ExecutorOrderTest, ::testing::Range<std::uint64_t>(0, 20));
 
 }  // namespace
 }  // namespace tandem

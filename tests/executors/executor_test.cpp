@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "core/scenario/errors.hpp"
-#include "tests/executors/cpu_executor_fixture.hpp"
+#include "tests/executors/executor_fixture.hpp"
 
 namespace tandem {
 namespace {
@@ -17,7 +17,7 @@ constexpr Place host(std::int64_t offset) { return {0, Tier::HostPinned, offset}
 constexpr Place pageable(std::int64_t offset) { return {0, Tier::HostPageable, offset}; }
 constexpr Place disk(std::int64_t offset) { return {0, Tier::Disk, offset}; }
 
-TEST_F(CpuExecutorTest, AValueTravelsThroughAllTiersAndBack) {
+TEST_F(ExecutorTest, AValueTravelsThroughAllTiersAndBack) {
   const ValueId value = append("test.fill", {}, {7});
   start();
   const std::vector<Command> commands = {
@@ -38,7 +38,7 @@ TEST_F(CpuExecutorTest, AValueTravelsThroughAllTiersAndBack) {
   EXPECT_THAT(bytes_at(device(64 + kValueBytes), 64), Each(0)) << "bytes beside the value changed";
 }
 
-TEST_F(CpuExecutorTest, CpuLanesTakeTheirOperandsFromTheHost) {
+TEST_F(ExecutorTest, CpuLanesTakeTheirOperandsFromTheHost) {
   const ValueId value = append("test.fill", {}, {9});
   start();
   executor_->submit(std::vector{run(value, Engine::CpuOptimizer, {4096, -1})});
@@ -47,7 +47,7 @@ TEST_F(CpuExecutorTest, CpuLanesTakeTheirOperandsFromTheHost) {
   EXPECT_THAT(bytes_at(device(4096)), Each(0));
 }
 
-TEST_F(CpuExecutorTest, APartOfADivisibleOpTouchesItsRangeOnly) {
+TEST_F(ExecutorTest, APartOfADivisibleOpTouchesItsRangeOnly) {
   const ValueId input = append("test.fill", {}, {1});
   const ValueId output = append("test.increment", {input}, {}, 0, true);
   start();
@@ -64,7 +64,7 @@ TEST_F(CpuExecutorTest, APartOfADivisibleOpTouchesItsRangeOnly) {
   EXPECT_THAT(bytes_at(device(8192 + 1536), 1024), Each(0));
 }
 
-TEST_F(CpuExecutorTest, AFailureCancelsWhatDependsOnItAndOtherLanesDrain) {
+TEST_F(ExecutorTest, AFailureCancelsWhatDependsOnItAndOtherLanesDrain) {
   const ValueId bad = append("test.fail");
   const ValueId good = append("test.fill", {}, {3});
   start();
@@ -85,7 +85,7 @@ TEST_F(CpuExecutorTest, AFailureCancelsWhatDependsOnItAndOtherLanesDrain) {
   EXPECT_THAT(bytes_at(device(8192)), Each(3));
 }
 
-TEST_F(CpuExecutorTest, WhatIsSubmittedAfterAFailureIsCancelledToo) {
+TEST_F(ExecutorTest, WhatIsSubmittedAfterAFailureIsCancelledToo) {
   const ValueId bad = append("test.fail");
   start();
   executor_->submit(std::vector{run(bad, Engine::Compute, {0, -1})});
@@ -94,7 +94,7 @@ TEST_F(CpuExecutorTest, WhatIsSubmittedAfterAFailureIsCancelledToo) {
   EXPECT_EQ(drain().at(1).outcome, Outcome::Cancelled);
 }
 
-TEST_F(CpuExecutorTest, InterruptAndDeadlineEndAWait) {
+TEST_F(ExecutorTest, InterruptAndDeadlineEndAWait) {
   start();
   const EventBatch idle = executor_->wait({executor_->wait({0}).observed.ns + 1'000'000});
   EXPECT_TRUE(idle.events.empty() && idle.inputs.empty());
@@ -103,7 +103,7 @@ TEST_F(CpuExecutorTest, InterruptAndDeadlineEndAWait) {
   EXPECT_TRUE(executor_->wait({0}).inputs.empty()) << "an interrupt is told once";
 }
 
-TEST_F(CpuExecutorTest, AnInterruptFromAnotherThreadWakesAWaitThatHasNoEvent) {
+TEST_F(ExecutorTest, AnInterruptFromAnotherThreadWakesAWaitThatHasNoEvent) {
   start();
   std::thread user([this] { executor_->request_interrupt(); });
   constexpr TimeNs kFarAway{3600LL * 1'000'000'000};
@@ -111,7 +111,7 @@ TEST_F(CpuExecutorTest, AnInterruptFromAnotherThreadWakesAWaitThatHasNoEvent) {
   user.join();
 }
 
-TEST_F(CpuExecutorTest, ABodyAllocatesFromItsWorkspaceAndItsPeakIsRecorded) {
+TEST_F(ExecutorTest, ABodyAllocatesFromItsWorkspaceAndItsPeakIsRecorded) {
   const ValueId value = append("test.allocate", {}, {100, 64, 1}, 512);
   start();
   executor_->submit(std::vector{run(value, Engine::Compute, {0, 65536})});
@@ -125,7 +125,7 @@ TEST_F(CpuExecutorTest, ABodyAllocatesFromItsWorkspaceAndItsPeakIsRecorded) {
   EXPECT_EQ(peaks[0].peak_live_bytes, 256);
 }
 
-TEST_F(CpuExecutorTest, ABodyThatNeedsMoreThanItsWorkspaceFailsWithTheFigures) {
+TEST_F(ExecutorTest, ABodyThatNeedsMoreThanItsWorkspaceFailsWithTheFigures) {
   const ValueId value = append("test.allocate", {}, {128, 128, 1}, 256);
   start();
   executor_->submit(std::vector{run(value, Engine::Compute, {0, 65536})});
@@ -134,14 +134,14 @@ TEST_F(CpuExecutorTest, ABodyThatNeedsMoreThanItsWorkspaceFailsWithTheFigures) {
   EXPECT_THAT(event.error, HasSubstr("workspace of 256 bytes exceeded"));
 }
 
-TEST_F(CpuExecutorTest, ABodyWithoutWorkspaceMayNotAllocate) {
+TEST_F(ExecutorTest, ABodyWithoutWorkspaceMayNotAllocate) {
   const ValueId value = append("test.allocate", {}, {1}, 0);
   start();
   executor_->submit(std::vector{run(value, Engine::Compute, {0, -1})});
   EXPECT_EQ(drain().at(0).outcome, Outcome::Failed);
 }
 
-TEST_F(CpuExecutorTest, ABodyThatKeepsItsWorkspaceFails) {
+TEST_F(ExecutorTest, ABodyThatKeepsItsWorkspaceFails) {
   const ValueId value = append("test.leak", {}, {64}, 128);
   start();
   executor_->submit(std::vector{run(value, Engine::Compute, {0, 65536})});
@@ -150,7 +150,7 @@ TEST_F(CpuExecutorTest, ABodyThatKeepsItsWorkspaceFails) {
   EXPECT_TRUE(take_leaked_back()) << "memory that is gone must not reach the heap";
 }
 
-TEST_F(CpuExecutorTest, FreedBytesArePoisonedBeforeTheNextUser) {
+TEST_F(ExecutorTest, FreedBytesArePoisonedBeforeTheNextUser) {
   const ValueId first = append("test.fill", {}, {1});
   const ValueId reader = append("test.sum", {first});
   options_.poison = true;
@@ -164,7 +164,7 @@ TEST_F(CpuExecutorTest, FreedBytesArePoisonedBeforeTheNextUser) {
   EXPECT_THAT(bytes_at(device(64), kValueBytes - 64), Each(0xFF));
 }
 
-TEST_F(CpuExecutorTest, ThrottledCopiesTakeAtLeastTheirTime) {
+TEST_F(ExecutorTest, ThrottledCopiesTakeAtLeastTheirTime) {
   constexpr double kRate = 64e6;  // bytes/s: 256 KiB take 4.096 ms
   options_.copy_bytes_per_s[static_cast<std::size_t>(Engine::H2D)] = kRate;
   start();
@@ -173,7 +173,7 @@ TEST_F(CpuExecutorTest, ThrottledCopiesTakeAtLeastTheirTime) {
   EXPECT_GE(event.finished.ns - event.started.ns, 4'096'000 - 1'000);
 }
 
-TEST_F(CpuExecutorTest, AnExecutorMayBeDestroyedWithWorkInFlight) {
+TEST_F(ExecutorTest, AnExecutorMayBeDestroyedWithWorkInFlight) {
   const ValueId value = append("test.fill", {}, {5});
   start();
   std::vector<Command> commands(100);
@@ -182,7 +182,7 @@ TEST_F(CpuExecutorTest, AnExecutorMayBeDestroyedWithWorkInFlight) {
   executor_.reset();
 }
 
-TEST_F(CpuExecutorTest, AnArenaThatCannotBeHadIsADeviceError) {
+TEST_F(ExecutorTest, AnArenaThatCannotBeHadIsADeviceError) {
   options_.arena_bytes[0] = std::int64_t{1} << 60;
   EXPECT_THROW(start(), DeviceError);
 }

@@ -9,7 +9,7 @@
 
 #include "core/scenario/errors.hpp"
 #include "core/scheduler/check.hpp"
-#include "runtime/executors/cpu_executor.hpp"
+#include "runtime/executors/live_executor.hpp"
 #include "runtime/executors/workspace.hpp"
 
 namespace tandem {
@@ -30,7 +30,7 @@ void hold(std::chrono::steady_clock::time_point start, std::int64_t bytes, doubl
 
 }  // namespace
 
-CpuExecutor::Work CpuExecutor::work_of(const Command& command) {
+LiveExecutor::Work LiveExecutor::work_of(const Command& command) {
   CHECK(command.lane.rank == options_.rank, "command", command.id, "of rank", command.lane.rank);
   if (command.kind == CommandKind::Run)
     return command.lane.engine == Engine::Collective ? reduce_work(command) : run_work(command);
@@ -40,7 +40,7 @@ CpuExecutor::Work CpuExecutor::work_of(const Command& command) {
   return disk ? disk_copy_work(command) : copy_work(command);
 }
 
-CpuExecutor::Work CpuExecutor::copy_work(const Command& command) {
+LiveExecutor::Work LiveExecutor::copy_work(const Command& command) {
   const std::int64_t bytes = command.part.bytes;
   const std::byte* source = arena(command.source.tier).at(command.source.offset, bytes);
   std::byte* target = arena(command.target.tier).at(command.target.offset, bytes);
@@ -53,7 +53,7 @@ CpuExecutor::Work CpuExecutor::copy_work(const Command& command) {
   };
 }
 
-CpuExecutor::Work CpuExecutor::disk_copy_work(const Command& command) {
+LiveExecutor::Work LiveExecutor::disk_copy_work(const Command& command) {
   const std::int64_t bytes = command.part.bytes;
   const bool read = command.source.tier == Tier::Disk;
   const Place disk = read ? command.source : command.target;
@@ -75,14 +75,14 @@ CpuExecutor::Work CpuExecutor::disk_copy_work(const Command& command) {
   };
 }
 
-std::int64_t CpuExecutor::operand_bytes(const Op& op, const Command& command, ValueId value) const {
+std::int64_t LiveExecutor::operand_bytes(const Op& op, const Command& command, ValueId value) const {
   const std::int64_t bytes = graph_.value(value).bytes;
   if (!op.divisible || command.part.bytes == 0) return bytes;
   const std::int64_t lead_bytes = graph_.value(op.writes.front().value).bytes;
   return operand_range({command.part.first_byte, command.part.bytes}, lead_bytes, bytes).bytes;
 }
 
-std::vector<std::byte*> CpuExecutor::operands(const Command& command, std::size_t first, std::size_t count) const {
+std::vector<std::byte*> LiveExecutor::operands(const Command& command, std::size_t first, std::size_t count) const {
   const Op& op = graph_.op(command.op);
   const Arena& from = arena(operand_tier(command.lane.engine));
   std::vector<std::byte*> addresses;
@@ -93,13 +93,17 @@ std::vector<std::byte*> CpuExecutor::operands(const Command& command, std::size_
   return addresses;
 }
 
-CpuExecutor::Work CpuExecutor::run_work(const Command& command) {
+Body LiveExecutor::body_of(WorkId id) {
+  const auto work = static_cast<std::size_t>(id);
+  if (bodies_.size() <= work) bodies_.resize(work + 1, nullptr);
+  if (bodies_[work] == nullptr) bodies_[work] = options_.library.find_body(graph_.work(id).body);
+  return bodies_[work];
+}
+
+BodyCall LiveExecutor::body_call(const Command& command) const {
   const Op& op = graph_.op(command.op);
   CHECK(command.operands.size() == op.reads.size() + op.writes.size() + 1, "command", command.id, "has",
         command.operands.size(), "operands");
-  const auto work = static_cast<std::size_t>(op.work);
-  if (bodies_.size() <= work) bodies_.resize(work + 1, nullptr);
-  if (bodies_[work] == nullptr) bodies_[work] = options_.library.find_body(graph_.work(op.work).body);
   BodyCall call{.graph = graph_,
                 .op = op,
                 .work = graph_.work(op.work),
@@ -111,17 +115,50 @@ CpuExecutor::Work CpuExecutor::run_work(const Command& command) {
                 .first_byte = command.part.first_byte,
                 .bytes = command.part.bytes};
   if (call.bytes == 0 && !op.writes.empty()) call.bytes = graph_.value(op.writes.front().value).bytes;
-  std::byte* workspace = nullptr;
-  if (op.workspace_bytes > 0)
-    workspace = arena(operand_tier(command.lane.engine)).at(command.operands.back(), op.workspace_bytes);
-  return [this, body = bodies_[work], call = std::move(call), workspace]() mutable {
-    return run_body(body, call, workspace);
-  };
+  if (on_device(command.lane.engine)) {
+    call.processor = Processor::Device;
+    call.late_result = result_slot(command.id);
+  }
+  return call;
 }
 
-std::int64_t CpuExecutor::run_body(Body body, BodyCall& call, std::byte* workspace) {
-  if (options_.poison) poison(workspace, call.op.workspace_bytes);
-  WorkspaceScope scope(workspace, call.op.workspace_bytes);
+std::byte* LiveExecutor::workspace_of(const Command& command) const {
+  const std::int64_t bytes = graph_.op(command.op).workspace_bytes;
+  return bytes > 0 ? arena(operand_tier(command.lane.engine)).at(command.operands.back(), bytes) : nullptr;
+}
+
+LiveExecutor::Work LiveExecutor::run_work(const Command& command) {
+  return [this, body = body_of(graph_.op(command.op).work), call = body_call(command),
+          workspace = workspace_of(command)]() mutable { return run_body(body, call, workspace); };
+}
+
+// The device's share of a command: what its stream is handed, and where its result will be.
+StreamTask LiveExecutor::stream_task(const Command& command) {
+  StreamTask task{command.id, command.lane.engine, command.wait_for, {}, {}};
+  if (command.kind == CommandKind::Copy) {
+    const std::int64_t bytes = command.part.bytes;
+    std::byte* target = arena(command.target.tier).at(command.target.offset, bytes);
+    const std::byte* source = arena(command.source.tier).at(command.source.offset, bytes);
+    task.enqueue = [=, engine = task.engine](Streams& streams) { streams.copy(engine, target, source, bytes); };
+    task.result = [bytes] { return bytes; };
+  } else {
+    task.enqueue = [this, work = run_work(command), engine = task.engine](Streams& streams) {
+      streams.run(engine, work);
+    };
+    if (graph_.op(command.op).has_result) task.result = [slot = result_slot(command.id)] { return *slot; };
+  }
+  if (!options_.before_command) return task;
+  task.enqueue = [this, command, enqueue = std::move(task.enqueue)](Streams& streams) {
+    options_.before_command(command);
+    enqueue(streams);
+  };
+  return task;
+}
+
+std::int64_t LiveExecutor::run_body(Body body, BodyCall& call, std::byte* workspace) {
+  if (options_.poison && call.processor == Processor::Host) poison(workspace, call.op.workspace_bytes);
+  WorkspaceScope scope(workspace, call.op.workspace_bytes,
+                       call.processor == Processor::Device ? kDeviceAlignment : kHostAlignment);
   const auto name = [&] { return std::string(graph_.label(call.op.label)) + " (" + call.work.body + "): "; };
   std::int64_t result = 0;
   try {
@@ -136,7 +173,7 @@ std::int64_t CpuExecutor::run_body(Body body, BodyCall& call, std::byte* workspa
   return result;
 }
 
-void CpuExecutor::record_peak(const BodyCall& call, std::int64_t peak_bytes, std::int64_t peak_live_bytes) {
+void LiveExecutor::record_peak(const BodyCall& call, std::int64_t peak_bytes, std::int64_t peak_live_bytes) {
   const std::lock_guard lock(peaks_mutex_);
   const auto same = [&](const WorkspacePeak& p) {
     return p.declared_bytes == call.op.workspace_bytes && p.body == call.work.body;
@@ -147,7 +184,7 @@ void CpuExecutor::record_peak(const BodyCall& call, std::int64_t peak_bytes, std
   peak->peak_live_bytes = std::max(peak->peak_live_bytes, peak_live_bytes);
 }
 
-CpuExecutor::Work CpuExecutor::reduce_work(const Command& command) {
+LiveExecutor::Work LiveExecutor::reduce_work(const Command& command) {
   const Op& op = graph_.op(command.op);
   CHECK(options_.collective != nullptr, "command", command.id, "is a collective in a run of one rank");
   CHECK(op.reads.size() == op.writes.size(), "a reduction reads what it writes:", graph_.op_name(command.op));
@@ -174,8 +211,8 @@ CpuExecutor::Work CpuExecutor::reduce_work(const Command& command) {
   };
 }
 
-void CpuExecutor::note_release(const Command& command) {
-  if (command.source.tier == Tier::Disk) return;
+void LiveExecutor::note_release(const Command& command) {
+  if (command.source.tier == Tier::Disk || (command.source.tier == Tier::Device && options_.device)) return;
   std::byte* begin = arena(command.source.tier).at(command.source.offset, command.part.bytes);
   workers_->when_done(command.wait_for, [begin, bytes = command.part.bytes] { poison(begin, bytes); });
 }

@@ -1,0 +1,19 @@
+#include "runtime/bodies/common/device_kernels.hpp"
+
+#include "core/scheduler/check.hpp"
+
+namespace tandem {
+namespace {
+
+DeviceKernels table;
+
+}  // namespace
+
+const DeviceKernels& device_kernels() {
+  CHECK(table.adam != nullptr, "a program without a device runs a device's body");
+  return table;
+}
+
+void set_device_kernels(const DeviceKernels& kernels) { table = kernels; }
+
+}  // namespace tandem

@@ -1,0 +1,18 @@
+// Kernels of our own that bodies call on the device: the program that has a device fills the table. Each enqueues on
+// LibTorch's current stream. Must not know ops.
+#pragma once
+
+#include "runtime/optimizer/adam.hpp"
+
+namespace tandem {
+
+struct DeviceKernels {
+  // `coefficient`: on the device, multiplies the gradient; null: 1. Span as for adam_update, in device memory.
+  void (*adam)(const AdamStep& step, const AdamSpan& span, const double* coefficient) = nullptr;
+};
+
+// CHECKs that there are some.
+const DeviceKernels& device_kernels();
+void set_device_kernels(const DeviceKernels& kernels);
+
+}  // namespace tandem

@@ -1,0 +1,67 @@
+#include "runtime/cuda/cuda_device.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "runtime/cuda/cuda_check.hpp"
+#include "runtime/cuda/cuda_streams.hpp"
+
+namespace tandem {
+namespace {
+
+// Host memory is brought in piece by piece before it is pinned, so that a refusal says how far it came.
+constexpr std::int64_t kPieceBytes = std::int64_t{1} << 30;
+
+std::string bytes_of(std::int64_t bytes) { return std::to_string(bytes) + " bytes"; }
+
+}  // namespace
+
+CudaDevice::CudaDevice() {
+  int devices = 0;
+  cuda_check(cudaGetDeviceCount(&devices), "looking for a GPU");
+  if (devices == 0) throw DeviceError("CUDA: this machine has no GPU; use --device cpu");
+  cuda_check(cudaSetDevice(0), "taking the GPU");
+}
+
+Arena CudaDevice::device_arena(std::int64_t bytes) {
+  if (bytes == 0) return {};
+  std::size_t free_bytes = 0, total_bytes = 0;
+  cuda_check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free device memory");
+  void* data = nullptr;
+  cuda_check(
+      cudaMalloc(&data, static_cast<std::size_t>(bytes)),
+      "device arena of " + bytes_of(bytes) + " (free: " + std::to_string(free_bytes) + "); lower limits.device_bytes");
+  return {"device", static_cast<std::byte*>(data), bytes, [](std::byte* memory) { cudaFree(memory); }};
+}
+
+void CudaDevice::pin(const Arena& arena) {
+  if (arena.size_bytes() == 0) return;
+  for (std::int64_t at = 0; at < arena.size_bytes(); at += kPieceBytes) {
+    const std::int64_t bytes = std::min(kPieceBytes, arena.size_bytes() - at);
+    if (madvise(arena.at(at, bytes), static_cast<std::size_t>(bytes), MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
+      throw DeviceError("host memory: " + std::string(std::strerror(errno)) + " after " + bytes_of(at) + " of " +
+                        bytes_of(arena.size_bytes()) + "; lower limits.host_bytes");
+  }
+  // As one range: CUDA refuses copies that cross from one registered range into another.
+  const cudaError_t code = cudaHostRegister(arena.at(0, arena.size_bytes()),
+                                            static_cast<std::size_t>(arena.size_bytes()), cudaHostRegisterDefault);
+  if (code != cudaSuccess) cudaGetLastError();  // it is reported here; later calls are not to find it
+  cuda_check(code, "pinning " + bytes_of(arena.size_bytes()) + " of host memory; lower limits.host_bytes");
+}
+
+void CudaDevice::unpin(const Arena& arena) {
+  if (arena.size_bytes() > 0) cudaHostUnregister(arena.at(0, 0));
+}
+
+std::unique_ptr<Streams> CudaDevice::open_streams() { return std::make_unique<CudaStreams>(); }
+
+void CudaDevice::copy_now(std::byte* target, const std::byte* source, std::int64_t bytes) {
+  cuda_check(cudaMemcpy(target, source, static_cast<std::size_t>(bytes), cudaMemcpyDefault),
+             "copying " + bytes_of(bytes));
+}
+
+}  // namespace tandem

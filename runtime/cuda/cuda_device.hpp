@@ -1,0 +1,21 @@
+// The GPU behind the live executor: its memory, pinned host memory, and its streams. Must not know commands or bodies.
+#pragma once
+
+#include <memory>
+
+#include "runtime/executors/device.hpp"
+
+namespace tandem {
+
+class CudaDevice final : public Device {
+ public:
+  // Throws DeviceError where there is no GPU that answers.
+  CudaDevice();
+  Arena device_arena(std::int64_t bytes) override;
+  void pin(const Arena& arena) override;
+  void unpin(const Arena& arena) override;
+  std::unique_ptr<Streams> open_streams() override;
+  void copy_now(std::byte* target, const std::byte* source, std::int64_t bytes) override;
+};
+
+}  // namespace tandem

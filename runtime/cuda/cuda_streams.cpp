@@ -1,0 +1,126 @@
+#include "runtime/cuda/cuda_streams.hpp"
+
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "runtime/cuda/cuda_check.hpp"
+
+namespace tandem {
+namespace {
+
+// A float of milliseconds resolves 0.1 us up to a second or two.
+constexpr std::int64_t kAnchorNs = 1'000'000'000;
+constexpr double kNsPerMs = 1e6;
+
+cudaEvent_t new_event() {
+  cudaEvent_t event = nullptr;
+  cuda_check(cudaEventCreate(&event), "making an event");
+  return event;
+}
+
+}  // namespace
+
+CudaStreams::~CudaStreams() {
+  for (cudaStream_t stream : streams_)
+    if (stream != nullptr) {
+      cudaStreamSynchronize(stream);
+      cudaStreamDestroy(stream);
+    }
+  for (cudaEvent_t event : events_) cudaEventDestroy(event);
+  if (anchor_ != nullptr) cudaEventDestroy(anchor_);
+}
+
+bool CudaStreams::has(Engine engine) const {
+  switch (engine) {
+    case Engine::Compute:
+    case Engine::H2D:
+    case Engine::D2H:
+    case Engine::H2DSmall:
+    case Engine::D2HSmall:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void CudaStreams::bind(TimeNs now) {
+  cuda_check(cudaSetDevice(0), "taking the GPU");
+  for (int engine = 0; engine < kEngineCount; ++engine)
+    if (has(static_cast<Engine>(engine)))
+      cuda_check(cudaStreamCreateWithFlags(&streams_[static_cast<std::size_t>(engine)], cudaStreamNonBlocking),
+                 "making a stream");
+  warm_up();
+  anchor_ = new_event();
+  anchor_ns_ = now.ns;
+  cuda_check(cudaEventRecord(anchor_, stream(Engine::Compute)), "recording the start");
+  cuda_check(cudaEventSynchronize(anchor_), "reaching the start");
+}
+
+// cuBLAS makes its handles and its workspaces, once a stream, at the first product: here, and not inside a body, whose
+// temporaries must not outlive it.
+void CudaStreams::warm_up() {
+  run(Engine::Compute, [] {
+    for (at::ScalarType type : {at::kBFloat16, at::kHalf, at::kFloat}) {
+      const auto options = at::TensorOptions().device(at::kCUDA).dtype(type);
+      constexpr std::int64_t kSize = 64;
+      const at::Tensor a = at::empty({kSize, kSize}, options), bias = at::empty({kSize}, options);
+      at::mm(a, a);
+      at::addmm(bias, a, a);
+    }
+  });
+  cuda_check(cudaStreamSynchronize(stream(Engine::Compute)), "the first products");
+}
+
+void CudaStreams::run(Engine engine, const std::function<void()>& enqueue) {
+  const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromExternal(stream(engine), 0));
+  enqueue();
+  cuda_check(cudaGetLastError(), "launching kernels");
+}
+
+void CudaStreams::copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes) {
+  cuda_check(cudaMemcpyAsync(target, source, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream(engine)),
+             "starting a copy of " + std::to_string(bytes) + " bytes");
+}
+
+Streams::Mark CudaStreams::mark(Engine engine) {
+  if (unused_.empty()) {
+    events_.push_back(new_event());
+    unused_.push_back(static_cast<Mark>(events_.size()) - 1);
+  }
+  const Mark mark = unused_.back();
+  unused_.pop_back();
+  cuda_check(cudaEventRecord(event(mark), stream(engine)), "recording an event");
+  return mark;
+}
+
+void CudaStreams::wait(Engine engine, Mark mark) {
+  cuda_check(cudaStreamWaitEvent(stream(engine), event(mark), 0), "waiting for an event");
+}
+
+bool CudaStreams::reached(Mark mark) {
+  const cudaError_t code = cudaEventQuery(event(mark));
+  if (code == cudaErrorNotReady) return false;
+  cuda_check(code, "the device, while it worked");
+  return true;
+}
+
+TimeNs CudaStreams::time_of(Mark mark) {
+  float ms = 0;
+  cuda_check(cudaEventElapsedTime(&ms, anchor_, event(mark)), "reading a time");
+  const std::int64_t ns = anchor_ns_ + std::llround(static_cast<double>(ms) * kNsPerMs);
+  if (ns - anchor_ns_ > kAnchorNs) {
+    std::swap(anchor_, event(mark));
+    anchor_ns_ = ns;
+  }
+  return {ns};
+}
+
+}  // namespace tandem

@@ -1,0 +1,40 @@
+// One CUDA stream an engine of the device; marks are CUDA events with times. Must not know commands or bodies.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <vector>
+
+#include "runtime/executors/device.hpp"
+
+namespace tandem {
+
+class CudaStreams final : public Streams {
+ public:
+  CudaStreams() = default;
+  ~CudaStreams() override;
+  bool has(Engine engine) const override;
+  void bind(TimeNs now) override;
+  void run(Engine engine, const std::function<void()>& enqueue) override;
+  void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes) override;
+  Mark mark(Engine engine) override;
+  void wait(Engine engine, Mark mark) override;
+  bool reached(Mark mark) override;
+  TimeNs time_of(Mark mark) override;
+  void drop(Mark mark) override { unused_.push_back(mark); }
+
+ private:
+  cudaStream_t stream(Engine engine) const { return streams_[static_cast<std::size_t>(engine)]; }
+  cudaEvent_t& event(Mark mark) { return events_[static_cast<std::size_t>(mark)]; }
+  void warm_up();
+
+  std::array<cudaStream_t, kEngineCount> streams_{};
+  std::vector<cudaEvent_t> events_;  // by mark
+  std::vector<Mark> unused_;
+  // Times are differences from this event, in floats of milliseconds: it moves along, so that they stay short.
+  cudaEvent_t anchor_ = nullptr;
+  std::int64_t anchor_ns_ = 0;
+};
+
+}  // namespace tandem

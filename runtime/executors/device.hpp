@@ -1,0 +1,47 @@
+// A device that runs its lanes by itself, as a GPU does: memory of its own, and queues that work through copies and
+// kernels while the host goes on. Without one, worker threads stand in for it. Must not know commands or graphs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "core/scheduler/seam.hpp"
+#include "runtime/executors/arena.hpp"
+
+namespace tandem {
+
+// In-order queues, one an engine of the device. Called from one thread, which calls bind() first. All but reached()
+// and time_of() only enqueue. Throws DeviceError; after one, the device may be lost for good.
+class Streams {
+ public:
+  using Mark = std::int32_t;  // a point in a stream
+  virtual ~Streams() = default;
+  virtual bool has(Engine engine) const = 0;  // may be called from any thread
+  // `now` is the caller's present on the run's clock, to which time_of() refers.
+  virtual void bind(TimeNs now) = 0;
+  // Calls `enqueue`, whose kernels go to the engine's stream.
+  virtual void run(Engine engine, const std::function<void()>& enqueue) = 0;
+  virtual void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes) = 0;
+  virtual Mark mark(Engine engine) = 0;
+  // What the stream gets from now on starts after the mark is reached.
+  virtual void wait(Engine engine, Mark mark) = 0;
+  virtual bool reached(Mark mark) = 0;
+  virtual TimeNs time_of(Mark mark) = 0;  // of a reached one
+  virtual void drop(Mark mark) = 0;       // it may be handed out again
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual Arena device_arena(std::int64_t bytes) = 0;
+  // Keeps the arena's memory where the device copies at full speed, from now until unpin().
+  virtual void pin(const Arena& arena) = 0;
+  virtual void unpin(const Arena& arena) = 0;
+  virtual std::unique_ptr<Streams> open_streams() = 0;
+  // Copies between any two places and waits for it. Only while no stream works.
+  virtual void copy_now(std::byte* target, const std::byte* source, std::int64_t bytes) = 0;
+};
+
+}  // namespace tandem

@@ -1,0 +1,117 @@
+#include "runtime/executors/live_executor.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/scheduler/check.hpp"
+
+namespace tandem {
+namespace {
+
+// Far more than commands that the device can have at a time, so that a slot is read before it is used again.
+constexpr std::int64_t kResultSlots = 1 << 12;
+
+}  // namespace
+
+LiveExecutor::LiveExecutor(const Graph& graph, const Scenario& scenario, const DataSource& data,
+                           LiveExecutorOptions options)
+    : graph_(graph), scenario_(scenario), data_(data), options_(std::move(options)) {
+  CHECK(options_.library.find_body != nullptr, "an executor needs bodies");
+  make_arenas();
+  const std::int64_t disk_bytes = options_.arena_bytes[static_cast<std::size_t>(Tier::Disk)];
+  if (disk_bytes > 0) {
+    DiskOptions disk;
+    disk.directory = options_.scratch_directory;
+    disk.bytes = disk_bytes;
+    disk_ = std::make_unique<DiskFile>(std::move(disk));
+  }
+  workers_ = std::make_unique<LaneWorkers>(
+      options_.rank, [this](Engine engine) { prepare_thread(engine); }, options_.interrupt);
+  if (options_.device)
+    stream_lanes_ = std::make_unique<StreamLanes>(options_.rank, options_.device->open_streams(), *workers_);
+}
+
+LiveExecutor::~LiveExecutor() {
+  stream_lanes_.reset();
+  workers_.reset();
+  if (!options_.device) return;
+  options_.device->unpin(arena(Tier::HostPinned));
+  options_.device->unpin(result_slots_);
+}
+
+void LiveExecutor::make_arenas() {
+  Device* device = options_.device.get();
+  for (Tier tier : {Tier::Device, Tier::HostPinned, Tier::HostPageable}) {
+    const auto i = static_cast<std::size_t>(tier);
+    if (device != nullptr && tier == Tier::Device)
+      arenas_[i] = device->device_arena(options_.arena_bytes[i]);
+    else
+      arenas_[i] =
+          Arena(std::string(name_of(tier)), options_.arena_bytes[i], options_.lock_host && tier == Tier::HostPinned);
+  }
+  if (device == nullptr) return;
+  device->pin(arena(Tier::HostPinned));
+  result_slots_ = Arena("results", kResultSlots * static_cast<std::int64_t>(sizeof(std::int64_t)), false);
+  device->pin(result_slots_);
+}
+
+std::int64_t* LiveExecutor::result_slot(CommandId id) const {
+  const auto bytes = static_cast<std::int64_t>(sizeof(std::int64_t));
+  return reinterpret_cast<std::int64_t*>(result_slots_.at(id % kResultSlots * bytes, bytes));
+}
+
+void LiveExecutor::prepare_thread(Engine engine) const {
+  if (options_.library.set_thread_count == nullptr) return;
+  options_.library.set_thread_count(operand_tier(engine) == Tier::Device ? options_.device_threads
+                                                                         : options_.cpu_threads);
+}
+
+void LiveExecutor::submit(std::span<const Command> commands) {
+  std::vector<Task> tasks;
+  std::vector<StreamTask> stream_tasks;
+  for (const Command& command : commands) {
+    if (command.kind == CommandKind::Release) {
+      if (!options_.poison) continue;
+      workers_->add(std::exchange(tasks, {}));  // the note may wait for them
+      note_release(command);
+    } else if (on_device(command.lane.engine)) {
+      tasks.push_back({command.id, command.lane.engine, {}, {}, /*elsewhere=*/true});
+      stream_tasks.push_back(stream_task(command));
+    } else {
+      Work work = work_of(command);
+      if (options_.before_command)
+        work = [this, command, work = std::move(work)] {
+          options_.before_command(command);
+          return work();
+        };
+      tasks.push_back({command.id, command.lane.engine, command.wait_for, std::move(work)});
+    }
+  }
+  workers_->add(std::move(tasks));
+  if (stream_lanes_) stream_lanes_->add(std::move(stream_tasks));
+}
+
+void LiveExecutor::read(Place place, std::byte* target, std::int64_t bytes) {
+  CHECK(!in_flight(), "an arena is read while commands run");
+  if (place.tier == Tier::Disk)
+    channel(Engine::DiskRead).read(place.offset, target, bytes);
+  else if (place.tier == Tier::Device && options_.device)
+    options_.device->copy_now(target, arena(place.tier).at(place.offset, bytes), bytes);
+  else
+    std::memcpy(target, arena(place.tier).at(place.offset, bytes), static_cast<std::size_t>(bytes));
+}
+
+std::vector<WorkspacePeak> LiveExecutor::workspace_peaks() const {
+  const std::lock_guard lock(peaks_mutex_);
+  return peaks_;
+}
+
+DiskChannel& LiveExecutor::channel(Engine engine) {
+  CHECK(disk_ != nullptr, "a command for a disk tier that the run does not have");
+  auto& slot = channels_[static_cast<std::size_t>(engine)];
+  if (!slot) slot = std::make_unique<DiskChannel>(*disk_);
+  return *slot;
+}
+
+}  // namespace tandem

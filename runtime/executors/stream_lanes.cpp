@@ -1,0 +1,201 @@
+#include "runtime/executors/stream_lanes.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "core/scheduler/check.hpp"
+
+namespace tandem {
+namespace {
+
+// Commands of one lane that the device has and has not finished. Enough that it never waits for the host; few enough
+// that its launch queue (about a thousand kernels) never fills and blocks the thread.
+constexpr std::size_t kRunAhead = 16;
+// How often completions are looked for while the device works: well under a layer's time.
+constexpr std::chrono::microseconds kPoll{10};
+
+}  // namespace
+
+StreamLanes::StreamLanes(Rank rank, std::unique_ptr<Streams> streams, LaneWorkers& workers)
+    : rank_(rank), streams_(std::move(streams)), workers_(workers) {
+  workers_.on_settled([this] {
+    const std::lock_guard lock(mutex_);
+    news_ = true;
+    wake_.notify_one();
+  });
+  thread_ = std::thread([this] { serve(); });
+}
+
+StreamLanes::~StreamLanes() {
+  workers_.on_settled(nullptr);
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    wake_.notify_one();
+  }
+  thread_.join();
+}
+
+void StreamLanes::add(std::vector<StreamTask> tasks) {
+  if (tasks.empty()) return;
+  const std::lock_guard lock(mutex_);
+  for (StreamTask& task : tasks) incoming_.push_back(std::move(task));
+  wake_.notify_one();
+}
+
+bool StreamLanes::idle() const {
+  for (const LaneState& lane : lanes_)
+    if (!lane.running.empty()) return false;
+  return true;
+}
+
+void StreamLanes::serve() {
+  try {
+    streams_->bind(workers_.now());
+  } catch (const std::exception& error) {
+    lost_ = error.what();
+  }
+  for (;;) {
+    bool moved = take_incoming();
+    try {
+      moved |= retire();
+      moved |= hand_over();
+    } catch (const std::exception& error) {
+      lose_device(error.what());
+    }
+    if (moved) continue;
+    std::unique_lock lock(mutex_);
+    if (stopping_ && idle()) return;
+    const auto anything = [this] { return news_ || !incoming_.empty() || stopping_; };
+    if (idle())
+      wake_.wait(lock, anything);
+    else
+      wake_.wait_for(lock, kPoll, [this] { return news_ || !incoming_.empty(); });
+    news_ = false;
+  }
+}
+
+bool StreamLanes::take_incoming() {
+  std::vector<StreamTask> tasks;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) {
+      for (LaneState& lane : lanes_) lane.waiting.clear();
+      incoming_.clear();
+    }
+    tasks.swap(incoming_);
+  }
+  for (StreamTask& task : tasks) {
+    const CommandId id = task.id;
+    if (lost_.empty())
+      lanes_[static_cast<std::size_t>(task.engine)].waiting.push_back(std::move(task));
+    else
+      settle(id, Outcome::Failed, lost_);
+  }
+  return !tasks.empty();
+}
+
+bool StreamLanes::hand_over() {
+  bool moved = false;
+  for (bool again = true; again;) {
+    again = false;
+    for (int engine = 0; engine < kEngineCount; ++engine)
+      again |= hand_over_head(static_cast<Engine>(engine), lanes_[static_cast<std::size_t>(engine)]);
+    moved |= again;
+  }
+  return moved;
+}
+
+// True if the lane's first waiting command was handed over, or cancelled.
+bool StreamLanes::hand_over_head(Engine engine, LaneState& lane) {
+  if (lane.waiting.empty() || lane.running.size() >= kRunAhead) return false;
+  StreamTask& task = lane.waiting.front();
+  bool broken = lane.broken;
+  for (CommandId id : task.wait_for) {
+    if (finish_marks_.count(id) > 0) continue;
+    const LaneWorkers::State state = workers_.state_of(id);
+    if (state == LaneWorkers::State::Pending) return false;
+    broken |= state == LaneWorkers::State::Broken;
+  }
+  if (broken) {
+    lane.broken = true;
+    settle(task.id, Outcome::Cancelled, "");
+  } else {
+    enqueue(engine, lane, task);
+  }
+  lane.waiting.pop_front();
+  return true;
+}
+
+void StreamLanes::enqueue(Engine engine, LaneState& lane, StreamTask& task) {
+  for (CommandId id : task.wait_for)
+    if (const auto mark = finish_marks_.find(id); mark != finish_marks_.end()) streams_->wait(engine, mark->second);
+  const Streams::Mark started = streams_->mark(engine);
+  try {
+    task.enqueue(*streams_);
+  } catch (const std::exception& error) {
+    lane.broken = true;
+    settle(task.id, Outcome::Failed, error.what());
+    return;
+  }
+  const Streams::Mark finished = streams_->mark(engine);
+  finish_marks_[task.id] = finished;
+  lane.running.push_back({task.id, std::move(task.wait_for), started, finished, std::move(task.result)});
+}
+
+// Reports what has finished since. True if anything has.
+bool StreamLanes::retire() {
+  bool any = false;
+  for (LaneState& lane : lanes_)
+    for (; !lane.running.empty() && done(lane.running.front()); any = true) report_done(lane);
+  return any;
+}
+
+// Streams are asked one after the other: what a command waited for is finished, too, but may not be reported yet.
+bool StreamLanes::done(const Running& command) const {
+  return streams_->reached(command.finished) &&
+         std::none_of(command.wait_for.begin(), command.wait_for.end(),
+                      [this](CommandId id) { return finish_marks_.count(id) > 0; });
+}
+
+void StreamLanes::report_done(LaneState& lane) {
+  const Running& done = lane.running.front();
+  Event event;
+  event.rank = rank_;
+  event.command = done.id;
+  event.result = done.result ? done.result() : 0;
+  event.started = streams_->time_of(done.started);
+  event.finished = streams_->time_of(done.finished);
+  streams_->drop(done.started);
+  streams_->drop(done.finished);
+  finish_marks_.erase(done.id);
+  lane.running.pop_front();
+  workers_.report(event);
+}
+
+void StreamLanes::settle(CommandId id, Outcome outcome, const std::string& error) {
+  Event event;
+  event.rank = rank_;
+  event.command = id;
+  event.outcome = outcome;
+  event.error = error;
+  event.started = event.finished = workers_.now();
+  workers_.report(event);
+}
+
+// All that the device has is gone, and so is all that waits for it.
+void StreamLanes::lose_device(const std::string& error) {
+  lost_ = error;
+  for (LaneState& lane : lanes_) {
+    for (const Running& running : lane.running) settle(running.id, Outcome::Failed, error);
+    for (const StreamTask& task : lane.waiting) settle(task.id, Outcome::Cancelled, "");
+    lane.running.clear();
+    lane.waiting.clear();
+    lane.broken = true;
+  }
+  finish_marks_.clear();
+}
+
+}  // namespace tandem

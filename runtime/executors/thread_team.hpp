@@ -1,0 +1,41 @@
+// A team of threads for one worker's loops over memory: the CPU optimizer, initial values. Threads stay, asleep,
+// between loops. Must not know what a loop does. (LibTorch's at::parallel_for is an OpenMP loop inlined where it is
+// called: it would bring a second OpenMP runtime into programs that are not compiled with LibTorch's.)
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace tandem {
+
+class ThreadTeam {
+ public:
+  explicit ThreadTeam(int threads);
+  ~ThreadTeam();
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
+
+  int size() const { return static_cast<int>(threads_.size()) + 1; }
+  // Calls work(i) for i in [0, size()), each in a thread of its own, the caller's among them; returns when all are
+  // done. `work` must not throw.
+  void run(const std::function<void(int)>& work);
+
+  // The calling thread's own, of as many threads as it last asked for.
+  static ThreadTeam& mine(int threads);
+
+ private:
+  void serve(int index);
+
+  std::mutex mutex_;  // guards all below but threads_
+  std::condition_variable begin_, end_;
+  const std::function<void(int)>* work_ = nullptr;
+  long round_ = 0;
+  int left_ = 0;
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tandem

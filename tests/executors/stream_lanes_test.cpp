@@ -1,0 +1,83 @@
+// What the live executor promises of commands on a device's streams, and of a device that fails.
+#include <gmock/gmock.h>
+
+#include "core/scenario/errors.hpp"
+#include "tests/executors/executor_fixture.hpp"
+#include "tests/executors/thread_device.hpp"
+
+namespace tandem {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+constexpr Place device(std::int64_t offset) { return {0, Tier::Device, offset}; }
+constexpr Place host(std::int64_t offset) { return {0, Tier::HostPinned, offset}; }
+
+class StreamLanesTest : public ExecutorTest {
+ protected:
+  StreamLanesTest() { options_.device = device_; }
+  std::shared_ptr<testing::ThreadDevice> device_ = std::make_shared<testing::ThreadDevice>();
+};
+
+TEST_F(StreamLanesTest, AValueGoesFromAWorkerThroughTheDeviceAndBack) {
+  const ValueId made = append("test.fill", {}, {7});
+  const ValueId changed = append("test.increment", {made}, {}, 0, true);
+  const ValueId again = append("test.increment", {changed}, {}, 0, true);
+  start();
+  executor_->submit(std::vector{
+      run(made, Engine::CpuOptimizer, {0, -1}), copy(Engine::H2D, host(0), device(0), kValueBytes, {0}),
+      run(changed, Engine::Compute, {0, 8192, -1}, {1}), copy(Engine::D2H, device(8192), host(8192), kValueBytes, {2}),
+      run(again, Engine::CpuOptimizer, {8192, 16384, -1}, {3})});
+  const auto events = drain();
+  ASSERT_EQ(events.size(), 5U);
+  for (const auto& [id, event] : events) EXPECT_EQ(event.outcome, Outcome::Finished) << id << event.error;
+  for (CommandId id = 1; id < 5; ++id) EXPECT_GE(events.at(id).started, events.at(id - 1).finished) << id;
+  EXPECT_THAT(bytes_at(device(8192)), Each(8));
+  EXPECT_THAT(bytes_at(host(16384)), Each(9));
+}
+
+TEST_F(StreamLanesTest, AWorkersFailureCancelsWhatTheDeviceWasToDoWithIt) {
+  const ValueId failing = append("test.fail");
+  const ValueId user = append("test.nothing", {failing});
+  const ValueId other = append("test.fill", {}, {3});
+  start();
+  executor_->submit(
+      std::vector{run(failing, Engine::CpuOptimizer, {0, -1}), copy(Engine::H2D, host(0), device(0), kValueBytes, {0}),
+                  run(other, Engine::Compute, {8192, -1}), run(user, Engine::Compute, {0, 4096, -1}, {1})});
+  const auto events = drain();
+  EXPECT_EQ(events.at(0).outcome, Outcome::Failed);
+  EXPECT_EQ(events.at(1).outcome, Outcome::Cancelled);
+  EXPECT_EQ(events.at(2).outcome, Outcome::Finished);
+  EXPECT_EQ(events.at(3).outcome, Outcome::Cancelled);
+}
+
+TEST_F(StreamLanesTest, ALostDeviceFailsAllInFlightAndAllThatFollows) {
+  const ValueId value = append("test.fill", {}, {1});
+  const ValueId after = append("test.nothing", {value});
+  start();
+  device_->lost = true;
+  executor_->submit(std::vector{run(value, Engine::Compute, {0, -1}),
+                                copy(Engine::D2H, device(0), host(0), kValueBytes, {0}),
+                                run(after, Engine::CpuOptimizer, {0, 4096, -1}, {1})});
+  const auto events = drain();
+  EXPECT_EQ(events.at(0).outcome, Outcome::Failed);
+  EXPECT_THAT(events.at(0).error, HasSubstr("fell off the bus"));
+  EXPECT_NE(events.at(1).outcome, Outcome::Finished);
+  EXPECT_EQ(events.at(2).outcome, Outcome::Cancelled);
+  executor_->submit(std::vector{run(value, Engine::Compute, {0, -1})});
+  EXPECT_EQ(drain().at(3).outcome, Outcome::Failed);
+}
+
+TEST_F(StreamLanesTest, MayBeDestroyedWithWorkInFlight) {
+  const ValueId value = append("test.fill", {}, {5});
+  start();
+  std::vector<Command> commands(100);
+  for (Command& command : commands) command = run(value, Engine::Compute, {0, -1});
+  executor_->submit(commands);
+  executor_.reset();
+  EXPECT_EQ(device_->pinned_bytes, 0);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,145 @@
+// A device made of threads, one a stream: what StreamLanes does is tested with it where there is no GPU. Its streams
+// work through their queues by themselves, some time after they are handed anything, and may be told to fail.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/scenario/errors.hpp"
+#include "runtime/executors/device.hpp"
+
+namespace tandem::testing {
+
+class ThreadStreams final : public Streams {
+ public:
+  explicit ThreadStreams(std::atomic<bool>& lost) : lost_(lost) {}
+  ~ThreadStreams() override {
+    for (auto& stream : streams_)
+      if (stream) {
+        push(*stream, nullptr);
+        stream->thread.join();
+      }
+  }
+
+  bool has(Engine engine) const override {
+    constexpr Engine kEngines[] = {Engine::Compute, Engine::H2D, Engine::D2H, Engine::H2DSmall, Engine::D2HSmall};
+    return std::find(std::begin(kEngines), std::end(kEngines), engine) != std::end(kEngines);
+  }
+  void bind(TimeNs now) override {
+    start_ = std::chrono::steady_clock::now() - std::chrono::nanoseconds(now.ns);
+    for (int engine = 0; engine < kEngineCount; ++engine)
+      if (has(static_cast<Engine>(engine))) {
+        auto& stream = streams_[static_cast<std::size_t>(engine)];
+        stream = std::make_unique<Stream>();
+        stream->thread = std::thread([s = stream.get()] { work(*s); });
+      }
+  }
+  void run(Engine engine, const std::function<void()>& enqueue) override { push(at(engine), enqueue); }
+  void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes) override {
+    push(at(engine), [=] { std::memcpy(target, source, static_cast<std::size_t>(bytes)); });
+  }
+  Mark mark(Engine engine) override {
+    if (unused_.empty()) {
+      unused_.push_back(static_cast<Mark>(points_.size()));
+      points_.emplace_back();
+    }
+    const Mark mark = unused_.back();
+    unused_.pop_back();
+    auto point = std::make_shared<Point>();
+    points_[static_cast<std::size_t>(mark)] = point;
+    push(at(engine), [this, point] { reach(*point); });
+    return mark;
+  }
+  void wait(Engine engine, Mark mark) override {
+    push(at(engine), [point = points_[static_cast<std::size_t>(mark)]] {
+      std::unique_lock lock(point->mutex);
+      point->news.wait(lock, [&] { return point->reached; });
+    });
+  }
+  bool reached(Mark mark) override {
+    if (lost_) throw DeviceError("the device fell off the bus");
+    Point& point = *points_[static_cast<std::size_t>(mark)];
+    const std::lock_guard lock(point.mutex);
+    return point.reached;
+  }
+  TimeNs time_of(Mark mark) override {
+    Point& point = *points_[static_cast<std::size_t>(mark)];
+    const std::lock_guard lock(point.mutex);
+    return point.at;
+  }
+  void drop(Mark mark) override {
+    points_[static_cast<std::size_t>(mark)].reset();
+    unused_.push_back(mark);
+  }
+
+ private:
+  struct Point {
+    std::mutex mutex;
+    std::condition_variable news;
+    bool reached = false;
+    TimeNs at;
+  };
+  struct Stream {
+    std::mutex mutex;
+    std::condition_variable news;
+    std::deque<std::function<void()>> queue;  // null: the end
+    std::thread thread;
+  };
+
+  Stream& at(Engine engine) { return *streams_[static_cast<std::size_t>(engine)]; }
+  static void push(Stream& stream, std::function<void()> work) {
+    const std::lock_guard lock(stream.mutex);
+    stream.queue.push_back(std::move(work));
+    stream.news.notify_one();
+  }
+  static void work(Stream& stream) {
+    for (;;) {
+      std::unique_lock lock(stream.mutex);
+      stream.news.wait(lock, [&] { return !stream.queue.empty(); });
+      const auto next = std::move(stream.queue.front());
+      stream.queue.pop_front();
+      if (!next) return;
+      lock.unlock();
+      next();
+    }
+  }
+  void reach(Point& point) {
+    const std::lock_guard lock(point.mutex);
+    point.reached = true;
+    point.at = {
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count()};
+    point.news.notify_all();
+  }
+
+  std::atomic<bool>& lost_;
+  std::chrono::steady_clock::time_point start_;
+  std::array<std::unique_ptr<Stream>, kEngineCount> streams_;
+  std::vector<std::shared_ptr<Point>> points_;  // by mark
+  std::vector<Mark> unused_;
+};
+
+class ThreadDevice final : public Device {
+ public:
+  Arena device_arena(std::int64_t bytes) override { return {"device", bytes, false}; }
+  void pin(const Arena& arena) override { pinned_bytes += arena.size_bytes(); }
+  void unpin(const Arena& arena) override { pinned_bytes -= arena.size_bytes(); }
+  std::unique_ptr<Streams> open_streams() override { return std::make_unique<ThreadStreams>(lost); }
+  void copy_now(std::byte* target, const std::byte* source, std::int64_t bytes) override {
+    std::memcpy(target, source, static_cast<std::size_t>(bytes));
+  }
+
+  std::int64_t pinned_bytes = 0;
+  std::atomic<bool> lost{false};  // true: the next question fails, as after a sticky error
+};
+
+}  // namespace tandem::testing

@@ -1,0 +1,34 @@
+// Every thread of a team does its share, once a loop.
+#include "runtime/executors/thread_team.hpp"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+namespace tandem {
+namespace {
+
+TEST(ThreadTeam, EachThreadDoesItsShareOncePerLoop) {
+  constexpr int kThreads = 5, kLoops = 200;
+  ThreadTeam team(kThreads);
+  EXPECT_EQ(team.size(), kThreads);
+  std::vector<int> calls(kThreads);
+  std::vector<std::thread::id> ids(kThreads);
+  for (int loop = 0; loop < kLoops; ++loop)
+    team.run([&](int i) {
+      ++calls[static_cast<std::size_t>(i)];
+      ids[static_cast<std::size_t>(i)] = std::this_thread::get_id();
+    });
+  EXPECT_THAT(calls, ::testing::Each(kLoops));
+  EXPECT_EQ(std::set<std::thread::id>(ids.begin(), ids.end()).size(), static_cast<std::size_t>(kThreads));
+  EXPECT_EQ(ids[0], std::this_thread::get_id());
+}
+
+TEST(ThreadTeam, AThreadKeepsItsTeamUntilItAsksForAnotherSize) {
+  ThreadTeam* team = &ThreadTeam::mine(2);
+  EXPECT_EQ(&ThreadTeam::mine(2), team);
+  EXPECT_EQ(ThreadTeam::mine(3).size(), 3);
+}
+
+}  // namespace
+}  // namespace tandem
