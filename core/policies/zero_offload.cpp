@@ -43,18 +43,6 @@ class ZeroOffload final : public Policy {
   }
 
  private:
-  static bool parameters_fit(const View& view) {
-    const Graph& graph = view.graph();
-    std::int64_t parameters = 0, widest = 0;
-    for (TensorId id = 0; id < graph.tensor_count(); ++id)
-      if (graph.tensor(id).role == Role::Parameter) parameters += graph.tensor(id).bytes;
-    for (OpId op : view.compute_program()) {
-      if (graph.op(op).step > 0 || graph.op(op).micro_batch > 0) break;
-      widest = std::max(widest, view.missing_bytes(op));
-    }
-    return parameters + widest <= view.capacity_bytes(Tier::Device);
-  }
-
   // The blocking optimizer step: no forward of the next step until the last parameters of this one are back (on the
   // device, or, where the device cannot hold them all, in host memory for demand fetches).
   bool waits_for_parameters(const View& view) {

@@ -212,6 +212,12 @@ bool View::valid(ValueId value, Tier tier) const {
 bool View::arrived(ValueId value, Tier tier) const {
   return scheduler_->residency_.arrived(value, tier, scheduler_->whole(value), scheduler_->progress_);
 }
+bool View::valid_part(ValueId value, std::int64_t first_byte, std::int64_t bytes, Tier tier) const {
+  return scheduler_->residency_.valid(value, tier, {first_byte, bytes});
+}
+bool View::arrived_part(ValueId value, std::int64_t first_byte, std::int64_t bytes, Tier tier) const {
+  return scheduler_->residency_.arrived(value, tier, {first_byte, bytes}, scheduler_->progress_);
+}
 int View::queued(Engine engine) const { return scheduler_->queued_[static_cast<std::size_t>(engine)]; }
 std::int64_t View::free_bytes(Tier tier) const { return scheduler_->pool(tier).free_bytes(); }
 std::int64_t View::capacity_bytes(Tier tier) const { return scheduler_->pool(tier).capacity_bytes(); }

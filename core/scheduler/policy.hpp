@@ -41,6 +41,9 @@ class View {
   bool finished(OpId op) const;                  // its last command's event has been seen
   bool valid(ValueId value, Tier tier) const;    // a whole copy is there or will be, once issued commands are done
   bool arrived(ValueId value, Tier tier) const;  // the same, and the commands that bring it have finished
+  // The same of a range of its bytes.
+  bool valid_part(ValueId value, std::int64_t first_byte, std::int64_t bytes, Tier tier) const;
+  bool arrived_part(ValueId value, std::int64_t first_byte, std::int64_t bytes, Tier tier) const;
   int queued(Engine engine) const;               // commands issued to the lane and not finished
   std::int64_t free_bytes(Tier tier) const;
   std::int64_t capacity_bytes(Tier tier) const;

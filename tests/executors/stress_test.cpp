@@ -166,7 +166,7 @@ TEST(StressDiskTest, DelaysChangeNoByteOfStatesThatDoNotFitTheHost) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryPolicy, StressTest,
-                         ::testing::Values("resident", "on_demand", "zero_offload", "cotrain", "split_update"));
+                         ::testing::Values("resident", "on_demand", "zero_offload", "cotrain", "split_update", "balanced"));
 
 }  // namespace
 }  // namespace tandem

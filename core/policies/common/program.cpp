@@ -15,4 +15,16 @@ void prefetch_parameters(const View& view, Decisions& decisions, std::size_t ops
     }
 }
 
+bool parameters_fit(const View& view) {
+  const Graph& graph = view.graph();
+  std::int64_t parameters = 0, widest = 0;
+  for (TensorId id = 0; id < graph.tensor_count(); ++id)
+    if (graph.tensor(id).role == Role::Parameter) parameters += graph.tensor(id).bytes;
+  for (OpId op : view.compute_program()) {
+    if (graph.op(op).step > 0 || graph.op(op).micro_batch > 0) break;
+    widest = std::max(widest, view.missing_bytes(op));
+  }
+  return parameters + widest <= view.capacity_bytes(Tier::Device);
+}
+
 }  // namespace tandem

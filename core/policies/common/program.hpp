@@ -27,4 +27,7 @@ bool feed_compute(const View& view, Decisions& decisions, F&& issued) {
 // Fetches the parameters that the next `ops` compute ops read, in order, while there is room.
 void prefetch_parameters(const View& view, Decisions& decisions, std::size_t ops);
 
+// True if all parameters fit on the device at once, beside the widest op of the first micro-batch.
+bool parameters_fit(const View& view);
+
 }  // namespace tandem

@@ -1,0 +1,198 @@
+// Optimizer states live on the host, and every bucket's update is shared by both processors: the CPU updates one part in
+// place, the device the other, whose states are streamed to it and back, over both directions of the bus at once. An
+// update starts as soon as its gradient is there, among those that are the one whose parameters the next forward needs
+// first, and parameters return in that order. Each part moves as soon as the event that makes it ready has been seen, so
+// that no lane waits for another with work behind it. The shares take equal times by the estimates.
+#include <algorithm>
+#include <vector>
+
+#include "core/policies/common/buckets.hpp"
+#include "core/policies/common/options.hpp"
+#include "core/policies/common/program.hpp"
+
+namespace tandem {
+
+class Balanced final : public Policy {
+ public:
+  explicit Balanced(const Scenario& scenario) : device_percent_(int_option(scenario, "device_percent", 0, 100, kAuto)) {}
+
+  // 16-bit parameters live on the device where all of them fit beside the widest op.
+  Tier home(const View& view, TensorId tensor) override {
+    const Tensor& t = view.graph().tensor(tensor);
+    if (t.role != Role::Parameter || size_of(t.type) != 2) return Tier::HostPinned;
+    if (!begun_) {
+      begun_ = true;
+      stay_ = parameters_fit(view);
+    }
+    return stay_ ? Tier::Device : Tier::HostPinned;
+  }
+
+  void decide(const View& view, Decisions& decisions) override {
+    buckets_.follow(view.graph());
+    bool progress = true;
+    while (progress) {
+      progress = false;
+      for (Update& update : updates_) progress |= advance(view, decisions, update);
+      std::erase_if(updates_, [](const Update& update) { return update.returned && update.uploaded; });
+      progress |= start_next(view, decisions);
+      progress |= feed(view, decisions);
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kAuto = -1;
+  // Whole pages, so that a part can also rest on a disk.
+  static constexpr std::int64_t kCutBytes = 4096;
+  // Updates under way: one that streams in, one that streams out, and the next, whose first bytes wait for room.
+  static constexpr std::size_t kUnderWay = 3;
+  // Commands queued on the compute lane: the device's part of an update goes behind them.
+  static constexpr int kAhead = 2;
+  // And on the CPU's: the next update is chosen late.
+  static constexpr int kCpuAhead = 2;
+
+  struct Update {
+    Bucket bucket;
+    ByteRange on_device, on_cpu;  // of the op's first write
+    std::int64_t lead_bytes = 0;
+    std::vector<ValueId> old_states, new_states;
+    bool ran = false;       // the device's part is issued
+    bool returned = false;  // and its states are on their way home
+    bool uploaded = false;  // the CPU's part of the parameters is on its way to the device
+  };
+
+  static ByteRange range(const View& view, const Update& update, ByteRange lead, ValueId value) {
+    return operand_range(lead, update.lead_bytes, view.graph().value(value).bytes);
+  }
+  // True if the part is there, or is not on its way: then something that needed the room has moved it out.
+  static bool settled(const View& view, const Update& update, ByteRange lead, ValueId value, Tier tier) {
+    const ByteRange part = range(view, update, lead, value);
+    return view.arrived_part(value, part.first, part.bytes, tier) ||
+           !view.valid_part(value, part.first, part.bytes, tier);
+  }
+  static Reply copy(const View& view, Decisions& decisions, const Update& update, ByteRange lead, ValueId value,
+                    Tier to) {
+    const ByteRange part = range(view, update, lead, value);
+    return part.bytes > 0 ? decisions.copy_part(value, part.first, part.bytes, to) : Reply::Issued;
+  }
+
+  // The device's share of an update: states come and go while the CPU works.
+  double device_share(const View& view, const Update& update) const {
+    if (device_percent_ != kAuto) return static_cast<double>(device_percent_) / 100;
+    std::int64_t state_bytes = 0;
+    for (ValueId state : update.old_states) state_bytes += view.graph().value(state).bytes;
+    const auto stream = static_cast<double>(view.estimate().copy_ns(Engine::H2D, state_bytes));
+    const auto cpu = static_cast<double>(
+        view.estimate().run_ns(view.graph(), view.graph().op(update.bucket.optimizer).work, Engine::CpuOptimizer));
+    return cpu / (cpu + stream);
+  }
+
+  Update plan(const View& view, const Bucket& bucket) const {
+    const Op& op = view.graph().op(bucket.optimizer);
+    Update update;
+    update.bucket = bucket;
+    update.lead_bytes = view.graph().value(op.writes.front().value).bytes;
+    for (ValueId read : op.reads)
+      if (view.graph().tensor_of(read).role == Role::OptimizerState) update.old_states.push_back(read);
+    for (const Write& write : op.writes)
+      if (view.graph().tensor_of(write.value).role == Role::OptimizerState) update.new_states.push_back(write.value);
+    const double share = device_share(view, update);
+    update.on_device.bytes = share >= 1 ? update.lead_bytes
+                                        : static_cast<std::int64_t>(share * static_cast<double>(update.lead_bytes)) /
+                                              kCutBytes * kCutBytes;
+    update.on_cpu = {update.on_device.bytes, update.lead_bytes - update.on_device.bytes};
+    return update;
+  }
+
+  // The bucket whose parameters are needed first, among those whose gradients are there.
+  bool start_next(const View& view, Decisions& decisions) {
+    if (updates_.size() >= kUnderWay || view.queued(Engine::CpuOptimizer) >= kCpuAhead) return false;
+    for (OpId op : view.ready_optimizer_ops()) {
+      const auto under_way = [&](const Update& update) { return update.bucket.optimizer == op; };
+      if (std::any_of(updates_.begin(), updates_.end(), under_way)) continue;
+      const auto& buckets = buckets_.step(view.graph().op(op).step);
+      const auto bucket =
+          std::find_if(buckets.begin(), buckets.end(), [&](const Bucket& b) { return b.optimizer == op; });
+      if (view.arrived(bucket->gradient, Tier::Device) || view.arrived(bucket->gradient, Tier::HostPinned))
+        return start(view, decisions, plan(view, *bucket));
+    }
+    return false;
+  }
+
+  bool start(const View& view, Decisions& decisions, Update update) {
+    for (ValueId state : update.old_states)
+      if (copy(view, decisions, update, update.on_device, state, Tier::Device) != Reply::Issued) {
+        if (!updates_.empty() || view.queued(Engine::Compute) > 0) return false;  // there will be room later
+        update.on_device.bytes = 0;
+        update.on_cpu = {0, update.lead_bytes};
+      }
+    copy(view, decisions, update, update.on_cpu, update.bucket.gradient, Tier::HostPinned);
+    if (update.on_cpu.bytes > 0)
+      decisions.run_part(update.bucket.optimizer, update.on_cpu.first, update.on_cpu.bytes, Engine::CpuOptimizer);
+    update.ran = update.returned = update.on_device.bytes == 0;
+    update.uploaded = update.on_cpu.bytes == 0;
+    updates_.push_back(std::move(update));
+    return true;
+  }
+
+  // True if a part of the update went a step further.
+  bool advance(const View& view, Decisions& decisions, Update& update) {
+    const auto all_there = [&](const std::vector<ValueId>& states) {
+      return std::all_of(states.begin(), states.end(), [&](ValueId state) {
+        return settled(view, update, update.on_device, state, Tier::Device);
+      });
+    };
+    bool moved = false;
+    if (!update.ran && all_there(update.old_states)) {
+      decisions.run_part(update.bucket.optimizer, update.on_device.first, update.on_device.bytes, Engine::Compute);
+      update.ran = moved = true;
+    }
+    if (update.ran && !update.returned && all_there(update.new_states)) {
+      return_states(view, decisions, update);
+      update.returned = moved = true;
+    }
+    const ValueId parameter = update.bucket.parameter;
+    if (!update.uploaded && settled(view, update, update.on_cpu, parameter, Tier::HostPinned)) {
+      update.uploaded = !stay_ || copy(view, decisions, update, update.on_cpu, parameter, Tier::Device) == Reply::Issued;
+      if (update.uploaded && stay_) decisions.release(parameter, Tier::HostPinned);
+      moved |= update.uploaded;
+    }
+    return moved;
+  }
+
+  void return_states(const View& view, Decisions& decisions, const Update& update) const {
+    for (ValueId state : update.new_states) {
+      copy(view, decisions, update, update.on_device, state, Tier::HostPinned);
+      decisions.release(state, Tier::Device);
+    }
+    if (!stay_) copy(view, decisions, update, update.on_device, update.bucket.parameter, Tier::HostPinned);
+  }
+
+  bool feed(const View& view, Decisions& decisions) const {
+    bool fed = false;
+    if (!stay_) prefetch_parameters(view, decisions, kAhead);
+    while (view.queued(Engine::Compute) < kAhead && !view.compute_program().empty()) {
+      const OpId next = view.compute_program().front();
+      for (ValueId read : view.graph().op(next).reads)
+        if (view.graph().tensor_of(read).role == Role::Parameter && !available(view, read)) return fed;
+      if (decisions.run(next) != Reply::Issued) return fed;
+      fed = true;
+    }
+    return fed;
+  }
+
+  // A parameter that is on its way would stop the compute lane, and with it the device's parts of updates.
+  bool available(const View& view, ValueId parameter) const {
+    if (view.arrived(parameter, Tier::Device)) return true;
+    return !stay_ && (view.arrived(parameter, Tier::HostPinned) || view.valid(parameter, Tier::Disk));
+  }
+
+  std::int64_t device_percent_;
+  bool begun_ = false, stay_ = false;
+  Buckets buckets_;
+  std::vector<Update> updates_;
+};
+
+}  // namespace tandem
+
+TANDEM_POLICY(balanced, Balanced, "Each update shared by the CPU and the device, states streamed over the bus",
+              "device_percent")
