@@ -29,19 +29,18 @@
 #include "core/scenario/load.hpp"
 #include "report/record.hpp"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
 class App;
 }
 
 namespace tandem {
 
-enum ExitCode : int {
-  kDone = 0,
-  kBadInput = 2,
-  kDoesNotFit = 3,
-  kDeviceFailure = 4,
-  kInterrupted = 130,
-};
+// Exit codes.
+inline constexpr int kDone = 0;
+inline constexpr int kBadInput = 2;
+inline constexpr int kDoesNotFit = 3;
+inline constexpr int kDeviceFailure = 4;
+inline constexpr int kInterrupted = 130;
 
 struct CommonFlags {
   std::string scenario_path;

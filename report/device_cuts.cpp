@@ -18,7 +18,7 @@ class CutFinder {
         small_bytes_(small_bytes),
         counted_(static_cast<std::size_t>(graph.value_count())),
         used_before_(static_cast<std::size_t>(graph.value_count()), 0),
-        mark_(static_cast<std::size_t>(graph.op_count()), kNotBefore) {}
+        mark_(static_cast<std::size_t>(graph.op_count()), Mark::NotBefore) {}
 
   void find(const StepOps& ops, std::vector<DeviceCut>& cuts) {
     std::map<std::int32_t, OpId> first_backward;  // by micro-batch
@@ -36,7 +36,7 @@ class CutFinder {
   }
 
  private:
-  enum Mark : std::uint8_t { kNotBefore, kBefore, kBeforeInStep };
+  enum class Mark : std::uint8_t { NotBefore, Before, BeforeInStep };
 
   // What has finished when `cut` starts: its ancestors. Those of earlier steps are marked and not followed further.
   void mark_ancestors(OpId cut) {
@@ -48,9 +48,9 @@ class CutFinder {
       for (ValueId read : graph_.op(at).reads) {
         const OpId producer = graph_.value(read).producer;
         Mark& mark = mark_[static_cast<std::size_t>(producer)];
-        if (mark != kNotBefore) continue;
+        if (mark != Mark::NotBefore) continue;
         const bool in_step = graph_.op(producer).step == step;
-        mark = in_step ? kBeforeInStep : kBefore;
+        mark = in_step ? Mark::BeforeInStep : Mark::Before;
         marked_.push_back(producer);
         if (in_step) open.push_back(producer);
       }
@@ -58,7 +58,7 @@ class CutFinder {
   }
 
   void unmark() {
-    for (OpId id : marked_) mark_[static_cast<std::size_t>(id)] = kNotBefore;
+    for (OpId id : marked_) mark_[static_cast<std::size_t>(id)] = Mark::NotBefore;
     marked_.clear();
   }
 
@@ -68,12 +68,12 @@ class CutFinder {
   DeviceCut cut_at(OpId first, const StepOps& ops) {
     ++cut_;
     for (OpId id : ops)
-      if (mark(id) == kBeforeInStep && device_op(id))
+      if (mark(id) == Mark::BeforeInStep && device_op(id))
         for (ValueId read : graph_.op(id).reads) used_before_[static_cast<std::size_t>(read)] = cut_;
     DeviceCut cut;
     for (OpId id : ops) {
       const Op& op = graph_.op(id);
-      const bool after = id >= first && mark(id) == kNotBefore && op.micro_batch == graph_.op(first).micro_batch;
+      const bool after = id >= first && mark(id) == Mark::NotBefore && op.micro_batch == graph_.op(first).micro_batch;
       if (!after || !device_op(id) || (op.phase != Phase::Backward && op.phase != Phase::Recompute)) continue;
       for (ValueId read : op.reads) count(read, cut);
     }
@@ -83,7 +83,7 @@ class CutFinder {
   void count(ValueId id, DeviceCut& cut) {
     const Value& value = graph_.value(id);
     if (value.bytes <= small_bytes_ || counted_[static_cast<std::size_t>(id)]) return;
-    const bool made = device_op(value.producer) && mark(value.producer) != kNotBefore;
+    const bool made = device_op(value.producer) && mark(value.producer) != Mark::NotBefore;
     if (!made && used_before_[static_cast<std::size_t>(id)] != cut_) return;
     counted_[static_cast<std::size_t>(id)] = true;
     cut.live_bytes += static_cast<double>(value.bytes);
@@ -101,7 +101,7 @@ class CutFinder {
     DeviceCut cut;
     cut.rewritten = false;
     for (OpId id : ops) {
-      if (!device_op(id) || (id != *gives && mark(id) != kBeforeInStep)) continue;
+      if (!device_op(id) || (id != *gives && mark(id) != Mark::BeforeInStep)) continue;
       for (ValueId read : graph_.op(id).reads) {
         std::int32_t& used = used_before_[static_cast<std::size_t>(read)];
         const std::int64_t bytes = graph_.value(read).bytes;
@@ -116,12 +116,12 @@ class CutFinder {
   // Optimizer states that exist at the cut and that this step's optimizer ops will read.
   void add_states(const StepOps& ops, DeviceCut& cut) {
     for (OpId id : ops) {
-      if (sides_.of_op[static_cast<std::size_t>(id)] != Side::Either || mark(id) != kNotBefore) continue;
+      if (sides_.of_op[static_cast<std::size_t>(id)] != Side::Either || mark(id) != Mark::NotBefore) continue;
       const Op& op = graph_.op(id);
       for (std::size_t slot = 0; slot < op.reads.size(); ++slot) {
         const Value& value = graph_.value(op.reads[slot]);
         const bool state = graph_.tensor(value.tensor).role == Role::OptimizerState;
-        if (!state || mark(value.producer) == kNotBefore || value.bytes <= small_bytes_) continue;
+        if (!state || mark(value.producer) == Mark::NotBefore || value.bytes <= small_bytes_) continue;
         cut.states.push_back(
             {sides_.class_of_op[static_cast<std::size_t>(id)], static_cast<std::int32_t>(slot), value.bytes});
       }

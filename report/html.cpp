@@ -74,7 +74,7 @@ std::string escape_html(std::string_view text) {
   return escaped;
 }
 
-std::string escape_json_for_html(std::string json) {
+std::string escape_json_for_html(const std::string& json) {
   std::string escaped;
   escaped.reserve(json.size());
   for (const char c : json)

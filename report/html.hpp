@@ -16,6 +16,6 @@ std::string html_report(const std::vector<const Analysis*>& runs, const std::vec
 // For text and for attributes.
 std::string escape_html(std::string_view text);
 // JSON that may stand inside a script element: no '<' is left.
-std::string escape_json_for_html(std::string json);
+std::string escape_json_for_html(const std::string& json);
 
 }  // namespace tandem

@@ -20,7 +20,7 @@ constexpr std::int64_t kIgnored = -100;  // cross entropy skips such targets
 // Devlin et al., "BERT", 2019, section 3.1.
 constexpr std::uint64_t kMaskedPercent = 15;
 // Draws of a row: where its text begins, which token is masked if chance masked none, and then one a token.
-enum Draw : std::int64_t { kStart, kFallback, kTokens };
+constexpr std::int64_t kStart = 0, kFallback = 1, kTokens = 2;
 
 }  // namespace
 

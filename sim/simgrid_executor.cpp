@@ -42,9 +42,9 @@ struct SeenEvent {
 };
 
 struct RankState {
-  RankState(const Graph& graph_, const HardwareProfile& truth, const Truth& factors, std::uint64_t seed,
+  RankState(const Graph& rank_graph, const HardwareProfile& truth, const Truth& factors, std::uint64_t seed,
             Fidelity fidelity, Rank rank)
-      : graph(&graph_), truth_model(graph_, truth, factors, seed, fidelity, rank) {}
+      : graph(&rank_graph), truth_model(rank_graph, truth, factors, seed, fidelity, rank) {}
 
   const Graph* graph;
   TruthModel truth_model;
@@ -85,13 +85,13 @@ TokenSource seeded_tokens(std::uint64_t seed, std::int64_t vocabulary, std::int6
 }
 
 struct SimgridExecutor::Impl {
-  Impl(std::span<const Graph* const> graphs, const HardwareProfile& truth_, const Truth& factors, std::uint64_t seed,
-       Fidelity fidelity, TokenSource tokens_)
-      : truth(truth_),
-        tokens(std::move(tokens_)),
+  Impl(std::span<const Graph* const> graphs, const HardwareProfile& profile, const Truth& factors, std::uint64_t seed,
+       Fidelity fidelity, TokenSource token_source)
+      : truth(profile),
+        tokens(std::move(token_source)),
         platform(static_cast<int>(graphs.size()),
-                 truth_.devices_per_host > 0 ? truth_.devices_per_host : static_cast<int>(graphs.size()),
-                 shared_rates(truth_, fidelity)) {
+                 profile.devices_per_host > 0 ? profile.devices_per_host : static_cast<int>(graphs.size()),
+                 shared_rates(profile, fidelity)) {
     ranks.reserve(graphs.size());
     for (std::size_t i = 0; i < graphs.size(); ++i)
       ranks.emplace_back(*graphs[i], truth, factors, seed, fidelity, static_cast<Rank>(i));

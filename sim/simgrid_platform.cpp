@@ -201,8 +201,8 @@ void SimgridPlatform::Impl::catch_up() {
 
 std::unique_ptr<SimgridPlatform::Impl>& SimgridPlatform::Impl::instance() {
   // Never destroyed: SimGrid's own statics may go first.
-  static auto* const holder = new std::unique_ptr<Impl>();
-  return *holder;
+  static auto* const kHolder = new std::unique_ptr<Impl>();
+  return *kHolder;
 }
 
 SimgridPlatform::Impl& SimgridPlatform::impl() { return *Impl::instance(); }

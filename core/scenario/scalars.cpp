@@ -52,7 +52,7 @@ std::string unit_hint(const std::string& unit, const std::vector<std::string>& n
   std::vector<std::string> likely;
   for (const std::string& name : names)
     if (unit.size() > kShort || (name.size() == unit.size() && equal_but_for_case(name, unit))) likely.push_back(name);
-  const std::string near = hint(unit, likely);
+  std::string near = hint(unit, likely);
   if (!near.empty()) return near;
   for (const std::string& name : names)
     if (name.starts_with(unit)) return hint(name, {name});

@@ -57,7 +57,8 @@ std::string characters_of(const std::string& pattern) {
   std::string out;
   for (std::size_t i = 0; i < inside.size(); ++i) {
     if (i + 2 < inside.size() && inside[i + 1] == '-') {
-      for (int c = inside[i]; c <= inside[i + 2]; ++c) out += static_cast<char>(c);
+      const auto first = static_cast<unsigned char>(inside[i]), last = static_cast<unsigned char>(inside[i + 2]);
+      for (int c = first; c <= last; ++c) out += static_cast<char>(c);
       i += 2;
     } else {
       out += inside[i];

@@ -89,7 +89,7 @@ DecodeSource::Stage& DecodeSource::add_stage(Graph& graph, const std::string& na
   };
   Stage stage;
   Tensor parameter = add("parameter", Role::Parameter, layout->elements * size_of(sizes_.type), true);
-  parameter.layout = layout;
+  parameter.layout = std::move(layout);
   stage.parameter = graph.add_tensor(std::move(parameter));
   const std::int64_t row = w_.hidden * size_of(sizes_.type);
   if (cached)

@@ -40,7 +40,7 @@ std::int64_t int_option(const Scenario& scenario, const std::string& name, std::
 
 std::string choice_option(const Scenario& scenario, const std::string& name,
                           std::initializer_list<std::string_view> allowed) {
-  const std::string text = text_option(scenario, name);
+  std::string text = text_option(scenario, name);
   if (text.empty()) return std::string(*allowed.begin());
   if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) return text;
   std::string list;

@@ -23,7 +23,7 @@ inline Kernel attention_forward(std::int64_t heads, std::int64_t queries, std::i
   Kernel kernel;
   kernel.kind = KernelKind::Attention;
   kernel.m = heads, kernel.n = queries, kernel.k = head_size;
-  kernel.flops = 2 * 2 * heads * queries * keys * head_size;
+  kernel.flops = std::int64_t{2} * 2 * heads * queries * keys * head_size;
   kernel.bytes = heads * head_size * (2 * queries + 2 * keys) * size_of(type) + heads * queries * size_of(DType::F32);
   return kernel;
 }
@@ -32,7 +32,7 @@ inline Kernel attention_forward(std::int64_t heads, std::int64_t queries, std::i
 inline Kernel attention_backward(std::int64_t heads, std::int64_t queries, std::int64_t keys, std::int64_t head_size,
                                  DType type) {
   Kernel kernel = attention_forward(heads, queries, keys, head_size, type);
-  kernel.flops = 5 * 2 * heads * queries * keys * head_size;
+  kernel.flops = std::int64_t{5} * 2 * heads * queries * keys * head_size;
   kernel.bytes = heads * head_size * (4 * queries + 4 * keys) * size_of(type) + heads * queries * size_of(DType::F32);
   return kernel;
 }

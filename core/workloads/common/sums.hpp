@@ -7,15 +7,15 @@ namespace tandem {
 
 // Elements of one partial sum of the gradient norm. The order of sums is part of the result: a field's squares are
 // added in blocks of this many elements, the blocks in order.
-inline constexpr std::int64_t kNormBlock = 64 * 1024;
+inline constexpr std::int64_t kNormBlock = std::int64_t{64} * 1024;
 
 // Most elements of a gradient that the optimizer scales (clips) at a time: bounds its workspace. A multiple of 16, so
 // that vectorised kernels see the same groups of elements as in one pass.
-inline constexpr std::int64_t kOptimizerChunk = 256 * 1024;
+inline constexpr std::int64_t kOptimizerChunk = std::int64_t{256} * 1024;
 
 // The optimizer's step count as a LibTorch scalar: one granule of its allocator. Under clipping, LibTorch makes two
 // more of the coefficient.
 inline constexpr std::int64_t kStepCountBytes = 64;
-inline constexpr std::int64_t kClippingScalarBytes = 2 * 64;
+inline constexpr std::int64_t kClippingScalarBytes = std::int64_t{2} * 64;
 
 }  // namespace tandem
