@@ -61,7 +61,7 @@ void fill_command(Command& command, Rank rank, CommandId id) {
     command.wait_for.push_back(id - 15);  // four buffers on the device
 }
 
-void BM_Executor(benchmark::State& state) {
+void executor_alone(benchmark::State& state) {
   const auto ranks = static_cast<Rank>(state.range(0));
   const std::int64_t a_rank = state.range(1) / ranks;
   const auto fidelity = static_cast<Fidelity>(state.range(2));
@@ -100,7 +100,7 @@ void sizes(benchmark::internal::Benchmark* benchmark) {
     benchmark->Args({64, 1'000'000, static_cast<std::int64_t>(fidelity)});
   }
 }
-BENCHMARK(BM_Executor)->Apply(sizes)->ArgNames({"devices", "commands", "shared"})->Unit(benchmark::kMillisecond);
+BENCHMARK(executor_alone)->Apply(sizes)->ArgNames({"devices", "commands", "shared"})->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace tandem

@@ -44,7 +44,7 @@ Scenario offloaded_gpt(std::int64_t devices, std::int64_t steps, const std::stri
 }
 
 std::int64_t commands_of_a_step() {
-  static const std::int64_t count = [] {
+  static const std::int64_t kCount = [] {
     const auto events_of = [](std::int64_t steps) {
       const Scenario scenario = offloaded_gpt(1, steps, "zero_offload");
       Simulation simulation(scenario);
@@ -54,10 +54,10 @@ std::int64_t commands_of_a_step() {
     };
     return (events_of(6) - events_of(2)) / 4;
   }();
-  return count;
+  return kCount;
 }
 
-void BM_Simulate(benchmark::State& state) {
+void simulate_offloaded(benchmark::State& state) {
   SimgridPlatform::reserve(kMostDevices / kDevicesPerHost, kDevicesPerHost);
   const std::int64_t devices = state.range(0);
   const std::int64_t steps = std::max<std::int64_t>(1, state.range(1) / devices / commands_of_a_step());
@@ -84,7 +84,7 @@ void sizes(benchmark::internal::Benchmark* benchmark) {
     benchmark->Args({kMostDevices, 1'000'000, shared});
   }
 }
-BENCHMARK(BM_Simulate)->Apply(sizes)->ArgNames({"devices", "commands", "shared"})->Unit(benchmark::kMillisecond);
+BENCHMARK(simulate_offloaded)->Apply(sizes)->ArgNames({"devices", "commands", "shared"})->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace tandem

@@ -30,6 +30,7 @@ const std::vector<std::string>& seeds() {
       "  batch: 8\n  precision: fp16\n  tied_embedding: true\n"
       "optimizer: {name: adamw, learning_rate: 1e-3, betas: [0.9, 0.999]}\n"
       "policy: {name: cotrain, separation: auto}\ntruth: {copy_time: 1.3, noise: 0.1}\nsteps: 4\nseed: 0\n",
+      // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one text on three lines
       "machine: {derive_from: slow_bus, copies: {h2d: {bandwidth: {value: 5GB/s, source: guess}}}}\n"
       "workload: {family: layers, layers: 48, layer_bytes: 200MiB, forward: 2.222ms, backward: 4.444ms, optimizer: "
       "26ms}\npolicy: {name: zero_offload, delayed_update: true}\n",

@@ -183,7 +183,7 @@ struct BadOption {
 };
 
 TEST(WorkloadOptions, BadOnesAreRefused) {
-  const BadOption kBad[] = {
+  const BadOption all_bad[] = {
       {"gpt", [](Scenario& s) { s.workload.heads = 5; }, "workload.heads: 5 does not divide hidden (48); allowed: "},
       {"gpt", [](Scenario& s) { s.workload.layers = 0; }, "workload.layers: missing"},
       {"bert", [](Scenario& s) { s.workload.sequence = -1; }, "workload.sequence: -1 is out of range"},
@@ -201,7 +201,7 @@ TEST(WorkloadOptions, BadOnesAreRefused) {
       {"gpt_decode", [](Scenario&) {}, "workload.batch: one text"},
       {"gpt_decode", [](Scenario& s) { s.workload.new_tokens = 36; }, "workload.sequence: prompt and new_tokens"},
   };
-  for (const BadOption& bad : kBad) {
+  for (const BadOption& bad : all_bad) {
     Scenario scenario = small_scenario(bad.family);
     bad.change(scenario);
     try {

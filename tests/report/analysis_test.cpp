@@ -75,7 +75,7 @@ TEST(Analysis, LossesAreMeansOverMicroBatchesOneAStep) {
 TEST(Analysis, MicroBatchesAreAveraged) {
   FakeRun run;
   const TensorId a = run.tensor("a", Role::Activation, 8);
-  for (std::int32_t i = 0; i < 2; ++i) {
+  for (std::int64_t i = 0; i < 2; ++i) {
     const OpId f = run.op("forward", Phase::Forward, Engine::Compute, 0, {}, {a}, 10, 0, true);
     run.run(f, Engine::Compute, {}, i * 10, i * 10 + 10, i == 0 ? 1.0 : 4.0);
   }

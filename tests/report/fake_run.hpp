@@ -158,7 +158,7 @@ struct TwoSteps : FakeRun {
     ValueId parameter = made_by(load);
     CommandId before = run(load, Engine::Loader, {}, 0, 10, 0, {0});
     for (std::int32_t step = 0; step < 2; ++step) {
-      const std::int64_t t = step * 90;
+      const std::int64_t t = std::int64_t{step} * 90;
       const OpId f = op("forward", Phase::Forward, Engine::Compute, step, {parameter}, {a}, 20, 0, true);
       const OpId b = op("backward", Phase::Backward, Engine::Compute, step, {parameter, made_by(f)}, {g}, 10);
       const OpId u = op("update", Phase::OptimizerStep, Engine::CpuOptimizer, step, {made_by(b), parameter}, {p}, 20);

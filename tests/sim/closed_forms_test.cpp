@@ -143,7 +143,7 @@ TEST(ClosedForms, AllReduceOfFourRanks) {
   // Starts when the last rank is there (30 ms); 2 * 3/4 * 1 GB / 10 GB/s = 150 ms.
   std::vector<CommandId> reduce;
   for (Rank rank = 0; rank < 4; ++rank) {
-    const CommandId compute = world.run(Engine::Compute, rank * 10 * kMs, {}, rank);
+    const CommandId compute = world.run(Engine::Compute, 10 * kMs * rank, {}, rank);
     reduce.push_back(world.collective(0, kGB, {compute}, rank));
   }
   const CommandId next = world.run(Engine::Compute, kMs, {reduce[2]}, 2);

@@ -47,13 +47,13 @@ class SimWorld {
     executor_ = std::make_unique<SimgridExecutor>(pointers, machine_, factors_, seed, fidelity);
   }
 
-  CommandId copy(Engine lane, std::int64_t bytes, std::vector<CommandId> waits = {}, Rank rank = 0) {
+  CommandId copy(Engine lane, std::int64_t bytes, const std::vector<CommandId>& waits = {}, Rank rank = 0) {
     Command command = base(CommandKind::Copy, lane, waits, rank);
     command.part = {0, 0, bytes};
     return submit(command);
   }
   // An op of a fixed time that moves `bytes` through its memory meanwhile.
-  CommandId run(Engine lane, std::int64_t ns, std::vector<CommandId> waits = {}, Rank rank = 0,
+  CommandId run(Engine lane, std::int64_t ns, const std::vector<CommandId>& waits = {}, Rank rank = 0,
                 std::int64_t bytes = 0) {
     Command command = base(CommandKind::Run, lane, waits, rank);
     Kernel kernel;
@@ -63,7 +63,7 @@ class SimWorld {
     command.op = append(rank, kernel);
     return submit(command);
   }
-  CommandId collective(std::int32_t sequence, std::int64_t bytes, std::vector<CommandId> waits, Rank rank) {
+  CommandId collective(std::int32_t sequence, std::int64_t bytes, const std::vector<CommandId>& waits, Rank rank) {
     Command command = base(CommandKind::Run, Engine::Collective, waits, rank);
     command.op = append(rank, Kernel{});
     command.part = {0, 0, bytes};
@@ -85,8 +85,8 @@ class SimWorld {
     for (const Event& event : events_)
       if (event.command == id && event.rank == rank) return event;
     ADD_FAILURE() << "no event for command " << id << " of rank " << rank;
-    static const Event none;
-    return none;
+    static const Event kNoEvent;
+    return kNoEvent;
   }
   std::int64_t started(CommandId id, Rank rank = 0) const { return event(id, rank).started.ns; }
   std::int64_t finished(CommandId id, Rank rank = 0) const { return event(id, rank).finished.ns; }
