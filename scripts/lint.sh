@@ -26,18 +26,38 @@ check_format() {
 
 # A build folder of its own: clang's own command lines, no precompiled header of another compiler.
 configure() {
-  local runtime=OFF
+  local runtime=OFF log=$BUILD/configure.log
   if compgen -G '.venv/lib/python3*/site-packages/torch/lib/libtorch_cpu.so' >/dev/null; then runtime=ON; fi
+  mkdir -p "$BUILD/clean"
   CXX=${CXX:-g++} cmake -G Ninja -S . -B "$BUILD" -DTANDEM_WITH_RUNTIME=$runtime -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
-    >"$BUILD.log" 2>&1 || { tail -n 15 "$BUILD.log" >&2; die "cmake (log: $BUILD.log)"; }
+    >"$log" 2>&1 || { tail -n 15 "$log" >&2; die "cmake (log: $log)"; }
+}
+
+# All that clang-tidy's answer depends on: itself, the rules, and the file after the preprocessor, NOLINT comments kept.
+fingerprint() {
+  local command
+  command=$(grep -B 1 -F "\"file\": \"$1\"" "$BUILD/compile_commands.json" |
+    sed -n 's/^ *"command": "\(.*\) -o [^ ]* -c .*/\1/p' | sed 's/\\\(.\)/\1/g')
+  { clang-tidy --version && cat "$ROOT/.clang-tidy" && eval "$command -E -C '$1'"; } | sha256sum | cut -d ' ' -f 1
+}
+
+# A file that was clean is not checked again until one of these changes.
+tidy_one() {
+  local stamp
+  stamp=$BUILD/clean/$(fingerprint "$1")
+  [ -e "$stamp" ] || { clang-tidy --quiet -p "$BUILD" "$1" && touch "$stamp"; }
 }
 
 # Only files that a target compiles: the command line comes from there. Headers are checked with what includes them.
 tidy() {
   local compiled
   compiled=$(sed -n 's/^ *"file": "\(.*\)"$/\1/p' "$BUILD/compile_commands.json")
+  export ROOT BUILD
+  export -f fingerprint tidy_one
+  # shellcheck disable=SC2016 # $1 is the inner shell's
   printf '%s\n' "$@" | sed "s|^|$ROOT/|" | grep -xFf <(echo "$compiled") |
-    xargs --no-run-if-empty -P "$(nproc)" -n 1 clang-tidy --quiet -p "$BUILD" 2> >(grep -vE 'warnings? generated|^Suppressed|^Use -' >&2)
+    xargs --no-run-if-empty -P "${JOBS:-$(nproc)}" -n 1 bash -c 'tidy_one "$1"' tidy \
+      2> >(grep -vE 'warnings? generated|^Suppressed|^Use -' >&2)
 }
 
 [ -x "$CLANG_FORMAT" ] || die "no $CLANG_FORMAT" "make setup"
