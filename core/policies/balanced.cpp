@@ -1,8 +1,8 @@
-// Optimizer states live on the host, and every bucket's update is shared by both processors: the CPU updates one part in
-// place, the device the other, whose states are streamed to it and back, over both directions of the bus at once. An
+// Optimizer states live on the host, and every bucket's update is shared by both processors: the CPU updates one part
+// in place, the device the other, whose states are streamed to it and back, over both directions of the bus at once. An
 // update starts as soon as its gradient is there, among those that are the one whose parameters the next forward needs
-// first, and parameters return in that order. Each part moves as soon as the event that makes it ready has been seen, so
-// that no lane waits for another with work behind it. The shares take equal times by the estimates.
+// first, and parameters return in that order. Each part moves as soon as the event that makes it ready has been seen,
+// so that no lane waits for another with work behind it. The shares take equal times by the estimates.
 #include <algorithm>
 #include <vector>
 
@@ -14,7 +14,8 @@ namespace tandem {
 
 class Balanced final : public Policy {
  public:
-  explicit Balanced(const Scenario& scenario) : device_percent_(int_option(scenario, "device_percent", 0, 100, kAuto)) {}
+  explicit Balanced(const Scenario& scenario)
+      : device_percent_(int_option(scenario, "device_percent", 0, 100, kAuto)) {}
 
   // 16-bit parameters live on the device where all of them fit beside the widest op.
   Tier home(const View& view, TensorId tensor) override {
@@ -96,9 +97,9 @@ class Balanced final : public Policy {
     for (const Write& write : op.writes)
       if (view.graph().tensor_of(write.value).role == Role::OptimizerState) update.new_states.push_back(write.value);
     const double share = device_share(view, update);
-    update.on_device.bytes = share >= 1 ? update.lead_bytes
-                                        : static_cast<std::int64_t>(share * static_cast<double>(update.lead_bytes)) /
-                                              kCutBytes * kCutBytes;
+    update.on_device.bytes =
+        share >= 1 ? update.lead_bytes
+                   : static_cast<std::int64_t>(share * static_cast<double>(update.lead_bytes)) / kCutBytes * kCutBytes;
     update.on_cpu = {update.on_device.bytes, update.lead_bytes - update.on_device.bytes};
     return update;
   }
@@ -137,9 +138,8 @@ class Balanced final : public Policy {
   // True if a part of the update went a step further.
   bool advance(const View& view, Decisions& decisions, Update& update) {
     const auto all_there = [&](const std::vector<ValueId>& states) {
-      return std::all_of(states.begin(), states.end(), [&](ValueId state) {
-        return settled(view, update, update.on_device, state, Tier::Device);
-      });
+      return std::all_of(states.begin(), states.end(),
+                         [&](ValueId state) { return settled(view, update, update.on_device, state, Tier::Device); });
     };
     bool moved = false;
     if (!update.ran && all_there(update.old_states)) {
@@ -152,7 +152,8 @@ class Balanced final : public Policy {
     }
     const ValueId parameter = update.bucket.parameter;
     if (!update.uploaded && settled(view, update, update.on_cpu, parameter, Tier::HostPinned)) {
-      update.uploaded = !stay_ || copy(view, decisions, update, update.on_cpu, parameter, Tier::Device) == Reply::Issued;
+      update.uploaded =
+          !stay_ || copy(view, decisions, update, update.on_cpu, parameter, Tier::Device) == Reply::Issued;
       if (update.uploaded && stay_) decisions.release(parameter, Tier::HostPinned);
       moved |= update.uploaded;
     }

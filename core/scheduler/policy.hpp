@@ -44,7 +44,7 @@ class View {
   // The same of a range of its bytes.
   bool valid_part(ValueId value, std::int64_t first_byte, std::int64_t bytes, Tier tier) const;
   bool arrived_part(ValueId value, std::int64_t first_byte, std::int64_t bytes, Tier tier) const;
-  int queued(Engine engine) const;               // commands issued to the lane and not finished
+  int queued(Engine engine) const;  // commands issued to the lane and not finished
   std::int64_t free_bytes(Tier tier) const;
   std::int64_t capacity_bytes(Tier tier) const;
   // Bytes that `op` would have to find on the device beyond what is there: missing reads, writes, workspace.

@@ -99,7 +99,7 @@ std::int64_t block_recompute(BodyCall& call) {
 }
 
 // middle = x + attention(norm(x)), keeping nothing.
-void attention_half_light(Tensor middle, const Sizes& s, const Tensor& x, const Bucket& p) {
+void attention_half_light(const Tensor& middle, const Sizes& s, const Tensor& x, const Bucket& p) {
   Tensor qkv = at::empty({s.tokens(), 3 * s.hidden}, x.options());
   linear_out(qkv, norm(x, p, "ln1", kGptNormEpsilon).out, p, "qkv");
   const Tensor out = attention(qkv, s.attention(/*causal=*/true)).out;

@@ -92,7 +92,7 @@ ValueId ExecutorTest::append(const std::string& body, std::vector<ValueId> reads
   return value;
 }
 
-Command ExecutorTest::command(CommandKind kind, Engine engine, std::vector<CommandId> waits) {
+Command ExecutorTest::command(CommandKind kind, Engine engine, const std::vector<CommandId>& waits) {
   Command made;
   made.id = next_id_++;
   made.kind = kind;
@@ -101,9 +101,9 @@ Command ExecutorTest::command(CommandKind kind, Engine engine, std::vector<Comma
   return made;
 }
 
-Command ExecutorTest::run(ValueId produces, Engine engine, std::vector<std::int64_t> offsets,
-                          std::vector<CommandId> waits) {
-  Command made = command(CommandKind::Run, engine, std::move(waits));
+Command ExecutorTest::run(ValueId produces, Engine engine, const std::vector<std::int64_t>& offsets,
+                          const std::vector<CommandId>& waits) {
+  Command made = command(CommandKind::Run, engine, waits);
   made.op = graph_.value(produces).producer;
   made.part = {produces, 0, graph_.value(produces).bytes};
   for (std::int64_t offset : offsets) made.operands.push_back(offset);
@@ -111,16 +111,16 @@ Command ExecutorTest::run(ValueId produces, Engine engine, std::vector<std::int6
 }
 
 Command ExecutorTest::copy(Engine engine, Place source, Place target, std::int64_t bytes,
-                           std::vector<CommandId> waits) {
-  Command made = command(CommandKind::Copy, engine, std::move(waits));
+                           const std::vector<CommandId>& waits) {
+  Command made = command(CommandKind::Copy, engine, waits);
   made.source = source;
   made.target = target;
   made.part = {0, 0, bytes};
   return made;
 }
 
-Command ExecutorTest::release(Place source, std::int64_t bytes, std::vector<CommandId> waits) {
-  Command made = command(CommandKind::Release, Engine::Compute, std::move(waits));
+Command ExecutorTest::release(Place source, std::int64_t bytes, const std::vector<CommandId>& waits) {
+  Command made = command(CommandKind::Release, Engine::Compute, waits);
   made.source = source;
   made.part = {0, 0, bytes};
   return made;

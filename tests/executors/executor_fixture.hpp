@@ -40,9 +40,10 @@ class ExecutorTest : public ::testing::Test {
   // Appends an op on `engine` that reads `reads` and writes one new value of `bytes`; returns the value.
   ValueId append(const std::string& body, std::vector<ValueId> reads = {}, std::vector<std::int64_t> sizes = {},
                  std::int64_t workspace_bytes = 0, bool divisible = false, std::int64_t bytes = kValueBytes);
-  Command run(ValueId produces, Engine engine, std::vector<std::int64_t> offsets, std::vector<CommandId> waits = {});
-  Command copy(Engine engine, Place source, Place target, std::int64_t bytes, std::vector<CommandId> waits = {});
-  Command release(Place source, std::int64_t bytes, std::vector<CommandId> waits);
+  Command run(ValueId produces, Engine engine, const std::vector<std::int64_t>& offsets,
+              const std::vector<CommandId>& waits = {});
+  Command copy(Engine engine, Place source, Place target, std::int64_t bytes, const std::vector<CommandId>& waits = {});
+  Command release(Place source, std::int64_t bytes, const std::vector<CommandId>& waits);
   // All events until nothing is in flight, by command.
   std::map<CommandId, Event> drain();
   std::vector<std::uint8_t> bytes_at(Place place, std::int64_t bytes = kValueBytes);
@@ -55,7 +56,7 @@ class ExecutorTest : public ::testing::Test {
   CommandId next_id_ = 0;
 
  private:
-  Command command(CommandKind kind, Engine engine, std::vector<CommandId> waits);
+  Command command(CommandKind kind, Engine engine, const std::vector<CommandId>& waits);
 };
 
 }  // namespace tandem

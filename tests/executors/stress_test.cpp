@@ -137,8 +137,8 @@ std::map<std::string, std::uint64_t> train(const Scenario& scenario, std::uint64
 }
 
 const std::map<std::string, std::uint64_t>& undisturbed() {
-  static const auto digests = train(tiny_gpt("resident", kAmple), 0);
-  return digests;
+  static const auto kDigests = train(tiny_gpt("resident", kAmple), 0);
+  return kDigests;
 }
 
 class StressTest : public ::testing::TestWithParam<std::string> {};
@@ -166,7 +166,8 @@ TEST(StressDiskTest, DelaysChangeNoByteOfStatesThatDoNotFitTheHost) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryPolicy, StressTest,
-                         ::testing::Values("resident", "on_demand", "zero_offload", "cotrain", "split_update", "balanced"));
+                         ::testing::Values("resident", "on_demand", "zero_offload", "cotrain", "split_update",
+                                           "balanced"));
 
 }  // namespace
 }  // namespace tandem

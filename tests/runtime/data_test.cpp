@@ -78,8 +78,8 @@ TEST_F(DataTest, RowsAreStretchesOfTheTextAndTargetsItsNextBytes) {
   for (std::int32_t step = 0; step < 50; ++step) {
     const Batch batch = next_tokens(*data, {step, 0, 0}, 2, 8);
     for (std::size_t row = 0; row < 2; ++row) {
-      std::string stretch(batch.inputs.begin() + 8 * static_cast<int>(row),
-                          batch.inputs.begin() + 8 * static_cast<int>(row) + 8);
+      const auto first = batch.inputs.begin() + static_cast<std::ptrdiff_t>(row * 8);
+      std::string stretch(first, first + 8);
       stretch.push_back(static_cast<char>(batch.targets[row * 8 + 7]));
       EXPECT_THAT(text, HasSubstr(stretch));
       rows.insert(stretch);

@@ -159,11 +159,13 @@ const Case kCases[] = {
      }},
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Policies, TrainTest,
-    ::testing::Combine(::testing::Values("resident", "on_demand", "zero_offload", "cotrain", "split_update", "balanced"),
-                       ::testing::ValuesIn(kCases)),
-    [](const auto& test) { return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param).name; });
+INSTANTIATE_TEST_SUITE_P(Policies, TrainTest,
+                         ::testing::Combine(::testing::Values("resident", "on_demand", "zero_offload", "cotrain",
+                                                              "split_update", "balanced"),
+                                            ::testing::ValuesIn(kCases)),
+                         [](const auto& test) {
+                           return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param).name;
+                         });
 
 TEST(TrainRunTest, DelayedUpdateEqualsTheDelayedReference) {
   Scenario scenario = small_gpt("zero_offload");

@@ -5,16 +5,17 @@
 
 namespace tandem {
 
-void embed_out(at::Tensor out, const at::Tensor& tokens, const Bucket& parameters) {
+void embed_out(const at::Tensor& out, const at::Tensor& tokens, const Bucket& parameters) {
   const at::Tensor wte = parameters["wte"];
   at::Tensor rows = out.view({-1, wte.size(1)});
   at::index_select_out(rows, wte, 0, tokens);
   out.add_(parameters["wpe"]);
 }
 
-void embed_at(at::Tensor out, const at::Tensor& tokens, const Bucket& parameters, std::int64_t position) {
+void embed_at(const at::Tensor& out, const at::Tensor& tokens, const Bucket& parameters, std::int64_t position) {
   const at::Tensor wte = parameters["wte"];
-  at::index_select_out(out, wte, 0, tokens);
+  at::Tensor rows = out;
+  at::index_select_out(rows, wte, 0, tokens);
   out.add_(parameters["wpe"].slice(0, position, position + tokens.size(0)));
 }
 

@@ -8,10 +8,10 @@
 namespace tandem {
 
 // out [batch, sequence, hidden] = wte[tokens] + wpe.
-void embed_out(at::Tensor out, const at::Tensor& tokens, const Bucket& parameters);
+void embed_out(const at::Tensor& out, const at::Tensor& tokens, const Bucket& parameters);
 
 // out [tokens, hidden] = wte[tokens] + wpe from row `position` on.
-void embed_at(at::Tensor out, const at::Tensor& tokens, const Bucket& parameters, std::int64_t position);
+void embed_at(const at::Tensor& out, const at::Tensor& tokens, const Bucket& parameters, std::int64_t position);
 
 // Adds up the gradients of wte and wpe. `tied` [vocabulary, hidden]: what a tied output layer contributed to wte, or
 // undefined.
