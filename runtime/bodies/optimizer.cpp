@@ -2,12 +2,12 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/mul.h>
 
 #include <algorithm>
 
-#include "core/scenario/errors.hpp"
 #include "core/workloads/common/layout.hpp"
 #include "core/workloads/common/sums.hpp"
 #include "runtime/bodies/common/device_kernels.hpp"
@@ -23,13 +23,26 @@ using at::Tensor;
 
 double& as_double(std::byte* bytes) { return *reinterpret_cast<double*>(bytes); }
 
-void refuse_on_device(const BodyCall& call) {
-  if (call.processor == Processor::Device)
-    throw DeviceError("clipping is not performed on a GPU yet; set optimizer.clip_norm: 0");
+double* doubles(void* bytes) { return static_cast<double*>(bytes); }
+
+// The sums of squares of all fields, on the device; its blocks' sums are the op's workspace.
+void grad_norm_on_device(BodyCall& call) {
+  const auto& gradient = call.graph.tensor_of(call.op.reads[0]);
+  bool first = true;
+  for (const Field& field : gradient.layout->fields) {
+    const Tensor sums = at::empty({norm_blocks(field.elements())}, at::TensorOptions(at::kDouble).device(at::kCUDA));
+    device_kernels().square_sum(call.reads[0] + field_offset(field, gradient.type), gradient.type, field.elements(),
+                                first, sums.data_ptr<double>(), doubles(call.writes[0]), doubles(call.late_result));
+    first = false;
+  }
 }
 
 std::int64_t grad_norm(BodyCall& call) {
-  refuse_on_device(call);
+  const Operands no_autograd(call);
+  if (call.processor == Processor::Device) {
+    grad_norm_on_device(call);
+    return 0;
+  }
   const auto& gradient = call.graph.tensor_of(call.op.reads[0]);
   double sum = 0;
   for (const Field& field : gradient.layout->fields)
@@ -40,10 +53,16 @@ std::int64_t grad_norm(BodyCall& call) {
 }
 
 std::int64_t clip(BodyCall& call) {
-  refuse_on_device(call);
+  const double clip_norm = call.scenario.optimizer.clip_norm;
+  if (call.processor == Processor::Device) {
+    for (std::size_t i = 0; i < call.reads.size(); ++i)
+      device_kernels().sum(doubles(call.reads[i]), i == 0, doubles(call.writes[0]));
+    device_kernels().clip(clip_norm, doubles(call.writes[0]), doubles(call.late_result));
+    return 0;
+  }
   double sum = 0;
   for (std::byte* part : call.reads) sum += as_double(part);
-  const double coefficient = clip_coefficient(sum, call.scenario.optimizer.clip_norm);
+  const double coefficient = clip_coefficient(sum, clip_norm);
   as_double(call.writes[0]) = coefficient;
   return bits_of(coefficient);
 }

@@ -11,9 +11,20 @@
 namespace tandem {
 namespace {
 
+cudaStream_t stream() { return c10::cuda::getCurrentCUDAStream(); }
+
 void adam(const AdamStep& step, const AdamSpan& span, const double* coefficient) {
-  launch_adam(step, span, coefficient, c10::cuda::getCurrentCUDAStream());
+  launch_adam(step, span, coefficient, stream());
 }
+
+void square_sum(const void* gradient, DType type, std::int64_t elements, bool first, double* sums, double* total,
+                double* copy) {
+  launch_square_sum(gradient, type, elements, first, sums, total, copy, stream());
+}
+
+void sum(const double* part, bool first, double* total) { launch_sum(part, first, total, stream()); }
+
+void clip(double clip_norm, double* coefficient, double* copy) { launch_clip(clip_norm, coefficient, copy, stream()); }
 
 }  // namespace
 
@@ -23,7 +34,7 @@ std::shared_ptr<Device> open_device(const std::string& name) {
   if (name == "cpu") return nullptr;
   auto device = std::make_shared<CudaDevice>();
   install_cuda_workspace_allocator();
-  set_device_kernels({&adam});
+  set_device_kernels({&adam, &square_sum, &sum, &clip});
   return device;
 }
 

@@ -30,8 +30,7 @@ double sum_of_squares(const float* gradient, std::int64_t elements) {
 }
 
 double clip_coefficient(double sum_of_squares, double clip_norm) {
-  constexpr double kEpsilon = 1e-6;  // torch.nn.utils.clip_grad_norm_
-  return std::min(1.0, clip_norm / (std::sqrt(sum_of_squares) + kEpsilon));
+  return std::min(1.0, clip_norm / (std::sqrt(sum_of_squares) + kClipEpsilon));
 }
 
 }  // namespace tandem

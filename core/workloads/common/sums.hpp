@@ -8,6 +8,10 @@ namespace tandem {
 // Elements of one partial sum of the gradient norm. The order of sums is part of the result: a field's squares are
 // added in blocks of this many elements, the blocks in order.
 inline constexpr std::int64_t kNormBlock = std::int64_t{64} * 1024;
+constexpr std::int64_t norm_blocks(std::int64_t elements) { return (elements + kNormBlock - 1) / kNormBlock; }
+
+// Added to the norm that a gradient is clipped by, as torch.nn.utils.clip_grad_norm_ does.
+inline constexpr double kClipEpsilon = 1e-6;
 
 // Most elements of a gradient that the optimizer scales (clips) at a time: bounds its workspace. A multiple of 16, so
 // that vectorised kernels see the same groups of elements as in one pass.

@@ -12,6 +12,7 @@ TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, cons
       clip_norm_(scenario.optimizer.clip_norm),
       micro_batches_(scenario.workload.micro_batches),
       devices_(scenario.workload.devices),
+      gpu_(scenario.machine.gpu),
       steps_(scenario.steps),
       recompute_(scenario.workload.recompute == "block"),
       delayed_update_(request.delayed_update) {}
@@ -81,6 +82,7 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
                   graph.intern(s.name + ".grad_norm"), graph.intern(s.name + ".optimizer")};
   stage.saved_values.assign(s.saved.size(), kNone);
   if (plan_.optimizer_fixed_ns == 0) stage.optimizer_workspace = optimizer_workspace(index);
+  if (clips()) stage.norm_workspace = norm_workspace(index);
   const auto [found, fresh] = stage_of_size_.try_emplace(s.elements, index);
   if (fresh) {
     add_bucket_works(graph, s.elements, stage);

@@ -30,7 +30,7 @@ class TrainingSource final : public StepSource {
     std::vector<TensorId> states, saved;
     StageLabels labels{};
     WorkId optimizer = kNone, all_reduce = kNone, grad_norm = kNone;
-    std::int64_t optimizer_workspace = 0;
+    std::int64_t optimizer_workspace = 0, norm_workspace = 0;
     ValueId parameter_in_use = kNone;  // what forward and backward read; older than the latest under delayed update
     ValueId output_value = kNone, output_gradient_value = kNone, gradient_value = kNone, contribution_value = kNone,
             square_sum_value = kNone;
@@ -51,6 +51,7 @@ class TrainingSource final : public StepSource {
   void clip(Graph& graph);
   void optimize(Graph& graph, std::size_t index);
   std::int64_t optimizer_workspace(std::size_t index) const;
+  std::int64_t norm_workspace(std::size_t index) const;
   Op new_op(std::int32_t label, WorkId work, Phase phase, std::size_t index) const;
   Op planned_op(std::int32_t label, OpSpecIndex op_spec, Phase phase, std::size_t index) const;
   const StageSpec& spec(std::size_t index) const { return plan_.stages[index]; }
@@ -61,6 +62,7 @@ class TrainingSource final : public StepSource {
   std::string optimizer_name_;
   double clip_norm_;
   std::int64_t micro_batches_, devices_;
+  bool gpu_;
   std::int32_t steps_;
   bool recompute_, delayed_update_;
 

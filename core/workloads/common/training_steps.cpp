@@ -131,6 +131,7 @@ void TrainingSource::reduce(Graph& graph, std::size_t index) {
   }
   if (!clips()) return;
   Op op = new_op(stage.labels.grad_norm, stage.grad_norm, Phase::Reduce, index);
+  op.workspace_bytes = stage.norm_workspace;
   op.reads.push_back(stage.gradient_value);
   stage.square_sum_value = graph.new_version(stage.square_sum);
   op.writes.push_back({stage.square_sum_value, kNone});
@@ -146,6 +147,15 @@ void TrainingSource::clip(Graph& graph) {
   op.writes.push_back({coefficient_value_, kNone});
   op.has_result = true;
   graph.append(std::move(op));
+}
+
+// On a GPU, the sums of a field's blocks, which different multiprocessors make. The CPU adds them as it goes.
+std::int64_t TrainingSource::norm_workspace(std::size_t index) const {
+  if (!gpu_) return 0;
+  std::int64_t blocks = 0;
+  for (const Field& field : spec(index).layout->fields) blocks = std::max(blocks, norm_blocks(field.elements()));
+  constexpr std::int64_t kGranule = 512;  // of LibTorch's CUDA tensors
+  return (blocks * size_of(DType::F64) + kGranule - 1) / kGranule * kGranule;
 }
 
 // In fp32, LibTorch's step count, and under clipping a scaled copy of the gradient, a chunk of a field at a time.
