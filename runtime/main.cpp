@@ -7,6 +7,7 @@
 #include "apps/cli.hpp"
 #include "apps/siblings.hpp"
 #include "core/scenario/errors.hpp"
+#include "runtime/host_memory.hpp"
 #include "runtime/open_device.hpp"
 #include "runtime/rank_processes.hpp"
 #include "runtime/train.hpp"
@@ -34,6 +35,24 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
 
 void refuse_what_is_not_built(const TrainFlags& flags) {
   if (!flags.resume.empty()) throw tandem::ConfigError("--resume: saving and resuming are not built yet; leave it out");
+}
+
+// The scenario with its host memory inside what this process may use: stated more is refused, and where nothing is
+// stated the limit becomes the cap, as a setting, so that a log of the run says it.
+tandem::Scenario load_within_memory(tandem::CommonFlags& common) {
+  tandem::Scenario scenario = tandem::load_scenario(common);
+  const std::int64_t limit = tandem::cgroup_limit_bytes();
+  if (limit == 0) return scenario;
+  const std::int64_t usable = tandem::for_arenas(limit);
+  if (scenario.limits.host_bytes > usable)
+    throw tandem::DoesNotFit("does not fit: limits.host_bytes is " + std::to_string(scenario.limits.host_bytes) +
+                             ", and this process may use " + std::to_string(limit) +
+                             " bytes of host memory (its control group's limit); at most " + std::to_string(usable) +
+                             " would fit");
+  const auto pinned = static_cast<std::size_t>(tandem::Tier::HostPinned);
+  if (scenario.limits.host_bytes > 0 || scenario.machine.tiers[pinned].capacity_bytes <= usable) return scenario;
+  common.overrides.push_back("limits.host_bytes=" + std::to_string(usable) + "B");
+  return tandem::load_scenario(common);
 }
 
 // A rank that another process reports for.
@@ -86,7 +105,7 @@ int train(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!tandem::has_device(flags.device)) tandem::become("train-" + flags.device, arguments);
   if (flags.processes > 0) common.overrides.push_back("workload.devices=" + std::to_string(flags.processes));
-  const tandem::Scenario scenario = tandem::load_scenario(common);
+  const tandem::Scenario scenario = load_within_memory(common);
   if (flags.rank > 0) return follow(scenario, flags);
   return lead(scenario, common, flags, arguments);
 }
