@@ -81,13 +81,13 @@ std::vector<std::string> validation_scenarios() {
   std::vector<std::string> files;
   for (const std::string& folder : scenario_dirs()) {
     std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(folder + "/validation", none))
+    for (const auto& entry : std::filesystem::directory_iterator(folder + "/accuracy", none))
       if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
     if (!files.empty()) break;
   }
   std::sort(files.begin(), files.end());
   if (files.empty())
-    throw ConfigError("validate: there is no folder scenarios/validation; name the scenarios to validate");
+    throw ConfigError("validate: there is no folder scenarios/accuracy; name the scenarios to validate");
   return files;
 }
 

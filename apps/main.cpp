@@ -61,7 +61,7 @@ int validate(const Arguments& arguments) {
   CLI::App app{"Errors of the prediction over several scenarios", "tandem validate"};
   tandem::CommonFlags flags;
   Arguments files, for_training;
-  app.add_option("FILES", files, "Scenarios (YAML); scenarios/validation if none");
+  app.add_option("FILES", files, "Scenarios (YAML); scenarios/accuracy if none");
   tandem::add_common_flags(app, flags);
   add_train_flags(app, for_training);
   parse_arguments(app, arguments);
