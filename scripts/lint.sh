@@ -26,11 +26,12 @@ check_format() {
 
 # A build folder of its own: clang's own command lines, no precompiled header of another compiler.
 configure() {
-  local runtime=OFF log=$BUILD/configure.log
+  local runtime=OFF cuda=OFF log=$BUILD/configure.log
   if compgen -G '.venv/lib/python3*/site-packages/torch/lib/libtorch_cpu.so' >/dev/null; then runtime=ON; fi
+  if [ $runtime = ON ] && compgen -G '.venv/lib/python3*/site-packages/nvidia/cu13/bin/nvcc' >/dev/null; then cuda=ON; fi
   mkdir -p "$BUILD/clean"
-  CXX=${CXX:-g++} cmake -G Ninja -S . -B "$BUILD" -DTANDEM_WITH_RUNTIME=$runtime -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
-    >"$log" 2>&1 || { tail -n 15 "$log" >&2; die "cmake (log: $log)"; }
+  CXX=${CXX:-g++} cmake -G Ninja -S . -B "$BUILD" -DTANDEM_WITH_RUNTIME=$runtime -DTANDEM_WITH_CUDA=$cuda \
+    -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >"$log" 2>&1 || { tail -n 15 "$log" >&2; die "cmake (log: $log)"; }
 }
 
 # All that clang-tidy's answer depends on: itself, the rules, and the file after the preprocessor, NOLINT comments kept.
