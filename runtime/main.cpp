@@ -55,6 +55,15 @@ tandem::Scenario load_within_memory(tandem::CommonFlags& common) {
   return tandem::load_scenario(common);
 }
 
+// What the GPU half does not do yet, or cannot: better said now than by an op in the middle of a run.
+void refuse_on_gpu(const tandem::Scenario& scenario) {
+  if (!scenario.machine.gpu)
+    throw tandem::ConfigError("--device: cuda needs a machine with compute.processor: gpu, and " +
+                              scenario.machine.name + " has none; allowed: such a machine, or --device cpu");
+  if (scenario.workload.devices > 1)
+    throw tandem::ConfigError("--device: cuda trains one rank only so far; allowed: workload.devices: 1");
+}
+
 // A rank that another process reports for.
 int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
   tandem::follow_parent();
@@ -106,6 +115,7 @@ int train(int argc, char** argv) {
   if (!tandem::has_device(flags.device)) tandem::become("train-" + flags.device, arguments);
   if (flags.processes > 0) common.overrides.push_back("workload.devices=" + std::to_string(flags.processes));
   const tandem::Scenario scenario = load_within_memory(common);
+  if (flags.device == "cuda") refuse_on_gpu(scenario);
   if (flags.rank > 0) return follow(scenario, flags);
   return lead(scenario, common, flags, arguments);
 }

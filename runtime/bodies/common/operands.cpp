@@ -8,6 +8,7 @@
 #include <bit>
 #include <string>
 
+#include "core/scenario/errors.hpp"
 #include "core/workloads/common/layout.hpp"
 #include "runtime/torch_types.hpp"
 
@@ -37,6 +38,13 @@ void Bucket::zero_padding() const {
                                                              : layout_->elements * size_of(type_);
     if (next > end) tensor_at(processor_, begin_ + end, {next - end}, at::kByte).zero_();
   }
+}
+
+Operands::Operands(BodyCall& call) : call_(call) {
+  if (call.work.type == DType::F16)
+    throw DeviceError(
+        "precision fp16 can be simulated, but not trained for real yet (it needs loss scaling); use precision: bf16 or "
+        "fp32");
 }
 
 at::ScalarType Operands::precision() const { return torch_type(call_.work.type); }

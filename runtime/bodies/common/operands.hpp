@@ -36,7 +36,8 @@ class Bucket {
 // Hands out the operands of a call one after another. For as long as it lives, no autograd graph is recorded.
 class Operands {
  public:
-  explicit Operands(BodyCall& call) : call_(call) {}
+  // Throws DeviceError for fp16: without loss scaling its gradients vanish unseen.
+  explicit Operands(BodyCall& call);
   // In the network's precision, unless a type is named.
   at::Tensor read(at::IntArrayRef shape) { return read(shape, precision()); }
   at::Tensor read(at::IntArrayRef shape, at::ScalarType type);
