@@ -17,16 +17,7 @@ class Balanced final : public Policy {
   explicit Balanced(const Scenario& scenario)
       : device_percent_(int_option(scenario, "device_percent", 0, 100, kAuto)) {}
 
-  // 16-bit parameters live on the device where all of them fit beside the widest op.
-  Tier home(const View& view, TensorId tensor) override {
-    const Tensor& t = view.graph().tensor(tensor);
-    if (t.role != Role::Parameter || size_of(t.type) != 2) return Tier::HostPinned;
-    if (!begun_) {
-      begun_ = true;
-      stay_ = parameters_fit(view);
-    }
-    return stay_ ? Tier::Device : Tier::HostPinned;
-  }
+  Tier home(const View& view, TensorId tensor) override { return parameters_.home(view, tensor); }
 
   void decide(const View& view, Decisions& decisions) override {
     buckets_.follow(view.graph());
@@ -153,8 +144,8 @@ class Balanced final : public Policy {
     const ValueId parameter = update.bucket.parameter;
     if (!update.uploaded && settled(view, update, update.on_cpu, parameter, Tier::HostPinned)) {
       update.uploaded =
-          !stay_ || copy(view, decisions, update, update.on_cpu, parameter, Tier::Device) == Reply::Issued;
-      if (update.uploaded && stay_) decisions.release(parameter, Tier::HostPinned);
+          !parameters_.fit() || copy(view, decisions, update, update.on_cpu, parameter, Tier::Device) == Reply::Issued;
+      if (update.uploaded && parameters_.fit()) decisions.release(parameter, Tier::HostPinned);
       moved |= update.uploaded;
     }
     return moved;
@@ -165,12 +156,12 @@ class Balanced final : public Policy {
       copy(view, decisions, update, update.on_device, state, Tier::HostPinned);
       decisions.release(state, Tier::Device);
     }
-    if (!stay_) copy(view, decisions, update, update.on_device, update.bucket.parameter, Tier::HostPinned);
+    if (!parameters_.fit()) copy(view, decisions, update, update.on_device, update.bucket.parameter, Tier::HostPinned);
   }
 
   bool feed(const View& view, Decisions& decisions) const {
     bool fed = false;
-    if (!stay_) prefetch_parameters(view, decisions, kAhead);
+    if (!parameters_.fit()) prefetch_parameters(view, decisions, kAhead);
     while (view.queued(Engine::Compute) < kAhead && !view.compute_program().empty()) {
       const OpId next = view.compute_program().front();
       for (ValueId read : view.graph().op(next).reads)
@@ -184,11 +175,11 @@ class Balanced final : public Policy {
   // A parameter that is on its way would stop the compute lane, and with it the device's parts of updates.
   bool available(const View& view, ValueId parameter) const {
     if (view.arrived(parameter, Tier::Device)) return true;
-    return !stay_ && (view.arrived(parameter, Tier::HostPinned) || view.valid(parameter, Tier::Disk));
+    return !parameters_.fit() && (view.arrived(parameter, Tier::HostPinned) || view.valid(parameter, Tier::Disk));
   }
 
   std::int64_t device_percent_;
-  bool begun_ = false, stay_ = false;
+  DeviceParameters parameters_;
   Buckets buckets_;
   std::vector<Update> updates_;
 };

@@ -20,15 +20,7 @@ class ZeroOffload final : public Policy {
   // 16-bit parameters live on the device, master parameters and moments on the host (section 4.1). With FP32 the
   // parameter is its own master: the host keeps it and the device holds a copy. Parameters that do not all fit beside
   // the widest op stay on the host and are fetched, so that a model beyond the paper's limit still trains.
-  Tier home(const View& view, TensorId tensor) override {
-    const Tensor& t = view.graph().tensor(tensor);
-    if (t.role != Role::Parameter || size_of(t.type) != 2) return Tier::HostPinned;
-    if (!begun_) {
-      begun_ = true;
-      fits_ = parameters_fit(view);
-    }
-    return fits_ ? Tier::Device : Tier::HostPinned;
-  }
+  Tier home(const View& view, TensorId tensor) override { return parameters_.home(view, tensor); }
 
   void decide(const View& view, Decisions& decisions) override {
     buckets_.follow(view.graph());
@@ -101,14 +93,14 @@ class ZeroOffload final : public Policy {
       // Without room after a blocking update there will be none before the next step: those are fetched on demand.
       if (reply == Reply::NoRoom && delayed_) break;
       // Where parameters live on the device, the host copy was only a staging buffer.
-      if (fits_ && reply == Reply::Issued) decisions.release(uploads_[done], Tier::HostPinned);
+      if (parameters_.fit() && reply == Reply::Issued) decisions.release(uploads_[done], Tier::HostPinned);
     }
     uploads_.erase(uploads_.begin(), uploads_.begin() + static_cast<std::ptrdiff_t>(done));
     return done > 0;
   }
 
   bool delayed_;
-  bool begun_ = false, fits_ = false;
+  DeviceParameters parameters_;
   Buckets buckets_;
   std::int32_t offloading_ = 0;   // step whose gradients are being offloaded
   std::size_t offloaded_ = 0;     // of its buckets, from the last

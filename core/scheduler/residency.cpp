@@ -33,7 +33,7 @@ void Residency::remove(BlockId id) {
   b.holders.clear();
   b.segments.clear();
   b.home = b.kept = false;
-  b.guard = -1;
+  b.guard = kUnguarded;
   unused_.push_back(id);
 }
 

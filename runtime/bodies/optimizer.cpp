@@ -21,8 +21,6 @@ namespace {
 
 using at::Tensor;
 
-double& as_double(std::byte* bytes) { return *reinterpret_cast<double*>(bytes); }
-
 double* doubles(void* bytes) { return static_cast<double*>(bytes); }
 
 // The sums of squares of all fields, on the device; its blocks' sums are the op's workspace.
@@ -48,7 +46,7 @@ std::int64_t grad_norm(BodyCall& call) {
   for (const Field& field : gradient.layout->fields)
     sum += check_gradient(call.reads[0] + field_offset(field, gradient.type), gradient.type, field.elements())
                .sum_of_squares;
-  as_double(call.writes[0]) = sum;
+  *doubles(call.writes[0]) = sum;
   return bits_of(sum);
 }
 
@@ -61,9 +59,9 @@ std::int64_t clip(BodyCall& call) {
     return 0;
   }
   double sum = 0;
-  for (std::byte* part : call.reads) sum += as_double(part);
+  for (std::byte* part : call.reads) sum += *doubles(part);
   const double coefficient = clip_coefficient(sum, clip_norm);
-  as_double(call.writes[0]) = coefficient;
+  *doubles(call.writes[0]) = coefficient;
   return bits_of(coefficient);
 }
 
@@ -78,7 +76,7 @@ struct Part {
         m(call.writes[1]),
         v(call.writes[2]),
         parameter(call.writes.size() > kStates ? call.writes[kStates] : nullptr),
-        coefficient(call.reads.size() > kStates + 1 ? reinterpret_cast<double*>(call.reads[kStates + 1]) : nullptr) {
+        coefficient(call.reads.size() > kStates + 1 ? doubles(call.reads[kStates + 1]) : nullptr) {
     for (std::size_t i = 0; i < kStates; ++i)
       if (call.writes[i] != call.reads[i + 1])
         tensor_at(call.processor, call.writes[i], {call.bytes}, at::kByte)

@@ -15,6 +15,9 @@ void prefetch_parameters(const View& view, Decisions& decisions, std::size_t ops
     }
 }
 
+namespace {
+
+// The widest op of the first micro-batch counts.
 bool parameters_fit(const View& view) {
   const Graph& graph = view.graph();
   std::int64_t parameters = 0, widest = 0;
@@ -25,6 +28,18 @@ bool parameters_fit(const View& view) {
     widest = std::max(widest, view.missing_bytes(op));
   }
   return parameters + widest <= view.capacity_bytes(Tier::Device);
+}
+
+}  // namespace
+
+Tier DeviceParameters::home(const View& view, TensorId tensor) {
+  const Tensor& t = view.graph().tensor(tensor);
+  if (t.role != Role::Parameter || size_of(t.type) != 2) return Tier::HostPinned;
+  if (!asked_) {
+    asked_ = true;
+    fit_ = parameters_fit(view);
+  }
+  return fit_ ? Tier::Device : Tier::HostPinned;
 }
 
 }  // namespace tandem

@@ -27,7 +27,15 @@ bool feed_compute(const View& view, Decisions& decisions, F&& issued) {
 // Fetches the parameters that the next `ops` compute ops read, in order, while there is room.
 void prefetch_parameters(const View& view, Decisions& decisions, std::size_t ops);
 
-// True if all parameters fit on the device at once, beside the widest op of the first micro-batch.
-bool parameters_fit(const View& view);
+// 16-bit parameters live on the device where all of them fit at once beside the widest op, else on the host, as
+// everything else does. Decided at the first question.
+class DeviceParameters {
+ public:
+  Tier home(const View& view, TensorId tensor);
+  bool fit() const { return fit_; }
+
+ private:
+  bool asked_ = false, fit_ = false;
+};
 
 }  // namespace tandem
