@@ -15,7 +15,7 @@ class CudaStreams final : public Streams {
   CudaStreams() = default;
   ~CudaStreams() override;
   bool has(Engine engine) const override;
-  void bind(TimeNs now) override;
+  void bind(const std::function<TimeNs()>& now) override;
   void run(Engine engine, const std::function<void()>& enqueue) override;
   void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes) override;
   Mark mark(Engine engine) override;
@@ -28,6 +28,7 @@ class CudaStreams final : public Streams {
   cudaStream_t stream(Engine engine) const { return streams_[static_cast<std::size_t>(engine)]; }
   cudaEvent_t& event(Mark mark) { return events_[static_cast<std::size_t>(mark)]; }
   void warm_up();
+  void set_anchor(const std::function<TimeNs()>& now);
 
   std::array<cudaStream_t, kEngineCount> streams_{};
   std::vector<cudaEvent_t> events_;  // by mark

@@ -19,8 +19,9 @@ class Streams {
   using Mark = std::int32_t;  // a point in a stream
   virtual ~Streams() = default;
   virtual bool has(Engine engine) const = 0;  // may be called from any thread
-  // `now` is the caller's present on the run's clock, to which time_of() refers.
-  virtual void bind(TimeNs now) = 0;
+  // `now` reads the run's clock, to which time_of() refers: as exactly as the device can tell (a GPU's own clock is
+  // read over the bus, to some microseconds). May be called from any thread, as long as the streams live.
+  virtual void bind(const std::function<TimeNs()>& now) = 0;
   // Calls `enqueue`, whose kernels go to the engine's stream.
   virtual void run(Engine engine, const std::function<void()>& enqueue) = 0;
   virtual void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes) = 0;

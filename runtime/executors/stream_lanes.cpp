@@ -53,7 +53,7 @@ bool StreamLanes::idle() const {
 
 void StreamLanes::serve() {
   try {
-    streams_->bind(workers_.now());
+    streams_->bind([this] { return workers_.now(); });
   } catch (const std::exception& error) {
     lost_ = error.what();
   }

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -35,8 +34,8 @@ class ThreadStreams final : public Streams {
     constexpr Engine kEngines[] = {Engine::Compute, Engine::H2D, Engine::D2H, Engine::H2DSmall, Engine::D2HSmall};
     return std::find(std::begin(kEngines), std::end(kEngines), engine) != std::end(kEngines);
   }
-  void bind(TimeNs now) override {
-    start_ = std::chrono::steady_clock::now() - std::chrono::nanoseconds(now.ns);
+  void bind(const std::function<TimeNs()>& now) override {
+    now_ = now;
     for (int engine = 0; engine < kEngineCount; ++engine)
       if (has(static_cast<Engine>(engine))) {
         auto& stream = streams_[static_cast<std::size_t>(engine)];
@@ -116,13 +115,12 @@ class ThreadStreams final : public Streams {
   void reach(Point& point) {
     const std::lock_guard lock(point.mutex);
     point.reached = true;
-    point.at = {
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count()};
+    point.at = now_();
     point.news.notify_all();
   }
 
   std::atomic<bool>& lost_;
-  std::chrono::steady_clock::time_point start_;
+  std::function<TimeNs()> now_;
   std::array<std::unique_ptr<Stream>, kEngineCount> streams_;
   std::vector<std::shared_ptr<Point>> points_;  // by mark
   std::vector<Mark> unused_;
