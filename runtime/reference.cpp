@@ -9,6 +9,7 @@
 
 #include "runtime/optimizer/adam.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
+#include "runtime/optimizer/update_control.hpp"
 #include "runtime/reference_networks.hpp"
 #include "runtime/torch_types.hpp"
 
@@ -41,7 +42,7 @@ class Trainer {
     for (std::int32_t m = 0; m < micro_batches; ++m) {
       const Tensor loss = network_->loss(in_use_, data, {step, m, /*rank=*/0});
       losses.push_back(loss.item<double>());
-      loss.div(micro_batches).backward();
+      scaled(loss).div(micro_batches).backward();
     }
     update(step);
     return losses;
@@ -49,6 +50,7 @@ class Trainer {
 
   ReferenceResult result() const {
     ReferenceResult result;
+    result.skipped_steps = skipped_;
     std::size_t i = 0;
     for (const ReferenceBucket& bucket : in_use_)
       for (const ReferenceParameter& p : bucket) {
@@ -59,7 +61,10 @@ class Trainer {
   }
 
  private:
-  float coefficient() const {
+  bool scales_loss() const { return scenario_.workload.precision == DType::F16 && scenario_.optimizer.loss_scaling; }
+  Tensor scaled(const Tensor& loss) const { return scales_loss() ? loss.mul(loss_scale_.scale) : loss; }
+
+  double sum_of_squares() const {
     double total = 0;
     for (const ReferenceBucket& bucket : in_use_) {
       double sum = 0;
@@ -68,17 +73,31 @@ class Trainer {
                    .sum_of_squares;
       total += sum;
     }
-    return static_cast<float>(clip_coefficient(total, scenario_.optimizer.clip_norm));
+    return total;
+  }
+
+  // Of the step whose gradients are there.
+  UpdateControl control(std::int32_t step) {
+    const OptimizerOptions& o = scenario_.optimizer;
+    const AdamStep adam = adam_step({o.learning_rate, o.beta1, o.beta2}, step + 1);
+    UpdateControl control{1, adam.v_root_correction, adam.negative_step_size};
+    if (o.clip_norm > 0 || scales_loss())
+      control_update({o.clip_norm, o.learning_rate, o.beta1, o.beta2, o.loss_scale_interval, adam.v_root_correction,
+                      adam.negative_step_size},
+                     sum_of_squares(), scales_loss() ? &loss_scale_ : nullptr, control);
+    return control;
   }
 
   void update(std::int32_t step) {
     const c10::AutoGradMode no_grad(false);
-    const float scale = scenario_.optimizer.clip_norm > 0 ? coefficient() : 1.0F;
+    const UpdateControl decided = control(step);
     if (delayed_) publish();  // before the update: what the next step trains with
-    if (scenario_.workload.precision == DType::F32)
-      update_fp32(step, scale);
+    if (decided.gradient_scale == 0)
+      ++skipped_;
+    else if (scenario_.workload.precision == DType::F32)
+      update_fp32(step, static_cast<float>(decided.gradient_scale));
     else
-      update_masters(step, scale);
+      update_masters(step, decided);
     if (!delayed_) publish();
     for (ReferenceBucket& bucket : in_use_)
       for (ReferenceParameter& p : bucket) p.tensor.mutable_grad() = Tensor();
@@ -99,10 +118,11 @@ class Trainer {
   }
 
   // LibTorch has no Adam from 16-bit gradients to fp32 masters: the formula of one element, one after the other.
-  void update_masters(std::int32_t step, float scale) {
+  void update_masters(std::int32_t step, const UpdateControl& decided) {
     const OptimizerOptions& o = scenario_.optimizer;
-    const AdamStep adam =
-        adam_step({o.learning_rate, o.beta1, o.beta2, o.epsilon, o.weight_decay, o.name == "adamw"}, step + 1, scale);
+    const AdamStep adam = controlled(
+        adam_step({o.learning_rate, o.beta1, o.beta2, o.epsilon, o.weight_decay, o.name == "adamw"}, step + 1),
+        decided);
     std::size_t i = 0;
     for (const ReferenceBucket& bucket : in_use_)
       for (const ReferenceParameter& p : bucket) {
@@ -126,6 +146,8 @@ class Trainer {
 
   const Scenario& scenario_;
   bool delayed_;
+  LossScale loss_scale_ = initial_loss_scale(scenario_.optimizer.initial_loss_scale);
+  std::int32_t skipped_ = 0;
   std::unique_ptr<ReferenceNetwork> network_;
   std::vector<ReferenceBucket> in_use_;
   std::vector<Tensor> latest_, m_, v_;

@@ -18,6 +18,7 @@ struct ReferenceOptions {
 struct ReferenceResult {
   std::vector<std::vector<double>> losses;               // by step, by micro-batch
   std::map<std::string, std::vector<float>> parameters;  // fp32 (masters), by full field name: "block0.qkv.weight"
+  std::int32_t skipped_steps = 0;                        // gradients that were not finite
 };
 
 // Trains for Scenario::steps on one rank, with 16-bit precisions from fp32 master parameters, with the calling thread's

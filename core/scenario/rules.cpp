@@ -89,6 +89,8 @@ void warn(Scenario& scenario) {
     scenario.warnings.push_back("workload.precision: " + machine.name + " has no units for " +
                                 std::string(name_of(precision)) + "; it is emulated at fp32's rate");
   }
+  if (precision == DType::F16 && !scenario.optimizer.loss_scaling)
+    scenario.warnings.emplace_back("optimizer.loss_scaling: without it, gradients that fp16 cannot hold vanish unseen");
   const auto cap = [&](const char* key, std::int64_t limit, std::int64_t machine_has) {
     if (limit > machine_has)
       scenario.warnings.push_back(std::string("limits.") + key + ": " + std::to_string(limit) + " is more than the " +

@@ -41,6 +41,10 @@ struct OptimizerOptions {
   std::string name = "adamw";  // adam | adamw
   double learning_rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
   double clip_norm = 0;  // 0: no clipping
+  // fp16 only: the loss is multiplied by a scale that follows what fp16 can hold.
+  bool loss_scaling = true;
+  double initial_loss_scale = 65536;
+  std::int64_t loss_scale_interval = 2000;  // steps without overflow after which the scale doubles
 };
 
 struct PolicyOptions {

@@ -128,6 +128,7 @@ std::unique_ptr<StepSource> make_mlp(const Scenario& scenario, const GraphReques
   require_product("batch, hidden", {w.batch, w.hidden});
   require_product("batch, classes", {w.batch, w.classes});
   require_option(w.recompute == "none", "recompute", "a perceptron has no blocks to recompute", "allowed: none");
+  require_option(w.precision == DType::F32, "precision", "a perceptron trains in fp32", "allowed: fp32");
   return std::make_unique<TrainingSource>(mlp_plan(w), scenario, request);
 }
 

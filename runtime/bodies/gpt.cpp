@@ -190,7 +190,7 @@ std::int64_t head_backward(BodyCall& call) {
   const Tensor grad_ln = at::empty_like(ln);
   {
     const Tensor grad_logits = at::empty(log_probabilities.sizes(), x.options());
-    cross_entropy_backward(grad_logits, log_probabilities, targets, target_count, s.micro_batches);
+    cross_entropy_backward(grad_logits, log_probabilities, targets, target_count, s.micro_batches, o.loss_scale());
     linear_input_gradient(grad_ln, grad_logits, weight);
     if (s.tied) {
       Tensor contribution = o.write({s.vocabulary, c});

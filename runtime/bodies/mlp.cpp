@@ -71,7 +71,7 @@ std::int64_t head_backward(BodyCall& call) {
   const Tensor targets = o.read({s.batch}, at::kLong);
   const Gradients gradients(o.write_bucket(), s.accumulates);
   const Tensor grad_logits = at::empty_like(log_probabilities);
-  cross_entropy_backward(grad_logits, log_probabilities, targets, target_count, s.micro_batches);
+  cross_entropy_backward(grad_logits, log_probabilities, targets, target_count, s.micro_batches, o.loss_scale());
   gradients.linear("output", grad_logits, x);
   linear_input_gradient(o.write({s.batch, s.inputs}), grad_logits, p["output.weight"]);
   return 0;

@@ -1,4 +1,5 @@
-// Bodies of the update: the gradient norm's partial sums, the clipping coefficient, Adam and AdamW.
+// Bodies of the update: the gradient norm's partial sums, what they decide (clipping, fp16's loss scale), Adam and
+// AdamW.
 #include <ATen/Parallel.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
@@ -15,6 +16,8 @@
 #include "runtime/bodies/common/operands.hpp"
 #include "runtime/executors/thread_team.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
+#include "runtime/optimizer/update_control.hpp"
+#include "runtime/torch_types.hpp"
 
 namespace tandem {
 namespace {
@@ -50,24 +53,53 @@ std::int64_t grad_norm(BodyCall& call) {
   return bits_of(sum);
 }
 
-std::int64_t clip(BodyCall& call) {
-  const double clip_norm = call.scenario.optimizer.clip_norm;
+AdamStep adam_step_of(const BodyCall& call, bool decoupled) {
+  const OptimizerOptions& o = call.scenario.optimizer;
+  return adam_step({o.learning_rate, o.beta1, o.beta2, o.epsilon, o.weight_decay, decoupled}, call.op.step + 1);
+}
+
+UpdateRules update_rules(const BodyCall& call) {
+  const OptimizerOptions& o = call.scenario.optimizer;
+  const AdamStep step = adam_step_of(call, /*decoupled=*/false);
+  return {o.clip_norm,
+          o.learning_rate,
+          o.beta1,
+          o.beta2,
+          o.loss_scale_interval,
+          step.v_root_correction,
+          step.negative_step_size};
+}
+
+// Reads the sums of squares, [the loss scale]; writes the control, [the loss scale]. The result is the norm.
+std::int64_t control(BodyCall& call, bool has_scale) {
+  const std::span<std::byte* const> sums(call.reads.data(), call.reads.size() - (has_scale ? 1 : 0));
+  auto& control = *reinterpret_cast<UpdateControl*>(call.writes[0]);
+  const auto* old = has_scale ? reinterpret_cast<const LossScale*>(call.reads.back()) : nullptr;
+  auto* scale = has_scale ? reinterpret_cast<LossScale*>(call.writes[1]) : nullptr;
+  const UpdateRules rules = update_rules(call);
   if (call.processor == Processor::Device) {
-    for (std::size_t i = 0; i < call.reads.size(); ++i)
-      device_kernels().sum(doubles(call.reads[i]), i == 0, doubles(call.writes[0]));
-    device_kernels().clip(clip_norm, doubles(call.writes[0]), doubles(call.late_result));
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      device_kernels().sum(doubles(sums[i]), i == 0, &control.gradient_scale);
+    device_kernels().control(rules, &control.gradient_scale, old, scale, &control, doubles(call.late_result));
     return 0;
   }
   double sum = 0;
-  for (std::byte* part : call.reads) sum += *doubles(part);
-  const double coefficient = clip_coefficient(sum, clip_norm);
-  *doubles(call.writes[0]) = coefficient;
-  return bits_of(coefficient);
+  for (std::byte* part : sums) sum += *doubles(part);
+  if (has_scale && scale != old) *scale = *old;
+  return bits_of(control_update(rules, sum, scale, control));
+}
+
+std::int64_t clip(BodyCall& call) { return control(call, /*has_scale=*/false); }
+std::int64_t loss_scale(BodyCall& call) { return control(call, /*has_scale=*/true); }
+
+std::int64_t load_loss_scale(BodyCall& call) {
+  *reinterpret_cast<LossScale*>(call.writes[0]) = initial_loss_scale(call.scenario.optimizer.initial_loss_scale);
+  return 0;
 }
 
 using FusedAdam = decltype(&at::_ops::_fused_adam_::call);
 
-// Operands of a part. Reads: gradient, leader, m, v, [coefficient]; writes: leader, m, v, [parameter]. The leader is
+// Operands of a part. Reads: gradient, leader, m, v, [control]; writes: leader, m, v, [parameter]. The leader is
 // the fp32 parameter, or the master copy that a 16-bit parameter is rounded from.
 struct Part {
   explicit Part(BodyCall& call)
@@ -76,7 +108,7 @@ struct Part {
         m(call.writes[1]),
         v(call.writes[2]),
         parameter(call.writes.size() > kStates ? call.writes[kStates] : nullptr),
-        coefficient(call.reads.size() > kStates + 1 ? doubles(call.reads[kStates + 1]) : nullptr) {
+        control(call.reads.size() > kStates + 1 ? reinterpret_cast<UpdateControl*>(call.reads[kStates + 1]) : nullptr) {
     for (std::size_t i = 0; i < kStates; ++i)
       if (call.writes[i] != call.reads[i + 1])
         tensor_at(call.processor, call.writes[i], {call.bytes}, at::kByte)
@@ -84,7 +116,7 @@ struct Part {
   }
   static constexpr std::size_t kStates = 3;
   std::byte *gradient, *leader, *m, *v, *parameter;
-  double* coefficient;  // null: no clipping
+  const UpdateControl* control;  // null: every step is as it is planned
 };
 
 // Updates `elements` from `offset` bytes after the part's begin, all within one field, as whole-graph training does.
@@ -93,7 +125,7 @@ void update_as_torch(FusedAdam adam, BodyCall& call, const Part& part, std::int6
   const OptimizerOptions& o = call.scenario.optimizer;
   const Tensor step = at::full({}, static_cast<float>(call.op.step + 1), at::kFloat);
   Tensor gradient = at(part.gradient);
-  if (part.coefficient != nullptr) gradient = at::mul(gradient, static_cast<float>(*part.coefficient));
+  if (part.control != nullptr) gradient = at::mul(gradient, static_cast<float>(part.control->gradient_scale));
   adam({at(part.leader)}, {gradient}, {at(part.m)}, {at(part.v)}, {}, {step}, o.learning_rate, o.beta1, o.beta2,
        o.weight_decay, o.epsilon, /*amsgrad=*/false, /*maximize=*/false, std::nullopt, std::nullopt);
 }
@@ -101,7 +133,7 @@ void update_as_torch(FusedAdam adam, BodyCall& call, const Part& part, std::int6
 // Field by field, as separate tensors would be: the kernel's last, partial vector of a field is then the same, whatever
 // part it is in. A part begins at a multiple of 64 bytes, as fields do.
 void update_fields_as_torch(FusedAdam adam, BodyCall& call, const Part& part) {
-  const std::int64_t chunk = part.coefficient != nullptr ? kOptimizerChunk * size_of(DType::F32) : call.bytes;
+  const std::int64_t chunk = part.control != nullptr ? kOptimizerChunk * size_of(DType::F32) : call.bytes;
   for (const Field& field : call.graph.tensor_of(call.op.writes[0].value).layout->fields) {
     const std::int64_t first = std::max(field.offset, call.first_byte);
     const std::int64_t end =
@@ -128,24 +160,31 @@ void update_on_host(const AdamStep& step, const AdamSpan& span) {
   team.run([&](int thread) { adam_update(step, chunk_of(span, thread, team.size())); });
 }
 
+// A skipped step: the parameter is the master's rounding, as before.
+std::int64_t keep_masters(const BodyCall& call, const Part& part) {
+  if (part.parameter == nullptr) return 0;
+  const std::int64_t elements = call.bytes / size_of(DType::F32);
+  tensor_at(Processor::Host, part.parameter, {elements}, torch_type(call.work.type))
+      .copy_(tensor_at(Processor::Host, part.leader, {elements}, at::kFloat));
+  return 0;
+}
+
 // In fp32 on the host with LibTorch's kernel, which plain training there uses; else with our own, which reads and
 // writes 16-bit numbers in the same pass and gives the same bits on the device.
 std::int64_t adam_part(BodyCall& call, bool decoupled) {
   const Operands no_autograd(call);
   const Part part(call);
   const bool on_host = call.processor == Processor::Host;
+  if (on_host && part.control != nullptr && part.control->gradient_scale == 0) return keep_masters(call, part);
   if (on_host && call.work.type == DType::F32) {
     update_fields_as_torch(decoupled ? &at::_ops::_fused_adamw_::call : &at::_ops::_fused_adam_::call, call, part);
     return 0;
   }
-  const OptimizerOptions& o = call.scenario.optimizer;
-  const AdamOptions options{o.learning_rate, o.beta1, o.beta2, o.epsilon, o.weight_decay, decoupled};
-  const bool scales = on_host && part.coefficient != nullptr;
-  const AdamStep step = adam_step(options, call.op.step + 1, scales ? static_cast<float>(*part.coefficient) : 1.0F);
+  const AdamStep step = adam_step_of(call, decoupled);
   if (on_host)
-    update_on_host(step, span_of(call, part));
+    update_on_host(part.control != nullptr ? controlled(step, *part.control) : step, span_of(call, part));
   else
-    device_kernels().adam(step, span_of(call, part), part.coefficient);
+    device_kernels().adam(step, span_of(call, part), part.control);
   return 0;
 }
 
@@ -153,10 +192,9 @@ std::int64_t adam(BodyCall& call) { return adam_part(call, /*decoupled=*/false);
 std::int64_t adamw(BodyCall& call) { return adam_part(call, /*decoupled=*/true); }
 
 constexpr BodyEntry kBodies[] = {
-    {"grad_norm", grad_norm},
-    {"clip", clip},
-    {"optimizer.adam", adam},
-    {"optimizer.adamw", adamw},
+    {"grad_norm", grad_norm},   {"clip", clip},
+    {"loss_scale", loss_scale}, {"loss_scale.load", load_loss_scale},
+    {"optimizer.adam", adam},   {"optimizer.adamw", adamw},
 };
 
 }  // namespace

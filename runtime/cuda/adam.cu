@@ -25,11 +25,22 @@ __device__ void update(const AdamStep& step, Gradient gradient, float& master, f
   store(master, parameter);
 }
 
+// A skipped step: the parameter is the master's rounding, as before.
+template <class Parameter>
+__device__ void keep_master(std::int64_t first, const float* master, Parameter* parameter, std::int64_t elements) {
+  if (parameter == nullptr) return;
+  const std::int64_t end = first + kElements < elements ? first + kElements : elements;
+  for (std::int64_t i = first; i < end; ++i) store(master[i], parameter[i]);
+}
+
 template <class Gradient, class Parameter>
-__global__ void adam_kernel(AdamStep step, const double* coefficient, const Gradient* gradient, float* master, float* m,
+__global__ void adam_kernel(AdamStep step, const UpdateControl* control, const Gradient* gradient, float* master, float* m,
                             float* v, Parameter* parameter, std::int64_t elements) {
-  if (coefficient != nullptr) step.gradient_scale = static_cast<float>(*coefficient);
   const std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kElements;
+  if (control != nullptr) {
+    step = controlled(step, *control);
+    if (control->gradient_scale == 0) return keep_master(first, master, parameter, elements);
+  }
   if (first + kElements <= elements) {
     const auto g = *reinterpret_cast<const Quad<Gradient>*>(gradient + first);
     auto& states = *reinterpret_cast<Quad<float>*>(master + first);
@@ -50,28 +61,28 @@ __global__ void adam_kernel(AdamStep step, const double* coefficient, const Grad
 }
 
 template <class Gradient, class Parameter>
-void launch(const AdamStep& step, const AdamSpan& span, const double* coefficient, cudaStream_t stream) {
+void launch(const AdamStep& step, const AdamSpan& span, const UpdateControl* control, cudaStream_t stream) {
   constexpr std::int64_t kBlock = kElements * kThreads;
   const auto blocks = static_cast<unsigned>((span.elements + kBlock - 1) / kBlock);
-  adam_kernel<<<blocks, kThreads, 0, stream>>>(step, coefficient, static_cast<const Gradient*>(span.gradient),
+  adam_kernel<<<blocks, kThreads, 0, stream>>>(step, control, static_cast<const Gradient*>(span.gradient),
                                                span.master, span.m, span.v, static_cast<Parameter*>(span.parameter),
                                                span.elements);
 }
 
 template <class Gradient>
-void launch_for(const AdamStep& step, const AdamSpan& span, const double* coefficient, cudaStream_t stream) {
-  if (span.parameter == nullptr) return launch<Gradient, float>(step, span, coefficient, stream);
-  if (span.parameter_type == DType::F16) return launch<Gradient, Float16>(step, span, coefficient, stream);
-  launch<Gradient, BFloat16>(step, span, coefficient, stream);
+void launch_for(const AdamStep& step, const AdamSpan& span, const UpdateControl* control, cudaStream_t stream) {
+  if (span.parameter == nullptr) return launch<Gradient, float>(step, span, control, stream);
+  if (span.parameter_type == DType::F16) return launch<Gradient, Float16>(step, span, control, stream);
+  launch<Gradient, BFloat16>(step, span, control, stream);
 }
 
 }  // namespace
 
-void launch_adam(const AdamStep& step, const AdamSpan& span, const double* coefficient, cudaStream_t stream) {
+void launch_adam(const AdamStep& step, const AdamSpan& span, const UpdateControl* control, cudaStream_t stream) {
   if (span.elements == 0) return;
-  if (span.gradient_type == DType::F32) return launch_for<float>(step, span, coefficient, stream);
-  if (span.gradient_type == DType::F16) return launch_for<Float16>(step, span, coefficient, stream);
-  launch_for<BFloat16>(step, span, coefficient, stream);
+  if (span.gradient_type == DType::F32) return launch_for<float>(step, span, control, stream);
+  if (span.gradient_type == DType::F16) return launch_for<Float16>(step, span, control, stream);
+  launch_for<BFloat16>(step, span, control, stream);
 }
 
 }  // namespace tandem

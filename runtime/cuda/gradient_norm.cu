@@ -45,11 +45,12 @@ __global__ void add_field_kernel(const double* sums, std::int64_t count, bool fi
   if (copy != nullptr) *copy = *total;
 }
 
-__global__ void clip_kernel(double clip_norm, double* coefficient, double* copy) {
-  const double norm = __dsqrt_rn(*coefficient);
-  const double wanted = __ddiv_rn(clip_norm, __dadd_rn(norm, kClipEpsilon));
-  *coefficient = wanted < 1 ? wanted : 1;
-  *copy = *coefficient;
+__global__ void control_kernel(UpdateRules rules, const double* sum, const LossScale* old, LossScale* state,
+                               UpdateControl* control, double* copy) {
+  LossScale scale;
+  if (old != nullptr) scale = *old;
+  *copy = control_update(rules, *sum, old != nullptr ? &scale : nullptr, *control);
+  if (old != nullptr) *state = scale;
 }
 
 template <class Number>
@@ -75,8 +76,9 @@ void launch_sum(const double* part, bool first, double* total, cudaStream_t stre
   add_field_kernel<<<1, 1, 0, stream>>>(part, 1, first, total, nullptr);
 }
 
-void launch_clip(double clip_norm, double* coefficient, double* copy, cudaStream_t stream) {
-  clip_kernel<<<1, 1, 0, stream>>>(clip_norm, coefficient, copy);
+void launch_control(const UpdateRules& rules, const double* sum, const LossScale* old, LossScale* state,
+                    UpdateControl* control, double* copy, cudaStream_t stream) {
+  control_kernel<<<1, 1, 0, stream>>>(rules, sum, old, state, control, copy);
 }
 
 }  // namespace tandem

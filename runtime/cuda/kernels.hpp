@@ -5,12 +5,12 @@
 #include <cuda_runtime_api.h>
 
 #include "runtime/optimizer/adam.hpp"
+#include "runtime/optimizer/update_control.hpp"
 
 namespace tandem {
 
-// Pointers of the span and `coefficient` (may be null: 1; else it takes the place of the step's scale) are the
-// device's.
-void launch_adam(const AdamStep& step, const AdamSpan& span, const double* coefficient, cudaStream_t stream);
+// Pointers of the span and `control` (null: the step as it is) are the device's.
+void launch_adam(const AdamStep& step, const AdamSpan& span, const UpdateControl* control, cudaStream_t stream);
 
 // The sum of squares of a field, added to `total` (which begins with it where `first`); `copy`, if not null, gets the
 // total, too. `sums`: norm_blocks(elements) doubles of scratch.
@@ -18,7 +18,9 @@ void launch_square_sum(const void* gradient, DType type, std::int64_t elements, 
                        double* copy, cudaStream_t stream);
 // Adds one number to `total`.
 void launch_sum(const double* part, bool first, double* total, cudaStream_t stream);
-// Turns a sum of squares into the coefficient that clips by it; `copy` gets it, too.
-void launch_clip(double clip_norm, double* coefficient, double* copy, cudaStream_t stream);
+// control_update() of `sum`, which may be control->gradient_scale itself; `copy` gets the norm. `old`, `state`: the
+// loss scale before and after, which may be one; null: there is none.
+void launch_control(const UpdateRules& rules, const double* sum, const LossScale* old, LossScale* state,
+                    UpdateControl* control, double* copy, cudaStream_t stream);
 
 }  // namespace tandem

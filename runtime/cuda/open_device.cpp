@@ -13,8 +13,8 @@ namespace {
 
 cudaStream_t stream() { return c10::cuda::getCurrentCUDAStream(); }
 
-void adam(const AdamStep& step, const AdamSpan& span, const double* coefficient) {
-  launch_adam(step, span, coefficient, stream());
+void adam(const AdamStep& step, const AdamSpan& span, const UpdateControl* control) {
+  launch_adam(step, span, control, stream());
 }
 
 void square_sum(const void* gradient, DType type, std::int64_t elements, bool first, double* sums, double* total,
@@ -24,7 +24,10 @@ void square_sum(const void* gradient, DType type, std::int64_t elements, bool fi
 
 void sum(const double* part, bool first, double* total) { launch_sum(part, first, total, stream()); }
 
-void clip(double clip_norm, double* coefficient, double* copy) { launch_clip(clip_norm, coefficient, copy, stream()); }
+void control(const UpdateRules& rules, const double* sum, const LossScale* old, LossScale* state,
+             UpdateControl* control, double* copy) {
+  launch_control(rules, sum, old, state, control, copy, stream());
+}
 
 }  // namespace
 
@@ -34,7 +37,7 @@ std::shared_ptr<Device> open_device(const std::string& name) {
   if (name == "cpu") return nullptr;
   auto device = std::make_shared<CudaDevice>();
   install_cuda_workspace_allocator();
-  set_device_kernels({&adam, &square_sum, &sum, &clip});
+  set_device_kernels({&adam, &square_sum, &sum, &control});
   return device;
 }
 

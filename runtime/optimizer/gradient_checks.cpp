@@ -29,8 +29,4 @@ double sum_of_squares(const float* gradient, std::int64_t elements) {
   return check_gradient(gradient, DType::F32, elements).sum_of_squares;
 }
 
-double clip_coefficient(double sum_of_squares, double clip_norm) {
-  return std::min(1.0, clip_norm / (std::sqrt(sum_of_squares) + kClipEpsilon));
-}
-
 }  // namespace tandem

@@ -21,7 +21,4 @@ GradientCheck check_gradient(const void* gradient, DType type, std::int64_t elem
 GradientCheck check_gradient(const void* gradient, DType type, std::int64_t elements, Isa isa);
 double sum_of_squares(const float* gradient, std::int64_t elements);
 
-// min(1, clip / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_.
-double clip_coefficient(double sum_of_squares, double clip_norm);
-
 }  // namespace tandem

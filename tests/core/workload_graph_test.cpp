@@ -106,7 +106,7 @@ TEST(WorkloadGraph, ClippingReadsEveryNorm) {
   EXPECT_EQ(clip.reads.size(), 5u);  // embedding, three blocks, head
   EXPECT_TRUE(clip.has_result);
   for (const Op* update : ops_of(graph, "block2.optimizer"))
-    EXPECT_EQ(graph.tensor_of(update->reads.back()).name, "clip_coefficient");
+    EXPECT_EQ(graph.tensor_of(update->reads.back()).name, "update_control");
 }
 
 TEST(WorkloadGraph, RanksReduceEachBucketInTheSameOrder) {

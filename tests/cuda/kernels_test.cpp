@@ -68,13 +68,12 @@ TEST_F(CudaKernels, AdamGivesTheCpusBits) {
     const auto span = [&](float* a, float* b, float* c, BFloat16* p) {
       return AdamSpan{gradient.data(), a, b, c, p, kElements, DType::BF16, DType::BF16};
     };
-    const double coefficient = 0.37;
-    Shared<double> on_device(1);
-    on_device[0] = coefficient;
-    adam_update(adam_step(options, 7, static_cast<float>(coefficient)),
+    const AdamStep step = adam_step(options, 7);
+    Shared<UpdateControl> on_device(1);
+    on_device[0] = {0.37, step.v_root_correction * 0.9F, step.negative_step_size * 0.9F};
+    adam_update(controlled(step, on_device[0]),
                 span(cpu_master.data(), cpu_m.data(), cpu_v.data(), cpu_parameter.data()));
-    launch_adam(adam_step(options, 7), span(master.data(), m.data(), v.data(), parameter.data()), on_device.data(),
-                nullptr);
+    launch_adam(step, span(master.data(), m.data(), v.data(), parameter.data()), on_device.data(), nullptr);
     finish();
     EXPECT_TRUE(same_bytes(master.copy(), cpu_master));
     EXPECT_TRUE(same_bytes(m.copy(), cpu_m));
@@ -89,16 +88,24 @@ TEST_F(CudaKernels, GradientNormAndClippingGiveTheCpusBits) {
     std::normal_distribution<float> normal;
     Shared<float> gradient(static_cast<std::size_t>(elements));
     for (std::size_t i = 0; i < static_cast<std::size_t>(elements); ++i) gradient[i] = normal(random);
-    Shared<double> sums(static_cast<std::size_t>(norm_blocks(elements))), total(1), copy(1), coefficient(1);
+    Shared<double> sums(static_cast<std::size_t>(norm_blocks(elements))), total(1), copy(1);
+    Shared<UpdateControl> control(1);
+    Shared<LossScale> scale(1);
     launch_square_sum(gradient.data(), DType::F32, elements, true, sums.data(), total.data(), nullptr, nullptr);
     launch_square_sum(gradient.data(), DType::F32, elements, false, sums.data(), total.data(), copy.data(), nullptr);
-    launch_sum(total.data(), true, coefficient.data(), nullptr);
-    launch_clip(0.5, coefficient.data(), copy.data(), nullptr);
+    launch_sum(total.data(), true, &control.data()->gradient_scale, nullptr);
+    const UpdateRules rules{0.5, 1e-3, 0.9, 0.999, 1, 0.1F, -0.1F};
+    scale[0] = initial_loss_scale(1024);
+    launch_control(rules, &control.data()->gradient_scale, scale.data(), scale.data(), control.data(), copy.data(),
+                   nullptr);
     finish();
     const double one = sum_of_squares(gradient.data(), elements);
     EXPECT_EQ(total[0], one + one) << elements;
-    EXPECT_EQ(coefficient[0], clip_coefficient(one + one, 0.5)) << elements;
-    EXPECT_EQ(copy[0], coefficient[0]);
+    LossScale expected_scale = initial_loss_scale(1024);
+    UpdateControl expected{};
+    EXPECT_EQ(copy[0], control_update(rules, one + one, &expected_scale, expected)) << elements;
+    EXPECT_EQ(std::memcmp(&control[0], &expected, sizeof(expected)), 0) << elements;
+    EXPECT_EQ(std::memcmp(&scale[0], &expected_scale, sizeof(expected_scale)), 0) << elements;
   }
 }
 

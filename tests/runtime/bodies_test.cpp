@@ -69,14 +69,6 @@ TEST(Workspaces, AreTight) {
     }
 }
 
-TEST(Bodies, RefuseFp16) {
-  Scenario scenario = scenario_of("gpt");
-  scenario.workload.precision = DType::F16;
-  const HashedData data(256);
-  SerialInterpreter interpreter(scenario, data);
-  EXPECT_THAT([&] { interpreter.run(); }, ThrowsMessage<DeviceError>(HasSubstr("precision fp16 can be simulated")));
-}
-
 TEST(Bodies, RefuseTokensOutsideTheVocabulary) {
   Scenario scenario = scenario_of("gpt");
   scenario.workload.vocabulary = 64;

@@ -136,6 +136,22 @@ const Case kCases[] = {
        s.workload.family = "bert";
        s.workload.precision = DType::BF16;
      }},
+    {"fp16_bert",
+     [](Scenario& s) {
+       s.workload.family = "bert";
+       s.workload.precision = DType::F16;
+     }},
+    {"fp16_overflows_accumulation_2_clipped_recomputed",
+     [](Scenario& s) {
+       s.workload.precision = DType::F16;
+       s.workload.micro_batches = 2;
+       s.workload.recompute = "block";
+       s.workload.tied_embedding = false;
+       s.optimizer.clip_norm = 0.5;
+       s.optimizer.weight_decay = 0.1;
+       s.optimizer.initial_loss_scale = 0x1p24;  // the first steps are skipped
+       s.optimizer.loss_scale_interval = 4;      // and later ones again
+     }},
     {"bert",
      [](Scenario& s) {
        s.workload.family = "bert";
@@ -170,6 +186,18 @@ INSTANTIATE_TEST_SUITE_P(Policies, TrainTest,
 TEST(TrainRunTest, DelayedUpdateEqualsTheDelayedReference) {
   Scenario scenario = small_gpt("zero_offload");
   scenario.policy.options["delayed_update"] = "true";
+  expect_exact(scenario, /*delayed_update=*/true);
+}
+
+TEST(TrainRunTest, SkippedStepsUnderDelayedUpdate) {
+  Scenario scenario = small_gpt("zero_offload");
+  scenario.policy.options["delayed_update"] = "true";
+  scenario.workload.precision = DType::F16;
+  scenario.optimizer.initial_loss_scale = 0x1p24;
+  scenario.optimizer.loss_scale_interval = 4;
+  const ReferenceResult reference = train_reference(scenario, *open_data(scenario), {.delayed_update = true});
+  EXPECT_GT(reference.skipped_steps, 1);
+  EXPECT_LT(reference.skipped_steps, scenario.steps / 2);
   expect_exact(scenario, /*delayed_update=*/true);
 }
 

@@ -30,7 +30,7 @@ using OpSpecIndex = std::int32_t;
 //   backward  reads  [gradient of the output], [parameter], [tied parameter], [output of the stage before if
 //   saves_input],
 //                    [own output if saves_output], saved..., [inputs], [targets], [tied contribution],
-//                    [gradient so far, from the second micro-batch on]
+//                    [gradient so far, from the second micro-batch on], [loss scale]
 //             writes gradient, [gradient of the stage before's output], [tied contribution]
 //   recompute reads  as forward, writes saved... only.
 struct StageSpec {
@@ -85,6 +85,7 @@ struct TrainingPlan {
     states.push_back({"adam_m"});
     states.push_back({"adam_v"});
   }
+
   OpSpecIndex add(OpSpec spec) {
     ops.push_back(std::move(spec));
     return static_cast<OpSpecIndex>(ops.size()) - 1;

@@ -13,6 +13,11 @@ constexpr std::int64_t norm_blocks(std::int64_t elements) { return (elements + k
 // Added to the norm that a gradient is clipped by, as torch.nn.utils.clip_grad_norm_ does.
 inline constexpr double kClipEpsilon = 1e-6;
 
+// What all gradients of a step decide for its update (runtime/optimizer/update_control.hpp), and the state of fp16's
+// loss scale, of which the backward of the loss reads the four bytes at kLossScaleOffset.
+inline constexpr std::int64_t kUpdateControlBytes = 16;
+inline constexpr std::int64_t kLossScaleBytes = 24, kLossScaleOffset = 16;
+
 // Most elements of a gradient that the optimizer scales (clips) at a time: bounds its workspace. A multiple of 16, so
 // that vectorised kernels see the same groups of elements as in one pass.
 inline constexpr std::int64_t kOptimizerChunk = std::int64_t{256} * 1024;

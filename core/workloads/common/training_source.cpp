@@ -15,37 +15,53 @@ TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, cons
       gpu_(scenario.machine.gpu),
       steps_(scenario.steps),
       recompute_(scenario.workload.recompute == "block"),
-      delayed_update_(request.delayed_update) {}
+      delayed_update_(request.delayed_update),
+      scales_loss_(plan_.precision == DType::F16 && scenario.optimizer.loss_scaling && !plan_.batch.load.body.empty()) {
+}
 
 void TrainingSource::prologue(Graph& graph) {
   add_works(graph);
   stages_.resize(plan_.stages.size());
   for (std::size_t i = 0; i < stages_.size(); ++i) add_stage(graph, i);
   for (std::size_t i = 0; i < stages_.size(); ++i) graph.append(load_op(graph, i));
+  if (scales_loss_) graph.append(loss_scale_op(graph));
 }
+
+namespace {
+
+TensorId add_plain_tensor(Graph& graph, const char* name, Role role, DType type, std::int64_t bytes,
+                          bool persistent = false) {
+  Tensor tensor;
+  tensor.name = name;
+  tensor.role = role;
+  tensor.type = type;
+  tensor.bytes = bytes;
+  tensor.persistent = persistent;
+  return graph.add_tensor(std::move(tensor));
+}
+
+}  // namespace
 
 void TrainingSource::add_works(Graph& graph) {
   for (const OpSpec& op_spec : plan_.ops) works_.push_back(graph.add_work(op_spec.work));
-  const auto add_tensor = [&](const char* name, Role role, DType type, std::int64_t bytes) {
-    Tensor tensor;
-    tensor.name = name;
-    tensor.role = role;
-    tensor.type = type;
-    tensor.bytes = bytes;
-    return graph.add_tensor(std::move(tensor));
-  };
   if (!plan_.batch.load.body.empty()) {
     batch_work_ = graph.add_work(plan_.batch.load);
     batch_label_ = graph.intern("batch.load");
-    inputs_ = add_tensor("batch.inputs", Role::Batch, plan_.batch.input_type, plan_.batch.input_bytes);
-    targets_ = add_tensor("batch.targets", Role::Batch, DType::I64, plan_.batch.target_bytes);
+    inputs_ = add_plain_tensor(graph, "batch.inputs", Role::Batch, plan_.batch.input_type, plan_.batch.input_bytes);
+    targets_ = add_plain_tensor(graph, "batch.targets", Role::Batch, DType::I64, plan_.batch.target_bytes);
   }
-  if (!clips()) return;
+  if (controls_update()) add_control(graph);
+}
+
+void TrainingSource::add_control(Graph& graph) {
+  const std::string name = scales_loss_ ? "loss_scale" : "clip";
   const auto buckets = static_cast<std::int64_t>(plan_.stages.size());
-  Work work{"clip", DType::F64, {buckets}, {memory_kernel((buckets + 1) * size_of(DType::F64))}};
-  clip_work_ = graph.add_work(std::move(work));
-  clip_label_ = graph.intern("clip");
-  coefficient_ = add_tensor("clip_coefficient", Role::Scalar, DType::F64, size_of(DType::F64));
+  Work work{name, DType::F64, {buckets}, {memory_kernel((buckets + 1) * size_of(DType::F64))}};
+  control_work_ = graph.add_work(std::move(work));
+  control_label_ = graph.intern(name);
+  control_ = add_plain_tensor(graph, "update_control", Role::Scalar, DType::F64, kUpdateControlBytes);
+  if (scales_loss_)
+    loss_scale_ = add_plain_tensor(graph, "loss_scale", Role::Scalar, DType::F64, kLossScaleBytes, /*persistent=*/true);
 }
 
 void TrainingSource::add_stage(Graph& graph, std::size_t index) {
@@ -68,7 +84,8 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
     stage.states.push_back(
         add(state.name, Role::OptimizerState, DType::F32, s.elements * state.bytes_per_element, true, true));
   stage.gradient = add("gradient", Role::Gradient, plan_.precision, bucket_bytes, true, false);
-  if (clips()) stage.square_sum = add("square_sum", Role::Scalar, DType::F64, size_of(DType::F64), false, false);
+  if (controls_update())
+    stage.square_sum = add("square_sum", Role::Scalar, DType::F64, size_of(DType::F64), false, false);
   if (s.output_bytes > 0) {
     stage.output = add("output", Role::Activation, plan_.precision, s.output_bytes, false, false);
     stage.output_gradient = add("output_gradient", Role::Activation, plan_.precision, s.output_bytes, false, false);
@@ -82,7 +99,7 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
                   graph.intern(s.name + ".grad_norm"), graph.intern(s.name + ".optimizer")};
   stage.saved_values.assign(s.saved.size(), kNone);
   if (plan_.optimizer_fixed_ns == 0) stage.optimizer_workspace = optimizer_workspace(index);
-  if (clips()) stage.norm_workspace = norm_workspace(index);
+  if (controls_update()) stage.norm_workspace = norm_workspace(index);
   const auto [found, fresh] = stage_of_size_.try_emplace(s.elements, index);
   if (fresh) {
     add_bucket_works(graph, s.elements, stage);
@@ -112,7 +129,8 @@ void TrainingSource::add_bucket_works(Graph& graph, std::int64_t elements, Stage
   if (devices_ > 1)
     stage.all_reduce =
         graph.add_work({"all_reduce", plan_.precision, {elements, devices_}, {memory_kernel(2 * bytes)}});
-  if (clips()) stage.grad_norm = graph.add_work({"grad_norm", plan_.precision, {elements}, {memory_kernel(bytes)}});
+  if (controls_update())
+    stage.grad_norm = graph.add_work({"grad_norm", plan_.precision, {elements}, {memory_kernel(bytes)}});
 }
 
 Op TrainingSource::load_op(Graph& graph, std::size_t index) {
@@ -128,6 +146,17 @@ Op TrainingSource::load_op(Graph& graph, std::size_t index) {
   stage.parameter_in_use = graph.new_version(stage.parameter);
   op.writes.push_back({stage.parameter_in_use, kNone});
   for (TensorId state : stage.states) op.writes.push_back({graph.new_version(state), kNone});
+  return op;
+}
+
+Op TrainingSource::loss_scale_op(Graph& graph) {
+  const WorkId work = graph.add_work({"loss_scale.load", DType::F64, {}, {memory_kernel(kLossScaleBytes)}});
+  Op op = new_op(graph.intern("loss_scale.load"), work, Phase::Load, 0);
+  op.engine = Engine::Loader;
+  op.engines = engine_bit(Engine::Loader);
+  op.step = op.layer = kNone;
+  latest_loss_scale_ = graph.new_version(loss_scale_);
+  op.writes.push_back({latest_loss_scale_, kNone});
   return op;
 }
 

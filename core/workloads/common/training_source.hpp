@@ -40,7 +40,9 @@ class TrainingSource final : public StepSource {
   void add_works(Graph& graph);
   void add_stage(Graph& graph, std::size_t index);
   void add_bucket_works(Graph& graph, std::int64_t elements, Stage& stage);
+  void add_control(Graph& graph);
   Op load_op(Graph& graph, std::size_t index);
+  Op loss_scale_op(Graph& graph);
   void load_batch(Graph& graph);
   void forward(Graph& graph, std::size_t index);
   void recompute(Graph& graph, std::size_t index);
@@ -48,7 +50,7 @@ class TrainingSource final : public StepSource {
   void read_forward_operands(std::size_t index, Op& op) const;
   void read_backward_operands(std::size_t index, Op& op) const;
   void reduce(Graph& graph, std::size_t index);
-  void clip(Graph& graph);
+  void control_update(Graph& graph);
   void optimize(Graph& graph, std::size_t index);
   std::int64_t optimizer_workspace(std::size_t index) const;
   std::int64_t norm_workspace(std::size_t index) const;
@@ -56,6 +58,8 @@ class TrainingSource final : public StepSource {
   Op planned_op(std::int32_t label, OpSpecIndex op_spec, Phase phase, std::size_t index) const;
   const StageSpec& spec(std::size_t index) const { return plan_.stages[index]; }
   bool clips() const { return clip_norm_ > 0; }
+  // The update waits for the last gradient: its norm, or whether all are finite, decides.
+  bool controls_update() const { return clips() || scales_loss_; }
   bool recomputes(std::size_t index) const { return recompute_ && spec(index).recomputable; }
 
   TrainingPlan plan_;
@@ -65,16 +69,17 @@ class TrainingSource final : public StepSource {
   bool gpu_;
   std::int32_t steps_;
   bool recompute_, delayed_update_;
+  bool scales_loss_;  // fp16 has too few exponents for gradients; see runtime/optimizer/update_control.hpp
 
   std::vector<WorkId> works_;  // by OpSpecIndex
   std::vector<Stage> stages_;
   std::map<std::int64_t, std::size_t> stage_of_size_;  // by elements: the first stage, whose works the others share
-  WorkId batch_work_ = kNone, clip_work_ = kNone;
-  TensorId inputs_ = kNone, targets_ = kNone, coefficient_ = kNone;
-  std::int32_t batch_label_ = kNone, clip_label_ = kNone;
+  WorkId batch_work_ = kNone, control_work_ = kNone;
+  TensorId inputs_ = kNone, targets_ = kNone, control_ = kNone, loss_scale_ = kNone;
+  std::int32_t batch_label_ = kNone, control_label_ = kNone;
   std::int32_t step_ = 0, micro_batch_ = 0;
   std::int32_t collectives_ = 0;
-  ValueId inputs_value_ = kNone, targets_value_ = kNone, coefficient_value_ = kNone;
+  ValueId inputs_value_ = kNone, targets_value_ = kNone, control_value_ = kNone, latest_loss_scale_ = kNone;
 };
 
 }  // namespace tandem

@@ -19,7 +19,7 @@ bool TrainingSource::append_step(Graph& graph, std::int64_t) {
     }
   }
   micro_batch_ = static_cast<std::int32_t>(micro_batches_) - 1;  // the update belongs to the last one
-  if (clips()) clip(graph);
+  if (controls_update()) control_update(graph);
   for (std::size_t i = 0; i < stages_.size(); ++i) optimize(graph, i);
   ++step_;
   return true;
@@ -90,6 +90,7 @@ void TrainingSource::read_backward_operands(std::size_t index, Op& op) const {
   for (std::size_t i = 0; i < stages_.size(); ++i)
     if (spec(i).tied_to == static_cast<std::int32_t>(index)) op.reads.push_back(stages_[i].contribution_value);
   if (micro_batch_ > 0) op.reads.push_back(stage.gradient_value);
+  if (s.has_loss && scales_loss_) op.reads.push_back(latest_loss_scale_);
 }
 
 void TrainingSource::backward(Graph& graph, std::size_t index) {
@@ -129,7 +130,7 @@ void TrainingSource::reduce(Graph& graph, std::size_t index) {
     op.writes.push_back({stage.gradient_value, local});
     graph.append(std::move(op));
   }
-  if (!clips()) return;
+  if (!controls_update()) return;
   Op op = new_op(stage.labels.grad_norm, stage.grad_norm, Phase::Reduce, index);
   op.workspace_bytes = stage.norm_workspace;
   op.reads.push_back(stage.gradient_value);
@@ -139,12 +140,19 @@ void TrainingSource::reduce(Graph& graph, std::size_t index) {
   graph.append(std::move(op));
 }
 
-void TrainingSource::clip(Graph& graph) {
-  Op op = new_op(clip_label_, clip_work_, Phase::Reduce, 0);
+// Reads every bucket's sum of squares, and the loss scale; writes the update's control, and the scale of the next step.
+void TrainingSource::control_update(Graph& graph) {
+  Op op = new_op(control_label_, control_work_, Phase::Reduce, 0);
   op.layer = kNone;
   for (const Stage& stage : stages_) op.reads.push_back(stage.square_sum_value);
-  coefficient_value_ = graph.new_version(coefficient_);
-  op.writes.push_back({coefficient_value_, kNone});
+  control_value_ = graph.new_version(control_);
+  op.writes.push_back({control_value_, kNone});
+  if (scales_loss_) {
+    op.reads.push_back(latest_loss_scale_);
+    const ValueId old = latest_loss_scale_;
+    latest_loss_scale_ = graph.new_version(loss_scale_);
+    op.writes.push_back({latest_loss_scale_, old});
+  }
   op.has_result = true;
   graph.append(std::move(op));
 }
@@ -189,7 +197,7 @@ void TrainingSource::optimize(Graph& graph, std::size_t index) {
     op.reads.push_back(old);
     states.push_back({graph.new_version(state), old});
   }
-  if (clips()) op.reads.push_back(coefficient_value_);
+  if (controls_update()) op.reads.push_back(control_value_);
   // Under delayed update the next forward still reads the old version, so its storage is not to be taken over.
   const Write parameter{graph.new_version(stage.parameter), delayed_update_ ? kNone : before};
   if (plan_.master_leads) {

@@ -3,17 +3,18 @@
 #pragma once
 
 #include "runtime/optimizer/adam.hpp"
+#include "runtime/optimizer/update_control.hpp"
 
 namespace tandem {
 
 struct DeviceKernels {
-  // `coefficient`: on the device, multiplies the gradient; null: 1. Span as for adam_update, in device memory.
-  void (*adam)(const AdamStep& step, const AdamSpan& span, const double* coefficient) = nullptr;
   // As runtime/cuda/kernels.hpp says.
+  void (*adam)(const AdamStep& step, const AdamSpan& span, const UpdateControl* control) = nullptr;
   void (*square_sum)(const void* gradient, DType type, std::int64_t elements, bool first, double* sums, double* total,
                      double* copy) = nullptr;
   void (*sum)(const double* part, bool first, double* total) = nullptr;
-  void (*clip)(double clip_norm, double* coefficient, double* copy) = nullptr;
+  void (*control)(const UpdateRules& rules, const double* sum, const LossScale* old, LossScale* state,
+                  UpdateControl* control, double* copy) = nullptr;
 };
 
 // CHECKs that there are some.

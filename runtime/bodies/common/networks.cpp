@@ -154,8 +154,9 @@ at::Tensor cross_entropy(at::Tensor log_probabilities, at::Tensor target_count, 
 }
 
 void cross_entropy_backward(at::Tensor logits_gradient, const at::Tensor& log_probabilities, const at::Tensor& targets,
-                            const at::Tensor& target_count, std::int64_t micro_batches) {
-  const at::Tensor one = at::full({}, 1.0f / static_cast<float>(micro_batches), log_probabilities.options());
+                            const at::Tensor& target_count, std::int64_t micro_batches, const at::Tensor& loss_scale) {
+  at::Tensor one = at::full({}, 1.0f / static_cast<float>(micro_batches), log_probabilities.options());
+  if (loss_scale.defined()) one.mul_(loss_scale);
   at::Tensor picked = at::empty_like(log_probabilities);
   at::nll_loss_backward_out(picked, one, log_probabilities, targets, {}, at::Reduction::Mean, kIgnoredTarget,
                             target_count);

@@ -67,9 +67,10 @@ at::Tensor projected_attention_backward(const at::Tensor& grad, const Bucket& pa
 // Mean cross entropy over targets other than kIgnoredTarget. Returns the loss, a scalar.
 at::Tensor cross_entropy(at::Tensor log_probabilities, at::Tensor target_count, const at::Tensor& logits,
                          const at::Tensor& targets);
-// The gradient of loss / micro_batches with respect to the logits.
+// The gradient of loss / micro_batches with respect to the logits, times the loss scale if there is one (undefined:
+// none).
 void cross_entropy_backward(at::Tensor logits_gradient, const at::Tensor& log_probabilities, const at::Tensor& targets,
-                            const at::Tensor& target_count, std::int64_t micro_batches);
+                            const at::Tensor& target_count, std::int64_t micro_batches, const at::Tensor& loss_scale);
 
 inline constexpr std::int64_t kIgnoredTarget = -100;  // as torch's cross_entropy
 inline constexpr double kGptNormEpsilon = 1e-5;       // GPT-2

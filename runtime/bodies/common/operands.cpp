@@ -10,6 +10,7 @@
 
 #include "core/scenario/errors.hpp"
 #include "core/workloads/common/layout.hpp"
+#include "core/workloads/common/sums.hpp"
 #include "runtime/torch_types.hpp"
 
 #undef CHECK  // LibTorch's logging defines one, too
@@ -40,13 +41,6 @@ void Bucket::zero_padding() const {
   }
 }
 
-Operands::Operands(BodyCall& call) : call_(call) {
-  if (call.work.type == DType::F16)
-    throw DeviceError(
-        "precision fp16 can be simulated, but not trained for real yet (it needs loss scaling); use precision: bf16 or "
-        "fp32");
-}
-
 at::ScalarType Operands::precision() const { return torch_type(call_.work.type); }
 
 at::Tensor Operands::read(at::IntArrayRef shape, at::ScalarType type) {
@@ -55,6 +49,11 @@ at::Tensor Operands::read(at::IntArrayRef shape, at::ScalarType type) {
 
 at::Tensor Operands::write(at::IntArrayRef shape, at::ScalarType type) {
   return tensor_at(call_.processor, call_.writes.at(next_write_++), shape, type);
+}
+
+at::Tensor Operands::loss_scale() const {
+  if (call_.graph.tensor_of(call_.op.reads.back()).role != Role::Scalar) return {};
+  return tensor_at(call_.processor, call_.reads.back() + kLossScaleOffset, {}, at::kFloat);
 }
 
 Bucket Operands::read_bucket() {

@@ -36,14 +36,15 @@ class Bucket {
 // Hands out the operands of a call one after another. For as long as it lives, no autograd graph is recorded.
 class Operands {
  public:
-  // Throws DeviceError for fp16: without loss scaling its gradients vanish unseen.
-  explicit Operands(BodyCall& call);
+  explicit Operands(BodyCall& call) : call_(call) {}
   // In the network's precision, unless a type is named.
   at::Tensor read(at::IntArrayRef shape) { return read(shape, precision()); }
   at::Tensor read(at::IntArrayRef shape, at::ScalarType type);
   at::Tensor write(at::IntArrayRef shape) { return write(shape, precision()); }
   at::Tensor write(at::IntArrayRef shape, at::ScalarType type);
   at::ScalarType precision() const;
+  // What the loss is multiplied by, a scalar that is the last operand of its backward; undefined: there is none.
+  at::Tensor loss_scale() const;
   Bucket read_bucket();
   Bucket write_bucket();
   std::int64_t size(std::size_t index) const { return call_.work.sizes.at(index); }
