@@ -103,8 +103,9 @@ class CoTrain final : public Policy {
     for (; moving_ < buckets_.step_count(); ++moving_, moved_ = 0) {
       const auto& buckets = buckets_.step(moving_);
       for (; moved_ + k_ < buckets.size(); ++moved_) {
-        const ValueId gradient = buckets[buckets.size() - 1 - moved_].gradient;
-        if (!view.issued(view.graph().value(gradient).producer)) return;
+        const Bucket& bucket = buckets[buckets.size() - 1 - moved_];
+        const ValueId gradient = bucket.gradient;
+        if (!gradient_may_leave(view, bucket)) return;
         if (decisions.copy(gradient, Tier::HostPinned) != Reply::Issued) return;
         decisions.release(gradient, Tier::Device);
       }

@@ -2,20 +2,32 @@
 // host as they come; once the backward is over, Adam runs on the CPU bucket by bucket, and each bucket's new parameters
 // travel back while the next is updated. The next forward starts when all have arrived. With `delayed_update`
 // (section 5.2, one-step delayed parameter update) the CPU updates under the next step's forward and backward instead.
+//
+// `variant: deepspeed` is what its product does instead (DeepSpeed 0.19, runtime/zero/stage_1_and_2.py): gradients are
+// widened to fp32 on the device and travel so, Adam starts when the last one is on the host, and parameters travel back
+// when the last one is updated.
 #include <algorithm>
 #include <vector>
 
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
+#include "core/scenario/errors.hpp"
 
 namespace tandem {
 
 class ZeroOffload final : public Policy {
  public:
-  explicit ZeroOffload(const Scenario& scenario) : delayed_(bool_option(scenario, "delayed_update", false)) {}
+  explicit ZeroOffload(const Scenario& scenario)
+      : delayed_(bool_option(scenario, "delayed_update", false)),
+        as_deepspeed_(choice_option(scenario, "variant", {"paper", "deepspeed"}) == "deepspeed") {
+    if (delayed_ && as_deepspeed_)
+      throw ConfigError("policy.delayed_update: variant deepspeed has no delayed update; allowed: false");
+  }
 
-  PolicyTraits traits() const override { return {.may_evict = true, .graph = {.delayed_update = delayed_}}; }
+  PolicyTraits traits() const override {
+    return {.may_evict = true, .graph = {.delayed_update = delayed_, .fp32_gradients = as_deepspeed_}};
+  }
 
   // 16-bit parameters live on the device, master parameters and moments on the host (section 4.1). With FP32 the
   // parameter is its own master: the host keeps it and the device holds a copy. Parameters that do not all fit beside
@@ -28,7 +40,7 @@ class ZeroOffload final : public Policy {
     while (progress) {
       progress = false;
       if (!waits_for_parameters(view)) feed_compute(view, decisions, [&](OpId) { progress = true; });
-      offload_gradients(decisions);
+      offload_gradients(view, decisions);
       if (backward_issued(view)) progress |= update(view, decisions);
       progress |= upload_parameters(view, decisions);
     }
@@ -55,11 +67,13 @@ class ZeroOffload final : public Policy {
   }
 
   // Gradients become final from the last bucket to the first.
-  void offload_gradients(Decisions& decisions) {
+  void offload_gradients(const View& view, Decisions& decisions) {
     for (; offloading_ < buckets_.step_count(); ++offloading_, offloaded_ = 0) {
       const auto& buckets = buckets_.step(offloading_);
       for (; offloaded_ < buckets.size(); ++offloaded_) {
-        const ValueId gradient = buckets[buckets.size() - 1 - offloaded_].gradient;
+        const Bucket& bucket = buckets[buckets.size() - 1 - offloaded_];
+        const ValueId gradient = bucket.gradient;
+        if (!gradient_may_leave(view, bucket)) return;
         if (decisions.copy(gradient, Tier::HostPinned) != Reply::Issued) return;
         decisions.release(gradient, Tier::Device);
       }
@@ -74,6 +88,7 @@ class ZeroOffload final : public Policy {
 
   bool update(const View& view, Decisions& decisions) {
     const std::int32_t step = view.graph().op(view.ready_optimizer_ops().front()).step;
+    if (as_deepspeed_ && !all_arrived(view, step, &Bucket::gradient)) return false;
     bool issued = false;
     for (const Bucket& bucket : buckets_.step(step)) {
       if (view.issued(bucket.optimizer)) continue;
@@ -84,10 +99,19 @@ class ZeroOffload final : public Policy {
     return issued;
   }
 
+  bool all_arrived(const View& view, std::int32_t step, ValueId Bucket::*value) const {
+    const auto& buckets = buckets_.step(step);
+    return std::all_of(buckets.begin(), buckets.end(),
+                       [&](const Bucket& bucket) { return view.arrived(bucket.*value, Tier::HostPinned); });
+  }
+
   // A copy is queued when its bucket is updated, not before: a lane is FIFO, and what the forward of a delayed update
   // needs meanwhile must not wait behind it.
   bool upload_parameters(const View& view, Decisions& decisions) {
     std::size_t done = 0;
+    if (as_deepspeed_ && !std::all_of(uploads_.begin(), uploads_.end(),
+                                      [&](ValueId value) { return view.arrived(value, Tier::HostPinned); }))
+      return false;
     for (; done < uploads_.size() && view.arrived(uploads_[done], Tier::HostPinned); ++done) {
       const Reply reply = decisions.copy(uploads_[done], Tier::Device);
       // Without room after a blocking update there will be none before the next step: those are fetched on demand.
@@ -99,7 +123,7 @@ class ZeroOffload final : public Policy {
     return done > 0;
   }
 
-  bool delayed_;
+  bool delayed_, as_deepspeed_;
   DeviceParameters parameters_;
   Buckets buckets_;
   std::int32_t offloading_ = 0;   // step whose gradients are being offloaded
@@ -112,4 +136,4 @@ class ZeroOffload final : public Policy {
 }  // namespace tandem
 
 TANDEM_POLICY(zero_offload, ZeroOffload, "ZeRO-Offload: gradients to the host, Adam on the CPU, parameters back",
-              "delayed_update")
+              "delayed_update", "variant")

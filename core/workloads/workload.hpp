@@ -14,6 +14,7 @@ namespace tandem {
 // What a policy asks of the graph: rewrites that change what is computed or when results are used.
 struct GraphRequest {
   bool delayed_update = false;  // forward and backward of step s read the parameters from before step s-1's update
+  bool fp32_gradients = false;  // 16-bit gradients are widened, once they are final, for the update
 };
 
 struct WorkloadEntry {

@@ -151,7 +151,7 @@ AdamSpan span_of(const BodyCall& call, const Part& part) {
           .v = floats(part.v),
           .parameter = part.parameter,
           .elements = call.bytes / size_of(DType::F32),
-          .gradient_type = call.work.type,
+          .gradient_type = call.graph.tensor_of(call.op.reads[0]).type,
           .parameter_type = call.work.type};
 }
 
@@ -188,13 +188,23 @@ std::int64_t adam_part(BodyCall& call, bool decoupled) {
   return 0;
 }
 
+// A bucket in fp32, padding and all.
+std::int64_t widen(BodyCall& call) {
+  Operands operands(call);
+  const std::int64_t elements = call.work.sizes.at(0);
+  const Tensor narrow = operands.read({elements});
+  operands.write({elements}, at::kFloat).copy_(narrow);
+  return 0;
+}
+
 std::int64_t adam(BodyCall& call) { return adam_part(call, /*decoupled=*/false); }
 std::int64_t adamw(BodyCall& call) { return adam_part(call, /*decoupled=*/true); }
 
 constexpr BodyEntry kBodies[] = {
     {"grad_norm", grad_norm},   {"clip", clip},
     {"loss_scale", loss_scale}, {"loss_scale.load", load_loss_scale},
-    {"optimizer.adam", adam},   {"optimizer.adamw", adamw},
+    {"gradient.widen", widen},  {"optimizer.adam", adam},
+    {"optimizer.adamw", adamw},
 };
 
 }  // namespace

@@ -189,6 +189,22 @@ TEST(TrainRunTest, DelayedUpdateEqualsTheDelayedReference) {
   expect_exact(scenario, /*delayed_update=*/true);
 }
 
+TEST(TrainRunTest, AsDeepSpeedGradientsTravelInFp32) {
+  for (const DType precision : {DType::BF16, DType::F32}) {
+    Scenario scenario = small_gpt("zero_offload");
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 64 * kMiB;  // nothing is evicted
+    scenario.workload.precision = precision;
+    scenario.optimizer.clip_norm = precision == DType::BF16 ? 0.5 : 0;
+    const std::int64_t paper = expect_exact(scenario, /*delayed_update=*/false, Engine::D2H);
+    scenario.policy.options["variant"] = "deepspeed";
+    const std::int64_t product = expect_exact(scenario, /*delayed_update=*/false, Engine::D2H);
+    if (precision == DType::F32)
+      EXPECT_EQ(product, paper);
+    else
+      EXPECT_GT(product, paper * 19 / 10);
+  }
+}
+
 TEST(TrainRunTest, SkippedStepsUnderDelayedUpdate) {
   Scenario scenario = small_gpt("zero_offload");
   scenario.policy.options["delayed_update"] = "true";

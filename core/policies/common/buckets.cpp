@@ -5,6 +5,8 @@ namespace tandem {
 void Buckets::follow(const Graph& graph) {
   for (; seen_ < graph.op_count(); ++seen_) {
     const Op& op = graph.op(seen_);
+    if (op.phase == Phase::Forward) norms_.clear();
+    if (op.phase == Phase::Reduce && op.layer != kNone) norms_[op.reads.front()] = seen_;
     if (op.phase != Phase::OptimizerStep) continue;
     if (static_cast<std::size_t>(op.step) >= steps_.size()) steps_.resize(static_cast<std::size_t>(op.step) + 1);
     auto& buckets = steps_[static_cast<std::size_t>(op.step)];
@@ -19,8 +21,14 @@ void Buckets::follow(const Graph& graph) {
         bucket.parameter = write.value;
         bucket.old_parameter = write.reuses;
       }
+    if (const auto norm = norms_.find(bucket.gradient); norm != norms_.end()) bucket.gradient_norm = norm->second;
     buckets.push_back(bucket);
   }
+}
+
+bool gradient_may_leave(const View& view, const Bucket& bucket) {
+  return view.issued(view.graph().value(bucket.gradient).producer) &&
+         (bucket.gradient_norm == kNone || view.issued(bucket.gradient_norm));
 }
 
 const std::vector<Bucket>& Buckets::step(std::int32_t step) const {

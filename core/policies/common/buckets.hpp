@@ -2,9 +2,10 @@
 // Helps policies follow a growing graph; decides nothing.
 #pragma once
 
+#include <map>
 #include <vector>
 
-#include "core/graph/graph.hpp"
+#include "core/scheduler/policy.hpp"
 
 namespace tandem {
 
@@ -13,6 +14,7 @@ struct Bucket {
   std::int32_t index = 0;  // in forward order
   OpId optimizer = kNone;
   ValueId gradient = kNone;       // the version that the update reads
+  OpId gradient_norm = kNone;     // the op that reads it before the update; kNone: there is none
   ValueId parameter = kNone;      // the version that the update writes and later forwards read
   ValueId old_parameter = kNone;  // the version before
 };
@@ -27,7 +29,11 @@ class Buckets {
 
  private:
   std::vector<std::vector<Bucket>> steps_;
+  std::map<ValueId, OpId> norms_;  // by gradient, of the step that is being appended
   OpId seen_ = 0;
 };
+
+// The bucket's gradient is final, and nothing on the device will read it but the update: it may leave.
+bool gradient_may_leave(const View& view, const Bucket& bucket);
 
 }  // namespace tandem

@@ -16,6 +16,7 @@ TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, cons
       steps_(scenario.steps),
       recompute_(scenario.workload.recompute == "block"),
       delayed_update_(request.delayed_update),
+      widens_gradients_(request.fp32_gradients && size_of(plan_.precision) == 2),
       scales_loss_(plan_.precision == DType::F16 && scenario.optimizer.loss_scaling && !plan_.batch.load.body.empty()) {
 }
 
@@ -84,6 +85,9 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
     stage.states.push_back(
         add(state.name, Role::OptimizerState, DType::F32, s.elements * state.bytes_per_element, true, true));
   stage.gradient = add("gradient", Role::Gradient, plan_.precision, bucket_bytes, true, false);
+  if (widens_gradients_)
+    stage.wide_gradient =
+        add("fp32_gradient", Role::Gradient, DType::F32, s.elements * size_of(DType::F32), true, false);
   if (controls_update())
     stage.square_sum = add("square_sum", Role::Scalar, DType::F64, size_of(DType::F64), false, false);
   if (s.output_bytes > 0) {
@@ -96,7 +100,8 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
     stage.contribution = add("tied_gradient", Role::Activation, plan_.precision, s.contribution_bytes, false, false);
   stage.labels = {graph.intern(s.name + ".forward"),   graph.intern(s.name + ".recompute"),
                   graph.intern(s.name + ".backward"),  graph.intern(s.name + ".all_reduce"),
-                  graph.intern(s.name + ".grad_norm"), graph.intern(s.name + ".optimizer")};
+                  graph.intern(s.name + ".grad_norm"), graph.intern(s.name + ".widen"),
+                  graph.intern(s.name + ".optimizer")};
   stage.saved_values.assign(s.saved.size(), kNone);
   if (plan_.optimizer_fixed_ns == 0) stage.optimizer_workspace = optimizer_workspace(index);
   if (controls_update()) stage.norm_workspace = norm_workspace(index);
@@ -108,6 +113,7 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
     stage.optimizer = same.optimizer;
     stage.all_reduce = same.all_reduce;
     stage.grad_norm = same.grad_norm;
+    stage.widen = same.widen;
   }
 }
 
@@ -117,7 +123,8 @@ void TrainingSource::add_bucket_works(Graph& graph, std::int64_t elements, Stage
   std::int64_t state_bytes = 0;
   for (const StateSpec& state : plan_.states) state_bytes += elements * state.bytes_per_element;
   // Read the gradient and what is updated, write what is updated; a two-byte parameter is written only.
-  std::int64_t traffic = bytes + 2 * state_bytes + bytes;
+  const std::int64_t gradient_bytes = widens_gradients_ ? elements * size_of(DType::F32) : bytes;
+  std::int64_t traffic = gradient_bytes + 2 * state_bytes + bytes;
   if (plan_.precision == DType::F32) traffic += bytes;
   Work optimizer{"optimizer." + optimizer_name_, plan_.precision, {elements, clips()}, {}};
   optimizer.kernels.push_back(plan_.optimizer_fixed_ns > 0 ? fixed_kernel(plan_.optimizer_fixed_ns)
@@ -126,6 +133,9 @@ void TrainingSource::add_bucket_works(Graph& graph, std::int64_t elements, Stage
   if (plan_.optimizer_fixed_ns == 0 && clips()) optimizer.kernels.push_back(memory_kernel(2 * bytes));
   if (plan_.optimizer_fixed_ns == 0 && delayed_update_) optimizer.kernels.push_back(memory_kernel(2 * bytes));
   stage.optimizer = graph.add_work(std::move(optimizer));
+  if (widens_gradients_)
+    stage.widen =
+        graph.add_work({"gradient.widen", plan_.precision, {elements}, {memory_kernel(bytes + gradient_bytes)}});
   if (devices_ > 1)
     stage.all_reduce =
         graph.add_work({"all_reduce", plan_.precision, {elements, devices_}, {memory_kernel(2 * bytes)}});

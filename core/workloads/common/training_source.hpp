@@ -21,15 +21,15 @@ class TrainingSource final : public StepSource {
 
  private:
   struct StageLabels {
-    std::int32_t forward, recompute, backward, all_reduce, grad_norm, optimizer;
+    std::int32_t forward, recompute, backward, all_reduce, grad_norm, widen, optimizer;
   };
   // The tensors of a stage, and the versions that the step in hand reads.
   struct Stage {
-    TensorId parameter = kNone, gradient = kNone, output = kNone, output_gradient = kNone, contribution = kNone,
-             square_sum = kNone;
+    TensorId parameter = kNone, gradient = kNone, wide_gradient = kNone, output = kNone, output_gradient = kNone,
+             contribution = kNone, square_sum = kNone;
     std::vector<TensorId> states, saved;
     StageLabels labels{};
-    WorkId optimizer = kNone, all_reduce = kNone, grad_norm = kNone;
+    WorkId optimizer = kNone, all_reduce = kNone, grad_norm = kNone, widen = kNone;
     std::int64_t optimizer_workspace = 0, norm_workspace = 0;
     ValueId parameter_in_use = kNone;  // what forward and backward read; older than the latest under delayed update
     ValueId output_value = kNone, output_gradient_value = kNone, gradient_value = kNone, contribution_value = kNone,
@@ -50,6 +50,8 @@ class TrainingSource final : public StepSource {
   void read_forward_operands(std::size_t index, Op& op) const;
   void read_backward_operands(std::size_t index, Op& op) const;
   void reduce(Graph& graph, std::size_t index);
+  void sum_squares(Graph& graph, Stage& stage, std::size_t index);
+  void widen(Graph& graph, Stage& stage, std::size_t index);
   void control_update(Graph& graph);
   void optimize(Graph& graph, std::size_t index);
   std::int64_t optimizer_workspace(std::size_t index) const;
@@ -68,7 +70,7 @@ class TrainingSource final : public StepSource {
   std::int64_t micro_batches_, devices_;
   bool gpu_;
   std::int32_t steps_;
-  bool recompute_, delayed_update_;
+  bool recompute_, delayed_update_, widens_gradients_;
   bool scales_loss_;  // fp16 has too few exponents for gradients; see runtime/optimizer/update_control.hpp
 
   std::vector<WorkId> works_;  // by OpSpecIndex

@@ -114,8 +114,8 @@ void TrainingSource::backward(Graph& graph, std::size_t index) {
   graph.append(std::move(op));
 }
 
-// What a bucket's gradient goes through once its last micro-batch is in: the mean over ranks, and its share of the
-// norm.
+// What a bucket's gradient goes through once its last micro-batch is in: the mean over ranks, its share of the norm,
+// and its rounding's end.
 void TrainingSource::reduce(Graph& graph, std::size_t index) {
   Stage& stage = stages_[index];
   if (devices_ > 1) {
@@ -130,13 +130,25 @@ void TrainingSource::reduce(Graph& graph, std::size_t index) {
     op.writes.push_back({stage.gradient_value, local});
     graph.append(std::move(op));
   }
-  if (!controls_update()) return;
+  if (controls_update()) sum_squares(graph, stage, index);
+  if (widens_gradients_) widen(graph, stage, index);
+}
+
+void TrainingSource::sum_squares(Graph& graph, Stage& stage, std::size_t index) {
   Op op = new_op(stage.labels.grad_norm, stage.grad_norm, Phase::Reduce, index);
   op.workspace_bytes = stage.norm_workspace;
   op.reads.push_back(stage.gradient_value);
   stage.square_sum_value = graph.new_version(stage.square_sum);
   op.writes.push_back({stage.square_sum_value, kNone});
   op.has_result = true;
+  graph.append(std::move(op));
+}
+
+void TrainingSource::widen(Graph& graph, Stage& stage, std::size_t index) {
+  Op op = new_op(stage.labels.widen, stage.widen, Phase::Reduce, index);
+  op.reads.push_back(stage.gradient_value);
+  stage.gradient_value = graph.new_version(stage.wide_gradient);
+  op.writes.push_back({stage.gradient_value, kNone});
   graph.append(std::move(op));
 }
 
