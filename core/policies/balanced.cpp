@@ -3,9 +3,13 @@
 // update starts as soon as its gradient is there, among those that are the one whose parameters the next forward needs
 // first, and parameters return in that order. Each part moves as soon as the event that makes it ready has been seen,
 // so that no lane waits for another with work behind it. The shares take equal times by the estimates.
+//
+// Where what the blocks save does not fit beside that, the first of them recompute it, or send it to the host in
+// between (offload_blocks, recompute_blocks; chosen unless given, or unless the scenario recomputes).
 #include <algorithm>
 #include <vector>
 
+#include "core/policies/common/activations.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
@@ -15,7 +19,10 @@ namespace tandem {
 class Balanced final : public Policy {
  public:
   explicit Balanced(const Scenario& scenario)
-      : device_percent_(int_option(scenario, "device_percent", 0, 100, kAuto)) {}
+      : device_percent_(int_option(scenario, "device_percent", 0, 100, kAuto)),
+        activations_(scenario, /*reserve=*/kUnderWay) {}
+
+  PolicyTraits traits() const override { return {.graph = {.activations = activations_.choice()}}; }
 
   Tier home(const View& view, TensorId tensor) override { return parameters_.home(view, tensor); }
 
@@ -159,7 +166,7 @@ class Balanced final : public Policy {
     if (!parameters_.fit()) copy(view, decisions, update, update.on_device, update.bucket.parameter, Tier::HostPinned);
   }
 
-  bool feed(const View& view, Decisions& decisions) const {
+  bool feed(const View& view, Decisions& decisions) {
     bool fed = false;
     if (!parameters_.fit()) prefetch_parameters(view, decisions, kAhead);
     while (view.queued(Engine::Compute) < kAhead && !view.compute_program().empty()) {
@@ -167,6 +174,7 @@ class Balanced final : public Policy {
       for (ValueId read : view.graph().op(next).reads)
         if (view.graph().tensor_of(read).role == Role::Parameter && !available(view, read)) return fed;
       if (decisions.run(next) != Reply::Issued) return fed;
+      activations_.move(view, decisions);
       fed = true;
     }
     return fed;
@@ -179,6 +187,7 @@ class Balanced final : public Policy {
   }
 
   std::int64_t device_percent_;
+  Activations activations_;
   DeviceParameters parameters_;
   Buckets buckets_;
   std::vector<Update> updates_;
@@ -187,4 +196,4 @@ class Balanced final : public Policy {
 }  // namespace tandem
 
 TANDEM_POLICY(balanced, Balanced, "Each update shared by the CPU and the device, states streamed over the bus",
-              "device_percent")
+              "device_percent", "offload_blocks", "recompute_blocks")

@@ -5,6 +5,7 @@
 // needs it first.
 #include <algorithm>
 
+#include "core/policies/common/activations.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
@@ -17,7 +18,10 @@ class CoTrain final : public Policy {
   explicit CoTrain(const Scenario& scenario)
       : automatic_(text_option(scenario, "separation").empty() || text_option(scenario, "separation") == "auto"),
         k_(automatic_ ? 0 : static_cast<std::size_t>(int_option(scenario, "separation", 0, 100000, 0))),
-        ahead_(static_cast<std::size_t>(int_option(scenario, "prefetch", 0, 1000, 4))) {}
+        ahead_(static_cast<std::size_t>(int_option(scenario, "prefetch", 0, 1000, 4))),
+        activations_(scenario) {}
+
+  PolicyTraits traits() const override { return {.graph = {.activations = activations_.choice()}}; }
 
   // States of the first k layers live where they are updated: on the device.
   Tier home(const View& view, TensorId tensor) override {
@@ -37,7 +41,11 @@ class CoTrain final : public Policy {
     while (progress) {
       progress = false;
       prefetch_parameters(view, decisions, ahead_);
-      if (feed_compute(view, decisions, [&](OpId) { progress = true; })) progress |= update_on_device(view, decisions);
+      const auto issued = [&](OpId) {
+        activations_.move(view, decisions);
+        progress = true;
+      };
+      if (feed_compute(view, decisions, issued)) progress |= update_on_device(view, decisions);
       move_gradients(view, decisions);
     }
   }
@@ -163,6 +171,7 @@ class CoTrain final : public Policy {
   bool automatic_;
   std::size_t k_;
   std::size_t ahead_;
+  Activations activations_;
   bool begun_ = false;
   Buckets buckets_;
   std::vector<TensorId> device_tensors_;
@@ -174,4 +183,4 @@ class CoTrain final : public Policy {
 }  // namespace tandem
 
 TANDEM_POLICY(cotrain, CoTrain, "CoTrain: the first k layers update on the device, the rest on the CPU", "separation",
-              "prefetch")
+              "prefetch", "offload_blocks", "recompute_blocks")

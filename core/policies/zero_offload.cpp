@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/policies/common/activations.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
@@ -20,13 +21,15 @@ class ZeroOffload final : public Policy {
  public:
   explicit ZeroOffload(const Scenario& scenario)
       : delayed_(bool_option(scenario, "delayed_update", false)),
-        as_deepspeed_(choice_option(scenario, "variant", {"paper", "deepspeed"}) == "deepspeed") {
+        as_deepspeed_(choice_option(scenario, "variant", {"paper", "deepspeed"}) == "deepspeed"),
+        activations_(scenario) {
     if (delayed_ && as_deepspeed_)
       throw ConfigError("policy.delayed_update: variant deepspeed has no delayed update; allowed: false");
   }
 
   PolicyTraits traits() const override {
-    return {.may_evict = true, .graph = {.delayed_update = delayed_, .fp32_gradients = as_deepspeed_}};
+    return {
+        .graph = {.delayed_update = delayed_, .fp32_gradients = as_deepspeed_, .activations = activations_.choice()}};
   }
 
   // 16-bit parameters live on the device, master parameters and moments on the host (section 4.1). With FP32 the
@@ -39,7 +42,11 @@ class ZeroOffload final : public Policy {
     bool progress = true;
     while (progress) {
       progress = false;
-      if (!waits_for_parameters(view)) feed_compute(view, decisions, [&](OpId) { progress = true; });
+      if (!waits_for_parameters(view))
+        feed_compute(view, decisions, [&](OpId) {
+          activations_.move(view, decisions);
+          progress = true;
+        });
       offload_gradients(view, decisions);
       if (backward_issued(view)) progress |= update(view, decisions);
       progress |= upload_parameters(view, decisions);
@@ -124,6 +131,7 @@ class ZeroOffload final : public Policy {
   }
 
   bool delayed_, as_deepspeed_;
+  Activations activations_;
   DeviceParameters parameters_;
   Buckets buckets_;
   std::int32_t offloading_ = 0;   // step whose gradients are being offloaded
@@ -136,4 +144,4 @@ class ZeroOffload final : public Policy {
 }  // namespace tandem
 
 TANDEM_POLICY(zero_offload, ZeroOffload, "ZeRO-Offload: gradients to the host, Adam on the CPU, parameters back",
-              "delayed_update", "variant")
+              "delayed_update", "variant", "offload_blocks", "recompute_blocks")

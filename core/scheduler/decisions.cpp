@@ -41,7 +41,7 @@ bool Scheduler::try_run(OpId id, ByteRange lead, Engine engine) {
     if (!ensure(read, operand_range(lead, lead_bytes, graph_.value(read).bytes), tier, part, traits_.may_evict))
       return false;
   for (const Write& write : op.writes)
-    if (!place_write(op, write, operand_range(lead, lead_bytes, graph_.value(write.value).bytes), tier, part))
+    if (!place_write(op, write, operand_range(lead, lead_bytes, graph_.value(write.value).bytes), engine, part))
       return false;
   return emit_run(id, lead, engine);
 }
@@ -54,7 +54,7 @@ bool Scheduler::emit_run(OpId id, ByteRange lead, Engine engine) {
   Fence waits;
   std::int64_t workspace = -1;
   if (op.workspace_bytes > 0 &&
-      !allocate_bytes(op.workspace_bytes, tier, End::High, traits_.may_evict, workspace, waits))
+      !allocate_bytes(op.workspace_bytes, tier, End::High, traits_.may_evict, engine, workspace, waits))
     return false;
   const Use use = next_use(engine);
   Command& command = emit(CommandKind::Run, engine, id);

@@ -96,7 +96,8 @@ bool Scheduler::fetch(ValueId value, ByteRange gap, Tier tier, bool part, bool m
   return false;
 }
 
-bool Scheduler::place_write(const Op& op, const Write& write, ByteRange range, Tier tier, bool part) {
+bool Scheduler::place_write(const Op& op, const Write& write, ByteRange range, Engine engine, bool part) {
+  const Tier tier = operand_tier(engine);
   BlockId id = residency_.at(write.value, tier);
   if (id != kNone && !residency_.block(id).covers(range)) {
     if (!evict(id)) return false;
@@ -112,7 +113,8 @@ bool Scheduler::place_write(const Op& op, const Write& write, ByteRange range, T
   }
   if (id == kNone) {
     const bool only_part = part && graph_.tensor_of(write.value).role == Role::OptimizerState;
-    if (allocate(write.value, only_part ? range : whole(write.value), tier, traits_.may_evict) == kNone) return false;
+    if (allocate(write.value, only_part ? range : whole(write.value), tier, traits_.may_evict, engine) == kNone)
+      return false;
   }
   guard(write.value, tier);
   return true;
@@ -126,21 +128,21 @@ bool Scheduler::may_overwrite(const Op& op, ValueId value, Tier tier) const {
                      [&](Tier other) { return other != tier && residency_.valid(value, other, whole(value)); });
 }
 
-BlockId Scheduler::allocate(ValueId value, ByteRange range, Tier tier, bool may_evict) {
+BlockId Scheduler::allocate(ValueId value, ByteRange range, Tier tier, bool may_evict, std::optional<Engine> lane) {
   const Tensor& tensor = graph_.tensor_of(value);
   const End end = tensor.persistent || tensor.role == Role::Gradient ? End::Low : End::High;
   std::int64_t offset = 0;
   Fence last_users;
-  if (!allocate_bytes(range.bytes, tier, end, may_evict, offset, last_users)) return kNone;
+  if (!allocate_bytes(range.bytes, tier, end, may_evict, lane, offset, last_users)) return kNone;
   return residency_.add(value, tier, offset, range, last_users);
 }
 
-bool Scheduler::allocate_bytes(std::int64_t bytes, Tier tier, End end, bool may_evict, std::int64_t& offset,
-                               Fence& waits) {
+bool Scheduler::allocate_bytes(std::int64_t bytes, Tier tier, End end, bool may_evict, std::optional<Engine> lane,
+                               std::int64_t& offset, Fence& waits) {
   Pool& pool = pools_[static_cast<std::size_t>(tier)];
   if (bytes > pool.capacity_bytes()) return false;
   for (;;) {
-    if (const auto place = pool.allocate(bytes, end, progress_, waits, packing_)) {
+    if (const auto place = pool.allocate(bytes, end, progress_, waits, lane, packing_)) {
       offset = *place;
       return true;
     }

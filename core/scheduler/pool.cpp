@@ -14,10 +14,10 @@ Pool::Pool(std::int64_t capacity_bytes, std::int64_t alignment_bytes)
 }
 
 // The first run of adjoining segments that holds the bytes, no longer than needed; empty if there is none.
-template <typename Iterator>
-std::pair<Iterator, Iterator> Pool::first_fit(Iterator at, Iterator last, std::int64_t bytes, bool clean_only) {
+template <typename Iterator, typename Usable>
+std::pair<Iterator, Iterator> Pool::first_fit(Iterator at, Iterator last, std::int64_t bytes, const Usable& usable) {
   while (at != last) {
-    if (clean_only && at->fence != kNone) {
+    if (!usable(*at)) {
       ++at;
       continue;
     }
@@ -27,19 +27,20 @@ std::pair<Iterator, Iterator> Pool::first_fit(Iterator at, Iterator last, std::i
       run += next->bytes;
       ++next;
       if (run >= bytes) return {at, next};
-    } while (next != last && !(clean_only && next->fence != kNone) && next->adjoins(*(next - 1)));
+    } while (next != last && usable(*next) && next->adjoins(*(next - 1)));
     at = next;
   }
   return {last, last};
 }
 
-std::optional<Pool::Span> Pool::find(std::int64_t bytes, End end, bool clean_only) const {
+template <typename Usable>
+std::optional<Pool::Span> Pool::find(std::int64_t bytes, End end, const Usable& usable) const {
   if (end == End::Low) {
-    const auto [first, last] = first_fit(free_.begin(), free_.end(), bytes, clean_only);
+    const auto [first, last] = first_fit(free_.begin(), free_.end(), bytes, usable);
     if (first == last) return std::nullopt;
     return Span{static_cast<std::size_t>(first - free_.begin()), static_cast<std::size_t>(last - free_.begin())};
   }
-  const auto [first, last] = first_fit(free_.rbegin(), free_.rend(), bytes, clean_only);
+  const auto [first, last] = first_fit(free_.rbegin(), free_.rend(), bytes, usable);
   if (first == last) return std::nullopt;
   return Span{static_cast<std::size_t>(free_.rend() - last), static_cast<std::size_t>(free_.rend() - first)};
 }
@@ -133,16 +134,19 @@ std::int64_t Pool::take(Span span, std::int64_t bytes, End end, Fence& waits) {
 }
 
 std::optional<std::int64_t> Pool::allocate(std::int64_t bytes, End end, const LaneProgress& progress, Fence& waits,
-                                           bool packed) {
+                                           std::optional<Engine> lane, bool packed) {
   CHECK(bytes > 0, bytes);
   bytes = rounded(bytes);
   if (bytes > free_bytes()) return std::nullopt;
   if (free_.size() >= tidy_at_) tidy(progress);
-  auto span = packed ? std::nullopt : find(bytes, end, true);
+  const auto clean = [&](const Segment& segment) {
+    return segment.fence == kNone || fences_[static_cast<std::size_t>(segment.fence)].free_for(lane);
+  };
+  auto span = packed ? std::nullopt : find(bytes, end, clean);
   if (!span) {
     tidy(progress);
-    if (!packed) span = find(bytes, end, true);
-    if (!span) span = find(bytes, end, false);
+    if (!packed) span = find(bytes, end, clean);
+    if (!span) span = find(bytes, end, [](const Segment&) { return true; });
     if (!span) return std::nullopt;
   }
   charged_ += bytes;

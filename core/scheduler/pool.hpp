@@ -45,6 +45,10 @@ class Fence {
       if (uses_[i].id <= progress[static_cast<std::size_t>(uses_[i].engine)])
         uses_.erase(uses_.begin() + static_cast<std::ptrdiff_t>(i));
   }
+  // A command of this lane, if it is one, waits for nothing by it.
+  bool free_for(std::optional<Engine> lane) const {
+    return uses_.empty() || (lane && uses_.size() == 1 && uses_.front().engine == *lane);
+  }
   void clear() { uses_.clear(); }
   bool operator==(const Fence&) const = default;
   bool empty() const { return uses_.empty(); }
@@ -62,10 +66,11 @@ class Pool {
   // The alignment is a power of two.
   Pool(std::int64_t capacity_bytes, std::int64_t alignment_bytes);
 
-  // An offset for `bytes`, or none. Adds to `waits` what last used those bytes. Prefers bytes that nothing still uses,
-  // unless `packed`: then it takes the outermost ones, which leaves no holes.
+  // An offset for `bytes`, or none. Adds to `waits` what last used those bytes. Prefers bytes for which a command of
+  // `lane` need not wait: that nothing still uses, or only the lane itself. With `packed` it takes the outermost ones,
+  // which leaves no holes.
   std::optional<std::int64_t> allocate(std::int64_t bytes, End end, const LaneProgress& progress, Fence& waits,
-                                       bool packed = false);
+                                       std::optional<Engine> lane = std::nullopt, bool packed = false);
   // Gives bytes back; `fence` holds the unfinished commands that touched them. `bytes` as asked for in allocate.
   void free(std::int64_t offset, std::int64_t bytes, const Fence& fence, const LaneProgress& progress);
 
@@ -87,9 +92,10 @@ class Pool {
   struct Span {  // adjoining segments [first, last) that together hold the bytes
     std::size_t first = 0, last = 0;
   };
-  template <typename Iterator>
-  static std::pair<Iterator, Iterator> first_fit(Iterator at, Iterator last, std::int64_t bytes, bool clean_only);
-  std::optional<Span> find(std::int64_t bytes, End end, bool clean_only) const;
+  template <typename Iterator, typename Usable>
+  static std::pair<Iterator, Iterator> first_fit(Iterator at, Iterator last, std::int64_t bytes, const Usable& usable);
+  template <typename Usable>
+  std::optional<Span> find(std::int64_t bytes, End end, const Usable& usable) const;
   void tidy(const LaneProgress& progress);
   std::int32_t keep_fence(const Fence& fence);
   void forget_fence(std::int32_t fence);

@@ -82,9 +82,12 @@ class Scheduler {
   bool foreign(ValueId value, BlockId id, ByteRange range) const;
   bool fetch(ValueId value, ByteRange gap, Tier tier, bool part, bool may_evict);
   bool may_overwrite(const Op& op, ValueId value, Tier tier) const;
-  bool place_write(const Op& op, const Write& write, ByteRange range, Tier tier, bool part);
-  BlockId allocate(ValueId value, ByteRange range, Tier tier, bool may_evict);
-  bool allocate_bytes(std::int64_t bytes, Tier tier, End end, bool may_evict, std::int64_t& offset, Fence& waits);
+  bool place_write(const Op& op, const Write& write, ByteRange range, Engine engine, bool part);
+  // For a command of `lane`; none: of another than those that compute.
+  BlockId allocate(ValueId value, ByteRange range, Tier tier, bool may_evict,
+                   std::optional<Engine> lane = std::nullopt);
+  bool allocate_bytes(std::int64_t bytes, Tier tier, End end, bool may_evict, std::optional<Engine> lane,
+                      std::int64_t& offset, Fence& waits);
   bool make_room(Tier tier);
   void clear_tier(Tier tier);
   bool evict(BlockId id);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -11,10 +12,17 @@
 
 namespace tandem {
 
+// What becomes of what blocks save for their backward: the first `offload` blocks' is kept by the graph and moved by
+// the policy, the next `recompute` blocks' is computed again, the rest is kept.
+struct BlockActivations {
+  std::int64_t offload = 0, recompute = 0;
+};
+
 // What a policy asks of the graph: rewrites that change what is computed or when results are used.
 struct GraphRequest {
   bool delayed_update = false;  // forward and backward of step s read the parameters from before step s-1's update
   bool fp32_gradients = false;  // 16-bit gradients are widened, once they are final, for the update
+  std::optional<BlockActivations> activations = {};  // none: as workload.recompute says
 };
 
 struct WorkloadEntry {

@@ -46,6 +46,18 @@ TEST(Pool, HandsOutFreedBytesWithTheirFence) {
   ASSERT_EQ(waits.uses().size(), 2u);
 }
 
+TEST(Pool, ALaneNeedNotWaitForItself) {
+  Pool pool(192, 64);
+  Fence waits, busy;
+  ASSERT_TRUE(pool.allocate(192, End::Low, nothing_finished(), waits));
+  busy.add({Engine::Compute, 3});
+  pool.free(0, 64, busy, nothing_finished());
+  pool.free(128, 64, {}, nothing_finished());
+  EXPECT_EQ(pool.allocate(64, End::Low, nothing_finished(), waits, Engine::H2D), 128);
+  pool.free(128, 64, {}, nothing_finished());
+  EXPECT_EQ(pool.allocate(64, End::Low, nothing_finished(), waits, Engine::Compute), 0);
+}
+
 TEST(Pool, PrefersBytesThatNothingStillUses) {
   Pool pool(192, 64);
   Fence waits, busy;

@@ -68,16 +68,22 @@ void expect_replays(const Training& training, const Scenario& scenario) {
   EXPECT_GT(report.commands, 0);
 }
 
-std::int64_t copied_bytes(const Training& training, Engine lane) {
+using Counts = std::function<bool(const Training&, ValueId)>;
+
+std::int64_t copied_bytes(const Training& training, Engine lane, const Counts& counts) {
   std::int64_t bytes = 0;
   for (const auto& entry : training.log().entries())
     for (const Command& command : entry.commands)
-      if (command.kind == CommandKind::Copy && command.lane.engine == lane) bytes += command.part.bytes;
+      if (command.kind == CommandKind::Copy && command.lane.engine == lane && counts(training, command.part.value))
+        bytes += command.part.bytes;
   return bytes;
 }
 
-// Returns the bytes that `lane` copied.
-std::int64_t expect_exact(const Scenario& scenario, bool delayed_update = false, Engine lane = Engine::H2D) {
+bool all_count(const Training&, ValueId) { return true; }
+
+// Returns the bytes that `lane` copied, of the values that count.
+std::int64_t expect_exact(const Scenario& scenario, bool delayed_update = false, Engine lane = Engine::H2D,
+                          const Counts& counts = all_count) {
   set_thread_count(1);
   TrainOptions options;
   options.poison = true;
@@ -94,7 +100,7 @@ std::int64_t expect_exact(const Scenario& scenario, bool delayed_update = false,
   expect_replays(training, scenario);
   for (const WorkspacePeak& peak : training.executor().workspace_peaks())
     EXPECT_LE(peak.peak_bytes, peak.declared_bytes) << peak.body;
-  return copied_bytes(training, lane);
+  return copied_bytes(training, lane, counts);
 }
 
 struct Case {
@@ -202,6 +208,25 @@ TEST(TrainRunTest, AsDeepSpeedGradientsTravelInFp32) {
       EXPECT_EQ(product, paper);
     else
       EXPECT_GT(product, paper * 19 / 10);
+  }
+}
+
+TEST(TrainRunTest, BlocksThatKeepRecomputeAndOffload) {
+  for (const char* policy : {"zero_offload", "cotrain", "balanced"}) {
+    Scenario scenario = small_gpt(policy);
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 64 * kMiB;  // nothing is evicted
+    scenario.workload.layers = 4;
+    scenario.workload.micro_batches = 2;
+    scenario.steps = 6;
+    scenario.policy.options["recompute_blocks"] = "1";
+    const auto is_activation = [](const Training& training, ValueId value) {
+      return training.graph().tensor_of(value).role == Role::Activation;
+    };
+    EXPECT_EQ(expect_exact(scenario, false, Engine::D2H, is_activation), 0) << policy;
+    scenario.policy.options["offload_blocks"] = "2";
+    const std::int64_t out = expect_exact(scenario, false, Engine::D2H, is_activation);
+    EXPECT_GT(out, 0) << policy;
+    EXPECT_EQ(expect_exact(scenario, false, Engine::H2D, is_activation), out) << policy;
   }
 }
 

@@ -6,6 +6,23 @@
 
 namespace tandem {
 
+namespace {
+
+std::vector<bool> recomputed_stages(const TrainingPlan& plan, const Scenario& scenario, const GraphRequest& request) {
+  const auto all = static_cast<std::int64_t>(plan.stages.size());
+  const BlockActivations choice =
+      request.activations.value_or(BlockActivations{0, scenario.workload.recompute == "block" ? all : 0});
+  std::vector<bool> recomputes;
+  std::int64_t block = 0;
+  for (const StageSpec& stage : plan.stages) {
+    const std::int64_t index = stage.recomputable ? block++ : kNone;
+    recomputes.push_back(index >= choice.offload && index - choice.offload < choice.recompute);
+  }
+  return recomputes;
+}
+
+}  // namespace
+
 TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, const GraphRequest& request)
     : plan_(std::move(plan)),
       optimizer_name_(scenario.optimizer.name),
@@ -14,7 +31,7 @@ TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, cons
       devices_(scenario.workload.devices),
       gpu_(scenario.machine.gpu),
       steps_(scenario.steps),
-      recompute_(scenario.workload.recompute == "block"),
+      recomputes_(recomputed_stages(plan_, scenario, request)),
       delayed_update_(request.delayed_update),
       widens_gradients_(request.fp32_gradients && size_of(plan_.precision) == 2),
       scales_loss_(plan_.precision == DType::F16 && scenario.optimizer.loss_scaling && !plan_.batch.load.body.empty()) {

@@ -62,7 +62,7 @@ class TrainingSource final : public StepSource {
   bool clips() const { return clip_norm_ > 0; }
   // The update waits for the last gradient: its norm, or whether all are finite, decides.
   bool controls_update() const { return clips() || scales_loss_; }
-  bool recomputes(std::size_t index) const { return recompute_ && spec(index).recomputable; }
+  bool recomputes(std::size_t index) const { return recomputes_[index]; }
 
   TrainingPlan plan_;
   std::string optimizer_name_;
@@ -70,7 +70,8 @@ class TrainingSource final : public StepSource {
   std::int64_t micro_batches_, devices_;
   bool gpu_;
   std::int32_t steps_;
-  bool recompute_, delayed_update_, widens_gradients_;
+  std::vector<bool> recomputes_;  // by stage
+  bool delayed_update_, widens_gradients_;
   bool scales_loss_;  // fp16 has too few exponents for gradients; see runtime/optimizer/update_control.hpp
 
   std::vector<WorkId> works_;  // by OpSpecIndex

@@ -1,0 +1,44 @@
+// What blocks save for their backward: kept, recomputed, or offloaded to the host in between. The first blocks' have
+// the longest way from forward to backward: they are offloaded, the next recomputed, the last kept (as ProTrain orders
+// them: Yang et al., 2024, section 3.3). A part of policies that decide it; must not know which one.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "core/scheduler/policy.hpp"
+
+namespace tandem {
+
+class Activations {
+ public:
+  // Reads the options offload_blocks and recompute_blocks, whole numbers. Without either, and unless the scenario
+  // itself asks for recomputation, the fewest blocks that make a step fit beside `reserve` buckets of optimizer states
+  // do not keep theirs: recomputed, or offloaded where the bus is quicker. No `reserve`: nothing is chosen.
+  explicit Activations(const Scenario& scenario, std::optional<std::int64_t> reserve = std::nullopt);
+
+  const std::optional<BlockActivations>& choice() const { return choice_; }
+  // Sends what is to leave, once its forward is issued, and brings it back ahead of its backward. To be called after
+  // each op that is issued to the compute lane.
+  void move(const View& view, Decisions& decisions);
+
+ private:
+  struct Trip {
+    OpId forward = kNone, backward = kNone;
+    std::vector<ValueId> values;
+    bool left = false, returned = false;
+  };
+  void follow(const Graph& graph);
+  void add_trip(const Graph& graph, OpId backward);
+
+  std::optional<BlockActivations> choice_;
+  std::vector<std::int32_t> offloaded_layers_;
+  std::deque<Trip> trips_;
+  OpId seen_ = 0;
+};
+
+// Most bytes that a step's activations, gradients and workspaces take on the device at once, if each op runs as soon as
+// the one before it has: an estimate of what a choice costs. `graph` holds one step.
+std::int64_t activation_peak(const Graph& graph, const std::vector<std::int32_t>& offloaded_layers);
+
+}  // namespace tandem
