@@ -1,4 +1,5 @@
-// Optimizer states live on the host, and every bucket's update is shared by both processors: the CPU updates one part
+// Optimizer states live on the host, but for those of the first buckets that fit on the device beside everything else
+// (resident_buckets); every other bucket's update is shared by both processors: the CPU updates one part
 // in place, the device the other, whose states are streamed to it and back, over both directions of the bus at once. An
 // update starts as soon as its gradient is there, among those that are the one whose parameters the next forward needs
 // first, and parameters return in that order. Each part moves as soon as the event that makes it ready has been seen,
@@ -20,11 +21,17 @@ class Balanced final : public Policy {
  public:
   explicit Balanced(const Scenario& scenario)
       : device_percent_(int_option(scenario, "device_percent", 0, 100, kAuto)),
-        activations_(scenario, /*reserve=*/kUnderWay) {}
+        resident_(int_option(scenario, "resident_buckets", 0, 100000, kAuto)),
+        activations_(scenario, &memory_use()) {}
 
   PolicyTraits traits() const override { return {.graph = {.activations = activations_.choice()}}; }
 
-  Tier home(const View& view, TensorId tensor) override { return parameters_.home(view, tensor); }
+  Tier home(const View& view, TensorId tensor) override {
+    if (resident_ == kAuto) resident_ = buckets_that_fit(view);
+    const Tensor& t = view.graph().tensor(tensor);
+    const bool of_update = t.role == Role::OptimizerState || t.role == Role::Parameter;
+    return of_update && t.layer < resident_ ? Tier::Device : parameters_.home(view, tensor);
+  }
 
   void decide(const View& view, Decisions& decisions) override {
     buckets_.follow(view.graph());
@@ -54,6 +61,7 @@ class Balanced final : public Policy {
     ByteRange on_device, on_cpu;  // of the op's first write
     std::int64_t lead_bytes = 0;
     std::vector<ValueId> old_states, new_states;
+    bool resident = false;  // states stay on the device
     bool ran = false;       // the device's part is issued
     bool returned = false;  // and its states are on their way home
     bool uploaded = false;  // the CPU's part of the parameters is on its way to the device
@@ -74,15 +82,60 @@ class Balanced final : public Policy {
     return part.bytes > 0 ? decisions.copy_part(value, part.first, part.bytes, to) : Reply::Issued;
   }
 
-  // The device's share of an update: states come and go while the CPU works.
-  double device_share(const View& view, const Update& update) const {
+  // One bucket's update.
+  struct Costs {
+    std::int64_t bytes = 0;  // of its states and parameters
+    double stream_ns = 0, cpu_ns = 0, dram_bytes_streamed = 0, dram_bytes_on_cpu = 0;
+    // States come and go while the CPU works: both take equally long.
+    double device_share() const { return cpu_ns / (cpu_ns + stream_ns); }
+  };
+  static Costs costs_of(const Graph& graph, const CostModel& estimate, const Op& optimizer) {
+    std::int64_t states = 0, parameter = 0;
+    for (const Write& write : optimizer.writes)
+      (graph.tensor_of(write.value).role == Role::OptimizerState ? states : parameter) +=
+          graph.value(write.value).bytes;
+    const std::int64_t on_cpu = CostModel::memory_bytes(graph.work(optimizer.work));
+    return {states + parameter, static_cast<double>(estimate.copy_ns(Engine::H2D, states)),
+            static_cast<double>(estimate.run_ns(graph, optimizer.work, Engine::CpuOptimizer)),
+            static_cast<double>(2 * states), static_cast<double>(on_cpu + 2 * parameter)};
+  }
+
+  // Calls `each(costs)` for the buckets of the first step, in forward order.
+  template <typename F>
+  static void for_buckets(const Graph& graph, const CostModel& estimate, F&& each) {
+    for (OpId id = 0; id < graph.op_count(); ++id)
+      if (const Op& op = graph.op(id); op.phase == Phase::OptimizerStep && op.step == 0)
+        each(costs_of(graph, estimate, op));
+  }
+
+  // Those that do not fit in the spare bytes take the CPU's time, or that of DRAM, which both sides share.
+  static std::int64_t updates_ns(const Graph& step, const CostModel& estimate, std::int64_t spare_bytes) {
+    constexpr double kNsPerS = 1e9;
+    double time = 0, dram_bytes = 0;
+    for_buckets(step, estimate, [&](const Costs& costs) {
+      if ((spare_bytes -= costs.bytes) >= 0) return;
+      const double share = costs.device_share();
+      time += share * costs.stream_ns;
+      dram_bytes += share * costs.dram_bytes_streamed + (1 - share) * costs.dram_bytes_on_cpu;
+    });
+    const double rate = estimate.profile().tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s;
+    return static_cast<std::int64_t>(rate > 0 ? std::max(time, dram_bytes / rate * kNsPerS) : time);
+  }
+  static const MemoryUse& memory_use() {
+    static const MemoryUse kUse{kUnderWay, &updates_ns};
+    return kUse;
+  }
+
+  // The first ones: their gradients come last, and the next forward needs their parameters first.
+  std::int64_t buckets_that_fit(const View& view) const {
+    std::int64_t left = activations_.spare_bytes(), count = 0;
+    for_buckets(view.graph(), view.estimate(), [&](const Costs& costs) { count += (left -= costs.bytes) >= 0; });
+    return count;
+  }
+
+  double device_share(const View& view, const Op& optimizer) const {
     if (device_percent_ != kAuto) return static_cast<double>(device_percent_) / 100;
-    std::int64_t state_bytes = 0;
-    for (ValueId state : update.old_states) state_bytes += view.graph().value(state).bytes;
-    const auto stream = static_cast<double>(view.estimate().copy_ns(Engine::H2D, state_bytes));
-    const auto cpu = static_cast<double>(
-        view.estimate().run_ns(view.graph(), view.graph().op(update.bucket.optimizer).work, Engine::CpuOptimizer));
-    return cpu / (cpu + stream);
+    return costs_of(view.graph(), view.estimate(), optimizer).device_share();
   }
 
   Update plan(const View& view, const Bucket& bucket) const {
@@ -94,7 +147,8 @@ class Balanced final : public Policy {
       if (view.graph().tensor_of(read).role == Role::OptimizerState) update.old_states.push_back(read);
     for (const Write& write : op.writes)
       if (view.graph().tensor_of(write.value).role == Role::OptimizerState) update.new_states.push_back(write.value);
-    const double share = device_share(view, update);
+    update.resident = bucket.index < resident_;
+    const double share = update.resident ? 1 : device_share(view, op);
     update.on_device.bytes =
         share >= 1 ? update.lead_bytes
                    : static_cast<std::int64_t>(share * static_cast<double>(update.lead_bytes)) / kCutBytes * kCutBytes;
@@ -144,8 +198,8 @@ class Balanced final : public Policy {
       decisions.run_part(update.bucket.optimizer, update.on_device.first, update.on_device.bytes, Engine::Compute);
       update.ran = moved = true;
     }
-    if (update.ran && !update.returned && all_there(update.new_states)) {
-      return_states(view, decisions, update);
+    if (update.ran && !update.returned && (update.resident || all_there(update.new_states))) {
+      if (!update.resident) return_states(view, decisions, update);
       update.returned = moved = true;
     }
     const ValueId parameter = update.bucket.parameter;
@@ -186,7 +240,7 @@ class Balanced final : public Policy {
     return !parameters_.fit() && (view.arrived(parameter, Tier::HostPinned) || view.valid(parameter, Tier::Disk));
   }
 
-  std::int64_t device_percent_;
+  std::int64_t device_percent_, resident_;
   Activations activations_;
   DeviceParameters parameters_;
   Buckets buckets_;
@@ -196,4 +250,4 @@ class Balanced final : public Policy {
 }  // namespace tandem
 
 TANDEM_POLICY(balanced, Balanced, "Each update shared by the CPU and the device, states streamed over the bus",
-              "device_percent", "offload_blocks", "recompute_blocks")
+              "device_percent", "resident_buckets", "offload_blocks", "recompute_blocks")

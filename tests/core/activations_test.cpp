@@ -28,8 +28,11 @@ Graph one_step(const Scenario& scenario, BlockActivations choice) {
   return graph;
 }
 
+// A policy whose updates take no time.
+const MemoryUse kUse{3, [](const Graph&, const CostModel&, std::int64_t) { return std::int64_t{0}; }};
+
 std::int64_t blocks_without(const Scenario& scenario) {
-  const auto choice = Activations(scenario, /*reserve=*/3).choice();
+  const auto choice = Activations(scenario, &kUse).choice();
   return choice->offload + choice->recompute;
 }
 
@@ -71,9 +74,9 @@ TEST(Activations, WhatIsChosenFits) {
 
 TEST(Activations, TheBusIsTakenWhereItIsQuicker) {
   Scenario scenario = wide(5120);
-  EXPECT_EQ(Activations(scenario, 3).choice()->offload, 0);
+  EXPECT_EQ(Activations(scenario, &kUse).choice()->offload, 0);
   scenario.machine.h2d.bytes_per_s = scenario.machine.d2h.bytes_per_s = 1e14;
-  const auto choice = Activations(scenario, 3).choice();
+  const auto choice = Activations(scenario, &kUse).choice();
   EXPECT_GT(choice->offload, 0);
   EXPECT_EQ(choice->recompute, 0);
   const testing::NullRun run = testing::run_null(scenario);
@@ -85,9 +88,9 @@ TEST(Activations, TheScenarioOrTheUserDecidesFirst) {
   Scenario scenario = wide(5120);
   EXPECT_FALSE(Activations(scenario).choice());
   scenario.workload.recompute = "block";
-  EXPECT_FALSE(Activations(scenario, 3).choice());
+  EXPECT_FALSE(Activations(scenario, &kUse).choice());
   scenario.policy.options["offload_blocks"] = "2";
-  EXPECT_EQ(Activations(scenario, 3).choice()->offload, 2);
+  EXPECT_EQ(Activations(scenario, &kUse).choice()->offload, 2);
   EXPECT_EQ(Activations(scenario).choice()->recompute, 0);
 }
 

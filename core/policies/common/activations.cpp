@@ -1,6 +1,7 @@
 #include "core/policies/common/activations.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/machine/cost_model.hpp"
 #include "core/policies/common/options.hpp"
@@ -12,7 +13,7 @@ namespace {
 // Backwards ahead of which activations are brought back.
 constexpr std::size_t kBackwardsAhead = 2;
 
-Graph first_step(const Scenario& scenario, BlockActivations choice) {
+Graph first_step(const Scenario& scenario, std::optional<BlockActivations> choice) {
   Graph graph;
   const auto source =
       find_workload(scenario.workload.family)->make(scenario, {.delayed_update = false, .activations = choice});
@@ -25,7 +26,7 @@ bool in_first_pass(const Op& op) { return op.step == 0 && op.micro_batch == 0; }
 
 // Layers that can be recomputed, in forward order.
 std::vector<std::int32_t> blocks_of(const Scenario& scenario) {
-  const Graph graph = first_step(scenario, {.offload = 0, .recompute = scenario.workload.layers});
+  const Graph graph = first_step(scenario, BlockActivations{0, scenario.workload.layers});
   std::vector<std::int32_t> layers;
   for (OpId id = 0; id < graph.op_count(); ++id)
     if (const Op& op = graph.op(id); op.phase == Phase::Recompute && in_first_pass(op)) layers.push_back(op.layer);
@@ -42,19 +43,28 @@ std::vector<ValueId> saved_for(const Graph& graph, const Op& backward) {
   return values;
 }
 
-// Whether the bus carries a block's away and back again sooner than the device computes it anew.
-bool offloading_is_quicker(const CostModel& estimate, const Graph& graph, std::int32_t block) {
-  std::int64_t recompute_ns = 0, offload_ns = 0;
+// Estimated times, in ns.
+struct BlockTimes {
+  std::int64_t step_ns = 0;                       // of computing, with all kept
+  std::int64_t recompute_ns = 0, offload_ns = 0;  // of one block; offloading: the longer of away and back
+  bool offloads() const { return offload_ns < recompute_ns; }
+};
+
+BlockTimes times_of(const CostModel& estimate, const Graph& graph, std::int32_t block) {
+  BlockTimes times;
   for (OpId id = 0; id < graph.op_count(); ++id) {
     const Op& op = graph.op(id);
-    if (op.layer != block || !in_first_pass(op)) continue;
-    if (op.phase == Phase::Forward) recompute_ns += estimate.run_ns(graph, op.work, Engine::Compute);
+    if (op.phase != Phase::Forward && op.phase != Phase::Backward) continue;
+    const std::int64_t run_ns = estimate.run_ns(graph, op.work, Engine::Compute);
+    times.step_ns += run_ns;
+    if (op.layer != block) continue;
+    if (op.phase == Phase::Forward) times.recompute_ns += run_ns;
     if (op.phase == Phase::Backward)
       for (ValueId value : saved_for(graph, op))
-        offload_ns += std::max(estimate.copy_ns(Engine::D2H, graph.value(value).bytes),
-                               estimate.copy_ns(Engine::H2D, graph.value(value).bytes));
+        times.offload_ns += std::max(estimate.copy_ns(Engine::D2H, graph.value(value).bytes),
+                                     estimate.copy_ns(Engine::H2D, graph.value(value).bytes));
   }
-  return offload_ns < recompute_ns;
+  return times;
 }
 
 std::int64_t device_bytes(const Scenario& scenario) {
@@ -81,32 +91,48 @@ std::int64_t lasting_bytes(const Graph& graph, std::int64_t capacity, std::int64
   return (stay ? all : 2 * largest) + reserve * states;
 }
 
+std::int64_t room_for_activations(const Scenario& scenario, const Graph& graph, std::int64_t reserve) {
+  const std::int64_t capacity = device_bytes(scenario);
+  return capacity - lasting_bytes(graph, capacity, reserve);
+}
+
 std::vector<std::int32_t> first(const std::vector<std::int32_t>& layers, std::int64_t count) {
   const auto end = std::min(layers.size(), static_cast<std::size_t>(count));
   return {layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
-// The fewest blocks that do not keep theirs; all, if that does not do either.
-BlockActivations choose(const Scenario& scenario, const std::vector<std::int32_t>& blocks, std::int64_t reserve) {
-  const Graph all_kept = first_step(scenario, {});
-  const bool offloads = offloading_is_quicker(CostModel(scenario.machine), all_kept, blocks.front());
+// A step in which so many blocks do not keep theirs.
+struct Candidate {
+  BlockActivations choice;
+  Graph step;
+  std::int64_t left_bytes = 0;  // on the device; below 0: it does not fit
+};
+
+Candidate candidate(const Scenario& scenario, const std::vector<std::int32_t>& blocks, std::int64_t buckets,
+                    const std::optional<BlockActivations>& choice) {
+  Candidate out{choice.value_or(BlockActivations{}), first_step(scenario, choice), 0};
+  out.left_bytes =
+      room_for_activations(scenario, out.step, buckets) - activation_peak(out.step, first(blocks, out.choice.offload));
+  return out;
+}
+
+// Among those that fit, the one whose longer path is shortest; all blocks, if none fits.
+BlockActivations choose(const Scenario& scenario, const std::vector<std::int32_t>& blocks, const MemoryUse& use) {
+  const CostModel estimate(scenario.machine);
+  const BlockTimes times = times_of(estimate, first_step(scenario, BlockActivations{}), blocks.front());
   const auto choice = [&](std::int64_t count) {
-    return offloads ? BlockActivations{count, 0} : BlockActivations{0, count};
+    return times.offloads() ? BlockActivations{count, 0} : BlockActivations{0, count};
   };
-  const std::int64_t capacity = device_bytes(scenario);
-  const std::int64_t room = capacity - lasting_bytes(all_kept, capacity, reserve);
-  const auto fits = [&](std::int64_t count) {
-    return activation_peak(first_step(scenario, choice(count)), first(blocks, choice(count).offload)) <= room;
-  };
-  std::int64_t low = 0, high = static_cast<std::int64_t>(blocks.size());
-  while (low < high) {
-    const std::int64_t middle = (low + high) / 2;
-    if (fits(middle))
-      high = middle;
-    else
-      low = middle + 1;
+  const auto all = static_cast<std::int64_t>(blocks.size());
+  std::int64_t best = all, best_ns = std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t count = 0; count <= all; ++count) {
+    const Candidate c = candidate(scenario, blocks, use.buckets, choice(count));
+    if (c.left_bytes < 0) continue;
+    const std::int64_t compute_ns = times.step_ns + count * std::min(times.recompute_ns, times.offload_ns);
+    const std::int64_t ns = std::max(compute_ns, use.updates_ns(c.step, CostModel(scenario.machine), c.left_bytes));
+    if (ns < best_ns) best = count, best_ns = ns;
   }
-  return choice(low);
+  return choice(best);
 }
 
 }  // namespace
@@ -150,17 +176,21 @@ std::int64_t activation_peak(const Graph& graph, const std::vector<std::int32_t>
   return peak;
 }
 
-Activations::Activations(const Scenario& scenario, std::optional<std::int64_t> reserve) {
+Activations::Activations(const Scenario& scenario, const MemoryUse* use) {
   constexpr std::int64_t kMost = 100000;
   const bool given =
       !text_option(scenario, "offload_blocks").empty() || !text_option(scenario, "recompute_blocks").empty();
   const BlockActivations wanted{int_option(scenario, "offload_blocks", 0, kMost, 0),
                                 int_option(scenario, "recompute_blocks", 0, kMost, 0)};
-  if (!given && (!reserve || scenario.workload.recompute != "none")) return;
+  if (!given && use == nullptr) return;
   const std::vector<std::int32_t> blocks = blocks_of(scenario);
-  if (blocks.empty()) return;
-  choice_ = given ? wanted : choose(scenario, blocks, *reserve);
-  offloaded_layers_ = first(blocks, choice_->offload);
+  if (given)
+    choice_ = wanted;
+  else if (scenario.workload.recompute == "none" && !blocks.empty())
+    choice_ = choose(scenario, blocks, *use);
+  if (choice_) offloaded_layers_ = first(blocks, choice_->offload);
+  if (use != nullptr)
+    spare_bytes_ = std::max<std::int64_t>(candidate(scenario, blocks, use->buckets, choice_).left_bytes, 0);
 }
 
 void Activations::follow(const Graph& graph) {

@@ -4,20 +4,31 @@
 #pragma once
 
 #include <deque>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "core/scheduler/policy.hpp"
 
 namespace tandem {
 
+// What a policy does with the device memory that a step's activations leave it.
+struct MemoryUse {
+  std::int64_t buckets = 0;  // whose optimizer states must fit beside the activations
+  // The least time that a step's updates take if so many bytes more are left over. `step`: the graph of one step.
+  std::function<std::int64_t(const Graph& step, const CostModel& estimate, std::int64_t spare_bytes)> updates_ns;
+};
+
 class Activations {
  public:
   // Reads the options offload_blocks and recompute_blocks, whole numbers. Without either, and unless the scenario
-  // itself asks for recomputation, the fewest blocks that make a step fit beside `reserve` buckets of optimizer states
-  // do not keep theirs: recomputed, or offloaded where the bus is quicker. No `reserve`: nothing is chosen.
-  explicit Activations(const Scenario& scenario, std::optional<std::int64_t> reserve = std::nullopt);
+  // itself asks for recomputation, as many blocks do not keep theirs (recomputed, or offloaded where the bus is
+  // quicker) as make a step fit and the longer of its computing and its updates shortest. No `use`: nothing is chosen.
+  explicit Activations(const Scenario& scenario, const MemoryUse* use = nullptr);
 
   const std::optional<BlockActivations>& choice() const { return choice_; }
+  // Device memory that a step leaves over beside that, by the same estimate; 0 without a `use`.
+  std::int64_t spare_bytes() const { return spare_bytes_; }
   // Sends what is to leave, once its forward is issued, and brings it back ahead of its backward. To be called after
   // each op that is issued to the compute lane.
   void move(const View& view, Decisions& decisions);
@@ -32,6 +43,7 @@ class Activations {
   void add_trip(const Graph& graph, OpId backward);
 
   std::optional<BlockActivations> choice_;
+  std::int64_t spare_bytes_ = 0;
   std::vector<std::int32_t> offloaded_layers_;
   std::deque<Trip> trips_;
   OpId seen_ = 0;
