@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
+#include "core/scenario/schedule.hpp"
 #include "runtime/optimizer/adam.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
 #include "runtime/optimizer/update_control.hpp"
@@ -79,14 +80,17 @@ class Trainer {
   // Of the step whose gradients are there.
   UpdateControl control(std::int32_t step) {
     const OptimizerOptions& o = scenario_.optimizer;
-    const AdamStep adam = adam_step({o.learning_rate, o.beta1, o.beta2}, step + 1);
+    const double rate = learning_rate(scenario_, step);
+    const AdamStep adam = adam_step({rate, o.beta1, o.beta2}, step + 1);
     UpdateControl control{1, adam.v_root_correction, adam.negative_step_size};
     if (o.clip_norm > 0 || scales_loss())
-      control_update({o.clip_norm, o.learning_rate, o.beta1, o.beta2, o.loss_scale_interval, adam.v_root_correction,
-                      adam.negative_step_size},
-                     sum_of_squares(), scales_loss() ? &loss_scale_ : nullptr, control);
+      control_update(
+          {o.clip_norm, rate, o.beta1, o.beta2, o.loss_scale_interval, adam.v_root_correction, adam.negative_step_size},
+          sum_of_squares(), scales_loss() ? &loss_scale_ : nullptr, control);
     return control;
   }
+
+  bool decays(const ReferenceParameter& p) const { return scenario_.optimizer.decay == "all" || p.shape.size() > 1; }
 
   void update(std::int32_t step) {
     const c10::AutoGradMode no_grad(false);
@@ -103,26 +107,35 @@ class Trainer {
       for (ReferenceParameter& p : bucket) p.tensor.mutable_grad() = Tensor();
   }
 
+  // One call for the parameters that decay, and one for those that do not.
   void update_fp32(std::int32_t step, float scale) {
     const OptimizerOptions& o = scenario_.optimizer;
-    std::vector<Tensor> gradients, steps;
-    for (const ReferenceBucket& bucket : in_use_)
-      for (const ReferenceParameter& p : bucket) {
-        if (o.clip_norm > 0) p.tensor.mutable_grad().mul_(scale);
-        gradients.push_back(p.tensor.grad());
-        steps.push_back(at::full({}, static_cast<float>(step + 1), at::kFloat));
-      }
     const auto adam = o.name == "adam" ? &at::_ops::_fused_adam_::call : &at::_ops::_fused_adamw_::call;
-    adam(latest_, gradients, m_, v_, {}, steps, o.learning_rate, o.beta1, o.beta2, o.weight_decay, o.epsilon,
-         /*amsgrad=*/false, /*maximize=*/false, std::nullopt, std::nullopt);
+    for (const bool group : {true, false}) {
+      std::vector<Tensor> parameters, gradients, m, v, steps;
+      std::size_t i = 0;
+      for (const ReferenceBucket& bucket : in_use_)
+        for (const ReferenceParameter& p : bucket) {
+          const std::size_t at = i++;
+          if (decays(p) != group) continue;
+          if (o.clip_norm > 0) p.tensor.mutable_grad().mul_(scale);
+          gradients.push_back(p.tensor.grad());
+          parameters.push_back(latest_[at]), m.push_back(m_[at]), v.push_back(v_[at]);
+          steps.push_back(at::full({}, static_cast<float>(step + 1), at::kFloat));
+        }
+      if (parameters.empty()) continue;
+      adam(parameters, gradients, m, v, {}, steps, learning_rate(scenario_, step), o.beta1, o.beta2,
+           group ? o.weight_decay : 0, o.epsilon, /*amsgrad=*/false, /*maximize=*/false, std::nullopt, std::nullopt);
+    }
   }
 
   // LibTorch has no Adam from 16-bit gradients to fp32 masters: the formula of one element, one after the other.
   void update_masters(std::int32_t step, const UpdateControl& decided) {
     const OptimizerOptions& o = scenario_.optimizer;
-    const AdamStep adam = controlled(
-        adam_step({o.learning_rate, o.beta1, o.beta2, o.epsilon, o.weight_decay, o.name == "adamw"}, step + 1),
-        decided);
+    AdamOptions options{learning_rate(scenario_, step), o.beta1, o.beta2, o.epsilon, o.weight_decay, o.name == "adamw"};
+    const AdamStep decaying = controlled(adam_step(options, step + 1), decided);
+    options.weight_decay = 0;
+    const AdamStep plain = controlled(adam_step(options, step + 1), decided);
     std::size_t i = 0;
     for (const ReferenceBucket& bucket : in_use_)
       for (const ReferenceParameter& p : bucket) {
@@ -131,7 +144,7 @@ class Trainer {
         float *master = latest_[i].data_ptr<float>(), *m = m_[i].data_ptr<float>(), *v = v_[i].data_ptr<float>();
         for (std::int64_t k = 0; k < gradient.numel(); ++k) {
           AdamElement<float> element{master[k], m[k], v[k]};
-          adam_element(adam, g[k], element);
+          adam_element(decays(p) ? decaying : plain, g[k], element);
           master[k] = element.master, m[k] = element.m, v[k] = element.v;
         }
         ++i;

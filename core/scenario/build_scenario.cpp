@@ -51,6 +51,11 @@ OptimizerOptions build_optimizer(const Values& values) {
   out.loss_scaling = values.text("optimizer.loss_scaling") == "dynamic";
   out.initial_loss_scale = values.number("optimizer.initial_loss_scale");
   out.loss_scale_interval = values.integer("optimizer.loss_scale_interval");
+  out.schedule = values.text("optimizer.schedule");
+  out.warmup_steps = values.integer("optimizer.warmup_steps");
+  out.decay_steps = values.integer("optimizer.decay_steps");
+  out.final_learning_rate = values.number("optimizer.final_learning_rate");
+  out.decay = values.text("optimizer.decay");
   return out;
 }
 

@@ -47,6 +47,23 @@ void check_workload(const Values& values, const WorkloadOptions& w) {
           "one training step would take more than 4e18 operations or bytes", "smaller sizes");
 }
 
+void check_optimizer(const Values& values, const OptimizerOptions& o) {
+  if (o.schedule == "constant" || o.decay_steps == 0) return;
+  require(o.decay_steps > o.warmup_steps, values, "optimizer.decay_steps",
+          "the learning rate would have decayed before its warm-up ends", "0, or more than warmup_steps");
+}
+
+// A flag may choose another schedule than the file was written for, so these are odd and not wrong.
+void warn_of_schedule(Scenario& scenario) {
+  const OptimizerOptions& o = scenario.optimizer;
+  if (o.schedule != "constant") return;
+  const auto unused = [&](bool given, const char* key) {
+    if (given) scenario.warnings.push_back(std::string("optimizer.") + key + ": has no effect with schedule: constant");
+  };
+  unused(o.decay_steps > 0, "decay_steps");
+  unused(o.final_learning_rate > 0, "final_learning_rate");
+}
+
 }  // namespace
 
 void check_profile_rules(const Values& values, const std::string& prefix) {
@@ -64,6 +81,7 @@ void check_profile_rules(const Values& values, const std::string& prefix) {
 void check_scenario_rules(const Values& values, const Scenario& scenario) {
   check_profile_rules(values, "machine.");
   check_workload(values, scenario.workload);
+  check_optimizer(values, scenario.optimizer);
   require(scenario.limits.disk_bytes == 0 ||
               scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes > 0,
           values, "limits.disk_bytes", "the machine has no disk", "no limit, or a machine with tiers.disk");
@@ -97,6 +115,7 @@ void warn(Scenario& scenario) {
                                   std::to_string(machine_has) + " of " + machine.name + "; it limits nothing");
   };
   const auto capacity = [&](Tier tier) { return machine.tiers[static_cast<std::size_t>(tier)].capacity_bytes; };
+  warn_of_schedule(scenario);
   cap("device_bytes", scenario.limits.device_bytes, capacity(Tier::Device));
   cap("host_bytes", scenario.limits.host_bytes, capacity(Tier::HostPinned) + capacity(Tier::HostPageable));
   cap("disk_bytes", scenario.limits.disk_bytes, capacity(Tier::Disk));

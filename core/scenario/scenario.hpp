@@ -45,6 +45,11 @@ struct OptimizerOptions {
   bool loss_scaling = true;
   double initial_loss_scale = 65536;
   std::int64_t loss_scale_interval = 2000;  // steps without overflow after which the scale doubles
+  // See learning_rate in schedule.hpp.
+  std::string schedule = "constant";               // constant | linear | cosine
+  std::int64_t warmup_steps = 0, decay_steps = 0;  // decay_steps 0: the training's steps
+  double final_learning_rate = 0;
+  std::string decay = "all";  // all | matrices: the parameters that weight_decay applies to
 };
 
 struct PolicyOptions {

@@ -8,9 +8,12 @@
 #include <ATen/ops/mul.h>
 
 #include <algorithm>
+#include <vector>
 
+#include "core/scenario/schedule.hpp"
 #include "core/workloads/common/layout.hpp"
 #include "core/workloads/common/sums.hpp"
+#include "runtime/bodies/common/decay_groups.hpp"
 #include "runtime/bodies/common/device_kernels.hpp"
 #include "runtime/bodies/common/networks.hpp"
 #include "runtime/bodies/common/operands.hpp"
@@ -53,16 +56,20 @@ std::int64_t grad_norm(BodyCall& call) {
   return bits_of(sum);
 }
 
-AdamStep adam_step_of(const BodyCall& call, bool decoupled) {
+// Of the update that a call is a part of. AdamStep counts steps from 1.
+std::int64_t adam_step_number(const BodyCall& call) { return training_step(call.scenario, call.op.step) + 1; }
+
+AdamOptions adam_options(const BodyCall& call, bool decoupled) {
   const OptimizerOptions& o = call.scenario.optimizer;
-  return adam_step({o.learning_rate, o.beta1, o.beta2, o.epsilon, o.weight_decay, decoupled}, call.op.step + 1);
+  return {learning_rate(call.scenario, call.op.step), o.beta1, o.beta2, o.epsilon, o.weight_decay, decoupled};
 }
 
 UpdateRules update_rules(const BodyCall& call) {
   const OptimizerOptions& o = call.scenario.optimizer;
-  const AdamStep step = adam_step_of(call, /*decoupled=*/false);
+  const AdamOptions options = adam_options(call, /*decoupled=*/false);
+  const AdamStep step = adam_step(options, adam_step_number(call));
   return {o.clip_norm,
-          o.learning_rate,
+          options.learning_rate,
           o.beta1,
           o.beta2,
           o.loss_scale_interval,
@@ -120,10 +127,10 @@ struct Part {
 };
 
 // Updates `elements` from `offset` bytes after the part's begin, all within one field, as whole-graph training does.
-void update_as_torch(FusedAdam adam, BodyCall& call, const Part& part, std::int64_t offset, std::int64_t elements) {
+void update_as_torch(FusedAdam adam, const AdamOptions& o, BodyCall& call, const Part& part, std::int64_t offset,
+                     std::int64_t elements) {
   const auto at = [&](std::byte* begin) { return tensor_at(Processor::Host, begin + offset, {elements}, at::kFloat); };
-  const OptimizerOptions& o = call.scenario.optimizer;
-  const Tensor step = at::full({}, static_cast<float>(call.op.step + 1), at::kFloat);
+  const Tensor step = at::full({}, static_cast<float>(adam_step_number(call)), at::kFloat);
   Tensor gradient = at(part.gradient);
   if (part.control != nullptr) gradient = at::mul(gradient, static_cast<float>(part.control->gradient_scale));
   adam({at(part.leader)}, {gradient}, {at(part.m)}, {at(part.v)}, {}, {step}, o.learning_rate, o.beta1, o.beta2,
@@ -132,14 +139,19 @@ void update_as_torch(FusedAdam adam, BodyCall& call, const Part& part, std::int6
 
 // Field by field, as separate tensors would be: the kernel's last, partial vector of a field is then the same, whatever
 // part it is in. A part begins at a multiple of 64 bytes, as fields do.
-void update_fields_as_torch(FusedAdam adam, BodyCall& call, const Part& part) {
+void update_fields_as_torch(BodyCall& call, const Part& part, bool decoupled) {
+  const FusedAdam adam = decoupled ? &at::_ops::_fused_adamw_::call : &at::_ops::_fused_adam_::call;
+  const AdamOptions decaying = adam_options(call, decoupled);
+  AdamOptions plain = decaying;
+  plain.weight_decay = 0;
   const std::int64_t chunk = part.control != nullptr ? kOptimizerChunk * size_of(DType::F32) : call.bytes;
   for (const Field& field : call.graph.tensor_of(call.op.writes[0].value).layout->fields) {
     const std::int64_t first = std::max(field.offset, call.first_byte);
     const std::int64_t end =
         std::min(field.offset + field.elements() * size_of(DType::F32), call.first_byte + call.bytes);
     for (std::int64_t at = first; at < end; at += chunk)
-      update_as_torch(adam, call, part, at - call.first_byte, std::min(chunk, end - at) / size_of(DType::F32));
+      update_as_torch(adam, decays(call.scenario.optimizer, field) ? decaying : plain, call, part, at - call.first_byte,
+                      std::min(chunk, end - at) / size_of(DType::F32));
   }
 }
 
@@ -155,9 +167,29 @@ AdamSpan span_of(const BodyCall& call, const Part& part) {
           .parameter_type = call.work.type};
 }
 
-void update_on_host(const AdamStep& step, const AdamSpan& span) {
+// Elements of a part that are all updated the same way.
+struct Run {
+  AdamStep step;
+  AdamSpan span;
+};
+
+std::vector<Run> runs_of(const BodyCall& call, const AdamSpan& part, AdamOptions options) {
+  const AdamStep decaying = adam_step(options, adam_step_number(call));
+  options.weight_decay = 0;
+  const AdamStep plain = adam_step(options, adam_step_number(call));
+  const Layout& layout = *call.graph.tensor_of(call.op.writes[0].value).layout;
+  std::vector<Run> runs;
+  for (const DecayGroup& group :
+       decay_groups(call.scenario.optimizer, layout, call.first_byte / size_of(DType::F32), part.elements))
+    runs.push_back({group.decays ? decaying : plain, part_of(part, group.first, group.elements)});
+  return runs;
+}
+
+void update_on_host(const std::vector<Run>& runs) {
   ThreadTeam& team = ThreadTeam::mine(at::get_num_threads());
-  team.run([&](int thread) { adam_update(step, chunk_of(span, thread, team.size())); });
+  team.run([&](int thread) {
+    for (const Run& run : runs) adam_update(run.step, chunk_of(run.span, thread, team.size()));
+  });
 }
 
 // A skipped step: the parameter is the master's rounding, as before.
@@ -177,14 +209,17 @@ std::int64_t adam_part(BodyCall& call, bool decoupled) {
   const bool on_host = call.processor == Processor::Host;
   if (on_host && part.control != nullptr && part.control->gradient_scale == 0) return keep_masters(call, part);
   if (on_host && call.work.type == DType::F32) {
-    update_fields_as_torch(decoupled ? &at::_ops::_fused_adamw_::call : &at::_ops::_fused_adam_::call, call, part);
+    update_fields_as_torch(call, part, decoupled);
     return 0;
   }
-  const AdamStep step = adam_step_of(call, decoupled);
-  if (on_host)
-    update_on_host(part.control != nullptr ? controlled(step, *part.control) : step, span_of(call, part));
-  else
-    device_kernels().adam(step, span_of(call, part), part.control);
+  std::vector<Run> runs = runs_of(call, span_of(call, part), adam_options(call, decoupled));
+  if (on_host) {
+    if (part.control != nullptr)
+      for (Run& run : runs) run.step = controlled(run.step, *part.control);
+    update_on_host(runs);
+  } else {
+    for (const Run& run : runs) device_kernels().adam(run.step, run.span, part.control);
+  }
   return 0;
 }
 

@@ -36,6 +36,11 @@ TEST(ScenarioLoad, Defaults) {
   EXPECT_EQ(s.optimizer.epsilon, 1e-8);
   EXPECT_EQ(s.optimizer.weight_decay, 0);
   EXPECT_EQ(s.optimizer.clip_norm, 0);
+  EXPECT_EQ(s.optimizer.schedule, "constant");
+  EXPECT_EQ(s.optimizer.warmup_steps, 0);
+  EXPECT_EQ(s.optimizer.decay_steps, 0);
+  EXPECT_EQ(s.optimizer.final_learning_rate, 0);
+  EXPECT_EQ(s.optimizer.decay, "all");
   EXPECT_EQ(s.data_text, "corpus");
   EXPECT_EQ(s.data_images, "");
   EXPECT_EQ(s.policy.name, "cotrain");
@@ -54,7 +59,8 @@ TEST(ScenarioLoad, EveryKey) {
       "  micro_batches: 4, precision: fp32, attention: fused, recompute: block, dropout: 0, tied_embedding: false,\n"
       "  devices: 2}\n"
       "optimizer: {name: adam, learning_rate: 3e-4, betas: [0.8, 0.95], epsilon: 1e-6, weight_decay: 0.1,\n"
-      "  clip_norm: 1.5}\n"
+      "  clip_norm: 1.5, schedule: cosine, warmup_steps: 2, decay_steps: 6, final_learning_rate: 3e-5,\n"
+      "  decay: matrices}\n"
       "data: {text: /tmp/a.txt, images: /tmp/mnist}\npolicy: {name: zero_offload, delayed_update: true}\n"
       "truth: {copy_time: 1.3, compute_time: 0.9, optimizer_time: 2, noise: 0.05}\nsteps: 7\n"
       "seed: 9223372036854775807\n");
@@ -72,6 +78,11 @@ TEST(ScenarioLoad, EveryKey) {
   EXPECT_EQ(s.optimizer.name, "adam");
   EXPECT_EQ(s.optimizer.beta1, 0.8);
   EXPECT_EQ(s.optimizer.clip_norm, 1.5);
+  EXPECT_EQ(s.optimizer.schedule, "cosine");
+  EXPECT_EQ(s.optimizer.warmup_steps, 2);
+  EXPECT_EQ(s.optimizer.decay_steps, 6);
+  EXPECT_EQ(s.optimizer.final_learning_rate, 3e-5);
+  EXPECT_EQ(s.optimizer.decay, "matrices");
   EXPECT_EQ(s.data_text, "/tmp/a.txt");
   EXPECT_EQ(s.data_images, "/tmp/mnist");
   EXPECT_EQ(s.policy.options, (std::map<std::string, std::string>{{"delayed_update", "true"}}));
@@ -169,6 +180,16 @@ TEST(ScenarioLoad, TextDoesNotDependOnLayout) {
   const Scenario block = read(
       "# a comment\nmachine:   m\nworkload:\n  family: mlp\n  layers: 2\n  hidden: 8\n  inputs: 4\n  classes: 2\n");
   EXPECT_EQ(flow.text, block.text);
+}
+
+TEST(ScenarioLoad, WarnsOfADecayThatAConstantScheduleIgnores) {
+  const std::string text =
+      std::string(kMlp) + "optimizer: {schedule: linear, decay_steps: 4, final_learning_rate: 0.1}\n";
+  EXPECT_TRUE(read(text, {"workload.precision=fp32"}).warnings.empty());
+  const Scenario s = read(text, {"workload.precision=fp32", "optimizer.schedule=constant"});
+  ASSERT_EQ(s.warnings.size(), 2u);
+  EXPECT_EQ(s.warnings[0], "optimizer.decay_steps: has no effect with schedule: constant");
+  EXPECT_EQ(s.warnings[1], "optimizer.final_learning_rate: has no effect with schedule: constant");
 }
 
 TEST(ScenarioLoad, WarnsOfEmulatedPrecisionAndLimitsThatLimitNothing) {

@@ -1,0 +1,23 @@
+#include "core/scenario/schedule.hpp"
+
+#include <cmath>
+#include <numbers>
+
+namespace tandem {
+
+double learning_rate(const OptimizerOptions& o, std::int64_t step, std::int64_t steps) {
+  if (step < o.warmup_steps)
+    return o.learning_rate * static_cast<double>(step + 1) / static_cast<double>(o.warmup_steps);
+  if (o.schedule == "constant") return o.learning_rate;
+  const std::int64_t end = o.decay_steps > 0 ? o.decay_steps : steps;
+  if (step >= end) return o.final_learning_rate;
+  const double progress = static_cast<double>(step - o.warmup_steps) / static_cast<double>(end - o.warmup_steps);
+  const double fallen = o.schedule == "linear" ? progress : (1 - std::cos(std::numbers::pi * progress)) / 2;
+  return o.learning_rate + (o.final_learning_rate - o.learning_rate) * fallen;
+}
+
+double learning_rate(const Scenario& scenario, std::int64_t step) {
+  return learning_rate(scenario.optimizer, training_step(scenario, step), training_step(scenario, scenario.steps));
+}
+
+}  // namespace tandem

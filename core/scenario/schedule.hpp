@@ -1,0 +1,25 @@
+// What the number of a training step decides: the learning rate of its update. Pure functions of options and numbers,
+// which bodies, the reference and reports share. Must not know any of them.
+#pragma once
+
+#include <cstdint>
+
+#include "core/scenario/scenario.hpp"
+
+namespace tandem {
+
+// The number, from 0 over the whole training, of step `step` of this run. The one place that tells the two apart.
+constexpr std::int64_t training_step(const Scenario&, std::int64_t step) { return step; }
+
+// The learning rate of training step `step` of `steps`, in double arithmetic. With w = warmup_steps, d = decay_steps
+// (`steps` if that is 0), r = learning_rate, f = final_learning_rate and p = (step - w) / (d - w):
+//   step < w   r * (step + 1) / w
+//   then       constant  r
+//              linear    r + (f - r) * p
+//              cosine    r + (f - r) * (1 - cos(pi * p)) / 2
+//   step >= d  f, unless constant
+double learning_rate(const OptimizerOptions& options, std::int64_t step, std::int64_t steps);
+// Of step `step` of a scenario's run.
+double learning_rate(const Scenario& scenario, std::int64_t step);
+
+}  // namespace tandem
