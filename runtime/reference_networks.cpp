@@ -83,6 +83,11 @@ struct Block {
   }
 };
 
+// A batch goes where the parameters are.
+Tensor beside(const std::vector<ReferenceBucket>& parameters, const Tensor& batch) {
+  return batch.to(at::TensorOptions(parameters.front()[0].tensor.device()));
+}
+
 Tensor tokens_like(const WorkloadOptions& w) { return at::empty({w.batch, w.sequence}, at::kLong); }
 
 // From embedded tokens [tokens, hidden] to logits.
@@ -120,8 +125,8 @@ class Gpt final : public ReferenceNetwork {
     data.next_token_batch(key, w_.batch, w_.sequence, inputs.data_ptr<std::int64_t>(),
                           targets.data_ptr<std::int64_t>());
     const Tensor& wte = p.front()[0].tensor;
-    const Tensor x = (at::embedding(wte, inputs) + p.front()[1].tensor).view({-1, w_.hidden});
-    return at::cross_entropy_loss(gpt_logits(w_, p, x).to(at::kFloat), targets.view(-1));
+    const Tensor x = (at::embedding(wte, beside(p, inputs)) + p.front()[1].tensor).view({-1, w_.hidden});
+    return at::cross_entropy_loss(gpt_logits(w_, p, x).to(at::kFloat), beside(p, targets).view(-1));
   }
 
  private:
@@ -154,7 +159,7 @@ class Bert final : public ReferenceNetwork {
                             targets.data_ptr<std::int64_t>());
     Cursor embedding(p.front());
     const Tensor &wte = embedding.next(), &wpe = embedding.next();
-    Tensor x = Norm(embedding)((at::embedding(wte, inputs) + wpe).view({-1, w_.hidden}), kBertEpsilon);
+    Tensor x = Norm(embedding)((at::embedding(wte, beside(p, inputs)) + wpe).view({-1, w_.hidden}), kBertEpsilon);
     for (std::size_t i = 1; i + 1 < p.size(); ++i) {
       const Block block(p[i]);
       x = block.ln1(x + block.attention(x, w_, /*causal=*/false), kBertEpsilon);
@@ -166,7 +171,7 @@ class Bert final : public ReferenceNetwork {
     const Tensor& bias = head.next();
     const Tensor& output = w_.tied_embedding ? wte : head.next();
     const Tensor logits = at::addmm(bias, norm(at::gelu(transform(x)), kBertEpsilon), output.t());
-    return at::cross_entropy_loss(logits.to(at::kFloat), targets.view(-1));
+    return at::cross_entropy_loss(logits.to(at::kFloat), beside(p, targets).view(-1));
   }
 
  private:
@@ -190,12 +195,13 @@ class Mlp final : public ReferenceNetwork {
     Tensor x = at::empty({w_.batch, w_.inputs}, at::kFloat);
     const Tensor labels = at::empty({w_.batch}, at::kLong);
     data.image_batch(key, w_.batch, w_.inputs, x.data_ptr<float>(), labels.data_ptr<std::int64_t>());
+    x = beside(p, x);
     for (std::size_t i = 0; i + 1 < p.size(); ++i) {
       Cursor layer(p[i]);
       x = at::relu(Linear(layer)(x));
     }
     Cursor head(p.back());
-    return at::cross_entropy_loss(Linear(head)(x), labels);
+    return at::cross_entropy_loss(Linear(head)(x), beside(p, labels));
   }
 
  private:

@@ -1,0 +1,192 @@
+// Training on a GPU: the same bits under every policy, the losses of plain training, and no growing memory. Without a
+// GPU, what does not need one. The text is $TANDEM_TEST_TEXT, or the installed corpus.
+#include "runtime/train.hpp"
+
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+
+#include "core/scheduler/happens_before.hpp"
+#include "runtime/open_device.hpp"
+#include "runtime/reference.hpp"
+#include "runtime/torch_setup.hpp"
+#include "tests/common/run.hpp"
+#include "tests/common/scenarios.hpp"
+#include "tests/cuda/plain_trainer.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr std::int64_t kTightDevice = 112 * kMiB;
+
+bool has_gpu() {
+  int devices = 0;
+  return cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
+}
+
+std::shared_ptr<Device> gpu() {
+  static const std::shared_ptr<Device> kDevice = open_device("cuda");
+  return kDevice;
+}
+
+Scenario gpt(const std::string& policy, DType precision) {
+  Scenario s = testing::gpt_scenario(policy, 512 * kMiB, /*layers=*/4);
+  s.machine.gpu = true;
+  s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 512 * kMiB;
+  s.workload.hidden = 256;
+  s.workload.sequence = 128;
+  s.workload.batch = 8;
+  s.workload.precision = precision;
+  s.steps = 10;
+  s.seed = 7;
+  if (const char* text = std::getenv("TANDEM_TEST_TEXT")) s.data_text = text;
+  return s;
+}
+
+std::vector<double> losses_of(const Training& training) {
+  std::map<CommandId, OpId> ops;
+  std::vector<double> losses;
+  for (const auto& entry : training.log().entries()) {
+    for (const Event& event : entry.batch.events)
+      if (const auto op = ops.find(event.command); op != ops.end() && training.graph().op(op->second).has_result &&
+                                                   training.graph().op(op->second).phase == Phase::Forward)
+        losses.push_back(std::bit_cast<double>(event.result));
+    for (const Command& command : entry.commands)
+      if (command.kind == CommandKind::Run) ops[command.id] = command.op;
+  }
+  return losses;
+}
+
+struct Outcome {
+  std::vector<double> losses;
+  std::map<std::string, std::vector<float>> parameters;
+};
+
+Outcome train_on_gpu(const Scenario& scenario, EventLog* watcher = nullptr) {
+  TrainOptions options;
+  options.device = gpu();
+  Training training(scenario, options);
+  HappensBefore checker(training.graph(), 0, watcher);
+  training.run(&checker);
+  EXPECT_EQ(checker.violation(), "");
+  return {losses_of(training), training.parameters()};
+}
+
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double largest = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    largest = std::max(largest, std::abs(a[i] - b[i]) / std::abs(b[i]));
+  return largest;
+}
+
+class GpuTrainTest : public ::testing::TestWithParam<DType> {
+ protected:
+  void SetUp() override {
+    if (!has_gpu()) GTEST_SKIP() << "no GPU on this machine";
+  }
+};
+
+TEST_P(GpuTrainTest, EveryPolicyGivesTheBitsOfResident) {
+  Scenario resident = gpt("resident", GetParam());
+  resident.optimizer.clip_norm = 0.5;
+  resident.optimizer.initial_loss_scale = 0x1p24;  // fp16: the first steps are skipped
+  const Outcome expected = train_on_gpu(resident);
+  for (const char* policy : {"on_demand", "zero_offload", "cotrain", "split_update", "balanced"}) {
+    Scenario scenario = resident;
+    scenario.policy.name = policy;
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = kTightDevice;
+    const Outcome outcome = train_on_gpu(scenario);
+    EXPECT_EQ(outcome.losses, expected.losses) << policy;
+    EXPECT_EQ(outcome.parameters, expected.parameters) << policy;
+  }
+}
+
+// Needs no GPU: what the tests above train fits in their device memory, workspaces as on a GPU.
+TEST(GpuTrainTestScenarios, Fit) {
+  for (const DType precision : {DType::F32, DType::BF16, DType::F16})
+    for (const char* policy : {"on_demand", "zero_offload", "cotrain", "split_update", "balanced"}) {
+      Scenario scenario = gpt(policy, precision);
+      scenario.optimizer.clip_norm = 0.5;
+      scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = kTightDevice;
+      EXPECT_EQ(testing::run_null(scenario).violation, "") << policy << ' ' << name_of(precision);
+    }
+}
+
+// Within 1e-3, or within twice of what two plain runs differ by.
+TEST_P(GpuTrainTest, LossesFollowPlainTraining) {
+  if (GetParam() == DType::F16) GTEST_SKIP() << "plain training here does not scale the loss";
+  Scenario scenario = gpt("balanced", GetParam());
+  scenario.steps = 200;
+  scenario.optimizer.weight_decay = 0.01;
+  const Outcome ours = train_on_gpu(scenario);
+  const auto data = open_data(scenario);
+  const std::vector<double> fused = testing::plain_losses(scenario, *data, true, testing::PlainAdam::Fused);
+  const std::vector<double> unfused = testing::plain_losses(scenario, *data, true, testing::PlainAdam::Unfused);
+  const double between_plain = largest_difference(unfused, fused);
+  const double to_plain = largest_difference(ours.losses, fused);
+  RecordProperty("between_plain_runs", std::to_string(between_plain));
+  RecordProperty("to_plain", std::to_string(to_plain));
+  std::printf("largest relative difference over 200 steps: ours to plain %.2e, plain fused to unfused %.2e\n", to_plain,
+              between_plain);
+  EXPECT_LE(to_plain, std::max(1e-3, 2 * between_plain));
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, GpuTrainTest, ::testing::Values(DType::F32, DType::BF16, DType::F16),
+                         [](const auto& test) { return std::string(name_of(test.param)); });
+
+// Samples the free memory of the GPU while a run goes on.
+class FreeMemory final : public EventLog {
+ public:
+  void append(const EventBatch&) override {
+    std::size_t free = 0, total = 0;
+    ASSERT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
+    if (++batches_ < kWarmUp) return;
+    least_ = std::min(least_, free);
+    most_ = std::max(most_, free);
+  }
+  void append(std::span<const Command>) override {}
+  std::size_t growth() const { return most_ - least_; }
+
+ private:
+  static constexpr int kWarmUp = 100;
+  int batches_ = 0;
+  std::size_t least_ = std::numeric_limits<std::size_t>::max(), most_ = 0;
+};
+
+TEST(GpuMemoryTest, DoesNotGrowOverAThousandSteps) {
+  if (!has_gpu()) GTEST_SKIP() << "no GPU on this machine";
+  Scenario scenario = gpt("balanced", DType::BF16);
+  scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = kTightDevice;
+  scenario.steps = 1000;
+  FreeMemory memory;
+  train_on_gpu(scenario, &memory);
+  EXPECT_EQ(memory.growth(), 0U);
+}
+
+// The trainer that the GPU is compared with is the reference that the CPU is, where both can run.
+TEST(PlainTrainer, IsTheReference) {
+  Scenario scenario = gpt("resident", DType::F32);
+  scenario.workload.hidden = 64;
+  scenario.workload.sequence = 32;
+  scenario.steps = 4;
+  set_thread_count(1);
+  make_torch_deterministic();
+  const auto data = open_data(scenario);
+  const ReferenceResult reference = train_reference(scenario, *data);
+  std::vector<double> expected;
+  for (const auto& step : reference.losses) expected.push_back(step.front());
+  EXPECT_EQ(testing::plain_losses(scenario, *data, false, testing::PlainAdam::Fused), expected);
+  EXPECT_LT(largest_difference(testing::plain_losses(scenario, *data, false, testing::PlainAdam::Unfused), expected),
+            1e-5);
+}
+
+}  // namespace
+}  // namespace tandem
