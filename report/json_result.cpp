@@ -87,6 +87,7 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
       {"policy_bound_held_by", analysis.bound.policy_held_by},
   };
   if (record.mode == "measured") result["loss"] = loss(analysis);
+  if (record.pinning_s > 0) result["pinning_s"] = record.pinning_s;
   result["commands"] = analysis.timeline.commands_count;
   if (record.mode == "simulated") {
     const auto events = static_cast<double>(analysis.timeline.commands_count);

@@ -26,7 +26,8 @@ struct RunRecord {
   const MemoryLog* log = nullptr;
   // False: copies and work on the CPU did not slow each other (a fidelity of the simulator), so bounds leave DRAM out.
   bool memory_shared = true;
-  double wall_s = 0;  // simulated: how long the simulator took
+  double wall_s = 0;     // simulated: how long the simulator took
+  double pinning_s = 0;  // measured on a device: how long pinning host memory took, before the run
 };
 
 }  // namespace tandem

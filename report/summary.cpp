@@ -152,6 +152,9 @@ std::string summary(const Analysis& analysis, SummaryStyle style) {
   text +=
       line("of policy", bound_line(analysis.mean_step_s, analysis.bound.policy_step_s, analysis.bound.policy_held_by));
   if (!analysis.loss.empty()) text += line("loss", loss_line(analysis));
+  if (analysis.record->pinning_s > 0)
+    text += line("pinning", format_time(analysis.record->pinning_s) +
+                                " for all host memory that the run may use, before it began");
   if (analysis.record->mode == "simulated" && analysis.record->wall_s > 0)
     text += line("simulated", fmt::format("{} commands in {} of wall clock",
                                           format_count(static_cast<double>(analysis.timeline.commands_count)),

@@ -81,6 +81,7 @@ RunRecord Training::record() const {
     rank.peak_bytes[static_cast<std::size_t>(t)] = scheduler_->pool(static_cast<Tier>(t)).peak_bytes();
   record.ranks.push_back(rank);
   record.log = &log_;
+  record.pinning_s = executor_->pinning_s();
   return record;
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/executors/live_executor.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -51,7 +52,9 @@ void LiveExecutor::make_arenas() {
           Arena(std::string(name_of(tier)), options_.arena_bytes[i], options_.lock_host && tier == Tier::HostPinned);
   }
   if (device == nullptr) return;
+  const auto start = std::chrono::steady_clock::now();
   device->pin(arena(Tier::HostPinned));
+  pinning_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   result_slots_ = Arena("results", kResultSlots * static_cast<std::int64_t>(sizeof(std::int64_t)), false);
   device->pin(result_slots_);
 }

@@ -66,6 +66,8 @@ class LiveExecutor final : public Executor {
   void read(Place place, std::byte* target, std::int64_t bytes);
   // Largest needs by body and declared size so far. Only while nothing is in flight.
   std::vector<WorkspacePeak> workspace_peaks() const;
+  // How long it took to pin the host arena; 0 without a device.
+  double pinning_s() const { return pinning_s_; }
   // What differs from the intended set-up on this machine, for people; "" if nothing does.
   std::string note() const { return disk_ ? disk_->note() : ""; }
 
@@ -98,6 +100,7 @@ class LiveExecutor final : public Executor {
   const LiveExecutorOptions options_;
   std::array<Arena, kTierCount> arenas_;
   Arena result_slots_;  // of commands on the device
+  double pinning_s_ = 0;
   std::unique_ptr<DiskFile> disk_;
   std::array<std::unique_ptr<DiskChannel>, kEngineCount> channels_;
   std::vector<Body> bodies_;  // by work id; null until first used
