@@ -46,6 +46,7 @@ LogHeader header_of(const RunRecord& record) {
   header.build = kVersion;
   header.seed = record.scenario->seed;
   header.ranks = static_cast<std::int32_t>(record.ranks.size());
+  header.first_step = record.scenario->first_step;
   return header;
 }
 

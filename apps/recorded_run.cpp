@@ -21,6 +21,11 @@ ReadLog read(const std::string& path) {
 RecordedRun::RecordedRun(const std::string& path, const std::string& shown_as)
     : path_(path), log_(read(path)), scenario_(parse_scenario(log_.header.scenario, path + " (its scenario)")) {
   if (!shown_as.empty()) scenario_.path = shown_as;
+  scenario_.first_step = log_.header.first_step;
+  if (scenario_.first_step >= scenario_.steps)
+    throw ConfigError(path_ + ": log: first_step: " + std::to_string(scenario_.first_step) +
+                      " leaves none of the scenario's training steps; expected fewer than " +
+                      std::to_string(scenario_.steps));
   make_schedulers();
   std::vector<Scheduler*> ranks;
   for (const auto& scheduler : schedulers_) ranks.push_back(scheduler.get());

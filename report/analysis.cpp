@@ -77,6 +77,7 @@ Analysis analyse(const RunRecord& record) {
   add_lanes(analysis);
   add_throughput(analysis);
   add_peaks(analysis);
+  analysis.checkpoint_s = seconds(save_ns(analysis.timeline));
   if (record.mode == "measured") analysis.loss = losses(analysis.timeline);
   analysis.bound = lower_bound(record, analysis.timeline);
   return analysis;

@@ -32,6 +32,7 @@ struct Analysis {
   std::map<std::string, double> exposed_s;  // a step, mean over ranks: the compute lane waits, by cause
   double samples_per_s = 0, tokens_per_s = 0, model_flops_per_s = 0;
   std::vector<std::pair<std::string, std::int64_t>> peak_bytes;  // device0..., host, host_pinned, disk
+  double checkpoint_s = 0;                                       // the loader lanes save, over the whole run
   std::vector<double> loss;                                      // measured runs only
   LowerBound bound;
 };

@@ -14,7 +14,6 @@ using Json = nlohmann::ordered_json;
 // A browser draws this many slices smoothly; a longer run shows its beginning and says what is left out.
 constexpr std::int64_t kMostSlices = 100'000;
 constexpr std::size_t kMostMemoryPoints = 4'000;
-constexpr int kPhaseCount = 7;
 
 // Colours are names that the style sheet defines: phases for ops, roles for what copies carry.
 Json colour_names() {

@@ -86,6 +86,8 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
       {"policy_bound_s", analysis.bound.policy_step_s},
       {"policy_bound_held_by", analysis.bound.policy_held_by},
   };
+  result["first_step"] = record.scenario->first_step;
+  result["checkpoint_s"] = analysis.checkpoint_s;
   if (record.mode == "measured") result["loss"] = loss(analysis);
   if (record.pinning_s > 0) result["pinning_s"] = record.pinning_s;
   result["commands"] = analysis.timeline.commands_count;

@@ -59,6 +59,16 @@ Steps find_steps(const Timeline& timeline) {
   return steps;
 }
 
+std::int64_t save_ns(const Timeline& timeline) {
+  std::int64_t sum = 0;
+  for (const RankTimeline& rank : timeline.ranks)
+    for (CommandId id : rank.lane(Engine::Loader)) {
+      const TimedCommand& timed = rank.at(id);
+      if (rank.graph->op(timed.command->op).phase == Phase::Save) sum += timed.finished.ns - timed.started.ns;
+    }
+  return sum;
+}
+
 std::vector<double> losses(const Timeline& timeline) {
   std::map<std::int32_t, std::pair<double, int>> sums;
   for (const RankTimeline& rank : timeline.ranks) {

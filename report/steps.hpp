@@ -28,6 +28,8 @@ struct Steps {
 
 Steps find_steps(const Timeline& timeline);
 
+// Time that ops of phase Save took, over all ranks and steps.
+std::int64_t save_ns(const Timeline& timeline);
 // Mean over micro-batches and ranks of the forward results, one number a step. Empty if the run has none.
 std::vector<double> losses(const Timeline& timeline);
 // Floating-point operations of the forward and backward ops (recompute does not count) of all ranks, per step.

@@ -151,6 +151,8 @@ std::string summary(const Analysis& analysis, SummaryStyle style) {
   text += line("lower bound", bound_line(analysis.mean_step_s, analysis.bound.overall(), analysis.bound.held_by));
   text +=
       line("of policy", bound_line(analysis.mean_step_s, analysis.bound.policy_step_s, analysis.bound.policy_held_by));
+  if (analysis.checkpoint_s > 0)
+    text += line("checkpoints", fmt::format("{} of saving over the whole run", format_time(analysis.checkpoint_s)));
   if (!analysis.loss.empty()) text += line("loss", loss_line(analysis));
   if (analysis.record->pinning_s > 0)
     text += line("pinning", format_time(analysis.record->pinning_s) +

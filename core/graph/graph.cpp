@@ -73,7 +73,8 @@ OpId Graph::append(Op op) {
 std::string Graph::op_name(OpId id) const {
   const Op& o = op(id);
   std::string name;
-  if (o.step != kNone) name = "step" + std::to_string(o.step) + "/mb" + std::to_string(o.micro_batch) + "/";
+  if (o.step != kNone)
+    name = "step" + std::to_string(first_step_ + o.step) + "/mb" + std::to_string(o.micro_batch) + "/";
   return name + std::string(label(o.label));
 }
 

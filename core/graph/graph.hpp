@@ -65,10 +65,11 @@ struct Value {
   bool superseded = false;   // a newer version of the tensor exists, or the tensor is not persistent
 };
 
-enum class Phase : std::uint8_t { Load, Forward, Recompute, Backward, Reduce, OptimizerStep, Sample };
+enum class Phase : std::uint8_t { Load, Forward, Recompute, Backward, Reduce, OptimizerStep, Sample, Save };
+inline constexpr int kPhaseCount = 8;
 constexpr std::string_view name_of(Phase phase) {
   constexpr std::string_view kNames[] = {"load",   "forward",        "recompute", "backward",
-                                         "reduce", "optimizer_step", "sample"};
+                                         "reduce", "optimizer_step", "sample",    "save"};
   return kNames[static_cast<int>(phase)];
 }
 
@@ -143,6 +144,8 @@ class Graph {
   const Work& work_of(const Op& o) const { return work(o.work); }
   const Tensor& tensor_of(ValueId id) const { return tensor(value(id).tensor); }
   std::string_view label(std::int32_t id) const { return labels_[static_cast<std::size_t>(id)]; }
+  // Names of ops count from the first training step of the first run, where this graph is a resumed one's.
+  void set_first_step(std::int32_t step) { first_step_ = step; }
   std::string op_name(OpId id) const;        // "step2/mb0/block3.forward"
   std::string value_name(ValueId id) const;  // "block3.parameter@2"
 
@@ -159,6 +162,7 @@ class Graph {
   StableVector<Work> works_;
   StableVector<std::string> labels_;
   std::map<std::string, std::int32_t, std::less<>> label_ids_;  // for intern alone
+  std::int32_t first_step_ = 0;
 };
 
 // Products of two byte counts exceed 64 bits. Not ISO C++, so said once, here.
@@ -193,6 +197,11 @@ class StepSource {
   virtual bool append_step(Graph& graph, std::int64_t result) = 0;
   // True if each step waits for the result of a `grows` op in the step before.
   virtual bool needs_result() const { return false; }
+  // True if it can save the state after any step (phase Save, engine Loader): a run that is asked to end early then
+  // finishes the steps appended and saves.
+  virtual bool saves() const { return false; }
+  // Appends what saves the state after the last step appended. No step is appended after it.
+  virtual void append_save(Graph&) {}
 };
 
 }  // namespace tandem

@@ -79,6 +79,9 @@ Scenario build_scenario(const Values& values) {
   out.truth.compute_time = values.number("truth.compute_time");
   out.truth.optimizer_time = values.number("truth.optimizer_time");
   out.truth.noise = values.number("truth.noise");
+  out.checkpoint.directory = values.text("checkpoint.directory");
+  out.checkpoint.every = values.integer("checkpoint.every");
+  out.checkpoint.keep = values.integer("checkpoint.keep");
   out.steps = static_cast<std::int32_t>(values.integer("steps"));
   out.seed = static_cast<std::uint64_t>(values.integer("seed"));
   return out;

@@ -109,6 +109,8 @@ void warn(Scenario& scenario) {
   }
   if (precision == DType::F16 && !scenario.optimizer.loss_scaling)
     scenario.warnings.emplace_back("optimizer.loss_scaling: without it, gradients that fp16 cannot hold vanish unseen");
+  if (scenario.checkpoint.every > 0 && scenario.checkpoint.directory.empty())
+    scenario.warnings.push_back("checkpoint.every: no checkpoint.directory is given, so nothing is saved");
   const auto cap = [&](const char* key, std::int64_t limit, std::int64_t machine_has) {
     if (limit > machine_has)
       scenario.warnings.push_back(std::string("limits.") + key + ": " + std::to_string(limit) + " is more than the " +

@@ -57,6 +57,13 @@ struct PolicyOptions {
   std::map<std::string, std::string> options;  // checked by the policy when it is made
 };
 
+// Where a training run saves its state, and how often.
+struct CheckpointOptions {
+  std::string directory;   // "": nowhere
+  std::int64_t every = 0;  // training steps from one to the next; 0: at the end alone
+  std::int64_t keep = 2;   // complete ones
+};
+
 // How the simulated machine differs from the estimates that the policy sees. Identity by default.
 struct Truth {
   double copy_time = 1, compute_time = 1, optimizer_time = 1;  // factors on durations
@@ -74,7 +81,12 @@ struct Scenario {
   std::string data_images;           // mlp: a folder of MNIST IDX files; "" means the installed digits
   PolicyOptions policy;
   Truth truth;
+  CheckpointOptions checkpoint;
   std::int32_t steps = 4;
+  // A resumed run: the training steps that came before it, and the checkpoint that holds their outcome. No keys of the
+  // file: --resume sets them, and log headers keep first_step. A replay loads nothing and names no folder.
+  std::int32_t first_step = 0;
+  std::string resume_folder;
   std::uint64_t seed = 0;
   std::vector<std::string> warnings;  // what is odd but allowed, "key: text", for people
 };

@@ -26,6 +26,7 @@ Reply Scheduler::run(OpId id, ByteRange lead, Engine engine) {
     packing_ = false;
     if (!fits) does_not_fit(id, operand_tier(engine));
   }
+  if (op.phase != Phase::Save) issue_saves();
   return Reply::Issued;
 }
 

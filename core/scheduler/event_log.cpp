@@ -178,7 +178,9 @@ std::string to_line(const Event& event) {
 void write_log(std::ostream& out, const LogHeader& header, const MemoryLog& log) {
   out << kMagic << '\n'
       << "mode " << header.mode << "\nbuild " << header.build << "\nseed " << header.seed << "\nrank " << header.rank
-      << ' ' << header.ranks << "\nscenario " << header.scenario.size() << '\n'
+      << ' ' << header.ranks << '\n';
+  if (header.first_step > 0) out << "first_step " << header.first_step << '\n';
+  out << "scenario " << header.scenario.size() << '\n'
       << header.scenario << "\nprofile " << header.profile.size() << '\n'
       << header.profile << '\n';
   for (const MemoryLog::Entry& entry : log.entries()) {
@@ -223,6 +225,10 @@ ReadLog read_log(std::istream& in, const std::string& name) {
   Cursor rank_line(ranks, where());
   log.header.rank = rank_line.small(0);
   log.header.ranks = rank_line.small(1);
+  if (in.peek() == 'f') {
+    const std::string first_step = next("first_step");
+    log.header.first_step = Cursor(first_step, where()).small(0);
+  }
   log.header.scenario = text("scenario");
   log.header.profile = text("profile");
   while (++number, std::getline(in, line)) {

@@ -21,6 +21,7 @@ struct LogHeader {
   std::uint64_t seed = 0;
   Rank rank = 0;  // live: this process's rank; simulated: 0, all ranks in one log
   std::int32_t ranks = 1;
+  std::int32_t first_step = 0;  // of a resumed run: Scenario::first_step
 };
 
 // Where drive() records. The scheduler never reads it.

@@ -21,7 +21,9 @@ std::unique_ptr<Scheduler> make_scheduler(const Scenario& scenario, const CostMo
   if (workload == nullptr)
     throw ConfigError("workload.family: no workload family is called '" + scenario.workload.family + "'");
   auto policy = policy_entry->make(scenario);
-  auto source = workload->make(scenario, policy->traits().graph);
+  GraphRequest request = policy->traits().graph;
+  request.rank = rank;
+  auto source = workload->make(scenario, request);
   return std::make_unique<Scheduler>(scenario, estimate, std::move(source), std::move(policy), rank,
                                      rank_count(scenario));
 }

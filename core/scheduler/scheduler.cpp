@@ -43,8 +43,8 @@ Scheduler::Scheduler(const Scenario& scenario, const CostModel& estimate, std::u
 bool Scheduler::finished() const {
   if (in_flight_ > 0) return false;
   if (!failure_.empty() || interrupted_) return true;
-  return started_ && source_done_ && loads_next_ == loads_.size() && program_next_ == program_.size() &&
-         first_open_step_ == static_cast<std::int32_t>(unissued_in_step_.size());
+  return started_ && source_done_ && loads_next_ == loads_.size() && saves_next_ == saves_.size() &&
+         program_next_ == program_.size() && first_open_step_ == static_cast<std::int32_t>(unissued_in_step_.size());
 }
 
 std::pair<Place, std::int64_t> Scheduler::find(ValueId value, std::int64_t first_byte) const {
@@ -80,6 +80,8 @@ void Scheduler::adopt(OpId first) {
     }
     if (op.phase == Phase::Load) {
       loads_.push_back(id);
+    } else if (op.phase == Phase::Save) {
+      saves_.push_back(id);
     } else if (op.phase == Phase::OptimizerStep) {
       for (ValueId read : op.reads) {
         OpState& producer = ops_[static_cast<std::size_t>(graph_.value(read).producer)];
@@ -112,7 +114,28 @@ void Scheduler::issue_loads() {
     const OpId id = loads_[loads_next_];
     run(id, graph_.op(id).writes.empty() ? ByteRange{} : whole(graph_.op(id).writes.front().value), Engine::Loader);
     for (const Write& write : graph_.op(id).writes)
-      if (graph_.tensor_of(write.value).persistent) settle_home(write.value);
+      if (graph_.tensor_of(write.value).persistent && !replaced_by_a_load(write.value)) settle_home(write.value);
+  }
+}
+
+// A resumed run may load two versions of a tensor: the tensor's home is the later one's.
+bool Scheduler::replaced_by_a_load(ValueId value) const {
+  const ValueId next = next_version_[static_cast<std::size_t>(value)];
+  return next != kNone && graph_.op(graph_.value(next).producer).phase == Phase::Load;
+}
+
+// Saves read what the next optimizer steps overwrite, which wait for them as for any reader. They are issued as soon as
+// all that they read is, so that those updates still find them issued and may be in place. What was fetched to the host
+// for a save alone leaves it again.
+void Scheduler::issue_saves() {
+  while (saves_next_ < saves_.size() && issuable(graph_.op(saves_[saves_next_]))) {
+    const OpId id = saves_[saves_next_++];
+    const Op& op = graph_.op(id);
+    boost::container::small_vector<ValueId, 4> fetched;
+    for (ValueId read : op.reads)
+      if (residency_.at(read, Tier::HostPinned) == kNone) fetched.push_back(read);
+    run(id, op.writes.empty() ? ByteRange{} : whole(op.writes.front().value), Engine::Loader);
+    for (ValueId value : fetched) release(value, Tier::HostPinned);
   }
 }
 
@@ -147,6 +170,21 @@ void Scheduler::handle(const Event& event) {
   result_due_ = false;
 }
 
+// An interrupt: the first ends the run after the steps that are appended, with their outcome saved, where it can be.
+// Else, and by the second, it ends wherever it is.
+void Scheduler::end_early() {
+  if (!started_ || stop_asked_ || !source_->saves()) {
+    interrupted_ = true;
+    return;
+  }
+  stop_asked_ = true;
+  if (source_done_) return;  // the last steps are under way, and end with a save
+  const OpId first = graph_.op_count();
+  source_->append_save(graph_);
+  adopt(first);
+  source_done_ = stopped_ = true;
+}
+
 void Scheduler::on_events(const EventBatch& batch, std::vector<Command>& out) {
   out_ = &out;
   observed_ = batch.observed;
@@ -154,7 +192,7 @@ void Scheduler::on_events(const EventBatch& batch, std::vector<Command>& out) {
   for (const Event& event : batch.events)
     if (event.rank == rank_) handle(event);
   for (const Input& input : batch.inputs)
-    if (std::holds_alternative<Interrupt>(input)) interrupted_ = true;
+    if (std::holds_alternative<Interrupt>(input)) end_early();
   if (!failure_.empty() || interrupted_) return;
   if (!started_) {
     started_ = true;
@@ -163,6 +201,7 @@ void Scheduler::on_events(const EventBatch& batch, std::vector<Command>& out) {
   }
   append_steps();
   issue_loads();
+  issue_saves();
   if (finished()) return;
   Decisions decisions(*this);
   policy_->decide(View(*this), decisions);
@@ -190,7 +229,7 @@ void Scheduler::mark_issued(OpId id) {
   }
   if (op.phase == Phase::OptimizerStep) {
     ready_optimizer_.erase(std::find(ready_optimizer_.begin(), ready_optimizer_.end(), id));
-  } else if (op.phase != Phase::Load) {
+  } else if (op.phase != Phase::Load && op.phase != Phase::Save) {
     while (program_next_ < program_.size() && ops_[static_cast<std::size_t>(program_[program_next_])].issued)
       ++program_next_;
   }

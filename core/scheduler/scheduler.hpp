@@ -34,7 +34,8 @@ class Scheduler {
   TimeNs wake() const { return wake_; }
   Rank rank() const { return rank_; }
   const std::string& failure() const { return failure_; }  // "" if no command failed
-  bool interrupted() const { return interrupted_; }
+  bool interrupted() const { return interrupted_; }        // ended wherever it was
+  bool stopped() const { return stopped_; }                // ended early after a whole step, whose outcome is saved
 
   const Graph& graph() const { return graph_; }
   const Pool& pool(Tier tier) const { return pools_[static_cast<std::size_t>(tier)]; }
@@ -62,6 +63,9 @@ class Scheduler {
   void append_steps();
   void adopt(OpId first);
   void issue_loads();
+  void issue_saves();
+  void end_early();
+  bool replaced_by_a_load(ValueId value) const;
   void settle_home(ValueId value);
   void handle(const Event& event);
   void mark_issued(OpId id);
@@ -136,6 +140,8 @@ class Scheduler {
   std::vector<OpId> ready_optimizer_;
   std::vector<OpId> loads_;
   std::size_t loads_next_ = 0;
+  std::vector<OpId> saves_;
+  std::size_t saves_next_ = 0;
   std::vector<std::int32_t> unissued_in_step_;
   std::int32_t first_open_step_ = 0;
   bool source_done_ = false;
@@ -154,7 +160,7 @@ class Scheduler {
   std::vector<Command>* out_ = nullptr;
   TimeNs observed_;
   TimeNs wake_ = kNever;
-  bool started_ = false, interrupted_ = false;
+  bool started_ = false, interrupted_ = false, stop_asked_ = false, stopped_ = false;
   std::string failure_;
 };
 

@@ -1,5 +1,6 @@
 // Generates text with a gpt: the prompt in one step, then one token a step, until the stop token or new_tokens. Keys
 // and values of past tokens stay in a cache a block; the graph grows by the sampled token.
+#include "core/scenario/errors.hpp"
 #include "core/workloads/common/gpt_plan.hpp"
 #include "core/workloads/common/kernels.hpp"
 #include "core/workloads/common/language_head.hpp"
@@ -49,6 +50,8 @@ class DecodeSource final : public StepSource {
 };
 
 DecodeSource::DecodeSource(const Scenario& scenario) : w_(scenario.workload), sizes_(transformer_sizes(scenario)) {
+  if (!scenario.checkpoint.directory.empty())
+    throw ConfigError("checkpoint.directory: decoding trains nothing that could be saved; allowed: no checkpoint");
   require_size("prompt", w_.prompt, kMostSize);
   require_size("new_tokens", w_.new_tokens, kMostSize);
   require_option(w_.prompt + w_.new_tokens <= w_.sequence, "sequence",

@@ -18,11 +18,13 @@ struct BlockActivations {
   std::int64_t offload = 0, recompute = 0;
 };
 
-// What a policy asks of the graph: rewrites that change what is computed or when results are used.
+// What a policy asks of the graph: rewrites that change what is computed or when results are used. And whose graph it
+// is.
 struct GraphRequest {
   bool delayed_update = false;  // forward and backward of step s read the parameters from before step s-1's update
   bool fp32_gradients = false;  // 16-bit gradients are widened, once they are final, for the update
   std::optional<BlockActivations> activations = {};  // none: as workload.recompute says
+  Rank rank = 0;  // the first saves for all
 };
 
 struct WorkloadEntry {

@@ -74,9 +74,36 @@ class RandomPolicy final : public Policy {
   std::set<OpId> divided_;
 };
 
+// Passes on what another executor says, with an interrupt at one of its turns.
+class Interrupting final : public Executor {
+ public:
+  Interrupting(Executor& inner, int turn) : inner_(inner), turns_left_(turn) {}
+  void submit(std::span<const Command> commands) override { inner_.submit(commands); }
+  bool in_flight() const override { return inner_.in_flight(); }
+  EventBatch wait(TimeNs deadline) override {
+    EventBatch batch = inner_.wait(deadline);
+    if (turns_left_-- == 0) batch.inputs.emplace_back(Interrupt{});
+    return batch;
+  }
+
+ private:
+  Executor& inner_;
+  int turns_left_;
+};
+
+// A run that saves ends with the save of the last step appended.
+void expect_saved_last(const Graph& graph) {
+  std::int32_t last_step = 0, last_commit = kNone;
+  for (OpId id = 0; id < graph.op_count(); ++id) {
+    last_step = std::max(last_step, graph.op(id).step);
+    if (graph.label(graph.op(id).label) == "checkpoint.commit") last_commit = graph.op(id).step;
+  }
+  EXPECT_EQ(last_commit, last_step);
+}
+
 TEST(RandomPolicy, KeepsCapacityOrderAndContents) {
   std::mt19937_64 random(11);
-  int fitted = 0;
+  int fitted = 0, stopped = 0;
   std::string last;
   for (int turn = 0; turn < 400; ++turn) {
     const bool disk = random() % 2, delayed = random() % 4 == 0;
@@ -88,6 +115,10 @@ TEST(RandomPolicy, KeepsCapacityOrderAndContents) {
     scenario.workload.tied_embedding = random() % 2;
     scenario.workload.recompute = random() % 2 ? "none" : "block";
     scenario.optimizer.clip_norm = random() % 2 ? 1.0 : 0.0;
+    // Delayed updates in any order are right only where all steps are known from the start: three.
+    scenario.first_step = static_cast<std::int32_t>(random() % 3);
+    scenario.steps = scenario.first_step + 3 + (delayed ? 0 : static_cast<std::int32_t>(random() % 3));
+    if (random() % 2) scenario.checkpoint = {"anywhere", static_cast<std::int64_t>(random() % 3), 1};
     const CostModel estimate(scenario.machine);
     auto policy = std::make_unique<RandomPolicy>(random(), delayed, disk);
     auto source = find_workload("gpt")->make(scenario, policy->traits().graph);
@@ -97,11 +128,14 @@ TEST(RandomPolicy, KeepsCapacityOrderAndContents) {
     NullExecutor::Options options;
     options.seed = 1 + random() % 1000;
     options.events_a_wait = 4;
-    NullExecutor executor(options);
+    NullExecutor inner(options);
+    Interrupting executor(inner, static_cast<int>(random() % 100));
     Scheduler* ranks[] = {&scheduler};
     try {
       drive(ranks, executor, checker);
       ++fitted;
+      stopped += scheduler.stopped();
+      if (!scenario.checkpoint.directory.empty()) expect_saved_last(scheduler.graph());
     } catch (const DoesNotFit& error) {
       last = error.what();
       // Small memories may not hold what random decisions ask for; what was issued must be right all the same.
@@ -112,6 +146,7 @@ TEST(RandomPolicy, KeepsCapacityOrderAndContents) {
       ASSERT_LE(scheduler.pool(tier).peak_bytes(), scheduler.pool(tier).capacity_bytes());
   }
   EXPECT_GT(fitted, 200) << last;
+  EXPECT_GT(stopped, 10);
 }
 
 }  // namespace

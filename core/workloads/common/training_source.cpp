@@ -30,19 +30,27 @@ TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, cons
       micro_batches_(scenario.workload.micro_batches),
       devices_(scenario.workload.devices),
       gpu_(scenario.machine.gpu),
-      steps_(scenario.steps),
+      steps_(scenario.steps - scenario.first_step),
+      first_step_(scenario.first_step),
       recomputes_(recomputed_stages(plan_, scenario, request)),
       delayed_update_(request.delayed_update),
       widens_gradients_(request.fp32_gradients && size_of(plan_.precision) == 2),
-      scales_loss_(plan_.precision == DType::F16 && scenario.optimizer.loss_scaling && !plan_.batch.load.body.empty()) {
-}
+      scales_loss_(plan_.precision == DType::F16 && scenario.optimizer.loss_scaling && !plan_.batch.load.body.empty()),
+      saves_(!scenario.checkpoint.directory.empty() && request.rank == 0),
+      save_every_(scenario.checkpoint.every) {}
 
 void TrainingSource::prologue(Graph& graph) {
   add_works(graph);
   stages_.resize(plan_.stages.size());
   for (std::size_t i = 0; i < stages_.size(); ++i) add_stage(graph, i);
-  for (std::size_t i = 0; i < stages_.size(); ++i) graph.append(load_op(graph, i));
+  if (saves_) add_saves(graph);
   if (scales_loss_) graph.append(loss_scale_op(graph));
+  if (first_step_ > 0) {
+    graph.set_first_step(first_step_);
+    for (std::size_t i = 0; i < stages_.size(); ++i) load_checkpoint(graph, i);
+    return;
+  }
+  for (std::size_t i = 0; i < stages_.size(); ++i) graph.append(load_op(graph, i, plan_.family + ".parameters.load"));
 }
 
 namespace {
@@ -160,12 +168,11 @@ void TrainingSource::add_bucket_works(Graph& graph, std::int64_t elements, Stage
     stage.grad_norm = graph.add_work({"grad_norm", plan_.precision, {elements}, {memory_kernel(bytes)}});
 }
 
-Op TrainingSource::load_op(Graph& graph, std::size_t index) {
+Op TrainingSource::load_op(Graph& graph, std::size_t index, const std::string& body) {
   Stage& stage = stages_[index];
   std::int64_t bytes = graph.tensor(stage.parameter).bytes;
   for (TensorId state : stage.states) bytes += graph.tensor(state).bytes;
-  const WorkId work = graph.add_work(
-      {plan_.family + ".parameters.load", plan_.precision, {spec(index).elements}, {memory_kernel(bytes)}});
+  const WorkId work = graph.add_work({body, plan_.precision, {spec(index).elements}, {memory_kernel(bytes)}});
   Op op = new_op(graph.intern(spec(index).name + ".load"), work, Phase::Load, index);
   op.engine = Engine::Loader;
   op.engines = engine_bit(Engine::Loader);

@@ -18,6 +18,8 @@ class TrainingSource final : public StepSource {
   TrainingSource(TrainingPlan plan, const Scenario& scenario, const GraphRequest& request);
   void prologue(Graph& graph) override;
   bool append_step(Graph& graph, std::int64_t result) override;
+  bool saves() const override { return saves_; }
+  void append_save(Graph& graph) override;
 
  private:
   struct StageLabels {
@@ -37,11 +39,19 @@ class TrainingSource final : public StepSource {
     std::vector<ValueId> saved_values;
   };
 
+  // What saves a stage's state.
+  struct StageSave {
+    std::int32_t label = kNone;
+    WorkId work = kNone;
+    TensorId token = kNone;  // what became of it, for the commit
+    ValueId token_value = kNone;
+  };
+
   void add_works(Graph& graph);
   void add_stage(Graph& graph, std::size_t index);
   void add_bucket_works(Graph& graph, std::int64_t elements, Stage& stage);
   void add_control(Graph& graph);
-  Op load_op(Graph& graph, std::size_t index);
+  Op load_op(Graph& graph, std::size_t index, const std::string& body);
   Op loss_scale_op(Graph& graph);
   void load_batch(Graph& graph);
   void forward(Graph& graph, std::size_t index);
@@ -54,6 +64,12 @@ class TrainingSource final : public StepSource {
   void widen(Graph& graph, Stage& stage, std::size_t index);
   void control_update(Graph& graph);
   void optimize(Graph& graph, std::size_t index);
+  // Checkpoints (training_checkpoints.cpp).
+  void add_saves(Graph& graph);
+  void load_checkpoint(Graph& graph, std::size_t index);
+  bool saves_after_this_step() const;
+  void save_state(Graph& graph, std::int32_t step);
+  void save_stage(Graph& graph, std::size_t index, std::int32_t step);
   std::int64_t optimizer_workspace(std::size_t index) const;
   std::int64_t norm_workspace(std::size_t index) const;
   Op new_op(std::int32_t label, WorkId work, Phase phase, std::size_t index) const;
@@ -69,13 +85,18 @@ class TrainingSource final : public StepSource {
   double clip_norm_;
   std::int64_t micro_batches_, devices_;
   bool gpu_;
-  std::int32_t steps_;
-  std::vector<bool> recomputes_;  // by stage
+  std::int32_t steps_, first_step_;  // steps of this run, and those before it
+  std::vector<bool> recomputes_;     // by stage
   bool delayed_update_, widens_gradients_;
   bool scales_loss_;  // fp16 has too few exponents for gradients; see runtime/optimizer/update_control.hpp
+  bool saves_;
+  std::int64_t save_every_;
 
   std::vector<WorkId> works_;  // by OpSpecIndex
   std::vector<Stage> stages_;
+  std::vector<StageSave> stage_saves_;
+  StageSave commit_;
+  std::int32_t saved_step_ = kNone;                    // the last whose outcome is saved
   std::map<std::int64_t, std::size_t> stage_of_size_;  // by elements: the first stage, whose works the others share
   WorkId batch_work_ = kNone, control_work_ = kNone;
   TensorId inputs_ = kNone, targets_ = kNone, control_ = kNone, loss_scale_ = kNone;

@@ -21,6 +21,7 @@ bool TrainingSource::append_step(Graph& graph, std::int64_t) {
   micro_batch_ = static_cast<std::int32_t>(micro_batches_) - 1;  // the update belongs to the last one
   if (controls_update()) control_update(graph);
   for (std::size_t i = 0; i < stages_.size(); ++i) optimize(graph, i);
+  if (saves_after_this_step()) save_state(graph, step_);
   ++step_;
   return true;
 }
