@@ -1,0 +1,147 @@
+#include "runtime/checkpoint/checkpoint_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "core/scenario/errors.hpp"
+#include "runtime/checkpoint/manifest.hpp"
+#include "runtime/checkpoint/saved_file.hpp"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kPartial = ".partial";
+
+std::string step_folder(const std::string& directory, std::int32_t step) {
+  std::array<char, 32> name;
+  std::snprintf(name.data(), name.size(), "step-%08d", step);
+  return directory + "/" + name.data();
+}
+
+// The step of "step-00000120<suffix>", -1 for any other name.
+std::int32_t step_of(std::string_view name, std::string_view suffix) {
+  if (!name.starts_with(kPrefix) || !name.ends_with(suffix)) return -1;
+  name.remove_suffix(suffix.size());
+  name.remove_prefix(kPrefix.size());
+  std::int32_t step = -1;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
+  return error == std::errc() && end == name.data() + name.size() ? step : -1;
+}
+
+std::vector<Checkpoint> folders(const std::string& directory, std::string_view suffix) {
+  std::vector<Checkpoint> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error))
+    if (const std::int32_t step = step_of(entry.path().filename().string(), suffix); step >= 0)
+      found.push_back({step, entry.path().string()});
+  std::sort(found.begin(), found.end(), [](const Checkpoint& a, const Checkpoint& b) { return a.step < b.step; });
+  return found;
+}
+
+void move(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) fail_at("rename", from, errno);
+}
+
+void remove(const std::string& folder) {
+  std::error_code error;
+  fs::remove_all(folder, error);
+  if (error) fail_at("remove", folder, error.value());
+}
+
+// The run went back to an earlier one: what came after is no longer what it goes on from, but it is not ours to delete.
+void set_aside_from(const std::string& directory, std::int32_t step) {
+  for (const Checkpoint& later : folders(directory, "")) {
+    if (later.step < step) continue;
+    std::string to = later.folder + ".superseded";
+    while (fs::exists(to)) to += "+";
+    move(later.folder, to);
+  }
+}
+
+void delete_older(const CheckpointOptions& options, std::int32_t step) {
+  std::vector<Checkpoint> all = complete_checkpoints(options.directory);
+  std::erase_if(all, [&](const Checkpoint& checkpoint) { return checkpoint.step > step; });
+  for (std::size_t i = 0; i + static_cast<std::size_t>(options.keep) < all.size(); ++i) {
+    // Under this name it no longer counts, however little of it is left.
+    const std::string doomed = all[i].folder + std::string(kPartial);
+    move(all[i].folder, doomed);
+    remove(doomed);
+  }
+}
+
+}  // namespace
+
+std::vector<Checkpoint> complete_checkpoints(const std::string& directory) {
+  std::vector<Checkpoint> found = folders(directory, "");
+  std::erase_if(found, [](const Checkpoint& c) { return !fs::exists(c.folder + "/" + kManifestName); });
+  return found;
+}
+
+std::string partial_folder(const std::string& directory, std::int32_t step) {
+  return step_folder(directory, step) + std::string(kPartial);
+}
+
+void begin_checkpoint(const std::string& directory, std::int32_t step) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) fail_at("make the folder", directory, error.value());
+  for (const Checkpoint& left : folders(directory, kPartial)) remove(left.folder);
+  const std::string partial = partial_folder(directory, step);
+  fs::create_directory(partial, error);
+  if (error) fail_at("make the folder", partial, error.value());
+}
+
+void commit_checkpoint(const CheckpointOptions& options, std::int32_t step, const std::string& manifest) {
+  const std::string partial = partial_folder(options.directory, step);
+  SavedFile file(partial + "/" + kManifestName);
+  file.write(manifest.data(), static_cast<std::int64_t>(manifest.size()));
+  file.finish();
+  sync_folder(partial);
+  set_aside_from(options.directory, step);
+  move(partial, step_folder(options.directory, step));
+  sync_folder(options.directory);
+  delete_older(options, step);
+}
+
+void discard_checkpoint(const std::string& directory, std::int32_t step) noexcept {
+  std::error_code ignored;  // what cannot be removed is swept away by the next save
+  fs::remove_all(partial_folder(directory, step), ignored);
+}
+
+CheckpointLock::CheckpointLock(const Scenario& scenario) {
+  const std::string& directory = scenario.checkpoint.directory;
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error || ::access(directory.c_str(), W_OK | X_OK) != 0)
+    throw ConfigError("checkpoint.directory: " + directory + " cannot be made or written to: " +
+                      (error ? error.message() : std::strerror(errno)) + "; allowed: a folder that you may write to");
+  const std::vector<Checkpoint> there = complete_checkpoints(directory);
+  const fs::path from = fs::path(scenario.resume_folder).parent_path();
+  const bool goes_on = !scenario.resume_folder.empty() && fs::equivalent(from.empty() ? "." : from, directory, error);
+  if (!there.empty() && !goes_on)
+    throw ConfigError("checkpoint.directory: " + directory + " holds checkpoints of another run, the latest after " +
+                      std::to_string(there.back().step) + " training steps; to go on with it: --resume " + directory +
+                      "; else choose another folder, or move them away");
+  descriptor_ = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(descriptor_);
+  throw ConfigError("checkpoint.directory: another run saves into " + directory + "; choose another folder");
+}
+
+CheckpointLock::~CheckpointLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+}  // namespace tandem

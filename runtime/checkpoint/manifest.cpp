@@ -1,0 +1,112 @@
+#include "runtime/checkpoint/manifest.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/scenario/errors.hpp"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kFormat = 1;
+constexpr const char* kOwnChecksum = "manifest_xxh3_128";
+
+// The shortest text that reads back as the same number.
+std::string text_of(double number) { return Json(number).dump(); }
+
+Manifest from_json(const Json& json) {
+  Manifest manifest;
+  manifest.step = json.at("step").get<std::int32_t>();
+  for (const auto& [key, value] : json.at("run").items()) manifest.run.emplace_back(key, value.get<std::string>());
+  for (const Json& file : json.at("files"))
+    manifest.files.push_back({file.at("name").get<std::string>(), file.at("bytes").get<std::int64_t>(),
+                              file.at("xxh3_128").get<std::string>()});
+  return manifest;
+}
+
+}  // namespace
+
+std::string to_text(const Manifest& manifest) {
+  Json json = {{"format", kFormat}, {"step", manifest.step}};
+  json["run"] = Json::object();
+  for (const auto& [key, value] : manifest.run) json["run"][key] = value;
+  json["files"] = Json::array();
+  for (const Manifest::File& file : manifest.files)
+    json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_128", file.checksum}});
+  json[kOwnChecksum] = checksum_of(json.dump()).text();
+  return json.dump(2) + "\n";
+}
+
+Manifest read_manifest(const std::string& folder) {
+  const std::string path = folder + "/" + kManifestName;
+  std::ifstream in(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  if (!in) throw DamagedCheckpoint(path + " cannot be read");
+  try {
+    Json json = Json::parse(text);
+    const int format = json.at("format").get<int>();
+    if (format != kFormat)
+      throw ConfigError(path + ": format " + std::to_string(format) + "; this build reads format " +
+                        std::to_string(kFormat));
+    const std::string checksum = json.at(kOwnChecksum).get<std::string>();
+    json.erase(kOwnChecksum);
+    if (checksum_of(json.dump()).text() != checksum)
+      throw DamagedCheckpoint(path + " is damaged: its checksum differs");
+    return from_json(json);
+  } catch (const Json::exception&) {
+    throw DamagedCheckpoint(path + " is damaged: it is no manifest");
+  }
+}
+
+void verify_files(const std::string& folder, const Manifest& manifest) {
+  for (const Manifest::File& file : manifest.files) {
+    const std::string path = folder + "/" + file.name;
+    if (!std::filesystem::is_regular_file(path)) throw DamagedCheckpoint(path + " is missing");
+    const FileSum sum = sum_of_file(path);
+    if (sum.bytes != file.bytes)
+      throw DamagedCheckpoint(path + " is damaged: " + std::to_string(sum.bytes) + " bytes, not " +
+                              std::to_string(file.bytes));
+    if (sum.checksum.text() != file.checksum) throw DamagedCheckpoint(path + " is damaged: its checksum differs");
+  }
+}
+
+Facts facts_of(const Scenario& scenario, bool delayed_update) {
+  const WorkloadOptions& w = scenario.workload;
+  const auto flag = [](bool value) { return std::string(value ? "true" : "false"); };
+  Facts facts = {
+      {"seed", std::to_string(scenario.seed)},
+      {"workload.family", w.family},
+      {"workload.precision", std::string(name_of(w.precision))},
+      {"workload.tied_embedding", flag(w.tied_embedding)},
+      {"optimizer.name", scenario.optimizer.name},
+      {"optimizer.betas", "[" + text_of(scenario.optimizer.beta1) + ", " + text_of(scenario.optimizer.beta2) + "]"},
+      {"policy.delayed_update", flag(delayed_update)}};
+  const std::pair<const char*, std::int64_t> sizes[] = {{"layers", w.layers},
+                                                        {"hidden", w.hidden},
+                                                        {"heads", w.heads},
+                                                        {"vocabulary", w.vocabulary},
+                                                        {"sequence", w.sequence},
+                                                        {"batch", w.batch},
+                                                        {"micro_batches", w.micro_batches},
+                                                        {"inputs", w.inputs},
+                                                        {"classes", w.classes},
+                                                        {"devices", w.devices}};
+  for (const auto& [key, size] : sizes) facts.emplace_back(std::string("workload.") + key, std::to_string(size));
+  return facts;
+}
+
+void require_same_run(const std::string& folder, const Facts& saved, const Facts& wanted) {
+  for (const auto& [key, value] : wanted) {
+    const auto same_key = [&, &name = key](const auto& fact) { return fact.first == name; };
+    const auto found = std::find_if(saved.begin(), saved.end(), same_key);
+    if (found == saved.end() || found->second == value) continue;
+    throw ConfigError("--resume: " + key + ": the checkpoint " + folder + " has " + found->second +
+                      ", the scenario has " + value + "; give the scenario the checkpoint's value, or start anew");
+  }
+}
+
+}  // namespace tandem

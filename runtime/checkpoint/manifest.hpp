@@ -1,0 +1,49 @@
+// The manifest of a checkpoint: what is in it, and what a run must agree on to go on from it. Written last: a folder
+// with a manifest is complete. Must not know how the files are made.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/scenario/scenario.hpp"
+#include "runtime/checkpoint/saved_file.hpp"
+
+namespace tandem {
+
+// A checkpoint whose bytes are not those that were saved. `what()` names the file.
+class DamagedCheckpoint : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+using Facts = std::vector<std::pair<std::string, std::string>>;  // key of a scenario, value
+
+struct Manifest {
+  struct File {
+    std::string name;
+    std::int64_t bytes = 0;
+    std::string checksum;  // Checksum::text()
+  };
+  std::int32_t step = 0;  // training steps done
+  Facts run;
+  std::vector<File> files;
+};
+
+inline constexpr const char* kManifestName = "manifest.json";
+
+std::string to_text(const Manifest& manifest);
+// Of a checkpoint's folder. Throws DamagedCheckpoint, and ConfigError for a format that this build does not know.
+Manifest read_manifest(const std::string& folder);
+// Throws DamagedCheckpoint for the first file that is not as the manifest says.
+void verify_files(const std::string& folder, const Manifest& manifest);
+
+// What a run that goes on must have in common with the run that saved: all that decides what the saved numbers are and
+// which batches come next. Not so the policy, the machine, limits, the learning rate, `steps` and `checkpoint`.
+Facts facts_of(const Scenario& scenario, bool delayed_update);
+// Throws ConfigError that names the first key on which they differ, with both values.
+void require_same_run(const std::string& folder, const Facts& saved, const Facts& wanted);
+
+}  // namespace tandem

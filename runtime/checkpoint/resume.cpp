@@ -1,0 +1,75 @@
+#include "runtime/checkpoint/resume.hpp"
+
+#include <filesystem>
+
+#include "core/scenario/errors.hpp"
+#include "core/scheduler/policy.hpp"
+#include "runtime/checkpoint/checkpoint_folder.hpp"
+#include "runtime/checkpoint/manifest.hpp"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Without the separators at its end, which would hide the last name.
+std::string trimmed(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+std::string find_folder(const std::string& path) {
+  if (!fs::is_directory(path)) throw ConfigError("--resume: " + path + " is no folder; name a folder of checkpoints");
+  if (fs::exists(path + "/" + kManifestName)) return path;
+  const std::vector<Checkpoint> all = complete_checkpoints(path);
+  if (all.empty())
+    throw ConfigError("--resume: " + path +
+                      " holds no complete checkpoint; leave --resume out to start anew, or name another folder");
+  return all.back().folder;
+}
+
+bool is_whole(const std::string& folder) {
+  try {
+    verify_files(folder, read_manifest(folder));
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+std::string latest_whole_before(const std::string& folder) {
+  const std::string directory = fs::path(folder).parent_path().string();
+  const std::vector<Checkpoint> all = complete_checkpoints(directory.empty() ? "." : directory);
+  const std::string name = fs::path(folder).filename().string();
+  for (std::size_t i = all.size(); i-- > 0;)
+    if (fs::path(all[i].folder).filename().string() < name && is_whole(all[i].folder)) return all[i].folder;
+  return "";
+}
+
+[[noreturn]] void refuse_damaged(const DamagedCheckpoint& damage, const std::string& folder) {
+  const std::string whole = latest_whole_before(folder);
+  throw ConfigError("--resume: " + std::string(damage.what()) +
+                    (whole.empty() ? "; there is no earlier checkpoint that is whole"
+                                   : "; the latest earlier checkpoint that is whole: --resume " + whole));
+}
+
+bool delayed_update_of(const Scenario& scenario) {
+  return find_policy(scenario.policy.name)->make(scenario)->traits().graph.delayed_update;
+}
+
+}  // namespace
+
+void resume_from(Scenario& scenario, const std::string& path, bool verify) {
+  const std::string folder = find_folder(trimmed(path));
+  try {
+    const Manifest manifest = read_manifest(folder);
+    require_same_run(folder, manifest.run, facts_of(scenario, delayed_update_of(scenario)));
+    if (verify) verify_files(folder, manifest);
+    scenario.first_step = manifest.step;
+    scenario.resume_folder = folder;
+  } catch (const DamagedCheckpoint& damage) {
+    refuse_damaged(damage, folder);
+  }
+}
+
+}  // namespace tandem

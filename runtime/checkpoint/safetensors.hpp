@@ -1,0 +1,52 @@
+// The safetensors format (github.com/huggingface/safetensors): eight bytes of length, a JSON header, then the tensors'
+// bytes. Must not know what the tensors mean.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/graph/dtype.hpp"
+
+namespace tandem {
+
+struct TensorBytes {
+  std::string name;
+  DType type = DType::F32;
+  std::vector<std::int64_t> shape;
+  const std::byte* bytes = nullptr;
+  std::int64_t size() const;  // in bytes
+};
+
+// The length and the header of a file that holds the tensors' bytes in this order; all of it a multiple of 8 bytes.
+std::string safetensors_header(const std::vector<TensorBytes>& tensors);
+
+// A file, open for reading. Throws DeviceError for one that cannot be read or is malformed.
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(std::string path);
+  ~SafetensorsFile();
+  SafetensorsFile(const SafetensorsFile&) = delete;
+  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
+
+  // Throws DeviceError for a tensor that is not there, or of another type or shape.
+  void read(const std::string& name, DType type, const std::vector<std::int64_t>& shape, std::byte* target) const;
+
+ private:
+  struct Entry {
+    std::string type;
+    std::vector<std::int64_t> shape;
+    std::int64_t begin = 0, end = 0;  // from the start of the file
+  };
+  void read_header(std::int64_t file_bytes);
+  void read_at(std::int64_t offset, void* target, std::int64_t bytes) const;
+  [[noreturn]] void fail(const std::string& problem) const;
+
+  std::string path_;
+  int descriptor_ = -1;
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,29 @@
+// One stage's state as a safetensors file: each field of its buckets is a tensor, without the padding between them.
+// Must not know ops, nor what the network computes.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.hpp"
+#include "runtime/checkpoint/saved_file.hpp"
+
+namespace tandem {
+
+// A bucket of the stage: tensors "<stage>.<field><suffix>".
+struct StageBucket {
+  std::string suffix;  // "" for the leader, ".adam_m", ".in_use"
+  DType type = DType::F32;
+  const Layout* layout = nullptr;
+  std::byte* begin = nullptr;
+};
+
+// "DIR/step-00000120/block3.safetensors"
+std::string stage_file_path(const std::string& folder, const std::string& stage);
+// Throw DeviceError.
+FileSum write_stage(const std::string& path, const std::string& stage, const std::vector<StageBucket>& buckets);
+// Fills the fields, and sets what no field covers to zero.
+void read_stage(const std::string& path, const std::string& stage, const std::vector<StageBucket>& buckets);
+
+}  // namespace tandem

@@ -1,0 +1,213 @@
+// The files of checkpoints and the order in which they come and go: what a killed process or a full disk leaves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "core/scenario/errors.hpp"
+#include "core/workloads/common/layout.hpp"
+#include "runtime/checkpoint/checkpoint_folder.hpp"
+#include "runtime/checkpoint/manifest.hpp"
+#include "runtime/checkpoint/resume.hpp"
+#include "runtime/checkpoint/stage_file.hpp"
+#include "tests/common/scenarios.hpp"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class CheckpointFilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = ::testing::TempDir() + "/tandem-checkpoint-XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    scenario_ = testing::gpt_scenario("on_demand", 1 << 20);
+    scenario_.steps = 100;
+    scenario_.checkpoint = {directory_, 0, 2};
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  std::vector<StageBucket> buckets() {
+    return {{"", DType::F32, layout_.get(), reinterpret_cast<std::byte*>(values_.data())}};
+  }
+  // A whole checkpoint of one stage.
+  void save(std::int32_t step) {
+    begin_checkpoint(directory_, step);
+    const FileSum sum = write_stage(stage_file_path(partial_folder(directory_, step), "head"), "head", buckets());
+    Manifest manifest{step, facts_of(scenario_, false), {{"head.safetensors", sum.bytes, sum.checksum.text()}}};
+    commit_checkpoint(scenario_.checkpoint, step, to_text(manifest));
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (const auto& entry : fs::directory_iterator(directory_)) found.push_back(entry.path().filename().string());
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+  std::string resume_error(const std::string& path) {
+    try {
+      resume_from(scenario_, path, /*verify=*/true);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  static void flip_a_bit(const std::string& path, std::int64_t at) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(at);
+    const char byte = static_cast<char>(file.get() ^ 1);
+    file.seekp(at);
+    file.put(byte);
+  }
+
+  std::string directory_;
+  Scenario scenario_;
+  std::shared_ptr<const Layout> layout_ = LayoutBuilder().add("norm", {3}).add("weight", {2, 5}).build();
+  std::vector<float> values_ = std::vector<float>(static_cast<std::size_t>(layout_->elements), 1.5F);
+};
+
+// The format by hand: length, header, tensors one after another without the padding of the bucket.
+TEST_F(CheckpointFilesTest, AStageIsASafetensorsFile) {
+  values_[0] = 7;
+  const std::string path = directory_ + "/head.safetensors";
+  const FileSum sum = write_stage(path, "head", buckets());
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  EXPECT_EQ(sum.bytes, static_cast<std::int64_t>(bytes.size()));
+  EXPECT_EQ(sum.checksum, checksum_of(bytes));
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  EXPECT_EQ(bytes.size(), 8 + length + (3 + 10) * sizeof(float));
+  EXPECT_EQ(length % 8, 0u);
+  const std::string header = bytes.substr(8, length);
+  EXPECT_THAT(header, HasSubstr(R"("head.norm":{"dtype":"F32","shape":[3],"data_offsets":[0,12]})"));
+  EXPECT_THAT(header, HasSubstr(R"("head.weight":{"dtype":"F32","shape":[2,5],"data_offsets":[12,52]})"));
+  float first = 0;
+  std::memcpy(&first, bytes.data() + 8 + length, sizeof first);
+  EXPECT_EQ(first, 7);
+
+  std::vector<float> read(values_.size(), -1);
+  read_stage(path, "head", {{"", DType::F32, layout_.get(), reinterpret_cast<std::byte*>(read.data())}});
+  EXPECT_EQ(read[0], 7);
+  EXPECT_EQ(read[2], 1.5F);
+  EXPECT_EQ(read[3], 0) << "padding is zero";
+  EXPECT_THROW(read_stage(path, "block0", buckets()), DeviceError);
+}
+
+// The published test vector of XXH3-128 for no bytes, and of the xxhsum program for three.
+TEST(ChecksumTest, IsXxh3) {
+  EXPECT_EQ(checksum_of("").text(), "99aa06d3014798d86001c324468d497f");
+  EXPECT_EQ(checksum_of("abc").text(), "06b05ab6733a618578af5f94892f3950");
+}
+
+TEST_F(CheckpointFilesTest, KeepsTheLatestAndSweepsAwayWhatIsPartial) {
+  fs::create_directories(directory_ + "/step-00000001.partial/inside");
+  for (std::int32_t step : {2, 4, 6}) save(step);
+  fs::create_directories(directory_ + "/step-00000007.partial");
+  EXPECT_THAT(names(), ElementsAre("step-00000004", "step-00000006", "step-00000007.partial"));
+  save(8);
+  EXPECT_THAT(names(), ElementsAre("step-00000006", "step-00000008"));
+  scenario_.checkpoint.keep = 1;
+  save(10);
+  EXPECT_THAT(names(), ElementsAre("step-00000010"));
+}
+
+// A folder without a manifest is what a process leaves that was killed while it deleted, or wrote.
+TEST_F(CheckpointFilesTest, AFolderWithoutAManifestDoesNotCount) {
+  save(2);
+  fs::create_directories(directory_ + "/step-00000004");
+  resume_from(scenario_, directory_, true);
+  EXPECT_EQ(scenario_.first_step, 2);
+  EXPECT_EQ(scenario_.resume_folder, directory_ + "/step-00000002");
+}
+
+TEST_F(CheckpointFilesTest, WhatComesAfterACheckpointThatARunWentBackToIsSetAside) {
+  save(2);
+  save(4);
+  resume_from(scenario_, directory_ + "/step-00000002/", true);
+  const CheckpointLock lock(scenario_);
+  save(3);
+  EXPECT_THAT(names(), ElementsAre("step-00000002", "step-00000003", "step-00000004.superseded"));
+}
+
+TEST_F(CheckpointFilesTest, OneRunAtATimeSavesAndOnlyIntoItsOwnDirectory) {
+  {
+    const CheckpointLock lock(scenario_);
+    EXPECT_THROW(CheckpointLock{scenario_}, ConfigError);
+  }
+  save(2);
+  EXPECT_THROW(CheckpointLock{scenario_}, ConfigError) << "a run from the start would mix its states with another's";
+  resume_from(scenario_, directory_, true);
+  const CheckpointLock lock(scenario_);
+}
+
+TEST_F(CheckpointFilesTest, WhereNothingIsSavedResumingSaysSo) {
+  EXPECT_THAT(resume_error(directory_), HasSubstr("holds no complete checkpoint"));
+  EXPECT_THAT(resume_error(directory_ + "/none"), HasSubstr("is no folder"));
+}
+
+TEST_F(CheckpointFilesTest, DamageIsNamedAndTheLatestWholeOneBeforeIt) {
+  save(2);
+  save(4);
+  flip_a_bit(directory_ + "/step-00000004/head.safetensors", 200);
+  EXPECT_THAT(resume_error(directory_), HasSubstr("step-00000004/head.safetensors is damaged"));
+  EXPECT_THAT(resume_error(directory_), HasSubstr("--resume " + directory_ + "/step-00000002"));
+  fs::resize_file(directory_ + "/step-00000004/head.safetensors", 100);
+  EXPECT_THAT(resume_error(directory_), HasSubstr("100 bytes, not"));
+  flip_a_bit(directory_ + "/step-00000002/manifest.json", 40);
+  EXPECT_THAT(resume_error(directory_), HasSubstr("there is no earlier checkpoint that is whole"));
+  EXPECT_THAT(resume_error(directory_ + "/step-00000002"), HasSubstr("manifest.json is damaged"));
+}
+
+TEST_F(CheckpointFilesTest, AnotherRunIsRefusedWithKeyAndValues) {
+  save(2);
+  scenario_.workload.hidden = 128;
+  EXPECT_THAT(resume_error(directory_), HasSubstr("workload.hidden: the checkpoint"));
+  EXPECT_THAT(resume_error(directory_), HasSubstr("has 64, the scenario has 128"));
+  scenario_.workload.hidden = 64;
+  scenario_.workload.precision = DType::BF16;
+  EXPECT_THAT(resume_error(directory_), HasSubstr("has fp32, the scenario has bf16"));
+  scenario_.workload.precision = DType::F32;
+  scenario_.policy.name = "zero_offload";
+  scenario_.policy.options["delayed_update"] = "true";
+  EXPECT_THAT(resume_error(directory_), HasSubstr("policy.delayed_update"));
+  scenario_.policy.options.clear();
+  scenario_.optimizer.learning_rate = 0.5;
+  scenario_.limits.host_bytes = 1 << 30;
+  EXPECT_EQ(resume_error(directory_), "");
+}
+
+// The file size limit stands for a full disk: a write that comes short, then fails.
+TEST_F(CheckpointFilesTest, AFailedWriteNamesTheFileAndLeavesWhatWasComplete) {
+  save(2);
+  values_.assign(1 << 20, 0);
+  layout_ = LayoutBuilder().add("weight", {1 << 20}).build();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit tight{1 << 20, before.rlim_max};
+  ASSERT_NE(std::signal(SIGXFSZ, SIG_IGN), SIG_ERR);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tight), 0);
+  std::string message;
+  try {
+    save(4);
+  } catch (const DeviceError& error) {
+    message = error.what();
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_THAT(message, HasSubstr("step-00000004.partial/head.safetensors: File too large"));
+  EXPECT_THAT(message, HasSubstr("checkpoints that were complete stay"));
+  EXPECT_FALSE(fs::exists(directory_ + "/step-00000004.partial/head.safetensors")) << "a full disk needs its room";
+  discard_checkpoint(directory_, 4);
+  EXPECT_THAT(names(), ElementsAre("step-00000002"));
+  EXPECT_EQ(resume_error(directory_), "");
+}
+
+}  // namespace
+}  // namespace tandem
