@@ -12,11 +12,15 @@ namespace tandem {
 namespace {
 
 std::atomic<bool> claimed{false};
-std::atomic<bool> requested{false};
+std::atomic<bool> requested{false};  // taken back by who has seen it
+std::atomic<bool> seen{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "the handler below must not lock");
 
 void on_signal(int) {
-  if (claimed && !requested.exchange(true)) return;
+  if (claimed && !seen.exchange(true)) {
+    requested = true;
+    return;
+  }
   remove_temporary_files();
   constexpr char kText[] = "\ntandem: interrupted; files that were not complete are removed\n";
   // Nothing can be done if the message cannot be written.
@@ -41,6 +45,9 @@ void install_interrupt_handler() {
   // A reader that goes away (| head) is a failed write, reported as any other.
   if (std::signal(SIGPIPE, SIG_IGN) == SIG_ERR)
     throw DeviceError(std::string("cannot ignore broken pipes: ") + std::strerror(errno));
+  // So is a file that grows beyond the process's limit.
+  if (std::signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
+    throw DeviceError(std::string("cannot ignore the signal of the file size limit: ") + std::strerror(errno));
 }
 
 }  // namespace tandem

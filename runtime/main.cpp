@@ -7,6 +7,8 @@
 #include "apps/cli.hpp"
 #include "apps/siblings.hpp"
 #include "core/scenario/errors.hpp"
+#include "runtime/checkpoint/checkpoint_folder.hpp"
+#include "runtime/checkpoint/resume.hpp"
 #include "runtime/host_memory.hpp"
 #include "runtime/open_device.hpp"
 #include "runtime/rank_processes.hpp"
@@ -26,15 +28,12 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--device", flags.device, "cpu: the CPU stands in for the device; cuda: a GPU")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->default_str("cpu");
-  app.add_option("--resume", flags.resume, "Continue from the states saved in a folder");
+  app.add_option("--resume", flags.resume,
+                 "Go on from a directory of checkpoints (its latest), or from one checkpoint");
   app.add_option("--nproc", flags.processes, "Data-parallel processes: sets workload.devices")
       ->check(CLI::Range(1, 64));
   app.add_option("--rank", flags.rank)->group("");
   app.add_option("--meeting-file", flags.meeting_file)->group("");
-}
-
-void refuse_what_is_not_built(const TrainFlags& flags) {
-  if (!flags.resume.empty()) throw tandem::ConfigError("--resume: saving and resuming are not built yet; leave it out");
 }
 
 // The scenario with its host memory inside what this process may use: stated more is refused, and where nothing is
@@ -64,21 +63,54 @@ void refuse_on_gpu(const tandem::Scenario& scenario) {
     throw tandem::ConfigError("--device: cuda trains one rank only so far; allowed: workload.devices: 1");
 }
 
-// A rank that another process reports for.
+int nothing_left(const tandem::Scenario& scenario) {
+  std::fprintf(stderr,
+               "nothing to do: %s is from after training step %d, and the scenario has %d; raise steps to go on\n",
+               scenario.resume_folder.c_str(), scenario.first_step, scenario.steps);
+  return tandem::kDone;
+}
+
+// What the run begins with and where its states go, for people.
+void announce(const tandem::Scenario& scenario, const tandem::Training& training) {
+  if (const std::string note = training.executor().note(); !note.empty())
+    std::fprintf(stderr, "note: %s\n", note.c_str());
+  if (scenario.first_step > 0)
+    std::fprintf(stderr, "going on from %s with training step %d of %d\n", scenario.resume_folder.c_str(),
+                 scenario.first_step + 1, scenario.steps);
+}
+
+int interrupted(const tandem::Scenario& scenario, const tandem::Training& training) {
+  if (!training.stopped()) {
+    std::fprintf(stderr, "interrupted: what was in flight has finished; nothing was written\n");
+    return tandem::kInterrupted;
+  }
+  const std::string& directory = scenario.checkpoint.directory;
+  const tandem::Checkpoint saved = tandem::complete_checkpoints(directory).back();
+  std::fprintf(
+      stderr,
+      "interrupted after training step %d of %d; its state is in %s; to go on:\n  tandem train %s --resume %s\n",
+      saved.step, scenario.steps, saved.folder.c_str(), scenario.path.c_str(), directory.c_str());
+  return tandem::kInterrupted;
+}
+
+// A rank that another process reports for. Interrupts reach all processes of a terminal; the first is the leading
+// rank's to answer: it needs this one for the steps that it still finishes, and ends it.
 int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
   tandem::follow_parent();
   tandem::TrainOptions options;
   options.rank = flags.rank;
   options.meeting_file = flags.meeting_file;
-  options.interrupt = &tandem::claim_interrupts();
+  tandem::claim_interrupts();
   tandem::Training training(scenario, options);
   training.run();
-  return training.interrupted() ? tandem::kInterrupted : tandem::kDone;
+  return tandem::kDone;
 }
 
 int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, const TrainFlags& flags,
          const std::vector<std::string>& arguments) {
   const tandem::Output output(common);
+  std::optional<tandem::CheckpointLock> lock;
+  if (!scenario.checkpoint.directory.empty()) lock.emplace(scenario);
   std::optional<tandem::RankProcesses> peers;
   tandem::TrainOptions options;
   if (scenario.workload.devices > 1) {
@@ -88,18 +120,16 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
   options.interrupt = &tandem::claim_interrupts();
   options.device = tandem::open_device(flags.device);
   tandem::Training training(scenario, options);
-  if (const std::string note = training.executor().note(); !note.empty() && !common.quiet)
-    std::fprintf(stderr, "note: %s\n", note.c_str());
+  if (!common.quiet) announce(scenario, training);
   tandem::NoLog none;
-  tandem::ProgressLog progress(none, scenario.steps, common.quiet, &training.graph());
+  tandem::ProgressLog progress(none, scenario.steps - scenario.first_step, common.quiet, &training.graph());
   training.run(&progress);
-  if (training.interrupted()) {
-    std::fprintf(stderr, "interrupted: what was in flight has finished; nothing was written\n");
-    return tandem::kInterrupted;
-  }
+  // Before this rank leaves the group, which they would take for a failure.
+  if (training.interrupted() || training.stopped()) peers.reset();
+  if (training.interrupted()) return interrupted(scenario, training);
   if (peers) peers->finish();
   output.write(training.record());
-  return tandem::kDone;
+  return training.stopped() ? interrupted(scenario, training) : tandem::kDone;
 }
 
 int train(int argc, char** argv) {
@@ -110,12 +140,13 @@ int train(int argc, char** argv) {
   tandem::add_common_flags(app, common);
   add_train_flags(app, flags);
   tandem::parse(app, argc, argv);
-  refuse_what_is_not_built(flags);
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!tandem::has_device(flags.device)) tandem::become("train-" + flags.device, arguments);
   if (flags.processes > 0) common.overrides.push_back("workload.devices=" + std::to_string(flags.processes));
-  const tandem::Scenario scenario = load_within_memory(common);
+  tandem::Scenario scenario = load_within_memory(common);
   if (flags.device == "cuda") refuse_on_gpu(scenario);
+  if (!flags.resume.empty()) tandem::resume_from(scenario, flags.resume, /*verify=*/flags.rank == 0);
+  if (scenario.first_step >= scenario.steps) return nothing_left(scenario);
   if (flags.rank > 0) return follow(scenario, flags);
   return lead(scenario, common, flags, arguments);
 }

@@ -35,11 +35,13 @@ class Training {
   // made, DeviceError for memory, a scratch file or a peer that cannot be had.
   explicit Training(const Scenario& scenario, const TrainOptions& options = {});
 
-  // Runs to the end, once, or until an interrupt has drained. All that crosses the seam goes to log() and to `watcher`,
-  // if there is one. Throws DoesNotFit, and DeviceError if a command failed.
+  // Runs to the end, once, or until an interrupt has drained, or has saved the state after a whole step. All that
+  // crosses the seam goes to log() and to `watcher`, if there is one. Throws DoesNotFit, and DeviceError if a command
+  // failed.
   void run(EventLog* watcher = nullptr);
 
   bool interrupted() const { return scheduler_->interrupted(); }
+  bool stopped() const { return scheduler_->stopped(); }
   const Scheduler& scheduler() const { return *scheduler_; }
   const Graph& graph() const { return scheduler_->graph(); }
   const MemoryLog& log() const { return log_; }

@@ -35,6 +35,9 @@ struct BodyCall {
   std::vector<std::byte*> writes;  // in Op::writes order; a write that reuses a read has the same address as that read
   // The part of a divisible op: range of the first write, in bytes. Whole ops: 0 and the first write's size.
   std::int64_t first_byte = 0, bytes = 0;
+  // The training step that the op belongs to, counted from the first run's first: what batches, bias corrections and
+  // schedules go by. Op::step counts from this run's.
+  std::int32_t step() const { return scenario.first_step + op.step; }
 };
 
 // Performs the op and returns Event::result. At most Op::workspace_bytes of temporaries may be alive at any time; while

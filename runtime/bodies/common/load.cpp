@@ -14,7 +14,7 @@
 namespace tandem {
 namespace {
 
-BatchKey key_of(const BodyCall& call) { return {call.op.step, call.op.micro_batch, call.rank}; }
+BatchKey key_of(const BodyCall& call) { return {call.step(), call.op.micro_batch, call.rank}; }
 
 std::int64_t* tokens(std::byte* bytes) { return reinterpret_cast<std::int64_t*>(bytes); }
 

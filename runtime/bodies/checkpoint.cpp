@@ -1,0 +1,128 @@
+// Bodies that save a stage's state and make a checkpoint of what all stages saved, and those that load it again.
+// Operands: core/workloads/common/training_checkpoints.cpp.
+#include <cstring>
+#include <string>
+
+#include "core/workloads/common/layout.hpp"
+#include "runtime/body_table.hpp"
+#include "runtime/checkpoint/checkpoint_folder.hpp"
+#include "runtime/checkpoint/manifest.hpp"
+#include "runtime/checkpoint/stage_file.hpp"
+#include "runtime/optimizer/low_precision.hpp"
+
+namespace tandem {
+namespace {
+
+// What a save tells the commit.
+struct SaveToken {
+  std::int64_t bytes = 0;
+  Checksum checksum;
+};
+
+// "block3" of "block3.adam_m".
+std::string stage_of(const std::string& tensor) { return tensor.substr(0, tensor.find('.')); }
+std::string suffix_of(const std::string& tensor) { return tensor.substr(tensor.find('.')); }
+
+std::int32_t steps_done(const BodyCall& call) { return call.step() + 1; }
+
+constexpr const char* kInUse = ".in_use";
+
+// The leader's tensors bear the names of the network's fields; other states add their own.
+StageBucket bucket_of(const BodyCall& call, ValueId value, std::byte* begin, bool leads) {
+  const auto& tensor = call.graph.tensor_of(value);
+  return {leads ? "" : suffix_of(tensor.name), tensor.type, tensor.layout.get(), begin};
+}
+
+std::int64_t save(BodyCall& call) {
+  const std::string& directory = call.scenario.checkpoint.directory;
+  const bool delayed = call.work.sizes.at(1) != 0;
+  std::vector<StageBucket> buckets;
+  for (std::size_t i = 0; i < call.reads.size(); ++i)
+    buckets.push_back(bucket_of(call, call.op.reads[i], call.reads[i], i == 0));
+  if (delayed) buckets.back().suffix = kInUse;
+  const std::string stage = stage_of(call.graph.tensor_of(call.op.reads[0]).name);
+  try {
+    if (call.op.layer == 0) begin_checkpoint(directory, steps_done(call));
+    const FileSum sum =
+        write_stage(stage_file_path(partial_folder(directory, steps_done(call)), stage), stage, buckets);
+    const SaveToken token{sum.bytes, sum.checksum};
+    std::memcpy(call.writes[0], &token, sizeof token);
+    return sum.bytes;
+  } catch (...) {
+    discard_checkpoint(directory, steps_done(call));
+    throw;
+  }
+}
+
+std::int64_t commit(BodyCall& call) {
+  Manifest manifest;
+  manifest.step = steps_done(call);
+  manifest.run = facts_of(call.scenario, call.work.sizes.at(0) != 0);
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < call.reads.size(); ++i) {
+    SaveToken token;
+    std::memcpy(&token, call.reads[i], sizeof token);
+    const std::string stage = stage_of(call.graph.tensor_of(call.op.reads[i]).name);
+    manifest.files.push_back({stage + ".safetensors", token.bytes, token.checksum.text()});
+    bytes += token.bytes;
+  }
+  try {
+    commit_checkpoint(call.scenario.checkpoint, manifest.step, to_text(manifest));
+  } catch (...) {
+    discard_checkpoint(call.scenario.checkpoint.directory, manifest.step);
+    throw;
+  }
+  std::memset(call.writes[0], 0, static_cast<std::size_t>(call.graph.value(call.op.writes[0].value).bytes));
+  return bytes;
+}
+
+void read_buckets(const BodyCall& call, const std::vector<StageBucket>& buckets) {
+  const std::string stage = stage_of(call.graph.tensor_of(call.op.writes[0].value).name);
+  read_stage(stage_file_path(call.scenario.resume_folder, stage), stage, buckets);
+}
+
+// As the optimizer step rounds them.
+void round_bucket(const float* leader, std::byte* parameter, const Layout& layout, DType type) {
+  for (const Field& field : layout.fields) {
+    const float* from = leader + field_offset(field, DType::F32) / size_of(DType::F32);
+    std::byte* to = parameter + field_offset(field, type);
+    for (std::int64_t i = 0; i < field.elements(); ++i) {
+      const std::uint16_t bits = type == DType::BF16 ? to_bfloat16(from[i]).bits : to_float16(from[i]).bits;
+      std::memcpy(to + i * size_of(type), &bits, sizeof bits);
+    }
+  }
+}
+
+// Writes: the parameter, then the states, of which a master copy is the first.
+std::int64_t load(BodyCall& call) {
+  const auto& parameter = call.graph.tensor_of(call.op.writes[0].value);
+  const std::size_t leader = parameter.type == DType::F32 ? 0 : 1;
+  std::vector<StageBucket> buckets;
+  for (std::size_t i = leader; i < call.writes.size(); ++i)
+    buckets.push_back(bucket_of(call, call.op.writes[i].value, call.writes[i], i == leader));
+  read_buckets(call, buckets);
+  if (leader == 0) return 0;
+  std::memset(call.writes[0], 0, static_cast<std::size_t>(parameter.bytes));
+  round_bucket(reinterpret_cast<const float*>(call.writes[leader]), call.writes[0], *parameter.layout, parameter.type);
+  return 0;
+}
+
+std::int64_t load_in_use(BodyCall& call) {
+  StageBucket bucket = bucket_of(call, call.op.writes[0].value, call.writes[0], false);
+  bucket.suffix = kInUse;
+  read_buckets(call, {bucket});
+  return 0;
+}
+
+constexpr BodyEntry kBodies[] = {
+    {"checkpoint.save", save},
+    {"checkpoint.commit", commit},
+    {"checkpoint.load", load},
+    {"checkpoint.load_in_use", load_in_use},
+};
+
+}  // namespace
+
+std::span<const BodyEntry> checkpoint_bodies() { return kBodies; }
+
+}  // namespace tandem
