@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/scenario/schedule.hpp"
+
 namespace tandem {
 namespace {
 
@@ -20,7 +22,7 @@ void add_lanes(Analysis& analysis) {
   double compute_ns = 0;
   CauseNs idle_ns{};
   for (const RankTimeline& rank : analysis.timeline.ranks) {
-    const auto uses = lane_uses(rank, analysis.steps.window);
+    const auto uses = lane_uses(rank, analysis.steps.windows);
     for (int i = 0; i < kEngineCount; ++i)
       if (uses[static_cast<std::size_t>(i)].commands > 0)
         analysis.lanes.push_back({rank.rank, static_cast<Engine>(i), uses[static_cast<std::size_t>(i)]});
@@ -63,6 +65,16 @@ void add_peaks(Analysis& analysis) {
   analysis.peak_bytes.emplace_back("disk", sum[static_cast<std::size_t>(Tier::Disk)]);
 }
 
+void add_figures(Analysis& analysis) {
+  const Scenario& scenario = *analysis.record->scenario;
+  for (const auto& [step, figures] : step_figures(analysis.timeline)) {
+    if (const auto loss = figures.loss()) analysis.loss.push_back(*loss);
+    if (const auto norm = figures.gradient_norm()) analysis.gradient_norm.push_back(*norm);
+    if (const auto loss = figures.validation_loss())
+      analysis.validation_loss.push_back({training_step(scenario, step) + 1, *loss});
+  }
+}
+
 }  // namespace
 
 Analysis analyse(const RunRecord& record) {
@@ -78,7 +90,7 @@ Analysis analyse(const RunRecord& record) {
   add_throughput(analysis);
   add_peaks(analysis);
   analysis.checkpoint_s = seconds(save_ns(analysis.timeline));
-  if (record.mode == "measured") analysis.loss = losses(analysis.timeline);
+  if (record.mode == "measured") add_figures(analysis);
   analysis.bound = lower_bound(record, analysis.timeline);
   return analysis;
 }

@@ -21,6 +21,11 @@ struct LaneReport {
   LaneUse use;
 };
 
+struct Validation {
+  std::int64_t step = 0;  // training steps done by then, from the training's start
+  double loss = 0;
+};
+
 struct Analysis {
   const RunRecord* record = nullptr;
   Timeline timeline;
@@ -33,7 +38,9 @@ struct Analysis {
   double samples_per_s = 0, tokens_per_s = 0, model_flops_per_s = 0;
   std::vector<std::pair<std::string, std::int64_t>> peak_bytes;  // device0..., host, host_pinned, disk
   double checkpoint_s = 0;                                       // the loader lanes save, over the whole run
-  std::vector<double> loss;                                      // measured runs only
+  // Measured runs only. Norms are those of gradients before clipping.
+  std::vector<double> loss, gradient_norm;
+  std::vector<Validation> validation_loss;
   LowerBound bound;
 };
 

@@ -16,7 +16,7 @@ Json step_times(const Analysis& analysis) {
 
 Json busy_share(const Analysis& analysis) {
   Json shares = Json::object();
-  const auto length = static_cast<double>(std::max<std::int64_t>(1, analysis.steps.window.length_ns()));
+  const auto length = static_cast<double>(std::max<std::int64_t>(1, analysis.steps.windows_ns()));
   for (const LaneReport& lane : analysis.lanes)
     shares[lane_name(lane.rank, lane.engine)] = static_cast<double>(lane.use.busy_ns) / length;
   return shares;
@@ -48,11 +48,19 @@ Json peak_bytes(const Analysis& analysis) {
   return peaks;
 }
 
-// A diverged loss is not a number of JSON: it is written as null.
-Json loss(const Analysis& analysis) {
-  Json losses = Json::array();
-  for (double value : analysis.loss) losses.push_back(std::isfinite(value) ? Json(value) : Json(nullptr));
-  return losses;
+// A number that has diverged is no number of JSON: it is written as null.
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json list(const std::vector<double>& values) {
+  Json all = Json::array();
+  for (double value : values) all.push_back(finite(value));
+  return all;
+}
+
+Json validation_loss(const Analysis& analysis) {
+  Json all = Json::array();
+  for (const Validation& at : analysis.validation_loss) all.push_back({{"step", at.step}, {"loss", finite(at.loss)}});
+  return all;
 }
 
 }  // namespace
@@ -88,7 +96,9 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
   };
   result["first_step"] = record.scenario->first_step;
   result["checkpoint_s"] = analysis.checkpoint_s;
-  if (record.mode == "measured") result["loss"] = loss(analysis);
+  if (record.mode == "measured") result["loss"] = list(analysis.loss);
+  if (!analysis.validation_loss.empty()) result["validation_loss"] = validation_loss(analysis);
+  if (!analysis.gradient_norm.empty()) result["gradient_norm"] = list(analysis.gradient_norm);
   if (record.pinning_s > 0) result["pinning_s"] = record.pinning_s;
   result["commands"] = analysis.timeline.commands_count;
   if (record.mode == "simulated") {

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "report/steps.hpp"
 #include "report/timeline.hpp"
@@ -40,13 +41,13 @@ Cause cause_of(Engine engine);
 using CauseNs = std::array<std::int64_t, kCauseCount>;
 
 struct LaneUse {
-  std::int64_t busy_ns = 0;  // inside the window
-  CauseNs idle_ns{};         // inside the window, by cause
+  std::int64_t busy_ns = 0;  // inside the windows
+  CauseNs idle_ns{};         // inside the windows, by cause
   std::int64_t bytes = 0;    // moved by copies over the whole run
   std::int64_t commands = 0;
 };
 
-// By engine.
-std::array<LaneUse, kEngineCount> lane_uses(const RankTimeline& rank, Window window);
+// By engine. Windows are in order and do not overlap.
+std::array<LaneUse, kEngineCount> lane_uses(const RankTimeline& rank, const std::vector<Window>& windows);
 
 }  // namespace tandem

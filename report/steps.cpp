@@ -2,30 +2,25 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <set>
 
 namespace tandem {
 namespace {
 
-struct StepEnd {
-  std::int64_t end_ns = -1;
-  bool complete = true;  // every op has a finished command
-};
-
-void collect_ends(const RankTimeline& rank, std::map<std::int32_t, StepEnd>& steps) {
-  std::vector<bool> ran(static_cast<std::size_t>(rank.graph->op_count()), false);
-  for (const TimedCommand& timed : rank.commands) {
-    if (!timed.done || timed.command->op == kNone) continue;
-    ran[static_cast<std::size_t>(timed.command->op)] = true;
-    const std::int32_t step = rank.graph->op(timed.command->op).step;
-    if (step == kNone || timed.command->lane.engine != Engine::Compute) continue;
-    StepEnd& end = steps[step];
-    end.end_ns = std::max(end.end_ns, timed.finished.ns);
+// Steps of which some op has no finished command. Evaluations are no part of a step.
+std::set<std::int32_t> incomplete_steps(const Timeline& timeline) {
+  std::set<std::int32_t> incomplete;
+  for (const RankTimeline& rank : timeline.ranks) {
+    std::vector<bool> ran(static_cast<std::size_t>(rank.graph->op_count()), false);
+    for (const TimedCommand& timed : rank.commands)
+      if (timed.done && timed.command->op != kNone) ran[static_cast<std::size_t>(timed.command->op)] = true;
+    for (OpId id = 0; id < rank.graph->op_count(); ++id) {
+      const Op& op = rank.graph->op(id);
+      if (op.step != kNone && op.phase != Phase::Evaluate && !ran[static_cast<std::size_t>(id)])
+        incomplete.insert(op.step);
+    }
   }
-  for (OpId op = 0; op < rank.graph->op_count(); ++op) {
-    const std::int32_t step = rank.graph->op(op).step;
-    if (step != kNone && !ran[static_cast<std::size_t>(op)]) steps[step].complete = false;
-  }
+  return incomplete;
 }
 
 double quantile(const std::vector<double>& sorted, double q) {
@@ -41,21 +36,35 @@ double Steps::mean_step_s(const Timeline& timeline) const {
   return ends_ns.empty() ? 0 : seconds(timeline.makespan.ns) / static_cast<double>(ends_ns.size());
 }
 
+std::int64_t Steps::windows_ns() const {
+  std::int64_t length = 0;
+  for (const Window& window : windows) length += window.length_ns();
+  return length;
+}
+
 Steps find_steps(const Timeline& timeline) {
-  std::map<std::int32_t, StepEnd> found;
-  for (const RankTimeline& rank : timeline.ranks) collect_ends(rank, found);
+  const std::set<std::int32_t> incomplete = incomplete_steps(timeline);
   Steps steps;
-  for (const auto& [step, end] : found)
-    if (end.complete && end.end_ns >= 0) steps.ends_ns.push_back(end.end_ns);
-  for (std::size_t i = 1; i < steps.ends_ns.size(); ++i)
-    steps.times_ns.push_back(steps.ends_ns[i] - steps.ends_ns[i - 1]);
+  std::int64_t begin_ns = 0;  // of the step in hand
+  for (const auto& [step, figures] : step_figures(timeline)) {
+    if (figures.end_ns() < 0 || incomplete.contains(step)) continue;
+    if (!steps.ends_ns.empty()) {
+      steps.times_ns.push_back(figures.end_ns() - begin_ns);
+      if (!steps.windows.empty() && steps.windows.back().end_ns == begin_ns)
+        steps.windows.back().end_ns = figures.end_ns();
+      else
+        steps.windows.push_back({begin_ns, figures.end_ns()});
+    }
+    steps.ends_ns.push_back(figures.end_ns());
+    begin_ns = std::max(figures.end_ns(), figures.evaluation_end_ns());
+  }
   if (steps.ends_ns.empty()) {
-    steps.window = {0, timeline.makespan.ns};
+    steps.windows = {{0, timeline.makespan.ns}};
     return steps;
   }
   steps.head_ns = steps.ends_ns.front();
   steps.tail_ns = timeline.makespan.ns - steps.ends_ns.back();
-  steps.window = {steps.times_ns.empty() ? 0 : steps.ends_ns.front(), steps.ends_ns.back()};
+  if (steps.times_ns.empty()) steps.windows = {{0, steps.ends_ns.back()}};
   return steps;
 }
 
@@ -69,21 +78,17 @@ std::int64_t save_ns(const Timeline& timeline) {
   return sum;
 }
 
-std::vector<double> losses(const Timeline& timeline) {
-  std::map<std::int32_t, std::pair<double, int>> sums;
+std::map<std::int32_t, StepFigures> step_figures(const Timeline& timeline) {
+  std::map<std::int32_t, StepFigures> figures;
   for (const RankTimeline& rank : timeline.ranks) {
     for (const TimedCommand& timed : rank.commands) {
       if (!timed.done || timed.command->op == kNone) continue;
       const Op& op = rank.graph->op(timed.command->op);
-      if (!op.has_result || op.phase != Phase::Forward || op.step == kNone) continue;
-      auto& [sum, count] = sums[op.step];
-      sum += as_double(timed.result);
-      ++count;
+      if (op.step != kNone)
+        figures[op.step].take(op, timed.command->lane.engine, timed.result, timed.finished);
     }
   }
-  std::vector<double> means;
-  for (const auto& [step, sum] : sums) means.push_back(sum.first / sum.second);
-  return means;
+  return figures;
 }
 
 double model_flops_per_step(const Timeline& timeline) {

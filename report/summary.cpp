@@ -99,6 +99,16 @@ std::string loss_line(const Analysis& analysis) {
   return fmt::format("{:.4f} in the first step, {:.4f} in the last", analysis.loss.front(), analysis.loss.back());
 }
 
+std::string validation_line(const Analysis& analysis) {
+  const auto better = [](const Validation& a, const Validation& b) { return a.loss < b.loss; };
+  const auto& all = analysis.validation_loss;
+  const Validation& least = *std::min_element(all.begin(), all.end(), better);
+  std::string text = fmt::format("{:.4f} after step {}", all.back().loss, all.back().step);
+  if (least.step != all.back().step)
+    text += fmt::format("; the least was {:.4f} after step {}", least.loss, least.step);
+  return text;
+}
+
 }  // namespace
 
 std::vector<BarPart> step_parts(const Analysis& analysis) {
@@ -154,6 +164,7 @@ std::string summary(const Analysis& analysis, SummaryStyle style) {
   if (analysis.checkpoint_s > 0)
     text += line("checkpoints", fmt::format("{} of saving over the whole run", format_time(analysis.checkpoint_s)));
   if (!analysis.loss.empty()) text += line("loss", loss_line(analysis));
+  if (!analysis.validation_loss.empty()) text += line("validation", validation_line(analysis));
   if (analysis.record->pinning_s > 0)
     text += line("pinning", format_time(analysis.record->pinning_s) +
                                 " for all host memory that the run may use, before it began");

@@ -32,7 +32,8 @@ struct RowKey {
 };
 
 constexpr RowKey row_key(std::uint64_t seed, BatchKey key, std::int64_t batch, std::int64_t row) {
-  return {seed, key.step, key.micro_batch, key.rank * batch + row};
+  constexpr std::int32_t kHeldOut = -1;  // no training step
+  return {seed, key.held_out ? kHeldOut : key.step, key.micro_batch, key.rank * batch + row};
 }
 
 }  // namespace tandem

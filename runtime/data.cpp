@@ -6,6 +6,10 @@
 
 namespace tandem {
 
+std::int64_t held_out_items(const ValidationOptions& options, std::int64_t items) {
+  return options.every > 0 ? static_cast<std::int64_t>(static_cast<double>(items) * options.fraction) : 0;
+}
+
 std::unique_ptr<DataSource> open_data(const Scenario& scenario) {
   if (scenario.workload.family != "mlp") return std::make_unique<TextData>(scenario);
   if (!scenario.data_images.empty())

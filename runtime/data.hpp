@@ -1,5 +1,6 @@
-// Batches for training, the same for the same (step, micro-batch, rank): a corpus of bytes, or labelled images.
-// Must not know ops or executors.
+// Batches for training, the same for the same (step, micro-batch, rank): a corpus of bytes, or labelled images. With
+// validation on, the last part of the data is held out: it is in no training batch, and all that held-out batches are
+// of. Must not know ops or executors.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,11 @@ namespace tandem {
 
 struct BatchKey {
   std::int32_t step = 0, micro_batch = 0, rank = 0;
+  bool held_out = false;  // then the step counts for nothing: every evaluation sees the same batches
 };
+
+// Items (bytes, images) that are held out, of `items`.
+std::int64_t held_out_items(const ValidationOptions& options, std::int64_t items);
 
 class DataSource {
  public:

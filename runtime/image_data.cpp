@@ -8,20 +8,33 @@
 
 namespace tandem {
 
-ImageData::ImageData(Images images, const Scenario& scenario) : images_(std::move(images)), seed_(scenario.seed) {
+ImageData::ImageData(Images images, const Scenario& scenario)
+    : images_(std::move(images)), seed_(scenario.seed), training_(images_.labels.size()) {
   if (scenario.workload.inputs != images_.pixels)
     data_error(scenario, "workload.inputs", "is " + std::to_string(scenario.workload.inputs),
                std::to_string(images_.pixels) + ", the pixels of an image of " + images_.name);
   if (scenario.workload.classes < images_.classes)
     data_error(scenario, "workload.classes", "is " + std::to_string(scenario.workload.classes),
                std::to_string(images_.classes) + " or more for " + images_.name);
+  if (scenario.validation.every == 0) return;
+  const auto all = static_cast<std::int64_t>(images_.labels.size());
+  const std::int64_t held_out = held_out_items(scenario.validation, all);
+  if (held_out < 1 || held_out >= all)
+    data_error(
+        scenario, "validation.fraction",
+        "holds out " + std::to_string(held_out) + " of the " + std::to_string(all) + " images of " + images_.name,
+        "at least one, and one left for training");
+  training_ -= static_cast<std::size_t>(held_out);
 }
 
 void ImageData::image_batch(BatchKey key, std::int64_t batch, std::int64_t inputs, float* images,
                             std::int64_t* labels) const {
   CHECK(inputs == images_.pixels, inputs, images_.pixels);
+  const std::size_t first = key.held_out ? training_ : 0;
+  const std::size_t count = key.held_out ? images_.labels.size() - training_ : training_;
+  CHECK(count > 0, "no images are held out");
   for (std::int64_t row = 0; row < batch; ++row) {
-    const std::size_t image = row_key(seed_, key, batch, row).draw(0) % images_.labels.size();
+    const std::size_t image = first + row_key(seed_, key, batch, row).draw(0) % count;
     const unsigned char* pixels = images_.bytes.data() + image * static_cast<std::size_t>(inputs);
     for (std::int64_t i = 0; i < inputs; ++i) *images++ = static_cast<float>(pixels[i]) / images_.brightest;
     *labels++ = images_.labels[image];

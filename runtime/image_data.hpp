@@ -25,7 +25,7 @@ Images read_idx(const std::string& folder, const Scenario& scenario);
 
 class ImageData final : public DataSource {
  public:
-  // Throws ConfigError if workload.inputs or workload.classes do not match the images.
+  // Throws ConfigError if workload.inputs or workload.classes do not match the images, or validation leaves none.
   ImageData(Images images, const Scenario& scenario);
   void next_token_batch(BatchKey key, std::int64_t batch, std::int64_t sequence, std::int64_t* inputs,
                         std::int64_t* targets) const override;
@@ -37,6 +37,7 @@ class ImageData final : public DataSource {
  private:
   Images images_;
   std::uint64_t seed_;
+  std::size_t training_;  // images; those after them are held out
 };
 
 }  // namespace tandem

@@ -7,6 +7,8 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
+#include <cmath>
+
 #include "core/scenario/schedule.hpp"
 #include "runtime/optimizer/adam.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
@@ -49,9 +51,20 @@ class Trainer {
     return losses;
   }
 
+  // Of what the next step would train with.
+  std::vector<double> evaluate(const DataSource& data) const {
+    const c10::AutoGradMode no_grad(false);
+    std::vector<double> losses;
+    for (std::int32_t batch = 0; batch < scenario_.validation.batches; ++batch)
+      losses.push_back(
+          network_->loss(in_use_, data, {/*step=*/0, batch, /*rank=*/0, /*held_out=*/true}).item<double>());
+    return losses;
+  }
+
   ReferenceResult result() const {
     ReferenceResult result;
     result.skipped_steps = skipped_;
+    result.gradient_norms = norms_;
     std::size_t i = 0;
     for (const ReferenceBucket& bucket : in_use_)
       for (const ReferenceParameter& p : bucket) {
@@ -84,9 +97,9 @@ class Trainer {
     const AdamStep adam = adam_step({rate, o.beta1, o.beta2}, step + 1);
     UpdateControl control{1, adam.v_root_correction, adam.negative_step_size};
     if (o.clip_norm > 0 || scales_loss())
-      control_update(
+      norms_.push_back(control_update(
           {o.clip_norm, rate, o.beta1, o.beta2, o.loss_scale_interval, adam.v_root_correction, adam.negative_step_size},
-          sum_of_squares(), scales_loss() ? &loss_scale_ : nullptr, control);
+          sum_of_squares(), scales_loss() ? &loss_scale_ : nullptr, control));
     return control;
   }
 
@@ -164,6 +177,7 @@ class Trainer {
   std::unique_ptr<ReferenceNetwork> network_;
   std::vector<ReferenceBucket> in_use_;
   std::vector<Tensor> latest_, m_, v_;
+  std::vector<double> norms_;
 };
 
 }  // namespace
@@ -187,9 +201,15 @@ std::vector<std::int64_t> decode_reference(const Scenario& scenario, const DataS
 ReferenceResult train_reference(const Scenario& scenario, const DataSource& data, const ReferenceOptions& options) {
   Trainer trainer(scenario, options);
   std::vector<std::vector<double>> losses;
-  for (std::int32_t step = 0; step < scenario.steps; ++step) losses.push_back(trainer.step(data, step));
+  std::vector<ReferenceEvaluation> evaluations;
+  for (std::int32_t step = 0; step < scenario.steps; ++step) {
+    losses.push_back(trainer.step(data, step));
+    if (evaluates_after(scenario.validation, step, scenario.steps))
+      evaluations.push_back({step, trainer.evaluate(data)});
+  }
   ReferenceResult result = trainer.result();
   result.losses = std::move(losses);
+  result.evaluations = std::move(evaluations);
   return result;
 }
 

@@ -15,8 +15,15 @@ struct ReferenceOptions {
   bool delayed_update = false;  // step s trains with the parameters from before step s-1's update
 };
 
+struct ReferenceEvaluation {
+  std::int32_t step = 0;       // that it followed
+  std::vector<double> losses;  // by batch
+};
+
 struct ReferenceResult {
-  std::vector<std::vector<double>> losses;               // by step, by micro-batch
+  std::vector<std::vector<double>> losses;  // by step, by micro-batch
+  std::vector<double> gradient_norms;       // by step, where gradients are clipped
+  std::vector<ReferenceEvaluation> evaluations;
   std::map<std::string, std::vector<float>> parameters;  // fp32 (masters), by full field name: "block0.qkv.weight"
   std::int32_t skipped_steps = 0;                        // gradients that were not finite
 };

@@ -26,14 +26,16 @@ class TextData final : public DataSource {
                    std::int64_t* labels) const override;
 
  private:
-  // `count` bytes of the text from a place drawn for the row. Throws DeviceError if the file has changed under the run.
-  std::vector<unsigned char> text(std::uint64_t draw, std::int64_t count) const;
+  // `count` bytes of the training text, or of what is held out, from a place drawn for the row. Throws DeviceError if
+  // the file has changed under the run.
+  std::vector<unsigned char> text(std::uint64_t draw, std::int64_t count, bool held_out) const;
+  void check_parts(const Scenario& scenario) const;
 
   std::string path_;
   std::uint64_t seed_;
   std::int64_t vocabulary_;
   int descriptor_ = -1;
-  std::int64_t bytes_ = 0;
+  std::int64_t bytes_ = 0, held_out_bytes_ = 0;  // of the file, and at its end
 };
 
 }  // namespace tandem

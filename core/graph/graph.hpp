@@ -65,11 +65,11 @@ struct Value {
   bool superseded = false;   // a newer version of the tensor exists, or the tensor is not persistent
 };
 
-enum class Phase : std::uint8_t { Load, Forward, Recompute, Backward, Reduce, OptimizerStep, Sample, Save };
-inline constexpr int kPhaseCount = 8;
+enum class Phase : std::uint8_t { Load, Forward, Recompute, Backward, Reduce, OptimizerStep, Sample, Save, Evaluate };
+inline constexpr int kPhaseCount = 9;
 constexpr std::string_view name_of(Phase phase) {
-  constexpr std::string_view kNames[] = {"load",   "forward",        "recompute", "backward",
-                                         "reduce", "optimizer_step", "sample",    "save"};
+  constexpr std::string_view kNames[] = {"load",           "forward", "recompute", "backward", "reduce",
+                                         "optimizer_step", "sample",  "save",      "evaluate"};
   return kNames[static_cast<int>(phase)];
 }
 

@@ -59,6 +59,13 @@ OptimizerOptions build_optimizer(const Values& values) {
   return out;
 }
 
+ValidationOptions build_validation(const Values& values, ValidationOptions out) {
+  out.every = static_cast<std::int32_t>(values.integer("validation.every", out.every));
+  out.batches = static_cast<std::int32_t>(values.integer("validation.batches", out.batches));
+  out.fraction = values.number("validation.fraction", out.fraction);
+  return out;
+}
+
 }  // namespace
 
 Scenario build_scenario(const Values& values) {
@@ -72,6 +79,7 @@ Scenario build_scenario(const Values& values) {
   out.optimizer = build_optimizer(values);
   out.data_text = values.text("data.text", out.data_text);
   out.data_images = values.text("data.images");
+  out.validation = build_validation(values, out.validation);
   out.policy.name = values.text("policy.name");
   out.policy.options = values.texts_below("policy.");
   out.policy.options.erase("name");

@@ -18,9 +18,10 @@ void require(bool holds, const Values& values, const std::string& path, const st
 }
 
 // Least work of a training step in flops or bytes, whichever is more, in doubles: the exact counts are the family's.
-double step_work(const WorkloadOptions& w) {
+double step_work(const WorkloadOptions& w, const ValidationOptions& validation) {
   const auto real = [](std::int64_t n) { return static_cast<double>(std::max<std::int64_t>(n, 1)); };
-  const double samples = real(w.batch) * real(w.micro_batches);
+  const double evaluated = validation.every > 0 ? real(validation.batches) : 0;
+  const double samples = real(w.batch) * (real(w.micro_batches) + evaluated);
   const double tokens = samples * real(w.sequence);
   const double hidden = real(w.hidden);
   const double blocks = real(w.layers) * (72 * hidden * hidden + 12 * hidden * real(w.sequence));  // flops a token
@@ -29,7 +30,8 @@ double step_work(const WorkloadOptions& w) {
   return tokens * (blocks + ends + kActivationBytes * hidden * real(w.layers)) + real(w.layers) * real(w.layer_bytes);
 }
 
-void check_workload(const Values& values, const WorkloadOptions& w) {
+void check_workload(const Values& values, const Scenario& scenario) {
+  const WorkloadOptions& w = scenario.workload;
   const bool wants_time = w.family == "layers";
   require(!values.has("workload.optimizer") || values.is_integer("workload.optimizer") == wants_time, values,
           "workload.optimizer", wants_time ? "is no duration" : "is a duration",
@@ -43,8 +45,15 @@ void check_workload(const Values& values, const WorkloadOptions& w) {
     require(w.stop_token < w.vocabulary, values, "workload.stop_token",
             std::to_string(w.stop_token) + " is no token of the vocabulary",
             "from 0 to " + std::to_string(w.vocabulary - 1));
-  require(step_work(w) <= kMostStepWork, values, "workload.family",
+  require(step_work(w, scenario.validation) <= kMostStepWork, values, "workload.family",
           "one training step would take more than 4e18 operations or bytes", "smaller sizes");
+}
+
+void check_validation(const Values& values, const Scenario& scenario) {
+  if (scenario.validation.every == 0) return;
+  const std::string& family = scenario.workload.family;
+  require(family != "layers" && family != "gpt_decode", values, "validation.every", family + " has no loss",
+          "0, or a family that is trained on data");
 }
 
 void check_optimizer(const Values& values, const OptimizerOptions& o) {
@@ -80,8 +89,9 @@ void check_profile_rules(const Values& values, const std::string& prefix) {
 
 void check_scenario_rules(const Values& values, const Scenario& scenario) {
   check_profile_rules(values, "machine.");
-  check_workload(values, scenario.workload);
+  check_workload(values, scenario);
   check_optimizer(values, scenario.optimizer);
+  check_validation(values, scenario);
   require(scenario.limits.disk_bytes == 0 ||
               scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes > 0,
           values, "limits.disk_bytes", "the machine has no disk", "no limit, or a machine with tiers.disk");

@@ -52,6 +52,13 @@ struct OptimizerOptions {
   std::string decay = "all";  // all | matrices: the parameters that weight_decay applies to
 };
 
+// Losses on data that is held out from training, while training.
+struct ValidationOptions {
+  std::int32_t every = 0;  // training steps from one evaluation to the next; 0: none
+  std::int32_t batches = 8;
+  double fraction = 0.1;  // of the data, its last part
+};
+
 struct PolicyOptions {
   std::string name;
   std::map<std::string, std::string> options;  // checked by the policy when it is made
@@ -79,6 +86,7 @@ struct Scenario {
   OptimizerOptions optimizer;
   std::string data_text = "corpus";  // the installed corpus, or a path (gpt, bert)
   std::string data_images;           // mlp: a folder of MNIST IDX files; "" means the installed digits
+  ValidationOptions validation;
   PolicyOptions policy;
   Truth truth;
   CheckpointOptions checkpoint;

@@ -1,5 +1,5 @@
-// What the number of a training step decides: the learning rate of its update. Pure functions of options and numbers,
-// which bodies, the reference and reports share. Must not know any of them.
+// What the number of a training step decides: the learning rate of its update, and whether an evaluation follows. Pure
+// functions of options and numbers, which graphs, bodies, the reference and reports share. Must not know any of them.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace tandem {
 
 // The number, from 0 over the whole training, of step `step` of this run. The one place that tells the two apart.
-constexpr std::int64_t training_step(const Scenario&, std::int64_t step) { return step; }
+inline std::int64_t training_step(const Scenario& scenario, std::int64_t step) { return scenario.first_step + step; }
 
 // The learning rate of training step `step` of `steps`, in double arithmetic. With w = warmup_steps, d = decay_steps
 // (`steps` if that is 0), r = learning_rate, f = final_learning_rate and p = (step - w) / (d - w):
@@ -21,5 +21,10 @@ constexpr std::int64_t training_step(const Scenario&, std::int64_t step) { retur
 double learning_rate(const OptimizerOptions& options, std::int64_t step, std::int64_t steps);
 // Of step `step` of a scenario's run.
 double learning_rate(const Scenario& scenario, std::int64_t step);
+
+// Whether an evaluation follows training step `step` of `steps`: after every `every` steps, and after the last.
+constexpr bool evaluates_after(const ValidationOptions& options, std::int64_t step, std::int64_t steps) {
+  return options.every > 0 && ((step + 1) % options.every == 0 || step + 1 == steps);
+}
 
 }  // namespace tandem

@@ -119,6 +119,7 @@ TEST(RandomPolicy, KeepsCapacityOrderAndContents) {
     scenario.first_step = static_cast<std::int32_t>(random() % 3);
     scenario.steps = scenario.first_step + 3 + (delayed ? 0 : static_cast<std::int32_t>(random() % 3));
     if (random() % 2) scenario.checkpoint = {"anywhere", static_cast<std::int64_t>(random() % 3), 1};
+    scenario.validation = {.every = static_cast<std::int32_t>(random() % 3), .batches = 2};
     const CostModel estimate(scenario.machine);
     auto policy = std::make_unique<RandomPolicy>(random(), delayed, disk);
     auto source = find_workload("gpt")->make(scenario, policy->traits().graph);

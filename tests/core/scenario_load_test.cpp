@@ -41,6 +41,7 @@ TEST(ScenarioLoad, Defaults) {
   EXPECT_EQ(s.optimizer.decay_steps, 0);
   EXPECT_EQ(s.optimizer.final_learning_rate, 0);
   EXPECT_EQ(s.optimizer.decay, "all");
+  EXPECT_EQ(s.validation.every, 0);
   EXPECT_EQ(s.data_text, "corpus");
   EXPECT_EQ(s.data_images, "");
   EXPECT_EQ(s.policy.name, "cotrain");
@@ -61,7 +62,8 @@ TEST(ScenarioLoad, EveryKey) {
       "optimizer: {name: adam, learning_rate: 3e-4, betas: [0.8, 0.95], epsilon: 1e-6, weight_decay: 0.1,\n"
       "  clip_norm: 1.5, schedule: cosine, warmup_steps: 2, decay_steps: 6, final_learning_rate: 3e-5,\n"
       "  decay: matrices}\n"
-      "data: {text: /tmp/a.txt, images: /tmp/mnist}\npolicy: {name: zero_offload, delayed_update: true}\n"
+      "data: {text: /tmp/a.txt, images: /tmp/mnist}\nvalidation: {every: 3, batches: 2, fraction: 0.25}\n"
+      "policy: {name: zero_offload, delayed_update: true}\n"
       "truth: {copy_time: 1.3, compute_time: 0.9, optimizer_time: 2, noise: 0.05}\nsteps: 7\n"
       "seed: 9223372036854775807\n");
   EXPECT_EQ(s.limits.device_bytes, 512 << 20);
@@ -83,6 +85,9 @@ TEST(ScenarioLoad, EveryKey) {
   EXPECT_EQ(s.optimizer.decay_steps, 6);
   EXPECT_EQ(s.optimizer.final_learning_rate, 3e-5);
   EXPECT_EQ(s.optimizer.decay, "matrices");
+  EXPECT_EQ(s.validation.every, 3);
+  EXPECT_EQ(s.validation.batches, 2);
+  EXPECT_EQ(s.validation.fraction, 0.25);
   EXPECT_EQ(s.data_text, "/tmp/a.txt");
   EXPECT_EQ(s.data_images, "/tmp/mnist");
   EXPECT_EQ(s.policy.options, (std::map<std::string, std::string>{{"delayed_update", "true"}}));

@@ -106,7 +106,8 @@ constexpr const char* kExamples[] = {
     "  devices: 1}\n"
     "optimizer: {name: adamw, learning_rate: 1e-3, betas: [0.9, 0.999], epsilon: 1e-8, weight_decay: 0, clip_norm: 0,\n"
     "  schedule: cosine, warmup_steps: 2, decay_steps: 100, final_learning_rate: 1e-4, decay: matrices}\n"
-    "data: {text: corpus, images: /tmp}\npolicy: {name: cotrain, separation: auto, prefetch: 4}\n"
+    "data: {text: corpus, images: /tmp}\nvalidation: {every: 10, batches: 8, fraction: 0.1}\n"
+    "policy: {name: cotrain, separation: auto, prefetch: 4}\n"
     "truth: {copy_time: 1, compute_time: 1, optimizer_time: 1, noise: 0}\nsteps: 4\nseed: 0\n",
     "machine: m\nworkload: {family: gpt_decode, layers: 2, hidden: 64, heads: 4, vocabulary: 256, sequence: 16,\n"
     "  prompt: 4, new_tokens: 8, stop_token: 0}\npolicy: {name: on_demand, home: disk}\n",

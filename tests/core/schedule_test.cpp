@@ -66,5 +66,18 @@ TEST(Schedule, OfAScenarioIsThatOfItsOptions) {
   EXPECT_EQ(learning_rate(scenario, 2), learning_rate(scenario.optimizer, 2, 8));
 }
 
+TEST(Schedule, EvaluationsFollowEveryNthStepAndTheLast) {
+  const auto steps = [](std::int32_t every, std::int64_t of) {
+    std::vector<std::int64_t> found;
+    for (std::int64_t step = 0; step < of; ++step)
+      if (evaluates_after({.every = every}, step, of)) found.push_back(step);
+    return found;
+  };
+  EXPECT_EQ(steps(0, 10), (std::vector<std::int64_t>{}));
+  EXPECT_EQ(steps(4, 10), (std::vector<std::int64_t>{3, 7, 9}));
+  EXPECT_EQ(steps(5, 10), (std::vector<std::int64_t>{4, 9}));
+  EXPECT_EQ(steps(100, 3), (std::vector<std::int64_t>{2}));
+}
+
 }  // namespace
 }  // namespace tandem

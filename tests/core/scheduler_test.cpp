@@ -35,6 +35,7 @@ TEST_P(EveryPolicy, RunsToTheEndInOrderUnderShrinkingMemory) {
       scenario.workload.micro_batches = 2;
       scenario.optimizer.clip_norm = seed % 2 ? 1.0 : 0.0;
       scenario.workload.recompute = seed % 4 < 2 ? "none" : "block";
+      scenario.validation = {.every = static_cast<std::int32_t>(seed / 2 % 3), .batches = 2};
       NullExecutor::Options options;
       options.seed = seed;
       const auto run = run_null(scenario, options);
@@ -69,7 +70,8 @@ INSTANTIATE_TEST_SUITE_P(All, EveryPolicy,
                                            Case{"on_demand", {{"optimizer", "cpu"}}}, Case{"zero_offload", {}},
                                            Case{"zero_offload", {{"delayed_update", "true"}}}, Case{"cotrain", {}},
                                            Case{"cotrain", {{"separation", "0"}}},
-                                           Case{"cotrain", {{"separation", "3"}}, 3 << 20}));
+                                           Case{"cotrain", {{"separation", "3"}}, 3 << 20}, Case{"split_update", {}},
+                                           Case{"balanced", {}}));
 
 TEST(Scheduler, ResidentSaysWhatDoesNotFit) {
   const Scenario scenario = gpt_scenario("resident", 1 << 20);

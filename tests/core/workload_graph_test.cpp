@@ -109,6 +109,31 @@ TEST(WorkloadGraph, ClippingReadsEveryNorm) {
     EXPECT_EQ(graph.tensor_of(update->reads.back()).name, "update_control");
 }
 
+TEST(WorkloadGraph, EvaluationFollowsEveryNthUpdateAndTheLast) {
+  Scenario scenario = small_scenario("gpt");
+  scenario.steps = 5;
+  scenario.validation = {.every = 2, .batches = 3};
+  for (const bool delayed : {false, true}) {
+    const Graph graph = whole_graph(scenario, {.delayed_update = delayed});
+    const auto ops = ops_of(graph, "block1.evaluate");
+    ASSERT_EQ(ops.size(), 3u * 3u);
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const Op& op = *ops[i];
+      const std::int32_t step = i < 3 ? 1 : i < 6 ? 3 : 4;
+      EXPECT_EQ(op.step, step);
+      EXPECT_EQ(op.micro_batch, static_cast<std::int32_t>(i % 3));
+      EXPECT_EQ(version_read(graph, op, "block1.parameter"), delayed ? step : step + 1);
+      EXPECT_EQ(op.phase, Phase::Evaluate);
+      EXPECT_EQ(op.writes.size(), 1u) << "what a backward would need is not kept";
+    }
+    for (const Op* head : ops_of(graph, "head.evaluate")) EXPECT_TRUE(head->has_result);
+    const auto loads = ops_of(graph, "validation.load");
+    ASSERT_EQ(loads.size(), 9u);
+    EXPECT_EQ(graph.work_of(*loads[0]).sizes.back(), 1);
+    EXPECT_EQ(graph.work_of(*ops_of(graph, "batch.load")[0]).sizes.back(), 0);
+  }
+}
+
 TEST(WorkloadGraph, RanksReduceEachBucketInTheSameOrder) {
   Scenario scenario = small_scenario("gpt");
   scenario.workload.devices = 2;

@@ -51,7 +51,7 @@ TEST(Analysis, IdleTimeByCauseFillsEveryLane) {
   for (const LaneReport& lane : analysis.lanes) {
     std::int64_t total = lane.use.busy_ns;
     for (std::int64_t ns : lane.use.idle_ns) total += ns;
-    EXPECT_EQ(total, analysis.steps.window.length_ns()) << name_of(lane.engine);
+    EXPECT_EQ(total, analysis.steps.windows_ns()) << name_of(lane.engine);
   }
   // H2D in 70..160: busy 100..130, before that the update and the gradient, after it nothing more to do.
   const auto h2d = std::find_if(analysis.lanes.begin(), analysis.lanes.end(),
@@ -81,6 +81,54 @@ TEST(Analysis, MicroBatchesAreAveraged) {
   }
   const RunRecord record = run.record("measured");
   EXPECT_THAT(analyse(record).loss, ElementsAre(DoubleEq(2.5)));
+}
+
+// Three steps of 10 ns with gaps of 2; an evaluation of 30 ns follows the second.
+struct Evaluated : FakeRun {
+  Evaluated() {
+    scenario.optimizer.clip_norm = 1;
+    const TensorId a = tensor("a", Role::Activation, 8);
+    std::int64_t t = 0;
+    const auto take = [&](const char* label, Phase phase, std::int32_t step, std::int64_t ns, double result) {
+      run(op(label, phase, Engine::Compute, step, {}, {a}, ns, 0, /*has_result=*/true), Engine::Compute, {}, t, t + ns,
+          result);
+      t += ns;
+    };
+    for (std::int32_t step = 0; step < 3; ++step) {
+      take("forward", Phase::Forward, step, 7, 5.0 - step);
+      take("grad_norm", Phase::Reduce, step, 3, 9.0 * (step + 1) * (step + 1));
+      t += 2;
+      if (step != 1) continue;
+      take("evaluate", Phase::Evaluate, step, 20, 4.0);
+      take("evaluate", Phase::Evaluate, step, 10, 7.0);
+    }
+  }
+};
+
+TEST(Analysis, EvaluationsAreNoPartOfStepTimes) {
+  Evaluated run;
+  const RunRecord record = run.record("measured");
+  const Analysis analysis = analyse(record);
+  EXPECT_THAT(analysis.steps.ends_ns, ElementsAre(10, 22, 64));
+  EXPECT_THAT(analysis.steps.times_ns, ElementsAre(12, 10));
+  EXPECT_EQ(analysis.steps.windows_ns(), 22);
+  EXPECT_DOUBLE_EQ(analysis.compute_s, 10 * kNs);
+  EXPECT_DOUBLE_EQ(analysis.exposed_s.at("dispatch"), 1 * kNs);  // the gap before the second step, over two
+  for (const LaneReport& lane : analysis.lanes) EXPECT_EQ(lane.use.commands, 8);
+}
+
+TEST(Analysis, ValidationLossesAndNormsOfGradients) {
+  Evaluated run;
+  const RunRecord record = run.record("measured");
+  const Analysis analysis = analyse(record);
+  EXPECT_THAT(analysis.loss, ElementsAre(5.0, 4.0, 3.0));
+  EXPECT_THAT(analysis.gradient_norm, ElementsAre(3.0, 6.0, 9.0));
+  ASSERT_EQ(analysis.validation_loss.size(), 1U);
+  EXPECT_EQ(analysis.validation_loss[0].step, 2);
+  EXPECT_DOUBLE_EQ(analysis.validation_loss[0].loss, 5.5);
+  const RunRecord simulated = run.record("simulated");
+  EXPECT_TRUE(analyse(simulated).validation_loss.empty());
+  EXPECT_TRUE(analyse(simulated).gradient_norm.empty());
 }
 
 TEST(Analysis, OneStepIsItsOwnWindow) {

@@ -71,6 +71,18 @@ TEST(JsonResult, AMeasuredRunHasTheSameKeysAndLosses) {
   EXPECT_EQ(keys(predicted), keys(measured));
 }
 
+TEST(JsonResult, ValidationLossesAreListedByStepsDone) {
+  TwoSteps run;
+  const OpId op = run.op("evaluate", Phase::Evaluate, Engine::Compute, 1, {}, {}, 5, 0, /*has_result=*/true);
+  run.run(op, Engine::Compute, {}, 200, 205, 2.5);
+  const RunRecord record = run.record("measured");
+  const Analysis analysis = analyse(record);
+  const auto json = to_json(analysis);
+  EXPECT_EQ(json["validation_loss"], nlohmann::ordered_json::parse(R"([{"step": 2, "loss": 2.5}])"));
+  EXPECT_FALSE(json.contains("gradient_norm"));
+  EXPECT_THAT(summary(analysis), HasSubstr("validation   2.5000 after step 2"));
+}
+
 TEST(JsonResult, ALossThatIsNotFiniteIsNull) {
   TwoSteps run;
   run.events[2].result = std::bit_cast<std::int64_t>(std::numeric_limits<double>::quiet_NaN());  // the first forward's

@@ -114,6 +114,49 @@ TEST_F(DataTest, TokensAreBelowASmallVocabulary) {
   EXPECT_LT(*std::max_element(batch.inputs.begin(), batch.inputs.end()), 50);
 }
 
+TEST_F(DataTest, HeldOutTextIsTheLastPartAndInNoTrainingBatch) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text.push_back(static_cast<char>(i));
+  write("text.txt", text);
+  scenario_.data_text = "text.txt";
+  scenario_.validation = {.every = 5, .batches = 2, .fraction = 0.25};
+  const auto data = open_data(scenario_);
+  std::set<std::int64_t> training, held_out;
+  for (std::int32_t i = 0; i < 100; ++i) {
+    for (const bool validates : {false, true}) {
+      const Batch batch = next_tokens(*data, {validates ? 7 : i, validates ? i : 0, 0, validates}, 4, 8);
+      auto& seen = validates ? held_out : training;
+      seen.insert(batch.inputs.begin(), batch.inputs.end());
+      seen.insert(batch.targets.begin(), batch.targets.end());
+    }
+  }
+  EXPECT_EQ(*training.begin(), 0);
+  EXPECT_EQ(*training.rbegin(), 74);
+  EXPECT_EQ(*held_out.begin(), 75);
+  EXPECT_EQ(*held_out.rbegin(), 99);
+}
+
+TEST_F(DataTest, EveryEvaluationSeesTheSameBatches) {
+  scenario_.validation = {.every = 5};
+  const auto data = open_data(scenario_);
+  const Batch batch = next_tokens(*data, {4, 1, 0, true}, 4, 8);
+  EXPECT_EQ(next_tokens(*data, {9, 1, 0, true}, 4, 8), batch);
+  EXPECT_NE(next_tokens(*data, {4, 0, 0, true}, 4, 8), batch);
+  EXPECT_NE(next_tokens(*data, {4, 1, 1, true}, 4, 8), batch);
+}
+
+TEST_F(DataTest, TextsTooShortToHoldOutARowAreRefused) {
+  write("text.txt", std::string(40, 'x'));
+  scenario_.data_text = "text.txt";
+  scenario_.validation = {.every = 5, .batches = 1, .fraction = 0.2};
+  EXPECT_THAT(refusal(), HasSubstr("validation.fraction: holds out 8 of the 40 bytes"));
+  EXPECT_THAT(refusal(), HasSubstr("allowed: at least sequence + 1 = 9"));
+  scenario_.validation.fraction = 0.8;
+  EXPECT_THAT(refusal(), HasSubstr("validation.fraction: leaves for training 8 of the 40 bytes"));
+  scenario_.validation.every = 0;
+  EXPECT_EQ(refusal(), "accepted");
+}
+
 TEST_F(DataTest, MaskedTokensHaveTargetsAndOthersAreIgnored) {
   constexpr std::int64_t kBatch = 200, kSequence = 100, kVocabulary = 257;
   const auto data = open_data(scenario_);
@@ -163,6 +206,25 @@ TEST_F(DataTest, IdxFilesAreRead) {
     EXPECT_THAT(labels[i], ::testing::AnyOf(4, 7));
     for (std::size_t j = 0; j < 6; ++j) EXPECT_EQ(images[i * 6 + j], labels[i] == 4 ? 0.0F : 1.0F);
   }
+}
+
+TEST_F(DataTest, HeldOutImagesAreTheLastOnes) {
+  scenario_.workload.family = "mlp";
+  scenario_.workload.inputs = 1;
+  scenario_.data_images = ".";
+  write("train-images-idx3-ubyte", big_endian({0x803, 4, 1, 1}) + "abcd");
+  write("train-labels-idx1-ubyte", big_endian({0x801, 4}) + std::string("\x00\x01\x02\x03", 4));
+  scenario_.validation = {.every = 5, .batches = 1, .fraction = 0.5};
+  const auto data = open_data(scenario_);
+  for (const bool held_out : {false, true}) {
+    std::vector<float> images(50);
+    Tokens labels(50);
+    data->image_batch({0, 0, 0, held_out}, 50, 1, images.data(), labels.data());
+    EXPECT_EQ(std::set<std::int64_t>(labels.begin(), labels.end()),
+              held_out ? (std::set<std::int64_t>{2, 3}) : (std::set<std::int64_t>{0, 1}));
+  }
+  scenario_.validation.fraction = 0.2;
+  EXPECT_THAT(refusal(), HasSubstr("validation.fraction: holds out 0 of the 4 images"));
 }
 
 TEST_F(DataTest, TextsThatCannotServeAreRefused) {

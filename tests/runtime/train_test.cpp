@@ -11,6 +11,7 @@
 #include "core/scenario/errors.hpp"
 #include "core/scheduler/happens_before.hpp"
 #include "core/scheduler/replay.hpp"
+#include "report/analysis.hpp"
 #include "runtime/reference.hpp"
 #include "runtime/torch_setup.hpp"
 #include "tests/common/run.hpp"
@@ -31,19 +32,40 @@ Scenario small_gpt(const std::string& policy) {
   return s;
 }
 
-std::vector<std::int64_t> losses_of(const Training& training) {
+// Bits of the results of the head's forward in training, or in evaluation, in order.
+std::vector<std::int64_t> losses_of(const Training& training, std::string_view label) {
   std::map<CommandId, OpId> ops;
   std::vector<std::int64_t> losses;
   for (const auto& entry : training.log().entries()) {
     for (const Event& event : entry.batch.events) {
       const auto op = ops.find(event.command);
-      if (op != ops.end() && training.graph().label(training.graph().op(op->second).label) == "head.forward")
+      if (op != ops.end() && training.graph().label(training.graph().op(op->second).label) == label)
         losses.push_back(event.result);
     }
     for (const Command& command : entry.commands)
       if (command.kind == CommandKind::Run) ops[command.id] = command.op;
   }
   return losses;
+}
+
+void expect_same_losses(const Training& training, const ReferenceResult& reference) {
+  std::vector<std::int64_t> expected, validation;
+  for (const auto& step : reference.losses)
+    for (double loss : step) expected.push_back(std::bit_cast<std::int64_t>(loss));
+  for (const auto& evaluation : reference.evaluations)
+    for (double loss : evaluation.losses) validation.push_back(std::bit_cast<std::int64_t>(loss));
+  EXPECT_EQ(losses_of(training, "head.forward"), expected);
+  EXPECT_EQ(losses_of(training, "head.evaluate"), validation);
+  const RunRecord record = training.record();
+  const Analysis analysis = analyse(record);
+  EXPECT_EQ(analysis.gradient_norm, reference.gradient_norms);
+  ASSERT_EQ(analysis.validation_loss.size(), reference.evaluations.size());
+  for (std::size_t i = 0; i < reference.evaluations.size(); ++i) {
+    double sum = 0;
+    for (double loss : reference.evaluations[i].losses) sum += loss;
+    EXPECT_EQ(analysis.validation_loss[i].step, reference.evaluations[i].step + 1);
+    EXPECT_EQ(analysis.validation_loss[i].loss, sum / static_cast<double>(reference.evaluations[i].losses.size()));
+  }
 }
 
 void expect_same_parameters(Training& training, const ReferenceResult& reference) {
@@ -92,10 +114,7 @@ std::int64_t expect_exact(const Scenario& scenario, bool delayed_update = false,
   training.run(&checker);
   EXPECT_EQ(checker.violation(), "");
   const ReferenceResult reference = train_reference(scenario, *open_data(scenario), {.delayed_update = delayed_update});
-  std::vector<std::int64_t> expected;
-  for (const auto& step : reference.losses)
-    for (double loss : step) expected.push_back(std::bit_cast<std::int64_t>(loss));
-  EXPECT_EQ(losses_of(training), expected);
+  expect_same_losses(training, reference);
   expect_same_parameters(training, reference);
   expect_replays(training, scenario);
   for (const WorkspacePeak& peak : training.executor().workspace_peaks())
@@ -108,8 +127,10 @@ struct Case {
   std::function<void(Scenario&)> change;
 };
 
-// A schedule and groups of parameters: every step and every kind of field is updated otherwise.
+// A schedule and groups of parameters: every step and every kind of field is updated otherwise. And an evaluation now
+// and then, among training steps that must not notice.
 void schedule(Scenario& s, const char* name) {
+  s.validation = {.every = 7, .batches = 2};
   s.optimizer.schedule = name;
   s.optimizer.warmup_steps = 5;
   s.optimizer.decay_steps = 17;

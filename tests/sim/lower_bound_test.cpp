@@ -51,6 +51,7 @@ Scenario random_scenario(const std::string& policy, Pick& pick) {
   s.truth.compute_time = pick.of({1.0, 0.8, 2.0});
   s.truth.optimizer_time = pick.of({1.0, 1.5, 0.5});
   s.steps = pick.of({1, 2, 4});
+  if (s.workload.family == "gpt") s.validation = {.every = pick.of({0, 1, 3}), .batches = 2};
   return s;
 }
 

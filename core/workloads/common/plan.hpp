@@ -62,7 +62,9 @@ struct StateSpec {
 };
 
 struct BatchSpec {
-  Work load;  // its body fills the inputs and targets; empty body: no batch
+  // Its body fills the inputs and targets; empty body: no batch. TrainingSource adds a last size: 1 for a batch of
+  // held-out data, else 0.
+  Work load;
   std::int64_t input_bytes = 0;
   DType input_type = DType::I64;
   std::int64_t target_bytes = 0;  // int64

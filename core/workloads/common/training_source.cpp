@@ -1,5 +1,6 @@
 #include "core/workloads/common/training_source.hpp"
 
+#include "core/scenario/schedule.hpp"
 #include "core/scheduler/check.hpp"
 #include "core/workloads/common/kernels.hpp"
 #include "core/workloads/common/sums.hpp"
@@ -36,6 +37,7 @@ TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, cons
       delayed_update_(request.delayed_update),
       widens_gradients_(request.fp32_gradients && size_of(plan_.precision) == 2),
       scales_loss_(plan_.precision == DType::F16 && scenario.optimizer.loss_scaling && !plan_.batch.load.body.empty()),
+      validation_(scenario.validation),
       saves_(!scenario.checkpoint.directory.empty() && request.rank == 0),
       save_every_(scenario.checkpoint.every) {}
 
@@ -71,8 +73,7 @@ TensorId add_plain_tensor(Graph& graph, const char* name, Role role, DType type,
 void TrainingSource::add_works(Graph& graph) {
   for (const OpSpec& op_spec : plan_.ops) works_.push_back(graph.add_work(op_spec.work));
   if (!plan_.batch.load.body.empty()) {
-    batch_work_ = graph.add_work(plan_.batch.load);
-    batch_label_ = graph.intern("batch.load");
+    add_batch_works(graph);
     inputs_ = add_plain_tensor(graph, "batch.inputs", Role::Batch, plan_.batch.input_type, plan_.batch.input_bytes);
     targets_ = add_plain_tensor(graph, "batch.targets", Role::Batch, DType::I64, plan_.batch.target_bytes);
   }
@@ -88,6 +89,17 @@ void TrainingSource::add_control(Graph& graph) {
   control_ = add_plain_tensor(graph, "update_control", Role::Scalar, DType::F64, kUpdateControlBytes);
   if (scales_loss_)
     loss_scale_ = add_plain_tensor(graph, "loss_scale", Role::Scalar, DType::F64, kLossScaleBytes, /*persistent=*/true);
+}
+
+void TrainingSource::add_batch_works(Graph& graph) {
+  Work load = plan_.batch.load;
+  load.sizes.push_back(0);
+  batch_work_ = graph.add_work(load);
+  batch_label_ = graph.intern("batch.load");
+  if (validation_.every == 0) return;
+  load.sizes.back() = 1;
+  held_out_work_ = graph.add_work(std::move(load));
+  held_out_label_ = graph.intern("validation.load");
 }
 
 void TrainingSource::add_stage(Graph& graph, std::size_t index) {
@@ -126,7 +138,7 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
   stage.labels = {graph.intern(s.name + ".forward"),   graph.intern(s.name + ".recompute"),
                   graph.intern(s.name + ".backward"),  graph.intern(s.name + ".all_reduce"),
                   graph.intern(s.name + ".grad_norm"), graph.intern(s.name + ".widen"),
-                  graph.intern(s.name + ".optimizer")};
+                  graph.intern(s.name + ".optimizer"), graph.intern(s.name + ".evaluate")};
   stage.saved_values.assign(s.saved.size(), kNone);
   if (plan_.optimizer_fixed_ns == 0) stage.optimizer_workspace = optimizer_workspace(index);
   if (controls_update()) stage.norm_workspace = norm_workspace(index);

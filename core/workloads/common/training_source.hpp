@@ -1,4 +1,5 @@
-// Turns a plan into training steps: loads, forward and backward by micro-batch, reduction, clipping, optimizer.
+// Turns a plan into training steps: loads, forward and backward by micro-batch, reduction, clipping, optimizer, and
+// evaluation on held-out data where it is due.
 // Must not know what the network computes, nor policies or machines.
 #pragma once
 
@@ -23,7 +24,7 @@ class TrainingSource final : public StepSource {
 
  private:
   struct StageLabels {
-    std::int32_t forward, recompute, backward, all_reduce, grad_norm, widen, optimizer;
+    std::int32_t forward, recompute, backward, all_reduce, grad_norm, widen, optimizer, evaluate;
   };
   // The tensors of a stage, and the versions that the step in hand reads.
   struct Stage {
@@ -53,8 +54,11 @@ class TrainingSource final : public StepSource {
   void add_control(Graph& graph);
   Op load_op(Graph& graph, std::size_t index, const std::string& body);
   Op loss_scale_op(Graph& graph);
-  void load_batch(Graph& graph);
+  void add_batch_works(Graph& graph);
+  void load_batch(Graph& graph, std::int32_t label, WorkId work);
   void forward(Graph& graph, std::size_t index);
+  void append_forward(Graph& graph, std::size_t index, Op op, bool light);
+  void evaluate(Graph& graph);
   void recompute(Graph& graph, std::size_t index);
   void backward(Graph& graph, std::size_t index);
   void read_forward_operands(std::size_t index, Op& op) const;
@@ -89,6 +93,7 @@ class TrainingSource final : public StepSource {
   std::vector<bool> recomputes_;     // by stage
   bool delayed_update_, widens_gradients_;
   bool scales_loss_;  // fp16 has too few exponents for gradients; see runtime/optimizer/update_control.hpp
+  ValidationOptions validation_;
   bool saves_;
   std::int64_t save_every_;
 
@@ -98,9 +103,9 @@ class TrainingSource final : public StepSource {
   StageSave commit_;
   std::int32_t saved_step_ = kNone;                    // the last whose outcome is saved
   std::map<std::int64_t, std::size_t> stage_of_size_;  // by elements: the first stage, whose works the others share
-  WorkId batch_work_ = kNone, control_work_ = kNone;
+  WorkId batch_work_ = kNone, held_out_work_ = kNone, control_work_ = kNone;
   TensorId inputs_ = kNone, targets_ = kNone, control_ = kNone, loss_scale_ = kNone;
-  std::int32_t batch_label_ = kNone, control_label_ = kNone;
+  std::int32_t batch_label_ = kNone, held_out_label_ = kNone, control_label_ = kNone;
   std::int32_t step_ = 0, micro_batch_ = 0;
   std::int32_t collectives_ = 0;
   ValueId inputs_value_ = kNone, targets_value_ = kNone, control_value_ = kNone, latest_loss_scale_ = kNone;

@@ -1,6 +1,7 @@
 // TrainingSource's steps: the order of ops and what each reads and writes.
 #include <algorithm>
 
+#include "core/scenario/schedule.hpp"
 #include "core/workloads/common/meter.hpp"
 #include "core/workloads/common/sums.hpp"
 #include "core/workloads/common/training_source.hpp"
@@ -10,7 +11,7 @@ namespace tandem {
 bool TrainingSource::append_step(Graph& graph, std::int64_t) {
   if (step_ >= steps_) return false;
   for (micro_batch_ = 0; micro_batch_ < micro_batches_; ++micro_batch_) {
-    load_batch(graph);
+    load_batch(graph, batch_label_, batch_work_);
     for (std::size_t i = 0; i < stages_.size(); ++i) forward(graph, i);
     for (std::size_t i = stages_.size(); i-- > 0;) {
       if (recomputes(i)) recompute(graph, i);
@@ -22,13 +23,14 @@ bool TrainingSource::append_step(Graph& graph, std::int64_t) {
   if (controls_update()) control_update(graph);
   for (std::size_t i = 0; i < stages_.size(); ++i) optimize(graph, i);
   if (saves_after_this_step()) save_state(graph, step_);
+  if (evaluates_after(validation_, first_step_ + step_, first_step_ + steps_)) evaluate(graph);
   ++step_;
   return true;
 }
 
-void TrainingSource::load_batch(Graph& graph) {
-  if (batch_work_ == kNone) return;
-  Op op = new_op(batch_label_, batch_work_, Phase::Load, 0);
+void TrainingSource::load_batch(Graph& graph, std::int32_t label, WorkId work) {
+  if (work == kNone) return;
+  Op op = new_op(label, work, Phase::Load, 0);
   op.layer = kNone;
   op.engine = Engine::Loader;
   op.engines = engine_bit(Engine::Loader);
@@ -50,9 +52,15 @@ void TrainingSource::read_forward_operands(std::size_t index, Op& op) const {
 
 void TrainingSource::forward(Graph& graph, std::size_t index) {
   const StageSpec& s = spec(index);
-  Stage& stage = stages_[index];
   const bool light = recomputes(index);
-  Op op = planned_op(stage.labels.forward, light ? s.forward_light : s.forward, Phase::Forward, index);
+  append_forward(graph, index,
+                 planned_op(stages_[index].labels.forward, light ? s.forward_light : s.forward, Phase::Forward, index),
+                 light);
+}
+
+// `light`: keeps nothing for a backward.
+void TrainingSource::append_forward(Graph& graph, std::size_t index, Op op, bool light) {
+  Stage& stage = stages_[index];
   read_forward_operands(index, op);
   if (stage.output != kNone) {
     stage.output_value = graph.new_version(stage.output);
@@ -62,8 +70,23 @@ void TrainingSource::forward(Graph& graph, std::size_t index) {
     stage.saved_values[i] = graph.new_version(stage.saved[i]);
     op.writes.push_back({stage.saved_values[i], kNone});
   }
-  op.has_result = s.has_loss;
+  op.has_result = spec(index).has_loss;
   graph.append(std::move(op));
+}
+
+// Forwards over held-out batches with the parameters that the next forward would use. Nothing of them is kept: what a
+// stage without a light forward saves dies as it is written.
+void TrainingSource::evaluate(Graph& graph) {
+  for (micro_batch_ = 0; micro_batch_ < validation_.batches; ++micro_batch_) {
+    load_batch(graph, held_out_label_, held_out_work_);
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      const StageSpec& s = spec(i);
+      const bool light = s.forward_light != kNone;
+      append_forward(graph, i,
+                     planned_op(stages_[i].labels.evaluate, light ? s.forward_light : s.forward, Phase::Evaluate, i),
+                     light);
+    }
+  }
 }
 
 void TrainingSource::recompute(Graph& graph, std::size_t index) {

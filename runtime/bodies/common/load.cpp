@@ -14,7 +14,10 @@
 namespace tandem {
 namespace {
 
-BatchKey key_of(const BodyCall& call) { return {call.step(), call.op.micro_batch, call.rank}; }
+// The last size of a batch's load says whether it is of held-out data.
+BatchKey key_of(const BodyCall& call) {
+  return {call.step(), call.op.micro_batch, call.rank, call.work.sizes.back() != 0};
+}
 
 std::int64_t* tokens(std::byte* bytes) { return reinterpret_cast<std::int64_t*>(bytes); }
 
