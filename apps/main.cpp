@@ -14,7 +14,7 @@ constexpr const char* kUsage =
     "tandem: one scheduler, simulated and real, for training models larger than the device's memory\n"
     "\n"
     "  tandem simulate FILE              predict a scenario's run\n"
-    "  tandem train FILE                 perform it: --device cpu|cuda, --nproc N, --resume DIR\n"
+    "  tandem train FILE                 perform it: --device cpu|cuda, --nproc N, --resume DIR, --csv FILE\n"
     "  tandem compare FILE               both, predicted beside measured\n"
     "  tandem compare-policies FILE      simulate it with every policy\n"
     "  tandem validate [FILES]           errors of the prediction over several scenarios\n"

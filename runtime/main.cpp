@@ -7,6 +7,7 @@
 #include "apps/cli.hpp"
 #include "apps/siblings.hpp"
 #include "core/scenario/errors.hpp"
+#include "report/csv_log.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/resume.hpp"
 #include "runtime/host_memory.hpp"
@@ -19,6 +20,7 @@ namespace {
 struct TrainFlags {
   std::string device = "cpu";
   std::string resume;
+  std::string csv;             // "": none
   std::int64_t processes = 0;  // 0: as many as the scenario's devices
   tandem::Rank rank = 0;       // above 0: a process that rank 0 started
   std::string meeting_file;
@@ -30,6 +32,7 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
       ->default_str("cpu");
   app.add_option("--resume", flags.resume,
                  "Go on from a directory of checkpoints (its latest), or from one checkpoint");
+  app.add_option("--csv", flags.csv, "Write a table while the run goes on: a line a training step")->type_name("FILE");
   app.add_option("--nproc", flags.processes, "Data-parallel processes: sets workload.devices")
       ->check(CLI::Range(1, 64));
   app.add_option("--rank", flags.rank)->group("");
@@ -111,6 +114,8 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
   const tandem::Output output(common);
   std::optional<tandem::CheckpointLock> lock;
   if (!scenario.checkpoint.directory.empty()) lock.emplace(scenario);
+  std::optional<tandem::CsvLog> csv;
+  if (!flags.csv.empty()) csv.emplace(flags.csv, scenario);
   std::optional<tandem::RankProcesses> peers;
   tandem::TrainOptions options;
   if (scenario.workload.devices > 1) {
@@ -122,13 +127,16 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
   tandem::Training training(scenario, options);
   if (!common.quiet) announce(scenario, training);
   tandem::NoLog none;
-  tandem::ProgressLog progress(none, scenario.steps - scenario.first_step, common.quiet, &training.graph());
+  if (csv) csv->watch(training.graph());
+  tandem::EventLog& table = csv ? static_cast<tandem::EventLog&>(*csv) : none;
+  tandem::ProgressLog progress(table, scenario.steps - scenario.first_step, common.quiet, &training.graph());
   training.run(&progress);
   // Before this rank leaves the group, which they would take for a failure.
   if (training.interrupted() || training.stopped()) peers.reset();
   if (training.interrupted()) return interrupted(scenario, training);
   if (peers) peers->finish();
   output.write(training.record());
+  if (csv) csv->finish();
   return training.stopped() ? interrupted(scenario, training) : tandem::kDone;
 }
 

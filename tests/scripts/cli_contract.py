@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Exit codes, messages and files of the tandem command, as a user meets them."""
+import csv
 import json
 import os
 import pathlib
@@ -100,6 +101,32 @@ def unwritable(folder, scenario):
     check("no partial files", not list(folder.glob("*partial*")), list(folder.glob("*partial*")))
 
 
+def train(folder, scenario):
+    table, figures = folder / "run.csv", folder / "run.json"
+    changes = ("steps=5", "optimizer.schedule=linear", "optimizer.clip_norm=1", "validation={every: 2, batches: 2}")
+    settings = [word for change in changes for word in ("--set", change)]
+    expect("train", run("train", scenario, *settings, "--csv", table, "--json", figures), 0, stdout="validation")
+    with open(table, newline="") as file:
+        rows = list(csv.DictReader(file))
+    result = json.loads(figures.read_text())
+    check("steps of the table", [row["step"] for row in rows] == ["1", "2", "3", "4", "5"], rows)
+    for column, key in (("loss", "loss"), ("gradient_norm", "gradient_norm")):
+        check(f"{column} of the table", [float(row[column]) for row in rows] == result[key], (rows, result[key]))
+    validation = [{"step": int(row["step"]), "loss": float(row["validation_loss"])} for row in rows if row["validation_loss"]]
+    check("validation losses of the table", validation == result["validation_loss"], (rows, result["validation_loss"]))
+    check("steps of validation", [at["step"] for at in validation] == [2, 4, 5], validation)
+    check("learning rates", abs(float(rows[4]["learning_rate"]) - 1e-3 / 5) < 1e-15, rows)
+    times = [float(row["step_time_s"]) for row in rows]
+    differences = [abs(a - b) for a, b in zip(times[1:], result["step_time_s"]["all"], strict=True)]
+    check("step times of the table", max(differences) < 1e-12, (times, result["step_time_s"]))
+    check("tokens", all(float(row["tokens_per_s"]) > 0 for row in rows), rows)
+    expect("a table in no folder", run("train", scenario, "--csv", folder / "none" / "a.csv"), 2, "cannot be written")
+    expect("a table on a full disk", run("train", scenario, "--csv", "/dev/full", "--json", figures), 4, "the run itself is complete")
+    check("a run with a full disk", json.loads(figures.read_text())["steps"] == 3, figures)
+    expect("nothing to hold out", run("train", scenario, "--set", "validation={every: 2, fraction: 0.000001}"), 2,
+           "validation.fraction: holds out")
+
+
 def handles_interrupts(pid):
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     caught = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt")), 16)
@@ -129,6 +156,8 @@ def main():
             simulate(folder, scenario)
             unwritable(folder, scenario)
             interrupt(folder, scenario)
+        if (BIN / "tandem-train").exists():
+            train(folder, scenario)
     print("\n".join(failures) or "ok")
     return 1 if failures else 0
 
