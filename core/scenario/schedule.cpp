@@ -17,7 +17,7 @@ double learning_rate(const OptimizerOptions& o, std::int64_t step, std::int64_t 
 }
 
 double learning_rate(const Scenario& scenario, std::int64_t step) {
-  return learning_rate(scenario.optimizer, training_step(scenario, step), training_step(scenario, scenario.steps));
+  return learning_rate(scenario.optimizer, training_step(scenario, step), scenario.steps);
 }
 
 }  // namespace tandem
