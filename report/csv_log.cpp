@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <optional>
 
 #include "core/scenario/errors.hpp"
@@ -21,6 +23,15 @@ constexpr const char* kHeader = "step,loss,validation_loss,learning_rate,gradien
 // Digits enough to read the same number back; empty where there is none.
 std::string cell(std::optional<double> value) { return value ? fmt::format("{}", *value) : ""; }
 
+// The lines of a table up to a step.
+std::string lines_until(const std::string& path, std::int64_t step) {
+  std::ifstream in(path);
+  std::string lines;
+  for (std::string line; std::getline(in, line);)
+    if (const long long at = std::atoll(line.c_str()); at >= 1 && at <= step) lines += line + "\n";
+  return lines;
+}
+
 }  // namespace
 
 CsvLog::CsvLog(std::string path, const Scenario& scenario)
@@ -30,6 +41,7 @@ CsvLog::CsvLog(std::string path, const Scenario& scenario)
   if (descriptor_ < 0)
     throw ConfigError("--csv " + path_ + ": cannot be written: " + std::strerror(errno) +
                       "; name a file in a folder that you may write to");
+  if (scenario.first_step > 0) kept_ = lines_until(path_, scenario.first_step);
 }
 
 CsvLog::~CsvLog() {
@@ -40,7 +52,7 @@ void CsvLog::append(std::span<const Command> commands) {
   if (seen_ == 0) {
     // A device or a pipe has nothing to cut off.
     if (::ftruncate(descriptor_, 0) != 0 && errno != EINVAL) error_ = std::strerror(errno);
-    write(kHeader);
+    write(std::string(kHeader) + kept_);
   }
   follow_graph();
   for (const Command& command : commands)
@@ -68,7 +80,7 @@ void CsvLog::append(const EventBatch& batch) {
 void CsvLog::take(const Running& run, const Event& event) {
   const Op& op = graph_->op(run.op);
   Step& step = steps_.at(op.step);
-  step.figures.take(*graph_, op, run.engine, event.result, event.finished);
+  step.figures.take(op, run.engine, event.result, event.finished);
   const std::int64_t bytes = op.writes.empty() ? 0 : graph_->value(op.writes.front().value).bytes;
   if (run.bytes > 0 && run.bytes < bytes && (parts_[run.op] += run.bytes) < bytes) return;
   parts_.erase(run.op);

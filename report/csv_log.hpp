@@ -14,8 +14,8 @@ namespace tandem {
 
 class CsvLog final : public EventLog {
  public:
-  // Opens the file, whose content stays until the run begins. Throws ConfigError if it cannot be written. The scenario
-  // must outlive the log.
+  // Opens the file, whose content stays until the run begins; a resumed run then keeps the lines of the steps before
+  // it. Throws ConfigError if it cannot be written. The scenario must outlive the log.
   CsvLog(std::string path, const Scenario& scenario);
   ~CsvLog() override;
   CsvLog(const CsvLog&) = delete;
@@ -47,6 +47,7 @@ class CsvLog final : public EventLog {
   std::string path_;
   const Scenario& scenario_;
   int descriptor_;
+  std::string kept_;   // lines of the steps before a resumed run
   std::string error_;  // of the first write that failed
   const Graph* graph_ = nullptr;
   OpId seen_ = 0;                         // ops of the graph that are counted

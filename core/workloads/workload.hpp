@@ -24,7 +24,7 @@ struct GraphRequest {
   bool delayed_update = false;  // forward and backward of step s read the parameters from before step s-1's update
   bool fp32_gradients = false;  // 16-bit gradients are widened, once they are final, for the update
   std::optional<BlockActivations> activations = {};  // none: as workload.recompute says
-  Rank rank = 0;  // the first saves for all
+  Rank rank = 0;                                     // the first saves for all
 };
 
 struct WorkloadEntry {

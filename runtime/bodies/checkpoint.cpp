@@ -9,6 +9,7 @@
 #include "runtime/checkpoint/manifest.hpp"
 #include "runtime/checkpoint/stage_file.hpp"
 #include "runtime/optimizer/low_precision.hpp"
+#include "runtime/optimizer/update_control.hpp"
 
 namespace tandem {
 namespace {
@@ -59,7 +60,16 @@ std::int64_t commit(BodyCall& call) {
   manifest.step = steps_done(call);
   manifest.run = facts_of(call.scenario, call.work.sizes.at(0) != 0);
   std::int64_t bytes = 0;
-  for (std::size_t i = 0; i < call.reads.size(); ++i) {
+  const std::size_t tokens = call.reads.size() - (call.work.sizes.at(1) != 0 ? 1 : 0);
+  if (tokens < call.reads.size()) {
+    LossScale scale{};
+    std::memcpy(&scale, call.reads[tokens], sizeof scale);
+    manifest.loss_scale = {{"scale", scale.scale},
+                           {"good_steps", scale.good_steps},
+                           {"beta1_power", scale.beta1_power},
+                           {"beta2_power", scale.beta2_power}};
+  }
+  for (std::size_t i = 0; i < tokens; ++i) {
     SaveToken token;
     std::memcpy(&token, call.reads[i], sizeof token);
     const std::string stage = stage_of(call.graph.tensor_of(call.op.reads[i]).name);
@@ -107,6 +117,14 @@ std::int64_t load(BodyCall& call) {
   return 0;
 }
 
+std::int64_t load_loss_scale(BodyCall& call) {
+  const std::map<std::string, double> saved = read_manifest(call.scenario.resume_folder).loss_scale;
+  const LossScale scale{saved.at("beta1_power"), saved.at("beta2_power"), static_cast<float>(saved.at("scale")),
+                        static_cast<std::int32_t>(saved.at("good_steps"))};
+  std::memcpy(call.writes[0], &scale, sizeof scale);
+  return 0;
+}
+
 std::int64_t load_in_use(BodyCall& call) {
   StageBucket bucket = bucket_of(call, call.op.writes[0].value, call.writes[0], false);
   bucket.suffix = kInUse;
@@ -119,6 +137,7 @@ constexpr BodyEntry kBodies[] = {
     {"checkpoint.commit", commit},
     {"checkpoint.load", load},
     {"checkpoint.load_in_use", load_in_use},
+    {"checkpoint.load_loss_scale", load_loss_scale},
 };
 
 }  // namespace

@@ -25,6 +25,7 @@ Manifest from_json(const Json& json) {
   for (const Json& file : json.at("files"))
     manifest.files.push_back({file.at("name").get<std::string>(), file.at("bytes").get<std::int64_t>(),
                               file.at("xxh3_128").get<std::string>()});
+  if (json.contains("loss_scale")) manifest.loss_scale = json["loss_scale"].get<std::map<std::string, double>>();
   return manifest;
 }
 
@@ -37,6 +38,7 @@ std::string to_text(const Manifest& manifest) {
   json["files"] = Json::array();
   for (const Manifest::File& file : manifest.files)
     json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_128", file.checksum}});
+  if (!manifest.loss_scale.empty()) json["loss_scale"] = manifest.loss_scale;
   json[kOwnChecksum] = checksum_of(json.dump()).text();
   return json.dump(2) + "\n";
 }
@@ -83,6 +85,8 @@ Facts facts_of(const Scenario& scenario, bool delayed_update) {
       {"workload.precision", std::string(name_of(w.precision))},
       {"workload.tied_embedding", flag(w.tied_embedding)},
       {"optimizer.name", scenario.optimizer.name},
+      {"optimizer.loss_scaling", flag(w.precision == DType::F16 && scenario.optimizer.loss_scaling)},
+      {"validation.fraction", text_of(scenario.validation.every > 0 ? scenario.validation.fraction : 0)},
       {"optimizer.betas", "[" + text_of(scenario.optimizer.beta1) + ", " + text_of(scenario.optimizer.beta2) + "]"},
       {"policy.delayed_update", flag(delayed_update)}};
   const std::pair<const char*, std::int64_t> sizes[] = {{"layers", w.layers},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -30,6 +31,7 @@ struct Manifest {
   std::int32_t step = 0;  // training steps done
   Facts run;
   std::vector<File> files;
+  std::map<std::string, double> loss_scale;  // LossScale's members by name; empty without loss scaling
 };
 
 inline constexpr const char* kManifestName = "manifest.json";

@@ -42,7 +42,7 @@ class CheckpointFilesTest : public ::testing::Test {
   void save(std::int32_t step) {
     begin_checkpoint(directory_, step);
     const FileSum sum = write_stage(stage_file_path(partial_folder(directory_, step), "head"), "head", buckets());
-    Manifest manifest{step, facts_of(scenario_, false), {{"head.safetensors", sum.bytes, sum.checksum.text()}}};
+    Manifest manifest{step, facts_of(scenario_, false), {{"head.safetensors", sum.bytes, sum.checksum.text()}}, {}};
     commit_checkpoint(scenario_.checkpoint, step, to_text(manifest));
   }
   std::vector<std::string> names() const {

@@ -96,7 +96,7 @@ struct Evaluated : FakeRun {
     };
     for (std::int32_t step = 0; step < 3; ++step) {
       take("forward", Phase::Forward, step, 7, 5.0 - step);
-      take("grad_norm", Phase::Reduce, step, 3, 9.0 * (step + 1) * (step + 1));
+      take("clip", Phase::Reduce, step, 3, 3.0 * (step + 1));
       t += 2;
       if (step != 1) continue;
       take("evaluate", Phase::Evaluate, step, 20, 4.0);

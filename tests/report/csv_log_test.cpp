@@ -32,10 +32,10 @@ struct UpdatesInParts : testing::FakeRun {
       const std::int64_t t = std::int64_t{step} * 100;
       turn(t);
       const OpId f = op("forward", Phase::Forward, Engine::Compute, step, {}, {a}, 2, 0, true);
-      const OpId n = op("grad_norm", Phase::Reduce, Engine::Compute, step, {}, {a}, 1, 0, true);
+      const OpId n = op("clip", Phase::Reduce, Engine::Compute, step, {}, {a}, 1, 0, true);
       const OpId u = op("update", Phase::OptimizerStep, Engine::Compute, step, {}, {p}, 1);
       run(f, Engine::Compute, {}, t, t + 2, 1.5 - step);
-      run(n, Engine::Compute, {}, t + 2, t + 3, 16);
+      run(n, Engine::Compute, {}, t + 2, t + 3, 4);
       run_part(u, Engine::Compute, 64, t + 3, t + 4);
       run_part(u, Engine::CpuOptimizer, 64, t + 3, t + 8);
       if (step > 0) continue;
@@ -100,6 +100,15 @@ TEST_F(CsvLogTest, StepsWithoutTokensOrClippingHaveEmptyCells) {
   log.append(batch);
   log.finish();
   EXPECT_EQ(content(), std::string(kHeader) + "1,nan,,0.001,,2e-09,\n");
+}
+
+TEST_F(CsvLogTest, AResumedRunKeepsTheLinesOfTheStepsBeforeIt) {
+  std::ofstream(path_) << kHeader << "1,3,,0.5,,1,\n2,2,,0.5,,1,\n3,1,,0.5,,1,\n";
+  run_.scenario.first_step = 2;  // of three steps, the last was lost
+  CsvLog log(path_, run_.scenario);
+  log.watch(run_.graph);
+  log.append(std::span<const Command>(run_.entries[0].commands));
+  EXPECT_EQ(content(), std::string(kHeader) + "1,3,,0.5,,1,\n2,2,,0.5,,1,\n");
 }
 
 TEST_F(CsvLogTest, AFullDiskIsToldAtTheEnd) {

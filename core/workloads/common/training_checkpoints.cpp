@@ -2,9 +2,12 @@
 //
 //   checkpoint.save    reads  the leader (the fp32 parameter, or the master copy), the other states, under delayed
 //                             update the parameter in use; writes a token. Work::sizes: elements, delayed update
-//   checkpoint.commit  reads  the tokens of all stages; writes a token of its own. Work::sizes: delayed update
+//   checkpoint.commit  reads  the tokens of all stages, [the loss scale]; writes a token of its own. Work::sizes:
+//   delayed
+//                             update, loss scale
 //   checkpoint.load           as the family's own load: writes the parameter, then the states
 //   checkpoint.load_in_use    writes the parameter that the first step uses under delayed update
+//   checkpoint.load_loss_scale writes fp16's loss scale
 #include "core/workloads/common/kernels.hpp"
 #include "core/workloads/common/training_source.hpp"
 
@@ -41,8 +44,8 @@ void TrainingSource::add_saves(Graph& graph) {
   const auto tokens = static_cast<std::int64_t>(stages_.size());
   commit_.label = graph.intern("checkpoint.commit");
   commit_.token = add_token(graph, "checkpoint.committed");
-  commit_.work =
-      graph.add_work({"checkpoint.commit", plan_.precision, {delayed_update_}, {memory_kernel(tokens * kTokenBytes)}});
+  commit_.work = graph.add_work(
+      {"checkpoint.commit", plan_.precision, {delayed_update_, scales_loss_}, {memory_kernel(tokens * kTokenBytes)}});
 }
 
 // Under delayed update the first step uses the parameters from before the last update, and the second the latest: two
@@ -85,6 +88,7 @@ void TrainingSource::save_state(Graph& graph, std::int32_t step) {
   op.engine = Engine::Loader;
   op.engines = engine_bit(Engine::Loader);
   for (const StageSave& save : stage_saves_) op.reads.push_back(save.token_value);
+  if (scales_loss_) op.reads.push_back(latest_loss_scale_);
   op.writes.push_back({graph.new_version(commit_.token), kNone});
   graph.append(std::move(op));
   saved_step_ = step;

@@ -196,7 +196,8 @@ Op TrainingSource::load_op(Graph& graph, std::size_t index, const std::string& b
 }
 
 Op TrainingSource::loss_scale_op(Graph& graph) {
-  const WorkId work = graph.add_work({"loss_scale.load", DType::F64, {}, {memory_kernel(kLossScaleBytes)}});
+  const char* body = first_step_ > 0 ? "checkpoint.load_loss_scale" : "loss_scale.load";
+  const WorkId work = graph.add_work({body, DType::F64, {}, {memory_kernel(kLossScaleBytes)}});
   Op op = new_op(graph.intern("loss_scale.load"), work, Phase::Load, 0);
   op.engine = Engine::Loader;
   op.engines = engine_bit(Engine::Loader);
