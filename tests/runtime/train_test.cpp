@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <functional>
+#include <limits>
 
 #include "core/scenario/errors.hpp"
 #include "core/scheduler/happens_before.hpp"
@@ -48,6 +50,14 @@ std::vector<std::int64_t> losses_of(const Training& training, std::string_view l
   return losses;
 }
 
+// The norm of a step that was skipped may be no number, which equals nothing.
+std::vector<std::int64_t> with_one_nan(const std::vector<double>& numbers) {
+  std::vector<std::int64_t> bits;
+  for (double x : numbers)
+    bits.push_back(std::bit_cast<std::int64_t>(std::isnan(x) ? std::numeric_limits<double>::quiet_NaN() : x));
+  return bits;
+}
+
 void expect_same_losses(const Training& training, const ReferenceResult& reference) {
   std::vector<std::int64_t> expected, validation;
   for (const auto& step : reference.losses)
@@ -58,7 +68,7 @@ void expect_same_losses(const Training& training, const ReferenceResult& referen
   EXPECT_EQ(losses_of(training, "head.evaluate"), validation);
   const RunRecord record = training.record();
   const Analysis analysis = analyse(record);
-  EXPECT_EQ(analysis.gradient_norm, reference.gradient_norms);
+  EXPECT_EQ(with_one_nan(analysis.gradient_norm), with_one_nan(reference.gradient_norms));
   ASSERT_EQ(analysis.validation_loss.size(), reference.evaluations.size());
   for (std::size_t i = 0; i < reference.evaluations.size(); ++i) {
     double sum = 0;
