@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "core/machine/cost_model.hpp"
 #include "core/policies/common/options.hpp"
@@ -13,7 +15,13 @@ namespace {
 // Backwards ahead of which activations are brought back.
 constexpr std::size_t kBackwardsAhead = 2;
 
-Graph first_step(const Scenario& scenario, std::optional<BlockActivations> choice) {
+// Micro-batches after the second are like the second.
+constexpr std::int64_t kMicroBatches = 2;
+// Numbers of blocks that are tried beyond the first that fits.
+constexpr std::int64_t kTries = 32;
+
+Graph first_step(Scenario scenario, std::optional<BlockActivations> choice) {
+  scenario.workload.micro_batches = std::min(scenario.workload.micro_batches, kMicroBatches);
   Graph graph;
   const auto source =
       find_workload(scenario.workload.family)->make(scenario, {.delayed_update = false, .activations = choice});
@@ -120,26 +128,40 @@ Candidate candidate(const Scenario& scenario, const std::vector<std::int32_t>& b
 BlockActivations choose(const Scenario& scenario, const std::vector<std::int32_t>& blocks, const MemoryUse& use) {
   const CostModel estimate(scenario.machine);
   const BlockTimes times = times_of(estimate, first_step(scenario, BlockActivations{}), blocks.front());
-  const auto choice = [&](std::int64_t count) {
-    return times.offloads() ? BlockActivations{count, 0} : BlockActivations{0, count};
+  const auto with = [&](std::int64_t count) {
+    return candidate(scenario, blocks, use.buckets,
+                     times.offloads() ? BlockActivations{count, 0} : BlockActivations{0, count});
   };
   const auto all = static_cast<std::int64_t>(blocks.size());
-  std::int64_t best = all, best_ns = std::numeric_limits<std::int64_t>::max();
-  for (std::int64_t count = 0; count <= all; ++count) {
-    const Candidate c = candidate(scenario, blocks, use.buckets, choice(count));
-    if (c.left_bytes < 0) continue;
+  const auto longer_path_ns = [&](const Candidate& c) {
+    const std::int64_t count = c.choice.offload + c.choice.recompute;
+    const std::int64_t passes = std::max<std::int64_t>(scenario.workload.micro_batches / kMicroBatches, 1);
     const std::int64_t compute_ns = times.step_ns + count * std::min(times.recompute_ns, times.offload_ns);
-    const std::int64_t ns = std::max(compute_ns, use.updates_ns(c.step, CostModel(scenario.machine), c.left_bytes));
-    if (ns < best_ns) best = count, best_ns = ns;
+    // A cost model remembers costs by work, and each graph numbers its own.
+    return std::max(passes * compute_ns, use.updates_ns(c.step, CostModel(scenario.machine), c.left_bytes));
+  };
+  std::int64_t fewest = 0;
+  for (std::int64_t high = all; fewest < high;) {
+    const std::int64_t middle = (fewest + high) / 2;
+    if (with(middle).left_bytes >= 0)
+      high = middle;
+    else
+      fewest = middle + 1;
   }
-  return choice(best);
+  BlockActivations best = with(fewest).choice;
+  std::int64_t best_ns = std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t count = fewest; count <= all; count += std::max<std::int64_t>((all - fewest) / kTries, 1)) {
+    const Candidate c = with(count);
+    if (const std::int64_t ns = longer_path_ns(c); ns < best_ns) best = c.choice, best_ns = ns;
+  }
+  return best;
 }
 
 }  // namespace
 
 std::int64_t activation_peak(const Graph& graph, const std::vector<std::int32_t>& offloaded_layers) {
-  const auto away = [&](const Op& op) {
-    return std::find(offloaded_layers.begin(), offloaded_layers.end(), op.layer) != offloaded_layers.end();
+  const auto away = [&](const Op& op) {  // layers come in order
+    return std::binary_search(offloaded_layers.begin(), offloaded_layers.end(), op.layer);
   };
   std::vector<std::int32_t> readers(static_cast<std::size_t>(graph.value_count()));
   std::vector<bool> here(readers.size());
@@ -153,14 +175,10 @@ std::int64_t activation_peak(const Graph& graph, const std::vector<std::int32_t>
     here[static_cast<std::size_t>(value)] = there;
     live += there ? graph.value(value).bytes : -graph.value(value).bytes;
   };
-  const auto leave = [&](OpId id) {  // after its forward, what an offloaded layer's backward reads is gone
-    for (OpId later = id; later < graph.op_count(); ++later)
-      if (const Op& op = graph.op(later);
-          op.phase == Phase::Backward && op.layer == graph.op(id).layer && op.micro_batch == graph.op(id).micro_batch) {
-        for (ValueId value : saved_for(graph, op)) place(value, false);
-        return;
-      }
-  };
+  std::map<std::pair<std::int32_t, std::int32_t>, OpId> backwards;  // of offloaded layers, by micro-batch and layer
+  for (OpId id = 0; id < graph.op_count(); ++id)
+    if (const Op& op = graph.op(id); op.phase == Phase::Backward && away(op))
+      backwards[{op.micro_batch, op.layer}] = id;
   for (OpId id = 0; id < graph.op_count(); ++id) {
     const Op& op = graph.op(id);
     if (op.phase == Phase::Load && op.step == kNone) continue;
@@ -171,7 +189,9 @@ std::int64_t activation_peak(const Graph& graph, const std::vector<std::int32_t>
       if (++readers[static_cast<std::size_t>(read)] == graph.value(read).readers) place(read, false);
     for (const Write& write : op.writes)
       if (write.reuses != kNone) place(write.reuses, false);
-    if (op.phase == Phase::Forward && away(op)) leave(id);
+    // After its forward, what an offloaded layer's backward reads is gone.
+    if (op.phase == Phase::Forward && away(op))
+      for (ValueId value : saved_for(graph, graph.op(backwards.at({op.micro_batch, op.layer})))) place(value, false);
   }
   return peak;
 }
