@@ -85,9 +85,13 @@ class Balanced final : public Policy {
   // One bucket's update.
   struct Costs {
     std::int64_t bytes = 0;  // of its states and parameters
-    double stream_ns = 0, cpu_ns = 0, dram_bytes_streamed = 0, dram_bytes_on_cpu = 0;
-    // States come and go while the CPU works: both take equally long.
-    double device_share() const { return cpu_ns / (cpu_ns + stream_ns); }
+    double stream_ns = 0, upload_ns = 0, cpu_ns = 0, dram_bytes_streamed = 0, dram_bytes_on_cpu = 0;
+    // The bus and the CPU take equally long: the states of the device's share come and go, and the parameters of the
+    // CPU's go up.
+    double device_share() const {
+      const double left_ns = std::max(cpu_ns - upload_ns, 0.0);
+      return left_ns > 0 ? left_ns / (left_ns + stream_ns) : 0;
+    }
   };
   static Costs costs_of(const Graph& graph, const CostModel& estimate, const Op& optimizer) {
     std::int64_t states = 0, parameter = 0;
@@ -95,9 +99,12 @@ class Balanced final : public Policy {
       (graph.tensor_of(write.value).role == Role::OptimizerState ? states : parameter) +=
           graph.value(write.value).bytes;
     const std::int64_t on_cpu = CostModel::memory_bytes(graph.work(optimizer.work));
-    return {states + parameter, static_cast<double>(estimate.copy_ns(Engine::H2D, states)),
+    return {states + parameter,
+            static_cast<double>(estimate.copy_ns(Engine::H2D, states)),
+            static_cast<double>(estimate.copy_ns(Engine::H2D, parameter)),
             static_cast<double>(estimate.run_ns(graph, optimizer.work, Engine::CpuOptimizer)),
-            static_cast<double>(2 * states), static_cast<double>(on_cpu + 2 * parameter)};
+            static_cast<double>(2 * states),
+            static_cast<double>(on_cpu + 2 * parameter)};
   }
 
   // Calls `each(costs)` for the buckets of the first step, in forward order.
@@ -115,7 +122,7 @@ class Balanced final : public Policy {
     for_buckets(step, estimate, [&](const Costs& costs) {
       if ((spare_bytes -= costs.bytes) >= 0) return;
       const double share = costs.device_share();
-      time += share * costs.stream_ns;
+      time += (1 - share) * costs.cpu_ns;
       dram_bytes += share * costs.dram_bytes_streamed + (1 - share) * costs.dram_bytes_on_cpu;
     });
     const double rate = estimate.profile().tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s;
