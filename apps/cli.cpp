@@ -78,6 +78,11 @@ Scenario load_scenario(const CommonFlags& flags) {
   return load_scenario(flags.scenario_path, overrides);
 }
 
+void print_warnings(const Scenario& scenario) {
+  for (const std::string& warning : scenario.warnings)
+    std::fprintf(stderr, "warning: %s\n", terminal_text(warning).c_str());
+}
+
 int run_main(int argc, char** argv, const std::function<int(int, char**)>& body) {
   install_interrupt_handler();
   try {

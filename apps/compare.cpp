@@ -122,6 +122,7 @@ int compare(const CommonFlags& flags, const std::vector<std::string>& train_argu
   sibling("train");  // both must be there before one of them works for nothing
   const Scenario scenario = load_scenario(flags);
   const Output checked(flags);
+  if (!flags.quiet) print_warnings(scenario);
   const TemporaryFolder folder;
   const bool with_logs = !flags.report.empty() || !flags.trace.empty() || !flags.log.empty();
   const ComparedRuns runs = run_both(flags, train_arguments, with_logs, folder);

@@ -4,9 +4,11 @@
 #include <cstdio>
 #include <fstream>
 
+#include "apps/cli.hpp"
 #include "apps/commands.hpp"
 #include "apps/recorded_run.hpp"
 #include "core/scenario/dirs.hpp"
+#include "core/scenario/load.hpp"
 #include "core/scheduler/policy.hpp"
 #include "core/workloads/workload.hpp"
 #include "report/summary.hpp"
@@ -70,9 +72,9 @@ int check_files(const std::vector<std::string>& files, const std::vector<std::st
   for (const std::string& file : files) {
     try {
       const FileKind kind = check_file(file, overrides);
-      if (!quiet)
-        std::printf("%s: a valid %s\n", terminal_text(file).c_str(),
-                    kind == FileKind::Scenario ? "scenario" : "profile");
+      if (quiet) continue;
+      std::printf("%s: a valid %s\n", terminal_text(file).c_str(), kind == FileKind::Scenario ? "scenario" : "profile");
+      if (kind == FileKind::Scenario) print_warnings(load_scenario(file, overrides));
     } catch (const ConfigError& error) {
       // All files are looked at, whatever the first ones hold.
       std::fprintf(stderr, "%s\n", terminal_text(error.what()).c_str());

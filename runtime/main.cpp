@@ -112,6 +112,7 @@ int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
 int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, const TrainFlags& flags,
          const std::vector<std::string>& arguments) {
   const tandem::Output output(common);
+  if (!common.quiet) tandem::print_warnings(scenario);
   std::optional<tandem::CheckpointLock> lock;
   if (!scenario.checkpoint.directory.empty()) lock.emplace(scenario);
   std::optional<tandem::CsvLog> csv;

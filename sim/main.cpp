@@ -23,6 +23,7 @@ int simulate(int argc, char** argv) {
 
   const tandem::Scenario scenario = tandem::load_scenario(flags);
   const tandem::Output output(flags);
+  if (!flags.quiet) tandem::print_warnings(scenario);
   tandem::Simulation simulation(scenario, fidelity);
   tandem::NoLog none;
   tandem::ProgressLog progress(none, scenario.steps, flags.quiet, &simulation.graph());

@@ -26,6 +26,8 @@ expect 3 "does not fit: device memory" "$tandem" simulate scenarios/does_not_fit
 expect 2 "did you mean" "$tandem" simulate scenarios/w1_streamed.yaml --set policy.name=cotrian
 expect 2 "no_such_file.yaml" "$tandem" simulate no_such_file.yaml
 expect 0 "" "$tandem" check scenarios/*.yaml hardware_profiles/*.yaml
+expect 0 "warning: workload.precision: titan_rtx has no units for bf16" "$tandem" check scenarios/cotrain_titan_rtx.yaml --set workload.precision=bf16
+expect 0 "warning: workload.precision" "$tandem" simulate scenarios/cotrain_titan_rtx.yaml --set workload.precision=bf16
 expect 0 "zero_offload" "$tandem" list policies
 expect 0 "gpt" "$tandem" list workloads
 expect 0 "titan_rtx" "$tandem" list machines
