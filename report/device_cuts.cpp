@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/scenario/capacity.hpp"
 #include "report/tier_capacity.hpp"
 
 namespace tandem {

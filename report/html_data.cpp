@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/scenario/capacity.hpp"
 #include "report/json_result.hpp"
 #include "report/tier_capacity.hpp"
 

@@ -95,7 +95,7 @@ class ZeroOffload final : public Policy {
 
   bool update(const View& view, Decisions& decisions) {
     const std::int32_t step = view.graph().op(view.ready_optimizer_ops().front()).step;
-    if (as_deepspeed_ && !all_arrived(view, step, &Bucket::gradient)) return false;
+    if (as_deepspeed_ && !gradients_arrived(view, step)) return false;
     bool issued = false;
     for (const Bucket& bucket : buckets_.step(step)) {
       if (view.issued(bucket.optimizer)) continue;
@@ -106,10 +106,10 @@ class ZeroOffload final : public Policy {
     return issued;
   }
 
-  bool all_arrived(const View& view, std::int32_t step, ValueId Bucket::*value) const {
+  bool gradients_arrived(const View& view, std::int32_t step) const {
     const auto& buckets = buckets_.step(step);
     return std::all_of(buckets.begin(), buckets.end(),
-                       [&](const Bucket& bucket) { return view.arrived(bucket.*value, Tier::HostPinned); });
+                       [&](const Bucket& bucket) { return view.arrived(bucket.gradient, Tier::HostPinned); });
   }
 
   // A copy is queued when its bucket is updated, not before: a lane is FIFO, and what the forward of a delayed update

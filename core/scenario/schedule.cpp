@@ -16,7 +16,7 @@ double learning_rate(const OptimizerOptions& o, std::int64_t step, std::int64_t 
   return o.learning_rate + (o.final_learning_rate - o.learning_rate) * fallen;
 }
 
-double learning_rate(const Scenario& scenario, std::int64_t step) {
+double learning_rate(const Scenario& scenario, std::int32_t step) {
   return learning_rate(scenario.optimizer, training_step(scenario, step), scenario.steps);
 }
 

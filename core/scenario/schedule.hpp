@@ -9,7 +9,7 @@
 namespace tandem {
 
 // The number, from 0 over the whole training, of step `step` of this run. The one place that tells the two apart.
-inline std::int64_t training_step(const Scenario& scenario, std::int64_t step) { return scenario.first_step + step; }
+inline std::int32_t training_step(const Scenario& scenario, std::int32_t step) { return scenario.first_step + step; }
 
 // The learning rate of training step `step` of `steps`, in double arithmetic. With w = warmup_steps, d = decay_steps
 // (`steps` if that is 0), r = learning_rate, f = final_learning_rate and p = (step - w) / (d - w):
@@ -20,7 +20,7 @@ inline std::int64_t training_step(const Scenario& scenario, std::int64_t step) {
 //   step >= d  f, unless constant
 double learning_rate(const OptimizerOptions& options, std::int64_t step, std::int64_t steps);
 // Of step `step` of a scenario's run.
-double learning_rate(const Scenario& scenario, std::int64_t step);
+double learning_rate(const Scenario& scenario, std::int32_t step);
 
 // Whether an evaluation follows training step `step` of `steps`: after every `every` steps, and after the last.
 constexpr bool evaluates_after(const ValidationOptions& options, std::int64_t step, std::int64_t steps) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/scenario/capacity.hpp"
 #include "core/scenario/errors.hpp"
 #include "core/scheduler/check.hpp"
 
@@ -16,10 +17,6 @@ constexpr std::int64_t kPageAlignment = 4096;
 // that step s + 2 reads, and all readers of a version must be known before it is written.
 constexpr std::int32_t kStepsAhead = 3;
 
-std::int64_t capped(std::int64_t capacity, std::int64_t limit) {
-  return limit > 0 ? std::min(capacity, limit) : capacity;
-}
-
 }  // namespace
 
 Scheduler::Scheduler(const Scenario& scenario, const CostModel& estimate, std::unique_ptr<StepSource> source,
@@ -30,12 +27,9 @@ Scheduler::Scheduler(const Scenario& scenario, const CostModel& estimate, std::u
       policy_(std::move(policy)),
       rank_(rank),
       traits_(policy_->traits()) {
-  const auto& tiers = scenario.machine.tiers;
-  const auto capacity = [&](Tier tier) { return tiers[static_cast<std::size_t>(tier)].capacity_bytes; };
-  pools_.emplace_back(capped(capacity(Tier::Device), scenario.limits.device_bytes), kDeviceAlignment);
-  pools_.emplace_back(capped(capacity(Tier::HostPinned), scenario.limits.host_bytes) / ranks, kPageAlignment);
-  pools_.emplace_back(capacity(Tier::HostPageable) / ranks, kPageAlignment);
-  pools_.emplace_back(capped(capacity(Tier::Disk), scenario.limits.disk_bytes) / ranks, kPageAlignment);
+  pools_.emplace_back(tier_capacity_bytes(scenario, Tier::Device), kDeviceAlignment);
+  for (Tier tier : {Tier::HostPinned, Tier::HostPageable, Tier::Disk})
+    pools_.emplace_back(tier_capacity_bytes(scenario, tier) / ranks, kPageAlignment);
   progress_.fill(kNoCommand);
   for (auto& lane : known_) lane.fill(kNoCommand);
 }

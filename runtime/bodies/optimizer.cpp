@@ -57,7 +57,7 @@ std::int64_t grad_norm(BodyCall& call) {
 }
 
 // Of the update that a call is a part of. AdamStep counts steps from 1.
-std::int64_t adam_step_number(const BodyCall& call) { return training_step(call.scenario, call.op.step) + 1; }
+std::int64_t adam_step_number(const BodyCall& call) { return call.step() + 1; }
 
 AdamOptions adam_options(const BodyCall& call, bool decoupled) {
   const OptimizerOptions& o = call.scenario.optimizer;

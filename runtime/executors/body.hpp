@@ -12,6 +12,7 @@
 
 #include "core/graph/graph.hpp"
 #include "core/scenario/scenario.hpp"
+#include "core/scenario/schedule.hpp"
 
 namespace tandem {
 
@@ -37,7 +38,7 @@ struct BodyCall {
   std::int64_t first_byte = 0, bytes = 0;
   // The training step that the op belongs to, counted from the first run's first: what batches, bias corrections and
   // schedules go by. Op::step counts from this run's.
-  std::int32_t step() const { return scenario.first_step + op.step; }
+  std::int32_t step() const { return training_step(scenario, op.step); }
 };
 
 // Performs the op and returns Event::result. At most Op::workspace_bytes of temporaries may be alive at any time; while

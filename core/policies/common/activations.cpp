@@ -7,6 +7,7 @@
 
 #include "core/machine/cost_model.hpp"
 #include "core/policies/common/options.hpp"
+#include "core/scenario/capacity.hpp"
 #include "core/workloads/workload.hpp"
 
 namespace tandem {
@@ -75,11 +76,6 @@ BlockTimes times_of(const CostModel& estimate, const Graph& graph, std::int32_t 
   return times;
 }
 
-std::int64_t device_bytes(const Scenario& scenario) {
-  const std::int64_t capacity = scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes;
-  return scenario.limits.device_bytes > 0 ? std::min(capacity, scenario.limits.device_bytes) : capacity;
-}
-
 // All parameters where they are 16 bits wide and stay on the device; else those of two ops, one of them prefetched.
 // With `reserve` buckets of states.
 std::int64_t lasting_bytes(const Graph& graph, std::int64_t capacity, std::int64_t reserve) {
@@ -100,7 +96,7 @@ std::int64_t lasting_bytes(const Graph& graph, std::int64_t capacity, std::int64
 }
 
 std::int64_t room_for_activations(const Scenario& scenario, const Graph& graph, std::int64_t reserve) {
-  const std::int64_t capacity = device_bytes(scenario);
+  const std::int64_t capacity = tier_capacity_bytes(scenario, Tier::Device);
   return capacity - lasting_bytes(graph, capacity, reserve);
 }
 
