@@ -2,8 +2,13 @@
 // (resident_buckets); every other bucket's update is shared by both processors: the CPU updates one part
 // in place, the device the other, whose states are streamed to it and back, over both directions of the bus at once. An
 // update starts as soon as its gradient is there, among those that are the one whose parameters the next forward needs
-// first, and parameters return in that order. Each part moves as soon as the event that makes it ready has been seen,
-// so that no lane waits for another with work behind it. The shares take equal times by the estimates.
+// first, and parameters return in that order, a piece of the CPU's part at a time. Each part moves as soon as the event
+// that makes it ready has been seen, so that no lane waits for another with work behind it.
+//
+// The shares take equal times by the estimates, and from then on by what happens: whoever has nothing to do while the
+// other holds up the next update gets more of it. The processors' rates on one memory bus are no constants, and the
+// bits are the same however an update is cut. While there is nothing to update, the states of the buckets whose
+// gradients come next are already brought to the device.
 //
 // Where what the blocks save does not fit beside that, the first of them recompute it, or send it to the host in
 // between (offload_blocks, recompute_blocks; chosen unless given, or unless the scenario recomputes).
@@ -39,8 +44,8 @@ class Balanced final : public Policy {
     while (progress) {
       progress = false;
       for (Update& update : updates_) progress |= advance(view, decisions, update);
-      std::erase_if(updates_, [](const Update& update) { return update.returned && update.uploaded; });
-      progress |= start_next(view, decisions);
+      std::erase_if(updates_, [](const Update& update) { return update.returned && update.uploaded(); });
+      progress |= start_next(view, decisions) || stream_ahead(view, decisions);
       progress |= feed(view, decisions);
     }
   }
@@ -50,21 +55,35 @@ class Balanced final : public Policy {
   // Whole pages, so that a part can also rest on a disk.
   static constexpr std::int64_t kCutBytes = 4096;
   // Updates under way: one that streams in, one that streams out, and the next, whose first bytes wait for room.
-  static constexpr std::size_t kUnderWay = 3;
+  static constexpr std::int64_t kUnderWay = 3;
   // Commands queued on the compute lane: the device's part of an update goes behind them.
   static constexpr int kAhead = 2;
   // And on the CPU's: the next update is chosen late.
   static constexpr int kCpuAhead = 2;
+  // Of a bucket's update on the CPU, so that its first parameters return while the others are updated; but not so
+  // small that waking the threads would count.
+  static constexpr std::int64_t kPieces = 4, kLeastPieceBytes = 256 << 10;
+  // What the device's share changes by when one side has waited for the other.
+  static constexpr double kShareStep = 0.01;
 
   struct Update {
     Bucket bucket;
     ByteRange on_device, on_cpu;  // of the op's first write
     std::int64_t lead_bytes = 0;
     std::vector<ValueId> old_states, new_states;
-    bool resident = false;  // states stay on the device
-    bool ran = false;       // the device's part is issued
-    bool returned = false;  // and its states are on their way home
-    bool uploaded = false;  // the CPU's part of the parameters is on its way to the device
+    bool resident = false;            // states stay on the device
+    bool launched = false;            // its gradient is there; before that, states may be under way
+    bool ran = false;                 // the device's part is issued
+    bool returned = false;            // and its states are on their way home
+    std::int64_t updated_bytes = 0;   // of the CPU's part, issued
+    std::int64_t uploaded_bytes = 0;  // and of those, the parameters that are on their way to the device
+
+    bool uploaded() const { return uploaded_bytes == on_cpu.bytes; }
+    ByteRange piece(std::int64_t done) const {
+      const std::int64_t bytes =
+          std::max((on_cpu.bytes + kPieces - 1) / kPieces / kCutBytes * kCutBytes, kLeastPieceBytes);
+      return {on_cpu.first + done, std::min(bytes, on_cpu.bytes - done)};
+    }
   };
 
   static ByteRange range(const View& view, const Update& update, ByteRange lead, ValueId value) {
@@ -142,7 +161,7 @@ class Balanced final : public Policy {
 
   double device_share(const View& view, const Op& optimizer) const {
     if (device_percent_ != kAuto) return static_cast<double>(device_percent_) / 100;
-    return costs_of(view.graph(), view.estimate(), optimizer).device_share();
+    return std::clamp(costs_of(view.graph(), view.estimate(), optimizer).device_share() + correction_, 0.0, 1.0);
   }
 
   Update plan(const View& view, const Bucket& bucket) const {
@@ -163,39 +182,134 @@ class Balanced final : public Policy {
     return update;
   }
 
-  // The bucket whose parameters are needed first, among those whose gradients are there.
+  bool under_way(OpId optimizer) const {
+    return std::any_of(updates_.begin(), updates_.end(),
+                       [&](const Update& update) { return update.bucket.optimizer == optimizer; });
+  }
+  bool all_updates(bool (*holds)(const Update&)) const { return std::all_of(updates_.begin(), updates_.end(), holds); }
+  // None that could go on without a new gradient.
+  bool none_launched() const {
+    return all_updates([](const Update& update) { return !update.launched; });
+  }
+  const Bucket& bucket_of(const View& view, OpId optimizer) const {
+    const auto& buckets = buckets_.step(view.graph().op(optimizer).step);
+    return *std::find_if(buckets.begin(), buckets.end(), [&](const Bucket& b) { return b.optimizer == optimizer; });
+  }
+  // Its gradient is final and somewhere.
+  static bool can_launch(const View& view, const Bucket& bucket) {
+    return view.issuable(bucket.optimizer) &&
+           (view.arrived(bucket.gradient, Tier::Device) || view.arrived(bucket.gradient, Tier::HostPinned));
+  }
+
+  // Starts the update of the bucket whose parameters are needed first, among those whose gradients are there.
   bool start_next(const View& view, Decisions& decisions) {
-    if (updates_.size() >= kUnderWay || view.queued(Engine::CpuOptimizer) >= kCpuAhead) return false;
     for (OpId op : view.ready_optimizer_ops()) {
-      const auto under_way = [&](const Update& update) { return update.bucket.optimizer == op; };
-      if (std::any_of(updates_.begin(), updates_.end(), under_way)) continue;
-      const auto& buckets = buckets_.step(view.graph().op(op).step);
-      const auto bucket =
-          std::find_if(buckets.begin(), buckets.end(), [&](const Bucket& b) { return b.optimizer == op; });
-      if (view.arrived(bucket->gradient, Tier::Device) || view.arrived(bucket->gradient, Tier::HostPinned))
-        return start(view, decisions, plan(view, *bucket));
+      if (under_way(op)) continue;
+      const Bucket& bucket = bucket_of(view, op);
+      if (!can_launch(view, bucket)) continue;
+      held_by_cpu_ = held_by_cpu_ || cpu_has_work();
+      if (cpu_has_work()) return false;
+      const auto launched = std::count_if(updates_.begin(), updates_.end(), [](const Update& u) { return u.launched; });
+      held_by_device_ = held_by_device_ || launched >= kUnderWay;
+      if (launched >= kUnderWay) return false;
+      adapt_share(view);
+      return start(view, decisions, plan(view, bucket));
     }
     return false;
   }
 
+  // One update in its hands, and the next one.
+  bool cpu_has_work() const {
+    return std::count_if(updates_.begin(), updates_.end(),
+                         [](const Update& update) { return update.launched && !update.uploaded(); }) >= kCpuAhead;
+  }
+
+  // The CPU has come to the last update in hand. The device should then be at that one, too: neither done with it nor
+  // still at one before, nor should the bus keep the CPU waiting for its gradient.
+  void adapt_share(const View& view) {
+    const auto at_device =
+        std::count_if(updates_.begin(), updates_.end(), [](const Update& u) { return u.launched && !u.ran; });
+    const bool cpu_waits = std::any_of(updates_.begin(), updates_.end(), [&](const Update& u) {
+      return u.launched && !u.uploaded() && !settled(view, u, u.on_cpu, u.bucket.gradient, Tier::HostPinned);
+    });
+    if (held_by_device_ || (held_by_cpu_ && (at_device > 1 || cpu_waits)))
+      correction_ -= kShareStep;
+    else if (held_by_cpu_ && at_device == 0)
+      correction_ += kShareStep;
+    held_by_cpu_ = held_by_device_ = false;
+  }
+
   bool start(const View& view, Decisions& decisions, Update update) {
-    for (ValueId state : update.old_states)
-      if (copy(view, decisions, update, update.on_device, state, Tier::Device) != Reply::Issued) {
-        if (!updates_.empty() || view.queued(Engine::Compute) > 0) return false;  // there will be room later
-        update.on_device.bytes = 0;
-        update.on_cpu = {0, update.lead_bytes};
-      }
-    copy(view, decisions, update, update.on_cpu, update.bucket.gradient, Tier::HostPinned);
-    if (update.on_cpu.bytes > 0)
-      decisions.run_part(update.bucket.optimizer, update.on_cpu.first, update.on_cpu.bytes, Engine::CpuOptimizer);
-    update.ran = update.returned = update.on_device.bytes == 0;
-    update.uploaded = update.on_cpu.bytes == 0;
+    if (!stream_in(view, decisions, update)) {
+      if (!none_launched() || view.queued(Engine::Compute) > 0) return false;  // there will be room later
+      update.on_device.bytes = 0;
+      update.on_cpu = {0, update.lead_bytes};
+    }
+    launch(view, decisions, update);
     updates_.push_back(std::move(update));
     return true;
   }
 
+  static bool stream_in(const View& view, Decisions& decisions, const Update& update) {
+    return std::all_of(update.old_states.begin(), update.old_states.end(), [&](ValueId state) {
+      return copy(view, decisions, update, update.on_device, state, Tier::Device) == Reply::Issued;
+    });
+  }
+
+  static void launch(const View& view, Decisions& decisions, Update& update) {
+    update.launched = true;
+    copy(view, decisions, update, update.on_cpu, update.bucket.gradient, Tier::HostPinned);
+    update.ran = update.returned = update.on_device.bytes == 0;
+  }
+
+  // With no update to go on with, brings the states that the next one needs. What an earlier update still has to bring
+  // to the device is never behind them.
+  bool stream_ahead(const View& view, Decisions& decisions) {
+    if (!none_launched() || std::ssize(updates_) >= kUnderWay || view.compute_program().empty()) return false;
+    const std::int32_t step = view.graph().op(view.compute_program().front()).step;
+    const Bucket* next = step == kNone ? nullptr : next_bucket(view, step);
+    if (next == nullptr) return false;
+    Update update = plan(view, *next);
+    if (update.resident || update.on_device.bytes == 0) return false;
+    prefetch_batch(view, decisions);
+    if (!stream_in(view, decisions, update)) return false;
+    updates_.push_back(std::move(update));
+    return true;
+  }
+
+  // The bucket of the step whose gradient comes first: the last in forward order, unless all wait for their norm. None
+  // while one of the step before is not updated, or if the next one's states are not at rest.
+  const Bucket* next_bucket(const View& view, std::int32_t step) const {
+    const auto all_issued = [&](const std::vector<Bucket>& buckets) {
+      return std::all_of(buckets.begin(), buckets.end(), [&](const Bucket& b) { return view.issued(b.optimizer); });
+    };
+    if (step > 0 && !all_issued(buckets_.step(step - 1))) return nullptr;
+    const auto& buckets = buckets_.step(step);
+    const auto waits = [&](const Bucket& b) { return !view.issued(b.optimizer) && !under_way(b.optimizer); };
+    const bool in_order = !buckets.empty() && buckets.front().gradient_norm != kNone;
+    const Bucket* next = nullptr;
+    for (const Bucket& bucket : buckets)
+      if (waits(bucket) && (next == nullptr || !in_order)) next = &bucket;
+    if (next == nullptr) return nullptr;
+    const Op& op = view.graph().op(next->optimizer);
+    const bool at_rest = std::all_of(op.reads.begin(), op.reads.end(), [&](ValueId read) {
+      return view.graph().tensor_of(read).role != Role::OptimizerState || view.arrived(read, Tier::HostPinned);
+    });
+    return at_rest ? next : nullptr;
+  }
+
   // True if a part of the update went a step further.
   bool advance(const View& view, Decisions& decisions, Update& update) {
+    bool moved = false;
+    if (!update.launched) {
+      if (!can_launch(view, update.bucket)) return false;
+      launch(view, decisions, update);
+      moved = true;
+    }
+    return advance_on_device(view, decisions, update) | advance_on_cpu(view, decisions, update) | moved;
+  }
+
+  bool advance_on_device(const View& view, Decisions& decisions, Update& update) {
     const auto all_there = [&](const std::vector<ValueId>& states) {
       return std::all_of(states.begin(), states.end(),
                          [&](ValueId state) { return settled(view, update, update.on_device, state, Tier::Device); });
@@ -209,14 +323,38 @@ class Balanced final : public Policy {
       if (!update.resident) return_states(view, decisions, update);
       update.returned = moved = true;
     }
-    const ValueId parameter = update.bucket.parameter;
-    if (!update.uploaded && settled(view, update, update.on_cpu, parameter, Tier::HostPinned)) {
-      update.uploaded =
-          !parameters_.fit() || copy(view, decisions, update, update.on_cpu, parameter, Tier::Device) == Reply::Issued;
-      if (update.uploaded && parameters_.fit()) decisions.release(parameter, Tier::HostPinned);
-      moved |= update.uploaded;
-    }
     return moved;
+  }
+
+  bool advance_on_cpu(const View& view, Decisions& decisions, Update& update) {
+    bool moved = false;
+    while (update.updated_bytes < update.on_cpu.bytes && view.queued(Engine::CpuOptimizer) < kCpuAhead) {
+      const ByteRange piece = update.piece(update.updated_bytes);
+      decisions.run_part(update.bucket.optimizer, piece.first, piece.bytes, Engine::CpuOptimizer);
+      update.updated_bytes += piece.bytes;
+      moved = true;
+    }
+    while (update.uploaded_bytes < update.updated_bytes && upload(view, decisions, update)) moved = true;
+    return moved;
+  }
+
+  // Brings a piece's parameters to the device, if they are updated and there is room.
+  bool upload(const View& view, Decisions& decisions, Update& update) const {
+    const ByteRange piece = update.piece(update.uploaded_bytes);
+    const ValueId parameter = update.bucket.parameter;
+    if (!settled(view, update, piece, parameter, Tier::HostPinned)) return false;
+    if (parameters_.fit() && copy(view, decisions, update, piece, parameter, Tier::Device) != Reply::Issued)
+      return false;
+    update.uploaded_bytes += piece.bytes;
+    if (update.uploaded() && parameters_.fit() && !reads_parameter(view, update))
+      decisions.release(parameter, Tier::HostPinned);
+    return true;
+  }
+
+  // The next update reads what this one writes: the CPU's part stays where it will be read.
+  static bool reads_parameter(const View& view, const Update& update) {
+    const auto& reads = view.graph().op(update.bucket.optimizer).reads;
+    return std::find(reads.begin(), reads.end(), update.bucket.old_parameter) != reads.end();
   }
 
   void return_states(const View& view, Decisions& decisions, const Update& update) const {
@@ -248,6 +386,8 @@ class Balanced final : public Policy {
   }
 
   std::int64_t device_percent_, resident_;
+  double correction_ = 0;                              // of the device's share
+  bool held_by_cpu_ = false, held_by_device_ = false;  // what the next update has waited for
   Activations activations_;
   DeviceParameters parameters_;
   Buckets buckets_;

@@ -42,7 +42,7 @@ bool Scheduler::try_run(OpId id, ByteRange lead, Engine engine) {
     if (!ensure(read, operand_range(lead, lead_bytes, graph_.value(read).bytes), tier, part, traits_.may_evict))
       return false;
   for (const Write& write : op.writes)
-    if (!place_write(op, write, operand_range(lead, lead_bytes, graph_.value(write.value).bytes), engine, part))
+    if (!place_write(write, operand_range(lead, lead_bytes, graph_.value(write.value).bytes), engine, part))
       return false;
   return emit_run(id, lead, engine);
 }
@@ -127,8 +127,8 @@ std::int64_t Scheduler::missing_bytes(const Op& op, Tier tier, ValueId except) c
 
 Reply Scheduler::prefetch(ValueId value, ByteRange range, Tier to) {
   if (dead(value) || residency_.valid(value, to, range)) return Reply::Issued;
-  if (!ops_[static_cast<std::size_t>(graph_.value(value).producer)].issued || !exists(value, range))
-    return Reply::NotReady;
+  const OpState& producer = ops_[static_cast<std::size_t>(graph_.value(value).producer)];
+  if ((!producer.issued && !producer.partly) || !exists(value, range)) return Reply::NotReady;
   ++decision_;
   if (to == Tier::Device && residency_.at(value, to) == kNone && program_next_ < program_.size()) {
     // The next op of the compute lane must still fit beside the prefetched bytes.
@@ -139,15 +139,18 @@ Reply Scheduler::prefetch(ValueId value, ByteRange range, Tier to) {
   return ensure(value, range, to, range.bytes != graph_.value(value).bytes, false) ? Reply::Issued : Reply::NoRoom;
 }
 
+// True if every byte of the value that the block holds is in another tier as well.
+bool Scheduler::spare(ValueId value, BlockId id) const {
+  const Block& block = residency_.block(id);
+  return std::all_of(block.segments.begin(), block.segments.end(), [&](const Segment& segment) {
+    return segment.content != value || elsewhere(value, segment.range, block.tier);
+  });
+}
+
 Reply Scheduler::release(ValueId value, Tier tier) {
   const BlockId id = residency_.at(value, tier);
   if (id == kNone || residency_.block(id).home) return Reply::Issued;
-  if (!dead(value)) {
-    bool elsewhere = false;
-    for (int t = 0; t < kTierCount; ++t)
-      if (t != static_cast<int>(tier) && residency_.valid(value, static_cast<Tier>(t), whole(value))) elsewhere = true;
-    if (!elsewhere) return Reply::NotReady;
-  }
+  if (!dead(value) && !spare(value, id)) return Reply::NotReady;
   drop(value, tier);
   return Reply::Issued;
 }

@@ -63,6 +63,7 @@ bool Scheduler::ensure(ValueId value, ByteRange range, Tier tier, bool part, boo
       if (!evict(id)) return false;
       id = kNone;
     }
+    if (id == kNone) id = take_over(value, range, tier);
     if (id == kNone) {
       const bool only_part = part && graph_.tensor_of(value).role == Role::OptimizerState;
       if (allocate(value, only_part ? range : whole(value), tier, may_evict) == kNone) return false;
@@ -96,21 +97,25 @@ bool Scheduler::fetch(ValueId value, ByteRange gap, Tier tier, bool part, bool m
   return false;
 }
 
-bool Scheduler::place_write(const Op& op, const Write& write, ByteRange range, Engine engine, bool part) {
+// Makes a version share the storage of the one before, which it is to replace there; kNone if it cannot.
+BlockId Scheduler::take_over(ValueId value, ByteRange range, Tier tier) {
+  const Op& op = graph_.op(graph_.value(value).producer);
+  const auto write = std::find_if(op.writes.begin(), op.writes.end(), [&](const Write& w) { return w.value == value; });
+  if (write->reuses == kNone) return kNone;
+  const BlockId id = residency_.at(write->reuses, tier);
+  if (id == kNone || !residency_.block(id).covers(range) || !may_overwrite(op, write->reuses, tier)) return kNone;
+  residency_.block(id).holders.push_back(value);
+  return residency_.at(value, tier) = id;
+}
+
+bool Scheduler::place_write(const Write& write, ByteRange range, Engine engine, bool part) {
   const Tier tier = operand_tier(engine);
   BlockId id = residency_.at(write.value, tier);
   if (id != kNone && !residency_.block(id).covers(range)) {
     if (!evict(id)) return false;
     id = kNone;
   }
-  if (id == kNone && write.reuses != kNone) {
-    const BlockId before = residency_.at(write.reuses, tier);
-    if (before != kNone && residency_.block(before).covers(range) && may_overwrite(op, write.reuses, tier)) {
-      residency_.block(before).holders.push_back(write.value);
-      residency_.at(write.value, tier) = before;
-      id = before;
-    }
-  }
+  if (id == kNone) id = take_over(write.value, range, tier);
   if (id == kNone) {
     const bool only_part = part && graph_.tensor_of(write.value).role == Role::OptimizerState;
     if (allocate(write.value, only_part ? range : whole(write.value), tier, traits_.may_evict, engine) == kNone)
@@ -124,8 +129,12 @@ bool Scheduler::place_write(const Op& op, const Write& write, ByteRange range, E
 bool Scheduler::may_overwrite(const Op& op, ValueId value, Tier tier) const {
   const auto own = static_cast<std::int32_t>(std::count(op.reads.begin(), op.reads.end(), value));
   if (unissued_readers(value) <= own) return true;
+  return elsewhere(value, whole(value), tier);
+}
+
+bool Scheduler::elsewhere(ValueId value, ByteRange range, Tier tier) const {
   return std::any_of(std::begin(kTiers), std::end(kTiers),
-                     [&](Tier other) { return other != tier && residency_.valid(value, other, whole(value)); });
+                     [&](Tier other) { return other != tier && residency_.valid(value, other, range); });
 }
 
 BlockId Scheduler::allocate(ValueId value, ByteRange range, Tier tier, bool may_evict, std::optional<Engine> lane) {
@@ -175,11 +184,8 @@ bool Scheduler::evict(BlockId id) {
   const auto segments = residency_.block(id).segments;  // copies: saving may add blocks
   const auto holders = residency_.block(id).holders;
   for (const Segment& segment : segments) {
-    if (segment.content == kNone) continue;
-    const bool elsewhere = std::any_of(std::begin(kTiers), std::end(kTiers), [&](Tier other) {
-      return other != tier && residency_.valid(segment.content, other, segment.range);
-    });
-    if (!elsewhere && !save_below(segment.content, segment.range, tier)) return false;
+    if (segment.content == kNone || elsewhere(segment.content, segment.range, tier)) continue;
+    if (!save_below(segment.content, segment.range, tier)) return false;
   }
   for (ValueId holder : holders) drop(holder, tier);
   return true;

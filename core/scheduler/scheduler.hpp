@@ -86,7 +86,11 @@ class Scheduler {
   bool foreign(ValueId value, BlockId id, ByteRange range) const;
   bool fetch(ValueId value, ByteRange gap, Tier tier, bool part, bool may_evict);
   bool may_overwrite(const Op& op, ValueId value, Tier tier) const;
-  bool place_write(const Op& op, const Write& write, ByteRange range, Engine engine, bool part);
+  // True if another tier than this one has the range.
+  bool elsewhere(ValueId value, ByteRange range, Tier tier) const;
+  bool spare(ValueId value, BlockId id) const;
+  BlockId take_over(ValueId value, ByteRange range, Tier tier);
+  bool place_write(const Write& write, ByteRange range, Engine engine, bool part);
   // For a command of `lane`; none: of another than those that compute.
   BlockId allocate(ValueId value, ByteRange range, Tier tier, bool may_evict,
                    std::optional<Engine> lane = std::nullopt);

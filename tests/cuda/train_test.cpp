@@ -36,6 +36,14 @@ std::shared_ptr<Device> gpu() {
   return kDevice;
 }
 
+// LibTorch takes another allocator only before it has used its own, which any test of this program may do.
+class OpensTheGpuFirst final : public ::testing::Environment {
+  void SetUp() override {
+    if (has_gpu()) gpu();
+  }
+};
+const auto* const kOpensTheGpuFirst = ::testing::AddGlobalTestEnvironment(new OpensTheGpuFirst);
+
 Scenario gpt(const std::string& policy, DType precision) {
   Scenario s = testing::gpt_scenario(policy, 512 * kMiB, /*layers=*/4);
   s.machine.gpu = true;

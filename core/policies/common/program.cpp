@@ -15,6 +15,16 @@ void prefetch_parameters(const View& view, Decisions& decisions, std::size_t ops
     }
 }
 
+void prefetch_batch(const View& view, Decisions& decisions) {
+  const Graph& graph = view.graph();
+  for (const OpId op : view.compute_program()) {
+    if (graph.op(op).step != graph.op(view.compute_program().front()).step) return;
+    for (ValueId read : graph.op(op).reads)
+      if (graph.tensor_of(read).role == Role::Batch && view.arrived(read, Tier::HostPinned))
+        decisions.copy(read, Tier::Device);
+  }
+}
+
 namespace {
 
 // The widest op of the first micro-batch counts.
