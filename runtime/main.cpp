@@ -96,6 +96,17 @@ int interrupted(const tandem::Scenario& scenario, const tandem::Training& traini
   return tandem::kInterrupted;
 }
 
+// Of a run that failed: where it can go on from.
+std::string what_is_left(const tandem::Scenario& scenario) {
+  const std::string& directory = scenario.checkpoint.directory;
+  if (directory.empty()) return "; nothing was saved: set checkpoint.directory and checkpoint.every to lose less";
+  const std::vector<tandem::Checkpoint> saved = tandem::complete_checkpoints(directory);
+  if (saved.empty()) return "; no checkpoint was complete in " + directory;
+  return "; the state after training step " + std::to_string(saved.back().step) + " of " +
+         std::to_string(scenario.steps) + " is in " + saved.back().folder + "; to go on: tandem train " +
+         scenario.path + " --resume " + directory;
+}
+
 // A rank that another process reports for. Interrupts reach all processes of a terminal; the first is the leading
 // rank's to answer: it needs this one for the steps that it still finishes, and ends it.
 int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
@@ -131,7 +142,11 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
   if (csv) csv->watch(training.graph());
   tandem::EventLog& table = csv ? static_cast<tandem::EventLog&>(*csv) : none;
   tandem::ProgressLog progress(table, scenario.steps - scenario.first_step, common.quiet, &training.graph());
-  training.run(&progress);
+  try {
+    training.run(&progress);
+  } catch (const tandem::DeviceError& error) {
+    throw tandem::DeviceError(error.what() + what_is_left(scenario));
+  }
   // Before this rank leaves the group, which they would take for a failure.
   if (training.interrupted() || training.stopped()) peers.reset();
   if (training.interrupted()) return interrupted(scenario, training);

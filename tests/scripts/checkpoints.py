@@ -99,7 +99,8 @@ def full_disk(folder, scenario):
     expect("train", run("train", scenario, *into(directory, "steps=2")), 0)
     limited = run("train", scenario, *into(directory, "limits.disk_bytes=16KiB"), "--resume", directory, "--quiet",
                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (32 << 10, 32 << 10)))
-    expect("a write that fails", limited, 4, "step-00000004.partial/", "File too large", "complete stay")
+    expect("a write that fails", limited, 4, "step-00000004.partial/", "File too large", "complete stay",
+           f"after training step 2 of 6 is in {directory}/step-00000002", f"--resume {directory}")
     check("no partial folder", [p.name for p in directory.iterdir()] == ["step-00000002"], list(directory.iterdir()))
     expect("the last good one", run("train", scenario, *into(directory), "--resume", directory), 0)
 
