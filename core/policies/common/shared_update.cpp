@@ -1,0 +1,47 @@
+#include "core/policies/common/shared_update.hpp"
+
+#include <algorithm>
+
+namespace tandem {
+namespace {
+
+// Whole pages, so that a part can also rest on a disk.
+constexpr std::int64_t kCutBytes = 4096;
+// The CPU's part is cut, so that its first parameters return while the others are updated; but not into pieces so small
+// that waking the threads would count.
+constexpr std::int64_t kPieces = 4, kLeastPieceBytes = 256 << 10;
+
+std::int64_t whole_pages(double bytes) { return static_cast<std::int64_t>(bytes) / kCutBytes * kCutBytes; }
+
+}  // namespace
+
+SharedUpdate::SharedUpdate(const Graph& graph, const Bucket& updated, double device_share, bool stays)
+    : bucket(updated), resident(stays) {
+  const Op& op = graph.op(bucket.optimizer);
+  const auto is_state = [&](ValueId value) { return graph.tensor_of(value).role == Role::OptimizerState; };
+  lead_bytes = graph.value(op.writes.front().value).bytes;
+  for (ValueId read : op.reads)
+    if (is_state(read)) old_states.push_back(read);
+  for (const Write& write : op.writes)
+    if (is_state(write.value)) new_states.push_back(write.value);
+  on_device.bytes = device_share >= 1 ? lead_bytes : whole_pages(device_share * static_cast<double>(lead_bytes));
+  on_cpu = {on_device.bytes, lead_bytes - on_device.bytes};
+}
+
+ByteRange SharedUpdate::piece(std::int64_t done) const {
+  const std::int64_t bytes = std::max(whole_pages(static_cast<double>(on_cpu.bytes) / kPieces), kLeastPieceBytes);
+  return {on_cpu.first + done, std::min(bytes, on_cpu.bytes - done)};
+}
+
+bool SharedUpdate::settled(const View& view, ByteRange part, ValueId value, Tier tier) const {
+  const ByteRange bytes = range(view.graph(), part, value);
+  return view.arrived_part(value, bytes.first, bytes.bytes, tier) ||
+         !view.valid_part(value, bytes.first, bytes.bytes, tier);
+}
+
+Reply SharedUpdate::copy(const View& view, Decisions& decisions, ByteRange part, ValueId value, Tier to) const {
+  const ByteRange bytes = range(view.graph(), part, value);
+  return bytes.bytes > 0 ? decisions.copy_part(value, bytes.first, bytes.bytes, to) : Reply::Issued;
+}
+
+}  // namespace tandem
