@@ -1,10 +1,32 @@
 #include "runtime/executors/thread_team.hpp"
 
+#include <chrono>
 #include <memory>
 
 #include "core/scheduler/check.hpp"
 
 namespace tandem {
+namespace {
+
+// How long a thread looks for what it waits for before it goes to sleep: about what waking it takes. Between the pieces
+// of one update there is less than that.
+constexpr std::chrono::microseconds kLook{50};
+
+template <class Condition>
+bool look_for(const Condition& holds) {
+  const auto end = std::chrono::steady_clock::now() + kLook;
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (holds()) return true;
+#ifdef __x86_64__
+      __builtin_ia32_pause();
+#endif
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return holds();
+}
+
+}  // namespace
 
 ThreadTeam::ThreadTeam(int threads) {
   CHECK(threads >= 1, threads);
@@ -12,39 +34,40 @@ ThreadTeam::ThreadTeam(int threads) {
 }
 
 ThreadTeam::~ThreadTeam() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-    begin_.notify_all();
-  }
+  begin_round(nullptr);
   for (std::thread& thread : threads_) thread.join();
 }
 
 void ThreadTeam::run(const std::function<void(int)>& work) {
-  {
-    const std::lock_guard lock(mutex_);
-    work_ = &work;
-    left_ = static_cast<int>(threads_.size());
-    ++round_;
-    begin_.notify_all();
-  }
+  begin_round(&work);
   work(0);
+  const auto all_done = [this] { return left_ == 0; };
+  if (look_for(all_done)) return;
   std::unique_lock lock(mutex_);
-  end_.wait(lock, [this] { return left_ == 0; });
+  end_.wait(lock, all_done);
+}
+
+void ThreadTeam::begin_round(const std::function<void(int)>* work) {
+  work_ = work;
+  left_ = static_cast<int>(threads_.size());
+  const std::lock_guard lock(mutex_);  // no thread is between its last look and its sleep
+  ++round_;
+  begin_.notify_all();
 }
 
 void ThreadTeam::serve(int index) {
-  long seen = 0;
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    begin_.wait(lock, [&] { return stopping_ || round_ != seen; });
-    if (stopping_) return;
-    seen = round_;
-    const std::function<void(int)>& work = *work_;
-    lock.unlock();
-    work(index);
-    lock.lock();
-    if (--left_ == 0) end_.notify_one();
+  for (long seen = 0;;) {
+    const auto begun = [&] { return round_ != seen; };
+    if (!look_for(begun)) {
+      std::unique_lock lock(mutex_);
+      begin_.wait(lock, begun);
+    }
+    ++seen;  // none is missed: a round ends when all have done it
+    if (work_ == nullptr) return;
+    (*work_)(index);
+    if (--left_ > 0) continue;
+    const std::lock_guard lock(mutex_);
+    end_.notify_one();
   }
 }
 

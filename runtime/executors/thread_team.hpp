@@ -1,8 +1,10 @@
-// A team of threads for one worker's loops over memory: the CPU optimizer, initial values. Threads stay, asleep,
-// between loops. Must not know what a loop does. (LibTorch's at::parallel_for is an OpenMP loop inlined where it is
-// called: it would bring a second OpenMP runtime into programs that are not compiled with LibTorch's.)
+// A team of threads for one worker's loops over memory: the CPU optimizer, initial values. Threads stay between
+// loops: they look for the next one for a moment, then sleep. Must not know what a loop does. (LibTorch's
+// at::parallel_for is an OpenMP loop inlined where it is called: it would bring a second OpenMP runtime into programs
+// that are not compiled with LibTorch's.)
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -27,14 +29,14 @@ class ThreadTeam {
   static ThreadTeam& mine(int threads);
 
  private:
+  void begin_round(const std::function<void(int)>* work);
   void serve(int index);
 
-  std::mutex mutex_;  // guards all below but threads_
+  std::mutex mutex_;  // of those who sleep
   std::condition_variable begin_, end_;
-  const std::function<void(int)>* work_ = nullptr;
-  long round_ = 0;
-  int left_ = 0;
-  bool stopping_ = false;
+  const std::function<void(int)>* work_ = nullptr;  // of the round; null: the end. Written before round_ is
+  std::atomic<long> round_ = 0;
+  std::atomic<int> left_ = 0;  // who have not done the round
   std::vector<std::thread> threads_;
 };
 
