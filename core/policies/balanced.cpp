@@ -56,6 +56,7 @@ class Balanced final : public Policy {
   static constexpr std::int64_t kAuto = -1;
   // Updates under way: one that streams in, one that streams out, and the next, whose first bytes wait for room.
   static constexpr std::int64_t kUnderWay = 3;
+  std::int64_t most_under_way() const { return activations_.fit() ? kUnderWay : kUnderWay - 1; }
   // Commands queued on the compute lane: the device's part of an update goes behind them.
   static constexpr int kAhead = 2;
   // And on the CPU's: the next update is chosen late.
@@ -117,8 +118,8 @@ class Balanced final : public Policy {
       if (cpu_has_work()) return false;
       const auto launched =
           std::count_if(updates_.begin(), updates_.end(), [](const SharedUpdate& u) { return u.launched; });
-      held_by_device_ = held_by_device_ || launched >= kUnderWay;
-      if (launched >= kUnderWay) return false;
+      if (launched >= most_under_way()) held_by_device_ = true;
+      if (launched >= most_under_way()) return false;
       adapt_share(view);
       return start(view, decisions, plan(view, bucket));
     }
@@ -172,7 +173,8 @@ class Balanced final : public Policy {
   // With no update to go on with, brings the states that the next one needs. What an earlier update still has to bring
   // to the device is never behind them.
   bool stream_ahead(const View& view, Decisions& decisions) {
-    if (!none_launched() || std::ssize(updates_) >= kUnderWay || view.compute_program().empty()) return false;
+    if (!activations_.fit() || !none_launched() || std::ssize(updates_) >= kUnderWay) return false;
+    if (view.compute_program().empty()) return false;
     const std::int32_t step = view.graph().op(view.compute_program().front()).step;
     const Bucket* next = step == kNone ? nullptr : next_bucket(view, step);
     if (next == nullptr) return false;

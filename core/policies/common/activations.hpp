@@ -29,6 +29,8 @@ class Activations {
   const std::optional<BlockActivations>& choice() const { return choice_; }
   // Device memory that a step leaves over beside that, by the same estimate; 0 without a `use`.
   std::int64_t spare_bytes() const { return spare_bytes_; }
+  // True if by that estimate a step fits beside what `use` reserves.
+  bool fit() const { return fit_; }
   // Sends what is to leave, once its forward is issued, and brings it back ahead of its backward. To be called after
   // each op that is issued to the compute lane.
   void move(const View& view, Decisions& decisions);
@@ -44,6 +46,7 @@ class Activations {
 
   std::optional<BlockActivations> choice_;
   std::int64_t spare_bytes_ = 0;
+  bool fit_ = false;
   std::vector<std::int32_t> offloaded_layers_;
   std::deque<Trip> trips_;
   OpId seen_ = 0;
