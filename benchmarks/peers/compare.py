@@ -4,14 +4,15 @@
     benchmarks/peers/compare.py scenarios/h200_gpt_1_4b.yaml --rounds 2 \\
         --tandem resident balanced zero_offload --peers plain ds2 torchao
 
-Each round runs every contestant once, so that a drift of the machine meets all of them. A step time is the median of a
-run's steps after the first few; the table gives the median over rounds and the spread of the rounds' medians. Peers run
+Each round runs every contestant once, so that a drift of the machine meets all of them. The table gives the median of all
+rounds' steps after each run's first few, and the 10th and 90th percentile of those steps. Peers run
 through bench_deepspeed_offload.py (random tokens) and need their Python packages on the path; a contestant that cannot
 run is listed with its reason. All train in bf16 with FP32 master parameters and moments and synchronous Adam, but for
 zenflow. `--json FILE` keeps every run.
 """
 import argparse, json, os, statistics, subprocess, sys, tempfile
 
+WARM_UP, STEPS = 3, 12  # of each run
 HERE = os.path.dirname(os.path.abspath(__file__))
 PEERS = {
     "plain": ["--mode", "plain"],
@@ -56,7 +57,7 @@ def run_tandem(a, policy):
     name, *options = policy.split(":")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "result.json")
-        settings = a.set + [f"policy.name={name}"] + [f"policy.{o}" for o in options]
+        settings = [f"steps={WARM_UP + STEPS + 1}"] + a.set + [f"policy.name={name}"] + [f"policy.{o}" for o in options]
         command = [a.program, a.scenario, "--device", "cuda", "--quiet", "--json", path]
         for s in settings:
             command += ["--set", s]
@@ -64,7 +65,8 @@ def run_tandem(a, policy):
         if failure:
             return {"failure": failure}
         result = json.load(open(path))
-    return {"step_s": result["step_time_s"]["median"], "device_gib": result["peak_bytes"]["device0"] / GIB,
+    steps = result["step_time_s"]["all"][WARM_UP:]
+    return {"step_s": statistics.median(steps), "steps_s": steps, "device_gib": result["peak_bytes"]["device0"] / GIB,
             "host_gib": result["peak_bytes"]["host"] / GIB, "loss": result["loss"]}
 
 
@@ -86,22 +88,29 @@ def shape_of(a):
 
 def run_peer(a, name, shape):
     script = os.path.join(HERE, "bench_deepspeed_offload.py")
-    out, failure = run([sys.executable, script] + PEERS[name] + shape, a.timeout)
+    lengths = ["--warmup", str(WARM_UP), "--steps", str(STEPS)]
+    out, failure = run([sys.executable, script] + PEERS[name] + shape + lengths, a.timeout)
     if failure:
         return {"failure": failure}
     d = json.loads(out.strip().splitlines()[-1])
     # Its "gb" are GiB.
-    return {"step_s": d["step_s"], "device_gib": d["gpu_peak_alloc_gb"], "host_gib": d["host_rss_peak_gb"], "loss": [d["loss_first"], d["loss_last"]]}
+    return {"step_s": d["step_s"], "steps_s": d["step_times"], "device_gib": d["gpu_peak_alloc_gb"], "host_gib": d["host_rss_peak_gb"], "loss": [d["loss_first"], d["loss_last"]]}
+
+
+def spread(steps):
+    """10th and 90th percentile."""
+    deciles = statistics.quantiles(steps, n=10, method="inclusive")
+    return deciles[0], deciles[-1]
 
 
 def row(name, runs, plain):
     failures = [r["failure"] for r in runs if "failure" in r]
     if failures:
         return f"| {name} | did not run: {failures[0]} | | | |"
-    steps = [r["step_s"] for r in runs]
-    median = statistics.median(steps)
+    steps = [step for r in runs for step in r["steps_s"]]
+    median, (least, most) = statistics.median(steps), spread(steps)
     ratio = f"{median / plain:.2f}" if plain else ""
-    return (f"| {name} | {median:.3f} ({min(steps):.3f} to {max(steps):.3f}) | {ratio} "
+    return (f"| {name} | {median:.3f} ({least:.3f} to {most:.3f}) | {ratio} "
             f"| {runs[-1]['device_gib']:.1f} | {runs[-1]['host_gib']:.1f} |")
 
 
@@ -118,8 +127,8 @@ def main():
                   file=sys.stderr, flush=True)
             if a.json:
                 json.dump(runs, open(a.json, "w"), indent=1)
-    plain = [r["step_s"] for r in runs.get("plain", []) if "step_s" in r]
-    print("| runtime | step, s: median of rounds (least to most) | of plain | device GiB | host GiB |")
+    plain = [step for r in runs.get("plain", []) for step in r.get("steps_s", [])]
+    print("| runtime | step, s: median (10th to 90th percentile) | of plain | device GiB | host GiB |")
     print("|---|---|--:|--:|--:|")
     for name, _ in contestants:
         print(row(name, runs[name], statistics.median(plain) if plain else 0))
