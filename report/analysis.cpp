@@ -86,12 +86,14 @@ Analysis analyse(const RunRecord& record) {
   std::vector<double> times;
   for (std::int64_t ns : analysis.steps.times_ns) times.push_back(seconds(ns));
   analysis.step_s = spread_of(std::move(times), analysis.mean_step_s);
+  if (!analysis.steps.ends_ns.empty())
+    analysis.steady_step_s = seconds(analysis.steps.windows_ns()) / static_cast<double>(analysis.steps.window_steps());
   add_lanes(analysis);
   add_throughput(analysis);
   add_peaks(analysis);
   analysis.checkpoint_s = seconds(save_ns(analysis.timeline));
   if (record.mode == "measured") add_figures(analysis);
-  analysis.bound = lower_bound(record, analysis.timeline);
+  analysis.bound = lower_bound(record, analysis.timeline, analysis.steps);
   return analysis;
 }
 

@@ -33,6 +33,7 @@ struct Analysis {
   std::vector<LaneReport> lanes;  // those that ran a command, by rank and engine
   Spread step_s;
   double mean_step_s = 0;                   // makespan over steps
+  double steady_step_s = 0;                 // mean of the step times: what lower bounds stand beside
   double compute_s = 0;                     // a step, mean over ranks: the compute lane is busy
   std::map<std::string, double> exposed_s;  // a step, mean over ranks: the compute lane waits, by cause
   double samples_per_s = 0, tokens_per_s = 0, model_flops_per_s = 0;

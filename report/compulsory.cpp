@@ -48,10 +48,12 @@ Resource resource_of(Engine engine) {
 // Seconds of lanes that run ops, and bytes of DRAM that ops on the host use.
 class LaneLoads {
  public:
-  LaneLoads(const Graph& graph, const Sides& sides, const CostModel& cost, const Rates& rates)
+  LaneLoads(const Graph& graph, const Sides& sides, const SteadyState& steady, const CostModel& cost,
+            const Rates& rates)
       : graph_(graph), cost_(cost), rates_(rates) {
     for (OpId id = 0; id < graph.op_count(); ++id)
-      if (sides.of_op[static_cast<std::size_t>(id)] != Side::Either) take_fixed(graph.op(id));
+      if (sides.of_op[static_cast<std::size_t>(id)] != Side::Either && steady.counts(graph, id))
+        take_fixed(graph.op(id));
     for (std::size_t k = 0; k < sides.classes.size(); ++k) take_class(sides.classes[k], k);
   }
   void append(std::vector<Requirement>& out) const {
@@ -157,11 +159,11 @@ double dram_bytes(const Work& work, double run_s, const Rates& rates) {
   return rates.dram_s_per_byte > 0 ? std::min(bytes, run_s / rates.dram_s_per_byte) : bytes;
 }
 
-Demand compulsory_demand(const Graph& graph, const Scenario& scenario, const CostModel& cost, const Rates& rates,
-                         std::int64_t ranks) {
-  const Sides sides = sort_sides(graph);
-  const LaneLoads lanes(graph, sides, cost, rates);
-  const CompulsoryBytes bytes = compulsory_bytes(graph, sides, scenario, ranks);
+Demand compulsory_demand(const Graph& graph, const SteadyState& steady, const Scenario& scenario, const CostModel& cost,
+                         const Rates& rates, std::int64_t ranks, States states) {
+  const Sides sides = sort_sides(graph, steady);
+  const LaneLoads lanes(graph, sides, steady, cost, rates);
+  const CompulsoryBytes bytes = compulsory_bytes(graph, sides, steady, scenario, ranks, states);
   Demand demand;
   demand.shares = sides.classes.size();
   lanes.append(demand.requirements);
@@ -170,12 +172,12 @@ Demand compulsory_demand(const Graph& graph, const Scenario& scenario, const Cos
     total.linear.constant += extra_s;
     demand.requirements.push_back({resource, std::move(total)});
   };
-  require(Resource::D2H, bytes.down, rates.d2h_s_per_byte,
-          static_cast<double>(bytes.down_copies) * rates.d2h_latency_s);
-  for (const Amount& up : bytes.up) {
+  for (std::size_t i = 0; i < bytes.up.size(); ++i) {
+    const Amount &up = bytes.up[i], &down = bytes.down[i];
     require(Resource::H2D, up, rates.h2d_s_per_byte, static_cast<double>(bytes.up_copies) * rates.h2d_latency_s);
+    require(Resource::D2H, down, rates.d2h_s_per_byte, static_cast<double>(bytes.down_copies) * rates.d2h_latency_s);
     Amount both = up;
-    both.add(bytes.down);
+    both.add(down);
     both = scaled(both, rates.shared_copy);
     require(Resource::Pcie, both, rates.pcie_s_per_byte);
     both.linear.add(lanes.dram(), 1);

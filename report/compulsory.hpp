@@ -1,4 +1,4 @@
-// What a run of a graph must do on a machine whatever the policy: seconds of each resource, as functions of the share
+// What the steps of a run must do on a machine whatever the policy: seconds of each resource, as functions of the share
 // of each kind of optimizer step that runs on the device. Input of the lower bound's linear program (lower_bound.hpp).
 // Must not know schedules. docs/lower_bounds.md derives each term.
 #pragma once
@@ -10,6 +10,7 @@
 #include "core/graph/graph.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/scenario/scenario.hpp"
+#include "report/steady_state.hpp"
 
 namespace tandem {
 
@@ -49,7 +50,7 @@ struct Amount {
   void add(const Amount& other, double factor = 1);
 };
 
-// The run cannot be shorter than `seconds` because of `resource`.
+// The steps cannot take less than `seconds` because of `resource`.
 struct Requirement {
   Resource resource;
   Amount seconds;
@@ -72,9 +73,12 @@ struct Rates {
 // `with_truth`: apply Scenario::truth's factors (a simulated run) or not (a measured one).
 Rates rates_of(const Scenario& scenario, bool with_truth);
 
-// Of one rank of `ranks`, which share the host's memory.
-Demand compulsory_demand(const Graph& graph, const Scenario& scenario, const CostModel& cost, const Rates& rates,
-                         std::int64_t ranks);
+// Where optimizer states may be while no update runs.
+enum class States : std::uint8_t { Anywhere, OnHost };
+
+// Over all steps that count, of one rank of `ranks`, which share the host's memory.
+Demand compulsory_demand(const Graph& graph, const SteadyState& steady, const Scenario& scenario, const CostModel& cost,
+                         const Rates& rates, std::int64_t ranks, States states = States::Anywhere);
 
 // Seconds of one op on an engine that runs nothing else, with the truth's factor.
 double run_s(const Graph& graph, const Op& op, Engine engine, const CostModel& cost, const Rates& rates);

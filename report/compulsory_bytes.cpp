@@ -44,47 +44,40 @@ void add_device_part(Amount& amount, const Operands& operands, const Sides& side
     amount.hinges.push_back(device_part(operand, static_cast<std::size_t>(key.first), sides));
 }
 
-// A tensor that starts on the host and is then only updated by ops of one class: what of it is ever updated on the
-// device crosses at least once. Its largest share over the steps is at least its mean share.
-struct Chain {
-  std::int32_t in_class = kNone;
-  std::int64_t versions = 0;  // written by the class
-  bool broken = false;
-  double bytes = 0;
-};
-
 class Crossings {
  public:
-  Crossings(const Graph& graph, const Sides& sides, std::int64_t small_bytes)
-      : graph_(graph), sides_(sides), chains_(static_cast<std::size_t>(graph.tensor_count())) {
+  Crossings(const Graph& graph, const Sides& sides, std::int64_t small_bytes) : graph_(graph), sides_(sides) {
     for (ValueId value = 0; value < graph.value_count(); ++value) {
-      if (graph.value(value).producer == kNone || graph.value(value).bytes <= small_bytes) continue;
-      follow_chain(value);
-      take(value);
+      const OpId producer = graph.value(value).producer;
+      if (producer == kNone || graph.value(value).bytes <= small_bytes) continue;
+      if (graph.op(producer).step != kNone) take(value);  // initial values cross once, not in every step
     }
   }
 
   void append(CompulsoryBytes& out) const {
     out.up_copies = up_copies_;
     out.down_copies = down_copies_;
-    out.down.linear.constant += down_;
-    add_host_part(out.down, device_made_, sides_);
-    add_device_part(out.down, back_, sides_);
+    for (Amount& down : out.down) {
+      down.linear.constant += down_;
+      add_host_part(down, device_made_, sides_);
+      add_device_part(down, back_, sides_);
+    }
     for (Amount& up : out.up) {
       up.linear.constant += up_;
       add_host_part(up, fresh_, sides_);
       add_device_part(up, host_made_, sides_);
     }
-    out.up[0].linear.add(chain_bytes(), 1);
   }
 
  private:
+  // Its crossing belongs to the step that reads it.
   void take(ValueId value) {
     const std::int64_t bytes = graph_.value(value).bytes;
     const auto producer = static_cast<std::size_t>(graph_.value(value).producer);
     const Readers& readers = sides_.readers[static_cast<std::size_t>(value)];
     const Side made = sides_.of_op[producer];
     if (made == Side::Either) {
+      if (sides_.classes[static_cast<std::size_t>(sides_.class_of_op[producer])].ops == 0) return;
       const std::int32_t slot = write_slot(graph_.op(static_cast<OpId>(producer)), value);
       if (readers.device) note(fresh_, sides_.class_of_op[producer], slot, bytes);
       if (readers.host) note(back_, sides_.class_of_op[producer], slot, bytes);
@@ -96,9 +89,7 @@ class Crossings {
       ++down_copies_;
     } else if (readers.either != kNone) {
       const std::int32_t in_class = sides_.class_of_op[static_cast<std::size_t>(readers.either)];
-      const bool chained = graph_.tensor_of(value).persistent && graph_.value(value).version == 0;
-      if (made == Side::Device) note(device_made_, in_class, readers.either_slot, bytes);
-      if (made == Side::Host && !chained) note(host_made_, in_class, readers.either_slot, bytes);
+      note(made == Side::Device ? device_made_ : host_made_, in_class, readers.either_slot, bytes);
     }
   }
 
@@ -108,47 +99,8 @@ class Crossings {
     return static_cast<std::int32_t>(found - op.writes.begin());
   }
 
-  void follow_chain(ValueId id) {
-    const Value& value = graph_.value(id);
-    Chain& chain = chains_[static_cast<std::size_t>(value.tensor)];
-    const auto producer = static_cast<std::size_t>(value.producer);
-    if (value.version == 0) {
-      chain.bytes = static_cast<double>(value.bytes);
-      chain.broken = sides_.of_op[producer] != Side::Host || sides_.readers[static_cast<std::size_t>(id)].device ||
-                     !graph_.tensor(value.tensor).persistent;
-      return;
-    }
-    const std::int32_t in_class = sides_.class_of_op[producer];
-    if (in_class == kNone || (chain.in_class != kNone && chain.in_class != in_class)) chain.broken = true;
-    chain.in_class = in_class;
-    ++chain.versions;
-  }
-
-  // Over the tensors that a class updates: sum of bytes times mean share. Chains shorter than the longest take less
-  // weight; and unless all ops of the class are covered, their mean share says nothing of the chains'.
-  Linear chain_bytes() const {
-    struct Kind {
-      std::int64_t longest = 0, versions = 0;
-    };
-    std::map<std::pair<std::int32_t, double>, Kind> kinds;
-    for (const Chain& chain : chains_) {
-      if (chain.broken || chain.in_class == kNone) continue;
-      Kind& kind = kinds[{chain.in_class, chain.bytes}];
-      kind.longest = std::max(kind.longest, chain.versions);
-      kind.versions += chain.versions;
-    }
-    Linear total;
-    for (const auto& [key, kind] : kinds) {
-      const auto k = static_cast<std::size_t>(key.first);
-      if (kind.versions % sides_.classes[k].ops != 0) continue;
-      total.add(key.second * static_cast<double>(kind.versions) / static_cast<double>(kind.longest), k);
-    }
-    return total;
-  }
-
   const Graph& graph_;
   const Sides& sides_;
-  std::vector<Chain> chains_;  // by tensor
   Operands device_made_, host_made_, fresh_, back_;
   double up_ = 0, down_ = 0;
   std::int64_t up_copies_ = 0, down_copies_ = 0;
@@ -158,8 +110,9 @@ class Crossings {
 // over all steps, since a sum of hinges is at least the hinge of the sum.
 class StateHinge {
  public:
-  void take(const DeviceCut& cut, double device_bytes) {
-    hinge_.constant += cut.live_bytes - device_bytes;
+  // `with_bytes`: of what else may keep the states from staying on the device over the cut.
+  void take(const DeviceCut& cut, double with_bytes, double device_bytes) {
+    hinge_.constant += with_bytes - device_bytes;
     for (const auto& [in_class, slot, bytes] : cut.states) note(operands_, in_class, slot, bytes);
   }
   Linear sum(const Sides& sides) const {
@@ -174,28 +127,72 @@ class StateHinge {
   Operands operands_;
 };
 
+double over(double bytes, double capacity) { return std::max(0.0, bytes - capacity); }
+
+// What exceeds the device's memory at the cuts. States that it displaces come up after the cut; as they were made on
+// the device, they have gone down before. Parameters can make room for them at no cost in bytes up and save those down.
+void add_cuts(const std::vector<DeviceCut>& cuts, const Sides& sides, double device_bytes, CompulsoryBytes& bytes) {
+  StateHinge up, down;
+  for (const DeviceCut& cut : cuts) {
+    const double live = over(cut.live_bytes, device_bytes), made = over(cut.made_bytes, device_bytes);
+    bytes.up[0].linear.constant += live;
+    bytes.down[0].linear.constant += made;
+    if (cut.last_of_step) {
+      up.take(cut, cut.live_bytes, device_bytes);
+      down.take(cut, cut.made_bytes, device_bytes);
+    } else {
+      bytes.up[1].linear.constant += live;
+      bytes.down[1].linear.constant += made;
+    }
+  }
+  bytes.up[1].hinges.push_back(up.sum(sides));
+  bytes.down[1].hinges.push_back(down.sum(sides));
+}
+
+// What fits neither on the device nor in host memory.
+void add_disk(const std::vector<DeviceCut>& cuts, const Capacity& capacity, CompulsoryBytes& bytes) {
+  for (const DeviceCut& cut : cuts) {
+    double live = cut.live_bytes;
+    for (const DeviceCut::State& state : cut.states) live += static_cast<double>(state.bytes);
+    const double left_over = over(live, capacity.device_bytes + capacity.host_bytes);
+    bytes.disk_read.linear.constant += left_over;
+    if (cut.rewritten) bytes.disk_write.linear.constant += left_over;
+  }
+}
+
+// Optimizer states that may not stay on the device: those updated there come up for it and go down after it.
+void add_travelling_states(const Graph& graph, const Sides& sides, std::int64_t small_bytes, CompulsoryBytes& bytes) {
+  const auto of_state = [&](ValueId value) {
+    const std::int64_t size = graph.value(value).bytes;
+    const bool travels = graph.tensor_of(value).role == Role::OptimizerState && size > small_bytes;
+    return travels ? static_cast<double>(size) : 0.0;
+  };
+  Linear up, down;
+  for (std::size_t k = 0; k < sides.classes.size(); ++k) {
+    const Op& op = graph.op(sides.classes[k].example);
+    const auto count = static_cast<double>(sides.classes[k].ops);
+    for (ValueId read : op.reads) up.add(count * of_state(read), k);
+    for (const Write& write : op.writes) down.add(count * of_state(write.value), k);
+  }
+  for (Amount& amount : bytes.up) amount.linear.add(up, 1);
+  for (Amount& amount : bytes.down) amount.linear.add(down, 1);
+}
+
 }  // namespace
 
-CompulsoryBytes compulsory_bytes(const Graph& graph, const Sides& sides, const Scenario& scenario, std::int64_t ranks) {
+CompulsoryBytes compulsory_bytes(const Graph& graph, const Sides& sides, const SteadyState& steady,
+                                 const Scenario& scenario, std::int64_t ranks, States states) {
   CompulsoryBytes bytes;
   const std::int64_t small = scenario.machine.small_copy_bytes;
   Crossings(graph, sides, small).append(bytes);
   const Capacity capacity = capacity_of(scenario, ranks);
-  StateHinge with_states;
-  for (const DeviceCut& cut : device_cuts(graph, sides, small)) {
-    const double over = std::max(0.0, cut.live_bytes - capacity.device_bytes);
-    bytes.up[0].linear.constant += over;
-    if (cut.last_of_step)
-      with_states.take(cut, capacity.device_bytes);
-    else
-      bytes.up[1].linear.constant += over;
-    bytes.down.linear.constant += std::max(0.0, cut.made_bytes - capacity.device_bytes);
-    double live = cut.live_bytes - capacity.device_bytes - capacity.host_bytes;
-    for (const DeviceCut::State& state : cut.states) live += static_cast<double>(state.bytes);
-    bytes.disk_read.linear.constant += std::max(0.0, live);
-    if (cut.rewritten) bytes.disk_write.linear.constant += std::max(0.0, live);
+  std::vector<DeviceCut> cuts = device_cuts(graph, sides, steady, small);
+  add_disk(cuts, capacity, bytes);
+  if (states == States::OnHost) {
+    add_travelling_states(graph, sides, small, bytes);
+    for (DeviceCut& cut : cuts) cut.states.clear();
   }
-  bytes.up[1].hinges.push_back(with_states.sum(sides));
+  add_cuts(cuts, sides, capacity.device_bytes, bytes);
   return bytes;
 }
 

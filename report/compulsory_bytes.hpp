@@ -1,5 +1,5 @@
-// The bytes that any run of a graph must move between tiers: what is made on one side and read on the other, and what
-// cannot have stayed where it was because it all exists at once. Must not know rates or schedules.
+// The bytes that the steps of any run of a graph must move between tiers: what is made on one side and read on the
+// other, and what cannot have stayed where it was because it all exists at once. Must not know rates or schedules.
 #pragma once
 
 #include <array>
@@ -12,13 +12,14 @@
 namespace tandem {
 
 struct CompulsoryBytes {
-  std::array<Amount, 2> up;  // H2D: two bounds that both hold
-  Amount down;               // D2H
+  // H2D, D2H: of each two bounds that both hold, the second with the states that are updated on the device
+  std::array<Amount, 2> up, down;
   Amount disk_read, disk_write;
   std::int64_t up_copies = 0,
                down_copies = 0;  // values that cross whatever the shares: each pays a latency at least once
 };
 
-CompulsoryBytes compulsory_bytes(const Graph& graph, const Sides& sides, const Scenario& scenario, std::int64_t ranks);
+CompulsoryBytes compulsory_bytes(const Graph& graph, const Sides& sides, const SteadyState& steady,
+                                 const Scenario& scenario, std::int64_t ranks, States states);
 
 }  // namespace tandem

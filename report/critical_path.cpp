@@ -19,13 +19,26 @@ class Path {
   Path(const Graph& graph, const CostModel& cost, const Rates& rates)
       : graph_(graph), cost_(cost), rates_(rates), ready_(static_cast<std::size_t>(graph.value_count())) {}
 
-  double longest() {
-    double end = 0;
-    for (OpId id = 0; id < graph_.op_count(); ++id) end = std::max(end, take(graph_.op(id)));
-    return end;
+  double growth(const SteadyState& steady) {
+    double before = 0, end = 0;
+    for (OpId id = 0; id < graph_.op_count(); ++id) {
+      if (!steady.in_step[static_cast<std::size_t>(id)]) {
+        take_aside(graph_.op(id));
+        continue;
+      }
+      double& until = steady.counts(graph_, id) ? end : before;
+      until = std::max(until, take(graph_.op(id)));
+    }
+    return std::max(0.0, end - before);
   }
 
  private:
+  void take_aside(const Op& op) {
+    double begin = 0;
+    for (ValueId read : op.reads) begin = std::max(begin, ready(read).earliest());
+    for (const Write& write : op.writes) ready(write.value) = {begin, begin};
+  }
+
   // Returns the earliest end of the op.
   double take(const Op& op) {
     const Side side = side_of(op);
@@ -90,8 +103,8 @@ class Path {
 
 }  // namespace
 
-double critical_path_s(const Graph& graph, const CostModel& cost, const Rates& rates) {
-  return Path(graph, cost, rates).longest();
+double critical_path_s(const Graph& graph, const SteadyState& steady, const CostModel& cost, const Rates& rates) {
+  return Path(graph, cost, rates).growth(steady);
 }
 
 }  // namespace tandem

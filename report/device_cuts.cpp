@@ -21,6 +21,9 @@ class CutFinder {
         used_before_(static_cast<std::size_t>(graph.value_count()), 0),
         mark_(static_cast<std::size_t>(graph.op_count()), Mark::NotBefore) {}
 
+  // Values that were counted for earlier cuts may count once more.
+  void count_anew() { counted_.assign(counted_.size(), false); }
+
   void find(const StepOps& ops, std::vector<DeviceCut>& cuts) {
     std::map<std::int32_t, OpId> first_backward;  // by micro-batch
     for (OpId id : ops)
@@ -141,13 +144,17 @@ class CutFinder {
 
 }  // namespace
 
-std::vector<DeviceCut> device_cuts(const Graph& graph, const Sides& sides, std::int64_t small_bytes) {
+std::vector<DeviceCut> device_cuts(const Graph& graph, const Sides& sides, const SteadyState& steady,
+                                   std::int64_t small_bytes) {
   std::map<std::int32_t, StepOps> steps;
   for (OpId id = 0; id < graph.op_count(); ++id)
-    if (graph.op(id).step != kNone) steps[graph.op(id).step].push_back(id);
+    if (steady.in_step[static_cast<std::size_t>(id)]) steps[graph.op(id).step].push_back(id);
   CutFinder finder(graph, sides, small_bytes);
-  std::vector<DeviceCut> cuts;
-  for (const auto& [step, ops] : steps) finder.find(ops, cuts);
+  std::vector<DeviceCut> cuts, earlier;
+  for (const auto& [step, ops] : steps) {
+    if (step == steady.first) finder.count_anew();
+    finder.find(ops, step < steady.first ? earlier : cuts);
+  }
   return cuts;
 }
 

@@ -24,9 +24,10 @@ struct DeviceCut {
   bool rewritten = true;  // the values are new in each step; false for weights that decoding steps read again and again
 };
 
-// One for each step and micro-batch that has a backward, and for each decoding step. Values of at most `small_bytes`
-// are left out.
-std::vector<DeviceCut> device_cuts(const Graph& graph, const Sides& sides, std::int64_t small_bytes);
+// One for each micro-batch that has a backward of each step that counts, and for each such decoding step. Values of at
+// most `small_bytes` are left out.
+std::vector<DeviceCut> device_cuts(const Graph& graph, const Sides& sides, const SteadyState& steady,
+                                   std::int64_t small_bytes);
 
 struct Capacity {
   double device_bytes = 0, host_bytes = 0;

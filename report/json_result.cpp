@@ -76,6 +76,7 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
       {"steps", analysis.steps.ends_ns.size()},
       {"step_time_s", step_times(analysis)},
       {"mean_step_s", analysis.mean_step_s},
+      {"steady_step_s", analysis.steady_step_s},
       {"head_s", seconds(analysis.steps.head_ns)},
       {"tail_s", seconds(analysis.steps.tail_ns)},
       {"makespan_s", seconds(analysis.timeline.makespan.ns)},

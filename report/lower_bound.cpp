@@ -26,7 +26,7 @@ double largest_constant(const Demand& demand) {
   return largest;
 }
 
-// The least possible length of the run, in seconds, under those requirements that `counts` accepts.
+// The least possible length of the steps, in seconds, under those requirements that `counts` accepts.
 template <typename Counts>
 double solve(const Demand& demand, Counts&& counts) {
   const double largest = largest_constant(demand);
@@ -70,21 +70,34 @@ double alone(const Demand& demand, Resource resource) {
   return simple ? constant : solve(demand, [&](Resource r) { return r == resource; });
 }
 
-std::int32_t steps_of(const Timeline& timeline) {
-  std::int32_t last = kNone;
-  for (const RankTimeline& rank : timeline.ranks)
-    for (OpId op = 0; op < rank.graph->op_count(); ++op) last = std::max(last, rank.graph->op(op).step);
-  return last + 1;
-}
-
 void raise(double& bound, double to) { bound = std::max(bound, to); }
 
-void bound_rank(const RankTimeline& rank, const RunRecord& record, std::int64_t ranks, double steps,
-                LowerBound& bound) {
-  const CostModel cost(record.scenario->machine);  // caches by the rank's own graph
-  Rates rates = rates_of(*record.scenario, record.mode == "simulated");
-  if (!record.memory_shared) rates.dram_s_per_byte = 0;
-  const Demand demand = compulsory_demand(*rank.graph, *record.scenario, cost, rates, ranks);
+bool any(Resource) { return true; }
+
+struct Run {
+  const RunRecord& record;
+  const Steps& steps;
+  std::int64_t ranks = 1;
+};
+
+void bound_policy(const RankTimeline& rank, const Run& run, const SteadyState& steady, const CostModel& cost,
+                  const Rates& rates, LowerBound& bound) {
+  const PolicyLoad load = policy_load(rank, run.steps.windows, steady, cost, rates);
+  const double s = load.seconds / static_cast<double>(run.steps.window_steps());
+  if (s <= bound.policy_step_s) return;
+  bound.policy_step_s = s;
+  bound.policy_held_by = load.resource;
+}
+
+void bound_rank(const RankTimeline& rank, const Run& run, LowerBound& bound) {
+  const SteadyState steady = steady_state(*rank.graph);
+  if (steady.steps == 0) return;
+  const auto steps = static_cast<double>(steady.steps);
+  const Scenario& scenario = *run.record.scenario;
+  const CostModel cost(scenario.machine);  // caches by the rank's own graph
+  Rates rates = rates_of(scenario, run.record.mode == "simulated");
+  if (!run.record.memory_shared) rates.dram_s_per_byte = 0;
+  const Demand demand = compulsory_demand(*rank.graph, steady, scenario, cost, rates, run.ranks);
   for (int i = 0; i < kResourceCount; ++i) {
     const Resource resource = static_cast<Resource>(i);
     const double s = alone(demand, resource) / steps;
@@ -95,38 +108,39 @@ void bound_rank(const RankTimeline& rank, const RunRecord& record, std::int64_t 
       raise(bound.step_s[std::string(name_of(resource))], s);
     }
   }
-  raise(bound.step_s["critical_path"], critical_path_s(*rank.graph, cost, rates) / steps);
-  raise(bound.step_s["overall"], solve(demand, [](Resource) { return true; }) / steps);
-  const PolicyLoad load = policy_load(rank, cost, rates);
-  if (load.seconds / steps > bound.policy_step_s) {
-    bound.policy_step_s = load.seconds / steps;
-    bound.policy_held_by = load.resource;
-  }
+  raise(bound.step_s["critical_path"], critical_path_s(*rank.graph, steady, cost, rates) / steps);
+  raise(bound.step_s["overall"], solve(demand, any) / steps);
+  const Demand on_host = compulsory_demand(*rank.graph, steady, scenario, cost, rates, run.ranks, States::OnHost);
+  raise(bound.step_s["states_on_host"], solve(on_host, any) / steps);
+  bound_policy(rank, run, steady, cost, rates, bound);
 }
 
 // A tenth of a percent: closer than that, one resource alone explains the bound.
 constexpr double kHoldsAlone = 0.999;
 
+// The bounds that are no resource's.
+bool is_joint(const std::string& name) { return name == "overall" || name == "states_on_host"; }
+
 }  // namespace
 
-LowerBound lower_bound(const RunRecord& record, const Timeline& timeline) {
+LowerBound lower_bound(const RunRecord& record, const Timeline& timeline, const Steps& steps) {
   LowerBound bound;
-  for (const char* key : {"compute", "h2d", "d2h", "cpu_optimizer", "disk", "critical_path", "overall"})
+  for (const char* key :
+       {"compute", "h2d", "d2h", "cpu_optimizer", "disk", "critical_path", "states_on_host", "overall"})
     bound.step_s[key] = 0;
-  const auto steps = static_cast<double>(steps_of(timeline));
-  if (steps == 0) return bound;
   const auto ranks =
       std::max<std::int64_t>(static_cast<std::int64_t>(timeline.ranks.size()), record.scenario->workload.devices);
-  for (const RankTimeline& rank : timeline.ranks) bound_rank(rank, record, ranks, steps, bound);
+  for (const RankTimeline& rank : timeline.ranks) bound_rank(rank, {record, steps, ranks}, bound);
   double& overall = bound.step_s["overall"];
   const double shared = overall;
   double largest = 0;
   for (const auto& [name, s] : bound.step_s) {
-    if (name == "overall" || s <= largest) continue;
+    if (is_joint(name) || s <= largest) continue;
     largest = s;
     bound.held_by = name;
   }
   raise(overall, largest);
+  raise(bound.step_s["states_on_host"], overall);
   if (shared > 0 && largest < kHoldsAlone * shared) bound.held_by = "shares";
   if (overall > bound.policy_step_s) {
     bound.policy_step_s = overall;

@@ -39,28 +39,52 @@ class Loads {
   double pcie_ = 0, dram_ = 0;
 };
 
+// The share of a command of `alone_s` that was done in the windows at least.
+double share_within(const TimedCommand& timed, const std::vector<Window>& windows, double alone_s) {
+  std::int64_t outside_ns = timed.finished.ns - timed.started.ns;
+  for (const Window& window : windows)
+    outside_ns -= std::max<std::int64_t>(
+        0, std::min(timed.finished.ns, window.end_ns) - std::max(timed.started.ns, window.begin_ns));
+  if (outside_ns <= 0) return 1;
+  return alone_s > 0 ? std::max(0.0, 1 - seconds(outside_ns) / alone_s) : 0;
+}
+
+void add_run(const RankTimeline& rank, const TimedCommand& timed, const std::vector<Window>& windows,
+             const CostModel& cost, const Rates& rates, Loads& loads) {
+  const Command& command = *timed.command;
+  const Engine engine = command.lane.engine;
+  const double alone_s = part_s(*rank.graph, command, cost, rates);
+  const double s = alone_s * share_within(timed, windows, alone_s);
+  loads.add(engine, s);
+  if (operand_tier(engine) == Tier::Device) return;
+  const Op& op = rank.graph->op(command.op);
+  const double whole = run_s(*rank.graph, op, engine, cost, rates);
+  if (whole > 0) loads.add_dram(dram_bytes(rank.graph->work_of(op), whole, rates) * rates.dram_s_per_byte * s / whole);
+}
+
+void add_copy(const TimedCommand& timed, const std::vector<Window>& windows, const CostModel& cost, const Rates& rates,
+              Loads& loads) {
+  const Command& command = *timed.command;
+  const double alone_s = copy_s(command, cost, rates.copy);
+  const double share = share_within(timed, windows, alone_s);
+  loads.add(command.lane.engine, alone_s * share);
+  if (!over_pcie(command.lane.engine)) return;
+  const double bytes = static_cast<double>(command.part.bytes) * rates.shared_copy * share;
+  loads.add_pcie(bytes * rates.pcie_s_per_byte);
+  loads.add_dram(bytes * rates.dram_s_per_byte);
+}
+
 }  // namespace
 
-PolicyLoad policy_load(const RankTimeline& rank, const CostModel& cost, const Rates& rates) {
+PolicyLoad policy_load(const RankTimeline& rank, const std::vector<Window>& windows, const SteadyState& steady,
+                       const CostModel& cost, const Rates& rates) {
   Loads loads;
   for (const TimedCommand& timed : rank.commands) {
-    if (timed.command == nullptr || timed.command->kind == CommandKind::Release) continue;
-    const Command& command = *timed.command;
-    const Engine engine = command.lane.engine;
-    if (command.kind == CommandKind::Run) {
-      const double s = part_s(*rank.graph, command, cost, rates);
-      loads.add(engine, s);
-      if (operand_tier(engine) == Tier::Device) continue;
-      const Work& work = rank.graph->work_of(rank.graph->op(command.op));
-      const double whole = run_s(*rank.graph, rank.graph->op(command.op), engine, cost, rates);
-      if (whole > 0) loads.add_dram(dram_bytes(work, whole, rates) * rates.dram_s_per_byte * s / whole);
-      continue;
-    }
-    loads.add(engine, copy_s(command, cost, rates.copy));
-    if (!over_pcie(engine)) continue;
-    const double bytes = static_cast<double>(command.part.bytes) * rates.shared_copy;
-    loads.add_pcie(bytes * rates.pcie_s_per_byte);
-    loads.add_dram(bytes * rates.dram_s_per_byte);
+    if (!timed.done) continue;
+    if (timed.command->kind == CommandKind::Copy)
+      add_copy(timed, windows, cost, rates, loads);
+    else if (steady.in_step[static_cast<std::size_t>(timed.command->op)])
+      add_run(rank, timed, windows, cost, rates, loads);
   }
   return loads.largest();
 }

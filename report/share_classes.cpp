@@ -41,22 +41,24 @@ Side side_of(const Op& op) {
   return device && host ? Side::Either : host ? Side::Host : Side::Device;
 }
 
-Sides sort_sides(const Graph& graph) {
+Sides sort_sides(const Graph& graph, const SteadyState& steady) {
   Sides sides;
   sides.readers.resize(static_cast<std::size_t>(graph.value_count()));
   std::map<std::vector<std::int64_t>, std::int32_t> classes;
   for (OpId id = 0; id < graph.op_count(); ++id) {
     const Op& op = graph.op(id);
+    const bool counts = steady.counts(graph, id);
     sides.of_op.push_back(side_of(op));
     std::int32_t in_class = kNone;
     if (sides.of_op.back() == Side::Either) {
       in_class = classes.try_emplace(signature(graph, op), static_cast<std::int32_t>(classes.size())).first->second;
       sides.classes.resize(classes.size());
       ShareClass& found = sides.classes[static_cast<std::size_t>(in_class)];
-      if (found.ops++ == 0) found.example = id;
+      if (found.example == kNone) found.example = id;
+      found.ops += counts ? 1 : 0;
     }
     sides.class_of_op.push_back(in_class);
-    for (std::size_t slot = 0; slot < op.reads.size(); ++slot)
+    for (std::size_t slot = 0; counts && slot < op.reads.size(); ++slot)
       note_reader(sides, id, static_cast<std::int32_t>(slot), op.reads[slot]);
   }
   return sides;

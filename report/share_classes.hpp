@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/graph/graph.hpp"
+#include "report/steady_state.hpp"
 
 namespace tandem {
 
@@ -14,10 +15,10 @@ enum class Side : std::uint8_t { Device, Host, Either };
 
 struct ShareClass {
   OpId example = kNone;
-  std::int64_t ops = 0;
+  std::int64_t ops = 0;  // those that count (SteadyState)
 };
 
-// What reads a value, by side.
+// Which of the ops that count read a value, by side.
 struct Readers {
   bool device = false, host = false;
   OpId either = kNone;               // the first op of a class that reads it
@@ -32,6 +33,6 @@ struct Sides {
 };
 
 Side side_of(const Op& op);
-Sides sort_sides(const Graph& graph);
+Sides sort_sides(const Graph& graph, const SteadyState& steady);
 
 }  // namespace tandem

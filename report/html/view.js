@@ -92,8 +92,8 @@ function facts() {
       fact(`Peak, ${tier}`, bytes(peak), capacity > 0 ? `${(100 * peak / capacity).toFixed(1)}% of ${bytes(capacity)}` : '');
     }
     const bound = r.lower_bound_s.overall;
-    if (bound > 0) fact('Lower bound of a step', time(bound * 1e9), `${words(r.lower_bound_held_by)}; this run's mean: ${(r.mean_step_s / bound).toFixed(2)} times`);
-    if (r.policy_bound_s > 0) fact("With the policy's traffic", time(r.policy_bound_s * 1e9), `${words(r.policy_bound_held_by)}; this run's mean: ${(r.mean_step_s / r.policy_bound_s).toFixed(2)} times`);
+    if (bound > 0) fact('Lower bound of a step', time(bound * 1e9), `${words(r.lower_bound_held_by)}; this run's steps: ${(r.steady_step_s / bound).toFixed(2)} times`);
+    if (r.policy_bound_s > 0) fact("With the policy's traffic", time(r.policy_bound_s * 1e9), `${words(r.policy_bound_held_by)}; this run's steps: ${(r.steady_step_s / r.policy_bound_s).toFixed(2)} times`);
     s.append(grid);
   }
 }
