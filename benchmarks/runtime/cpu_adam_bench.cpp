@@ -16,10 +16,10 @@
 #include <utility>
 
 #include "benchmarks/runtime/thread_team.hpp"
-#include "benchmarks/runtime/triad.hpp"
 #include "runtime/executors/arena.hpp"
 #include "runtime/optimizer/adam.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
+#include "runtime/optimizer/triad.hpp"
 
 namespace tandem {
 namespace {

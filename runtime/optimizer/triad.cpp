@@ -1,4 +1,4 @@
-#include "benchmarks/runtime/triad.hpp"
+#include "runtime/optimizer/triad.hpp"
 
 #include <cstdint>
 #ifdef __x86_64__
