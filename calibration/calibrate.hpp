@@ -3,11 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "calibration/fit_profile.hpp"
 #include "calibration/machine_probe.hpp"
+#include "runtime/executors/device.hpp"
 
 namespace tandem {
 
@@ -21,13 +23,20 @@ struct CalibrationOptions {
 
 struct Calibration {
   HardwareProfile profile;
+  std::string source, description;  // what was measured: processors and clocks, for the profile's own lines
   MachineFacts machine;
   std::vector<Residual> residuals;
   std::vector<std::string> remarks;  // what a reader of the profile should know: noise, outliers, what is missing
 };
 
-// Progress and figures go to stderr unless quiet. Throws DeviceError when something cannot be measured.
+// The CPU as a stand-in for a device. Progress and figures go to stderr unless quiet. Throws DeviceError when something
+// cannot be measured.
 Calibration calibrate_cpu(const CalibrationOptions& options);
+
+struct DeviceDesign;
+// A device with memory of its own, as `design` has it (gpu_design.hpp). Otherwise the same.
+Calibration calibrate_device(const CalibrationOptions& options, const std::shared_ptr<Device>& device,
+                             const DeviceDesign& design);
 
 // "block.forward: 12 ops, median error 1.2%, largest 4%": how well the fit gives back what was measured.
 std::vector<std::string> residual_report(const std::vector<Residual>& residuals);

@@ -5,13 +5,10 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kLeastBytes = 4096, kMostBytes = std::int64_t{256} << 20, kQuickBytes = std::int64_t{64} << 20;
-constexpr std::int64_t kSizeStep = 4;
+constexpr std::int64_t kLeastBytes = 4096, kSizeStep = 4;
 // Copies of one size: as many as move this much, within bounds.
 constexpr std::int64_t kMovedBytes = std::int64_t{512} << 20;
 constexpr std::int64_t kLeastCopies = 5, kMostCopies = 64;
-// Both directions at once are timed with copies of this size, as a bucket's are.
-constexpr std::int64_t kPairBytes = std::int64_t{16} << 20;
 
 std::int64_t copies_of(std::int64_t bytes) { return std::clamp(kMovedBytes / bytes, kLeastCopies, kMostCopies); }
 
@@ -32,11 +29,10 @@ class Cursor {
 
 double duration_ns(const Event& event) { return static_cast<double>(event.finished.ns - event.started.ns); }
 
-std::vector<CopyTime> time_lane(Workbench& bench, Engine lane, std::int64_t scratch_bytes, bool quick) {
-  Cursor cursor(bench.scratch_offset(), scratch_bytes);
+std::vector<CopyTime> time_lane(Workbench& bench, Engine lane, const CopyDesign& design) {
+  Cursor cursor(bench.scratch_offset(), design.scratch_bytes);
   std::vector<CopyTime> times;
-  const std::int64_t most = std::min(scratch_bytes, quick ? kQuickBytes : kMostBytes);
-  for (std::int64_t bytes = kLeastBytes; bytes <= most; bytes *= kSizeStep) {
+  for (std::int64_t bytes = kLeastBytes; bytes <= design.most_bytes; bytes *= kSizeStep) {
     for (std::int64_t i = 0; i < copies_of(bytes); ++i) bench.add_copy(lane, cursor.next(bytes), bytes);
     std::vector<double> ns;
     for (const Event& event : bench.execute().events) ns.push_back(duration_ns(event));
@@ -46,30 +42,30 @@ std::vector<CopyTime> time_lane(Workbench& bench, Engine lane, std::int64_t scra
 }
 
 // What both lanes moved in the time that both were busy.
-double time_both(Workbench& bench, std::int64_t scratch_bytes) {
-  const std::int64_t half = scratch_bytes / 2;
+double time_both(Workbench& bench, const CopyDesign& design) {
+  const std::int64_t half = design.scratch_bytes / 2, bytes = design.bucket_bytes;
   Cursor up(bench.scratch_offset(), half), down(bench.scratch_offset() + half, half);
-  for (std::int64_t i = 0; i < copies_of(kPairBytes); ++i) {
-    bench.add_copy(Engine::H2D, up.next(kPairBytes), kPairBytes);
-    bench.add_copy(Engine::D2H, down.next(kPairBytes), kPairBytes);
+  for (std::int64_t i = 0; i < copies_of(bytes); ++i) {
+    bench.add_copy(Engine::H2D, up.next(bytes), bytes);
+    bench.add_copy(Engine::D2H, down.next(bytes), bytes);
   }
   const std::vector<Event> events = bench.execute().events;
-  std::vector<double> ns;
-  for (const Event& event : events) ns.push_back(duration_ns(event));
-  return 2 * static_cast<double>(kPairBytes) / summarize(ns).median * 1e9;
+  std::vector<double> up_ns, down_ns;
+  for (std::size_t i = 0; i < events.size(); ++i) (i % 2 == 0 ? up_ns : down_ns).push_back(duration_ns(events[i]));
+  return static_cast<double>(bytes) * (1 / summarize(up_ns).median + 1 / summarize(down_ns).median) * 1e9;
 }
 
 }  // namespace
 
-CopyTimes time_copies(Workbench& bench, std::int64_t scratch_bytes, bool quick) {
+CopyTimes time_copies(Workbench& bench, const CopyDesign& design) {
   // First touches are page faults, not copies.
-  bench.add_copy(Engine::H2D, bench.scratch_offset(), scratch_bytes);
-  bench.add_copy(Engine::D2H, bench.scratch_offset(), scratch_bytes);
+  bench.add_copy(Engine::H2D, bench.scratch_offset(), design.scratch_bytes);
+  bench.add_copy(Engine::D2H, bench.scratch_offset(), design.scratch_bytes);
   bench.execute();
   CopyTimes times;
-  times.h2d = time_lane(bench, Engine::H2D, scratch_bytes, quick);
-  times.d2h = time_lane(bench, Engine::D2H, scratch_bytes, quick);
-  times.both_bytes_per_s = time_both(bench, scratch_bytes);
+  times.h2d = time_lane(bench, Engine::H2D, design);
+  times.d2h = time_lane(bench, Engine::D2H, design);
+  times.both_bytes_per_s = time_both(bench, design);
   return times;
 }
 

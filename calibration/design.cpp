@@ -93,6 +93,26 @@ std::vector<Trial> designed_trials(bool quick, std::int32_t cores) {
   return trials;
 }
 
+KernelDesign designed_kernels(bool quick) {
+  // Rows are tokens, columns and inner sizes multiples of a hidden size: 4 to 1 as in a block.
+  constexpr std::int64_t kHidden[] = {32, 64, 96, 160, 256, 448, 704}, kQuickHidden = 256;
+  constexpr AttentionSize kAttentions[] = {{2, 16, 16},  {4, 32, 24},  {8, 64, 32},
+                                           {8, 128, 32}, {8, 224, 48}, {12, 448, 64}};
+  constexpr std::int64_t kQuickSequence = 224, kLeastElements = 256;
+  constexpr std::int64_t kMostElements = std::int64_t{16} << 20, kQuickElements = 4 << 20;
+  KernelDesign design;
+  for (const std::int64_t hidden : kHidden) {
+    if (quick && hidden > kQuickHidden) break;
+    design.gemms.push_back({hidden, hidden, hidden});
+    design.gemms.push_back({hidden, 4 * hidden, hidden});
+  }
+  for (const AttentionSize& size : kAttentions)
+    if (!quick || size.sequence <= kQuickSequence) design.attentions.push_back(size);
+  for (std::int64_t n = kLeastElements; n <= (quick ? kQuickElements : kMostElements); n *= 4)
+    design.additions.push_back(n);
+  return design;
+}
+
 Trial contention_trial(std::int32_t cores) { return trial_of("gpt", kContention, cores); }
 
 }  // namespace tandem

@@ -1,12 +1,22 @@
-// The networks that calibration trains to time their ops: sizes spread over what a machine without a GPU can train.
-// Held-out ones are measured alike but not fitted, so that the fit's error on new sizes is known. Must not know times.
+// What calibration measures on a machine without a GPU: networks that it trains to time their ops, and kernels, of
+// sizes that a CPU can do with. Held-out networks are measured alike but not fitted, so that the fit's error on new
+// sizes is known. Must not know times.
 #pragma once
 
 #include <vector>
 
+#include "calibration/kernel_times.hpp"
 #include "core/scenario/scenario.hpp"
 
 namespace tandem {
+
+// Sizes of kernels to be timed alone, each list in growing order.
+struct KernelDesign {
+  std::vector<GemmSize> gemms;
+  std::vector<AttentionSize> attentions;
+  std::vector<std::int64_t> additions;  // elements
+};
+KernelDesign designed_kernels(bool quick);
 
 struct Trial {
   Scenario scenario;

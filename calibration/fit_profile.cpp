@@ -13,17 +13,20 @@ namespace {
 
 constexpr double kNsPerS = 1e9;
 
-double per_s(double amount, double ns) { return amount / ns * kNsPerS; }
-
-bool is_optimizer(const Work& work) {
-  return work.kernels.size() == 1 && work.kernels.front().kind == KernelKind::Optimizer;
-}
-
 TierInfo& tier(HardwareProfile& profile, Tier which) { return profile.tiers[static_cast<std::size_t>(which)]; }
 
-// Other programs and unlucky placements of threads only ever slow lanes down, and do so in many rounds: the machine's
-// own figure is that of the quieter ones.
-double machine_factor(const SlowDown& slow_down) { return std::max(1.0, slow_down.quiet_factor); }
+using Amounts = std::vector<std::pair<double, double>>;  // an amount, and nanoseconds or a rate
+
+// Amounts and their rates without the overhead, of those that take long enough to say something of the rate. Where
+// noise hides that of all of them, of the largest as it is.
+Amounts rates_beyond(const Amounts& timed, double overhead_ns) {
+  Amounts rates;
+  for (const auto& [amount, ns] : timed)
+    if (ns > kOverheadShare * overhead_ns) rates.emplace_back(amount, amount / (ns - overhead_ns));
+  if (!rates.empty()) return rates;
+  const auto& [amount, ns] = *std::max_element(timed.begin(), timed.end());
+  return {{amount, amount / ns}};
+}
 
 // latency + bytes / (bandwidth x efficiency): the smallest copy is nearly all latency; the largest reaches the
 // bandwidth.
@@ -45,6 +48,20 @@ CopyRate copy_rate(const std::vector<CopyTime>& times) {
 
 }  // namespace
 
+double machine_factor(const SlowDown& slow_down) { return std::max(1.0, slow_down.quiet_factor); }
+
+bool is_optimizer(const Work& work) {
+  return work.kernels.size() == 1 && work.kernels.front().kind == KernelKind::Optimizer;
+}
+
+double cpu_optimizer_bytes_per_s(const std::vector<OpTime>& ops) {
+  double most = 0;
+  for (const OpTime& time : ops)
+    if (time.engine == Engine::CpuOptimizer && is_optimizer(time.work))
+      most = std::max(most, static_cast<double>(CostModel::memory_bytes(time.work)) / time.ns.median * kNsPerS);
+  return most;
+}
+
 void fit_copies(const CopyTimes& times, HardwareProfile& profile) {
   profile.h2d = copy_rate(times.h2d);
   profile.d2h = copy_rate(times.d2h);
@@ -58,7 +75,7 @@ void fit_disk(const std::vector<CopyTime>& read, const std::vector<CopyTime>& wr
 }
 
 void fit_cpu_optimizer(const std::vector<OpTime>& times, HardwareProfile& profile) {
-  std::vector<std::pair<double, double>> points;
+  Amounts timed;
   double least_ns = 0;
   for (const OpTime& time : times) {
     if (time.engine != Engine::CpuOptimizer || time.held_out || !is_optimizer(time.work)) continue;
@@ -66,12 +83,11 @@ void fit_cpu_optimizer(const std::vector<OpTime>& times, HardwareProfile& profil
   }
   for (const OpTime& time : times) {
     if (time.engine != Engine::CpuOptimizer || time.held_out || !is_optimizer(time.work)) continue;
-    const auto elements = static_cast<double>(time.work.kernels.front().elements);
-    // The smallest is nearly all overhead, which is the command's and not the rate's.
-    if (time.ns.median > kOverheadShare * least_ns)
-      points.emplace_back(elements, elements / (time.ns.median - least_ns));
+    timed.emplace_back(static_cast<double>(time.work.kernels.front().elements), time.ns.median);
   }
-  CHECK(!points.empty(), "no optimizer op was timed on the CPU");
+  CHECK(!timed.empty(), "no optimizer op was timed on the CPU");
+  // The smallest is nearly all overhead, which is the command's and not the rate's.
+  const auto points = rates_beyond(timed, least_ns);
   profile.cpu_op_ns = std::llround(least_ns);
   const double best = std::max_element(points.begin(), points.end())->second;  // of the largest
   profile.cpu_optimizer_parameters_per_s = best * kNsPerS;
@@ -85,11 +101,7 @@ void fit_slow_downs(const std::vector<SlowDown>& slow_downs, const std::vector<O
     return 1.0;
   };
   // What the optimizer on the CPU and a copy move at once: the most that two cores were seen to ask of the memory.
-  double optimizer_bytes_per_s = 0;
-  for (const OpTime& time : ops)
-    if (time.engine == Engine::CpuOptimizer && is_optimizer(time.work))
-      optimizer_bytes_per_s = std::max(optimizer_bytes_per_s,
-                                       per_s(static_cast<double>(CostModel::memory_bytes(time.work)), time.ns.median));
+  const double optimizer_bytes_per_s = cpu_optimizer_bytes_per_s(ops);
   const double together = optimizer_bytes_per_s / factor(Engine::CpuOptimizer, Engine::H2D) +
                           profile.h2d.bytes_per_s / factor(Engine::H2D, Engine::CpuOptimizer);
   const double shared = std::max({together, optimizer_bytes_per_s, profile.pcie_bytes_per_s});
@@ -103,20 +115,18 @@ void fit_slow_downs(const std::vector<SlowDown>& slow_downs, const std::vector<O
 }
 
 void fit_kernels(const std::vector<KernelTime>& gemms, const std::vector<KernelTime>& attentions,
-                 const std::vector<KernelTime>& memory, HardwareProfile& profile) {
+                 const std::vector<KernelTime>& memory, DType type, HardwareProfile& profile) {
   CHECK(!gemms.empty() && !attentions.empty() && !memory.empty());
   double peak = 0;
   for (const KernelTime& t : gemms) peak = std::max(peak, static_cast<double>(t.kernel.flops) / t.ns.median);
-  profile.peak_flops[DType::F32] = peak * kNsPerS;
+  profile.peak_flops[type] = peak * kNsPerS;
   // The smallest kernel moves next to nothing.
   const double launch_ns = memory.front().ns.median;
   profile.launch_ns = std::llround(launch_ns);
   const auto rates = [&](const std::vector<KernelTime>& times, auto amount) {
-    std::vector<std::pair<double, double>> points;
-    for (const KernelTime& t : times)
-      if (t.ns.median > kOverheadShare * launch_ns)
-        points.emplace_back(amount(t.kernel), amount(t.kernel) / (t.ns.median - launch_ns));
-    return points;
+    Amounts timed;
+    for (const KernelTime& t : times) timed.emplace_back(amount(t.kernel), t.ns.median);
+    return rates_beyond(timed, launch_ns);
   };
   const auto flops = [](const Kernel& k) { return static_cast<double>(k.flops); };
   const auto bytes = [](const Kernel& k) { return static_cast<double>(k.bytes); };
@@ -124,12 +134,11 @@ void fit_kernels(const std::vector<KernelTime>& gemms, const std::vector<KernelT
   profile.efficiency[KernelKind::Attention] = efficiency_curve(rates(attentions, flops), peak);
   const double bandwidth = tier(profile, Tier::Device).bytes_per_s / kNsPerS;
   profile.efficiency[KernelKind::Memory] = efficiency_curve(rates(memory, bytes), bandwidth);
-  profile.cpu_flops = profile.peak_flops[DType::F32];
 }
 
 void fit_device_optimizer(const std::vector<OpTime>& times, HardwareProfile& profile) {
   const double bandwidth = tier(profile, Tier::Device).bytes_per_s / kNsPerS;
-  std::vector<std::pair<double, double>> points;
+  Amounts timed;
   double least_ns = 0;
   const auto counts = [](const OpTime& t) {
     return t.engine == Engine::Compute && !t.held_out && is_optimizer(t.work);
@@ -137,13 +146,11 @@ void fit_device_optimizer(const std::vector<OpTime>& times, HardwareProfile& pro
   for (const OpTime& time : times)
     if (counts(time)) least_ns = least_ns == 0 ? time.ns.median : std::min(least_ns, time.ns.median);
   for (const OpTime& time : times) {
-    const auto bytes = static_cast<double>(CostModel::memory_bytes(time.work));
-    if (counts(time) && time.ns.median > kOverheadShare * least_ns)
-      points.emplace_back(bytes, bytes / (time.ns.median - least_ns));
+    if (counts(time)) timed.emplace_back(static_cast<double>(CostModel::memory_bytes(time.work)), time.ns.median);
   }
-  CHECK(!points.empty(), "no optimizer op was timed on the device");
+  CHECK(!timed.empty(), "no optimizer op was timed on the device");
   profile.op_ns = std::max<std::int64_t>(0, std::llround(least_ns) - profile.launch_ns);
-  profile.efficiency[KernelKind::Optimizer] = efficiency_curve(points, bandwidth);
+  profile.efficiency[KernelKind::Optimizer] = efficiency_curve(rates_beyond(timed, least_ns), bandwidth);
 }
 
 }  // namespace tandem

@@ -28,13 +28,28 @@ void fit_disk(const std::vector<CopyTime>& read, const std::vector<CopyTime>& wr
 void fit_cpu_optimizer(const std::vector<OpTime>& times, HardwareProfile& profile);
 // The memory's bandwidth, which device and host share where the device is made of the same memory; interference.
 void fit_slow_downs(const std::vector<SlowDown>& slow_downs, const std::vector<OpTime>& ops, HardwareProfile& profile);
-// Peaks, launch and the efficiency curves of gemm, attention and memory.
+// The same for a device with memory of its own. The host's bandwidth is the most that was seen: `triad_bytes_per_s` of
+// all cores, or the optimizer and copies at once. What pairs of lanes lose beyond sharing that and the link is
+// interference.
+void fit_host_memory(const std::vector<SlowDown>& slow_downs, const std::vector<OpTime>& ops, double triad_bytes_per_s,
+                     HardwareProfile& profile);
+// The device's bandwidth, where its memory is its own: of the largest memory kernel.
+void fit_device_memory(const std::vector<KernelTime>& memory, HardwareProfile& profile);
+// The peak of `type`, launch and the efficiency curves of gemm, attention and memory.
 void fit_kernels(const std::vector<KernelTime>& gemms, const std::vector<KernelTime>& attentions,
-                 const std::vector<KernelTime>& memory, HardwareProfile& profile);
+                 const std::vector<KernelTime>& memory, DType type, HardwareProfile& profile);
 // The optimizer on the device, over bytes.
 void fit_device_optimizer(const std::vector<OpTime>& times, HardwareProfile& profile);
 // All other bodies on the device. Ops that were held out are left out of all fits.
 void fit_bodies(const std::vector<OpTime>& times, HardwareProfile& profile);
+
+// Other programs and unlucky placements of threads only ever slow lanes down, and do so in many rounds: the machine's
+// own figure is that of the quieter ones. At least 1.
+double machine_factor(const SlowDown& slow_down);
+// An optimizer step and nothing else.
+bool is_optimizer(const Work& work);
+// The most that an optimizer op on the CPU moved; 0 if none was timed.
+double cpu_optimizer_bytes_per_s(const std::vector<OpTime>& ops);
 
 // Of every op, held out or not, by the finished profile.
 std::vector<Residual> residuals(const std::vector<OpTime>& times, const HardwareProfile& profile);

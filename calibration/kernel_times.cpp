@@ -1,5 +1,6 @@
 #include "calibration/kernel_times.hpp"
 
+#include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/addmm.h>
@@ -7,109 +8,109 @@
 #include <ATen/ops/randn.h>
 
 #include <algorithm>
-#include <chrono>
-#include <functional>
+#include <exception>
 #include <thread>
 
+#include "calibration/kernel_clock.hpp"
 #include "core/workloads/common/kernels.hpp"
-#include "runtime/torch_setup.hpp"
+#include "runtime/torch_types.hpp"
 
 namespace tandem {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// A sample covers so many calls that it takes at least this long: timers and wake-ups then do not count.
-constexpr double kLeastSampleNs = 20e3;
+// A sample covers so many calls that it takes at least this long: timers and wake-ups then do not count. A device's
+// marks lie further apart than a thread's readings of a clock.
+constexpr double kLeastSampleNs = 20e3, kLeastDeviceSampleNs = 200e3;
 // No sample is worth more time than this.
 constexpr double kLongNs = 50e6;
+constexpr int kMostCalls = 200;
 
-double time_once_ns(const std::function<void()>& call, int calls) {
-  const auto start = Clock::now();
-  for (int i = 0; i < calls; ++i) call();
-  return std::chrono::duration<double, std::nano>(Clock::now() - start).count() / calls;
-}
+class Bench {
+ public:
+  Bench(const KernelSite& site, int repeats) : site_(site), clock_(open_clock(site)), repeats_(repeats) {}
 
-Summary time_call(const std::function<void()>& call, int repeats) {
-  call();
-  const double first_ns = time_once_ns(call, 1);
-  const int calls = std::max(1, static_cast<int>(kLeastSampleNs / std::max(1.0, first_ns)));
-  const int samples = first_ns > kLongNs ? 2 : repeats;
-  std::vector<double> ns;
-  for (int i = 0; i < samples; ++i) ns.push_back(time_once_ns(call, calls));
-  return summarize(ns);
-}
+  KernelTime gemm(const GemmSize& s) {
+    at::Tensor bias, input, weight, out;
+    clock_->prepare([&] {
+      bias = random({s.n}), input = random({s.m, s.k}), weight = random({s.n, s.k});
+      out = at::empty({s.m, s.n}, options());
+    });
+    return {tandem::gemm(s.m, s.n, s.k, site_.type), time([&] { at::addmm_out(out, bias, input, weight.t()); })};
+  }
 
-// Kernels run as on the executor's compute worker: on another thread, with one intra-operator thread.
-std::vector<KernelTime> on_worker(const std::function<std::vector<KernelTime>()>& work) {
+  KernelTime attention(const AttentionSize& s) {
+    at::Tensor query, key, value;
+    clock_->prepare([&] {
+      for (at::Tensor* operand : {&query, &key, &value}) *operand = random({1, s.heads, s.sequence, s.head_size});
+    });
+    const auto call = [&] {
+      if (site_.cuda)
+        at::_scaled_dot_product_flash_attention(query, key, value, /*dropout_p=*/0.0, /*is_causal=*/true);
+      else
+        at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, /*dropout_p=*/0.0, /*is_causal=*/true);
+    };
+    return {attention_forward(s.heads, s.sequence, s.sequence, s.head_size, site_.type), time(call)};
+  }
+
+  KernelTime addition(std::int64_t elements) {
+    at::Tensor a, b, out;
+    clock_->prepare([&] { a = random({elements}), b = random({elements}), out = at::empty({elements}, options()); });
+    return {memory_kernel(3 * elements * size_of(site_.type)), time([&] { at::add_out(out, a, b); })};
+  }
+
+ private:
+  at::TensorOptions options() const {
+    return at::TensorOptions().device(site_.cuda ? at::kCUDA : at::kCPU).dtype(torch_type(site_.type));
+  }
+  at::Tensor random(at::IntArrayRef sizes) const { return at::randn(sizes, options()); }
+
+  Summary time(const std::function<void()>& call) {
+    clock_->time_ns(call, 1);
+    const double first_ns = clock_->time_ns(call, 1);
+    const double least_ns = site_.device ? kLeastDeviceSampleNs : kLeastSampleNs;
+    const int calls = std::clamp(static_cast<int>(least_ns / std::max(1.0, first_ns)), 1, kMostCalls);
+    const int samples = first_ns > kLongNs ? 2 : repeats_;
+    std::vector<double> ns;
+    for (int i = 0; i < samples; ++i) ns.push_back(clock_->time_ns(call, calls));
+    return summarize(ns);
+  }
+
+  KernelSite site_;
+  std::unique_ptr<KernelClock> clock_;
+  int repeats_;
+};
+
+// Without a device, kernels run as on the executor's compute worker: on another thread.
+template <typename Size, typename Time>
+std::vector<KernelTime> time_all(const KernelSite& site, const std::vector<Size>& sizes, int repeats, Time time) {
   std::vector<KernelTime> times;
-  std::thread worker([&] {
-    set_thread_count(1);
-    times = work();
-  });
-  worker.join();
-  return times;
-}
-
-KernelTime time_gemm(std::int64_t m, std::int64_t n, std::int64_t k, int repeats) {
-  const at::Tensor bias = at::randn({n}), input = at::randn({m, k}), weight = at::randn({n, k});
-  at::Tensor out = at::empty({m, n});
-  return {gemm(m, n, k, DType::F32), time_call([&] { at::addmm_out(out, bias, input, weight.t()); }, repeats)};
-}
-
-// Causal, as decoders run it.
-KernelTime time_attention(std::int64_t heads, std::int64_t sequence, std::int64_t head_size, int repeats) {
-  const at::Tensor query = at::randn({1, heads, sequence, head_size}), key = at::randn({1, heads, sequence, head_size}),
-                   value = at::randn({1, heads, sequence, head_size});
-  const auto call = [&] {
-    at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, /*dropout_p=*/0.0, /*is_causal=*/true);
+  std::exception_ptr failure;
+  const auto work = [&] {
+    try {
+      Bench bench(site, repeats);
+      for (const Size& size : sizes) times.push_back(time(bench, size));
+    } catch (...) {
+      failure = std::current_exception();
+    }
   };
-  return {attention_forward(heads, sequence, sequence, head_size, DType::F32), time_call(call, repeats)};
-}
-
-KernelTime time_addition(std::int64_t elements, int repeats) {
-  const at::Tensor a = at::randn({elements}), b = at::randn({elements});
-  at::Tensor out = at::empty({elements});
-  return {memory_kernel(3 * elements * size_of(DType::F32)), time_call([&] { at::add_out(out, a, b); }, repeats)};
+  std::thread(work).join();
+  if (failure) std::rethrow_exception(failure);
+  return times;
 }
 
 }  // namespace
 
-std::vector<KernelTime> time_gemms(bool quick, int repeats) {
-  // Rows are tokens, columns and inner sizes multiples of a hidden size: 4 to 1 as in a block.
-  constexpr std::int64_t kHidden[] = {32, 64, 96, 160, 256, 448, 704};
-  return on_worker([&] {
-    std::vector<KernelTime> times;
-    for (const std::int64_t hidden : kHidden) {
-      if (quick && hidden > 256) break;
-      times.push_back(time_gemm(hidden, hidden, hidden, repeats));
-      times.push_back(time_gemm(hidden, 4 * hidden, hidden, repeats));
-    }
-    return times;
-  });
+std::vector<KernelTime> time_gemms(const KernelSite& site, const std::vector<GemmSize>& sizes, int repeats) {
+  return time_all(site, sizes, repeats, [](Bench& bench, const GemmSize& size) { return bench.gemm(size); });
 }
 
-std::vector<KernelTime> time_attentions(bool quick, int repeats) {
-  struct Shape {
-    std::int64_t heads, sequence, head_size;
-  };
-  constexpr Shape kShapes[] = {{2, 16, 16}, {4, 32, 24}, {8, 64, 32}, {8, 128, 32}, {8, 224, 48}, {12, 448, 64}};
-  return on_worker([&] {
-    std::vector<KernelTime> times;
-    for (const Shape& s : kShapes)
-      if (!quick || s.sequence <= 224) times.push_back(time_attention(s.heads, s.sequence, s.head_size, repeats));
-    return times;
-  });
+std::vector<KernelTime> time_attentions(const KernelSite& site, const std::vector<AttentionSize>& sizes, int repeats) {
+  return time_all(site, sizes, repeats, [](Bench& bench, const AttentionSize& size) { return bench.attention(size); });
 }
 
-std::vector<KernelTime> time_memory_kernels(bool quick, int repeats) {
-  constexpr std::int64_t kLeastElements = 256, kMostElements = std::int64_t{16} << 20, kQuickElements = 4 << 20;
-  return on_worker([&] {
-    std::vector<KernelTime> times;
-    for (std::int64_t n = kLeastElements; n <= (quick ? kQuickElements : kMostElements); n *= 4)
-      times.push_back(time_addition(n, repeats));
-    return times;
-  });
+std::vector<KernelTime> time_memory_kernels(const KernelSite& site, const std::vector<std::int64_t>& elements,
+                                            int repeats) {
+  return time_all(site, elements, repeats, [](Bench& bench, std::int64_t count) { return bench.addition(count); });
 }
 
 }  // namespace tandem

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "calibration/statistics.hpp"
 #include "core/graph/graph.hpp"
+#include "runtime/executors/device.hpp"
 
 namespace tandem {
 
@@ -15,9 +17,26 @@ struct KernelTime {
   Summary ns;
 };
 
-// Each takes `repeats` samples of every size on a thread of its own with one intra-operator thread. In order of size.
-std::vector<KernelTime> time_gemms(bool quick, int repeats);
-std::vector<KernelTime> time_attentions(bool quick, int repeats);
-std::vector<KernelTime> time_memory_kernels(bool quick, int repeats);
+struct GemmSize {
+  std::int64_t m, n, k;  // rows, columns, inner
+};
+struct AttentionSize {
+  std::int64_t heads, sequence, head_size;  // heads of all sequences of a batch
+};
+
+// Where kernels run, and on which numbers.
+struct KernelSite {
+  std::shared_ptr<Device> device;  // null: a thread of its own, timed by the host's clock
+  bool cuda = false;               // tensors are the GPU's
+  DType type = DType::F32;
+  int threads = 1;  // intra-operator, without a device
+};
+
+// Each takes `repeats` samples of every size, in the order given. Attention is causal. Memory kernels add two vectors
+// of so many elements. With a device, times are between its own marks, of calls that are handed over ahead of it.
+std::vector<KernelTime> time_gemms(const KernelSite& site, const std::vector<GemmSize>& sizes, int repeats);
+std::vector<KernelTime> time_attentions(const KernelSite& site, const std::vector<AttentionSize>& sizes, int repeats);
+std::vector<KernelTime> time_memory_kernels(const KernelSite& site, const std::vector<std::int64_t>& elements,
+                                            int repeats);
 
 }  // namespace tandem

@@ -20,8 +20,13 @@ struct CopyTimes {
   std::vector<CopyTime> h2d, d2h;  // alone, by size
   double both_bytes_per_s = 0;     // both directions at once, together
 };
-// Cycles through `scratch_bytes` of the bench's scratch, so that copies do not find their bytes in a cache.
-CopyTimes time_copies(Workbench& bench, std::int64_t scratch_bytes, bool quick);
+// What copies are timed with.
+struct CopyDesign {
+  std::int64_t scratch_bytes = 0;  // of the bench: cycled through, so that copies do not find their bytes in a cache
+  std::int64_t most_bytes = 0;     // the largest copy
+  std::int64_t bucket_bytes = 0;   // about a bucket's: copies beside others
+};
+CopyTimes time_copies(Workbench& bench, const CopyDesign& design);
 
 struct HandOver {
   Summary submit_ns;  // of the submitting thread, per command
@@ -38,6 +43,6 @@ struct SlowDown {
   Summary factor;           // over rounds
   double quiet_factor = 1;  // the first quartile of the rounds
 };
-std::vector<SlowDown> time_slow_downs(Workbench& bench, std::int64_t scratch_bytes, bool quick);
+std::vector<SlowDown> time_slow_downs(Workbench& bench, const CopyDesign& design, bool quick);
 
 }  // namespace tandem

@@ -1,15 +1,19 @@
-// tandem-calibrate: measures this machine and writes a hardware profile. A composition root: the only place that joins
-// flags, the measurements and the file.
+// tandem-calibrate and tandem-calibrate-cuda: measure this machine and write a hardware profile. A composition root:
+// the only place that joins flags, the measurements and the file.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "apps/cli.hpp"
+#include "apps/siblings.hpp"
 #include "calibration/calibrate.hpp"
+#include "calibration/gpu_design.hpp"
 #include "calibration/profile_yaml.hpp"
 #include "report/atomic_file.hpp"
+#include "runtime/open_device.hpp"
 #include "runtime/train.hpp"
 
 namespace {
@@ -21,16 +25,35 @@ void say_quality(const tandem::Calibration& result) {
   for (const std::string& remark : result.remarks) std::fprintf(stderr, "remark: %s\n", remark.c_str());
 }
 
+tandem::Calibration measure(const tandem::CalibrationOptions& options, const std::shared_ptr<tandem::Device>& device) {
+  if (!device) return tandem::calibrate_cpu(options);
+  return tandem::calibrate_device(options, device, tandem::gpu_design(options.quick, tandem::probe_machine().cores));
+}
+
+// What was measured must be a profile. Where it is none, minutes of work are still worth reading.
+void check_profile(const std::string& text, const std::string& output) {
+  try {
+    tandem::parse_profile(text, output);
+  } catch (const tandem::ConfigError&) {
+    std::fprintf(stderr, "measured, but no profile:\n%s", text.c_str());
+    throw;
+  }
+}
+
 int calibrate(int argc, char** argv) {
   CLI::App app{"Measure this machine and write its hardware profile", "tandem calibrate"};
   std::string device, output;
   tandem::CalibrationOptions options;
-  app.add_option("--device", device, "What to measure")->required()->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--device", device, "cpu: the CPU as a stand-in for a device; cuda: a GPU, and the CPU beside it")
+      ->required()
+      ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--output", output, "The profile to write (YAML)")->required();
-  app.add_flag("--quick", options.quick, "Fewer sizes and repeats: under a minute, less exact");
+  app.add_flag("--quick", options.quick, "Fewer sizes and repeats: under a minute instead of 3 to 4, less exact");
   app.add_flag("--quiet", options.quiet, "No progress and figures on stderr");
   tandem::parse(app, argc, argv);
-  if (device == "cuda") throw tandem::ConfigError("--device: this build cannot measure cuda; allowed: cpu");
+  if (!tandem::has_device(device))
+    tandem::become("calibrate-" + device, std::vector<std::string>(argv + 1, argv + argc));
+  const std::shared_ptr<tandem::Device> opened = tandem::open_device(device);
 
   std::optional<tandem::AtomicFile> file;
   try {
@@ -42,12 +65,11 @@ int calibrate(int argc, char** argv) {
   options.scratch_folder = tandem::TrainOptions::default_scratch_directory();
   tandem::Progress progress("timing ops", options.quiet);
   options.progress = [&](double done) { progress.update(done); };
-  const tandem::Calibration result = tandem::calibrate_cpu(options);
+  const tandem::Calibration result = measure(options, opened);
   if (!options.quiet) say_quality(result);
-  const std::string source = "measured by tandem calibrate on " + result.machine.processor + ", " + tandem::today();
-  const std::string description = "This machine's CPU as a stand-in for a device, as tandem calibrate found it.";
-  const std::string text = tandem::profile_yaml(result.profile, description, source);
-  tandem::parse_profile(text, output);  // what was written must be a profile
+  const std::string source = "measured by tandem calibrate on " + result.source + ", " + tandem::today();
+  const std::string text = tandem::profile_yaml(result.profile, result.description, source);
+  check_profile(text, output);
   file->write(text);
   file->commit();
   if (!options.quiet) std::fprintf(stderr, "wrote %s\n", output.c_str());

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "calibration/text.hpp"
-#include "calibration/workbench.hpp"
 #include "core/scheduler/check.hpp"
 
 namespace tandem {
@@ -54,8 +53,8 @@ std::string network_name(const Scenario& scenario) {
   return name;
 }
 
-std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget_ns) {
-  Workbench bench(trial.scenario, 0);
+std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget_ns, const BenchDevice& device) {
+  Workbench bench(trial.scenario, 0, device);
   std::vector<OpId> optimizer_ops;
   for (const OpId id : bench.ops())
     if (bench.graph().op(id).may_run_on(Engine::CpuOptimizer)) optimizer_ops.push_back(id);

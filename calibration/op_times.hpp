@@ -7,6 +7,7 @@
 
 #include "calibration/design.hpp"
 #include "calibration/statistics.hpp"
+#include "calibration/workbench.hpp"
 #include "core/graph/graph.hpp"
 
 namespace tandem {
@@ -22,7 +23,7 @@ struct OpTime {
 // Runs the trial's step on the compute lane, then its optimizer ops on the CPU's optimizer lane, each at least
 // `least_passes` times and for about `budget_ns`. One entry for each work and engine. Throws DeviceError if an op
 // fails.
-std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget_ns);
+std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget_ns, const BenchDevice& device = {});
 
 // "gpt hidden 256, batch 4 x 128": a network for people.
 std::string network_name(const Scenario& scenario);

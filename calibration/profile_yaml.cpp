@@ -47,7 +47,9 @@ Text body(const Text& body_name, const BodyCost& cost) {
 }
 
 Text compute(const HardwareProfile& p) {
-  Text out = "compute:\n  peak:\n";
+  Text out = "compute:\n";
+  if (p.gpu) out += "  processor: gpu\n";
+  out += "  peak:\n";
   for (const auto& [type, flops] : p.peak_flops)
     out += "    " + Text(name_of(type)) + ": " + printed("%.5gGFLOPS", flops / 1e9) + "\n";
   if (!p.efficiency.empty()) out += "  efficiency:\n";

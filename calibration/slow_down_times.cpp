@@ -8,15 +8,14 @@ namespace tandem {
 namespace {
 
 constexpr int kRounds = 9, kQuickRounds = 3;
-constexpr double kQuietShare = 0.25;                        // of rounds
-constexpr std::int64_t kCopyBytes = std::int64_t{4} << 20;  // about a bucket's
+constexpr double kQuietShare = 0.25;  // of rounds
 
 double duration_ns(const Event& event) { return static_cast<double>(event.finished.ns - event.started.ns); }
 
 // Keeps lanes busy: each lane has work of about the same length, in commands of one lane's kind.
 class Mix {
  public:
-  Mix(Workbench& bench, std::int64_t scratch_bytes) : bench_(bench), scratch_bytes_(scratch_bytes) {
+  Mix(Workbench& bench, const CopyDesign& copies) : bench_(bench), copies_(copies) {
     for (const OpId id : bench.ops()) {
       const bool optimizer = bench.graph().op(id).may_run_on(Engine::CpuOptimizer);
       if (optimizer && largest(id, optimizer_)) optimizer_ = id;
@@ -47,16 +46,16 @@ class Mix {
       bench_.add_run(optimizer_, lane);
     } else {
       // Each lane in its half, so that no two copies touch the same bytes.
-      const std::int64_t half = scratch_bytes_ / 2;
+      const std::int64_t half = copies_.scratch_bytes / 2, bytes = copies_.bucket_bytes;
       std::int64_t& at = at_[lane];
-      if (at + kCopyBytes > half) at = 0;
-      bench_.add_copy(lane, bench_.scratch_offset() + (lane == Engine::D2H ? half : 0) + at, kCopyBytes);
-      at += kCopyBytes;
+      if (at + bytes > half) at = 0;
+      bench_.add_copy(lane, bench_.scratch_offset() + (lane == Engine::D2H ? half : 0) + at, bytes);
+      at += bytes;
     }
   }
 
   Workbench& bench_;
-  std::int64_t scratch_bytes_;
+  CopyDesign copies_;
   OpId optimizer_ = kNone;
   std::map<Engine, double> round_ns_;
   std::map<Engine, std::int64_t> at_;
@@ -98,7 +97,7 @@ double ratio(const std::map<std::string, std::vector<double>>& beside,
 
 }  // namespace
 
-std::vector<SlowDown> time_slow_downs(Workbench& bench, std::int64_t scratch_bytes, bool quick) {
+std::vector<SlowDown> time_slow_downs(Workbench& bench, const CopyDesign& design, bool quick) {
   constexpr double kRoundNs = 60e6;
   const std::vector<std::vector<Engine>> groups = {
       {Engine::Compute, Engine::H2D},
@@ -107,11 +106,12 @@ std::vector<SlowDown> time_slow_downs(Workbench& bench, std::int64_t scratch_byt
       {Engine::CpuOptimizer, Engine::H2D},
       {Engine::CpuOptimizer, Engine::D2H},
       {Engine::H2D, Engine::D2H},
+      {Engine::CpuOptimizer, Engine::H2D, Engine::D2H},
       {Engine::Compute, Engine::H2D, Engine::D2H},
       {Engine::Compute, Engine::CpuOptimizer, Engine::H2D},
       {Engine::Compute, Engine::CpuOptimizer, Engine::H2D, Engine::D2H},
   };
-  Mix mix(bench, scratch_bytes);
+  Mix mix(bench, design);
   std::map<Engine, std::map<std::string, std::vector<double>>> alone;
   std::map<std::pair<std::size_t, Engine>, std::vector<double>> factors;
   // Rounds go over all groups, so that a noisy moment touches each of them a little and none of them much.

@@ -6,7 +6,7 @@
 #include "calibration/noise_data.hpp"
 #include "core/scenario/errors.hpp"
 #include "core/scheduler/check.hpp"
-#include "runtime/torch_setup.hpp"
+#include "runtime/executors/workspace.hpp"
 
 namespace tandem {
 namespace {
@@ -21,10 +21,16 @@ std::int64_t tokens_of(const WorkloadOptions& workload) {
 
 std::int64_t round_up(std::int64_t bytes, std::int64_t step) { return (bytes + step - 1) / step * step; }
 
+bool runs_on_host(const Op& op) {
+  return op.may_run_on(Engine::Loader) || op.may_run_on(Engine::CpuOptimizer) || op.may_run_on(Engine::CpuCompute);
+}
+
 }  // namespace
 
-Workbench::Workbench(const Scenario& scenario, std::int64_t scratch_bytes)
-    : scenario_(scenario), data_(make_noise_data(scenario.seed, tokens_of(scenario.workload))) {
+Workbench::Workbench(const Scenario& scenario, std::int64_t scratch_bytes, BenchDevice device)
+    : scenario_(scenario),
+      data_(make_noise_data(scenario.seed, tokens_of(scenario.workload))),
+      alignment_(device.device ? kDeviceAlignment : kHostAlignment) {
   scenario_.steps = 1;
   const WorkloadEntry* family = find_workload(scenario_.workload.family);
   CHECK(family != nullptr, "no workload family", scenario_.workload.family);
@@ -38,43 +44,80 @@ Workbench::Workbench(const Scenario& scenario, std::int64_t scratch_bytes)
     else
       (id < first ? loads_ : batch_loads_).push_back(id);
   }
-  place();
-  scratch_ = round_up(arena_bytes_, kPageBytes);
-  arena_bytes_ = scratch_ + scratch_bytes;
+  place(scratch_bytes);
   LiveExecutorOptions options;
-  options.arena_bytes[static_cast<std::size_t>(Tier::Device)] = arena_bytes_;
-  options.arena_bytes[static_cast<std::size_t>(Tier::HostPinned)] = arena_bytes_;
+  options.arena_bytes[static_cast<std::size_t>(Tier::Device)] = device_bytes_;
+  options.arena_bytes[static_cast<std::size_t>(Tier::HostPinned)] = host_bytes_;
   options.cpu_threads = cpu_threads(scenario_.machine.cores);
-  options.library = torch_library();
+  options.library = device.library();
+  options.device = std::move(device.device);
   executor_ = std::make_unique<LiveExecutor>(graph_, scenario_, *data_, options);
   load();
 }
 
-void Workbench::place() {
-  constexpr std::int64_t kAlignment = 64;  // as core's pools give
-  const auto take = [&](std::int64_t bytes) {
-    return std::exchange(arena_bytes_, arena_bytes_ + round_up(bytes, kAlignment));
-  };
-  offsets_.assign(static_cast<std::size_t>(graph_.value_count()), -1);
-  std::int64_t workspace_bytes = 0;
-  for (OpId id = 0; id < graph_.op_count(); ++id) {
-    for (const Write& write : graph_.op(id).writes)
-      offsets_[static_cast<std::size_t>(write.value)] =
-          write.reuses != kNone ? offset(write.reuses) : take(graph_.value(write.value).bytes);
-    workspace_bytes = std::max(workspace_bytes, graph_.op(id).workspace_bytes);
+// Operands of ops that can run on the host. A value has the place of the one whose storage it takes over.
+std::vector<bool> Workbench::values_on_host() const {
+  std::vector<bool> on_host(static_cast<std::size_t>(graph_.value_count()), false);
+  const auto at = [&](ValueId value) { return on_host[static_cast<std::size_t>(value)]; };
+  for (OpId id = graph_.op_count() - 1; id >= 0; --id) {
+    const Op& op = graph_.op(id);
+    const bool host = runs_on_host(op);
+    for (const ValueId read : op.reads)
+      if (host) on_host[static_cast<std::size_t>(read)] = true;
+    for (const Write& write : op.writes) {
+      if (host) on_host[static_cast<std::size_t>(write.value)] = true;
+      if (write.reuses != kNone && at(write.value)) on_host[static_cast<std::size_t>(write.reuses)] = true;
+    }
   }
-  // One workspace serves all, as a pool would hand out the same bytes again: they stay in the caches.
-  workspaces_.assign(static_cast<std::size_t>(graph_.op_count()), take(workspace_bytes));
+  return on_host;
+}
+
+// What the host needs comes first: a GPU's host arena is pinned, which takes time, and ends behind the scratch.
+void Workbench::place(std::int64_t scratch_bytes) {
+  const auto take = [&](std::int64_t bytes) {
+    return std::exchange(device_bytes_, device_bytes_ + round_up(bytes, alignment_));
+  };
+  const std::vector<bool> on_host = values_on_host();
+  offsets_.assign(static_cast<std::size_t>(graph_.value_count()), -1);
+  workspaces_.assign(static_cast<std::size_t>(graph_.op_count()), -1);
+  for (const bool host : {true, false}) {
+    std::int64_t workspace_bytes = 0;
+    for (OpId id = 0; id < graph_.op_count(); ++id) {
+      for (const Write& write : graph_.op(id).writes)
+        if (write.reuses == kNone && on_host[static_cast<std::size_t>(write.value)] == host)
+          offsets_[static_cast<std::size_t>(write.value)] = take(graph_.value(write.value).bytes);
+      if (runs_on_host(graph_.op(id)) == host)
+        workspace_bytes = std::max(workspace_bytes, graph_.op(id).workspace_bytes);
+    }
+    // One workspace serves all, as a pool would hand out the same bytes again: they stay in the caches.
+    const std::int64_t workspace = take(workspace_bytes);
+    for (OpId id = 0; id < graph_.op_count(); ++id)
+      if (runs_on_host(graph_.op(id)) == host) workspaces_[static_cast<std::size_t>(id)] = workspace;
+    if (!host) break;
+    scratch_ = round_up(device_bytes_, kPageBytes);
+    host_bytes_ = device_bytes_ = scratch_ + scratch_bytes;
+  }
+  for (OpId id = 0; id < graph_.op_count(); ++id)
+    for (const Write& write : graph_.op(id).writes)
+      if (write.reuses != kNone) offsets_[static_cast<std::size_t>(write.value)] = offset(write.reuses);
 }
 
 void Workbench::load() {
+  double bytes = 0, ns = 0;
   for (const auto& loads : {loads_, batch_loads_})
     for (const OpId id : loads) {
       const CommandId loaded = add_run(id, Engine::Loader);
-      for (const Write& write : graph_.op(id).writes)
+      for (const Write& write : graph_.op(id).writes) {
+        bytes += static_cast<double>(graph_.value(write.value).bytes);
         add_copy(Engine::H2D, offset(write.value), graph_.value(write.value).bytes, loaded);
+      }
     }
-  execute();
+  const std::vector<Command> commands = commands_;
+  const Turn turn = execute();
+  for (std::size_t i = 0; i < commands.size(); ++i)
+    if (commands[i].lane.engine == Engine::Loader)
+      ns += static_cast<double>(turn.events[i].finished.ns - turn.events[i].started.ns);
+  load_bytes_per_s_ = bytes / std::max(1.0, ns) * 1e9;
 }
 
 Command& Workbench::add(CommandKind kind, Engine engine) {

@@ -12,14 +12,22 @@
 #include "core/workloads/workload.hpp"
 #include "runtime/data.hpp"
 #include "runtime/executors/live_executor.hpp"
+#include "runtime/torch_setup.hpp"
 
 namespace tandem {
 
+// Who runs the compute lane and copies.
+struct BenchDevice {
+  std::shared_ptr<Device> device;  // null: worker threads stand in
+  BodyLibrary (*library)() = &torch_library;
+};
+
 class Workbench {
  public:
-  // Places all values of one step at the same offsets of the device and of the host arena, and `scratch_bytes` behind
-  // them in both. Loads parameters and batches into both. Throws as LiveExecutor does.
-  Workbench(const Scenario& scenario, std::int64_t scratch_bytes);
+  // Places all values of one step in the device's arena, and those that the host needs (loads, the optimizer's
+  // operands) at the same offsets of the host's; `scratch_bytes` behind them in both. Loads parameters and batches into
+  // both. Throws as LiveExecutor does.
+  Workbench(const Scenario& scenario, std::int64_t scratch_bytes, BenchDevice device = {});
 
   // Intra-operator threads of the CPU lanes' workers where runs have so many cores: the device's stand-in takes one.
   static std::int32_t cpu_threads(std::int32_t cores) { return cores > 1 ? cores - 1 : 1; }
@@ -28,6 +36,11 @@ class Workbench {
   const std::vector<OpId>& ops() const { return ops_; }  // of the step, loads left out, in graph order
   const std::vector<OpId>& batch_loads() const { return batch_loads_; }
   std::int64_t scratch_offset() const { return scratch_; }
+  // Rate at which the loader made initial values and batches.
+  double load_bytes_per_s() const { return load_bytes_per_s_; }
+  // Host memory that was pinned, and how long that took; 0 without a device.
+  std::int64_t pinned_bytes() const { return executor_->pinning_s() > 0 ? host_bytes_ : 0; }
+  double pinning_s() const { return executor_->pinning_s(); }
   std::int64_t offset(ValueId value) const { return offsets_[static_cast<std::size_t>(value)]; }
 
   // Commands to be run next; they wait for nothing but their lane, unless told to. Returns the command's id.
@@ -45,7 +58,8 @@ class Workbench {
   Turn execute();
 
  private:
-  void place();
+  std::vector<bool> values_on_host() const;
+  void place(std::int64_t scratch_bytes);
   void load();
   Command& add(CommandKind kind, Engine engine);
   static void collect(EventBatch batch, Turn& turn);
@@ -56,7 +70,9 @@ class Workbench {
   std::vector<OpId> ops_, batch_loads_, loads_;
   std::vector<std::int64_t> offsets_;     // by value
   std::vector<std::int64_t> workspaces_;  // by op
-  std::int64_t scratch_ = 0, arena_bytes_ = 0;
+  std::int64_t alignment_;                // of values
+  std::int64_t scratch_ = 0, host_bytes_ = 0, device_bytes_ = 0;
+  double load_bytes_per_s_ = 0;
   std::unique_ptr<LiveExecutor> executor_;
   std::vector<Command> commands_;
   CommandId next_id_ = 0;

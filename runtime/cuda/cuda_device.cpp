@@ -27,6 +27,28 @@ CudaDevice::CudaDevice() {
   cuda_check(cudaSetDevice(0), "taking the GPU");
 }
 
+DeviceFacts CudaDevice::facts() {
+  constexpr std::int64_t kHzPerKhz = 1000;
+  cudaDeviceProp properties{};
+  cuda_check(cudaGetDeviceProperties(&properties, 0), "asking for the GPU's name");
+  const auto attribute = [](cudaDeviceAttr which) {
+    int value = 0;
+    cuda_check(cudaDeviceGetAttribute(&value, which, 0), "asking for a clock of the GPU");
+    return value;
+  };
+  int driver = 0;
+  cuda_check(cudaDriverGetVersion(&driver), "asking for the driver's version");
+  std::size_t free_bytes = 0, total_bytes = 0;
+  cuda_check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free device memory");
+  DeviceFacts facts;
+  facts.name = properties.name;
+  facts.driver = "CUDA " + std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
+  facts.clock_hz = kHzPerKhz * attribute(cudaDevAttrClockRate);
+  facts.memory_clock_hz = kHzPerKhz * attribute(cudaDevAttrMemoryClockRate);
+  facts.free_bytes = static_cast<std::int64_t>(free_bytes);
+  return facts;
+}
+
 Arena CudaDevice::device_arena(std::int64_t bytes) {
   if (bytes == 0) return {};
   std::size_t free_bytes = 0, total_bytes = 0;

@@ -11,6 +11,7 @@ class CudaDevice final : public Device {
  public:
   // Throws DeviceError where there is no GPU that answers.
   CudaDevice();
+  DeviceFacts facts() override;
   Arena device_arena(std::int64_t bytes) override;
   void pin(const Arena& arena) override;
   void unpin(const Arena& arena) override;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "core/scheduler/seam.hpp"
 #include "runtime/executors/arena.hpp"
@@ -33,9 +34,18 @@ class Streams {
   virtual void drop(Mark mark) = 0;       // it may be handed out again
 };
 
+// What a device is, for people, and how much memory arenas may take of it now.
+struct DeviceFacts {
+  std::string name;    // "NVIDIA H200"
+  std::string driver;  // "CUDA 13.0"; "" where there is none
+  std::int64_t clock_hz = 0, memory_clock_hz = 0;
+  std::int64_t free_bytes = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
+  virtual DeviceFacts facts() = 0;
   virtual Arena device_arena(std::int64_t bytes) = 0;
   // Keeps the arena's memory where the device copies at full speed, from now until unpin().
   virtual void pin(const Arena& arena) = 0;

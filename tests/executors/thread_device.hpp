@@ -128,6 +128,7 @@ class ThreadStreams final : public Streams {
 
 class ThreadDevice final : public Device {
  public:
+  DeviceFacts facts() override { return {"device of threads", "", 0, 0, std::int64_t{1} << 30}; }
   Arena device_arena(std::int64_t bytes) override { return {"device", bytes, false}; }
   void pin(const Arena& arena) override { pinned_bytes += arena.size_bytes(); }
   void unpin(const Arena& arena) override { pinned_bytes -= arena.size_bytes(); }

@@ -77,6 +77,10 @@ check_programs() {
   if cached TANDEM_WITH_RUNTIME; then
     links_nothing_of tandem-train 'simgrid'
     links_nothing_of tandem-calibrate 'simgrid'
+    if cached TANDEM_WITH_CUDA; then
+      links_nothing_of tandem-train-cuda 'simgrid'
+      links_nothing_of tandem-calibrate-cuda 'simgrid'
+    fi
   fi
 }
 

@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <cmath>
+
+#include "calibration/gpu_design.hpp"
+#include "calibration/measure.hpp"
+#include "calibration/text.hpp"
+#include "calibration/triad_times.hpp"
+#include "runtime/host_memory.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr double kNsPerS = 1e9, kGiB = 1 << 30;
+// Of the device's free memory: what libraries take outside of arenas.
+constexpr std::int64_t kOutsideArenas = std::int64_t{1} << 30;
+constexpr int kTriadRepeats = 7, kPeakRepeats = 5;
+
+TierInfo& tier(HardwareProfile& profile, Tier which) { return profile.tiers[static_cast<std::size_t>(which)]; }
+
+std::string told(const DeviceFacts& facts) {
+  std::string text = facts.name;
+  if (!facts.driver.empty()) text += ", " + facts.driver;
+  if (facts.clock_hz > 0)
+    text += printed(", %lld MHz, memory %lld MHz", static_cast<long long>(facts.clock_hz / 1'000'000),
+                    static_cast<long long>(facts.memory_clock_hz / 1'000'000));
+  return text;
+}
+
+void set_capacities(const DeviceFacts& facts, const MachineFacts& machine, HardwareProfile& profile, Notes& notes) {
+  tier(profile, Tier::Device).capacity_bytes = facts.free_bytes - std::min(kOutsideArenas, facts.free_bytes / 4);
+  const std::int64_t limit = cgroup_limit_bytes();
+  tier(profile, Tier::HostPinned).capacity_bytes = for_arenas(limit > 0 ? limit : machine.memory_bytes);
+  if (limit == 0)
+    notes.remark(
+        "no control group limits host memory: its capacity is what the kernel shows, which a virtual machine "
+        "may raise as it is used");
+}
+
+// Those of the CPU: copies and kernels need none of its cores.
+void occupy_cores(HardwareProfile& profile) {
+  profile.lane_cores[Engine::Loader] = 1;
+  for (const Engine lane : {Engine::CpuCompute, Engine::CpuOptimizer})
+    profile.lane_cores[lane] = Workbench::cpu_threads(profile.cores);
+}
+
+double rate_of(const std::vector<KernelTime>& product) {
+  return static_cast<double>(product.front().kernel.flops) / product.front().ns.median * kNsPerS;
+}
+
+void measure_device_kernels(const DeviceDesign& design, const std::shared_ptr<Device>& device, HardwareProfile& profile,
+                            Notes& notes) {
+  KernelSite site{device, design.cuda, design.type, 1};
+  const KernelTimes times = measure_kernels(site, design.kernels, design.kernel_repeats, notes);
+  fit_device_memory(times.memory, profile);
+  fit_kernels(times.gemms, times.attentions, times.memory, design.type, profile);
+  for (const DType type : design.other_types) {
+    site.type = type;
+    profile.peak_flops[type] = rate_of(time_gemms(site, {design.peak_product}, kPeakRepeats));
+    notes.say(printed("  %s: %.4g TFLOPS", std::string(name_of(type)).c_str(), profile.peak_flops[type] / 1e12));
+  }
+  const KernelSite host{nullptr, false, DType::F32, Workbench::cpu_threads(profile.cores)};
+  profile.cpu_flops = rate_of(time_gemms(host, {design.cpu_product}, kPeakRepeats));
+  notes.say(printed("  CPU: %.4g TFLOPS of fp32", profile.cpu_flops / 1e12));
+}
+
+struct LaneFigures {
+  CopyTimes copies;
+  HandOver hand_over;
+  std::vector<SlowDown> slow_downs;
+};
+
+LaneFigures measure_lanes(const DeviceDesign& design, const BenchDevice& device, bool quick, HardwareProfile& profile,
+                          Notes& notes) {
+  Workbench bench(design.contention.scenario, design.copies.scratch_bytes, device);
+  if (bench.pinned_bytes() > 0)
+    notes.say(printed("  pinning: %.3g s a GiB", bench.pinning_s() * kGiB / static_cast<double>(bench.pinned_bytes())));
+  notes.say(printed("  loader: %.4g GB/s", bench.load_bytes_per_s() / 1e9));
+  profile.loader_bytes_per_s = bench.load_bytes_per_s();
+  LaneFigures figures;
+  figures.copies = time_copies(bench, design.copies);
+  figures.hand_over = time_hand_over(bench, quick);
+  figures.slow_downs = time_slow_downs(bench, design.copies, quick);
+  report_lanes(figures.copies, figures.hand_over, figures.slow_downs, notes);
+  return figures;
+}
+
+}  // namespace
+
+Calibration calibrate_device(const CalibrationOptions& options, const std::shared_ptr<Device>& device,
+                             const DeviceDesign& design) {
+  Calibration out;
+  Notes notes(options.quiet, out.remarks);
+  HardwareProfile& profile = out.profile;
+  const DeviceFacts facts = device->facts();
+  out.machine = probe_machine();
+  out.source = told(facts) + "; " + out.machine.processor;
+  out.description = facts.name + printed(" with %d CPU cores, as tandem calibrate found it.", out.machine.cores);
+  profile.name = options.name;
+  profile.gpu = design.cuda;
+  profile.cores = out.machine.cores;
+  set_capacities(facts, out.machine, profile, notes);
+  occupy_cores(profile);
+  notes.say(printed("%s, %d cores; %.4g GB on the device, %.4g GB on the host", out.source.c_str(), profile.cores,
+                    static_cast<double>(tier(profile, Tier::Device).capacity_bytes) / 1e9,
+                    static_cast<double>(tier(profile, Tier::HostPinned).capacity_bytes) / 1e9));
+  const BenchDevice bench_device{device, design.library};
+  notes.say("copies, hand-over, slow-downs");
+  const LaneFigures lanes = measure_lanes(design, bench_device, options.quick, profile, notes);
+  notes.say("host memory");
+  const Summary triad = time_triad(profile.cores, design.triad_bytes, kTriadRepeats);
+  notes.figure("triad on all cores", triad, 1e9, "GB/s");
+  notes.say("kernels");
+  measure_device_kernels(design, device, profile, notes);
+  notes.say("whole ops");
+  const std::vector<OpTime> ops =
+      measure_ops({design.trials, design.passes, design.op_budget_ns, bench_device}, options.progress, notes);
+  fit_copies(lanes.copies, profile);
+  fit_cpu_optimizer(ops, profile);
+  fit_host_memory(lanes.slow_downs, ops, triad.median, profile);
+  fit_device_optimizer(ops, profile);
+  fit_bodies(ops, profile);
+  notes.say(printed("  optimizer on the CPU: %.4g G parameters/s; host memory: %.4g GB/s",
+                    profile.cpu_optimizer_parameters_per_s / 1e9, tier(profile, Tier::HostPinned).bytes_per_s / 1e9));
+  fit_hand_over(lanes.hand_over, options.quick, profile, notes);
+  notes.say("disk");
+  measure_disk(options, profile, notes);
+  out.residuals = residuals(ops, profile);
+  return out;
+}
+
+}  // namespace tandem

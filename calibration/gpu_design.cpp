@@ -1,0 +1,89 @@
+#include "calibration/gpu_design.hpp"
+
+#include "core/workloads/workload.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20, kGiB = std::int64_t{1} << 30;
+
+struct Transformer {
+  std::int64_t hidden, heads, sequence, batch, vocabulary;
+  bool recompute, tied, held_out, quick;
+};
+// Two micro-batches each: the second adds to the first's gradients, which is a body of its own.
+constexpr Transformer kTransformers[] = {
+    {768, 12, 512, 4, 8192, false, true, false, true},     {1024, 16, 512, 8, 32000, true, false, false, false},
+    {1024, 8, 1024, 6, 50304, false, true, false, false},  {1536, 12, 1024, 8, 16384, false, false, false, true},
+    {2048, 16, 1024, 4, 32000, true, true, false, true},   {2048, 32, 512, 4, 8192, false, false, false, false},
+    {2560, 20, 1024, 6, 40000, false, false, false, true}, {3072, 24, 1024, 4, 32000, true, true, false, false},
+    {4096, 32, 1024, 2, 16384, false, true, false, false}, {4096, 32, 1024, 8, 8192, false, false, false, false},
+    {1280, 20, 1024, 4, 24000, true, true, true, true},    {2304, 18, 1024, 8, 40000, false, false, true, false},
+};
+constexpr Transformer kContention = {2304, 18, 1024, 8, 4096, false, false, false, false};
+
+// Two blocks where that is little memory, so that the second finds the caches as the first left them.
+std::int64_t layers_of(std::int64_t hidden) { return hidden <= 2048 ? 2 : 1; }
+
+Trial trial_of(const char* family, const Transformer& t, std::int32_t cores) {
+  Trial trial;
+  trial.held_out = t.held_out;
+  Scenario& scenario = trial.scenario;
+  scenario.machine.gpu = true;
+  scenario.machine.cores = cores;
+  // Clipping has ops of its own; every other network has it.
+  scenario.optimizer.clip_norm = t.tied ? 1.0 : 0.0;
+  WorkloadOptions& w = scenario.workload;
+  w.family = family;
+  w.layers = layers_of(t.hidden);
+  w.hidden = t.hidden;
+  w.heads = t.heads;
+  w.sequence = t.sequence;
+  w.batch = t.batch;
+  w.vocabulary = t.vocabulary;
+  w.micro_batches = 2;
+  w.precision = DType::BF16;
+  w.recompute = t.recompute ? "block" : "none";
+  w.tied_embedding = t.tied;
+  return trial;
+}
+
+KernelDesign kernels(bool quick) {
+  KernelDesign design;
+  design.gemms = {{128, 128, 128},    {256, 1024, 256},   {512, 2048, 512},   {1024, 1024, 1024},
+                  {2048, 4096, 1024}, {4096, 4096, 4096}, {8192, 8192, 2048}, {8192, 16384, 4096}};
+  design.attentions = {{16, 128, 64}, {16, 512, 64}, {64, 512, 64}, {64, 1024, 64}, {128, 1024, 128}};
+  if (!quick) {
+    design.gemms.insert(design.gemms.begin() + 3, {512, 512, 512});
+    design.gemms.push_back({16384, 8192, 8192});
+    design.attentions.push_back({128, 2048, 128});
+  }
+  constexpr std::int64_t kLeastElements = 256, kMostElements = std::int64_t{1} << 27, kStep = 4;  // up to 0.8 GB
+  for (std::int64_t n = kLeastElements; n <= kMostElements; n *= kStep) design.additions.push_back(n);
+  if (design.additions.back() < kMostElements) design.additions.push_back(kMostElements);
+  return design;
+}
+
+}  // namespace
+
+DeviceDesign gpu_design(bool quick, std::int32_t cores) {
+  DeviceDesign design;
+  design.other_types = {DType::F32, DType::F16};
+  design.peak_product = {4096, 4096, 4096};
+  design.cpu_product = {2048, 2048, 2048};
+  design.kernels = kernels(quick);
+  design.kernel_repeats = quick ? 5 : 9;
+  design.copies = {(quick ? 1 : 2) * kGiB, (quick ? 256 : 1024) * kMiB, 32 * kMiB};
+  design.contention = trial_of("gpt", kContention, cores);
+  for (const char* family : {"gpt", "bert"}) {
+    if (find_workload(family) == nullptr) continue;
+    for (const Transformer& t : kTransformers)
+      if (!quick || t.quick) design.trials.push_back(trial_of(family, t, cores));
+  }
+  design.passes = quick ? 3 : 5;
+  design.op_budget_ns = quick ? 0.2e9 : 1.0e9;
+  design.triad_bytes = (quick ? 1 : 3) * kGiB;
+  return design;
+}
+
+}  // namespace tandem

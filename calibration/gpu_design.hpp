@@ -1,0 +1,33 @@
+// What calibration measures on a machine with a GPU: kernels of up to a TFLOP and a GB, copies of up to a GiB, networks
+// whose blocks are as large as those that are worth offloading. Must not know times, nor which GPU it is.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "calibration/design.hpp"
+#include "calibration/lane_times.hpp"
+
+namespace tandem {
+
+struct DeviceDesign {
+  bool cuda = true;  // kernels' tensors are the GPU's; false: a stand-in's, in host memory
+  BodyLibrary (*library)() = &torch_library;
+  DType type = DType::BF16;            // of networks and kernels
+  std::vector<DType> other_types;      // whose peak is taken from one product
+  GemmSize peak_product, cpu_product;  // the latter in fp32, on the CPU's cores
+  KernelDesign kernels;
+  int kernel_repeats = 0;
+  CopyDesign copies;
+  Trial contention;           // of which lanes' slow-downs are measured
+  std::vector<Trial> trials;  // whole ops
+  int passes = 0;             // of each trial, at least
+  double op_budget_ns = 0;    // of each trial
+  std::int64_t triad_bytes = 0;
+};
+
+// `quick`: under a minute on an H200. `cores`: of the CPU, which sizes its threads. No step of a trial needs more than
+// 8 GiB of pinned memory (which takes 0.2 s a GiB) or 60 GB of the device's.
+DeviceDesign gpu_design(bool quick, std::int32_t cores);
+
+}  // namespace tandem

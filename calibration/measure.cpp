@@ -1,0 +1,135 @@
+#include "calibration/measure.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "calibration/disk_times.hpp"
+#include "calibration/scheduler_times.hpp"
+#include "calibration/text.hpp"
+#include "core/scenario/errors.hpp"
+
+namespace tandem {
+namespace {
+
+// A figure whose samples spread further than this is named in the remarks.
+constexpr double kNoisySpread = 0.25;
+// Of what is free on the scratch folder's disk.
+constexpr double kDiskShare = 0.5;
+
+// A clock's offset may make a short wait look negative.
+std::int64_t duration_ns(double ns) { return std::max<std::int64_t>(0, std::llround(ns)); }
+
+}  // namespace
+
+void Notes::say(const std::string& line) const {
+  if (!quiet_) std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+void Notes::figure(const std::string& what, const Summary& summary, double unit, const char* unit_name) {
+  const std::string line = what + ": " + describe(summary, unit) + " " + unit_name;
+  say("  " + line);
+  if (summary.spread() > kNoisySpread) remark("noisy: " + line);
+}
+
+KernelTimes measure_kernels(const KernelSite& site, const KernelDesign& design, int repeats, Notes& notes) {
+  KernelTimes times{time_gemms(site, design.gemms, repeats), time_attentions(site, design.attentions, repeats),
+                    time_memory_kernels(site, design.additions, repeats)};
+  for (const auto& some : {times.gemms, times.attentions})
+    for (const KernelTime& t : some)
+      notes.figure(printed("%s of %.3g MFLOP", t.kernel.kind == KernelKind::Gemm ? "gemm" : "attention",
+                           static_cast<double>(t.kernel.flops) / 1e6),
+                   t.ns, 1e3, "us");
+  for (const KernelTime& t : times.memory)
+    notes.figure(printed("memory kernel of %lld B", static_cast<long long>(t.kernel.bytes)), t.ns, 1e3, "us");
+  return times;
+}
+
+std::vector<OpTime> measure_ops(const OpDesign& design, const std::function<void(double)>& progress, Notes& notes) {
+  std::vector<OpTime> times;
+  std::string failure;
+  for (std::size_t i = 0; i < design.trials.size(); ++i) {
+    try {
+      for (OpTime& time : time_ops(design.trials[i], design.passes, design.budget_ns, design.device))
+        times.push_back(std::move(time));
+    } catch (const DeviceError& error) {
+      failure = error.what();
+      notes.remark("not measured: " + network_name(design.trials[i].scenario) + ": " + failure);
+    }
+    if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(design.trials.size()));
+  }
+  if (times.empty()) throw DeviceError("calibration: no network ran: " + failure);
+  int outliers = 0, samples = 0;
+  for (const OpTime& time : times) outliers += time.ns.outliers, samples += time.ns.count;
+  notes.say(printed("  %zu ops of %zu networks, %d samples, %d of them outliers", times.size(), design.trials.size(),
+                    samples, outliers));
+  return times;
+}
+
+void report_lanes(const CopyTimes& copies, const HandOver& hand_over, const std::vector<SlowDown>& slow_downs,
+                  Notes& notes) {
+  for (const auto& [lane, times] : {std::pair("h2d", &copies.h2d), std::pair("d2h", &copies.d2h)})
+    for (const CopyTime& t : *times)
+      notes.figure(printed("%s copy of %lld B", lane, static_cast<long long>(t.bytes)), t.ns, 1e3, "us");
+  notes.say(printed("  both directions at once: %.4g GB/s", copies.both_bytes_per_s / 1e9));
+  notes.figure("submit, per command", hand_over.submit_ns, 1e3, "us");
+  notes.figure("wake of a lane that slept", hand_over.wake_ns, 1e3, "us");
+  notes.figure("completion to its being seen", hand_over.seen_ns, 1e3, "us");
+  for (const SlowDown& s : slow_downs) {
+    std::string what = std::string(name_of(s.lane)) + " beside";
+    for (const Engine other : s.others) what += " " + std::string(name_of(other));
+    notes.figure(what, s.factor, 1, "times as long");
+  }
+}
+
+void measure_disk(const CalibrationOptions& options, HardwareProfile& profile, Notes& notes) {
+  const DiskTimes times = time_disk(options.scratch_folder, options.quick);
+  for (const auto& [what, sizes] : {std::pair("read", &times.read), std::pair("write", &times.write)})
+    for (const CopyTime& t : *sizes)
+      notes.figure(printed("disk %s of %lld B", what, static_cast<long long>(t.bytes)), t.ns, 1e6, "ms");
+  std::error_code error;
+  const auto space = std::filesystem::space(options.scratch_folder, error);
+  if (!error)
+    profile.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes =
+        std::llround(kDiskShare * static_cast<double>(space.available));
+  if (!times.note.empty()) notes.remark(times.note);
+  fit_disk(times.read, times.write, profile);
+}
+
+void fit_hand_over(const HandOver& hand_over, bool quick, HardwareProfile& profile, Notes& notes) {
+  profile.wake_ns = duration_ns(hand_over.wake_ns.median);
+  profile.event_ns = duration_ns(hand_over.seen_ns.median);
+  const Summary decision_ns = time_decisions(quick);
+  notes.figure("scheduler's own time, per command", decision_ns, 1e3, "us");
+  profile.dispatch_ns = duration_ns(hand_over.submit_ns.median + decision_ns.median);
+}
+
+std::vector<std::string> residual_report(const std::vector<Residual>& residuals) {
+  std::vector<std::string> lines;
+  const auto line = [&](const std::string& what, const std::vector<double>& errors) {
+    if (!errors.empty())
+      lines.push_back(printed("%s: %zu ops, median error %.1f%%, largest %.1f%%", what.c_str(), errors.size(),
+                              100 * quantile(errors, 0.5), 100 * quantile(errors, 1)));
+  };
+  std::vector<std::string> bodies;
+  for (const Residual& r : residuals)
+    if (std::find(bodies.begin(), bodies.end(), r.body) == bodies.end()) bodies.push_back(r.body);
+  std::vector<double> fitted, held_out;
+  for (const std::string& body : bodies) {
+    for (const Engine engine : {Engine::Compute, Engine::CpuOptimizer}) {
+      std::vector<double> errors;
+      for (const Residual& r : residuals)
+        if (r.body == body && r.engine == engine) {
+          errors.push_back(std::abs(r.error()));
+          (r.held_out ? held_out : fitted).push_back(errors.back());
+        }
+      line(body + " on " + std::string(name_of(engine)), errors);
+    }
+  }
+  line("all fitted", fitted);
+  line("all held out", held_out);
+  return lines;
+}
+
+}  // namespace tandem

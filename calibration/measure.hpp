@@ -1,0 +1,55 @@
+// What the calibrations of a CPU and of a GPU have in common: groups of measurements, told to people as they are made.
+// Must not know which of the two they serve.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "calibration/calibrate.hpp"
+#include "calibration/design.hpp"
+#include "calibration/lane_times.hpp"
+#include "calibration/op_times.hpp"
+
+namespace tandem {
+
+class Notes {
+ public:
+  Notes(bool quiet, std::vector<std::string>& remarks) : quiet_(quiet), remarks_(remarks) {}
+  // A line on stderr, unless quiet.
+  void say(const std::string& line) const;
+  // What a reader of the profile should know.
+  void remark(const std::string& line) { remarks_.push_back(line); }
+  // Prints a figure in units of `unit`, and remembers it where it is noisy.
+  void figure(const std::string& what, const Summary& summary, double unit, const char* unit_name);
+
+ private:
+  bool quiet_;
+  std::vector<std::string>& remarks_;
+};
+
+struct KernelTimes {
+  std::vector<KernelTime> gemms, attentions, memory;
+};
+KernelTimes measure_kernels(const KernelSite& site, const KernelDesign& design, int repeats, Notes& notes);
+
+struct OpDesign {
+  std::vector<Trial> trials;
+  int passes = 0;
+  double budget_ns = 0;
+  BenchDevice device;
+};
+// `progress` is told the share of the trials that is done; it may be empty. A network that this machine cannot run is a
+// remark; throws DeviceError if it can run none.
+std::vector<OpTime> measure_ops(const OpDesign& design, const std::function<void(double)>& progress, Notes& notes);
+
+void report_lanes(const CopyTimes& copies, const HandOver& hand_over, const std::vector<SlowDown>& slow_downs,
+                  Notes& notes);
+
+// The disk tier's capacity and rates.
+void measure_disk(const CalibrationOptions& options, HardwareProfile& profile, Notes& notes);
+
+// Hand-over and decision times of the host.
+void fit_hand_over(const HandOver& hand_over, bool quick, HardwareProfile& profile, Notes& notes);
+
+}  // namespace tandem

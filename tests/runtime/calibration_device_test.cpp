@@ -1,0 +1,205 @@
+// Calibration of a device with memory of its own, on a device of threads whose bodies run on the CPU: the whole way
+// from measurements to a profile that reads back. And what a GPU is to be measured with, as data.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+#include "calibration/calibrate.hpp"
+#include "calibration/gpu_design.hpp"
+#include "calibration/kernel_clock.hpp"
+#include "calibration/profile_yaml.hpp"
+#include "calibration/triad_times.hpp"
+#include "core/scenario/load.hpp"
+#include "runtime/body_table.hpp"
+#include "runtime/executors/workspace.hpp"
+#include "tests/executors/thread_device.hpp"
+
+namespace tandem {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20, kGiB = std::int64_t{1} << 30;
+
+// The body that the work names, as the host runs it: with the host's workspace, which a thread of its own may have
+// while the stream's thread holds the device's.
+std::int64_t run_on_host(BodyCall& call) {
+  std::int64_t* const late_result = call.late_result;
+  call.processor = Processor::Host;
+  call.late_result = nullptr;
+  std::int64_t result = 0;
+  std::thread([&] {
+    const Arena workspace("workspace", call.op.workspace_bytes, /*lock=*/false);
+    const WorkspaceScope scope(workspace.at(0, call.op.workspace_bytes), call.op.workspace_bytes);
+    result = find_body(call.work.body)(call);
+  }).join();
+  if (late_result != nullptr) *late_result = result;
+  return result;
+}
+
+Body find_host_body(std::string_view) { return &run_on_host; }
+
+BodyLibrary host_library() {
+  BodyLibrary library = torch_library();
+  library.find_body = &find_host_body;
+  return library;
+}
+
+// A GPU's design, made small enough for a thread.
+DeviceDesign tiny_design() {
+  DeviceDesign design = gpu_design(/*quick=*/true, /*cores=*/2);
+  design.cuda = false;
+  design.library = &host_library;
+  design.type = DType::F32;
+  design.other_types = {};
+  design.peak_product = design.cpu_product = {64, 64, 64};
+  design.kernels = {{{32, 32, 32}, {128, 512, 128}}, {{2, 16, 16}, {4, 64, 32}}, {256, 1 << 20}};
+  design.kernel_repeats = 2;
+  design.copies = {2 * kMiB, kMiB, 256 << 10};
+  design.trials.resize(2);
+  const auto shrink = [](Trial& trial, std::int64_t hidden) {
+    WorkloadOptions& w = trial.scenario.workload;
+    w.layers = 1, w.hidden = hidden, w.heads = 2, w.sequence = 16, w.batch = 2, w.vocabulary = 64;
+    w.precision = DType::F32;
+  };
+  shrink(design.contention, 64);
+  shrink(design.trials[0], 64);
+  shrink(design.trials[1], 640);  // an optimizer step that is more than its overhead
+  design.passes = 5;
+  design.op_budget_ns = 0;
+  design.triad_bytes = 4 * kMiB;
+  return design;
+}
+
+TEST(CalibrationDevice, GivesAProfileThatReadsBack) {
+  CalibrationOptions options;
+  options.name = "threads";
+  options.scratch_folder = ::testing::TempDir();
+  options.quick = options.quiet = true;
+  int told = 0;
+  options.progress = [&](double) { ++told; };
+  const auto device = std::make_shared<testing::ThreadDevice>();
+  const Calibration result = calibrate_device(options, device, tiny_design());
+  EXPECT_EQ(told, 2);
+  EXPECT_EQ(device->pinned_bytes, 0) << "all that was pinned is given back";
+  EXPECT_THAT(result.source, HasSubstr("device of threads"));
+  const HardwareProfile read =
+      parse_profile(profile_yaml(result.profile, result.description, "a test"), "threads.yaml");
+  EXPECT_EQ(read.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes, kGiB - kGiB / 4);
+  EXPECT_GT(read.tiers[static_cast<std::size_t>(Tier::Device)].bytes_per_s, 0);
+  EXPECT_GT(read.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes, 0);
+  EXPECT_GE(read.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s, read.pcie_bytes_per_s);
+  EXPECT_GT(read.peak_flops.at(DType::F32), 0);
+  for (const KernelKind kind : {KernelKind::Gemm, KernelKind::Attention, KernelKind::Memory, KernelKind::Optimizer})
+    EXPECT_FALSE(read.efficiency.at(kind).x.empty());
+  for (const char* body : {"gpt.block.forward", "gpt.block.backward", "gpt.head.forward", "gpt.embedding.backward"})
+    EXPECT_TRUE(read.bodies.contains(body)) << body;
+  EXPECT_GT(read.cpu_optimizer_parameters_per_s, 0);
+  EXPECT_GT(read.cpu_flops, 0);
+  EXPECT_GT(read.loader_bytes_per_s, 0);
+  EXPECT_GT(read.disk_read.bytes_per_s, 0);
+  EXPECT_FALSE(read.lane_cores.contains(Engine::Compute)) << "a GPU's kernels take no core";
+}
+
+TEST(CalibrationDevice, ALostDeviceIsAnError) {
+  CalibrationOptions options;
+  options.quick = options.quiet = true;
+  const auto device = std::make_shared<testing::ThreadDevice>();
+  device->lost = true;
+  EXPECT_THROW(calibrate_device(options, device, tiny_design()), DeviceError);
+}
+
+TEST(CalibrationDevice, ADevicesClockCountsItsOwnTime) {
+  const auto clock = open_clock({std::make_shared<testing::ThreadDevice>(), false, DType::F32, 1});
+  int calls = 0;
+  const double ns = clock->time_ns(
+      [&] {
+        ++calls;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      },
+      5);
+  EXPECT_EQ(calls, 6) << "one goes ahead, untimed";
+  EXPECT_GE(ns, 2e6);
+}
+
+// Bytes of a trial's step: what the workbench pins, and what it takes of the device.
+struct Footprint {
+  std::int64_t host = 0, device = 0;
+};
+Footprint footprint(const Trial& trial) {
+  Scenario scenario = trial.scenario;
+  scenario.steps = 1;
+  Graph graph;
+  const auto source = find_workload(scenario.workload.family)->make(scenario, GraphRequest{});
+  source->prologue(graph);
+  EXPECT_TRUE(source->append_step(graph, 0));
+  Footprint bytes;
+  std::int64_t workspace = 0;
+  std::set<ValueId> host;
+  for (OpId id = 0; id < graph.op_count(); ++id) {
+    const Op& op = graph.op(id);
+    workspace = std::max(workspace, op.workspace_bytes);
+    for (const Write& write : op.writes)
+      if (write.reuses == kNone) bytes.device += graph.value(write.value).bytes;
+    if (!op.may_run_on(Engine::CpuOptimizer) && !op.may_run_on(Engine::Loader)) continue;
+    for (const ValueId read : op.reads) host.insert(read);
+    for (const Write& write : op.writes)
+      if (write.reuses == kNone) host.insert(write.value);
+  }
+  for (const ValueId value : host) bytes.host += graph.value(value).bytes;
+  bytes.device += workspace;
+  return bytes;
+}
+
+TEST(GpuDesign, FitsTheMachineAndCoversWhatItClaims) {
+  for (const bool quick : {true, false}) {
+    const DeviceDesign design = gpu_design(quick, 16);
+    std::vector<Trial> all = design.trials;
+    all.push_back(design.contention);
+    std::int64_t pinned = 0, largest_hidden = 0;
+    bool held_out = false;
+    for (const Trial& trial : all) {
+      const Footprint bytes = footprint(trial);
+      EXPECT_LE(bytes.host, 6 * kGiB) << trial.scenario.workload.hidden;
+      EXPECT_LE(bytes.device, 60 * kGiB) << trial.scenario.workload.hidden;
+      EXPECT_EQ(trial.scenario.workload.precision, DType::BF16);
+      EXPECT_TRUE(trial.scenario.machine.gpu);
+      pinned += bytes.host;
+      largest_hidden = std::max(largest_hidden, trial.scenario.workload.hidden);
+      held_out = held_out || trial.held_out;
+    }
+    // At 0.2 s a GiB, pinning is a small part of the time that the flag promises.
+    EXPECT_LE(pinned, (quick ? 40 : 120) * kGiB);
+    EXPECT_LE(design.copies.scratch_bytes, 2 * kGiB);
+    EXPECT_GE(design.copies.scratch_bytes, design.copies.most_bytes);
+    EXPECT_GE(design.copies.scratch_bytes / 2, design.copies.bucket_bytes);
+    EXPECT_TRUE(held_out);
+    EXPECT_GE(largest_hidden, quick ? 2048 : 4096);
+    const GemmSize& gemm = design.kernels.gemms.back();
+    EXPECT_GE(2.0 * static_cast<double>(gemm.m) * static_cast<double>(gemm.n) * static_cast<double>(gemm.k), 1e12);
+    EXPECT_GE(design.kernels.additions.back() * 3 * 2, 800'000'000);
+  }
+}
+
+// A scenario of hardware for which a profile is made must be predicted, not looked up.
+TEST(GpuDesign, DoesNotMeasureTheScenarioThatItIsToPredict) {
+  const Scenario scenario = load_scenario(std::string(TANDEM_SOURCE_DIR) + "/scenarios/h200_gpt_1_4b.yaml");
+  const DeviceDesign design = gpu_design(/*quick=*/false, 16);
+  std::vector<Trial> all = design.trials;
+  all.push_back(design.contention);
+  for (const Trial& trial : all) {
+    const WorkloadOptions &a = trial.scenario.workload, &b = scenario.workload;
+    EXPECT_FALSE(a.hidden == b.hidden && a.batch * a.sequence == b.batch * b.sequence) << a.hidden;
+  }
+}
+
+TEST(TriadTimes, MovesWhatItSays) {
+  const Summary rate = time_triad(2, 8 * kMiB, 3);
+  EXPECT_EQ(rate.count + rate.warm_up, 3);
+  EXPECT_GT(rate.median, 1e8);
+}
+
+}  // namespace
+}  // namespace tandem
