@@ -12,6 +12,7 @@
 #include "core/scenario/schedule.hpp"
 #include "runtime/optimizer/adam.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
+#include "runtime/optimizer/low_precision.hpp"
 #include "runtime/optimizer/update_control.hpp"
 #include "runtime/reference_networks.hpp"
 #include "runtime/torch_types.hpp"
@@ -20,6 +21,16 @@ namespace tandem {
 namespace {
 
 using at::Tensor;
+
+// Masters, as the network's precision holds them: rounded as an optimizer step rounds them.
+Tensor rounded(const Tensor& masters, DType precision) {
+  Tensor parameters = masters.to(torch_type(precision));
+  if (precision != DType::BF16) return parameters;
+  const float* from = masters.const_data_ptr<float>();
+  auto* to = static_cast<BFloat16*>(parameters.mutable_data_ptr());
+  for (std::int64_t i = 0; i < masters.numel(); ++i) to[i] = split_master(from[i]).parameter;
+  return parameters;
+}
 
 // Parameters, their moments, and, under delayed update, the older parameters that forward and backward see.
 class Trainer {
@@ -33,7 +44,7 @@ class Trainer {
         latest_.push_back(p.tensor.clone());
         m_.push_back(at::zeros_like(p.tensor));
         v_.push_back(at::zeros_like(p.tensor));
-        p.tensor = p.tensor.to(torch_type(scenario.workload.precision));
+        p.tensor = rounded(p.tensor, scenario.workload.precision);
         p.tensor.set_requires_grad(true);
       }
     }
@@ -167,7 +178,7 @@ class Trainer {
   void publish() {
     std::size_t i = 0;
     for (ReferenceBucket& bucket : in_use_)
-      for (ReferenceParameter& p : bucket) p.tensor.copy_(latest_[i++]);
+      for (ReferenceParameter& p : bucket) p.tensor.copy_(rounded(latest_[i++], scenario_.workload.precision));
   }
 
   const Scenario& scenario_;

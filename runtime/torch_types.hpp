@@ -17,6 +17,8 @@ constexpr c10::ScalarType torch_type(DType type) {
       return c10::ScalarType::Double;
     case DType::I64:
       return c10::ScalarType::Long;
+    case DType::I16:
+      return c10::ScalarType::Short;
     case DType::F32:
       break;
   }

@@ -11,6 +11,7 @@
 #include "core/scheduler/driver.hpp"
 #include "core/scheduler/make_scheduler.hpp"
 #include "runtime/gloo_collective.hpp"
+#include "runtime/optimizer/low_precision.hpp"
 #include "runtime/torch_setup.hpp"
 
 namespace tandem {
@@ -97,18 +98,42 @@ std::vector<std::byte> Training::latest(TensorId id) {
   return bytes;
 }
 
+// A bucket of fp32 parameters, whichever tensors its stage holds them in.
+std::vector<float> Training::masters(TensorId parameter) {
+  const Tensor& tensor = graph().tensor(parameter);
+  const std::string stage = tensor.name.substr(0, tensor.name.find('.') + 1);
+  const auto state = [&](std::string_view name) {
+    for (TensorId id = 0; id < graph().tensor_count(); ++id)
+      if (graph().tensor(id).name == stage + std::string(name)) return latest(id);
+    CHECK(false, stage, "has no", name);
+    return std::vector<std::byte>();
+  };
+  std::vector<float> masters(static_cast<std::size_t>(tensor.bytes / size_of(tensor.type)));
+  if (tensor.type == DType::BF16) {
+    const std::vector<std::byte> upper = latest(parameter), low = state("master_low");
+    for (std::size_t i = 0; i < masters.size(); ++i) {
+      SplitMaster halves{};
+      std::memcpy(&halves.parameter, upper.data() + i * sizeof(halves.parameter), sizeof(halves.parameter));
+      std::memcpy(&halves.low, low.data() + i * sizeof(halves.low), sizeof(halves.low));
+      masters[i] = join_master(halves);
+    }
+  } else {
+    const std::vector<std::byte> bytes = tensor.type == DType::F16 ? state("master") : latest(parameter);
+    std::memcpy(masters.data(), bytes.data(), bytes.size());
+  }
+  return masters;
+}
+
 std::map<std::string, std::vector<float>> Training::parameters() {
   std::map<std::string, std::vector<float>> out;
   for (TensorId id = 0; id < graph().tensor_count(); ++id) {
     const Tensor& tensor = graph().tensor(id);
+    if (tensor.role != Role::Parameter || tensor.layout == nullptr) continue;
     const std::string stage = tensor.name.substr(0, tensor.name.find('.') + 1);
-    const bool leads = tensor.role == Role::Parameter ? tensor.type == DType::F32 : tensor.name == stage + "master";
-    if (!leads || tensor.layout == nullptr) continue;
-    const std::vector<std::byte> bytes = latest(id);
+    const std::vector<float> bucket = masters(id);
     for (const Field& field : tensor.layout->fields) {
-      std::vector<float>& values = out[stage + field.name];
-      values.resize(static_cast<std::size_t>(field.elements()));
-      std::memcpy(values.data(), bytes.data() + field.offset, values.size() * sizeof(float));
+      const float* first = bucket.data() + field.offset / size_of(DType::F32);
+      out[stage + field.name].assign(first, first + field.elements());
     }
   }
   return out;

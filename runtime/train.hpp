@@ -54,6 +54,8 @@ class Training {
   std::map<std::string, std::vector<float>> parameters();
 
  private:
+  std::vector<float> masters(TensorId parameter);
+
   const Scenario& scenario_;
   CostModel estimate_;
   std::unique_ptr<DataSource> data_;

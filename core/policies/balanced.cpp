@@ -255,15 +255,10 @@ class Balanced final : public Policy {
     if (parameters_.fit() && update.copy(view, decisions, piece, parameter, Tier::Device) != Reply::Issued)
       return false;
     update.uploaded_bytes += piece.bytes;
-    if (update.uploaded() && parameters_.fit() && !reads_parameter(view, update))
+    // The next update of the part reads it, unless a master copy is all that updates need.
+    if (update.uploaded() && parameters_.fit() && !update.bucket.reads_parameter)
       decisions.release(parameter, Tier::HostPinned);
     return true;
-  }
-
-  // The next update reads what this one writes: the CPU's part stays where it will be read.
-  static bool reads_parameter(const View& view, const SharedUpdate& update) {
-    const auto& reads = view.graph().op(update.bucket.optimizer).reads;
-    return std::find(reads.begin(), reads.end(), update.bucket.old_parameter) != reads.end();
   }
 
   void return_states(const View& view, Decisions& decisions, const SharedUpdate& update) const {

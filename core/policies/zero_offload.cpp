@@ -33,8 +33,9 @@ class ZeroOffload final : public Policy {
   }
 
   // 16-bit parameters live on the device, master parameters and moments on the host (section 4.1). With FP32 the
-  // parameter is its own master: the host keeps it and the device holds a copy. Parameters that do not all fit beside
-  // the widest op stay on the host and are fetched, so that a model beyond the paper's limit still trains.
+  // parameter is its own master: the host keeps it and the device holds a copy. With BF16 it is the upper half of it:
+  // the host keeps a copy, too, once the first update has read it. Parameters that do not all fit beside the widest op
+  // stay on the host and are fetched, so that a model beyond the paper's limit still trains.
   Tier home(const View& view, TensorId tensor) override { return parameters_.home(view, tensor); }
 
   void decide(const View& view, Decisions& decisions) override {
@@ -123,8 +124,9 @@ class ZeroOffload final : public Policy {
       const Reply reply = decisions.copy(uploads_[done], Tier::Device);
       // Without room after a blocking update there will be none before the next step: those are fetched on demand.
       if (reply == Reply::NoRoom && delayed_) break;
-      // Where parameters live on the device, the host copy was only a staging buffer.
-      if (parameters_.fit() && reply == Reply::Issued) decisions.release(uploads_[done], Tier::HostPinned);
+      // Where parameters live on the device, the host copy was only a staging buffer, unless the next update reads it.
+      if (parameters_.fit() && reply == Reply::Issued && !buckets_.step(0).front().reads_parameter)
+        decisions.release(uploads_[done], Tier::HostPinned);
     }
     uploads_.erase(uploads_.begin(), uploads_.begin() + static_cast<std::ptrdiff_t>(done));
     return done > 0;

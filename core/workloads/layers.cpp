@@ -9,14 +9,15 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kActivationBytes = 64;       // negligible, but there
-constexpr std::int64_t kStateBytesPerElement = 12;  // fp32 master copy and two moments
+constexpr std::int64_t kActivationBytes = 64;  // negligible, but there
+constexpr std::int64_t kStatesPerElement = 3;  // fp32 master copy and two moments
 
 TrainingPlan layers_plan(const WorkloadOptions& w) {
   TrainingPlan plan;
   plan.family = "layers";
   plan.precision = DType::BF16;
-  plan.states = {{"optimizer_state", kStateBytesPerElement}};
+  plan.states = {{"optimizer_state", DType::F32, kStatesPerElement}};
+  plan.master = Master::InState;
   plan.optimizer_fixed_ns = w.optimizer_ns;
   const auto add = [&](const char* body, std::int64_t ns) {
     return plan.add({{body, DType::BF16, {w.layer_bytes}, {fixed_kernel(ns)}}, 0});

@@ -92,28 +92,28 @@ void read_buckets(const BodyCall& call, const std::vector<StageBucket>& buckets)
 }
 
 // As the optimizer step rounds them.
-void round_bucket(const float* leader, std::byte* parameter, const Layout& layout, DType type) {
+void round_bucket(const float* masters, std::byte* parameter, const Layout& layout) {
   for (const Field& field : layout.fields) {
-    const float* from = leader + field_offset(field, DType::F32) / size_of(DType::F32);
-    std::byte* to = parameter + field_offset(field, type);
+    const float* from = masters + field_offset(field, DType::F32) / size_of(DType::F32);
+    std::byte* to = parameter + field_offset(field, DType::F16);
     for (std::int64_t i = 0; i < field.elements(); ++i) {
-      const std::uint16_t bits = type == DType::BF16 ? to_bfloat16(from[i]).bits : to_float16(from[i]).bits;
-      std::memcpy(to + i * size_of(type), &bits, sizeof bits);
+      const Float16 rounded = to_float16(from[i]);
+      std::memcpy(to + i * size_of(DType::F16), &rounded, sizeof rounded);
     }
   }
 }
 
-// Writes: the parameter, then the states, of which a master copy is the first.
+// Writes: the parameter, then the states, of which fp16's master copy is the first: no file has its parameter.
 std::int64_t load(BodyCall& call) {
   const auto& parameter = call.graph.tensor_of(call.op.writes[0].value);
-  const std::size_t leader = parameter.type == DType::F32 ? 0 : 1;
+  const std::size_t leader = parameter.type == DType::F16 ? 1 : 0;
   std::vector<StageBucket> buckets;
   for (std::size_t i = leader; i < call.writes.size(); ++i)
     buckets.push_back(bucket_of(call, call.op.writes[i].value, call.writes[i], i == leader));
   read_buckets(call, buckets);
   if (leader == 0) return 0;
   std::memset(call.writes[0], 0, static_cast<std::size_t>(parameter.bytes));
-  round_bucket(reinterpret_cast<const float*>(call.writes[leader]), call.writes[0], *parameter.layout, parameter.type);
+  round_bucket(reinterpret_cast<const float*>(call.writes[leader]), call.writes[0], *parameter.layout);
   return 0;
 }
 

@@ -106,24 +106,46 @@ std::int64_t load_loss_scale(BodyCall& call) {
 
 using FusedAdam = decltype(&at::_ops::_fused_adam_::call);
 
-// Operands of a part. Reads: gradient, leader, m, v, [control]; writes: leader, m, v, [parameter]. The leader is
-// the fp32 parameter, or the master copy that a 16-bit parameter is rounded from.
+void copy_bytes(const BodyCall& call, std::byte* from, std::byte* to, std::int64_t bytes) {
+  if (from != to)
+    tensor_at(call.processor, to, {bytes}, at::kByte).copy_(tensor_at(call.processor, from, {bytes}, at::kByte));
+}
+
+// Operands of a part, by the parameter's type. [control] is read last.
+//   fp32  reads gradient, parameter, m, v              writes parameter, m, v
+//   bf16  reads gradient, parameter, master_low, m, v  writes parameter, master_low, m, v
+//   fp16  reads gradient, master, m, v                 writes master, m, v, parameter
+// What is updated in place is copied first where the new version has a place of its own. The bf16 parameter is read at
+// one place and written to the other instead.
 struct Part {
   explicit Part(BodyCall& call)
-      : gradient(call.reads[0]),
-        leader(call.writes[0]),
-        m(call.writes[1]),
-        v(call.writes[2]),
-        parameter(call.writes.size() > kStates ? call.writes[kStates] : nullptr),
-        control(call.reads.size() > kStates + 1 ? reinterpret_cast<UpdateControl*>(call.reads[kStates + 1]) : nullptr) {
-    for (std::size_t i = 0; i < kStates; ++i)
-      if (call.writes[i] != call.reads[i + 1])
-        tensor_at(call.processor, call.writes[i], {call.bytes}, at::kByte)
-            .copy_(tensor_at(call.processor, call.reads[i + 1], {call.bytes}, at::kByte));
+      : gradient(call.reads[0]), first(call.first_byte / leader_size(call)), elements(call.bytes / leader_size(call)) {
+    const DType type = call.work.type;
+    const std::size_t updated = type == DType::BF16 ? 4 : 3;
+    m = call.writes[updated - 2];
+    v = call.writes[updated - 1];
+    if (type == DType::BF16) {
+      old_parameter = call.reads[1];
+      parameter = call.writes[0];
+      master_low = call.writes[1];
+    } else {
+      master = call.writes[0];
+      if (type == DType::F16) parameter = call.writes[updated];
+    }
+    if (call.reads.size() > updated + 1) control = reinterpret_cast<UpdateControl*>(call.reads[updated + 1]);
+    for (std::size_t i = type == DType::BF16 ? 1 : 0; i < updated; ++i)
+      copy_bytes(call, call.reads[i + 1], call.writes[i],
+                 elements * size_of(call.graph.tensor_of(call.op.writes[i].value).type));
   }
-  static constexpr std::size_t kStates = 3;
-  std::byte *gradient, *leader, *m, *v, *parameter;
-  const UpdateControl* control;  // null: every step is as it is planned
+  static std::int64_t leader_size(const BodyCall& call) {
+    return size_of(call.graph.tensor_of(call.op.writes[0].value).type);
+  }
+
+  std::byte *gradient, *m = nullptr, *v = nullptr;
+  std::byte *master = nullptr, *parameter = nullptr;          // fp32: `master` is the parameter
+  std::byte *old_parameter = nullptr, *master_low = nullptr;  // bf16
+  const UpdateControl* control = nullptr;                     // null: every step is as it is planned
+  std::int64_t first, elements;                               // of the bucket
 };
 
 // Updates `elements` from `offset` bytes after the part's begin, all within one field, as whole-graph training does.
@@ -133,7 +155,7 @@ void update_as_torch(FusedAdam adam, const AdamOptions& o, BodyCall& call, const
   const Tensor step = at::full({}, static_cast<float>(adam_step_number(call)), at::kFloat);
   Tensor gradient = at(part.gradient);
   if (part.control != nullptr) gradient = at::mul(gradient, static_cast<float>(part.control->gradient_scale));
-  adam({at(part.leader)}, {gradient}, {at(part.m)}, {at(part.v)}, {}, {step}, o.learning_rate, o.beta1, o.beta2,
+  adam({at(part.master)}, {gradient}, {at(part.m)}, {at(part.v)}, {}, {step}, o.learning_rate, o.beta1, o.beta2,
        o.weight_decay, o.epsilon, /*amsgrad=*/false, /*maximize=*/false, std::nullopt, std::nullopt);
 }
 
@@ -158,11 +180,13 @@ void update_fields_as_torch(BodyCall& call, const Part& part, bool decoupled) {
 AdamSpan span_of(const BodyCall& call, const Part& part) {
   const auto floats = [](std::byte* begin) { return reinterpret_cast<float*>(begin); };
   return {.gradient = part.gradient,
-          .master = floats(part.leader),
           .m = floats(part.m),
           .v = floats(part.v),
+          .master = floats(part.master),
           .parameter = part.parameter,
-          .elements = call.bytes / size_of(DType::F32),
+          .old_parameter = reinterpret_cast<const BFloat16*>(part.old_parameter),
+          .master_low = reinterpret_cast<std::int16_t*>(part.master_low),
+          .elements = part.elements,
           .gradient_type = call.graph.tensor_of(call.op.reads[0]).type,
           .parameter_type = call.work.type};
 }
@@ -173,15 +197,15 @@ struct Run {
   AdamSpan span;
 };
 
-std::vector<Run> runs_of(const BodyCall& call, const AdamSpan& part, AdamOptions options) {
+std::vector<Run> runs_of(const BodyCall& call, const Part& part, AdamOptions options) {
   const AdamStep decaying = adam_step(options, adam_step_number(call));
   options.weight_decay = 0;
   const AdamStep plain = adam_step(options, adam_step_number(call));
   const Layout& layout = *call.graph.tensor_of(call.op.writes[0].value).layout;
+  const AdamSpan span = span_of(call, part);
   std::vector<Run> runs;
-  for (const DecayGroup& group :
-       decay_groups(call.scenario.optimizer, layout, call.first_byte / size_of(DType::F32), part.elements))
-    runs.push_back({group.decays ? decaying : plain, part_of(part, group.first, group.elements)});
+  for (const DecayGroup& group : decay_groups(call.scenario.optimizer, layout, part.first, part.elements))
+    runs.push_back({group.decays ? decaying : plain, part_of(span, group.first, group.elements)});
   return runs;
 }
 
@@ -192,12 +216,13 @@ void update_on_host(const std::vector<Run>& runs) {
   });
 }
 
-// A skipped step: the parameter is the master's rounding, as before.
-std::int64_t keep_masters(const BodyCall& call, const Part& part) {
-  if (part.parameter == nullptr) return 0;
-  const std::int64_t elements = call.bytes / size_of(DType::F32);
-  tensor_at(Processor::Host, part.parameter, {elements}, torch_type(call.work.type))
-      .copy_(tensor_at(Processor::Host, part.leader, {elements}, at::kFloat));
+// A skipped step: the parameter is as before.
+std::int64_t keep_parameter(const BodyCall& call, const Part& part) {
+  if (part.old_parameter != nullptr)
+    copy_bytes(call, part.old_parameter, part.parameter, part.elements * size_of(DType::BF16));
+  else if (part.parameter != nullptr)
+    tensor_at(Processor::Host, part.parameter, {part.elements}, torch_type(call.work.type))
+        .copy_(tensor_at(Processor::Host, part.master, {part.elements}, at::kFloat));
   return 0;
 }
 
@@ -207,12 +232,12 @@ std::int64_t adam_part(BodyCall& call, bool decoupled) {
   const Operands no_autograd(call);
   const Part part(call);
   const bool on_host = call.processor == Processor::Host;
-  if (on_host && part.control != nullptr && part.control->gradient_scale == 0) return keep_masters(call, part);
+  if (on_host && part.control != nullptr && part.control->gradient_scale == 0) return keep_parameter(call, part);
   if (on_host && call.work.type == DType::F32) {
     update_fields_as_torch(call, part, decoupled);
     return 0;
   }
-  std::vector<Run> runs = runs_of(call, span_of(call, part), adam_options(call, decoupled));
+  std::vector<Run> runs = runs_of(call, part, adam_options(call, decoupled));
   if (on_host) {
     if (part.control != nullptr)
       for (Run& run : runs) run.step = controlled(run.step, *part.control);

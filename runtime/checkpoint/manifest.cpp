@@ -12,7 +12,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kFormat = 1;
+// 2: bf16 parameters in two halves, in tensors of their own; 1 had one of fp32.
+constexpr int kFormat = 2;
 constexpr const char* kOwnChecksum = "manifest_xxh3_128";
 
 // The shortest text that reads back as the same number.

@@ -30,6 +30,8 @@ std::string format_name(DType type) {
       return "F64";
     case DType::I64:
       return "I64";
+    case DType::I16:
+      return "I16";
     default:
       return "F32";
   }

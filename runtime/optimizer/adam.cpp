@@ -38,7 +38,7 @@ void adam_update(const AdamStep& step, const AdamSpan& span) { adam_update(step,
 
 void adam_update(const AdamStep& step, const AdamSpan& span, Isa isa) {
   CHECK(span.gradient_type == DType::F32 || is_16_bit_float(span.gradient_type), name_of(span.gradient_type));
-  CHECK(span.parameter == nullptr || is_16_bit_float(span.parameter_type), name_of(span.parameter_type));
+  CHECK(span.parameter_type == DType::F32 || is_16_bit_float(span.parameter_type), name_of(span.parameter_type));
   kernels_of(isa).adam(step, span);
 }
 
@@ -46,11 +46,13 @@ AdamSpan part_of(const AdamSpan& span, std::int64_t first, std::int64_t elements
   CHECK(first >= 0 && elements >= 0 && elements <= span.elements - first);
   AdamSpan part = span;
   part.gradient = static_cast<const std::byte*>(span.gradient) + first * size_of(span.gradient_type);
-  part.master += first;
   part.m += first;
   part.v += first;
+  if (span.master != nullptr) part.master += first;
   if (span.parameter != nullptr)
     part.parameter = static_cast<std::byte*>(span.parameter) + first * size_of(span.parameter_type);
+  if (span.old_parameter != nullptr) part.old_parameter += first;
+  if (span.master_low != nullptr) part.master_low += first;
   part.elements = elements;
   return part;
 }

@@ -8,6 +8,7 @@
 #include "core/graph/dtype.hpp"
 #include "runtime/optimizer/adam_formula.hpp"
 #include "runtime/optimizer/isa.hpp"
+#include "runtime/optimizer/low_precision.hpp"
 
 namespace tandem {
 
@@ -19,19 +20,25 @@ struct AdamOptions {
 // Steps count from 1. The gradient is multiplied by `gradient_scale` in fp32 before all else.
 AdamStep adam_step(const AdamOptions& options, std::int64_t step, float gradient_scale = 1);
 
+// Where the fp32 master parameters are goes by the parameter's type:
+//   fp32  `master` is the parameter
+//   fp16  `master`; `parameter` is written: the master rounded to nearest, ties to even
+//   bf16  split_master()'s halves: `old_parameter` and `master_low` are read, `parameter` and `master_low` written
 struct AdamSpan {
-  const void* gradient;
-  float *master, *m, *v;  // read and written
-  void* parameter;        // written: the master parameter rounded to nearest, ties to even; null: not wanted
-  std::int64_t elements;
-  DType gradient_type;   // fp32, bf16 or fp16
-  DType parameter_type;  // bf16 or fp16; of no meaning where parameter is null
-  // Write the parameter past the caches: it is not read back soon, and lines that are written whole need not be read
-  // first. The states are read anyway; streaming them as well was a third slower.
+  const void* gradient = nullptr;
+  float *m = nullptr, *v = nullptr;  // read and written
+  float* master = nullptr;           // read and written; of no meaning in bf16
+  void* parameter = nullptr;         // of no meaning in fp32
+  const BFloat16* old_parameter = nullptr;
+  std::int16_t* master_low = nullptr;
+  std::int64_t elements = 0;
+  DType gradient_type = DType::F32, parameter_type = DType::F32;
+  // Write the parameter past the caches, unless it takes the old one's place: it is not read back soon, and lines that
+  // are written whole need not be read first. The states are read anyway; streaming them as well was a third slower.
   bool stream_parameter = true;
 };
 
-// Operands overlap in one way at most: `parameter` may be the storage of a gradient of 16 bits.
+// Operands overlap in one way at most: `parameter` may be the storage of `old_parameter`, or of a gradient of 16 bits.
 void adam_update(const AdamStep& step, const AdamSpan& span);
 void adam_update(const AdamStep& step, const AdamSpan& span, Isa isa);  // CHECKs that the machine has it
 

@@ -2,11 +2,12 @@
 //
 // Ops is internal to its file, and so is all here that it is a parameter of. It names Number (float, or a vector of
 // kElements floats with the functions of adam_formula.hpp) and Packed (as many 16-bit numbers), and has load, store,
-// stream, encode and fence.
+// stream, encode, join, split and fence.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "runtime/optimizer/adam.hpp"
 #include "runtime/optimizer/low_precision.hpp"
@@ -20,10 +21,15 @@ class AdamLoop {
  public:
   AdamLoop(const AdamStep& step, const AdamSpan& span)
       : step_(step),
-        at_{static_cast<const Gradient*>(span.gradient), span.master, span.m, span.v,
-            static_cast<Parameter*>(span.parameter)},
+        at_{static_cast<const Gradient*>(span.gradient),
+            span.m,
+            span.v,
+            span.master,
+            static_cast<Parameter*>(span.parameter),
+            span.old_parameter,
+            span.master_low},
         left_(span.elements),
-        stream_(span.stream_parameter) {}
+        stream_(span.stream_parameter && span.parameter != span.old_parameter) {}
 
   void run() {
     if constexpr (kWritesParameter)
@@ -34,13 +40,18 @@ class AdamLoop {
 
  private:
   using Number = typename Ops::Number;
+  using Packed = typename Ops::Packed;
   static constexpr bool kWritesParameter = sizeof(Parameter) == 2;
+  static constexpr bool kSplitsMaster = std::is_same_v<Parameter, BFloat16>;
   static constexpr std::int64_t kBlock = kChunkElements;  // a cache line of the 16-bit parameter
 
   struct Pointers {
     const Gradient* gradient;
-    float *master, *m, *v;
-    Parameter* parameter;
+    float *m, *v;
+    float* master;                  // unless the master is split
+    Parameter* parameter;           // if it is written
+    const BFloat16* old_parameter;  // if the master is split, as is ...
+    std::int16_t* master_low;
   };
 
   // Streamed lines of the parameter are neither read first nor kept in cache. Where it does not begin at a line, the
@@ -61,9 +72,14 @@ class AdamLoop {
 
   void advance(std::int64_t elements) {
     at_.gradient += elements;
-    at_.master += elements;
     at_.m += elements;
     at_.v += elements;
+    if constexpr (kSplitsMaster) {
+      at_.old_parameter += elements;
+      at_.master_low += elements;
+    } else {
+      at_.master += elements;
+    }
     if constexpr (kWritesParameter) at_.parameter += elements;
     left_ -= elements;
   }
@@ -71,10 +87,9 @@ class AdamLoop {
   template <bool kStream>
   void block(const Pointers& at) const {
     if constexpr (kWritesParameter) {
-      typename Ops::Packed packed[kBlock / Ops::kElements];  // stored together: a whole line fills at once
+      Packed packed[kBlock / Ops::kElements];  // stored together: a whole line fills at once
 #pragma GCC unroll 4
-      for (int i = 0; i < kBlock; i += Ops::kElements)
-        packed[i / Ops::kElements] = Ops::template encode<Parameter>(updated(at, i));
+      for (int i = 0; i < kBlock; i += Ops::kElements) packed[i / Ops::kElements] = keep(at, i, updated(at, i));
 #pragma GCC unroll 4
       for (int i = 0; i < kBlock; i += Ops::kElements)
         if constexpr (kStream)
@@ -83,34 +98,63 @@ class AdamLoop {
           Ops::store(at.parameter + i, packed[i / Ops::kElements]);
     } else {
 #pragma GCC unroll 4
-      for (int i = 0; i < kBlock; i += Ops::kElements) updated(at, i);
+      for (int i = 0; i < kBlock; i += Ops::kElements) Ops::store(at.master + i, updated(at, i));
     }
   }
 
+  // The new masters.
   Number updated(const Pointers& at, int i) const {
-    AdamElement<Number> element{Ops::load(at.master + i), Ops::load(at.m + i), Ops::load(at.v + i)};
+    AdamElement<Number> element{master(at, i), Ops::load(at.m + i), Ops::load(at.v + i)};
     adam_element(step_, Ops::load(at.gradient + i), element);
     Ops::store(at.m + i, element.m);
     Ops::store(at.v + i, element.v);
-    Ops::store(at.master + i, element.master);
     return element.master;
+  }
+
+  static Number master(const Pointers& at, int i) {
+    if constexpr (kSplitsMaster)
+      return Ops::join(at.old_parameter + i, at.master_low + i);
+    else
+      return Ops::load(at.master + i);
+  }
+
+  // Stores masters, or what the parameters lack of them. Returns the parameters.
+  static Packed keep(const Pointers& at, int i, Number masters) {
+    if constexpr (kSplitsMaster) {
+      const auto halves = Ops::split(masters);
+      Ops::store(at.master_low + i, halves.low);
+      return halves.parameter;
+    } else {
+      Ops::store(at.master + i, masters);
+      return Ops::template encode<Parameter>(masters);
+    }
   }
 
   // Fewer elements than a block, by way of one: the same instructions, so the same bits.
   void partial_block(std::int64_t elements) {
     if (elements == 0) return;
     Gradient gradient[kBlock] = {};
-    float master[kBlock] = {}, m[kBlock] = {}, v[kBlock] = {};
+    float m[kBlock] = {}, v[kBlock] = {}, master[kBlock] = {};
     Parameter parameter[kBlock];
+    BFloat16 old_parameter[kBlock] = {};
+    std::int16_t master_low[kBlock] = {};
     const auto count = static_cast<std::size_t>(elements);
     std::memcpy(gradient, at_.gradient, count * sizeof(Gradient));
-    std::memcpy(master, at_.master, count * sizeof(float));
     std::memcpy(m, at_.m, count * sizeof(float));
     std::memcpy(v, at_.v, count * sizeof(float));
-    block<false>({gradient, master, m, v, parameter});
-    std::memcpy(at_.master, master, count * sizeof(float));
+    if constexpr (kSplitsMaster) {
+      std::memcpy(old_parameter, at_.old_parameter, count * sizeof(BFloat16));
+      std::memcpy(master_low, at_.master_low, count * sizeof(std::int16_t));
+    } else {
+      std::memcpy(master, at_.master, count * sizeof(float));
+    }
+    block<false>({gradient, m, v, master, parameter, old_parameter, master_low});
     std::memcpy(at_.m, m, count * sizeof(float));
     std::memcpy(at_.v, v, count * sizeof(float));
+    if constexpr (kSplitsMaster)
+      std::memcpy(at_.master_low, master_low, count * sizeof(std::int16_t));
+    else
+      std::memcpy(at_.master, master, count * sizeof(float));
     if constexpr (kWritesParameter) std::memcpy(at_.parameter, parameter, count * sizeof(Parameter));
     advance(elements);
   }
@@ -123,12 +167,12 @@ class AdamLoop {
 
 template <class Ops, class Gradient>
 void adam_from(const AdamStep& step, const AdamSpan& span) {
-  if (span.parameter == nullptr)
-    AdamLoop<Ops, Gradient, NoParameter>(step, span).run();
-  else if (span.parameter_type == DType::BF16)
+  if (span.parameter_type == DType::BF16)
     AdamLoop<Ops, Gradient, BFloat16>(step, span).run();
-  else
+  else if (span.parameter_type == DType::F16)
     AdamLoop<Ops, Gradient, Float16>(step, span).run();
+  else
+    AdamLoop<Ops, Gradient, NoParameter>(step, span).run();
 }
 
 template <class Ops>

@@ -42,20 +42,24 @@ struct Avx2Ops {
 
   template <class T>
   static Packed encode(F32x8 value) {
-    if constexpr (std::is_same_v<T, BFloat16>)
-      return {bfloat16_of(value.x)};
-    else
-      return {float16_of(value.x)};
+    static_assert(std::is_same_v<T, Float16>);
+    return {float16_of(value.x)};
   }
 
-  // Half of the last place is added, less one where the last bit that stays is even: ties go to even.
-  static __m128i bfloat16_of(__m256 x) {
-    const __m256i bits = _mm256_castps_si256(x);
-    const __m256i last = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    const __m256i half = _mm256_add_epi32(last, _mm256_set1_epi32(0x7FFF));
-    const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(bits, half), 16);
-    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-    return narrowed(_mm256_blendv_epi8(rounded, _mm256_set1_epi32(kBFloat16NaN), nan));
+  // join_master() and split_master().
+  static F32x8 join(const BFloat16* parameter, const std::int16_t* low) {
+    const __m256i upper = _mm256_slli_epi32(_mm256_cvtepu16_epi32(load_half(parameter)), 16);
+    return _mm256_castsi256_ps(_mm256_add_epi32(upper, _mm256_cvtepi16_epi32(load_half(low))));
+  }
+  struct Halves {
+    Packed parameter, low;
+  };
+  static Halves split(F32x8 value) {
+    const __m256i bits = _mm256_castps_si256(value.x);
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(value.x, value.x, _CMP_UNORD_Q));
+    const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x8000)), 16);
+    const __m256i low = _mm256_andnot_si256(nan, _mm256_and_si256(bits, _mm256_set1_epi32(0xFFFF)));
+    return {{narrowed(_mm256_blendv_epi8(rounded, _mm256_set1_epi32(kBFloat16NaN), nan))}, {narrowed(low)}};
   }
   static __m128i float16_of(__m256 x) {
     const __m128i nan = narrowed(_mm256_srli_epi32(_mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)), 16));

@@ -1,5 +1,5 @@
-// Sixteen elements at a time: AVX-512 F, BW, DQ and VL. AVX512_BF16's own rounding is of no use here: it takes
-// subnormal numbers for zero.
+// Sixteen elements at a time: AVX-512 F, BW, DQ and VL. AVX512_BF16's own rounding is of no use here: its ties go to
+// even, and it takes subnormal numbers for zero.
 #ifdef __x86_64__
 #include <immintrin.h>
 
@@ -43,20 +43,28 @@ struct Avx512Ops {
 
   template <class T>
   static Packed encode(F32x16 value) {
+    static_assert(std::is_same_v<T, Float16>);
     const __mmask16 nan = _mm512_cmp_ps_mask(value.x, value.x, _CMP_UNORD_Q);
-    if constexpr (std::is_same_v<T, BFloat16>)
-      return {_mm256_mask_mov_epi16(bfloat16_of(value.x), nan, _mm256_set1_epi16(kBFloat16NaN))};
-    else
-      return {_mm256_mask_mov_epi16(_mm512_cvtps_ph(value.x, _MM_FROUND_TO_NEAREST_INT), nan,
-                                    _mm256_set1_epi16(kFloat16NaN))};
+    return {_mm256_mask_mov_epi16(_mm512_cvtps_ph(value.x, _MM_FROUND_TO_NEAREST_INT), nan,
+                                  _mm256_set1_epi16(kFloat16NaN))};
   }
 
-  // Half of the last place is added, less one where the last bit that stays is even: ties go to even.
-  static __m256i bfloat16_of(__m512 x) {
-    const __m512i bits = _mm512_castps_si512(x);
-    const __m512i last = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i half = _mm512_add_epi32(last, _mm512_set1_epi32(0x7FFF));
-    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_add_epi32(bits, half), 16));
+  // join_master() and split_master().
+  static F32x16 join(const BFloat16* parameter, const std::int16_t* low) {
+    const __m512i upper = _mm512_slli_epi32(_mm512_cvtepu16_epi32(load_half(parameter)), 16);
+    return _mm512_castsi512_ps(_mm512_add_epi32(upper, _mm512_cvtepi16_epi32(load_half(low))));
+  }
+  struct Halves {
+    Packed parameter, low;
+  };
+  static Halves split(F32x16 value) {
+    const __mmask16 nan = _mm512_cmp_ps_mask(value.x, value.x, _CMP_UNORD_Q);
+    const __m512i bits = _mm512_castps_si512(value.x);
+    const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x8000)), 16);
+    const __m256i parameter = _mm512_cvtepi32_epi16(rounded);
+    const __m256i low = _mm512_cvtepi32_epi16(bits);
+    return {{_mm256_mask_mov_epi16(parameter, nan, _mm256_set1_epi16(kBFloat16NaN))},
+            {_mm256_mask_mov_epi16(low, nan, _mm256_setzero_si256())}};
   }
 
   struct Sums {

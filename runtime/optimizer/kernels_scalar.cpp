@@ -28,10 +28,22 @@ struct ScalarOps {
   }
   template <class T>
   static Packed encode(float x) {
-    if constexpr (std::is_same_v<T, BFloat16>)
-      return to_bfloat16(x).bits;
-    else
-      return to_float16(x).bits;
+    static_assert(std::is_same_v<T, Float16>);
+    return to_float16(x).bits;
+  }
+  static float join(const BFloat16* parameter, const std::int16_t* low) {
+    SplitMaster halves;
+    std::memcpy(&halves.parameter, parameter, sizeof(halves.parameter));
+    std::memcpy(&halves.low, low, sizeof(halves.low));
+    return join_master(halves);
+  }
+  struct Halves {
+    Packed parameter;
+    std::int16_t low;
+  };
+  static Halves split(float x) {
+    const SplitMaster halves = split_master(x);
+    return {halves.parameter.bits, halves.low};
   }
   static void fence() {}
 

@@ -1,5 +1,6 @@
 // bf16 and fp16 as bits, and their conversions from and to fp32 by integer operations alone, so that every compiler,
-// host and device gives the same bits. Rounds to nearest, ties to even; every NaN becomes one quiet NaN.
+// host and device gives the same bits. Rounds to nearest, ties to even; every NaN becomes one quiet NaN. And fp32
+// master parameters as two halves, of which the upper is the bf16 parameter.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +41,27 @@ TANDEM_HOST_DEVICE inline BFloat16 to_bfloat16(float x) {
   const std::uint32_t bits = float_as_bits(x);
   if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return {kBFloat16NaN};
   return {static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16U & 1U)) >> 16U)};
+}
+
+// A master parameter in two halves. The parameter is the master rounded to nearest, ties away from zero; `low` is the
+// master's bits less the parameter's, which 16 signed bits hold however the parameter was rounded.
+struct SplitMaster {
+  BFloat16 parameter;
+  std::int16_t low;
+};
+
+// The master's bits, exactly, for whatever split_master() gives: joining undoes splitting, and the other way round, but
+// that all NaNs become one (low: 0). Where the parameter has been rounded to an infinity, a finite master comes back.
+TANDEM_HOST_DEVICE inline float join_master(SplitMaster halves) {
+  const std::uint32_t upper = static_cast<std::uint32_t>(halves.parameter.bits) << 16U;
+  return bits_as_float(upper + static_cast<std::uint32_t>(static_cast<std::int32_t>(halves.low)));
+}
+
+// Ties go away from zero, not to even: then the master's lower 16 bits, taken as a signed number, are `low`.
+TANDEM_HOST_DEVICE inline SplitMaster split_master(float master) {
+  const std::uint32_t bits = float_as_bits(master);
+  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return {{kBFloat16NaN}, 0};
+  return {{static_cast<std::uint16_t>((bits + 0x8000U) >> 16U)}, static_cast<std::int16_t>(bits & 0xFFFFU)};
 }
 
 TANDEM_HOST_DEVICE inline Float16 to_float16(float x) {

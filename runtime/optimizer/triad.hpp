@@ -1,12 +1,11 @@
-// A loop with the memory streams of a mixed-precision optimizer step and next to no arithmetic: what memory allows.
+// A loop with the memory streams of a bf16 optimizer step and next to no arithmetic: what memory allows.
 #pragma once
 
 #include "runtime/optimizer/adam.hpp"
 
 namespace tandem {
 
-// Reads the 16-bit gradient; reads and writes master, m and v; writes the 16-bit parameter, streamed where it begins at
-// a cache line.
+// Reads the 16-bit gradient; reads and writes m, v, master_low and, in place, the bf16 parameter.
 void triad(const AdamSpan& span);
 
 }  // namespace tandem

@@ -113,6 +113,28 @@ TEST(Scheduler, PartsStayWhereTheyAreUpdated) {
   EXPECT_EQ(state_bytes.size(), 1u) << "later versions stay in parts";
 }
 
+// The update of a bf16 parameter reads it: where the CPU makes it, the host keeps what it wrote, although parameters
+// live on the device. The first update fetches what was loaded.
+TEST(Scheduler, BFloat16ParametersStayOnTheHostThatUpdatesThem) {
+  for (const char* policy : {"zero_offload", "balanced"}) {
+    Scenario scenario = gpt_scenario(policy, std::int64_t{1} << 30);
+    scenario.workload.precision = DType::BF16;
+    scenario.steps = 4;
+    if (policy == std::string("balanced"))
+      scenario.policy.options = {{"device_percent", "50"}, {"resident_buckets", "0"}};
+    const auto run = run_null(scenario);
+    const Graph& graph = run.scheduler->graph();
+    std::map<std::int32_t, std::int64_t> down;  // by version
+    for (const auto& entry : run.log.entries())
+      for (const Command& command : entry.commands)
+        if (command.kind == CommandKind::Copy && command.target.tier == Tier::HostPinned &&
+            graph.tensor_of(command.part.value).role == Role::Parameter)
+          down[graph.value(command.part.value).version] += command.part.bytes;
+    EXPECT_GT(down[0], 0) << policy;
+    EXPECT_EQ(down.size(), 1u) << policy;
+  }
+}
+
 TEST(Scheduler, SpillsToDiskWhenTheHostIsShort) {
   Scenario scenario = gpt_scenario("on_demand", 2 << 20);
   scenario.machine = testing::round_machine(2 << 20, 4 << 20, std::int64_t{1} << 30);

@@ -151,9 +151,32 @@ TEST(WorkloadGraph, RanksReduceEachBucketInTheSameOrder) {
   EXPECT_EQ(sequence, 3 * 5);
 }
 
-TEST(WorkloadGraph, SixteenBitUpdatesItsMasterCopyFirst) {
+TEST(WorkloadGraph, BFloat16UpdatesItsParameterAndWhatItLacksOfTheMaster) {
   Scenario scenario = small_scenario("gpt");
   scenario.workload.precision = DType::BF16;
+  const Graph graph = whole_graph(scenario);
+  const Op& update = *ops_of(graph, "block0.optimizer")[0];
+  std::vector<std::string> reads, writes;
+  std::int64_t state_bytes = 0;
+  for (const ValueId read : update.reads) reads.push_back(graph.tensor_of(read).name);
+  for (const Write& write : update.writes) {
+    writes.push_back(graph.tensor_of(write.value).name);
+    EXPECT_NE(write.reuses, kNone);
+    if (graph.tensor_of(write.value).role == Role::OptimizerState) state_bytes += graph.value(write.value).bytes;
+  }
+  const std::vector<std::string> updated{"block0.parameter", "block0.master_low", "block0.adam_m", "block0.adam_v"};
+  EXPECT_EQ(writes, updated);
+  reads.erase(reads.begin());  // the gradient
+  EXPECT_EQ(reads, updated);
+  const std::int64_t elements = graph.work_of(update).sizes[0];
+  EXPECT_EQ(state_bytes, 10 * elements);
+  // Read: gradient 2, parameter 2, low 2, moments 8; written: all but the gradient.
+  EXPECT_EQ(graph.work_of(update).kernels[0].bytes, 26 * elements);
+}
+
+TEST(WorkloadGraph, Float16UpdatesItsMasterCopyFirst) {
+  Scenario scenario = small_scenario("gpt");
+  scenario.workload.precision = DType::F16;
   const Graph graph = whole_graph(scenario);
   const Op& update = *ops_of(graph, "block0.optimizer")[0];
   EXPECT_EQ(graph.tensor_of(update.writes[0].value).name, "block0.master");

@@ -22,6 +22,7 @@ class Shared {
  public:
   explicit Shared(std::size_t size) : size_(size) {
     cuda_check(cudaMallocHost(reinterpret_cast<void**>(&data_), size * sizeof(T)), "test memory");
+    std::memset(static_cast<void*>(data_), 0, size * sizeof(T));
   }
   ~Shared() { cudaFreeHost(data_); }
   Shared(const Shared&) = delete;
@@ -49,36 +50,83 @@ bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
-TEST_F(CudaKernels, AdamGivesTheCpusBits) {
-  constexpr std::size_t kElements = 100'003;  // with a tail
-  std::mt19937 random(1);
-  std::normal_distribution<float> normal;
-  Shared<BFloat16> gradient(kElements), parameter(kElements);
-  Shared<float> master(kElements), m(kElements), v(kElements);
-  for (std::size_t i = 0; i < kElements; ++i) {
-    gradient[i] = to_bfloat16(normal(random) * 1e-3F);
-    master[i] = normal(random), m[i] = normal(random) * 1e-3F, v[i] = std::abs(normal(random)) * 1e-6F;
+// What an update reads and writes, in one precision.
+struct AdamMemory {
+  static constexpr std::size_t kElements = 100'003;  // with a tail
+
+  explicit AdamMemory(DType of_parameter) : type(of_parameter) {
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal;
+    for (std::size_t i = 0; i < kElements; ++i) {
+      gradient[i] = to_bfloat16(normal(random) * 1e-3F);
+      master[i] = normal(random), m[i] = normal(random) * 1e-3F, v[i] = std::abs(normal(random)) * 1e-6F;
+      const SplitMaster halves = split_master(master[i]);
+      old_parameter[i] = halves.parameter, low[i] = halves.low;
+    }
   }
-  for (const bool decoupled : {false, true}) {
-    std::vector<float> cpu_master = master.copy(), cpu_m = m.copy(), cpu_v = v.copy();
-    std::vector<BFloat16> cpu_parameter(kElements);
+  AdamSpan span(bool in_place) {
+    return {.gradient = gradient.data(),
+            .m = m.data(),
+            .v = v.data(),
+            .master = master.data(),
+            .parameter = in_place ? old_parameter.data() : parameter.data(),
+            .old_parameter = old_parameter.data(),
+            .master_low = low.data(),
+            .elements = kElements,
+            .gradient_type = DType::BF16,
+            .parameter_type = type};
+  }
+
+  DType type;
+  Shared<BFloat16> gradient{kElements}, parameter{kElements}, old_parameter{kElements};
+  Shared<std::int16_t> low{kElements};
+  Shared<float> master{kElements}, m{kElements}, v{kElements};
+};
+
+void expect_same(const AdamMemory& a, const AdamMemory& b) {
+  EXPECT_TRUE(same_bytes(a.master.copy(), b.master.copy()));
+  EXPECT_TRUE(same_bytes(a.m.copy(), b.m.copy()));
+  EXPECT_TRUE(same_bytes(a.v.copy(), b.v.copy()));
+  EXPECT_TRUE(same_bytes(a.low.copy(), b.low.copy()));
+  EXPECT_TRUE(same_bytes(a.old_parameter.copy(), b.old_parameter.copy()));
+  EXPECT_TRUE(same_bytes(a.parameter.copy(), b.parameter.copy()));
+}
+
+struct AdamVariant {
+  DType type;
+  bool in_place, decoupled;
+};
+constexpr AdamVariant kAdamVariants[] = {
+    {DType::F32, false, false}, {DType::F16, false, true}, {DType::BF16, false, true}, {DType::BF16, true, false}};
+
+TEST_F(CudaKernels, AdamGivesTheCpusBits) {
+  for (const auto& [type, in_place, decoupled] : kAdamVariants) {
+    AdamMemory on_cpu(type), on_gpu(type);
     AdamOptions options;
     options.weight_decay = 0.1;
     options.decoupled = decoupled;
-    const auto span = [&](float* a, float* b, float* c, BFloat16* p) {
-      return AdamSpan{gradient.data(), a, b, c, p, kElements, DType::BF16, DType::BF16};
-    };
     const AdamStep step = adam_step(options, 7);
-    Shared<UpdateControl> on_device(1);
-    on_device[0] = {0.37, step.v_root_correction * 0.9F, step.negative_step_size * 0.9F};
-    adam_update(controlled(step, on_device[0]),
-                span(cpu_master.data(), cpu_m.data(), cpu_v.data(), cpu_parameter.data()));
-    launch_adam(step, span(master.data(), m.data(), v.data(), parameter.data()), on_device.data(), nullptr);
+    Shared<UpdateControl> control(1);
+    control[0] = {0.37, step.v_root_correction * 0.9F, step.negative_step_size * 0.9F};
+    for (int round = 0; round < 2; ++round) {
+      adam_update(controlled(step, control[0]), on_cpu.span(in_place));
+      launch_adam(step, on_gpu.span(in_place), control.data(), nullptr);
+      finish();
+      expect_same(on_cpu, on_gpu);
+    }
+  }
+}
+
+TEST_F(CudaKernels, ASkippedStepLeavesTheParameterAsItWas) {
+  for (const bool in_place : {false, true}) {
+    AdamMemory before(DType::BF16), after(DType::BF16);
+    Shared<UpdateControl> control(1);
+    control[0] = {0, 1, 1};
+    launch_adam(adam_step({}, 1), after.span(in_place), control.data(), nullptr);
     finish();
-    EXPECT_TRUE(same_bytes(master.copy(), cpu_master));
-    EXPECT_TRUE(same_bytes(m.copy(), cpu_m));
-    EXPECT_TRUE(same_bytes(v.copy(), cpu_v));
-    EXPECT_TRUE(same_bytes(parameter.copy(), cpu_parameter));
+    EXPECT_TRUE(same_bytes((in_place ? after.old_parameter : after.parameter).copy(), before.old_parameter.copy()));
+    EXPECT_TRUE(same_bytes(after.low.copy(), before.low.copy()));
+    EXPECT_TRUE(same_bytes(after.m.copy(), before.m.copy()));
   }
 }
 

@@ -37,6 +37,13 @@ void unfused_step(Parameters& p, const std::vector<Tensor>& gradients, const Opt
   }
 }
 
+// In bf16 to the nearest with ties away from zero, as Tandem's parameters are: half of the last place is added to the
+// bits, of which the upper half is taken.
+Tensor rounded(const Tensor& master, at::ScalarType type) {
+  if (type != at::kBFloat16) return master.to(type, /*non_blocking=*/false, /*copy=*/true);
+  return master.view(at::kInt).add(0x8000).bitwise_right_shift(16).to(at::kShort).view(at::kBFloat16);
+}
+
 }  // namespace
 
 std::vector<double> plain_losses(const Scenario& scenario, const DataSource& data, bool on_gpu, PlainAdam adam) {
@@ -50,7 +57,7 @@ std::vector<double> plain_losses(const Scenario& scenario, const DataSource& dat
       p.masters.push_back(parameter.tensor.to(at::TensorOptions(device)).clone());
       p.m.push_back(at::zeros_like(p.masters.back()));
       p.v.push_back(at::zeros_like(p.masters.back()));
-      parameter.tensor = p.masters.back().to(torch_type(scenario.workload.precision), false, /*copy=*/true);
+      parameter.tensor = rounded(p.masters.back(), torch_type(scenario.workload.precision));
       parameter.tensor.set_requires_grad(true);
       p.in_use.push_back(parameter.tensor);
     }
@@ -66,7 +73,8 @@ std::vector<double> plain_losses(const Scenario& scenario, const DataSource& dat
       parameter.mutable_grad() = Tensor();
     }
     (adam == PlainAdam::Fused ? fused_step : unfused_step)(p, gradients, scenario.optimizer, step);
-    for (std::size_t i = 0; i < p.masters.size(); ++i) p.in_use[i].copy_(p.masters[i]);
+    for (std::size_t i = 0; i < p.masters.size(); ++i)
+      p.in_use[i].copy_(rounded(p.masters[i], torch_type(scenario.workload.precision)));
   }
   return losses;
 }

@@ -14,8 +14,21 @@ constexpr std::size_t kLine = 64;
 
 void write(std::byte* at, DType type, float value) {
   if (type == DType::F32) std::memcpy(at, &value, sizeof(value));
-  const std::uint16_t bits = type == DType::BF16 ? to_bfloat16(value).bits : to_float16(value).bits;
+  std::uint16_t bits = type == DType::BF16 ? to_bfloat16(value).bits : to_float16(value).bits;
+  if (type == DType::I16) bits = static_cast<std::uint16_t>(static_cast<std::int16_t>(value));
   if (type != DType::F32) std::memcpy(at, &bits, sizeof(bits));
+}
+
+std::vector<float> old_parameters(Operand& master, std::int64_t count) {
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(to_float(split_master(master.value(i)).parameter));
+  return values;
+}
+
+std::vector<float> lows(Operand& master, std::int64_t count) {
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(split_master(master.value(i)).low);
+  return values;
 }
 
 }  // namespace
@@ -100,21 +113,33 @@ AdamCase::AdamCase(std::int64_t count, bool corners, DType of_gradient, DType of
       master(corners ? corner_values(count, seed + 1) : plain_values(count, 1, seed + 1), DType::F32, misaligned),
       m(corners ? corner_values(count, seed + 2) : plain_values(count, 0.1F, seed + 2), DType::F32, misaligned),
       v(corners ? corner_values(count, seed + 3) : plain_values(count, 0.01F, seed + 3), DType::F32, misaligned),
-      parameter(std::vector<float>(static_cast<std::size_t>(count)), of_parameter, misaligned) {
+      parameter(std::vector<float>(static_cast<std::size_t>(count)), of_parameter, misaligned),
+      old_parameter(old_parameters(master, count), DType::BF16, misaligned),
+      master_low(lows(master, count), DType::I16, misaligned) {
   if (corners) return;
   for (std::int64_t i = 0; i < count; ++i) v.floats()[i] = std::abs(v.floats()[i]);
 }
 
-AdamSpan AdamCase::span() {
-  AdamSpan span{gradient.data(), master.floats(), m.floats(),    v.floats(),
-                nullptr,         elements,        gradient_type, parameter_type};
+AdamSpan AdamCase::span(bool in_place) {
+  AdamSpan span{.gradient = gradient.data(),
+                .m = m.floats(),
+                .v = v.floats(),
+                .elements = elements,
+                .gradient_type = gradient_type,
+                .parameter_type = parameter_type};
+  if (parameter_type != DType::BF16) span.master = master.floats();
   if (parameter_type != DType::F32) span.parameter = parameter.data();
+  if (parameter_type != DType::BF16) return span;
+  span.old_parameter = old_parameter.bfloat16s();
+  span.master_low = master_low.int16s();
+  if (in_place) span.parameter = old_parameter.data();
   return span;
 }
 
 bool AdamCase::same_as(AdamCase& other) {
   return master.same_as(other.master) && m.same_as(other.m) && v.same_as(other.v) && gradient.same_as(other.gradient) &&
-         parameter.same_as(other.parameter);
+         parameter.same_as(other.parameter) && old_parameter.same_as(other.old_parameter) &&
+         master_low.same_as(other.master_low);
 }
 
 }  // namespace tandem

@@ -21,11 +21,13 @@ std::vector<float> plain_values(std::int64_t count, float scale, std::uint32_t s
 // Elements of any type, beginning `misaligned` elements past a cache line.
 class Operand {
  public:
-  Operand(const std::vector<float>& values, DType type, std::int64_t misaligned);
+  Operand(const std::vector<float>& values, DType type, std::int64_t misaligned);  // values that the type holds, or NaN
   Operand(const Operand& other);
   Operand& operator=(const Operand&) = delete;
   std::byte* data() { return bytes_.data() + begin_; }
   float* floats() { return reinterpret_cast<float*>(data()); }
+  BFloat16* bfloat16s() { return reinterpret_cast<BFloat16*>(data()); }
+  std::int16_t* int16s() { return reinterpret_cast<std::int16_t*>(data()); }
   // Any NaN counts as any other, as which payload is kept differs by processor.
   bool same_as(Operand& other);
   float value(std::int64_t i);
@@ -36,16 +38,17 @@ class Operand {
   std::int64_t misaligned_, elements_, begin_;
 };
 
-// All operands of a span, one copy for each run.
+// All operands of a span, one copy for each run. In bf16 the masters begin as the two halves of those in `master`.
 struct AdamCase {
   AdamCase(std::int64_t elements, bool corners, DType gradient_type, DType parameter_type, std::int64_t misaligned,
            std::uint32_t seed = 1);
-  AdamSpan span();
+  // `in_place`: the bf16 parameter takes the old one's storage.
+  AdamSpan span(bool in_place = false);
   bool same_as(AdamCase& other);
 
   std::int64_t elements;
   DType gradient_type, parameter_type;
-  Operand gradient, master, m, v, parameter;
+  Operand gradient, master, m, v, parameter, old_parameter, master_low;
 };
 
 }  // namespace tandem

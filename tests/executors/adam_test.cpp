@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <string>
 
 #include "runtime/optimizer/low_precision.hpp"
@@ -29,30 +28,41 @@ std::vector<AdamStep> steps() {
 }
 
 // The formula alone, without a loop of the library.
-void apply_formula(const AdamStep& step, AdamCase& c) {
+void apply_formula(const AdamStep& step, AdamCase& c, bool in_place) {
+  const AdamSpan span = c.span(in_place);
   for (std::int64_t i = 0; i < c.elements; ++i) {
-    AdamElement<float> element{c.master.floats()[i], c.m.floats()[i], c.v.floats()[i]};
+    const bool split = c.parameter_type == DType::BF16;
+    const float master = split ? join_master({span.old_parameter[i], span.master_low[i]}) : span.master[i];
+    AdamElement<float> element{master, span.m[i], span.v[i]};
     adam_element(step, c.gradient.value(i), element);
-    c.master.floats()[i] = element.master;
-    c.m.floats()[i] = element.m;
-    c.v.floats()[i] = element.v;
-    const std::uint16_t bits =
-        c.parameter_type == DType::BF16 ? to_bfloat16(element.master).bits : to_float16(element.master).bits;
-    if (c.parameter_type != DType::F32) std::memcpy(c.parameter.data() + i * 2, &bits, sizeof(bits));
+    span.m[i] = element.m;
+    span.v[i] = element.v;
+    if (!split) span.master[i] = element.master;
+    if (split) {
+      const SplitMaster halves = split_master(element.master);
+      static_cast<BFloat16*>(span.parameter)[i] = halves.parameter;
+      span.master_low[i] = halves.low;
+    } else if (c.parameter_type == DType::F16) {
+      static_cast<Float16*>(span.parameter)[i] = to_float16(element.master);
+    }
   }
 }
 
 void expect_formula(const AdamStep& step, const AdamCase& start, const std::string& what) {
-  AdamCase expected = start;
-  apply_formula(step, expected);
-  for (const Isa isa : isas())
-    for (const bool stream : {false, true}) {
-      AdamCase got = start;
-      AdamSpan span = got.span();
-      span.stream_parameter = stream;
-      adam_update(step, span, isa);
-      EXPECT_TRUE(got.same_as(expected)) << what << ", isa " << static_cast<int>(isa) << ", stream " << stream;
-    }
+  for (const bool in_place : {false, true}) {
+    if (in_place && start.parameter_type != DType::BF16) continue;
+    AdamCase expected = start;
+    apply_formula(step, expected, in_place);
+    for (const Isa isa : isas())
+      for (const bool stream : {false, true}) {
+        AdamCase got = start;
+        AdamSpan span = got.span(in_place);
+        span.stream_parameter = stream;
+        adam_update(step, span, isa);
+        EXPECT_TRUE(got.same_as(expected))
+            << what << ", isa " << static_cast<int>(isa) << ", stream " << stream << ", in place " << in_place;
+      }
+  }
 }
 
 TEST(AdamTest, EveryInstructionSetGivesTheFormulasBitsOnAllTypesAndOptions) {
@@ -95,7 +105,9 @@ TEST(AdamTest, ChunksCoverASpanAtLinesOfEveryOperand) {
       std::int64_t done = 0;
       for (int thread = 0; thread < threads; ++thread) {
         const AdamSpan chunk = chunk_of(parts.span(), thread, threads);
-        EXPECT_EQ(chunk.master, parts.master.floats() + done);
+        EXPECT_EQ(chunk.m, parts.m.floats() + done);
+        EXPECT_EQ(chunk.old_parameter, parts.old_parameter.bfloat16s() + done);
+        EXPECT_EQ(chunk.master_low, parts.master_low.int16s() + done);
         EXPECT_TRUE(chunk.elements == 0 || done * size_of(DType::BF16) % 64 == 0) << done;
         EXPECT_LE(chunk.elements, (elements / kChunkElements / threads + 1) * kChunkElements);
         adam_update(steps().front(), chunk);
@@ -114,7 +126,7 @@ TEST(AdamTest, TheParameterMayTakeTheGradientsStorage) {
     span.parameter = together.gradient.data();
     adam_update(steps().front(), span, isa);
     EXPECT_TRUE(together.gradient.same_as(apart.parameter));
-    EXPECT_TRUE(together.master.same_as(apart.master));
+    EXPECT_TRUE(together.master_low.same_as(apart.master_low));
   }
 }
 
@@ -125,7 +137,8 @@ TEST(AdamTest, ConstantGradientMovesByTheLearningRate) {
   float master = 1, m = 0, v = 0;
   const float gradient = 2;
   for (int step = 1; step <= 2; ++step)
-    adam_update(adam_step(options, step, 0.5F), {&gradient, &master, &m, &v, nullptr, 1, DType::F32, DType::F32});
+    adam_update(adam_step(options, step, 0.5F),
+                {.gradient = &gradient, .m = &m, .v = &v, .master = &master, .elements = 1});
   EXPECT_FLOAT_EQ(master, 0.75F);
   EXPECT_EQ(m, 0.75F);
   EXPECT_EQ(v, 0.75F);

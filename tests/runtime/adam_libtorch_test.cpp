@@ -7,7 +7,10 @@
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "runtime/optimizer/adam.hpp"
+#include "runtime/optimizer/low_precision.hpp"
 
 namespace tandem {
 namespace {
@@ -24,8 +27,11 @@ struct Tensors {
       : gradient(other.gradient.clone()), master(other.master.clone()), m(other.m.clone()), v(other.v.clone()) {}
   Tensors& operator=(const Tensors&) = delete;
   AdamSpan span() const {
-    return {gradient.data_ptr(), floats(master), floats(m), floats(v), nullptr,
-            gradient.numel(),    DType::F32,     DType::F32};
+    return {.gradient = gradient.data_ptr(),
+            .m = floats(m),
+            .v = floats(v),
+            .master = floats(master),
+            .elements = gradient.numel()};
   }
   static float* floats(const at::Tensor& tensor) { return tensor.data_ptr<float>(); }
   at::Tensor gradient, master, m, v;
@@ -53,6 +59,34 @@ TEST(AdamLibTorchTest, WholeVectorsAreEqualToTheBitOverManySteps) {
           ASSERT_TRUE(ours.master.equal(theirs.master)) << step;
         }
       }
+}
+
+// What a bf16 parameter and its low half hold is an fp32 master, of which no bit is lost.
+TEST(AdamLibTorchTest, SplitMastersAreEqualToTheBitOverManySteps) {
+  if (best_isa() == Isa::Scalar) GTEST_SKIP() << "LibTorch's build for processors without AVX2 fuses nothing";
+  const AdamOptions options{1e-3, 0.9, 0.999, 1e-8, 0.01, true};
+  Tensors ours(4096 * kWidestVector), theirs = ours;
+  std::vector<BFloat16> parameter;
+  std::vector<std::int16_t> low;
+  for (std::int64_t i = 0; i < ours.master.numel(); ++i) {
+    const SplitMaster halves = split_master(Tensors::floats(ours.master)[i]);
+    parameter.push_back(halves.parameter);
+    low.push_back(halves.low);
+  }
+  AdamSpan span = ours.span();
+  span.master = nullptr;
+  span.parameter = parameter.data();
+  span.old_parameter = parameter.data();
+  span.master_low = low.data();
+  span.parameter_type = DType::BF16;
+  for (std::int64_t step = 1; step <= 5; ++step) {
+    adam_update(adam_step(options, step), span);
+    update_with_libtorch(options, step, theirs);
+    for (std::size_t i = 0; i < low.size(); ++i) Tensors::floats(ours.master)[i] = join_master({parameter[i], low[i]});
+    ASSERT_TRUE(ours.master.equal(theirs.master)) << step;
+    ASSERT_TRUE(ours.m.equal(theirs.m)) << step;
+    ASSERT_TRUE(ours.v.equal(theirs.v)) << step;
+  }
 }
 
 TEST(AdamLibTorchTest, TheLastElementsAreEqualToAFewUlps) {

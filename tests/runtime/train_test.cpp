@@ -235,10 +235,13 @@ INSTANTIATE_TEST_SUITE_P(Policies, TrainTest,
                          });
 
 TEST(TrainRunTest, DelayedUpdateEqualsTheDelayedReference) {
-  Scenario scenario = small_gpt("zero_offload");
-  scenario.policy.options["delayed_update"] = "true";
-  schedule(scenario, "linear");
-  expect_exact(scenario, /*delayed_update=*/true);
+  for (const DType precision : {DType::F32, DType::BF16}) {
+    Scenario scenario = small_gpt("zero_offload");
+    scenario.policy.options["delayed_update"] = "true";
+    scenario.workload.precision = precision;
+    schedule(scenario, "linear");
+    expect_exact(scenario, /*delayed_update=*/true);
+  }
 }
 
 TEST(TrainRunTest, AsDeepSpeedGradientsTravelInFp32) {
@@ -286,6 +289,21 @@ TEST(TrainRunTest, SkippedStepsUnderDelayedUpdate) {
   EXPECT_GT(reference.skipped_steps, 1);
   EXPECT_LT(reference.skipped_steps, scenario.steps / 2);
   expect_exact(scenario, /*delayed_update=*/true);
+}
+
+// After a step of such length no gradient is finite: all that follow are skipped, whether the parameter's new version
+// has a place of its own or not.
+TEST(TrainRunTest, SkippedStepsLeaveBothHalvesOfAMaster) {
+  for (const bool delayed : {false, true}) {
+    Scenario scenario = small_gpt("zero_offload");
+    if (delayed) scenario.policy.options["delayed_update"] = "true";
+    scenario.workload.precision = DType::BF16;
+    scenario.optimizer.clip_norm = 0.5;
+    scenario.optimizer.learning_rate = 1e30;
+    const ReferenceResult reference = train_reference(scenario, *open_data(scenario), {.delayed_update = delayed});
+    EXPECT_GT(reference.skipped_steps, 1);
+    expect_exact(scenario, delayed);
+  }
 }
 
 TEST(TrainRunTest, ResidentSaysWhatDoesNotFit) {

@@ -14,8 +14,10 @@ void Buckets::follow(const Graph& graph) {
     bucket.step = op.step;
     bucket.index = static_cast<std::int32_t>(buckets.size());
     bucket.optimizer = seen_;
-    for (ValueId read : op.reads)
+    for (ValueId read : op.reads) {
       if (graph.tensor_of(read).role == Role::Gradient) bucket.gradient = read;
+      if (graph.tensor_of(read).role == Role::Parameter) bucket.reads_parameter = true;
+    }
     for (const Write& write : op.writes)
       if (graph.tensor_of(write.value).role == Role::Parameter) {
         bucket.parameter = write.value;

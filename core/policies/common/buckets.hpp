@@ -17,6 +17,7 @@ struct Bucket {
   OpId gradient_norm = kNone;     // the op that reads it before the update; kNone: there is none
   ValueId parameter = kNone;      // the version that the update writes and later forwards read
   ValueId old_parameter = kNone;  // the version before
+  bool reads_parameter = false;   // the update reads that: the parameter is its own master, or a half of it
 };
 
 class Buckets {

@@ -58,7 +58,18 @@ struct StageSpec {
 // One value of the optimizer's state for each parameter bucket.
 struct StateSpec {
   std::string name;  // "adam_m"
-  std::int64_t bytes_per_element = 4;
+  DType type = DType::F32;
+  std::int64_t numbers_per_element = 1;
+  std::int64_t bytes_per_element() const { return numbers_per_element * size_of(type); }
+};
+
+// Where the fp32 parameters are that an optimizer op updates. What leads is what it writes first: its parts are ranges
+// of that.
+enum class Master : std::uint8_t {
+  // The parameter, which is read and leads. fp32: all of it. bf16: its upper half, rounded; a state has the rest.
+  Parameter,
+  FirstState,  // a copy, which leads; the parameter is rounded from it, and written only
+  InState,     // in a state, with other numbers; the parameter leads, though it is written only
 };
 
 struct BatchSpec {
@@ -77,16 +88,23 @@ struct TrainingPlan {
   std::vector<StageSpec> stages;
   BatchSpec batch;
   std::vector<StateSpec> states;
-  bool master_leads = false;            // states[0] is the fp32 master copy that the optimizer updates
+  Master master = Master::Parameter;
   std::int64_t optimizer_fixed_ns = 0;  // a measured time for each bucket; 0: by size
 
-  // Adam's states by precision: two moments, and a master copy in fp32 for 16-bit networks.
+  // Adam's states by precision: two moments, and what a 16-bit parameter lacks of its fp32 master: in fp16, whose
+  // exponents differ from fp32's, all of it; in bf16 16 bits, so that nothing is stored, nor copied, twice.
   void set_adam_states() {
-    master_leads = precision != DType::F32;
-    if (master_leads) states.push_back({"master"});
+    if (precision == DType::F16) {
+      master = Master::FirstState;
+      states.push_back({"master"});
+    }
+    if (precision == DType::BF16) states.push_back({"master_low", DType::I16});
     states.push_back({"adam_m"});
     states.push_back({"adam_v"});
   }
+
+  bool update_reads_parameter() const { return master == Master::Parameter; }
+  bool parameter_leads() const { return master != Master::FirstState; }
 
   OpSpecIndex add(OpSpec spec) {
     ops.push_back(std::move(spec));

@@ -1,7 +1,8 @@
 // TrainingSource's checkpoints: ops that save the outcome of a training step, and those that a resumed run begins with.
 //
-//   checkpoint.save    reads  the leader (the fp32 parameter, or the master copy), the other states, under delayed
-//                             update the parameter in use; writes a token. Work::sizes: elements, delayed update
+//   checkpoint.save    reads  the leader (the parameter, or a master copy that it is rounded from), the other states,
+//                             under delayed update the parameter in use; writes a token. Work::sizes: elements, delayed
+//                             update
 //   checkpoint.commit  reads  the tokens of all stages, [the loss scale]; writes a token of its own. Work::sizes:
 //   delayed
 //                             update, loss scale
@@ -31,7 +32,7 @@ TensorId add_token(Graph& graph, const std::string& name) {
 void TrainingSource::add_saves(Graph& graph) {
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     const Stage& stage = stages_[i];
-    std::int64_t bytes = plan_.master_leads ? 0 : graph.tensor(stage.parameter).bytes;
+    std::int64_t bytes = plan_.parameter_leads() ? graph.tensor(stage.parameter).bytes : 0;
     for (TensorId state : stage.states) bytes += graph.tensor(state).bytes;
     if (delayed_update_) bytes += graph.tensor(stage.parameter).bytes;
     StageSave save;
@@ -101,7 +102,7 @@ void TrainingSource::save_stage(Graph& graph, std::size_t index, std::int32_t st
   op.step = step;
   op.engine = Engine::Loader;
   op.engines = engine_bit(Engine::Loader);
-  if (!plan_.master_leads) op.reads.push_back(graph.tensor(stage.parameter).latest);
+  if (plan_.parameter_leads()) op.reads.push_back(graph.tensor(stage.parameter).latest);
   for (TensorId state : stage.states) op.reads.push_back(graph.tensor(state).latest);
   if (delayed_update_) op.reads.push_back(stage.parameter_in_use);
   save.token_value = graph.new_version(save.token);

@@ -120,7 +120,7 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
   stage.parameter = add("parameter", Role::Parameter, plan_.precision, bucket_bytes, true, true);
   for (const StateSpec& state : plan_.states)
     stage.states.push_back(
-        add(state.name, Role::OptimizerState, DType::F32, s.elements * state.bytes_per_element, true, true));
+        add(state.name, Role::OptimizerState, state.type, s.elements * state.bytes_per_element(), true, true));
   stage.gradient = add("gradient", Role::Gradient, plan_.precision, bucket_bytes, true, false);
   if (widens_gradients_)
     stage.wide_gradient =
@@ -158,17 +158,18 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
 void TrainingSource::add_bucket_works(Graph& graph, std::int64_t elements, Stage& stage) {
   const std::int64_t bytes = elements * size_of(plan_.precision);
   std::int64_t state_bytes = 0;
-  for (const StateSpec& state : plan_.states) state_bytes += elements * state.bytes_per_element;
-  // Read the gradient and what is updated, write what is updated; a two-byte parameter is written only.
+  for (const StateSpec& state : plan_.states) state_bytes += elements * state.bytes_per_element();
+  // Read the gradient and what is updated, write what is updated; a parameter beside a master copy is written only.
   const std::int64_t gradient_bytes = widens_gradients_ ? elements * size_of(DType::F32) : bytes;
   std::int64_t traffic = gradient_bytes + 2 * state_bytes + bytes;
-  if (plan_.precision == DType::F32) traffic += bytes;
+  if (plan_.update_reads_parameter()) traffic += bytes;
   Work optimizer{"optimizer." + optimizer_name_, plan_.precision, {elements, clips()}, {}};
   optimizer.kernels.push_back(plan_.optimizer_fixed_ns > 0 ? fixed_kernel(plan_.optimizer_fixed_ns)
                                                            : optimizer_kernel(elements, traffic));
-  // Clipping scales a copy of the gradient; under delayed update the parameters are copied before they are updated.
-  if (plan_.optimizer_fixed_ns == 0 && clips()) optimizer.kernels.push_back(memory_kernel(2 * bytes));
-  if (plan_.optimizer_fixed_ns == 0 && delayed_update_) optimizer.kernels.push_back(memory_kernel(2 * bytes));
+  // In fp32, clipping scales a copy of the gradient, and under delayed update the parameters are copied before they are
+  // updated. 16-bit updates do it all in one pass.
+  const int copies = plan_.precision == DType::F32 ? (clips() ? 1 : 0) + (delayed_update_ ? 1 : 0) : 0;
+  for (int i = 0; i < copies; ++i) optimizer.kernels.push_back(memory_kernel(2 * bytes));
   stage.optimizer = graph.add_work(std::move(optimizer));
   if (widens_gradients_)
     stage.widen =

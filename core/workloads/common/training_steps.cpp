@@ -223,10 +223,8 @@ void TrainingSource::optimize(Graph& graph, std::size_t index) {
   op.divisible = true;
   op.workspace_bytes = stage.optimizer_workspace;
   const ValueId before = graph.tensor(stage.parameter).latest;
-  const bool updates_parameter =
-      plan_.precision == DType::F32;  // otherwise the master copy is what is read and updated
   op.reads.push_back(stage.gradient_value);
-  if (updates_parameter) op.reads.push_back(before);
+  if (plan_.update_reads_parameter()) op.reads.push_back(before);
   std::vector<Write> states;
   for (TensorId state : stage.states) {
     const ValueId old = graph.tensor(state).latest;
@@ -236,13 +234,9 @@ void TrainingSource::optimize(Graph& graph, std::size_t index) {
   if (controls_update()) op.reads.push_back(control_value_);
   // Under delayed update the next forward still reads the old version, so its storage is not to be taken over.
   const Write parameter{graph.new_version(stage.parameter), delayed_update_ ? kNone : before};
-  if (plan_.master_leads) {
-    op.writes.assign(states.begin(), states.end());
-    op.writes.push_back(parameter);
-  } else {
-    op.writes.push_back(parameter);
-    op.writes.insert(op.writes.end(), states.begin(), states.end());
-  }
+  if (plan_.parameter_leads()) op.writes.push_back(parameter);
+  op.writes.insert(op.writes.end(), states.begin(), states.end());
+  if (!plan_.parameter_leads()) op.writes.push_back(parameter);
   graph.append(std::move(op));
   stage.parameter_in_use = delayed_update_ ? before : parameter.value;
 }

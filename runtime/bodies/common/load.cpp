@@ -6,10 +6,12 @@
 #include <string>
 
 #include "core/scenario/errors.hpp"
+#include "core/workloads/common/layout.hpp"
 #include "runtime/bodies/common/operands.hpp"
 #include "runtime/data.hpp"
 #include "runtime/executors/thread_team.hpp"
 #include "runtime/initial_values.hpp"
+#include "runtime/optimizer/low_precision.hpp"
 
 namespace tandem {
 namespace {
@@ -21,6 +23,31 @@ BatchKey key_of(const BodyCall& call) {
 
 std::int64_t* tokens(std::byte* bytes) { return reinterpret_cast<std::int64_t*>(bytes); }
 
+// Where load_parameters() makes the fp32 masters of a bucket. In bf16 they are split afterwards, so the place of a
+// moment serves, which is zero in the end.
+std::byte* masters_of(const BodyCall& call) {
+  switch (call.graph.tensor_of(call.op.writes[0].value).type) {
+    case DType::BF16:
+      return call.writes.back();
+    case DType::F16:
+      return call.writes[1];
+    default:
+      return call.writes[0];
+  }
+}
+
+// Elements [first, end) of a field of the bf16 bucket that is being loaded.
+void split_masters(const BodyCall& call, const Field& field, std::int64_t first, std::int64_t end) {
+  const auto* masters = reinterpret_cast<const float*>(masters_of(call) + field.offset);
+  auto* parameter = reinterpret_cast<BFloat16*>(call.writes[0] + field_offset(field, DType::BF16));
+  auto* low = reinterpret_cast<std::int16_t*>(call.writes[1] + field_offset(field, DType::I16));
+  for (std::int64_t i = first; i < end; ++i) {
+    const SplitMaster halves = split_master(masters[i]);
+    parameter[i] = halves.parameter;
+    low[i] = halves.low;
+  }
+}
+
 }  // namespace
 
 std::int64_t load_parameters(BodyCall& call) {
@@ -30,21 +57,23 @@ std::int64_t load_parameters(BodyCall& call) {
   bucket.zero_padding();
   for (std::size_t i = 1; i < call.writes.size(); ++i)
     std::memset(call.writes[i], 0, static_cast<std::size_t>(call.graph.value(call.op.writes[i].value).bytes));
-  const bool master_leads = tensor.type != DType::F32;
-  std::byte* leader = call.writes[master_leads ? 1 : 0];
+  std::byte* masters = masters_of(call);
   const std::string stage = tensor.name.substr(0, tensor.name.find('.') + 1);
   for (const Field& field : bucket.layout().fields) {
     ThreadTeam& team = ThreadTeam::mine(at::get_num_threads());
     team.run([&](int thread) {
       const std::int64_t first = field.elements() * thread / team.size();
       const std::int64_t end = field.elements() * (thread + 1) / team.size();
-      fill_initial(reinterpret_cast<float*>(leader + field.offset), first, end - first,
+      fill_initial(reinterpret_cast<float*>(masters + field.offset), first, end - first,
                    {field.shape.data(), field.shape.size()}, stage + field.name, call.scenario.seed);
+      if (tensor.type == DType::BF16) split_masters(call, field, first, end);
     });
-    if (master_leads)
+    if (tensor.type == DType::F16)
       bucket[field.name].view(-1).copy_(
-          tensor_at(Processor::Host, leader + field.offset, {field.elements()}, at::kFloat));
+          tensor_at(Processor::Host, masters + field.offset, {field.elements()}, at::kFloat));
   }
+  if (tensor.type == DType::BF16)
+    std::memset(masters, 0, static_cast<std::size_t>(call.graph.value(call.op.writes.back().value).bytes));
   return 0;
 }
 
