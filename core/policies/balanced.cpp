@@ -167,6 +167,9 @@ class Balanced final : public Policy {
   static void launch(const View& view, Decisions& decisions, SharedUpdate& update) {
     update.launched = true;
     update.copy(view, decisions, update.on_cpu, update.bucket.gradient, Tier::HostPinned);
+    // Most of it is there already: what the CPU had of the last update.
+    if (update.bucket.reads_parameter)
+      update.copy(view, decisions, update.on_cpu, update.bucket.old_parameter, Tier::HostPinned);
     update.ran = update.returned = update.on_device.bytes == 0;
   }
 
