@@ -12,18 +12,19 @@
 namespace tandem {
 namespace {
 
-// Of an element: master, m and v read and written, a 16-bit gradient read, a 16-bit parameter written.
-constexpr std::int64_t kStoredBytes = 16, kMovedBytes = 28;
+// Of an element: m, v, the master's low half and the parameter read and written, a 16-bit gradient read.
+constexpr std::int64_t kStoredBytes = 14, kMovedBytes = 26;
 
 AdamSpan span_in(const Arena& arena, std::int64_t elements) {
   std::byte* at = arena.at(0, elements * kStoredBytes);
   const auto next = [&](std::int64_t bytes) { return std::exchange(at, at + elements * bytes); };
   AdamSpan span{};
-  span.master = reinterpret_cast<float*>(next(4));
   span.m = reinterpret_cast<float*>(next(4));
   span.v = reinterpret_cast<float*>(next(4));
+  span.master_low = reinterpret_cast<std::int16_t*>(next(2));
   span.gradient = next(2);
   span.parameter = next(2);
+  span.old_parameter = static_cast<const BFloat16*>(span.parameter);
   span.elements = elements;
   span.gradient_type = span.parameter_type = DType::BF16;
   return span;
