@@ -1,6 +1,7 @@
 #include "runtime/executors/thread_team.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 
 #include "core/scheduler/check.hpp"
@@ -28,7 +29,7 @@ bool look_for(const Condition& holds) {
 
 }  // namespace
 
-ThreadTeam::ThreadTeam(int threads) {
+ThreadTeam::ThreadTeam(int threads) : stretches_(static_cast<std::size_t>(threads)) {
   CHECK(threads >= 1, threads);
   for (int i = 1; i < threads; ++i) threads_.emplace_back([this, i] { serve(i); });
 }
@@ -45,6 +46,22 @@ void ThreadTeam::run(const std::function<void(int)>& work) {
   if (look_for(all_done)) return;
   std::unique_lock lock(mutex_);
   end_.wait(lock, all_done);
+}
+
+void ThreadTeam::share(int items, const std::function<void(int)>& work) {
+  const auto begin_of = [&](std::size_t thread) {
+    return static_cast<int>(std::int64_t{items} * static_cast<std::int64_t>(thread) / size());
+  };
+  for (std::size_t t = 0; t < stretches_.size(); ++t) {
+    stretches_[t].next = begin_of(t);
+    stretches_[t].end = begin_of(t + 1);
+  }
+  run([&](int thread) {
+    for (std::size_t k = 0; k < stretches_.size(); ++k) {
+      Stretch& stretch = stretches_[(static_cast<std::size_t>(thread) + k) % stretches_.size()];
+      for (int item = stretch.next++; item < stretch.end; item = stretch.next++) work(item);
+    }
+  });
 }
 
 void ThreadTeam::begin_round(const std::function<void(int)>* work) {

@@ -24,6 +24,27 @@ TEST(ThreadTeam, EachThreadDoesItsShareOncePerLoop) {
   EXPECT_EQ(ids[0], std::this_thread::get_id());
 }
 
+TEST(ThreadTeam, SharedItemsAreDoneOnceHoweverManyThereAre) {
+  ThreadTeam team(3);
+  for (int items : {0, 1, 2, 3, 4, 100}) {
+    std::vector<std::atomic<int>> calls(static_cast<std::size_t>(items));
+    team.share(items, [&](int i) { ++calls[static_cast<std::size_t>(i)]; });
+    for (const auto& count : calls) EXPECT_EQ(count, 1) << items;
+  }
+}
+
+TEST(ThreadTeam, AThreadThatIsHeldUpLeavesItsShareToOthers) {
+  ThreadTeam team(2);
+  std::atomic<int> done = 0;
+  constexpr int kItems = 10;
+  // The first item ends only when all others are done: by the other thread alone.
+  team.share(kItems, [&](int i) {
+    while (i == 0 && done < kItems - 1) std::this_thread::yield();
+    ++done;
+  });
+  EXPECT_EQ(done, kItems);
+}
+
 TEST(ThreadTeam, AThreadKeepsItsTeamUntilItAsksForAnotherSize) {
   ThreadTeam* team = &ThreadTeam::mine(2);
   EXPECT_EQ(&ThreadTeam::mine(2), team);
