@@ -31,7 +31,8 @@ def parse():
 def run(a, policy, gib):
     """The result's JSON, or the reason why there is none."""
     name, *options = policy.split(":")
-    settings = a.set + [f"policy.name={name}", f"limits.device_bytes={int(gib * GIB)}B"] + [f"policy.{o}" for o in options]
+    policy = ", ".join([f"name: {name}"] + [o.replace("=", ": ") for o in options])
+    settings = a.set + [f"policy={{{policy}}}", f"limits.device_bytes={int(gib * GIB)}B"]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "result.json")
         command = [a.live, a.scenario, "--device", "cuda"] if a.live else [

@@ -57,7 +57,8 @@ def run_tandem(a, policy):
     name, *options = policy.split(":")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "result.json")
-        settings = [f"steps={WARM_UP + STEPS + 1}"] + a.set + [f"policy.name={name}"] + [f"policy.{o}" for o in options]
+        policy = ", ".join([f"name: {name}"] + [o.replace("=", ": ") for o in options])
+        settings = [f"steps={WARM_UP + STEPS + 1}"] + a.set + [f"policy={{{policy}}}"]
         command = [a.program, a.scenario, "--device", "cuda", "--quiet", "--json", path]
         for s in settings:
             command += ["--set", s]
