@@ -28,9 +28,12 @@ SharedUpdate::SharedUpdate(const Graph& graph, const Bucket& updated, double dev
   on_cpu = {on_device.bytes, lead_bytes - on_device.bytes};
 }
 
+// A remainder goes with the last piece: what is very small takes the lane of small copies, where it may wait for all
+// the large ones that the device works on.
 ByteRange SharedUpdate::piece(std::int64_t done) const {
   const std::int64_t bytes = std::max(whole_pages(static_cast<double>(on_cpu.bytes) / kPieces), kLeastPieceBytes);
-  return {on_cpu.first + done, std::min(bytes, on_cpu.bytes - done)};
+  const std::int64_t left = on_cpu.bytes - done;
+  return {on_cpu.first + done, left < bytes + kLeastPieceBytes ? left : bytes};
 }
 
 bool SharedUpdate::settled(const View& view, ByteRange part, ValueId value, Tier tier) const {
