@@ -114,6 +114,7 @@ class Balanced final : public Policy {
       if (under_way(op)) continue;
       const Bucket& bucket = bucket_of(view, op);
       if (!can_launch(view, bucket)) continue;
+      if (bucket.index < resident_) return start(view, decisions, plan(view, bucket));  // the device's alone
       held_by_cpu_ = held_by_cpu_ || cpu_has_work();
       if (cpu_has_work()) return false;
       const auto launched =
