@@ -133,7 +133,8 @@ TEST_P(GpuTrainTest, LossesFollowPlainTraining) {
   if (GetParam() == DType::F16) GTEST_SKIP() << "plain training here does not scale the loss";
   Scenario scenario = gpt("balanced", GetParam());
   scenario.steps = 200;
-  scenario.optimizer.learning_rate = 1e-4;  // ten times as much lets any last bit grow: plain runs then differ by a fifth
+  scenario.optimizer.learning_rate =
+      1e-4;  // ten times as much lets any last bit grow: plain runs then differ by a fifth
   scenario.optimizer.weight_decay = 0.01;
   const Outcome ours = train_on_gpu(scenario);
   const auto data = open_data(scenario);
