@@ -16,8 +16,8 @@
 #include <thread>
 #include <utility>
 
-#include "benchmarks/runtime/thread_team.hpp"
 #include "runtime/executors/arena.hpp"
+#include "runtime/executors/thread_team.hpp"
 #include "runtime/optimizer/adam.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
 #include "runtime/optimizer/triad.hpp"

@@ -91,12 +91,14 @@ class Balanced final : public Policy {
     return std::any_of(updates_.begin(), updates_.end(),
                        [&](const SharedUpdate& update) { return update.bucket.optimizer == optimizer; });
   }
-  bool all_updates(bool (*holds)(const SharedUpdate&)) const {
-    return std::all_of(updates_.begin(), updates_.end(), holds);
+  // Of those that could go on without a new gradient, how many `hold`.
+  template <typename F>
+  std::int64_t launched(F&& holds) const {
+    return std::count_if(updates_.begin(), updates_.end(),
+                         [&](const SharedUpdate& update) { return update.launched && holds(update); });
   }
-  // None that could go on without a new gradient.
-  bool none_launched() const {
-    return all_updates([](const SharedUpdate& update) { return !update.launched; });
+  std::int64_t launched() const {
+    return launched([](const SharedUpdate&) { return true; });
   }
   const Bucket& bucket_of(const View& view, OpId optimizer) const {
     const auto& buckets = buckets_.step(view.graph().op(optimizer).step);
@@ -115,12 +117,14 @@ class Balanced final : public Policy {
       const Bucket& bucket = bucket_of(view, op);
       if (!can_launch(view, bucket)) continue;
       if (bucket.index < resident_) return start(view, decisions, plan(view, bucket));  // the device's alone
-      held_by_cpu_ = held_by_cpu_ || cpu_has_work();
-      if (cpu_has_work()) return false;
-      const auto launched =
-          std::count_if(updates_.begin(), updates_.end(), [](const SharedUpdate& u) { return u.launched; });
-      if (launched >= most_under_way()) held_by_device_ = true;
-      if (launched >= most_under_way()) return false;
+      if (cpu_has_work()) {
+        held_by_cpu_ = true;
+        return false;
+      }
+      if (launched() >= most_under_way()) {
+        held_by_device_ = true;
+        return false;
+      }
       adapt_share(view);
       return start(view, decisions, plan(view, bucket));
     }
@@ -129,19 +133,17 @@ class Balanced final : public Policy {
 
   // One update in its hands, and the next one.
   bool cpu_has_work() const {
-    return std::count_if(updates_.begin(), updates_.end(),
-                         [](const SharedUpdate& update) { return update.launched && !update.uploaded(); }) >= kCpuAhead;
+    return launched([](const SharedUpdate& update) { return !update.uploaded(); }) >= kCpuAhead;
   }
 
   // The CPU has come to the last update in hand. The device should then be at that one, too: neither done with it nor
   // still at one before, nor should the bus keep the CPU waiting for its gradient.
   void adapt_share(const View& view) {
-    const auto at_device =
-        std::count_if(updates_.begin(), updates_.end(), [](const SharedUpdate& u) { return u.launched && !u.ran; });
-    const bool cpu_waits = std::any_of(updates_.begin(), updates_.end(), [&](const SharedUpdate& u) {
-      return u.launched && !u.uploaded() && !u.settled(view, u.on_cpu, u.bucket.gradient, Tier::HostPinned);
+    const std::int64_t at_device = launched([](const SharedUpdate& u) { return !u.ran; });
+    const std::int64_t cpu_waits = launched([&](const SharedUpdate& u) {
+      return !u.uploaded() && !u.settled(view, u.on_cpu, u.bucket.gradient, Tier::HostPinned);
     });
-    if (held_by_device_ || (held_by_cpu_ && (at_device > 1 || cpu_waits)))
+    if (held_by_device_ || (held_by_cpu_ && (at_device > 1 || cpu_waits > 0)))
       correction_ -= kShareStep;
     else if (held_by_cpu_ && at_device == 0)
       correction_ += kShareStep;
@@ -150,7 +152,7 @@ class Balanced final : public Policy {
 
   bool start(const View& view, Decisions& decisions, SharedUpdate update) {
     if (!stream_in(view, decisions, update)) {
-      if (!none_launched() || view.queued(Engine::Compute) > 0) return false;  // there will be room later
+      if (launched() > 0 || view.queued(Engine::Compute) > 0) return false;  // there will be room later
       update.on_device.bytes = 0;
       update.on_cpu = {0, update.lead_bytes};
     }
@@ -177,7 +179,7 @@ class Balanced final : public Policy {
   // With no update to go on with, brings the states that the next one needs. What an earlier update still has to bring
   // to the device is never behind them.
   bool stream_ahead(const View& view, Decisions& decisions) {
-    if (!activations_.fit() || !none_launched() || std::ssize(updates_) >= kUnderWay) return false;
+    if (!activations_.fit() || launched() > 0 || std::ssize(updates_) >= kUnderWay) return false;
     if (view.compute_program().empty()) return false;
     const std::int32_t step = view.graph().op(view.compute_program().front()).step;
     const Bucket* next = step == kNone ? nullptr : next_bucket(view, step);

@@ -138,30 +138,13 @@ TEST(LowerBound, SharedPcieHoldsBothDirections) {
   EXPECT_EQ(bound.held_by, "pcie");
 }
 
-// Layers that need not wait for each other, whose update may run on either side.
-struct Shared : FakeRun {
-  Shared(int layers, std::int64_t compute_ns, std::int64_t device_ns, std::int64_t cpu_ns) {
-    scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 1 << 20;
-    for (int layer = 0; layer < layers; ++layer) {
-      const std::string name = std::to_string(layer);
-      const TensorId g = tensor("g" + name, Role::Gradient, 64), p = tensor("p" + name, Role::Parameter, 64);
-      const OpId b = op("backward", Phase::Backward, Engine::Compute, 0, {}, {g}, compute_ns);
-      update(device_ns, cpu_ns, made_by(b), p);
-    }
-  }
-
- private:
-  // Its time differs by engine: flops on the device, parameters on the CPU.
-  void update(std::int64_t device_ns, std::int64_t cpu_ns, ValueId gradient, TensorId parameter) {
-    scenario.machine.peak_flops[DType::F32] = 1e9;
-    scenario.machine.cpu_optimizer_parameters_per_s = 1e9;
+// Runs whose updates may run on either side, all of one class.
+struct EitherSide : FakeRun {
+  OpId update(const Kernel& kernel, std::int32_t step, const std::vector<ValueId>& reads,
+              const std::vector<TensorId>& writes) {
     if (work_ == kNone) {
       Work work;
       work.body = "update";
-      Kernel kernel;
-      kernel.kind = KernelKind::Optimizer;
-      kernel.flops = device_ns;
-      kernel.elements = cpu_ns;
       work.kernels.push_back(kernel);
       work_ = graph.add_work(work);
     }
@@ -172,12 +155,34 @@ struct Shared : FakeRun {
     o.engine = Engine::CpuOptimizer;
     o.engines = static_cast<std::uint16_t>(engine_bit(Engine::CpuOptimizer) | engine_bit(Engine::Compute));
     o.divisible = true;
-    o.step = 0;
-    o.reads.push_back(gradient);
-    o.writes.push_back({graph.new_version(parameter), kNone});
-    graph.append(std::move(o));
+    o.step = step;
+    for (ValueId read : reads) o.reads.push_back(read);
+    for (TensorId write : writes) o.writes.push_back({graph.new_version(write), kNone});
+    return graph.append(std::move(o));
   }
+
+ private:
   WorkId work_ = kNone;
+};
+
+// Layers that need not wait for each other. An update's time differs by engine: flops on the device, parameters on the
+// CPU.
+struct Shared : EitherSide {
+  Shared(int layers, std::int64_t compute_ns, std::int64_t device_ns, std::int64_t cpu_ns) {
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 1 << 20;
+    scenario.machine.peak_flops[DType::F32] = 1e9;
+    scenario.machine.cpu_optimizer_parameters_per_s = 1e9;
+    Kernel kernel;
+    kernel.kind = KernelKind::Optimizer;
+    kernel.flops = device_ns;
+    kernel.elements = cpu_ns;
+    for (int layer = 0; layer < layers; ++layer) {
+      const std::string name = std::to_string(layer);
+      const TensorId g = tensor("g" + name, Role::Gradient, 64), p = tensor("p" + name, Role::Parameter, 64);
+      const OpId b = op("backward", Phase::Backward, Engine::Compute, 0, {}, {g}, compute_ns);
+      update(kernel, 0, {made_by(b)}, {p});
+    }
+  }
 };
 
 // Four layers of 25 ns; updates of 5 ns on the device or 75 ns on the CPU. With the share x on the device:
@@ -205,13 +210,17 @@ TEST(LowerBound, SharesPayForTheirGradients) {
 // Three steps of one layer: parameter and gradient of 100 bytes, an activation of 50, optimizer states of 600. Compute
 // takes 30 ns. An update takes none of the device's time, but 1,000 ns and 2,800 bytes of DRAM on the CPU. Copies take
 // 1 ns a byte. x is the share that is updated on the device.
-struct Stateful : FakeRun {
+struct Stateful : EitherSide {
   Stateful() {
     HardwareProfile& machine = scenario.machine;
     tier(Tier::Device).capacity_bytes = tier(Tier::HostPinned).capacity_bytes = 1 << 20;
     tier(Tier::Device).bytes_per_s = 1e15;
     machine.h2d.bytes_per_s = machine.d2h.bytes_per_s = 1e9;
     machine.cpu_optimizer_parameters_per_s = 1e9;
+    Kernel kernel;
+    kernel.kind = KernelKind::Optimizer;
+    kernel.elements = 1000;
+    kernel.bytes = 2800;
     const TensorId p = tensor("p", Role::Parameter, 100, true), s = tensor("s", Role::OptimizerState, 600, true);
     const TensorId a = tensor("a", Role::Activation, 50), g = tensor("g", Role::Gradient, 100);
     const OpId load = op("load", Phase::Load, Engine::Loader, kNone, {}, {p, s}, 5000);
@@ -219,38 +228,12 @@ struct Stateful : FakeRun {
     for (std::int32_t step = 0; step < 3; ++step) {
       const OpId f = op("forward", Phase::Forward, Engine::Compute, step, {parameter}, {a}, 10);
       const OpId b = op("backward", Phase::Backward, Engine::Compute, step, {parameter, made_by(f)}, {g}, 20);
-      const OpId u = update(step, {made_by(b), state}, {p, s});
+      const OpId u = update(kernel, step, {made_by(b), state}, {p, s});
       parameter = made_by(u);
       state = made_by(u, 1);
     }
   }
   TierInfo& tier(Tier which) { return scenario.machine.tiers[static_cast<std::size_t>(which)]; }
-
- private:
-  OpId update(std::int32_t step, const std::vector<ValueId>& reads, const std::vector<TensorId>& writes) {
-    if (work_ == kNone) {
-      Kernel kernel;
-      kernel.kind = KernelKind::Optimizer;
-      kernel.elements = 1000;
-      kernel.bytes = 2800;
-      Work work;
-      work.body = "update";
-      work.kernels.push_back(kernel);
-      work_ = graph.add_work(work);
-    }
-    Op o;
-    o.label = graph.intern("update");
-    o.work = work_;
-    o.phase = Phase::OptimizerStep;
-    o.engine = Engine::CpuOptimizer;
-    o.engines = static_cast<std::uint16_t>(engine_bit(Engine::CpuOptimizer) | engine_bit(Engine::Compute));
-    o.divisible = true;
-    o.step = step;
-    for (ValueId read : reads) o.reads.push_back(read);
-    for (TensorId write : writes) o.writes.push_back({graph.new_version(write), kNone});
-    return graph.append(std::move(o));
-  }
-  WorkId work_ = kNone;
 };
 
 TEST(LowerBound, StatesThatFitStay) {

@@ -205,10 +205,7 @@ Activations::Activations(const Scenario& scenario, const MemoryUse* use) {
   else if (scenario.workload.recompute == "none" && !blocks.empty())
     choice_ = choose(scenario, blocks, *use);
   if (choice_) offloaded_layers_ = first(blocks, choice_->offload);
-  if (use == nullptr) return;
-  const std::int64_t left_bytes = candidate(scenario, blocks, use->buckets, choice_).left_bytes;
-  spare_bytes_ = std::max<std::int64_t>(left_bytes, 0);
-  fit_ = left_bytes >= 0;
+  if (use != nullptr) left_bytes_ = candidate(scenario, blocks, use->buckets, choice_).left_bytes;
 }
 
 void Activations::follow(const Graph& graph) {

@@ -3,6 +3,7 @@
 // them: Yang et al., 2024, section 3.3). A part of policies that decide it; must not know which one.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -28,9 +29,9 @@ class Activations {
 
   const std::optional<BlockActivations>& choice() const { return choice_; }
   // Device memory that a step leaves over beside that, by the same estimate; 0 without a `use`.
-  std::int64_t spare_bytes() const { return spare_bytes_; }
-  // True if by that estimate a step fits beside what `use` reserves.
-  bool fit() const { return fit_; }
+  std::int64_t spare_bytes() const { return std::max<std::int64_t>(left_bytes_, 0); }
+  // True if by that estimate a step fits beside what `use` reserves; without a `use`, nothing is reserved.
+  bool fit() const { return left_bytes_ >= 0; }
   // Sends what is to leave, once its forward is issued, and brings it back ahead of its backward. To be called after
   // each op that is issued to the compute lane.
   void move(const View& view, Decisions& decisions);
@@ -45,8 +46,7 @@ class Activations {
   void add_trip(const Graph& graph, OpId backward);
 
   std::optional<BlockActivations> choice_;
-  std::int64_t spare_bytes_ = 0;
-  bool fit_ = false;
+  std::int64_t left_bytes_ = 0;  // of the device; below 0: it does not fit
   std::vector<std::int32_t> offloaded_layers_;
   std::deque<Trip> trips_;
   OpId seen_ = 0;

@@ -4,8 +4,7 @@
 //                             under delayed update the parameter in use; writes a token. Work::sizes: elements, delayed
 //                             update
 //   checkpoint.commit  reads  the tokens of all stages, [the loss scale]; writes a token of its own. Work::sizes:
-//   delayed
-//                             update, loss scale
+//                             delayed update, loss scale
 //   checkpoint.load           as the family's own load: writes the parameter, then the states
 //   checkpoint.load_in_use    writes the parameter that the first step uses under delayed update
 //   checkpoint.load_loss_scale writes fp16's loss scale
