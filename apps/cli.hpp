@@ -66,6 +66,8 @@ void print_warnings(const Scenario& scenario);
 // removed and the process ends with 130, unless claim_interrupts() was called.
 int run_main(int argc, char** argv, const std::function<int(int, char**)>& body);
 void install_interrupt_handler();  // done by run_main
+// Interrupts wait until the handler is installed, here or by the program that this process becomes.
+void hold_interrupts(bool hold);
 // After this call the first SIGINT or SIGTERM only sets the flag; a second one ends the process with 130.
 std::atomic<bool>& claim_interrupts();
 

@@ -35,6 +35,13 @@ std::atomic<bool>& claim_interrupts() {
   return requested;
 }
 
+void hold_interrupts(bool hold) {
+  sigset_t signals;
+  if (sigemptyset(&signals) != 0 || sigaddset(&signals, SIGINT) != 0 || sigaddset(&signals, SIGTERM) != 0 ||
+      sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &signals, nullptr) != 0)
+    throw DeviceError(std::string("cannot hold interrupts: ") + std::strerror(errno));
+}
+
 void install_interrupt_handler() {
   struct sigaction action;
   std::memset(&action, 0, sizeof action);
@@ -48,6 +55,7 @@ void install_interrupt_handler() {
   // So is a file that grows beyond the process's limit.
   if (std::signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
     throw DeviceError(std::string("cannot ignore the signal of the file size limit: ") + std::strerror(errno));
+  hold_interrupts(false);  // by who has become this program
 }
 
 }  // namespace tandem

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "apps/cli.hpp"
 #include "core/scenario/errors.hpp"
 
 extern char** environ;
@@ -77,8 +78,11 @@ std::string sibling(const std::string& part) {
 void become(const std::string& part, const std::vector<std::string>& arguments) {
   std::vector<std::string> words{sibling(part)};
   words.insert(words.end(), arguments.begin(), arguments.end());
+  hold_interrupts(true);  // the new program has no handler yet
   ::execv(words.front().c_str(), pointers(words).data());
-  fail("cannot start " + words.front(), errno);
+  const int error = errno;
+  hold_interrupts(false);
+  fail("cannot start " + words.front(), error);
 }
 
 ChildResult run_child(const std::string& part, const std::vector<std::string>& arguments, bool keep_errors) {

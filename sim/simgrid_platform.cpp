@@ -28,21 +28,26 @@ constexpr double kEndRounding = 1;               // ns; how far SimGrid's roundi
 
 double units_per_ns(double bytes_per_s) { return bytes_per_s > 0 ? bytes_per_s * kUnitsPerByte / kNsPerS : kNoLimit; }
 
-// SimGrid's constructor takes over SIGINT, SIGSEGV and the terminate handler: give them back.
+// SimGrid's constructor takes over SIGINT, SIGSEGV and the terminate handler: give them back. An interrupt waits so long.
 class KeepHandlers {
  public:
   KeepHandlers() : terminate_(std::get_terminate()) {
+    sigset_t interrupt;
+    CHECK(sigemptyset(&interrupt) == 0 && sigaddset(&interrupt, SIGINT) == 0);
+    CHECK(sigprocmask(SIG_BLOCK, &interrupt, &mask_) == 0);
     for (std::size_t i = 0; i < kSignals.size(); ++i) CHECK(sigaction(kSignals[i], nullptr, &before_[i]) == 0);
   }
   ~KeepHandlers() {
     for (std::size_t i = 0; i < kSignals.size(); ++i) CHECK(sigaction(kSignals[i], &before_[i], nullptr) == 0);
     std::set_terminate(terminate_);
+    CHECK(sigprocmask(SIG_SETMASK, &mask_, nullptr) == 0);
   }
 
  private:
   static constexpr std::array kSignals{SIGINT, SIGSEGV, SIGBUS};
   std::array<struct sigaction, kSignals.size()> before_;
   std::terminate_handler terminate_;
+  sigset_t mask_;
 };
 
 struct LaneSlot {
