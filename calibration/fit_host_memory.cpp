@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "calibration/fit_profile.hpp"
+#include "core/machine/host_memory.hpp"
 #include "core/scheduler/check.hpp"
 
 namespace tandem {
@@ -11,54 +14,93 @@ namespace {
 
 // A pair's loss below this is noise.
 constexpr double kLeastInterference = 1.01;
+// Weights that are tried, and the steps of the search.
+constexpr double kLeastWeight = 0.25, kMostWeight = 8, kWeightStep = 1.0905077326652577;  // 2^(1/8)
+constexpr double kBandwidthStep = 1.01;
+constexpr double kNoPreference = 1e-6;  // decides between what fits equally well
 
-// What each lane asks of the host's memory when it runs alone, in bytes/s.
-using Demands = std::map<Engine, double>;
+// Lanes that were busy at once, with the rates that they got of the host's memory.
+struct Group {
+  MemoryRates wanted{}, got{};
+};
 
-double of(const Demands& demands, Engine lane) {
-  const auto found = demands.find(lane);
-  return found == demands.end() ? 0 : found->second;
-}
+std::size_t index(Engine lane) { return static_cast<std::size_t>(lane); }
 
-// What the lanes of one group moved together, of groups in which all lanes use the host's memory.
-std::map<std::set<Engine>, double> moved_together(const std::vector<SlowDown>& slow_downs, const Demands& demands) {
-  std::map<std::set<Engine>, double> moved;
+// What the lanes of each group wanted and got. Kernels use the device's memory: a group with them is one without.
+std::vector<Group> groups_of(const std::vector<SlowDown>& slow_downs, const MemoryRates& alone) {
+  std::map<std::set<Engine>, Group> groups;
   for (const SlowDown& s : slow_downs) {
-    std::set<Engine> group(s.others.begin(), s.others.end());
-    group.insert(s.lane);
-    if (std::all_of(group.begin(), group.end(), [&](Engine lane) { return of(demands, lane) > 0; }))
-      moved[group] += of(demands, s.lane) / machine_factor(s);
+    std::set<Engine> lanes(s.others.begin(), s.others.end());
+    lanes.insert(s.lane);
+    Group& group = groups[lanes];
+    group.wanted[index(s.lane)] = alone[index(s.lane)];
+    group.got[index(s.lane)] = alone[index(s.lane)] / machine_factor(s);
   }
-  return moved;
+  std::vector<Group> out;
+  for (const auto& [lanes, group] : groups) out.push_back(group);
+  return out;
 }
 
-bool is_copy(Engine lane) { return lane == Engine::H2D || lane == Engine::D2H; }
+// How far the profile's sharing is from what the groups got: a sum of squares of relative errors.
+double misfit(const std::vector<Group>& groups, const HardwareProfile& profile) {
+  double sum = 0;
+  for (const Group& group : groups) {
+    const MemoryRates modelled = share_host_memory(profile, group.wanted);
+    for (std::size_t lane = 0; lane < modelled.size(); ++lane)
+      if (group.got[lane] > 0) sum += std::pow(std::log(modelled[lane] / group.got[lane]), 2);
+  }
+  return sum;
+}
 
-// How much longer a pair takes because it shares bandwidths equally in proportion to what each lane asks.
-double by_sharing(Engine a, Engine b, const Demands& demands, const HardwareProfile& profile) {
-  const double asked = of(demands, a) + of(demands, b);
-  if (of(demands, a) == 0 || of(demands, b) == 0) return 1;
-  double factor = asked / profile.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s;
-  if (is_copy(a) && is_copy(b) && profile.pcie_bytes_per_s > 0)
-    factor = std::max(factor, asked / profile.pcie_bytes_per_s);
-  return std::max(1.0, factor);
+double& bandwidth(HardwareProfile& profile) {
+  return profile.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s;
+}
+
+// From `first` to `last`, both included.
+std::vector<double> geometric(double first, double last, double step) {
+  std::vector<double> values;
+  for (double value = first; value < last; value *= step) values.push_back(value);
+  values.push_back(last);
+  return values;
+}
+
+// The bandwidth and the weights of copies (the optimizer's is 1) that fit best, by trying them. Those that make no
+// difference are 1.
+void search(const std::vector<Group>& groups, const std::vector<double>& bandwidths, HardwareProfile& profile) {
+  HardwareProfile tried = profile;
+  double best = std::numeric_limits<double>::infinity();
+  const std::vector<double> weights = geometric(kLeastWeight, kMostWeight, kWeightStep);
+  for (const double up : weights)
+    for (const double down : weights)
+      for (const double bytes_per_s : bandwidths) {
+        tried.memory_weights = {{Engine::H2D, up}, {Engine::D2H, down}};
+        bandwidth(tried) = bytes_per_s;
+        const double from_one = std::pow(std::log(up), 2) + std::pow(std::log(down), 2);
+        const double error = misfit(groups, tried) + kNoPreference * from_one;
+        if (error >= best) continue;
+        best = error;
+        profile.memory_weights = tried.memory_weights;
+        bandwidth(profile) = bytes_per_s;
+      }
 }
 
 }  // namespace
 
 void fit_host_memory(const std::vector<SlowDown>& slow_downs, const std::vector<OpTime>& ops, double triad_bytes_per_s,
                      HardwareProfile& profile) {
-  const Demands demands = {{Engine::CpuOptimizer, cpu_optimizer_bytes_per_s(ops)},
-                           {Engine::H2D, profile.h2d.bytes_per_s},
-                           {Engine::D2H, profile.d2h.bytes_per_s}};
-  double most = std::max({triad_bytes_per_s, of(demands, Engine::CpuOptimizer), profile.pcie_bytes_per_s});
-  for (const auto& [group, moved] : moved_together(slow_downs, demands)) most = std::max(most, moved);
-  CHECK(most > 0, "nothing of the host's memory was measured");
-  profile.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s = most;
+  MemoryRates alone{};
+  alone[index(Engine::CpuOptimizer)] = cpu_optimizer_bytes_per_s(ops);
+  alone[index(Engine::H2D)] = profile.h2d.bytes_per_s;
+  alone[index(Engine::D2H)] = profile.d2h.bytes_per_s;
+  const double least =
+      std::max({triad_bytes_per_s, *std::max_element(alone.begin(), alone.end()), profile.pcie_bytes_per_s});
+  CHECK(least > 0, "nothing of the host's memory was measured");
+  const double all = std::accumulate(alone.begin(), alone.end(), 0.0);
+  search(groups_of(slow_downs, alone), geometric(least, std::max(least, all), kBandwidthStep), profile);
   for (const SlowDown& s : slow_downs) {
-    if (s.others.size() != 1) continue;
-    const double beyond = machine_factor(s) / by_sharing(s.lane, s.others.front(), demands, profile);
-    if (beyond > kLeastInterference) profile.interference[{s.lane, s.others.front()}] = beyond;
+    if (s.others.size() != 1 || (alone[index(s.lane)] > 0 && alone[index(s.others.front())] > 0)) continue;
+    const double factor = machine_factor(s);
+    if (factor > kLeastInterference) profile.interference[{s.lane, s.others.front()}] = factor;
   }
 }
 

@@ -55,11 +55,15 @@ bool is_optimizer(const Work& work) {
 }
 
 double cpu_optimizer_bytes_per_s(const std::vector<OpTime>& ops) {
-  double most = 0;
-  for (const OpTime& time : ops)
-    if (time.engine == Engine::CpuOptimizer && is_optimizer(time.work))
-      most = std::max(most, static_cast<double>(CostModel::memory_bytes(time.work)) / time.ns.median * kNsPerS);
-  return most;
+  double bytes = 0, rate = 0;
+  for (const OpTime& time : ops) {
+    if (time.engine != Engine::CpuOptimizer || !is_optimizer(time.work)) continue;
+    const auto moved = static_cast<double>(CostModel::memory_bytes(time.work));
+    if (moved <= bytes) continue;
+    bytes = moved;
+    rate = moved / time.ns.median * kNsPerS;
+  }
+  return rate;
 }
 
 void fit_copies(const CopyTimes& times, HardwareProfile& profile) {

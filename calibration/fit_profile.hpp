@@ -28,9 +28,9 @@ void fit_disk(const std::vector<CopyTime>& read, const std::vector<CopyTime>& wr
 void fit_cpu_optimizer(const std::vector<OpTime>& times, HardwareProfile& profile);
 // The memory's bandwidth, which device and host share where the device is made of the same memory; interference.
 void fit_slow_downs(const std::vector<SlowDown>& slow_downs, const std::vector<OpTime>& ops, HardwareProfile& profile);
-// The same for a device with memory of its own. The host's bandwidth is the most that was seen: `triad_bytes_per_s` of
-// all cores, or the optimizer and copies at once. What pairs of lanes lose beyond sharing that and the link is
-// interference.
+// The same for a device with memory of its own. The host's bandwidth and the weights of copies are those that come
+// closest to what the optimizer and copies got of it at once (share_host_memory), with no less than `triad_bytes_per_s`
+// of all cores. What pairs with kernels lose is interference.
 void fit_host_memory(const std::vector<SlowDown>& slow_downs, const std::vector<OpTime>& ops, double triad_bytes_per_s,
                      HardwareProfile& profile);
 // The device's bandwidth, where its memory is its own: of the largest memory kernel.
@@ -48,7 +48,7 @@ void fit_bodies(const std::vector<OpTime>& times, HardwareProfile& profile);
 double machine_factor(const SlowDown& slow_down);
 // An optimizer step and nothing else.
 bool is_optimizer(const Work& work);
-// The most that an optimizer op on the CPU moved; 0 if none was timed.
+// What the largest optimizer op on the CPU moved, which no cache holds; 0 if none was timed.
 double cpu_optimizer_bytes_per_s(const std::vector<OpTime>& ops);
 
 // Of every op, held out or not, by the finished profile.

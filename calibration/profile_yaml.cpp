@@ -94,6 +94,9 @@ Text host(const HardwareProfile& p) {
   if (!p.lane_cores.empty()) out += "  lane_cores:\n";
   for (const auto& [lane, cores] : p.lane_cores)
     out += "    - {lane: " + name(lane) + ", cores: " + number(cores) + "}\n";
+  if (!p.memory_weights.empty()) out += "  memory_weights:\n";
+  for (const auto& [lane, weight] : p.memory_weights)
+    out += "    - {lane: " + name(lane) + ", weight: " + number(weight) + "}\n";
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "calibration/lane_times.hpp"
 #include "core/scheduler/check.hpp"
@@ -12,7 +13,8 @@ constexpr double kQuietShare = 0.25;  // of rounds
 
 double duration_ns(const Event& event) { return static_cast<double>(event.finished.ns - event.started.ns); }
 
-// Keeps lanes busy: each lane has work of about the same length, in commands of one lane's kind.
+// Keeps lanes busy: each lane has work of about the same length, in commands of one lane's kind, as runs have them: the
+// optimizer's in parts of a bucket's size, on gradients that copies from the device are bringing.
 class Mix {
  public:
   Mix(Workbench& bench, const CopyDesign& copies) : bench_(bench), copies_(copies) {
@@ -20,6 +22,15 @@ class Mix {
       const bool optimizer = bench.graph().op(id).may_run_on(Engine::CpuOptimizer);
       if (optimizer && largest(id, optimizer_)) optimizer_ = id;
     }
+    CHECK(optimizer_ != kNone, "no optimizer to time");
+    const Graph& graph = bench.graph();
+    const std::int64_t half = copies.scratch_bytes / 2;
+    ranges_[Engine::CpuOptimizer] = {0, graph.value(graph.op(optimizer_).writes.front().value).bytes};
+    ranges_[Engine::H2D] = {bench.scratch_offset(), half};
+    ranges_[Engine::D2H] = {bench.scratch_offset() + half, half};
+    for (const ValueId read : graph.op(optimizer_).reads)
+      if (graph.tensor_of(read).role == Role::Gradient && graph.value(read).bytes >= copies.bucket_bytes)
+        ranges_[Engine::D2H] = {bench.offset(read), graph.value(read).bytes};
   }
 
   // Adds about `ns` of work to the lane, by what one round of it takes (measured at the first call).
@@ -43,20 +54,25 @@ class Mix {
     if (lane == Engine::Compute) {
       for (const OpId id : bench_.ops()) bench_.add_run(id, lane);
     } else if (lane == Engine::CpuOptimizer) {
-      bench_.add_run(optimizer_, lane);
+      bench_.add_run(optimizer_, lane, next(lane));
     } else {
-      // Each lane in its half, so that no two copies touch the same bytes.
-      const std::int64_t half = copies_.scratch_bytes / 2, bytes = copies_.bucket_bytes;
-      std::int64_t& at = at_[lane];
-      if (at + bytes > half) at = 0;
-      bench_.add_copy(lane, bench_.scratch_offset() + (lane == Engine::D2H ? half : 0) + at, bytes);
-      at += bytes;
+      const ByteRange bytes = next(lane);
+      bench_.add_copy(lane, bytes.first, bytes.bytes);
     }
+  }
+  // The next bytes of the lane's range, a bucket's or all.
+  ByteRange next(Engine lane) {
+    const ByteRange range = ranges_[lane];
+    const std::int64_t bytes = std::min(range.bytes, copies_.bucket_bytes);
+    std::int64_t& at = at_[lane];
+    if (at + bytes > range.bytes) at = 0;
+    return {range.first + std::exchange(at, at + bytes), bytes};
   }
 
   Workbench& bench_;
   CopyDesign copies_;
   OpId optimizer_ = kNone;
+  std::map<Engine, ByteRange> ranges_;  // of copies, of the arenas; of the optimizer's first write
   std::map<Engine, double> round_ns_;
   std::map<Engine, std::int64_t> at_;
 };

@@ -128,18 +128,23 @@ Command& Workbench::add(CommandKind kind, Engine engine) {
   return command;
 }
 
-CommandId Workbench::add_run(OpId id, Engine engine) {
+CommandId Workbench::add_run(OpId id, Engine engine, ByteRange part) {
   const Op& op = graph_.op(id);
   CHECK(op.may_run_on(engine), graph_.op_name(id), "on", name_of(engine));
+  const ValueId lead = op.writes.empty() ? kNone : op.writes.front().value;
+  const std::int64_t lead_bytes = lead == kNone ? 0 : graph_.value(lead).bytes;
+  if (part.bytes == 0) part = {0, lead_bytes};
+  CHECK(op.divisible || part.bytes == lead_bytes, graph_.op_name(id), "in parts");
   Command& command = add(CommandKind::Run, engine);
   command.op = id;
-  for (const ValueId read : op.reads) command.operands.push_back(offset(read));
-  for (const Write& write : op.writes) command.operands.push_back(offset(write.value));
+  command.part = {lead, part.first, part.bytes};
+  const auto operand = [&](ValueId value) {
+    const std::int64_t skipped = op.divisible ? operand_range(part, lead_bytes, graph_.value(value).bytes).first : 0;
+    command.operands.push_back(offset(value) + skipped);
+  };
+  for (const ValueId read : op.reads) operand(read);
+  for (const Write& write : op.writes) operand(write.value);
   command.operands.push_back(op.workspace_bytes > 0 ? workspaces_[static_cast<std::size_t>(id)] : -1);
-  if (!op.writes.empty()) {
-    const ValueId lead = op.writes.front().value;
-    command.part = {lead, 0, graph_.value(lead).bytes};
-  }
   return command.id;
 }
 

@@ -43,8 +43,9 @@ class Workbench {
   double pinning_s() const { return executor_->pinning_s(); }
   std::int64_t offset(ValueId value) const { return offsets_[static_cast<std::size_t>(value)]; }
 
-  // Commands to be run next; they wait for nothing but their lane, unless told to. Returns the command's id.
-  CommandId add_run(OpId op, Engine engine);
+  // Commands to be run next; they wait for nothing but their lane, unless told to. Returns the command's id. `part`: of
+  // a divisible op's first write; no bytes: all of it.
+  CommandId add_run(OpId op, Engine engine, ByteRange part = {});
   CommandId add_copy(Engine lane, std::int64_t offset, std::int64_t bytes, CommandId wait_for = kNoCommand);
   const std::vector<Command>& commands() const { return commands_; }  // added and not yet run
 

@@ -97,7 +97,7 @@ struct SimgridExecutor::Impl {
       ranks.emplace_back(*graphs[i], truth, factors, seed, fidelity, static_cast<Rank>(i));
     speeds_vary = std::any_of(truth.interference.begin(), truth.interference.end(),
                               [](const auto& entry) { return entry.second != 1; }) ||
-                  !truth.lane_cores.empty();
+                  !truth.lane_cores.empty() || !truth.memory_weights.empty();
   }
 
   RankState& rank(Rank r) { return ranks[static_cast<std::size_t>(r)]; }
@@ -204,12 +204,12 @@ void SimgridExecutor::Impl::begin_flow(CommandRef ref) {
 // Lanes that others slow down run at the speed that the lanes busy at the moment leave them.
 void SimgridExecutor::Impl::update_speeds(Rank r) {
   RankState& state = rank(r);
+  const auto factors = state.truth_model.slow_downs(state.load, state.busy);
   for (int e = 0; e < kEngineCount; ++e) {
     const auto engine = static_cast<Engine>(e);
-    const Load& load = state.load[static_cast<std::size_t>(e)];
-    const bool flows = (state.busy & engine_bit(engine)) && load.amount > 0 && load.fixed_ns == 0;
+    const bool flows = (state.busy & engine_bit(engine)) && state.load[static_cast<std::size_t>(e)].flows();
     if (flows && state.truth_model.slowed_by_others(engine))
-      platform.slow_down(lane_index(r, engine), state.truth_model.slow_down(engine, state.busy));
+      platform.slow_down(lane_index(r, engine), factors[static_cast<std::size_t>(e)]);
   }
 }
 

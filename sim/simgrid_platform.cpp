@@ -28,7 +28,8 @@ constexpr double kEndRounding = 1;               // ns; how far SimGrid's roundi
 
 double units_per_ns(double bytes_per_s) { return bytes_per_s > 0 ? bytes_per_s * kUnitsPerByte / kNsPerS : kNoLimit; }
 
-// SimGrid's constructor takes over SIGINT, SIGSEGV and the terminate handler: give them back. An interrupt waits so long.
+// SimGrid's constructor takes over SIGINT, SIGSEGV and the terminate handler: give them back. An interrupt waits so
+// long.
 class KeepHandlers {
  public:
   KeepHandlers() : terminate_(std::get_terminate()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/machine/host_memory.hpp"
 #include "core/scheduler/check.hpp"
 #include "sim/noise.hpp"
 
@@ -24,6 +25,11 @@ double bytes_per_s(const HardwareProfile& profile, Tier tier) {
 bool is_disk(Engine lane) { return lane == Engine::DiskRead || lane == Engine::DiskWrite; }
 bool is_small(Engine lane) { return lane == Engine::H2DSmall || lane == Engine::D2HSmall; }
 
+// All that moves bytes but kernels, whose memory is the device's.
+bool uses_host_memory(Engine lane) {
+  return lane != Engine::Compute && lane != Engine::P2P && lane != Engine::Collective;
+}
+
 }  // namespace
 
 TruthModel::TruthModel(const Graph& graph, const HardwareProfile& truth, const Truth& factors, std::uint64_t seed,
@@ -35,6 +41,8 @@ TruthModel::TruthModel(const Graph& graph, const HardwareProfile& truth, const T
   for (const auto& [engine, cores] : truth.lane_cores) wanted += cores;
   for (const auto& [engine, cores] : truth.lane_cores)
     if (cores > 0 && wanted > truth.cores) slowed_[static_cast<std::size_t>(engine)] = true;
+  for (int e = 0; e < kEngineCount; ++e)
+    if (weighs_memory() && uses_host_memory(static_cast<Engine>(e))) slowed_[static_cast<std::size_t>(e)] = true;
 }
 
 // What the busy lanes want of the cores, over what there is.
@@ -53,6 +61,25 @@ double TruthModel::slow_down(Engine engine, std::uint16_t busy) const {
   for (const auto& [pair, by_one] : profile_->interference)
     if (pair.first == engine && pair.second != engine && (busy & engine_bit(pair.second))) factor += by_one - 1;
   return std::max(factor, 1 / kNsPerS) * core_shortage(engine, busy);
+}
+
+std::array<double, kEngineCount> TruthModel::slow_downs(const std::array<Load, kEngineCount>& loads,
+                                                        std::uint16_t busy) const {
+  std::array<double, kEngineCount> factors;
+  factors.fill(1);
+  MemoryRates wanted{};
+  for (std::size_t e = 0; e < factors.size(); ++e) {
+    const auto engine = static_cast<Engine>(e);
+    if (!(busy & engine_bit(engine)) || !loads[e].flows()) continue;
+    factors[e] = slow_down(engine, busy);
+    if (weighs_memory() && uses_host_memory(engine) && loads[e].route == Route::Memory)
+      wanted[e] = loads[e].amount / static_cast<double>(loads[e].flow_ns) * kNsPerS / factors[e];
+  }
+  if (!weighs_memory()) return factors;
+  const MemoryRates got = share_host_memory(*profile_, wanted);
+  for (std::size_t e = 0; e < factors.size(); ++e)
+    if (got[e] > 0) factors[e] *= wanted[e] / got[e];
+  return factors;
 }
 
 double TruthModel::factor(const PendingCommand& command) const {

@@ -2,6 +2,7 @@
 // scenario's deviations from it, and noise. Must not know SimGrid or what else is running.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct Load {
   std::int64_t flow_ns = 0;
   double amount = 0;  // bytes on every resource of the route
   Route route = Route::Own;
+
+  bool flows() const { return fixed_ns == 0 && amount > 0; }
 };
 
 // One rank's. The graph and the profile must outlive it.
@@ -44,8 +47,8 @@ class TruthModel {
   Load collective_load(const PendingCommand& command, std::int64_t ranks) const;
   // Lanes that other lanes slow down keep a flow, whose speed can change.
   bool slowed_by_others(Engine engine) const { return slowed_[static_cast<std::size_t>(engine)]; }
-  // Factor on the duration of `engine`'s commands while the engines of the bit set `busy` are.
-  double slow_down(Engine engine, std::uint16_t busy) const;
+  // Factors on the durations of flows under way, by lane, while the engines of the bit set `busy` are; `loads`: theirs.
+  std::array<double, kEngineCount> slow_downs(const std::array<Load, kEngineCount>& loads, std::uint16_t busy) const;
 
  private:
   Load run_load(const PendingCommand& command) const;
@@ -56,7 +59,9 @@ class TruthModel {
   double memory_bytes(WorkId work) const;
   double capacity(Engine engine) const;
   bool link_binds(Engine lane) const;
+  double slow_down(Engine engine, std::uint16_t busy) const;
   double core_shortage(Engine engine, std::uint16_t busy) const;
+  bool weighs_memory() const { return fidelity_ == Fidelity::Shared && !profile_->memory_weights.empty(); }
 
   const Graph* graph_;
   const HardwareProfile* profile_;

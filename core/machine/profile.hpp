@@ -74,6 +74,8 @@ struct HardwareProfile {
   // CPU cores that a lane's worker keeps busy while it runs a command; 0 where not given. Where busy lanes want more
   // cores than there are, they share them equally.
   std::map<Engine, double> lane_cores;
+  // How lanes share the host's memory: see host_memory.hpp. Empty: equal bytes for all.
+  std::map<Engine, double> memory_weights;
   double loader_bytes_per_s = 0;  // batches and initial parameters
   // Collectives: ring all-reduce of n bytes on p ranks = latency + 2 (p-1)/p n / bandwidth.
   double collective_bytes_per_s = 0;

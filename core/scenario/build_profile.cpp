@@ -81,6 +81,10 @@ void build_host(const Values& values, const std::string& prefix, HardwareProfile
     const std::string at = prefix + "host.lane_cores." + std::to_string(i);
     out.lane_cores[engine_named(values.text(at + ".lane"))] = values.number(at + ".cores");
   }
+  for (std::size_t i = 0; i < values.count(prefix + "host.memory_weights"); ++i) {
+    const std::string at = prefix + "host.memory_weights." + std::to_string(i);
+    out.memory_weights[engine_named(values.text(at + ".lane"))] = values.number(at + ".weight");
+  }
   out.loader_bytes_per_s = values.number(prefix + "loader.bandwidth");
   out.collective_bytes_per_s = values.number(prefix + "collective.bandwidth");
   out.collective_latency_ns = values.integer(prefix + "collective.latency");

@@ -136,6 +136,22 @@ TEST(ClosedForms, BusyLanesSlowEachOther) {
   EXPECT_EQ(world.finished(compute), 120 * kMs);
 }
 
+TEST(ClosedForms, LanesShareHostMemoryByTheirWeights) {
+  HardwareProfile machine = round_machine();
+  memory_rate(machine, Tier::HostPinned) = 30e9;
+  machine.memory_weights = {{Engine::D2H, 4}};
+  SimWorld world(machine, Fidelity::Shared);
+  // The update wants 30 GB/s, copies 10 each. By weight 30 : 10 : 40 the copy from the device gets all of its 10, the
+  // others share 20 as 3 to 1. The update ends at 200 ms. Then nothing is short: the other copy goes on at 10 GB/s.
+  const CommandId update = world.run(Engine::CpuOptimizer, 100 * kMs, {}, 0, 3 * kGB);
+  const CommandId up = world.copy(Engine::H2D, 2 * kGB);
+  const CommandId down = world.copy(Engine::D2H, 3 * kGB);
+  world.drain();
+  EXPECT_EQ(world.finished(down), 300 * kMs);
+  EXPECT_EQ(world.finished(update), 200 * kMs);
+  EXPECT_EQ(world.finished(up), 300 * kMs);
+}
+
 TEST(ClosedForms, AllReduceOfFourRanks) {
   HardwareProfile machine = round_machine();
   machine.collective_latency_ns = 1'000;

@@ -1,0 +1,51 @@
+#include "core/machine/host_memory.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+
+namespace tandem {
+namespace {
+
+double& of(MemoryRates& rates, Engine lane) { return rates[static_cast<std::size_t>(lane)]; }
+
+void share_bus(double bytes_per_s, MemoryRates& rates) {
+  double &up = of(rates, Engine::H2D), &down = of(rates, Engine::D2H);
+  const double over = bytes_per_s > 0 ? (up + down) / bytes_per_s : 0;
+  if (over <= 1) return;
+  up /= over;
+  down /= over;
+}
+
+double weight_of(const HardwareProfile& profile, std::size_t lane) {
+  const auto found = profile.memory_weights.find(static_cast<Engine>(lane));
+  return found == profile.memory_weights.end() ? 1 : found->second;
+}
+
+}  // namespace
+
+MemoryRates share_host_memory(const HardwareProfile& profile, MemoryRates wanted) {
+  share_bus(profile.pcie_bytes_per_s, wanted);
+  const double capacity = profile.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s;
+  if (capacity <= 0 || std::accumulate(wanted.begin(), wanted.end(), 0.0) <= capacity) return wanted;
+  // Fills all lanes at once, by one level; those that have all they want leave the rest to the others.
+  MemoryRates got{};
+  for (bool more = true; more;) {
+    double left = capacity, weighted = 0;
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      got[i] == wanted[i] ? left -= got[i] : weighted += wanted[i] * weight_of(profile, i);
+    if (weighted == 0) break;
+    more = false;
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      if (got[i] < wanted[i] && left / weighted * weight_of(profile, i) >= 1) {
+        got[i] = wanted[i];
+        more = true;
+      }
+    if (more) continue;
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      if (got[i] < wanted[i]) got[i] = wanted[i] * left / weighted * weight_of(profile, i);
+  }
+  return got;
+}
+
+}  // namespace tandem

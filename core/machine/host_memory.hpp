@@ -1,0 +1,20 @@
+// What lanes get of the host's memory, and of the bus to it, when together they want more than there is. The one model
+// of it: calibration fits it, simulation applies it. Must not know commands, or who measured the profile.
+#pragma once
+
+#include <array>
+
+#include "core/machine/profile.hpp"
+
+namespace tandem {
+
+// By lane, bytes/s of the host's memory; 0: the lane does not use it.
+using MemoryRates = std::array<double, kEngineCount>;
+
+// What each lane gets if alone it would take wanted[lane]. Copies first share the bus. Then, where the rest is more
+// than the memory's bandwidth, each lane gets in proportion to what it wants times its weight (`memory_weights`; 1
+// where not given), at most all of it: weighted max-min fairness, with what lanes want as their weights. A memory
+// controller serves requests, and a lane that wants more has more of them waiting.
+MemoryRates share_host_memory(const HardwareProfile& profile, MemoryRates wanted);
+
+}  // namespace tandem
