@@ -42,6 +42,7 @@ class Balanced final : public Policy {
 
   void decide(const View& view, Decisions& decisions) override {
     buckets_.follow(view.graph());
+    fetch_batches(view, decisions);
     bool progress = true;
     while (progress) {
       progress = false;
@@ -74,6 +75,14 @@ class Balanced final : public Policy {
     std::int64_t left = activations_.spare_bytes(), count = 0;
     for_updates(view.graph(), view.estimate(), [&](const UpdateCosts& costs) { count += (left -= costs.bytes) >= 0; });
     return count;
+  }
+
+  // A step's as soon as the one before it begins.
+  void fetch_batches(const View& view, Decisions& decisions) {
+    const auto program = view.compute_program();
+    while (!program.empty() && next_batch_ <= view.graph().op(program.front()).step + 1 &&
+           prefetch_batch(view, decisions, next_batch_))
+      ++next_batch_;
   }
 
   double device_share(const View& view, const Op& optimizer) const {
@@ -186,7 +195,6 @@ class Balanced final : public Policy {
     if (next == nullptr) return false;
     SharedUpdate update = plan(view, *next);
     if (update.resident || update.on_device.bytes == 0) return false;
-    prefetch_batch(view, decisions);
     if (!stream_in(view, decisions, update)) return false;
     updates_.push_back(std::move(update));
     return true;
@@ -298,6 +306,7 @@ class Balanced final : public Policy {
   std::int64_t device_percent_, resident_;
   double correction_ = 0;                              // of the device's share
   bool held_by_cpu_ = false, held_by_device_ = false;  // what the next update has waited for
+  std::int32_t next_batch_ = 0;                        // the step whose batch is fetched next
   Activations activations_;
   DeviceParameters parameters_;
   Buckets buckets_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "core/machine/cost_model.hpp"
@@ -76,10 +77,19 @@ BlockTimes times_of(const CostModel& estimate, const Graph& graph, std::int32_t 
   return times;
 }
 
+// The most that the states of so many buckets take together that follow one another.
+std::int64_t largest_run(const std::vector<std::int64_t>& states, std::int64_t buckets) {
+  const std::size_t count = std::min(states.size(), static_cast<std::size_t>(buckets));
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i + count <= states.size(); ++i)
+    most = std::max(most, std::accumulate(&states[i], &states[i] + count, std::int64_t{0}));
+  return most;
+}
+
 // All parameters where they are 16 bits wide and stay on the device; else those of two ops, one of them prefetched.
 // With `reserve` buckets of states.
 std::int64_t lasting_bytes(const Graph& graph, std::int64_t capacity, std::int64_t reserve) {
-  std::int64_t all = 0, largest = 0, states = 0;
+  std::int64_t all = 0, largest = 0;
   std::vector<std::int64_t> states_of_layer;
   for (TensorId id = 0; id < graph.tensor_count(); ++id) {
     const Tensor& tensor = graph.tensor(id);
@@ -88,11 +98,11 @@ std::int64_t lasting_bytes(const Graph& graph, std::int64_t capacity, std::int64
       largest = std::max(largest, tensor.bytes);
     } else if (tensor.role == Role::OptimizerState) {
       states_of_layer.resize(std::max(states_of_layer.size(), static_cast<std::size_t>(tensor.layer) + 1));
-      states = std::max(states, states_of_layer[static_cast<std::size_t>(tensor.layer)] += tensor.bytes);
+      states_of_layer[static_cast<std::size_t>(tensor.layer)] += tensor.bytes;
     }
   }
   const bool stay = all > 0 && all <= capacity / 2;
-  return (stay ? all : 2 * largest) + reserve * states;
+  return (stay ? all : 2 * largest) + largest_run(states_of_layer, reserve);
 }
 
 std::int64_t room_for_activations(const Scenario& scenario, const Graph& graph, std::int64_t reserve) {

@@ -15,14 +15,18 @@ void prefetch_parameters(const View& view, Decisions& decisions, std::size_t ops
     }
 }
 
-void prefetch_batch(const View& view, Decisions& decisions) {
+bool prefetch_batch(const View& view, Decisions& decisions, std::int32_t step) {
   const Graph& graph = view.graph();
+  bool appended = false, all = true;
   for (const OpId op : view.compute_program()) {
-    if (graph.op(op).step != graph.op(view.compute_program().front()).step) return;
+    if (graph.op(op).step > step) break;
+    if (graph.op(op).step < step) continue;
+    appended = true;
     for (ValueId read : graph.op(op).reads)
-      if (graph.tensor_of(read).role == Role::Batch && view.arrived(read, Tier::HostPinned))
-        decisions.copy(read, Tier::Device);
+      if (graph.tensor_of(read).role == Role::Batch && !view.valid(read, Tier::Device))
+        all = view.arrived(read, Tier::HostPinned) && decisions.copy(read, Tier::Device) == Reply::Issued && all;
   }
+  return appended && all;
 }
 
 namespace {

@@ -27,9 +27,9 @@ bool feed_compute(const View& view, Decisions& decisions, F&& issued) {
 // Fetches the parameters that the next `ops` compute ops read, in order, while there is room.
 void prefetch_parameters(const View& view, Decisions& decisions, std::size_t ops);
 
-// Fetches what the rest of the step in hand reads of its batches: little, but it would wait behind all that a policy
-// queues from now on.
-void prefetch_batch(const View& view, Decisions& decisions);
+// Fetches what the rest of a step reads of its batches: little, but it would wait behind all that a policy queues from
+// now on. True if all of it is on its way.
+bool prefetch_batch(const View& view, Decisions& decisions, std::int32_t step);
 
 // 16-bit parameters live on the device where all of them fit at once beside the widest op, else on the host, as
 // everything else does. Decided at the first question.
