@@ -7,6 +7,9 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20, kGiB = std::int64_t{1} << 30;
 
+// Of a parameter, with its gradient; and more than the last-level cache of any host.
+constexpr std::int64_t kStateBytes = 14, kMostCache = 768 * kMiB;
+
 struct Transformer {
   std::int64_t hidden, heads, sequence, batch, vocabulary;
   bool recompute, tied, held_out, quick;
@@ -45,6 +48,8 @@ Trial trial_of(const char* family, const Transformer& t, std::int32_t cores) {
   w.precision = DType::BF16;
   w.recompute = t.recompute ? "block" : "none";
   w.tied_embedding = t.tied;
+  const std::int64_t parameters = w.layers * 12 * t.hidden * t.hidden + (t.tied ? 1 : 2) * t.vocabulary * t.hidden;
+  trial.times_update = parameters * kStateBytes > kMostCache;
   return trial;
 }
 

@@ -60,8 +60,10 @@ std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget
     if (bench.graph().op(id).may_run_on(Engine::CpuOptimizer)) optimizer_ops.push_back(id);
   Samples samples;
   run_passes(bench, bench.ops(), Engine::Compute, least_passes, budget_ns, samples);
-  copy_optimizer_operands(bench, optimizer_ops);
-  run_passes(bench, optimizer_ops, Engine::CpuOptimizer, least_passes, budget_ns / 4, samples);
+  if (trial.times_update) {
+    copy_optimizer_operands(bench, optimizer_ops);
+    run_passes(bench, optimizer_ops, Engine::CpuOptimizer, least_passes, budget_ns / 4, samples);
+  }
   std::vector<OpTime> times;
   for (const auto& [key, ns] : samples)
     times.push_back(

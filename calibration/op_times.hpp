@@ -20,8 +20,8 @@ struct OpTime {
   Summary ns;
 };
 
-// Runs the trial's step on the compute lane, then its optimizer ops on the CPU's optimizer lane, each at least
-// `least_passes` times and for about `budget_ns`. One entry for each work and engine. Throws DeviceError if an op
+// Runs the trial's step on the compute lane, then its optimizer ops on the CPU's optimizer lane (if asked for), each at
+// least `least_passes` times and for about `budget_ns`. One entry for each work and engine. Throws DeviceError if an op
 // fails.
 std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget_ns, const BenchDevice& device = {});
 
