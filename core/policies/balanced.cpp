@@ -29,12 +29,14 @@ class Balanced final : public Policy {
   explicit Balanced(const Scenario& scenario)
       : device_percent_(int_option(scenario, "device_percent", 0, 100, kAuto)),
         resident_(int_option(scenario, "resident_buckets", 0, 100000, kAuto)),
-        activations_(scenario, &memory_use()) {}
+        activations_(scenario, &memory_use()) {
+    // The first ones: their gradients come last, and the next forward needs their parameters first.
+    if (resident_ == kAuto) resident_ = activations_.resident();
+  }
 
   PolicyTraits traits() const override { return {.graph = {.activations = activations_.choice()}}; }
 
   Tier home(const View& view, TensorId tensor) override {
-    if (resident_ == kAuto) resident_ = buckets_that_fit(view);
     const Tensor& t = view.graph().tensor(tensor);
     const bool of_update = t.role == Role::OptimizerState || t.role == Role::Parameter;
     return of_update && t.layer < resident_ ? Tier::Device : parameters_.home(view, tensor);
@@ -68,13 +70,6 @@ class Balanced final : public Policy {
   static const MemoryUse& memory_use() {
     static const MemoryUse kUse{kUnderWay, &shared_updates_ns};
     return kUse;
-  }
-
-  // The first ones: their gradients come last, and the next forward needs their parameters first.
-  std::int64_t buckets_that_fit(const View& view) const {
-    std::int64_t left = activations_.spare_bytes(), count = 0;
-    for_updates(view.graph(), view.estimate(), [&](const UpdateCosts& costs) { count += (left -= costs.bytes) >= 0; });
-    return count;
   }
 
   // A step's as soon as the one before it begins.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/policies/common/step_memory.hpp"
 #include "core/workloads/workload.hpp"
 #include "tests/common/run.hpp"
 #include "tests/common/scenarios.hpp"
@@ -29,7 +30,7 @@ Graph one_step(const Scenario& scenario, BlockActivations choice) {
 }
 
 // A policy whose updates take no time.
-const MemoryUse kUse{3, [](const Graph&, const CostModel&, std::int64_t) { return std::int64_t{0}; }};
+const MemoryUse kUse{3, [](const Graph&, const CostModel&, std::int32_t) { return std::int64_t{0}; }};
 
 std::int64_t blocks_without(const Scenario& scenario) {
   const auto choice = Activations(scenario, &kUse).choice();

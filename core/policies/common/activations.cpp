@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <numeric>
 #include <utility>
 
 #include "core/machine/cost_model.hpp"
 #include "core/policies/common/options.hpp"
+#include "core/policies/common/step_memory.hpp"
 #include "core/scenario/capacity.hpp"
 #include "core/workloads/workload.hpp"
 
@@ -44,15 +43,6 @@ std::vector<std::int32_t> blocks_of(const Scenario& scenario) {
   return layers;
 }
 
-// What a backward reads of what forwards wrote.
-std::vector<ValueId> saved_for(const Graph& graph, const Op& backward) {
-  std::vector<ValueId> values;
-  for (ValueId read : backward.reads)
-    if (graph.tensor_of(read).role == Role::Activation && graph.op(graph.value(read).producer).phase == Phase::Forward)
-      values.push_back(read);
-  return values;
-}
-
 // Estimated times, in ns.
 struct BlockTimes {
   std::int64_t step_ns = 0;                       // of computing, with all kept
@@ -77,39 +67,6 @@ BlockTimes times_of(const CostModel& estimate, const Graph& graph, std::int32_t 
   return times;
 }
 
-// The most that the states of so many buckets take together that follow one another.
-std::int64_t largest_run(const std::vector<std::int64_t>& states, std::int64_t buckets) {
-  const std::size_t count = std::min(states.size(), static_cast<std::size_t>(buckets));
-  std::int64_t most = 0;
-  for (std::size_t i = 0; i + count <= states.size(); ++i)
-    most = std::max(most, std::accumulate(&states[i], &states[i] + count, std::int64_t{0}));
-  return most;
-}
-
-// All parameters where they are 16 bits wide and stay on the device; else those of two ops, one of them prefetched.
-// With `reserve` buckets of states.
-std::int64_t lasting_bytes(const Graph& graph, std::int64_t capacity, std::int64_t reserve) {
-  std::int64_t all = 0, largest = 0;
-  std::vector<std::int64_t> states_of_layer;
-  for (TensorId id = 0; id < graph.tensor_count(); ++id) {
-    const Tensor& tensor = graph.tensor(id);
-    if (tensor.role == Role::Parameter) {
-      all += size_of(tensor.type) == 2 ? tensor.bytes : 0;
-      largest = std::max(largest, tensor.bytes);
-    } else if (tensor.role == Role::OptimizerState) {
-      states_of_layer.resize(std::max(states_of_layer.size(), static_cast<std::size_t>(tensor.layer) + 1));
-      states_of_layer[static_cast<std::size_t>(tensor.layer)] += tensor.bytes;
-    }
-  }
-  const bool stay = all > 0 && all <= capacity / 2;
-  return (stay ? all : 2 * largest) + largest_run(states_of_layer, reserve);
-}
-
-std::int64_t room_for_activations(const Scenario& scenario, const Graph& graph, std::int64_t reserve) {
-  const std::int64_t capacity = tier_capacity_bytes(scenario, Tier::Device);
-  return capacity - lasting_bytes(graph, capacity, reserve);
-}
-
 std::vector<std::int32_t> first(const std::vector<std::int32_t>& layers, std::int64_t count) {
   const auto end = std::min(layers.size(), static_cast<std::size_t>(count));
   return {layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(end)};
@@ -119,14 +76,17 @@ std::vector<std::int32_t> first(const std::vector<std::int32_t>& layers, std::in
 struct Candidate {
   BlockActivations choice;
   Graph step;
-  std::int64_t left_bytes = 0;  // on the device; below 0: it does not fit
+  std::int64_t left_bytes = 0;  // on the device, with no states resident; below 0: it does not fit
+  std::int32_t resident = 0;    // layers whose states stay there then
 };
 
-Candidate candidate(const Scenario& scenario, const std::vector<std::int32_t>& blocks, std::int64_t buckets,
+Candidate candidate(const Scenario& scenario, const std::vector<std::int32_t>& blocks, std::int64_t streamed,
                     const std::optional<BlockActivations>& choice) {
-  Candidate out{choice.value_or(BlockActivations{}), first_step(scenario, choice), 0};
-  out.left_bytes =
-      room_for_activations(scenario, out.step, buckets) - activation_peak(out.step, first(blocks, out.choice.offload));
+  Candidate out{choice.value_or(BlockActivations{}), first_step(scenario, choice)};
+  const std::int64_t capacity = tier_capacity_bytes(scenario, Tier::Device);
+  const std::vector<std::int32_t> away = first(blocks, out.choice.offload);
+  out.left_bytes = bytes_left(out.step, capacity, away, {0, streamed});
+  out.resident = most_resident(out.step, capacity, away, streamed);
   return out;
 }
 
@@ -135,7 +95,7 @@ BlockActivations choose(const Scenario& scenario, const std::vector<std::int32_t
   const CostModel estimate(scenario.machine);
   const BlockTimes times = times_of(estimate, first_step(scenario, BlockActivations{}), blocks.front());
   const auto with = [&](std::int64_t count) {
-    return candidate(scenario, blocks, use.buckets,
+    return candidate(scenario, blocks, use.streamed,
                      times.offloads() ? BlockActivations{count, 0} : BlockActivations{0, count});
   };
   const auto all = static_cast<std::int64_t>(blocks.size());
@@ -144,7 +104,7 @@ BlockActivations choose(const Scenario& scenario, const std::vector<std::int32_t
     const std::int64_t passes = std::max<std::int64_t>(scenario.workload.micro_batches / kMicroBatches, 1);
     const std::int64_t compute_ns = times.step_ns + count * std::min(times.recompute_ns, times.offload_ns);
     // A cost model remembers costs by work, and each graph numbers its own.
-    return std::max(passes * compute_ns, use.updates_ns(c.step, CostModel(scenario.machine), c.left_bytes));
+    return std::max(passes * compute_ns, use.updates_ns(c.step, CostModel(scenario.machine), c.resident));
   };
   std::int64_t fewest = 0;
   for (std::int64_t high = all; fewest < high;) {
@@ -165,43 +125,6 @@ BlockActivations choose(const Scenario& scenario, const std::vector<std::int32_t
 
 }  // namespace
 
-std::int64_t activation_peak(const Graph& graph, const std::vector<std::int32_t>& offloaded_layers) {
-  const auto away = [&](const Op& op) {  // layers come in order
-    return std::binary_search(offloaded_layers.begin(), offloaded_layers.end(), op.layer);
-  };
-  std::vector<std::int32_t> readers(static_cast<std::size_t>(graph.value_count()));
-  std::vector<bool> here(readers.size());
-  const auto counts = [&](ValueId value) {
-    const Role role = graph.tensor_of(value).role;
-    return role == Role::Activation || role == Role::Batch || role == Role::Gradient;
-  };
-  std::int64_t live = 0, peak = 0;
-  const auto place = [&](ValueId value, bool there) {
-    if (here[static_cast<std::size_t>(value)] == there || !counts(value)) return;
-    here[static_cast<std::size_t>(value)] = there;
-    live += there ? graph.value(value).bytes : -graph.value(value).bytes;
-  };
-  std::map<std::pair<std::int32_t, std::int32_t>, OpId> backwards;  // of offloaded layers, by micro-batch and layer
-  for (OpId id = 0; id < graph.op_count(); ++id)
-    if (const Op& op = graph.op(id); op.phase == Phase::Backward && away(op))
-      backwards[{op.micro_batch, op.layer}] = id;
-  for (OpId id = 0; id < graph.op_count(); ++id) {
-    const Op& op = graph.op(id);
-    if (op.phase == Phase::Load && op.step == kNone) continue;
-    for (ValueId read : op.reads) place(read, true);
-    for (const Write& write : op.writes) place(write.value, true);
-    peak = std::max(peak, live + op.workspace_bytes);
-    for (ValueId read : op.reads)
-      if (++readers[static_cast<std::size_t>(read)] == graph.value(read).readers) place(read, false);
-    for (const Write& write : op.writes)
-      if (write.reuses != kNone) place(write.reuses, false);
-    // After its forward, what an offloaded layer's backward reads is gone.
-    if (op.phase == Phase::Forward && away(op))
-      for (ValueId value : saved_for(graph, graph.op(backwards.at({op.micro_batch, op.layer})))) place(value, false);
-  }
-  return peak;
-}
-
 Activations::Activations(const Scenario& scenario, const MemoryUse* use) {
   constexpr std::int64_t kMost = 100000;
   const bool given =
@@ -215,7 +138,10 @@ Activations::Activations(const Scenario& scenario, const MemoryUse* use) {
   else if (scenario.workload.recompute == "none" && !blocks.empty())
     choice_ = choose(scenario, blocks, *use);
   if (choice_) offloaded_layers_ = first(blocks, choice_->offload);
-  if (use != nullptr) left_bytes_ = candidate(scenario, blocks, use->buckets, choice_).left_bytes;
+  if (use == nullptr) return;
+  const Candidate chosen = candidate(scenario, blocks, use->streamed, choice_);
+  fit_ = chosen.left_bytes >= 0;
+  resident_ = chosen.resident;
 }
 
 void Activations::follow(const Graph& graph) {

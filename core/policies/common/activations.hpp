@@ -3,7 +3,6 @@
 // them: Yang et al., 2024, section 3.3). A part of policies that decide it; must not know which one.
 #pragma once
 
-#include <algorithm>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -15,9 +14,9 @@ namespace tandem {
 
 // What a policy does with the device memory that a step's activations leave it.
 struct MemoryUse {
-  std::int64_t buckets = 0;  // whose optimizer states must fit beside the activations
-  // The least time that a step's updates take if so many bytes more are left over. `step`: the graph of one step.
-  std::function<std::int64_t(const Graph& step, const CostModel& estimate, std::int64_t spare_bytes)> updates_ns;
+  std::int64_t streamed = 0;  // buckets in a row whose optimizer states must fit beside the activations
+  // The least time that a step's updates take if the first so many stay on the device. `step`: the graph of one step.
+  std::function<std::int64_t(const Graph& step, const CostModel& estimate, std::int32_t resident)> updates_ns;
 };
 
 class Activations {
@@ -28,10 +27,10 @@ class Activations {
   explicit Activations(const Scenario& scenario, const MemoryUse* use = nullptr);
 
   const std::optional<BlockActivations>& choice() const { return choice_; }
-  // Device memory that a step leaves over beside that, by the same estimate; 0 without a `use`.
-  std::int64_t spare_bytes() const { return std::max<std::int64_t>(left_bytes_, 0); }
-  // True if by that estimate a step fits beside what `use` reserves; without a `use`, nothing is reserved.
-  bool fit() const { return left_bytes_ >= 0; }
+  // Buckets whose states fit on the device beside that, by the same estimate; 0 without a `use`.
+  std::int32_t resident() const { return resident_; }
+  // True if by that estimate a step fits beside what `use` reserves, or without a `use`.
+  bool fit() const { return fit_; }
   // Sends what is to leave, once its forward is issued, and brings it back ahead of its backward. To be called after
   // each op that is issued to the compute lane.
   void move(const View& view, Decisions& decisions);
@@ -46,14 +45,11 @@ class Activations {
   void add_trip(const Graph& graph, OpId backward);
 
   std::optional<BlockActivations> choice_;
-  std::int64_t left_bytes_ = 0;  // of the device; below 0: it does not fit
+  std::int32_t resident_ = 0;
+  bool fit_ = true;
   std::vector<std::int32_t> offloaded_layers_;
   std::deque<Trip> trips_;
   OpId seen_ = 0;
 };
-
-// Most bytes that a step's activations, gradients and workspaces take on the device at once, if each op runs as soon as
-// the one before it has: an estimate of what a choice costs. `graph` holds one step.
-std::int64_t activation_peak(const Graph& graph, const std::vector<std::int32_t>& offloaded_layers);
 
 }  // namespace tandem

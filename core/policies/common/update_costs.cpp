@@ -14,12 +14,10 @@ UpdateCosts update_costs(const Graph& graph, const CostModel& estimate, const Op
   for (const Write& write : optimizer.writes)
     (graph.tensor_of(write.value).role == Role::OptimizerState ? states : parameter) += graph.value(write.value).bytes;
   const std::int64_t on_cpu = CostModel::memory_bytes(graph.work(optimizer.work));
-  return {states + parameter,
-          static_cast<double>(estimate.copy_ns(Engine::H2D, states)),
+  return {static_cast<double>(estimate.copy_ns(Engine::H2D, states)),
           static_cast<double>(estimate.copy_ns(Engine::H2D, parameter)),
           static_cast<double>(estimate.run_ns(graph, optimizer.work, Engine::CpuOptimizer)),
-          static_cast<double>(2 * states),
-          static_cast<double>(on_cpu + 2 * parameter)};
+          static_cast<double>(2 * states), static_cast<double>(on_cpu + 2 * parameter)};
 }
 
 void for_updates(const Graph& graph, const CostModel& estimate, const std::function<void(const UpdateCosts&)>& each) {
@@ -28,11 +26,11 @@ void for_updates(const Graph& graph, const CostModel& estimate, const std::funct
       each(update_costs(graph, estimate, op));
 }
 
-std::int64_t shared_updates_ns(const Graph& step, const CostModel& estimate, std::int64_t spare_bytes) {
+std::int64_t shared_updates_ns(const Graph& step, const CostModel& estimate, std::int32_t resident) {
   constexpr double kNsPerS = 1e9;
   double time = 0, dram_bytes = 0;
   for_updates(step, estimate, [&](const UpdateCosts& costs) {
-    if ((spare_bytes -= costs.bytes) >= 0) return;
+    if (--resident >= 0) return;
     const double share = costs.device_share();
     time += (1 - share) * costs.cpu_ns;
     dram_bytes += share * costs.dram_bytes_streamed + (1 - share) * costs.dram_bytes_on_cpu;

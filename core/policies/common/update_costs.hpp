@@ -11,7 +11,6 @@ namespace tandem {
 
 // One bucket's update.
 struct UpdateCosts {
-  std::int64_t bytes = 0;  // of its states and parameters
   double stream_ns = 0, upload_ns = 0, cpu_ns = 0, dram_bytes_streamed = 0, dram_bytes_on_cpu = 0;
   // The part of it with which the bus and the CPU take equally long: the states of the device's share come and go, and
   // the parameters of the CPU's go up.
@@ -22,8 +21,8 @@ UpdateCosts update_costs(const Graph& graph, const CostModel& estimate, const Op
 // Calls `each` for the buckets of the first step, in forward order.
 void for_updates(const Graph& graph, const CostModel& estimate, const std::function<void(const UpdateCosts&)>& each);
 
-// The least time of a step's updates that both processors share. The first buckets, as far as they fit in the spare
-// bytes, stay on the device and take none; the others take the CPU's time, or that of DRAM, which both sides share.
-std::int64_t shared_updates_ns(const Graph& step, const CostModel& estimate, std::int64_t spare_bytes);
+// The least time of a step's updates that both processors share. The first so many buckets stay
+// on the device and take none; the others take the CPU's time, or that of DRAM, which both sides share.
+std::int64_t shared_updates_ns(const Graph& step, const CostModel& estimate, std::int32_t resident);
 
 }  // namespace tandem

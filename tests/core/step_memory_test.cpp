@@ -1,0 +1,70 @@
+// What a step takes of the device's memory, and how many layers' states fit beside it.
+#include "core/policies/common/step_memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/workloads/workload.hpp"
+#include "tests/common/scenarios.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr std::int32_t kLayers = 10;  // of which 8 are blocks
+
+// Parameters outweigh all else.
+Graph deep_step(double clip_norm = 0, std::int64_t micro_batches = 1) {
+  Scenario scenario = testing::gpt_scenario("balanced", 1 << 20, kLayers - 2);
+  scenario.workload.precision = DType::BF16;
+  scenario.workload.hidden = 256;
+  scenario.workload.batch = micro_batches;
+  scenario.workload.micro_batches = micro_batches;
+  scenario.workload.sequence = 8;
+  scenario.optimizer.clip_norm = clip_norm;
+  Graph graph;
+  const auto source = find_workload("gpt")->make(scenario, {});
+  source->prologue(graph);
+  source->append_step(graph, 0);
+  return graph;
+}
+
+std::int64_t bytes_of(const Graph& graph, Role role) {
+  std::int64_t bytes = 0;
+  for (TensorId id = 0; id < graph.tensor_count(); ++id)
+    if (graph.tensor(id).role == role) bytes += graph.tensor(id).bytes;
+  return bytes;
+}
+
+TEST(StepMemory, GradientsOfLayersThatStayGoAtOnce) {
+  for (const std::int64_t micro_batches : {1, 2}) {
+    const Graph graph = deep_step(0, micro_batches);
+    const std::int64_t gradients = bytes_of(graph, Role::Gradient);
+    EXPECT_GT(activation_peak(graph, {}), gradients);
+    const std::int64_t saved = activation_peak(graph, {}) - activation_peak(graph, {}, kLayers);
+    // A second micro-batch adds to all of them.
+    EXPECT_GT(saved, micro_batches == 1 ? gradients / 2 : 0);
+    EXPECT_LT(saved, micro_batches == 1 ? gradients : gradients / 2);
+  }
+  const Graph clipped = deep_step(1);
+  EXPECT_EQ(activation_peak(clipped, {}, kLayers), activation_peak(clipped, {})) << "their norm is wanted first";
+}
+
+TEST(StepMemory, AsManyLayersStayAsFit) {
+  const Graph graph = deep_step();
+  EXPECT_EQ(most_resident(graph, 1, {}, 2), 0);
+  EXPECT_EQ(most_resident(graph, std::int64_t{1} << 40, {}, 2), kLayers);
+  const std::int64_t all = bytes_of(graph, Role::OptimizerState) + bytes_of(graph, Role::Parameter);
+  std::int32_t before = 0, steps = 0;
+  for (std::int64_t capacity = all / 4; capacity < 2 * all; capacity += all / 16) {
+    const std::int32_t stay = most_resident(graph, capacity, {}, 2);
+    EXPECT_GE(stay, before);
+    steps += stay > before;
+    const auto left = [&](std::int32_t resident) { return bytes_left(graph, capacity, {}, {resident, 2}); };
+    EXPECT_TRUE(stay == 0 || left(stay) >= 0) << stay;
+    EXPECT_TRUE(stay == kLayers || left(stay + 1) < 0) << stay;
+    before = stay;
+  }
+  EXPECT_GT(steps, 3);
+}
+
+}  // namespace
+}  // namespace tandem
