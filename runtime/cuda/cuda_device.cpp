@@ -60,23 +60,21 @@ Arena CudaDevice::device_arena(std::int64_t bytes) {
   return {"device", static_cast<std::byte*>(data), bytes, [](std::byte* memory) { cudaFree(memory); }};
 }
 
-void CudaDevice::pin(const Arena& arena) {
-  if (arena.size_bytes() == 0) return;
-  for (std::int64_t at = 0; at < arena.size_bytes(); at += kPieceBytes) {
-    const std::int64_t bytes = std::min(kPieceBytes, arena.size_bytes() - at);
-    if (madvise(arena.at(at, bytes), static_cast<std::size_t>(bytes), MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
+Arena CudaDevice::pinned_arena(const std::string& name, std::int64_t bytes) {
+  if (bytes == 0) return {};
+  const auto memory = std::make_shared<Arena>(name, bytes, false);
+  for (std::int64_t at = 0; at < bytes; at += kPieceBytes) {
+    const std::int64_t piece = std::min(kPieceBytes, bytes - at);
+    if (madvise(memory->at(at, piece), static_cast<std::size_t>(piece), MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
       throw DeviceError("host memory: " + std::string(std::strerror(errno)) + " after " + bytes_of(at) + " of " +
-                        bytes_of(arena.size_bytes()) + "; lower limits.host_bytes");
+                        bytes_of(bytes) + "; lower limits.host_bytes");
   }
   // As one range: CUDA refuses copies that cross from one registered range into another.
-  const cudaError_t code = cudaHostRegister(arena.at(0, arena.size_bytes()),
-                                            static_cast<std::size_t>(arena.size_bytes()), cudaHostRegisterDefault);
+  std::byte* data = memory->at(0, bytes);
+  const cudaError_t code = cudaHostRegister(data, static_cast<std::size_t>(bytes), cudaHostRegisterDefault);
   if (code != cudaSuccess) cudaGetLastError();  // it is reported here; later calls are not to find it
-  cuda_check(code, "pinning " + bytes_of(arena.size_bytes()) + " of host memory; lower limits.host_bytes");
-}
-
-void CudaDevice::unpin(const Arena& arena) {
-  if (arena.size_bytes() > 0) cudaHostUnregister(arena.at(0, 0));
+  cuda_check(code, "pinning " + bytes_of(bytes) + " of host memory; lower limits.host_bytes");
+  return {name, data, bytes, [memory](std::byte* pinned) { cudaHostUnregister(pinned); }};
 }
 
 std::unique_ptr<Streams> CudaDevice::open_streams() { return std::make_unique<CudaStreams>(); }

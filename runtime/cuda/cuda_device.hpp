@@ -13,8 +13,7 @@ class CudaDevice final : public Device {
   CudaDevice();
   DeviceFacts facts() override;
   Arena device_arena(std::int64_t bytes) override;
-  void pin(const Arena& arena) override;
-  void unpin(const Arena& arena) override;
+  Arena pinned_arena(const std::string& name, std::int64_t bytes) override;
   std::unique_ptr<Streams> open_streams() override;
   void copy_now(std::byte* target, const std::byte* source, std::int64_t bytes) override;
 };

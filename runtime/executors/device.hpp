@@ -47,9 +47,8 @@ class Device {
   virtual ~Device() = default;
   virtual DeviceFacts facts() = 0;
   virtual Arena device_arena(std::int64_t bytes) = 0;
-  // Keeps the arena's memory where the device copies at full speed, from now until unpin().
-  virtual void pin(const Arena& arena) = 0;
-  virtual void unpin(const Arena& arena) = 0;
+  // Host memory where the device copies at full speed. What is in it is undefined. The device outlives its arenas.
+  virtual Arena pinned_arena(const std::string& name, std::int64_t bytes) = 0;
   virtual std::unique_ptr<Streams> open_streams() = 0;
   // Copies between any two places and waits for it. Only while no stream works.
   virtual void copy_now(std::byte* target, const std::byte* source, std::int64_t bytes) = 0;

@@ -33,30 +33,22 @@ LiveExecutor::LiveExecutor(const Graph& graph, const Scenario& scenario, const D
     stream_lanes_ = std::make_unique<StreamLanes>(options_.rank, options_.device->open_streams(), *workers_);
 }
 
-LiveExecutor::~LiveExecutor() {
-  stream_lanes_.reset();
-  workers_.reset();
-  if (!options_.device) return;
-  options_.device->unpin(arena(Tier::HostPinned));
-  options_.device->unpin(result_slots_);
-}
-
 void LiveExecutor::make_arenas() {
   Device* device = options_.device.get();
-  for (Tier tier : {Tier::Device, Tier::HostPinned, Tier::HostPageable}) {
-    const auto i = static_cast<std::size_t>(tier);
-    if (device != nullptr && tier == Tier::Device)
-      arenas_[i] = device->device_arena(options_.arena_bytes[i]);
-    else
-      arenas_[i] =
-          Arena(std::string(name_of(tier)), options_.arena_bytes[i], options_.lock_host && tier == Tier::HostPinned);
+  const auto bytes = [this](Tier tier) { return options_.arena_bytes[static_cast<std::size_t>(tier)]; };
+  const auto mapped = [&](Tier tier, bool lock) { return Arena(std::string(name_of(tier)), bytes(tier), lock); };
+  const auto arena_of = [this](Tier tier) -> Arena& { return arenas_[static_cast<std::size_t>(tier)]; };
+  arena_of(Tier::HostPageable) = mapped(Tier::HostPageable, false);
+  if (device == nullptr) {
+    arena_of(Tier::Device) = mapped(Tier::Device, false);
+    arena_of(Tier::HostPinned) = mapped(Tier::HostPinned, options_.lock_host);
+    return;
   }
-  if (device == nullptr) return;
+  arena_of(Tier::Device) = device->device_arena(bytes(Tier::Device));
   const auto start = std::chrono::steady_clock::now();
-  device->pin(arena(Tier::HostPinned));
+  arena_of(Tier::HostPinned) = device->pinned_arena(std::string(name_of(Tier::HostPinned)), bytes(Tier::HostPinned));
   pinning_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  result_slots_ = Arena("results", kResultSlots * static_cast<std::int64_t>(sizeof(std::int64_t)), false);
-  device->pin(result_slots_);
+  result_slots_ = device->pinned_arena("results", kResultSlots * static_cast<std::int64_t>(sizeof(std::int64_t)));
 }
 
 std::int64_t* LiveExecutor::result_slot(CommandId id) const {

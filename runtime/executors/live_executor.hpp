@@ -54,7 +54,6 @@ class LiveExecutor final : public Executor {
   // `graph`, `scenario` and `data` outlive the executor; the graph may grow between submits. Throws DeviceError when an
   // arena, the scratch file or the other ranks cannot be had.
   LiveExecutor(const Graph& graph, const Scenario& scenario, const DataSource& data, LiveExecutorOptions options);
-  ~LiveExecutor() override;
 
   void submit(std::span<const Command> commands) override;
   EventBatch wait(TimeNs deadline) override { return workers_->wait(deadline); }

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "core/scenario/errors.hpp"
+#include "runtime/executors/keeping_device.hpp"
 #include "tests/executors/executor_fixture.hpp"
 #include "tests/executors/thread_device.hpp"
 
@@ -77,6 +78,25 @@ TEST_F(StreamLanesTest, MayBeDestroyedWithWorkInFlight) {
   executor_->submit(commands);
   executor_.reset();
   EXPECT_EQ(device_->pinned_bytes, 0);
+}
+
+TEST(KeepingDeviceTest, PinsOnceWhatRunsNeedOneAfterTheOther) {
+  const auto device = std::make_shared<testing::ThreadDevice>();
+  {
+    KeepingDevice keeping(device);
+    const std::byte* first = keeping.pinned_arena("host", 8192).at(0, 8192);
+    {
+      const Arena smaller = keeping.pinned_arena("host", 4096);
+      EXPECT_EQ(smaller.at(0, 4096), first);
+      EXPECT_EQ(smaller.size_bytes(), 4096);
+      const Arena beside = keeping.pinned_arena("results", 64);
+      EXPECT_FALSE(smaller.contains(beside.at(0, 64)));
+      EXPECT_EQ(device->pinned_bytes, 8192 + 64);
+    }
+    const Arena larger = keeping.pinned_arena("host", 16384);
+    EXPECT_EQ(device->pinned_bytes, 16384);  // the others were given up
+  }
+  EXPECT_EQ(device->pinned_bytes, 0);
 }
 
 }  // namespace

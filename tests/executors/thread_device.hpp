@@ -130,8 +130,11 @@ class ThreadDevice final : public Device {
  public:
   DeviceFacts facts() override { return {"device of threads", "", 0, 0, std::int64_t{1} << 30}; }
   Arena device_arena(std::int64_t bytes) override { return {"device", bytes, false}; }
-  void pin(const Arena& arena) override { pinned_bytes += arena.size_bytes(); }
-  void unpin(const Arena& arena) override { pinned_bytes -= arena.size_bytes(); }
+  Arena pinned_arena(const std::string& name, std::int64_t bytes) override {
+    const auto memory = std::make_shared<Arena>(name, bytes, false);
+    pinned_bytes += bytes;
+    return {name, memory->at(0, bytes), bytes, [this, memory](std::byte*) { pinned_bytes -= memory->size_bytes(); }};
+  }
   std::unique_ptr<Streams> open_streams() override { return std::make_unique<ThreadStreams>(lost); }
   void copy_now(std::byte* target, const std::byte* source, std::int64_t bytes) override {
     std::memcpy(target, source, static_cast<std::size_t>(bytes));
