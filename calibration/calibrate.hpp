@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "calibration/fit_profile.hpp"
-#include "calibration/machine_probe.hpp"
 #include "runtime/executors/device.hpp"
+#include "runtime/machine_probe.hpp"
 
 namespace tandem {
 

@@ -2,6 +2,7 @@
 // the only place that joins flags, the measurements and the file.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -12,7 +13,9 @@
 #include "calibration/calibrate.hpp"
 #include "calibration/gpu_design.hpp"
 #include "calibration/profile_yaml.hpp"
+#include "calibration/text.hpp"
 #include "report/atomic_file.hpp"
+#include "runtime/machine_probe.hpp"
 #include "runtime/open_device.hpp"
 #include "runtime/train.hpp"
 
@@ -28,6 +31,14 @@ void say_quality(const tandem::Calibration& result) {
 tandem::Calibration measure(const tandem::CalibrationOptions& options, const std::shared_ptr<tandem::Device>& device) {
   if (!device) return tandem::calibrate_cpu(options);
   return tandem::calibrate_device(options, device, tandem::gpu_design(options.quick, tandem::probe_machine().cores));
+}
+
+// The date, "2026-11-21".
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  if (gmtime_r(&now, &parts) == nullptr) return "an unknown day";
+  return tandem::printed("%04d-%02d-%02d", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
 }
 
 // What was measured must be a profile. Where it is none, minutes of work are still worth reading.
@@ -67,7 +78,7 @@ int calibrate(int argc, char** argv) {
   options.progress = [&](double done) { progress.update(done); };
   const tandem::Calibration result = measure(options, opened);
   if (!options.quiet) say_quality(result);
-  const std::string source = "measured by tandem calibrate on " + result.source + ", " + tandem::today();
+  const std::string source = "measured by tandem calibrate on " + result.source + ", " + today();
   const std::string text = tandem::profile_yaml(result.profile, result.description, source);
   check_profile(text, output);
   file->write(text);

@@ -1,16 +1,14 @@
-#include "calibration/machine_probe.hpp"
+#include "runtime/machine_probe.hpp"
 
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <fstream>
 #include <sstream>
 #include <string_view>
 
-#include "calibration/text.hpp"
 #include "core/scenario/errors.hpp"
 
 namespace tandem {
@@ -82,13 +80,6 @@ MachineFacts probe_machine() {
   facts.memory_bytes = static_cast<std::int64_t>(bytes);
   facts.memory_source = bytes < machine_bytes ? "the control group's limit" : "the machine's memory";
   return facts;
-}
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  if (gmtime_r(&now, &parts) == nullptr) return "an unknown day";
-  return printed("%04d-%02d-%02d", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
 }
 
 }  // namespace tandem

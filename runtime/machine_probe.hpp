@@ -15,7 +15,4 @@ struct MachineFacts {
 
 MachineFacts probe_machine();
 
-// The date of today, "2026-11-21".
-std::string today();
-
 }  // namespace tandem
