@@ -45,18 +45,22 @@ void add_scenario_argument(CLI::App& app, CommonFlags& flags) {
   app.add_option("FILE", flags.scenario_path, "Scenario (YAML)")->required()->type_name("");
 }
 
-void add_common_flags(CLI::App& app, CommonFlags& flags) {
+void add_setting_flags(CLI::App& app, CommonFlags& flags) {
   // Each use takes one value, so that the scenario may follow.
   app.add_option("--set", flags.overrides, "Override a key of the scenario (repeatable)")
       ->type_name("path.to.key=value")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--seed", flags.seed, "Override the scenario's seed")->type_name("N");
+  app.add_flag("--quiet", flags.quiet, "No summary and no progress bar");
+}
+
+void add_common_flags(CLI::App& app, CommonFlags& flags) {
+  add_setting_flags(app, flags);
   app.add_option("--json", flags.json, "Write the result as JSON; - for standard output")->type_name("FILE|-");
   app.add_option("--trace", flags.trace, "Write a Chrome trace, for ui.perfetto.dev")->type_name("FILE");
   app.add_option("--report", flags.report, "Write an HTML report")->type_name("FILE.html");
   app.add_option("--log", flags.log, "Write the event log, for tandem replay")->type_name("FILE");
-  app.add_option("--seed", flags.seed, "Override the scenario's seed")->type_name("N");
-  app.add_flag("--quiet", flags.quiet, "No summary and no progress bar");
 }
 
 void parse(CLI::App& app, int argc, char** argv) {

@@ -52,7 +52,9 @@ struct CommonFlags {
 
 // The positional FILE.
 void add_scenario_argument(CLI::App& app, CommonFlags& flags);
-// --set, --json, --trace, --report, --log, --seed, --quiet.
+// --set, --seed, --quiet.
+void add_setting_flags(CLI::App& app, CommonFlags& flags);
+// Those and --json, --trace, --report, --log.
 void add_common_flags(CLI::App& app, CommonFlags& flags);
 // Parses, and ends the program through run_main: --help with 0, a wrong flag with 2 and a suggestion.
 void parse(CLI::App& app, int argc, char** argv);

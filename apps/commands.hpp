@@ -10,9 +10,16 @@ namespace tandem {
 
 // Simulates and trains FILE, and prints predicted beside measured. `train_arguments` go to tandem-train alone.
 int compare(const CommonFlags& flags, const std::vector<std::string>& train_arguments);
-// compare for many scenarios; prints the error of each and the median. No files: those of scenarios/validation.
-int validate(const std::vector<std::string>& files, const CommonFlags& flags,
-             const std::vector<std::string>& train_arguments);
+// Errors of the prediction over many scenarios. Its two halves may run on two machines, one with the device and one
+// with the simulator, and meet in a file of measurements (measurements.hpp).
+struct ValidateFlags {
+  CommonFlags common;
+  std::vector<std::string> files;          // none: those that come with Tandem
+  std::string measure_only, measured;      // that file, for one half alone; both "": both halves
+  std::string csv;                         // "": none
+  std::vector<std::string> for_measuring;  // flags of the measured half alone
+};
+int validate(const ValidateFlags& flags);
 // Simulates FILE with every policy and prints them by step time, with what does not fit.
 int compare_policies(const CommonFlags& flags);
 int check_files(const std::vector<std::string>& files, const std::vector<std::string>& overrides, bool quiet);
@@ -20,17 +27,8 @@ int check_files(const std::vector<std::string>& files, const std::vector<std::st
 int list(const std::string& what);
 int replay_log(const std::string& path, bool quiet);
 
-// What compare and validate share: both runs of one scenario, as files in `folder`. Returns the first exit code that is
-// not 0.
-struct ComparedRuns {
-  int exit_code = kDone;
-  std::string predicted_json, measured_json, predicted_log, measured_log;  // paths
-};
-class TemporaryFolder;
-ComparedRuns run_both(const CommonFlags& flags, const std::vector<std::string>& train_arguments, bool with_logs,
-                      const TemporaryFolder& folder);
-
-// Flags as arguments for a child: FILE, --set and --seed.
+// Flags as arguments for a child: --set and --seed; with FILE before them.
+std::vector<std::string> setting_arguments(const CommonFlags& flags);
 std::vector<std::string> scenario_arguments(const CommonFlags& flags);
 
 }  // namespace tandem

@@ -1,8 +1,6 @@
-// `tandem compare` and `tandem validate`: a prediction beside a measurement.
+// `tandem compare`: a prediction beside a measurement.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -20,9 +18,11 @@
 namespace tandem {
 namespace {
 
-// What the twin aims at on a calibrated machine.
-constexpr double kStepTarget = 0.10;
-constexpr double kPeakTarget = 0.02;
+// Both runs of one scenario, as files in a folder.
+struct ComparedRuns {
+  int exit_code = kDone;                                                   // the first that is not 0
+  std::string predicted_json, measured_json, predicted_log, measured_log;  // paths
+};
 
 nlohmann::json read_json(const std::string& path) {
   std::ifstream in(path);
@@ -55,51 +55,6 @@ void write_files(const CommonFlags& flags, const ComparedRuns& runs, const nlohm
   file.commit();
 }
 
-struct Validated {
-  std::string file;
-  double step_error = 0, peak_error = 0;  // the largest of the tiers
-};
-
-Validated errors_of(const std::string& file, const std::vector<ComparedFigure>& table) {
-  Validated row{file, 0, 0};
-  for (const ComparedFigure& figure : table) {
-    if (figure.name == "step time, median") row.step_error = figure.error;
-    if (figure.name.starts_with("peak ") && !std::isnan(figure.error) &&
-        std::abs(figure.error) > std::abs(row.peak_error))
-      row.peak_error = figure.error;
-  }
-  return row;
-}
-
-double median_size(const std::vector<Validated>& rows, double Validated::*member) {
-  std::vector<double> sizes;
-  for (const Validated& row : rows) sizes.push_back(std::abs(row.*member));
-  return spread_of(std::move(sizes), 0).median;
-}
-
-std::vector<std::string> validation_scenarios() {
-  std::vector<std::string> files;
-  for (const std::string& folder : scenario_dirs()) {
-    std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(folder + "/accuracy", none))
-      if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
-    if (!files.empty()) break;
-  }
-  std::sort(files.begin(), files.end());
-  if (files.empty())
-    throw ConfigError("validate: there is no folder scenarios/accuracy; name the scenarios to validate");
-  return files;
-}
-
-}  // namespace
-
-std::vector<std::string> scenario_arguments(const CommonFlags& flags) {
-  std::vector<std::string> arguments{flags.scenario_path};
-  for (const std::string& override_text : flags.overrides) arguments.push_back("--set=" + override_text);
-  if (flags.seed) arguments.push_back("--seed=" + std::to_string(*flags.seed));
-  return arguments;
-}
-
 ComparedRuns run_both(const CommonFlags& flags, const std::vector<std::string>& train_arguments, bool with_logs,
                       const TemporaryFolder& folder) {
   ComparedRuns runs{kDone, folder.file("predicted.json"), folder.file("measured.json"), folder.file("predicted.log"),
@@ -116,6 +71,21 @@ ComparedRuns run_both(const CommonFlags& flags, const std::vector<std::string>& 
   runs.exit_code = run("simulate", runs.predicted_json, runs.predicted_log, false);
   if (runs.exit_code == kDone) runs.exit_code = run("train", runs.measured_json, runs.measured_log, true);
   return runs;
+}
+
+}  // namespace
+
+std::vector<std::string> setting_arguments(const CommonFlags& flags) {
+  std::vector<std::string> arguments;
+  for (const std::string& override_text : flags.overrides) arguments.push_back("--set=" + override_text);
+  if (flags.seed) arguments.push_back("--seed=" + std::to_string(*flags.seed));
+  return arguments;
+}
+
+std::vector<std::string> scenario_arguments(const CommonFlags& flags) {
+  std::vector<std::string> arguments = setting_arguments(flags);
+  arguments.insert(arguments.begin(), flags.scenario_path);
+  return arguments;
 }
 
 int compare(const CommonFlags& flags, const std::vector<std::string>& train_arguments) {
@@ -137,44 +107,6 @@ int compare(const CommonFlags& flags, const std::vector<std::string>& train_argu
     std::fputs(comparison_text(table).c_str(), stdout);
   }
   write_files(flags, runs, predicted, measured, table);
-  return kDone;
-}
-
-int validate(const std::vector<std::string>& files, const CommonFlags& flags,
-             const std::vector<std::string>& train_arguments) {
-  sibling("train");
-  std::vector<Validated> rows;
-  std::fputs(
-      fmt::format("{:<44} {:>10} {:>10} {:>9} {:>9}\n", "scenario", "predicted", "measured", "step", "peak").c_str(),
-      stdout);
-  for (const std::string& file : files.empty() ? validation_scenarios() : files) {
-    CommonFlags one = flags;
-    one.scenario_path = file;
-    const TemporaryFolder folder;
-    const ComparedRuns runs = run_both(one, train_arguments, false, folder);
-    if (runs.exit_code != kDone) return runs.exit_code;
-    const auto table = compare_results(read_json(runs.predicted_json), read_json(runs.measured_json));
-    rows.push_back(errors_of(file, table));
-    std::fputs(
-        fmt::format("{:<44} {:>10} {:>10} {:>9} {:>9}\n", terminal_text(std::filesystem::path(file).stem().string()),
-                    table.front().predicted, table.front().measured, format_error(rows.back().step_error),
-                    format_error(rows.back().peak_error))
-            .c_str(),
-        stdout);
-  }
-  const double step = median_size(rows, &Validated::step_error), peak = median_size(rows, &Validated::peak_error);
-  std::fputs(fmt::format("median size of errors: step time {} (aim {}), peak bytes {} (aim {})\n", format_percent(step),
-                         format_percent(kStepTarget), format_percent(peak), format_percent(kPeakTarget))
-                 .c_str(),
-             stdout);
-  if (!flags.json.empty()) {
-    nlohmann::ordered_json json{{"schema", 1}, {"median_step_error", step}, {"median_peak_error", peak}};
-    for (const Validated& row : rows)
-      json["scenarios"].push_back(
-          {{"scenario", row.file}, {"step_error", row.step_error}, {"peak_error", row.peak_error}});
-    flags.json == "-" ? static_cast<void>(std::fputs((json.dump(2) + "\n").c_str(), stdout))
-                      : write_file(flags.json, json.dump(2) + "\n");
-  }
   return kDone;
 }
 

@@ -11,7 +11,6 @@
 #include "core/scenario/errors.hpp"
 #include "core/scheduler/policy.hpp"
 #include "report/atomic_file.hpp"
-#include "report/summary.hpp"
 #include "report/units.hpp"
 
 namespace tandem {
@@ -25,12 +24,6 @@ struct PolicyRun {
   double step_s() const { return result.at("step_time_s").at("median").get<double>(); }
 };
 
-std::string first_line(const std::string& text) {
-  std::string line = text.substr(0, text.find('\n'));
-  if (line.starts_with("tandem: ")) line.erase(0, std::string("tandem: ").size());
-  return terminal_text(line);
-}
-
 // The scenario's own policy keeps its options; the others run with their defaults, whatever options the scenario has.
 PolicyRun run_policy(const CommonFlags& flags, const std::string& policy, bool own, const TemporaryFolder& folder) {
   PolicyRun run{policy, kDone, "", {}};
@@ -42,7 +35,7 @@ PolicyRun run_policy(const CommonFlags& flags, const std::string& policy, bool o
   const ChildResult child = run_child("simulate", arguments, true);
   run.exit_code = child.exit_code;
   if (child.exit_code != kDone) {
-    run.why_not = first_line(child.errors);
+    run.why_not = child.reason();
     return run;
   }
   std::ifstream in(json);

@@ -17,7 +17,10 @@ constexpr const char* kUsage =
     "  tandem train FILE                 perform it: --device cpu|cuda, --nproc N, --resume DIR, --csv FILE\n"
     "  tandem compare FILE               both, predicted beside measured\n"
     "  tandem compare-policies FILE      simulate it with every policy\n"
-    "  tandem validate [FILES]           errors of the prediction over several scenarios\n"
+    "  tandem validate [FILES]           errors of the prediction over several scenarios; in two halves, on two "
+    "machines:\n"
+    "    --measure-only RESULTS          run them for real\n"
+    "    --measured RESULTS              predict what RESULTS holds\n"
     "  tandem calibrate --output FILE    measure this machine and write its profile: --device cpu|cuda, --quick\n"
     "  tandem check FILE...              is a scenario or a profile right?\n"
     "  tandem replay LOG                 does the scheduler still answer a recorded run the same?\n"
@@ -37,13 +40,14 @@ void parse_arguments(CLI::App& app, const Arguments& arguments) {
   tandem::parse(app, static_cast<int>(pointers.size()), pointers.data());
 }
 
+void pass_on(CLI::App& app, const std::string& name, const char* what, Arguments& arguments) {
+  app.add_option_function<std::string>(
+      name, [&arguments, name](const std::string& v) { arguments.push_back(name + "=" + v); }, what);
+}
+
 void add_train_flags(CLI::App& app, Arguments& arguments) {
-  const auto pass_on = [&](const std::string& name, const char* what) {
-    app.add_option_function<std::string>(
-        name, [&arguments, name](const std::string& v) { arguments.push_back(name + "=" + v); }, what);
-  };
-  pass_on("--device", "cpu or cuda, for the real run");
-  pass_on("--nproc", "data-parallel processes, for the real run");
+  pass_on(app, "--device", "cpu or cuda, for the real run", arguments);
+  pass_on(app, "--nproc", "data-parallel processes, for the real run", arguments);
 }
 
 int compare(const Arguments& arguments) {
@@ -59,13 +63,19 @@ int compare(const Arguments& arguments) {
 
 int validate(const Arguments& arguments) {
   CLI::App app{"Errors of the prediction over several scenarios", "tandem validate"};
-  tandem::CommonFlags flags;
-  Arguments files, for_training;
-  app.add_option("FILES", files, "Scenarios (YAML); scenarios/accuracy if none");
-  tandem::add_common_flags(app, flags);
-  add_train_flags(app, for_training);
+  tandem::ValidateFlags flags;
+  app.add_option("FILES", flags.files, "Scenarios (YAML); scenarios/accuracy if none, with cuda scenarios/validation");
+  app.add_option("--measure-only", flags.measure_only, "Only run them for real: RESULTS grows by a line a scenario")
+      ->type_name("RESULTS");
+  app.add_option("--measured", flags.measured, "Only predict, beside what RESULTS holds")->type_name("RESULTS");
+  app.add_option("--csv", flags.csv, "Write the table as CSV")->type_name("FILE");
+  tandem::add_common_flags(app, flags.common);
+  add_train_flags(app, flags.for_measuring);
+  pass_on(app, "--minutes", "Start no real run after so long", flags.for_measuring);
+  pass_on(app, "--warm-steps", "Steps before those that count (2)", flags.for_measuring);
+  pass_on(app, "--timed-steps", "Steps that count (5)", flags.for_measuring);
   parse_arguments(app, arguments);
-  return tandem::validate(files, flags, for_training);
+  return tandem::validate(flags);
 }
 
 int compare_policies(const Arguments& arguments) {

@@ -13,6 +13,7 @@
 
 #include "apps/cli.hpp"
 #include "core/scenario/errors.hpp"
+#include "report/summary.hpp"
 
 extern char** environ;
 
@@ -109,6 +110,12 @@ ChildResult run_child(const std::string& part, const std::vector<std::string>& a
   }
   result.exit_code = wait_for_exit(child);
   return result;
+}
+
+std::string ChildResult::reason() const {
+  std::string line = errors.substr(0, errors.find('\n'));
+  if (line.starts_with("tandem: ")) line.erase(0, std::string("tandem: ").size());
+  return terminal_text(line);
 }
 
 TemporaryFolder::TemporaryFolder() {

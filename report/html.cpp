@@ -9,27 +9,6 @@
 namespace tandem {
 namespace {
 
-struct Piece {
-  std::string_view mark;
-  std::string text;
-};
-
-// Replaces each mark once, left to right: what has been put in is not searched again.
-std::string filled(std::string_view page, const std::vector<Piece>& pieces) {
-  std::string text;
-  for (std::size_t at = 0; at < page.size();) {
-    const std::size_t open = page.find("{{", at);
-    text += page.substr(at, open - at);
-    if (open == std::string_view::npos) break;
-    const std::size_t close = page.find("}}", open);
-    const std::string_view mark = page.substr(open + 2, close - open - 2);
-    for (const Piece& piece : pieces)
-      if (piece.mark == mark) text += piece.text;
-    at = close + 2;
-  }
-  return text;
-}
-
 std::string title_of(const std::vector<const Analysis*>& runs) {
   const Scenario& scenario = *runs.front()->record->scenario;
   const std::string name =
@@ -47,6 +26,21 @@ std::string subtitle_of(const std::vector<const Analysis*>& runs) {
 }
 
 }  // namespace
+
+std::string fill_page(std::string_view page, const std::vector<PagePiece>& pieces) {
+  std::string text;
+  for (std::size_t at = 0; at < page.size();) {
+    const std::size_t open = page.find("{{", at);
+    text += page.substr(at, open - at);
+    if (open == std::string_view::npos) break;
+    const std::size_t close = page.find("}}", open);
+    const std::string_view mark = page.substr(open + 2, close - open - 2);
+    for (const PagePiece& piece : pieces)
+      if (piece.mark == mark) text += piece.text;
+    at = close + 2;
+  }
+  return text;
+}
 
 std::string escape_html(std::string_view text) {
   std::string escaped;
@@ -87,11 +81,11 @@ std::string escape_json_for_html(const std::string& json) {
 
 std::string html_report(const std::vector<const Analysis*>& runs, const std::vector<ComparedFigure>& table) {
   const std::string json = html_data(runs, table).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  return filled(html::k_page_html, {{"title", escape_html(terminal_text(title_of(runs)))},
-                                    {"subtitle", escape_html(terminal_text(subtitle_of(runs)))},
-                                    {"style", html::k_style_css},
-                                    {"data", escape_json_for_html(json)},
-                                    {"script", html::k_view_js}});
+  return fill_page(html::k_page_html, {{"title", escape_html(terminal_text(title_of(runs)))},
+                                       {"subtitle", escape_html(terminal_text(subtitle_of(runs)))},
+                                       {"style", html::k_style_css},
+                                       {"data", escape_json_for_html(json)},
+                                       {"script", html::k_view_js}});
 }
 
 }  // namespace tandem

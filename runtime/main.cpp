@@ -1,8 +1,10 @@
-// tandem-train and tandem-train-cuda: perform a scenario's run. A composition root: the only place that joins flags,
-// the LibTorch runtime and the reports.
+// tandem-train and tandem-train-cuda: perform a scenario's run, or measure many. A composition root: the only place
+// that joins flags, the LibTorch runtime and the reports.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <string_view>
 
 #include "apps/cli.hpp"
 #include "apps/siblings.hpp"
@@ -10,7 +12,8 @@
 #include "report/csv_log.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/resume.hpp"
-#include "runtime/host_memory.hpp"
+#include "runtime/live_scenario.hpp"
+#include "runtime/measure.hpp"
 #include "runtime/open_device.hpp"
 #include "runtime/rank_processes.hpp"
 #include "runtime/train.hpp"
@@ -37,33 +40,6 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
       ->check(CLI::Range(1, 64));
   app.add_option("--rank", flags.rank)->group("");
   app.add_option("--meeting-file", flags.meeting_file)->group("");
-}
-
-// The scenario with its host memory inside what this process may use: stated more is refused, and where nothing is
-// stated the limit becomes the cap, as a setting, so that a log of the run says it.
-tandem::Scenario load_within_memory(tandem::CommonFlags& common) {
-  tandem::Scenario scenario = tandem::load_scenario(common);
-  const std::int64_t limit = tandem::cgroup_limit_bytes();
-  if (limit == 0) return scenario;
-  const std::int64_t usable = tandem::for_arenas(limit);
-  if (scenario.limits.host_bytes > usable)
-    throw tandem::DoesNotFit("does not fit: limits.host_bytes is " + std::to_string(scenario.limits.host_bytes) +
-                             ", and this process may use " + std::to_string(limit) +
-                             " bytes of host memory (its control group's limit); at most " + std::to_string(usable) +
-                             " would fit");
-  const auto pinned = static_cast<std::size_t>(tandem::Tier::HostPinned);
-  if (scenario.limits.host_bytes > 0 || scenario.machine.tiers[pinned].capacity_bytes <= usable) return scenario;
-  common.overrides.push_back("limits.host_bytes=" + std::to_string(usable) + "B");
-  return tandem::load_scenario(common);
-}
-
-// What the GPU half does not do yet, or cannot: better said now than by an op in the middle of a run.
-void refuse_on_gpu(const tandem::Scenario& scenario) {
-  if (!scenario.machine.gpu)
-    throw tandem::ConfigError("--device: cuda needs a machine with compute.processor: gpu, and " +
-                              scenario.machine.name + " has none; allowed: such a machine, or --device cpu");
-  if (scenario.workload.devices > 1)
-    throw tandem::ConfigError("--device: cuda trains one rank only so far; allowed: workload.devices: 1");
 }
 
 int nothing_left(const tandem::Scenario& scenario) {
@@ -167,8 +143,7 @@ int train(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!tandem::has_device(flags.device)) tandem::become("train-" + flags.device, arguments);
   if (flags.processes > 0) common.overrides.push_back("workload.devices=" + std::to_string(flags.processes));
-  tandem::Scenario scenario = load_within_memory(common);
-  if (flags.device == "cuda") refuse_on_gpu(scenario);
+  tandem::Scenario scenario = tandem::load_live_scenario(common, flags.device);
   if (!flags.resume.empty()) tandem::resume_from(scenario, flags.resume, /*verify=*/flags.rank == 0);
   if (scenario.first_step >= scenario.steps) return nothing_left(scenario);
   if (flags.rank > 0) return follow(scenario, flags);
@@ -177,4 +152,9 @@ int train(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return tandem::run_main(argc, argv, train); }
+int main(int argc, char** argv) {
+  const bool measures = std::any_of(argv + 1, argv + argc, [](std::string_view word) {
+    return word.substr(0, word.find('=')) == tandem::kMeasureOnly;
+  });
+  return tandem::run_main(argc, argv, measures ? tandem::measure : train);
+}

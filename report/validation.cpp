@@ -1,0 +1,129 @@
+#include "report/validation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "report/steps.hpp"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A run of few steps may have no step time but the warm ones: then those count.
+Spread timed_steps(const Json& result, std::int64_t warm_steps) {
+  auto times = result.at("step_time_s").at("all").get<std::vector<double>>();
+  // The first step has no time of its own in the list: it is counted from the first step's end.
+  const auto warm = std::min<std::size_t>(static_cast<std::size_t>(std::max<std::int64_t>(warm_steps - 1, 0)),
+                                          times.empty() ? 0 : times.size() - 1);
+  times.erase(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(warm));
+  return spread_of(std::move(times), result.at("step_time_s").at("median").get<double>());
+}
+
+// The largest error of the tiers whose names begin so.
+double peak_error(const Json& predicted, const Json& measured, const std::string& prefix) {
+  double error = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& [tier, bytes] : measured.at("peak_bytes").items()) {
+    if (!tier.starts_with(prefix) || bytes.get<double>() <= 0) continue;
+    const double here = predicted.at("peak_bytes").value(tier, 0.0) / bytes.get<double>() - 1;
+    if (std::isnan(error) || std::abs(here) > std::abs(error)) error = here;
+  }
+  return error;
+}
+
+std::map<std::string, double> causes_of(const Json& result) {
+  std::map<std::string, double> causes{{"compute", result.at("compute_s").get<double>()}};
+  for (const auto& [cause, s] : result.at("exposed_s").items()) causes[cause] = s.get<double>();
+  return causes;
+}
+
+template <typename Error>
+ErrorSizes sizes_over(const ValidationTable& validation, Error&& error) {
+  std::vector<double> errors;
+  for (const ValidatedScenario& row : validation.rows) errors.push_back(error(row));
+  return sizes_of(errors);
+}
+
+}  // namespace
+
+ValidatedScenario validate_scenario(const std::string& name, const std::string& group, const Json& predicted,
+                                    const Json& measured, std::int64_t warm_steps) {
+  ValidatedScenario row;
+  row.name = name;
+  row.group = group;
+  const Spread steps = timed_steps(measured, warm_steps);
+  row.predicted_s = timed_steps(predicted, warm_steps).median;
+  row.measured_s = steps.median;
+  row.spread = (steps.p90 - steps.p10) / steps.median;
+  row.device_error = peak_error(predicted, measured, "device");
+  row.host_error = peak_error(predicted, measured, "host");
+  for (const auto& [lane, share] : measured.at("busy_share").items())
+    row.idle_error =
+        std::max(row.idle_error, std::abs(predicted.at("busy_share").value(lane, 0.0) - share.get<double>()));
+  row.cause_errors = causes_of(predicted);
+  for (const auto& [cause, s] : causes_of(measured)) row.cause_errors[cause] -= s;
+  for (auto& [cause, error] : row.cause_errors) error /= steps.median;
+  return row;
+}
+
+ErrorSizes sizes_of(const std::vector<double>& errors) {
+  std::vector<double> sizes, known;
+  for (const double error : errors)
+    if (!std::isnan(error)) {
+      known.push_back(error);
+      sizes.push_back(std::abs(error));
+    }
+  if (sizes.empty()) return {};
+  const double worst = *std::max_element(sizes.begin(), sizes.end());
+  const Spread spread = spread_of(std::move(sizes), 0);
+  return {spread.median, spread.p90, worst, spread_of(std::move(known), 0).median};
+}
+
+ErrorSizes step_errors(const ValidationTable& validation) {
+  return sizes_over(validation, [](const ValidatedScenario& row) { return row.step_error(); });
+}
+
+ErrorSizes device_errors(const ValidationTable& validation) {
+  return sizes_over(validation, [](const ValidatedScenario& row) { return row.device_error; });
+}
+
+ErrorSizes idle_errors(const ValidationTable& validation) {
+  return sizes_over(validation, [](const ValidatedScenario& row) { return row.idle_error; });
+}
+
+std::map<std::string, ErrorSizes> cause_errors(const ValidationTable& validation) {
+  std::map<std::string, ErrorSizes> sizes;
+  for (const ValidatedScenario& row : validation.rows)
+    for (const auto& [cause, error] : row.cause_errors) sizes[cause];
+  for (auto& [cause, of_cause] : sizes)
+    of_cause = sizes_over(validation, [name = cause](const ValidatedScenario& row) {
+      const auto found = row.cause_errors.find(name);
+      return found == row.cause_errors.end() ? 0 : found->second;
+    });
+  return sizes;
+}
+
+bool misses(const ValidatedScenario& row) {
+  return std::abs(row.step_error()) > kWorstAim || std::abs(row.device_error) > kPeakAim;
+}
+
+std::vector<Ranking> rankings(const ValidationTable& validation) {
+  std::map<std::string, std::vector<const ValidatedScenario*>> groups;
+  for (const ValidatedScenario& row : validation.rows) groups[row.group].push_back(&row);
+  std::vector<Ranking> all;
+  for (const auto& [group, rows] : groups) {
+    if (rows.size() < 2) continue;
+    const auto fastest = [&rows = rows](double ValidatedScenario::*time) {
+      return *std::min_element(rows.begin(), rows.end(),
+                               [&](const auto* a, const auto* b) { return a->*time < b->*time; });
+    };
+    const ValidatedScenario* predicted = fastest(&ValidatedScenario::predicted_s);
+    const ValidatedScenario* measured = fastest(&ValidatedScenario::measured_s);
+    all.push_back({predicted->name, measured->name, predicted->measured_s / measured->measured_s - 1});
+  }
+  return all;
+}
+
+}  // namespace tandem

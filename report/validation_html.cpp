@@ -1,0 +1,166 @@
+// The validation as a page: a scatter plot on logarithmic axes, errors by cause, and a table.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/comparison.hpp"
+#include "report/html.hpp"
+#include "report/summary.hpp"
+#include "report/units.hpp"
+#include "report/validation.hpp"
+#include "report_html_pieces.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr double kSide = 600, kLeft = 70, kTop = 10, kBelow = 50;  // of the plot, in units of its own
+
+std::string text_of(const std::string& text) { return escape_html(terminal_text(text)); }
+
+// Both axes of the plot: the same logarithmic scale.
+class Scale {
+ public:
+  explicit Scale(const ValidationTable& validation) {
+    for (const ValidatedScenario& row : validation.rows)
+      for (const double s : {row.predicted_s, row.measured_s}) {
+        low_ = std::min(low_, std::log10(s));
+        high_ = std::max(high_, std::log10(s));
+      }
+    constexpr double kMargin = 0.1;
+    low_ -= kMargin;
+    high_ += kMargin;
+  }
+  double x(double s) const { return kLeft + share(s) * kSide; }
+  double y(double s) const { return kTop + (1 - share(s)) * kSide; }
+  double low_s() const { return std::pow(10, low_); }
+  double high_s() const { return std::pow(10, high_); }
+  // 1, 2 and 5 times powers of ten.
+  std::vector<double> ticks() const {
+    std::vector<double> all;
+    for (int power = static_cast<int>(std::floor(low_)); power <= high_; ++power)
+      for (const double digit : {1.0, 2.0, 5.0})
+        if (const double s = digit * std::pow(10, power); s >= low_s() && s <= high_s()) all.push_back(s);
+    return all;
+  }
+
+ private:
+  double share(double s) const { return std::clamp((std::log10(s) - low_) / (high_ - low_), 0.0, 1.0); }
+  double low_ = 1e9, high_ = -1e9;
+};
+
+std::string axes(const Scale& scale) {
+  const double right = kLeft + kSide, bottom = kTop + kSide, low = scale.low_s(), high = scale.high_s();
+  const auto point = [&](double x, double y) { return fmt::format("{:.1f},{:.1f} ", scale.x(x), scale.y(y)); };
+  std::string svg = "<polygon class=\"aim\" points=\"" + point(low, low * (1 - kWorstAim)) +
+                    point(high, high * (1 - kWorstAim)) + point(high, high * (1 + kWorstAim)) +
+                    point(low, low * (1 + kWorstAim)) + "\"/>\n";
+  const auto line = [&](const char* kind, double x1, double y1, double x2, double y2) {
+    svg += fmt::format("<line class=\"{}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>\n", kind, x1, y1,
+                       x2, y2);
+  };
+  const auto label = [&](const char* anchor, double x, double y, const std::string& text) {
+    svg += fmt::format("<text text-anchor=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", anchor, x, y, text);
+  };
+  for (const double s : scale.ticks()) {
+    line("grid", scale.x(s), kTop, scale.x(s), bottom);
+    line("grid", kLeft, scale.y(s), right, scale.y(s));
+    label("middle", scale.x(s), bottom + 18, format_time(s));
+    label("end", kLeft - 8, scale.y(s) + 4, format_time(s));
+  }
+  line("equal", scale.x(low), scale.y(low), scale.x(high), scale.y(high));
+  label("middle", kLeft + kSide / 2, bottom + 40, "measured step");
+  svg +=
+      fmt::format("<text text-anchor=\"middle\" transform=\"translate(14 {:.1f}) rotate(-90)\">predicted step</text>\n",
+                  kTop + kSide / 2);
+  return svg;
+}
+
+std::string plot(const ValidationTable& validation) {
+  const Scale scale(validation);
+  std::string svg = fmt::format("<svg class=\"plot\" role=\"img\" viewBox=\"0 0 {} {}\">\n", kLeft + kSide + kTop,
+                                kTop + kSide + kBelow);
+  svg += axes(scale);
+  for (const ValidatedScenario& row : validation.rows)
+    svg += fmt::format(
+        "<circle{} cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}\npredicted {}, measured {}: {}</title></circle>\n",
+        misses(row) ? " class=\"missed\"" : "", scale.x(row.measured_s), scale.y(row.predicted_s), text_of(row.name),
+        format_time(row.predicted_s), format_time(row.measured_s), format_error(row.step_error()));
+  return svg + "</svg>\n";
+}
+
+std::string fact(const char* label, const std::string& value, const std::string& more) {
+  return fmt::format(
+      "<div class=\"fact\"><div class=\"label\">{}</div><div class=\"value\">{}</div><div "
+      "class=\"more\">{}</div></div>\n",
+      label, value, more);
+}
+
+std::string facts(const ValidationTable& validation) {
+  const ErrorSizes step = step_errors(validation), peak = device_errors(validation);
+  const std::vector<Ranking> all = rankings(validation);
+  const auto right = std::count_if(all.begin(), all.end(), [](const Ranking& r) { return r.right(); });
+  const auto aim = [](double share) { return "aim " + format_percent(share); };
+  return "<section class=\"facts\">\n" + fact("step time, median error", format_percent(step.median), aim(kMedianAim)) +
+         fact("90th percentile", format_percent(step.p90), aim(kP90Aim)) +
+         fact("worst", format_percent(step.worst), aim(kWorstAim)) +
+         fact("peak bytes of the device, worst", format_percent(peak.worst), aim(kPeakAim)) +
+         fact("fastest policy foreseen", fmt::format("{} of {}", right, all.size()),
+              "groups, within " + format_percent(kRankingAim)) +
+         "</section>\n";
+}
+
+std::string cells(const std::vector<std::string>& texts, const char* tag) {
+  std::string row;
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    row += fmt::format("<{}{}>{}</{}>", tag, i > 0 ? " class=\"number\"" : "", texts[i], tag);
+  return row + "</tr>\n";
+}
+
+std::string causes(const ValidationTable& validation) {
+  std::string table =
+      "<table>\n<tr>" + cells({"of the measured step", "median", "90th percentile", "worst", "bias"}, "th");
+  for (const auto& [cause, sizes] : cause_errors(validation))
+    table += "<tr>" + cells({cause, format_percent(sizes.median), format_percent(sizes.p90),
+                             format_percent(sizes.worst), format_error(sizes.bias)},
+                            "td");
+  return table + "</table>\n";
+}
+
+std::string rows(const ValidationTable& validation) {
+  std::string table = "<table>\n<tr>" +
+                      cells({"scenario", "predicted", "measured", "spread", "error", "device peak", "host peak"}, "th");
+  for (const ValidatedScenario& row : validation.rows)
+    table +=
+        fmt::format("<tr{}>", misses(row) ? " class=\"missed\"" : "") +
+        cells({text_of(row.name), format_time(row.predicted_s), format_time(row.measured_s), format_percent(row.spread),
+               format_error(row.step_error()), format_error(row.device_error), format_error(row.host_error)},
+              "td");
+  for (const FailedScenario& failure : validation.failures)
+    table += "<tr><td colspan=\"7\">" + text_of(validation_line(failure)) + "</td></tr>\n";
+  return table + "</table>\n";
+}
+
+std::string section(const char* title, const std::string& note, const std::string& content) {
+  return fmt::format("<section>\n<h2>{}</h2>\n<p class=\"note\">{}</p>\n{}</section>\n", title, note, content);
+}
+
+}  // namespace
+
+std::string validation_html(const ValidationTable& validation) {
+  std::string body = facts(validation);
+  if (!validation.rows.empty())
+    body += section("Predicted against measured", "Both axes are logarithmic; the band is 10% wide on either side.",
+                    plot(validation));
+  body += section("Errors by cause",
+                  "What the compute lane did or waited for: sizes of the differences, and their median with signs.",
+                  causes(validation));
+  body += section("Scenarios", "Error: predicted over measured, minus 1. Spread: 10th to 90th percentile of the steps.",
+                  rows(validation));
+  return fill_page(html::k_table_page_html, {{"title", "Predictions and measurements"},
+                                             {"subtitle", fmt::format("{} scenarios", validation.rows.size())},
+                                             {"style", html::k_style_css},
+                                             {"body", body}});
+}
+
+}  // namespace tandem

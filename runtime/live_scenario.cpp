@@ -1,0 +1,42 @@
+#include "runtime/live_scenario.hpp"
+
+#include "core/scenario/errors.hpp"
+#include "runtime/host_memory.hpp"
+
+namespace tandem {
+namespace {
+
+Scenario load_within_memory(CommonFlags& common) {
+  Scenario scenario = load_scenario(common);
+  const std::int64_t limit = cgroup_limit_bytes();
+  if (limit == 0) return scenario;
+  const std::int64_t usable = for_arenas(limit);
+  if (scenario.limits.host_bytes > usable)
+    throw DoesNotFit("does not fit: limits.host_bytes is " + std::to_string(scenario.limits.host_bytes) +
+                     ", and this process may use " + std::to_string(limit) +
+                     " bytes of host memory (its control group's limit); at most " + std::to_string(usable) +
+                     " would fit");
+  const auto pinned = static_cast<std::size_t>(Tier::HostPinned);
+  if (scenario.limits.host_bytes > 0 || scenario.machine.tiers[pinned].capacity_bytes <= usable) return scenario;
+  common.overrides.push_back("limits.host_bytes=" + std::to_string(usable) + "B");
+  return load_scenario(common);
+}
+
+// What the GPU half does not do yet, or cannot: better said now than by an op in the middle of a run.
+void refuse_on_gpu(const Scenario& scenario) {
+  if (!scenario.machine.gpu)
+    throw ConfigError("--device: cuda needs a machine with compute.processor: gpu, and " + scenario.machine.name +
+                      " has none; allowed: such a machine, or --device cpu");
+  if (scenario.workload.devices > 1)
+    throw ConfigError("--device: cuda trains one rank only so far; allowed: workload.devices: 1");
+}
+
+}  // namespace
+
+Scenario load_live_scenario(CommonFlags& common, const std::string& device) {
+  Scenario scenario = load_within_memory(common);
+  if (device == "cuda") refuse_on_gpu(scenario);
+  return scenario;
+}
+
+}  // namespace tandem

@@ -1,0 +1,16 @@
+// A scenario for a run on this machine: loaded within what the process may use, and refused where the device cannot do
+// it. Must not know how it is run.
+#pragma once
+
+#include <string>
+
+#include "apps/cli.hpp"
+
+namespace tandem {
+
+// The scenario with its host memory inside what this process may use: stated more is refused, and where nothing is
+// stated the limit becomes the cap, as a setting, so that a log of the run says it. `device` as of --device. Throws
+// ConfigError and DoesNotFit.
+Scenario load_live_scenario(CommonFlags& common, const std::string& device);
+
+}  // namespace tandem
