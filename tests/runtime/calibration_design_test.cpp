@@ -6,6 +6,7 @@
 #include <string>
 
 #include "calibration/design.hpp"
+#include "calibration/gpu_design.hpp"
 #include "calibration/op_times.hpp"
 #include "calibration/workbench.hpp"
 #include "core/scenario/load.hpp"
@@ -33,10 +34,11 @@ std::set<std::string> works_of(Scenario scenario) {
   return works;
 }
 
-TEST(CalibrationDesign, SharesNoWorkWithTheAccuracyScenarios) {
-  std::set<std::string> calibrated = works_of(contention_trial(2).scenario);
-  for (const Trial& trial : designed_trials(/*quick=*/false, 2)) calibrated.merge(works_of(trial.scenario));
-  const std::filesystem::path folder = std::filesystem::path(TANDEM_SOURCE_DIR) / "scenarios" / "accuracy";
+// Loads the scenarios of a folder. Returns how many there are.
+int expect_held_out(const char* folder_name, const Trial& contention, const std::vector<Trial>& trials) {
+  std::set<std::string> calibrated = works_of(contention.scenario);
+  for (const Trial& trial : trials) calibrated.merge(works_of(trial.scenario));
+  const std::filesystem::path folder = std::filesystem::path(TANDEM_SOURCE_DIR) / "scenarios" / folder_name;
   int scenarios = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".yaml") continue;
@@ -44,7 +46,16 @@ TEST(CalibrationDesign, SharesNoWorkWithTheAccuracyScenarios) {
     for (const std::string& work : works_of(load_scenario(entry.path().string())))
       EXPECT_FALSE(calibrated.contains(work)) << entry.path() << ": " << work;
   }
-  EXPECT_GE(scenarios, 12);
+  return scenarios;
+}
+
+TEST(CalibrationDesign, SharesNoWorkWithTheAccuracyScenarios) {
+  EXPECT_GE(expect_held_out("accuracy", contention_trial(2), designed_trials(/*quick=*/false, 2)), 12);
+}
+
+TEST(CalibrationDesign, OfAGpuSharesNoWorkWithTheValidationScenarios) {
+  const DeviceDesign design = gpu_design(/*quick=*/false, 16);
+  EXPECT_GE(expect_held_out("validation", design.contention, design.trials), 60);
 }
 
 TEST(CalibrationDesign, QuickTakesFewerOfTheSameNetworks) {
