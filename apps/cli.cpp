@@ -46,10 +46,11 @@ void add_scenario_argument(CLI::App& app, CommonFlags& flags) {
 }
 
 void add_setting_flags(CLI::App& app, CommonFlags& flags) {
-  // Each use takes one value, so that the scenario may follow.
+  // Each use takes one value, so that scenarios may follow.
   app.add_option("--set", flags.overrides, "Override a key of the scenario (repeatable)")
       ->type_name("path.to.key=value")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--seed", flags.seed, "Override the scenario's seed")->type_name("N");
   app.add_flag("--quiet", flags.quiet, "No summary and no progress bar");

@@ -46,6 +46,7 @@ def front_end(folder, scenario):
         expect(later, run(later, scenario), 2, "not built yet")
     expect("misspelt flag", run("check", "--sett", "a=b", scenario), 2, "did you mean --set?")
     expect("check", run("check", scenario), 0, stdout="a valid scenario")
+    expect("--set before two scenarios", run("check", "--set", "seed=1", scenario, scenario), 0, stdout="a valid scenario")
     broken = folder / "broken.yaml"
     broken.write_text(SCENARIO.replace("layers", "layerz"))
     expect("check of a bad file", run("check", scenario, broken), 2, "broken.yaml:3:")
