@@ -21,8 +21,15 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kSchema = 1;
 
+// A profile may be measured again before a run goes on, or lie elsewhere: the scenario is the same.
+std::vector<std::string> set_but_machine(const Measurement& m) {
+  std::vector<std::string> set = m.set;
+  std::erase_if(set, [](const std::string& setting) { return setting.starts_with("machine="); });
+  return set;
+}
+
 bool same_scenario(const Measurement& a, const Measurement& b) {
-  return a.scenario == b.scenario && a.text == b.text && a.set == b.set;
+  return a.scenario == b.scenario && a.text == b.text && set_but_machine(a) == set_but_machine(b);
 }
 
 Json to_json(const Measurement& m) {

@@ -20,8 +20,8 @@ struct Measurement {
   std::string error;
 };
 
-// Those of a file, in its order; of several of one scenario (same name, text and settings) the last. A last line that
-// was cut off is none. Throws ConfigError for a file that is none.
+// Those of a file, in its order; of several of one scenario (same name, text and settings, whatever the profile) the
+// last. A last line that was cut off is none. Throws ConfigError for a file that is none.
 std::vector<Measurement> read_measurements(const std::string& path);
 
 class MeasurementFile {
@@ -38,8 +38,8 @@ class MeasurementFile {
   std::vector<Measurement> before_;
 };
 
-// The scenarios of a folder beside those that come with Tandem ("accuracy", "validation"), by name. Throws ConfigError
-// where there are none.
+// Files of a folder of the scenarios that come with Tandem ("accuracy", "validation"), by name. Throws ConfigError
+// where it has none.
 std::vector<std::string> scenarios_of(const std::string& folder);
 
 }  // namespace tandem

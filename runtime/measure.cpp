@@ -116,7 +116,7 @@ void run(Job& job, const std::string& device_name, const std::shared_ptr<Device>
   job.measurement.result = to_json(analyse(training.record()));
 }
 
-// A failure of the scenario is part of the measurement; bad input is not.
+// That a scenario fails is part of the measurement; bad input is not.
 void run_and_note(Job& job, const std::string& device_name, const std::shared_ptr<Device>& device) {
   const auto note = [&](int code, const std::exception& error) {
     job.measurement.exit_code = code;
@@ -124,11 +124,11 @@ void run_and_note(Job& job, const std::string& device_name, const std::shared_pt
   };
   try {
     run(job, device_name, device);
+  } catch (const ConfigError&) {
+    throw;
   } catch (const DoesNotFit& error) {
     note(kDoesNotFit, error);
-  } catch (const DeviceError& error) {
-    note(kDeviceFailure, error);
-  } catch (const std::bad_alloc& error) {
+  } catch (const std::exception& error) {
     note(kDeviceFailure, error);
   }
 }
@@ -161,7 +161,7 @@ int measure(int argc, char** argv) {
     }
     const Stopwatch one;
     Job& job = jobs[i];
-    job.measurement.machine = machine_of(device.get());
+    job.measurement.machine = machine_of(device.get());  // a device that is lost for good ends the run here
     run_and_note(job, flags.device, device);
     results.append(job.measurement);
     if (!flags.common.quiet)
