@@ -45,16 +45,19 @@ class Scale {
   }
 
  private:
-  double share(double s) const { return std::clamp((std::log10(s) - low_) / (high_ - low_), 0.0, 1.0); }
+  double share(double s) const { return (std::log10(s) - low_) / (high_ - low_); }
   double low_ = 1e9, high_ = -1e9;
 };
 
 std::string axes(const Scale& scale) {
   const double right = kLeft + kSide, bottom = kTop + kSide, low = scale.low_s(), high = scale.high_s();
   const auto point = [&](double x, double y) { return fmt::format("{:.1f},{:.1f} ", scale.x(x), scale.y(y)); };
-  std::string svg = "<polygon class=\"aim\" points=\"" + point(low, low * (1 - kWorstAim)) +
-                    point(high, high * (1 - kWorstAim)) + point(high, high * (1 + kWorstAim)) +
-                    point(low, low * (1 + kWorstAim)) + "\"/>\n";
+  // An inner image, so that the band is cut off at the plot's edges.
+  std::string svg = fmt::format(
+      "<svg x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{2}\" viewBox=\"{0} {1} {2} {2}\"><polygon class=\"aim\" "
+      "points=\"{3}{4}{5}{6}\"/></svg>\n",
+      kLeft, kTop, kSide, point(low, low * (1 - kWorstAim)), point(high, high * (1 - kWorstAim)),
+      point(high, high * (1 + kWorstAim)), point(low, low * (1 + kWorstAim)));
   const auto line = [&](const char* kind, double x1, double y1, double x2, double y2) {
     svg += fmt::format("<line class=\"{}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>\n", kind, x1, y1,
                        x2, y2);
@@ -105,40 +108,38 @@ std::string facts(const ValidationTable& validation) {
          fact("90th percentile", format_percent(step.p90), aim(kP90Aim)) +
          fact("worst", format_percent(step.worst), aim(kWorstAim)) +
          fact("peak bytes of the device, worst", format_percent(peak.worst), aim(kPeakAim)) +
-         fact("fastest policy foreseen", fmt::format("{} of {}", right, all.size()),
-              "groups, within " + format_percent(kRankingAim)) +
+         (all.empty() ? ""
+                      : fact("fastest policy foreseen", fmt::format("{} of {}", right, all.size()),
+                             "groups, within " + format_percent(kRankingAim))) +
          "</section>\n";
 }
 
-std::string cells(const std::vector<std::string>& texts, const char* tag) {
-  std::string row;
+std::string table_row(const std::vector<std::string>& texts, const char* tag = "td", const char* attribute = "") {
+  std::string row = fmt::format("<tr{}>", attribute);
   for (std::size_t i = 0; i < texts.size(); ++i)
-    row += fmt::format("<{}{}>{}</{}>", tag, i > 0 ? " class=\"number\"" : "", texts[i], tag);
+    row += fmt::format("<{0}{1}>{2}</{0}>", tag, i > 0 ? " class=\"number\"" : "", texts[i]);
   return row + "</tr>\n";
 }
 
 std::string causes(const ValidationTable& validation) {
-  std::string table =
-      "<table>\n<tr>" + cells({"of the measured step", "median", "90th percentile", "worst", "bias"}, "th");
+  std::string table = table_row({"of the measured step", "median", "90th percentile", "worst", "bias"}, "th");
   for (const auto& [cause, sizes] : cause_errors(validation))
-    table += "<tr>" + cells({cause, format_percent(sizes.median), format_percent(sizes.p90),
-                             format_percent(sizes.worst), format_error(sizes.bias)},
-                            "td");
-  return table + "</table>\n";
+    table += table_row({cause, format_percent(sizes.median), format_percent(sizes.p90), format_percent(sizes.worst),
+                        format_error(sizes.bias)});
+  return "<table>\n" + table + "</table>\n";
 }
 
-std::string rows(const ValidationTable& validation) {
-  std::string table = "<table>\n<tr>" +
-                      cells({"scenario", "predicted", "measured", "spread", "error", "device peak", "host peak"}, "th");
+std::string scenarios(const ValidationTable& validation) {
+  std::string table =
+      table_row({"scenario", "predicted", "measured", "spread", "error", "device peak", "host peak"}, "th");
   for (const ValidatedScenario& row : validation.rows)
-    table +=
-        fmt::format("<tr{}>", misses(row) ? " class=\"missed\"" : "") +
-        cells({text_of(row.name), format_time(row.predicted_s), format_time(row.measured_s), format_percent(row.spread),
-               format_error(row.step_error()), format_error(row.device_error), format_error(row.host_error)},
-              "td");
+    table += table_row(
+        {text_of(row.name), format_time(row.predicted_s), format_time(row.measured_s), format_percent(row.spread),
+         format_error(row.step_error()), format_error(row.device_error), format_error(row.host_error)},
+        "td", misses(row) ? " class=\"missed\"" : "");
   for (const FailedScenario& failure : validation.failures)
     table += "<tr><td colspan=\"7\">" + text_of(validation_line(failure)) + "</td></tr>\n";
-  return table + "</table>\n";
+  return "<table>\n" + table + "</table>\n";
 }
 
 std::string section(const char* title, const std::string& note, const std::string& content) {
@@ -156,7 +157,7 @@ std::string validation_html(const ValidationTable& validation) {
                   "What the compute lane did or waited for: sizes of the differences, and their median with signs.",
                   causes(validation));
   body += section("Scenarios", "Error: predicted over measured, minus 1. Spread: 10th to 90th percentile of the steps.",
-                  rows(validation));
+                  scenarios(validation));
   return fill_page(html::k_table_page_html, {{"title", "Predictions and measurements"},
                                              {"subtitle", fmt::format("{} scenarios", validation.rows.size())},
                                              {"style", html::k_style_css},
