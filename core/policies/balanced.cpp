@@ -104,10 +104,6 @@ class Balanced final : public Policy {
   std::int64_t launched() const {
     return launched([](const SharedUpdate&) { return true; });
   }
-  const Bucket& bucket_of(const View& view, OpId optimizer) const {
-    const auto& buckets = buckets_.step(view.graph().op(optimizer).step);
-    return *std::find_if(buckets.begin(), buckets.end(), [&](const Bucket& b) { return b.optimizer == optimizer; });
-  }
   // Its gradient is final and somewhere.
   static bool can_launch(const View& view, const Bucket& bucket) {
     return view.issuable(bucket.optimizer) &&
@@ -118,7 +114,7 @@ class Balanced final : public Policy {
   bool start_next(const View& view, Decisions& decisions) {
     for (OpId op : view.ready_optimizer_ops()) {
       if (under_way(op)) continue;
-      const Bucket& bucket = bucket_of(view, op);
+      const Bucket& bucket = buckets_.of(view.graph(), op);
       if (!can_launch(view, bucket)) continue;
       if (bucket.index < resident_) return start(view, decisions, plan(view, bucket));  // the device's alone
       if (cpu_has_work()) {

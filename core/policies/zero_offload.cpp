@@ -7,12 +7,13 @@
 // widened to fp32 on the device and travel so, Adam starts when the last one is on the host, and parameters travel back
 // when the last one is updated.
 #include <algorithm>
-#include <vector>
 
 #include "core/policies/common/activations.hpp"
 #include "core/policies/common/buckets.hpp"
+#include "core/policies/common/gradients.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
+#include "core/policies/common/uploads.hpp"
 #include "core/scenario/errors.hpp"
 
 namespace tandem {
@@ -48,7 +49,7 @@ class ZeroOffload final : public Policy {
           activations_.move(view, decisions);
           progress = true;
         });
-      offload_gradients(view, decisions);
+      gradients_.move(view, decisions, buckets_, [](const Bucket&) { return false; });
       if (backward_issued(view)) progress |= update(view, decisions);
       progress |= upload_parameters(view, decisions);
     }
@@ -74,24 +75,10 @@ class ZeroOffload final : public Policy {
     return false;
   }
 
-  // Gradients become final from the last bucket to the first.
-  void offload_gradients(const View& view, Decisions& decisions) {
-    for (; offloading_ < buckets_.step_count(); ++offloading_, offloaded_ = 0) {
-      const auto& buckets = buckets_.step(offloading_);
-      for (; offloaded_ < buckets.size(); ++offloaded_) {
-        const Bucket& bucket = buckets[buckets.size() - 1 - offloaded_];
-        const ValueId gradient = bucket.gradient;
-        if (!gradient_may_leave(view, bucket)) return;
-        if (decisions.copy(gradient, Tier::HostPinned) != Reply::Issued) return;
-        decisions.release(gradient, Tier::Device);
-      }
-    }
-  }
-
   // All gradients of the step to be updated next are on their way.
   bool backward_issued(const View& view) const {
     return !view.ready_optimizer_ops().empty() &&
-           offloading_ > view.graph().op(view.ready_optimizer_ops().front()).step;
+           gradients_.have_left(view.graph().op(view.ready_optimizer_ops().front()).step);
   }
 
   bool update(const View& view, Decisions& decisions) {
@@ -101,7 +88,7 @@ class ZeroOffload final : public Policy {
     for (const Bucket& bucket : buckets_.step(step)) {
       if (view.issued(bucket.optimizer)) continue;
       if (decisions.run(bucket.optimizer, Engine::CpuOptimizer) != Reply::Issued) break;
-      uploads_.push_back(bucket.parameter);
+      uploads_.add(bucket.parameter);
       issued = true;
     }
     return issued;
@@ -113,34 +100,22 @@ class ZeroOffload final : public Policy {
                        [&](const Bucket& bucket) { return view.arrived(bucket.gradient, Tier::HostPinned); });
   }
 
-  // A copy is queued when its bucket is updated, not before: a lane is FIFO, and what the forward of a delayed update
-  // needs meanwhile must not wait behind it.
   bool upload_parameters(const View& view, Decisions& decisions) {
-    std::size_t done = 0;
-    if (as_deepspeed_ && !std::all_of(uploads_.begin(), uploads_.end(),
-                                      [&](ValueId value) { return view.arrived(value, Tier::HostPinned); }))
-      return false;
-    for (; done < uploads_.size() && view.arrived(uploads_[done], Tier::HostPinned); ++done) {
-      const Reply reply = decisions.copy(uploads_[done], Tier::Device);
-      // Without room after a blocking update there will be none before the next step: those are fetched on demand.
-      if (reply == Reply::NoRoom && delayed_) break;
-      // Where parameters live on the device, the host copy was only a staging buffer, unless the next update reads it.
-      if (parameters_.fit() && reply == Reply::Issued && !buckets_.step(0).front().reads_parameter)
-        decisions.release(uploads_[done], Tier::HostPinned);
-    }
-    uploads_.erase(uploads_.begin(), uploads_.begin() + static_cast<std::ptrdiff_t>(done));
-    return done > 0;
+    if (uploads_.empty() || (as_deepspeed_ && !uploads_.all_updated(view))) return false;
+    // Where parameters live on the device, the host copy was only a staging buffer, unless the next update reads it.
+    // Without room after a blocking update there will be none before the next step: those are fetched on demand.
+    const bool staged = parameters_.fit() && !buckets_.step(0).front().reads_parameter;
+    return uploads_.send(view, decisions, /*wait_for_room=*/delayed_, staged);
   }
 
   bool delayed_, as_deepspeed_;
   Activations activations_;
   DeviceParameters parameters_;
   Buckets buckets_;
-  std::int32_t offloading_ = 0;   // step whose gradients are being offloaded
-  std::size_t offloaded_ = 0;     // of its buckets, from the last
-  std::int32_t arriving_ = 0;     // step whose forward waits for parameters
-  std::size_t arrived_ = 0;       // of the buckets of the step before, from the first
-  std::vector<ValueId> uploads_;  // updated parameters that have yet to be sent
+  LeavingGradients gradients_;
+  std::int32_t arriving_ = 0;  // step whose forward waits for parameters
+  std::size_t arrived_ = 0;    // of the buckets of the step before, from the first
+  ParameterUploads uploads_;
 };
 
 }  // namespace tandem

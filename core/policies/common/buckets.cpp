@@ -1,5 +1,7 @@
 #include "core/policies/common/buckets.hpp"
 
+#include <algorithm>
+
 namespace tandem {
 
 void Buckets::follow(const Graph& graph) {
@@ -36,6 +38,12 @@ bool gradient_may_leave(const View& view, const Bucket& bucket) {
 const std::vector<Bucket>& Buckets::step(std::int32_t step) const {
   static const std::vector<Bucket> kNoBuckets;
   return static_cast<std::size_t>(step) < steps_.size() ? steps_[static_cast<std::size_t>(step)] : kNoBuckets;
+}
+
+const Bucket& Buckets::of(const Graph& graph, OpId optimizer) const {
+  const auto& buckets = step(graph.op(optimizer).step);
+  return *std::lower_bound(buckets.begin(), buckets.end(), optimizer,
+                           [](const Bucket& bucket, OpId id) { return bucket.optimizer < id; });
 }
 
 }  // namespace tandem

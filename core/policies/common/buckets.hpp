@@ -26,6 +26,8 @@ class Buckets {
   void follow(const Graph& graph);
   // Buckets of a step; empty if the step is not appended yet.
   const std::vector<Bucket>& step(std::int32_t step) const;
+  // The one that the op updates.
+  const Bucket& of(const Graph& graph, OpId optimizer) const;
   std::int32_t step_count() const { return static_cast<std::int32_t>(steps_.size()); }
 
  private:

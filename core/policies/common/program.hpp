@@ -24,6 +24,20 @@ bool feed_compute(const View& view, Decisions& decisions, F&& issued) {
   return false;
 }
 
+// Runs the optimizer steps that are ready and `mine(op)`; true if there were any.
+template <typename F>
+bool run_ready_updates(const View& view, Decisions& decisions, Engine engine, F&& mine) {
+  bool any = false;
+  for (std::size_t i = 0; i < view.ready_optimizer_ops().size();) {
+    const OpId op = view.ready_optimizer_ops()[i];
+    if (mine(op) && decisions.run(op, engine) == Reply::Issued)
+      any = true;
+    else
+      ++i;
+  }
+  return any;
+}
+
 // Fetches the parameters that the next `ops` compute ops read, in order, while there is room.
 void prefetch_parameters(const View& view, Decisions& decisions, std::size_t ops);
 

@@ -5,16 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace tandem {
+#include "core/policies/common/layers.hpp"
 
-// Estimated durations of one layer, in ns, in forward order.
-struct LayerTimes {
-  std::int64_t backward_ns = 0;
-  std::int64_t gradient_copy_ns = 0;  // D2H
-  std::int64_t cpu_update_ns = 0;
-  std::int64_t device_update_ns = 0;
-  std::int64_t parameter_copy_ns = 0;  // H2D
-};
+namespace tandem {
 
 // From the start of the backward to the end of the device's part: backward and updates of the first k layers.
 std::int64_t device_path_ns(const std::vector<LayerTimes>& layers, std::size_t k);

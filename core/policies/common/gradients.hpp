@@ -1,0 +1,39 @@
+// Gradients on their way to the host, each once it is final: from the last bucket of a step to the first.
+// A part of policies that update on the CPU; must not know which one.
+#pragma once
+
+#include "core/policies/common/buckets.hpp"
+#include "core/scheduler/policy.hpp"
+
+namespace tandem {
+
+class LeavingGradients {
+ public:
+  // Sends those that may leave, but for those of buckets that `stays(bucket)` holds on the device.
+  template <typename F>
+  void move(const View& view, Decisions& decisions, const Buckets& buckets, F&& stays) {
+    for (; step_ < buckets.step_count(); ++step_, moved_ = 0) {
+      const auto& of_step = buckets.step(step_);
+      for (; moved_ < of_step.size(); ++moved_) {
+        const Bucket& bucket = of_step[of_step.size() - 1 - moved_];
+        if (!stays(bucket) && !leave(view, decisions, bucket)) return;
+      }
+    }
+  }
+
+  // All of the step's are on their way.
+  bool have_left(std::int32_t step) const { return step_ > step; }
+
+ private:
+  static bool leave(const View& view, Decisions& decisions, const Bucket& bucket) {
+    if (!gradient_may_leave(view, bucket)) return false;
+    if (decisions.copy(bucket.gradient, Tier::HostPinned) != Reply::Issued) return false;
+    decisions.release(bucket.gradient, Tier::Device);
+    return true;
+  }
+
+  std::int32_t step_ = 0;  // whose gradients are being moved
+  std::size_t moved_ = 0;  // of its buckets, from the last
+};
+
+}  // namespace tandem
