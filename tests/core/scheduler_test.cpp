@@ -71,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(All, EveryPolicy,
                                            Case{"zero_offload", {{"delayed_update", "true"}}}, Case{"cotrain", {}},
                                            Case{"cotrain", {{"separation", "0"}}},
                                            Case{"cotrain", {{"separation", "3"}}, 3 << 20}, Case{"split_update", {}},
-                                           Case{"balanced", {}}));
+                                           Case{"balanced", {}}, Case{"stronghold", {}},
+                                           Case{"stronghold", {{"window", "3"}}, 3 << 20}));
 
 TEST(Scheduler, ResidentSaysWhatDoesNotFit) {
   const Scenario scenario = gpt_scenario("resident", 1 << 20);
