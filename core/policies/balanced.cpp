@@ -151,7 +151,7 @@ class Balanced final : public Policy {
   }
 
   bool start(const View& view, Decisions& decisions, SharedUpdate update) {
-    if (!stream_in(view, decisions, update)) {
+    if (!update.stream_in(view, decisions)) {
       if (launched() > 0 || view.queued(Engine::Compute) > 0) return false;  // there will be room later
       update.on_device.bytes = 0;
       update.on_cpu = {0, update.lead_bytes};
@@ -159,12 +159,6 @@ class Balanced final : public Policy {
     launch(view, decisions, update);
     updates_.push_back(std::move(update));
     return true;
-  }
-
-  static bool stream_in(const View& view, Decisions& decisions, const SharedUpdate& update) {
-    return std::all_of(update.old_states.begin(), update.old_states.end(), [&](ValueId state) {
-      return update.copy(view, decisions, update.on_device, state, Tier::Device) == Reply::Issued;
-    });
   }
 
   static void launch(const View& view, Decisions& decisions, SharedUpdate& update) {
@@ -186,7 +180,7 @@ class Balanced final : public Policy {
     if (next == nullptr) return false;
     SharedUpdate update = plan(view, *next);
     if (update.resident || update.on_device.bytes == 0) return false;
-    if (!stream_in(view, decisions, update)) return false;
+    if (!update.stream_in(view, decisions)) return false;
     updates_.push_back(std::move(update));
     return true;
   }
@@ -224,17 +218,14 @@ class Balanced final : public Policy {
   }
 
   bool advance_on_device(const View& view, Decisions& decisions, SharedUpdate& update) {
-    const auto all_there = [&](const std::vector<ValueId>& states) {
-      return std::all_of(states.begin(), states.end(),
-                         [&](ValueId state) { return update.settled(view, update.on_device, state, Tier::Device); });
-    };
     bool moved = false;
-    if (!update.ran && all_there(update.old_states)) {
+    if (!update.ran && update.all_settled(view, update.old_states, Tier::Device)) {
       decisions.run_part(update.bucket.optimizer, update.on_device.first, update.on_device.bytes, Engine::Compute);
       update.ran = moved = true;
     }
-    if (update.ran && !update.returned && (update.resident || all_there(update.new_states))) {
-      if (!update.resident) return_states(view, decisions, update);
+    if (update.ran && !update.returned &&
+        (update.resident || update.all_settled(view, update.new_states, Tier::Device))) {
+      if (!update.resident) update.return_states(view, decisions, /*with_parameter=*/!parameters_.fit());
       update.returned = moved = true;
     }
     return moved;
@@ -264,14 +255,6 @@ class Balanced final : public Policy {
     if (update.uploaded() && parameters_.fit() && !update.bucket.reads_parameter)
       decisions.release(parameter, Tier::HostPinned);
     return true;
-  }
-
-  void return_states(const View& view, Decisions& decisions, const SharedUpdate& update) const {
-    for (ValueId state : update.new_states) {
-      update.copy(view, decisions, update.on_device, state, Tier::HostPinned);
-      decisions.release(state, Tier::Device);
-    }
-    if (!parameters_.fit()) update.copy(view, decisions, update.on_device, update.bucket.parameter, Tier::HostPinned);
   }
 
   bool feed(const View& view, Decisions& decisions) {

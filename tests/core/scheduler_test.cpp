@@ -71,8 +71,10 @@ INSTANTIATE_TEST_SUITE_P(All, EveryPolicy,
                                            Case{"zero_offload", {{"delayed_update", "true"}}}, Case{"cotrain", {}},
                                            Case{"cotrain", {{"separation", "0"}}},
                                            Case{"cotrain", {{"separation", "3"}}, 3 << 20}, Case{"split_update", {}},
-                                           Case{"balanced", {}}, Case{"stronghold", {}},
-                                           Case{"stronghold", {{"window", "3"}}, 3 << 20}));
+                                           Case{"balanced", {}}, Case{"deep_optimizer_states", {}},
+                                           Case{"deep_optimizer_states", {{"stride", "1"}}},
+                                           Case{"deep_optimizer_states", {{"stride", "2"}, {"resident_buckets", "1"}}},
+                                           Case{"stronghold", {}}, Case{"stronghold", {{"window", "3"}}, 3 << 20}));
 
 TEST(Scheduler, ResidentSaysWhatDoesNotFit) {
   const Scenario scenario = gpt_scenario("resident", 1 << 20);

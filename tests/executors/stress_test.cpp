@@ -92,7 +92,8 @@ Scenario tiny_gpt(const std::string& policy, std::int64_t device_bytes) {
   scenario.optimizer.clip_norm = 1;
   scenario.steps = kSteps;
   // Activations that leave and come back. Not recomputed: these bodies make other bytes of other ops.
-  if (policy == "zero_offload" || policy == "cotrain" || policy == "balanced" || policy == "stronghold")
+  if (policy == "zero_offload" || policy == "cotrain" || policy == "balanced" || policy == "stronghold" ||
+      policy == "deep_optimizer_states")
     scenario.policy.options["offload_blocks"] = "1";
   scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = kHostBytes;
   return scenario;
@@ -170,7 +171,7 @@ TEST(StressDiskTest, DelaysChangeNoByteOfStatesThatDoNotFitTheHost) {
 
 INSTANTIATE_TEST_SUITE_P(EveryPolicy, StressTest,
                          ::testing::Values("resident", "on_demand", "zero_offload", "cotrain", "split_update",
-                                           "balanced", "stronghold"));
+                                           "balanced", "stronghold", "deep_optimizer_states"));
 
 }  // namespace
 }  // namespace tandem

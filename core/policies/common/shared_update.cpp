@@ -47,4 +47,23 @@ Reply SharedUpdate::copy(const View& view, Decisions& decisions, ByteRange part,
   return bytes.bytes > 0 ? decisions.copy_part(value, bytes.first, bytes.bytes, to) : Reply::Issued;
 }
 
+bool SharedUpdate::stream_in(const View& view, Decisions& decisions) const {
+  return std::all_of(old_states.begin(), old_states.end(), [&](ValueId state) {
+    return copy(view, decisions, on_device, state, Tier::Device) == Reply::Issued;
+  });
+}
+
+void SharedUpdate::return_states(const View& view, Decisions& decisions, bool with_parameter) const {
+  for (ValueId state : new_states) {
+    copy(view, decisions, on_device, state, Tier::HostPinned);
+    decisions.release(state, Tier::Device);
+  }
+  if (with_parameter) copy(view, decisions, on_device, bucket.parameter, Tier::HostPinned);
+}
+
+bool SharedUpdate::all_settled(const View& view, const std::vector<ValueId>& states, Tier tier) const {
+  return std::all_of(states.begin(), states.end(),
+                     [&](ValueId state) { return settled(view, on_device, state, tier); });
+}
+
 }  // namespace tandem

@@ -1,5 +1,5 @@
 // The update of a bucket that both processors share: which part is whose, how far each is, and how its operands move.
-// A part of policies that divide updates; decides nothing.
+// A part of policies that divide updates or stream states; decides nothing.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,12 @@ struct SharedUpdate {
   // True if the part is there, or is not on its way: then something that needed the room has moved it out.
   bool settled(const View& view, ByteRange part, ValueId value, Tier tier) const;
   Reply copy(const View& view, Decisions& decisions, ByteRange part, ValueId value, Tier to) const;
+  // Brings the device's part of the states to it; false if there is no room.
+  bool stream_in(const View& view, Decisions& decisions) const;
+  // Sends the device's part of the new states home, and the parameter too.
+  void return_states(const View& view, Decisions& decisions, bool with_parameter) const;
+  // The device's parts of these states are settled there.
+  bool all_settled(const View& view, const std::vector<ValueId>& states, Tier tier) const;
 };
 
 }  // namespace tandem

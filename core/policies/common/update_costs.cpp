@@ -17,7 +17,9 @@ UpdateCosts update_costs(const Graph& graph, const CostModel& estimate, const Op
   return {static_cast<double>(estimate.copy_ns(Engine::H2D, states)),
           static_cast<double>(estimate.copy_ns(Engine::H2D, parameter)),
           static_cast<double>(estimate.run_ns(graph, optimizer.work, Engine::CpuOptimizer)),
-          static_cast<double>(2 * states), static_cast<double>(on_cpu + 2 * parameter)};
+          static_cast<double>(estimate.run_ns(graph, optimizer.work, Engine::Compute)),
+          static_cast<double>(2 * states),
+          static_cast<double>(on_cpu + 2 * parameter)};
 }
 
 void for_updates(const Graph& graph, const CostModel& estimate, const std::function<void(const UpdateCosts&)>& each) {

@@ -11,7 +11,7 @@ namespace tandem {
 
 // One bucket's update.
 struct UpdateCosts {
-  double stream_ns = 0, upload_ns = 0, cpu_ns = 0, dram_bytes_streamed = 0, dram_bytes_on_cpu = 0;
+  double stream_ns = 0, upload_ns = 0, cpu_ns = 0, device_ns = 0, dram_bytes_streamed = 0, dram_bytes_on_cpu = 0;
   // The part of it with which the bus and the CPU take equally long: the states of the device's share come and go, and
   // the parameters of the CPU's go up.
   double device_share() const;

@@ -1,5 +1,5 @@
-// STRONGHOLD's window of layers (SC 2022): how many must be on the device so that copies and the CPU's updates hide
-// behind computing. Pure arithmetic on estimated durations.
+// The size of STRONGHOLD's window of layers (after SC 2022): how many must be on the device so that copies and the
+// CPU's updates hide behind computing. Pure arithmetic on estimated durations.
 #pragma once
 
 #include <cstdint>
