@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Simulates published comparisons of offload systems and prints predicted beside published figures.
+
+Prints the table of docs/systems.md. With --check, ends with 1 where the page holds other rows.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "systems.md"
+
+# A run: a scenario and what is set in it.
+V100, H100 = "stronghold_v100_vm", "deep_optimizer_states_h100"
+STRONGHOLD, PLAIN = "policy={name: stronghold, window: 15}", "policy={name: resident}"
+ZERO_OFFLOAD = "policy={name: zero_offload, variant: deepspeed}"
+INTERLEAVED = "policy={name: deep_optimizer_states, stride: 2}"
+
+
+def gpt(layers, policy):
+    return V100, f"workload.layers={layers}", policy
+
+
+# What, figure, published samples/s, run.
+THROUGHPUTS = [
+    ("plain training, 1.7 B (calibrated)", "8a", 0.7496, gpt(32, PLAIN)),
+    ("zero_offload, 1.7 B", "8a", 0.3711, gpt(32, ZERO_OFFLOAD)),
+    ("zero_offload, 2.5 B", "7a", 0.2523, gpt(48, ZERO_OFFLOAD)),
+    ("stronghold, 0.9 B", "8b", 4 / 2.6273, gpt(16, STRONGHOLD)),
+    ("stronghold, 1.3 B", "8b", 4 / 4.1661, gpt(24, STRONGHOLD)),
+    ("stronghold, 1.7 B", "8a", 0.6647, gpt(32, STRONGHOLD)),
+    ("stronghold, 2.5 B", "7a", 0.3999, gpt(48, STRONGHOLD)),
+    ("stronghold, 4.0 B", "7a", 0.2271, gpt(78, STRONGHOLD)),
+    ("stronghold, 1.7 B, window 2", "9", 4 / 7.9089, gpt(32, "policy={name: stronghold, window: 2}")),
+    ("stronghold, 1.7 B, window 8", "9", 4 / 7.2305, gpt(32, "policy={name: stronghold, window: 8}")),
+    ("zero_offload, 6 B", "log", 1 / 9.4816, (H100, ZERO_OFFLOAD)),
+    ("deep_optimizer_states, 6 B, stride 2", "log", 1 / 6.8183, (H100, INTERLEAVED)),
+]
+
+# What, figure, published ratio of throughputs, run, run it is compared with.
+RATIOS = [
+    ("stronghold / plain training, 1.7 B", "8a", 0.6647 / 0.7496, gpt(32, STRONGHOLD), gpt(32, PLAIN)),
+    ("stronghold / zero_offload, 1.7 B", "8a", 0.6647 / 0.3711, gpt(32, STRONGHOLD), gpt(32, ZERO_OFFLOAD)),
+    ("stronghold / zero_offload, 2.5 B", "7a", 0.3999 / 0.2523, gpt(48, STRONGHOLD), gpt(48, ZERO_OFFLOAD)),
+    ("deep_optimizer_states / zero_offload, 6 B", "log", 9.4816 / 6.8183, (H100, INTERLEAVED), (H100, ZERO_OFFLOAD)),
+    ("deep_optimizer_states / zero_offload, up to", "abstract", 2.5, (H100, INTERLEAVED), (H100, ZERO_OFFLOAD)),
+]
+
+
+# What the medians leave out: a row that the profile was fitted to, and the best case of many.
+UNCOUNTED = ("(calibrated)", "up to")
+
+
+def simulator():
+    """One function that simulates each run once, and returns samples/s."""
+    tandem = Path(os.environ.get("TANDEM_BUILD", ROOT / "build")) / "bin" / "tandem"
+    known = {}
+
+    def samples_per_s(run):
+        if run not in known:
+            scenario, *changes = run
+            command = [tandem, "simulate", ROOT / "scenarios" / f"{scenario}.yaml", "--quiet", "--json", "-"]
+            for change in changes:
+                command += ["--set", change]
+            done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                sys.exit(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stderr.strip()}")
+            known[run] = json.loads(done.stdout)["throughput"]["samples_per_s"]
+        return known[run]
+
+    return samples_per_s
+
+
+def rows():
+    samples_per_s = simulator()
+    lines, errors = ["| what | figure | published | predicted | error |", "|---|---|--:|--:|--:|"], {}
+
+    def add(kind, what, figure, published, predicted):
+        error = predicted / published - 1
+        if not what.endswith(UNCOUNTED):
+            errors.setdefault(kind, []).append(abs(error))
+        lines.append(f"| {what} | {figure} | {published:.3f} | {predicted:.3f} | {error:+.0%} |")
+
+    for what, figure, published, run in THROUGHPUTS:
+        add("samples/s", what, figure, published, samples_per_s(run))
+    for what, figure, published, run, other in RATIOS:
+        add("ratios", what, figure, published, samples_per_s(run) / samples_per_s(other))
+    lines.append("")
+    lines.append("Median error: " + ", ".join(f"{kind} {statistics.median(e):.0%}" for kind, e in errors.items()) + ".")
+    return "\n".join(lines)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--check", action="store_true", help="compare with docs/systems.md")
+    check = p.parse_args().check
+    table = rows()
+    print(table)
+    if check and table not in PAGE.read_text(encoding="utf-8"):
+        sys.exit(f"{PAGE.name} holds other rows than these")
+
+
+if __name__ == "__main__":
+    main()
