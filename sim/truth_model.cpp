@@ -70,7 +70,7 @@ std::array<double, kEngineCount> TruthModel::slow_downs(const std::array<Load, k
   MemoryRates wanted{};
   for (std::size_t e = 0; e < factors.size(); ++e) {
     const auto engine = static_cast<Engine>(e);
-    if (!(busy & engine_bit(engine)) || !loads[e].flows()) continue;
+    if (!slowed_by_others(engine) || !(busy & engine_bit(engine)) || !loads[e].flows()) continue;
     factors[e] = slow_down(engine, busy);
     if (weighs_memory() && uses_host_memory(engine) && loads[e].route == Route::Memory)
       wanted[e] = loads[e].amount / static_cast<double>(loads[e].flow_ns) * kNsPerS / factors[e];

@@ -76,18 +76,20 @@ std::vector<std::int32_t> first(const std::vector<std::int32_t>& layers, std::in
 struct Candidate {
   BlockActivations choice;
   Graph step;
-  std::int64_t left_bytes = 0;  // on the device, with no states resident; below 0: it does not fit
-  std::int32_t resident = 0;    // layers whose states stay there then
+  std::vector<std::int32_t> offloaded;
+  std::int64_t capacity_bytes, streamed;
+
+  // With no states resident.
+  bool fits() const { return bytes_left(step, capacity_bytes, offloaded, {0, streamed}) >= 0; }
+  // Layers whose states stay on the device.
+  std::int32_t resident() const { return most_resident(step, capacity_bytes, offloaded, streamed); }
 };
 
 Candidate candidate(const Scenario& scenario, const std::vector<std::int32_t>& blocks, std::int64_t streamed,
                     const std::optional<BlockActivations>& choice) {
-  Candidate out{choice.value_or(BlockActivations{}), first_step(scenario, choice)};
-  const std::int64_t capacity = tier_capacity_bytes(scenario, Tier::Device);
-  const std::vector<std::int32_t> away = first(blocks, out.choice.offload);
-  out.left_bytes = bytes_left(out.step, capacity, away, {0, streamed});
-  out.resident = most_resident(out.step, capacity, away, streamed);
-  return out;
+  const BlockActivations made = choice.value_or(BlockActivations{});
+  return {made, first_step(scenario, choice), first(blocks, made.offload), tier_capacity_bytes(scenario, Tier::Device),
+          streamed};
 }
 
 // Among those that fit, the one whose longer path is shortest; all blocks, if none fits.
@@ -104,12 +106,12 @@ BlockActivations choose(const Scenario& scenario, const std::vector<std::int32_t
     const std::int64_t passes = std::max<std::int64_t>(scenario.workload.micro_batches / kMicroBatches, 1);
     const std::int64_t compute_ns = times.step_ns + count * std::min(times.recompute_ns, times.offload_ns);
     // A cost model remembers costs by work, and each graph numbers its own.
-    return std::max(passes * compute_ns, use.updates_ns(c.step, CostModel(scenario.machine), c.resident));
+    return std::max(passes * compute_ns, use.updates_ns(c.step, CostModel(scenario.machine), c.resident()));
   };
   std::int64_t fewest = 0;
   for (std::int64_t high = all; fewest < high;) {
     const std::int64_t middle = (fewest + high) / 2;
-    if (with(middle).left_bytes >= 0)
+    if (with(middle).fits())
       high = middle;
     else
       fewest = middle + 1;
@@ -140,8 +142,8 @@ Activations::Activations(const Scenario& scenario, const MemoryUse* use) {
   if (choice_) offloaded_layers_ = first(blocks, choice_->offload);
   if (use == nullptr) return;
   const Candidate chosen = candidate(scenario, blocks, use->streamed, choice_);
-  fit_ = chosen.left_bytes >= 0;
-  resident_ = chosen.resident;
+  fit_ = chosen.fits();
+  resident_ = chosen.resident();
 }
 
 void Activations::follow(const Graph& graph) {

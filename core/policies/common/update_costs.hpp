@@ -21,8 +21,8 @@ UpdateCosts update_costs(const Graph& graph, const CostModel& estimate, const Op
 // Calls `each` for the buckets of the first step, in forward order.
 void for_updates(const Graph& graph, const CostModel& estimate, const std::function<void(const UpdateCosts&)>& each);
 
-// The least time of a step's updates that both processors share. The first so many buckets stay
-// on the device and take none; the others take the CPU's time, or that of DRAM, which both sides share.
+// The least time of a step's updates that both processors share. The first so many buckets stay on the device and
+// take none; the others take the CPU's time, or that of DRAM, which both sides share.
 std::int64_t shared_updates_ns(const Graph& step, const CostModel& estimate, std::int32_t resident);
 
 }  // namespace tandem
