@@ -24,8 +24,8 @@ TEST(ArenaTest, BytesAreZeroAtAPageBorderAndWritable) {
 }
 
 TEST(ArenaTest, WhatIsUntouchedOfATerabyteCostsNothing) {
-  // More than any machine that runs the tests has. The thread sanitizer leaves a process 0.5 to 1.5 TiB of addresses, by
-  // where the kernel happens to place its libraries.
+  // More than any machine that runs the tests has. The thread sanitizer leaves a process 0.5 to 1.5 TiB of addresses,
+  // by where the kernel happens to place its libraries.
 #ifdef __SANITIZE_THREAD__
   constexpr std::int64_t kBytes = std::int64_t{1} << 38;
 #else
