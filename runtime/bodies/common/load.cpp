@@ -48,6 +48,13 @@ void split_masters(const BodyCall& call, const Field& field, std::int64_t first,
   }
 }
 
+void zero(ThreadTeam& team, std::byte* bytes, std::int64_t count) {
+  team.run([&](int thread) {
+    const std::int64_t first = count * thread / team.size();
+    std::memset(bytes + first, 0, static_cast<std::size_t>(count * (thread + 1) / team.size() - first));
+  });
+}
+
 }  // namespace
 
 std::int64_t load_parameters(BodyCall& call) {
@@ -55,12 +62,12 @@ std::int64_t load_parameters(BodyCall& call) {
   const auto& tensor = call.graph.tensor_of(call.op.writes[0].value);
   const Bucket bucket = operands.write_bucket();
   bucket.zero_padding();
+  ThreadTeam& team = ThreadTeam::mine(at::get_num_threads());
   for (std::size_t i = 1; i < call.writes.size(); ++i)
-    std::memset(call.writes[i], 0, static_cast<std::size_t>(call.graph.value(call.op.writes[i].value).bytes));
+    zero(team, call.writes[i], call.graph.value(call.op.writes[i].value).bytes);
   std::byte* masters = masters_of(call);
   const std::string stage = tensor.name.substr(0, tensor.name.find('.') + 1);
   for (const Field& field : bucket.layout().fields) {
-    ThreadTeam& team = ThreadTeam::mine(at::get_num_threads());
     team.run([&](int thread) {
       const std::int64_t first = field.elements() * thread / team.size();
       const std::int64_t end = field.elements() * (thread + 1) / team.size();
@@ -72,8 +79,7 @@ std::int64_t load_parameters(BodyCall& call) {
       bucket[field.name].view(-1).copy_(
           tensor_at(Processor::Host, masters + field.offset, {field.elements()}, at::kFloat));
   }
-  if (tensor.type == DType::BF16)
-    std::memset(masters, 0, static_cast<std::size_t>(call.graph.value(call.op.writes.back().value).bytes));
+  if (tensor.type == DType::BF16) zero(team, masters, call.graph.value(call.op.writes.back().value).bytes);
   return 0;
 }
 
