@@ -8,8 +8,14 @@
 
 namespace tandem {
 
-// Simulates and trains FILE, and prints predicted beside measured. `train_arguments` go to tandem-train alone.
-int compare(const CommonFlags& flags, const std::vector<std::string>& train_arguments);
+// Simulates and trains FILE, or simulates what a log of a real run recorded, and prints predicted beside measured and
+// where the difference comes from.
+struct CompareFlags {
+  CommonFlags common;
+  std::string measured;                   // a log; "": FILE is trained
+  std::vector<std::string> for_training;  // flags of the training alone
+};
+int compare(const CompareFlags& flags);
 // Errors of the prediction over many scenarios. Its two halves may run on two machines, one with the device and one
 // with the simulator, and meet in a file of measurements (measurements.hpp).
 struct ValidateFlags {

@@ -12,16 +12,18 @@
 #include "report/atomic_file.hpp"
 #include "report/comparison.hpp"
 #include "report/html.hpp"
+#include "report/json_result.hpp"
+#include "report/step_difference.hpp"
 #include "report/summary.hpp"
 #include "report/trace.hpp"
 
 namespace tandem {
 namespace {
 
-// Both runs of one scenario, as files in a folder.
+// Both runs of one scenario, as files in a folder. The measured one may have been recorded before, elsewhere.
 struct ComparedRuns {
-  int exit_code = kDone;                                                   // the first that is not 0
-  std::string predicted_json, measured_json, predicted_log, measured_log;  // paths
+  int exit_code = kDone;                                    // the first that is not 0
+  std::string predicted_json, predicted_log, measured_log;  // paths
 };
 
 nlohmann::json read_json(const std::string& path) {
@@ -31,46 +33,65 @@ nlohmann::json read_json(const std::string& path) {
   return json;
 }
 
-void write_files(const CommonFlags& flags, const ComparedRuns& runs, const nlohmann::json& predicted,
-                 const nlohmann::json& measured, const std::vector<ComparedFigure>& table) {
-  if (!flags.json.empty()) {
-    const std::string text = comparison_json(predicted, measured, table).dump(2) + "\n";
-    flags.json == "-" ? static_cast<void>(std::fputs(text.c_str(), stdout)) : write_file(flags.json, text);
-  }
-  if (!flags.log.empty()) {
-    std::error_code error;
-    for (const auto& [from, suffix] : {std::pair{runs.predicted_log, ".predicted"}, {runs.measured_log, ".measured"}})
-      if (!std::filesystem::copy_file(from, flags.log + suffix, std::filesystem::copy_options::overwrite_existing,
-                                      error))
-        throw DeviceError("cannot write " + flags.log + suffix + ": " + error.message());
-  }
-  if (flags.report.empty() && flags.trace.empty()) return;
-  const RecordedRun simulated(runs.predicted_log, flags.scenario_path), trained(runs.measured_log, flags.scenario_path);
-  const RunRecord of_simulated = simulated.record(), of_trained = trained.record();
-  Analysis above = analyse(of_simulated), below = analyse(of_trained);
-  if (!flags.report.empty()) write_file(flags.report, html_report({&above, &below}, table));
-  if (flags.trace.empty()) return;
-  AtomicFile file(flags.trace);
-  write_trace({&above, &below}, [&](std::string_view text) { file.write(text); });
-  file.commit();
+void write_json(const std::string& file, const nlohmann::ordered_json& json) {
+  const std::string text = json.dump(2) + "\n";
+  file == "-" ? static_cast<void>(std::fputs(text.c_str(), stdout)) : write_file(file, text);
 }
 
-ComparedRuns run_both(const CommonFlags& flags, const std::vector<std::string>& train_arguments, bool with_logs,
-                      const TemporaryFolder& folder) {
-  ComparedRuns runs{kDone, folder.file("predicted.json"), folder.file("measured.json"), folder.file("predicted.log"),
-                    folder.file("measured.log")};
-  const auto run = [&](const char* part, const std::string& json, const std::string& log, bool train) {
-    std::vector<std::string> arguments = scenario_arguments(flags);
-    arguments.push_back("--json=" + json);
-    if (with_logs) arguments.push_back("--log=" + log);
-    // The progress bar is the child's; its summary would repeat what the table says.
-    arguments.push_back("--quiet");
-    if (train) arguments.insert(arguments.end(), train_arguments.begin(), train_arguments.end());
-    return run_child(part, arguments).exit_code;
-  };
-  runs.exit_code = run("simulate", runs.predicted_json, runs.predicted_log, false);
-  if (runs.exit_code == kDone) runs.exit_code = run("train", runs.measured_json, runs.measured_log, true);
+void copy_logs(const std::string& to, const ComparedRuns& runs) {
+  std::error_code error;
+  for (const auto& [from, suffix] : {std::pair{runs.predicted_log, ".predicted"}, {runs.measured_log, ".measured"}})
+    if (!std::filesystem::copy_file(from, to + suffix, std::filesystem::copy_options::overwrite_existing, error))
+      throw DeviceError("cannot write " + to + suffix + ": " + error.message());
+}
+
+// `scenario`: a file, the scenario of both runs or of the recorded one.
+int run_child_for(const char* part, const std::string& scenario, const std::string& json, const std::string& log,
+                  const std::vector<std::string>& more) {
+  // The progress bar is the child's; its summary would repeat what the table says.
+  std::vector<std::string> arguments{scenario, "--json=" + json, "--log=" + log, "--quiet"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_child(part, arguments).exit_code;
+}
+
+ComparedRuns run_both(const CompareFlags& flags, const TemporaryFolder& folder) {
+  ComparedRuns runs{kDone, folder.file("predicted.json"), folder.file("predicted.log"),
+                    flags.measured.empty() ? folder.file("measured.log") : flags.measured};
+  std::vector<std::string> settings = setting_arguments(flags.common);
+  std::string scenario = flags.common.scenario_path;
+  if (!flags.measured.empty())
+    write_file(scenario = folder.file("scenario.yaml"), RecordedRun(flags.measured).header().scenario);
+  runs.exit_code = run_child_for("simulate", scenario, runs.predicted_json, runs.predicted_log, settings);
+  if (runs.exit_code != kDone || !flags.measured.empty()) return runs;
+  settings.insert(settings.end(), flags.for_training.begin(), flags.for_training.end());
+  runs.exit_code = run_child_for("train", scenario, folder.file("measured.json"), runs.measured_log, settings);
   return runs;
+}
+
+void show(const CompareFlags& flags, const ComparedRuns& runs) {
+  const CommonFlags& common = flags.common;
+  const std::string shown_as = flags.measured.empty() ? common.scenario_path : flags.measured;
+  const RecordedRun simulated(runs.predicted_log, shown_as), trained(runs.measured_log, shown_as);
+  const RunRecord of_simulated = simulated.record(), of_trained = trained.record();
+  Analysis predicted = analyse(of_simulated), measured = analyse(of_trained);
+  const nlohmann::json of_predicted = read_json(runs.predicted_json), of_measured = to_json(measured);
+  const std::vector<ComparedFigure> table = compare_results(of_predicted, of_measured);
+  const StepDifference difference = step_difference(predicted, measured);
+  if (!common.quiet && common.json != "-") {
+    const Scenario& scenario = *of_trained.scenario;
+    std::fputs(fmt::format("{} · {} · policy {} · predicted beside measured\n", terminal_text(scenario.workload.family),
+                           terminal_text(scenario.machine.name), terminal_text(scenario.policy.name))
+                   .c_str(),
+               stdout);
+    std::fputs((comparison_text(table) + difference_text(difference)).c_str(), stdout);
+  }
+  if (!common.json.empty()) write_json(common.json, comparison_json(of_predicted, of_measured, table, difference));
+  if (!common.log.empty()) copy_logs(common.log, runs);
+  if (!common.report.empty()) write_file(common.report, html_report({&predicted, &measured}, table));
+  if (common.trace.empty()) return;
+  AtomicFile file(common.trace);
+  write_trace({&predicted, &measured}, [&](std::string_view text) { file.write(text); });
+  file.commit();
 }
 
 }  // namespace
@@ -88,26 +109,19 @@ std::vector<std::string> scenario_arguments(const CommonFlags& flags) {
   return arguments;
 }
 
-int compare(const CommonFlags& flags, const std::vector<std::string>& train_arguments) {
-  sibling("train");  // both must be there before one of them works for nothing
-  const Scenario scenario = load_scenario(flags);
-  const Output checked(flags);
-  if (!flags.quiet) print_warnings(scenario);
-  const TemporaryFolder folder;
-  const bool with_logs = !flags.report.empty() || !flags.trace.empty() || !flags.log.empty();
-  const ComparedRuns runs = run_both(flags, train_arguments, with_logs, folder);
-  if (runs.exit_code != kDone) return runs.exit_code;
-  const nlohmann::json predicted = read_json(runs.predicted_json), measured = read_json(runs.measured_json);
-  const std::vector<ComparedFigure> table = compare_results(predicted, measured);
-  if (!flags.quiet && flags.json != "-") {
-    std::fputs(fmt::format("{} · {} · policy {} · predicted beside measured\n", terminal_text(scenario.workload.family),
-                           terminal_text(scenario.machine.name), terminal_text(scenario.policy.name))
-                   .c_str(),
-               stdout);
-    std::fputs(comparison_text(table).c_str(), stdout);
+int compare(const CompareFlags& flags) {
+  if (flags.common.scenario_path.empty() == flags.measured.empty())
+    throw ConfigError("compare: FILE or --measured: exactly one of them says what to compare");
+  const Output checked(flags.common);
+  if (flags.measured.empty()) {
+    sibling("train");  // both must be there before one of them works for nothing
+    const Scenario scenario = load_scenario(flags.common);
+    if (!flags.common.quiet) print_warnings(scenario);
   }
-  write_files(flags, runs, predicted, measured, table);
-  return kDone;
+  const TemporaryFolder folder;
+  const ComparedRuns runs = run_both(flags, folder);
+  if (runs.exit_code == kDone) show(flags, runs);
+  return runs.exit_code;
 }
 
 }  // namespace tandem

@@ -52,13 +52,14 @@ void add_train_flags(CLI::App& app, Arguments& arguments) {
 
 int compare(const Arguments& arguments) {
   CLI::App app{"Simulate and train a scenario, predicted beside measured", "tandem compare"};
-  tandem::CommonFlags flags;
-  Arguments for_training;
-  tandem::add_scenario_argument(app, flags);
-  tandem::add_common_flags(app, flags);
-  add_train_flags(app, for_training);
+  tandem::CompareFlags flags;
+  app.add_option("FILE", flags.common.scenario_path, "Scenario (YAML)")->type_name("");
+  app.add_option("--measured", flags.measured, "Instead of FILE: the log of a real run (train --log)")
+      ->type_name("LOG");
+  tandem::add_common_flags(app, flags.common);
+  add_train_flags(app, flags.for_training);
   parse_arguments(app, arguments);
-  return tandem::compare(flags, for_training);
+  return tandem::compare(flags);
 }
 
 int validate(const Arguments& arguments) {

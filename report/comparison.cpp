@@ -79,11 +79,12 @@ std::string comparison_text(const std::vector<ComparedFigure>& table) {
 }
 
 nlohmann::ordered_json comparison_json(const Json& predicted, const Json& measured,
-                                       const std::vector<ComparedFigure>& table) {
+                                       const std::vector<ComparedFigure>& table, const StepDifference& difference) {
   nlohmann::ordered_json errors = nlohmann::ordered_json::object();
   for (const ComparedFigure& row : table)
     errors[row.name] = std::isnan(row.error) ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(row.error);
-  return {{"schema", 1}, {"mode", "compared"}, {"predicted", predicted}, {"measured", measured}, {"errors", errors}};
+  return {{"schema", 1},          {"mode", "compared"}, {"predicted", predicted},
+          {"measured", measured}, {"errors", errors},   {"difference", to_json(difference)}};
 }
 
 }  // namespace tandem

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "report/step_difference.hpp"
+
 namespace tandem {
 
 struct ComparedFigure {
@@ -21,6 +23,6 @@ std::vector<ComparedFigure> compare_results(const nlohmann::json& predicted, con
 std::string format_error(double error);
 std::string comparison_text(const std::vector<ComparedFigure>& table);
 nlohmann::ordered_json comparison_json(const nlohmann::json& predicted, const nlohmann::json& measured,
-                                       const std::vector<ComparedFigure>& table);
+                                       const std::vector<ComparedFigure>& table, const StepDifference& difference);
 
 }  // namespace tandem

@@ -3,63 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "report/blame.hpp"
+
 namespace tandem {
 namespace {
-
-// Walks from a waiting command back through what held it up.
-class Blame {
- public:
-  explicit Blame(const RankTimeline& rank) : rank_(rank), before_(rank.commands.size(), kNoCommand) {
-    for (const auto& lane : rank.lanes)
-      for (std::size_t i = 1; i < lane.size(); ++i) before_[static_cast<std::size_t>(lane[i])] = lane[i - 1];
-  }
-
-  // Splits [begin, end) among causes, where `waiting` started at or after `end`.
-  void charge(std::int64_t begin, std::int64_t end, CommandId waiting, CauseNs& causes) const {
-    std::int64_t to = end;
-    for (CommandId at = waiting; to > begin;) {
-      const CommandId held_by = last_finishing(at);
-      const Cause between = rank_.at(at).command->lane.engine == Engine::Collective && at != waiting
-                                ? Cause::Collective  // waits for the other members
-                                : Cause::Dispatch;
-      const std::int64_t held_until =
-          held_by == kNoCommand ? begin : std::clamp(rank_.at(held_by).finished.ns, begin, to);
-      add(causes, between, to - held_until);
-      to = held_until;
-      if (to <= begin) return;
-      const std::int64_t from = std::clamp(rank_.at(held_by).started.ns, begin, to);
-      add(causes, cause_of(rank_.at(held_by).command->lane.engine), to - from);
-      to = from;
-      at = held_by;
-    }
-  }
-
- private:
-  static void add(CauseNs& causes, Cause cause, std::int64_t ns) { causes[static_cast<std::size_t>(cause)] += ns; }
-
-  // What `id` could not start before: its dependencies, its lane's order, and the event that made the scheduler issue
-  // it.
-  CommandId last_finishing(CommandId id) const {
-    CommandId last = kNoCommand;
-    const auto consider = [&](CommandId candidate) {
-      if (candidate == kNoCommand || candidate == id || !rank_.at(candidate).done) return;
-      if (rank_.at(candidate).finished > rank_.at(id).started) return;
-      if (last == kNoCommand || rank_.at(candidate).finished > rank_.at(last).finished) last = candidate;
-    };
-    const TimedCommand& timed = rank_.at(id);
-    for (CommandId dependency : timed.command->wait_for) {
-      if (rank_.at(dependency).command->kind == CommandKind::Release)
-        for (CommandId user : rank_.at(dependency).command->wait_for) consider(user);
-      consider(dependency);
-    }
-    consider(before_[static_cast<std::size_t>(id)]);
-    consider(timed.trigger);
-    return last;
-  }
-
-  const RankTimeline& rank_;
-  std::vector<CommandId> before_;  // the lane's previous command
-};
 
 // Adds what a lane does in a window. `from` is the lane's first command that may reach into it; returns the same for
 // the next window.
@@ -71,7 +18,9 @@ std::size_t add_window(const RankTimeline& rank, const std::vector<CommandId>& l
     const TimedCommand& timed = rank.at(lane[i]);
     const std::int64_t begin = std::clamp(timed.started.ns, window.begin_ns, window.end_ns);
     const std::int64_t end = std::clamp(timed.finished.ns, window.begin_ns, window.end_ns);
-    if (begin > free_from) blame.charge(free_from, begin, lane[i], use.idle_ns);
+    if (begin > free_from)
+      blame.walk(free_from, begin, lane[i],
+                 [&](CommandId, Cause cause, std::int64_t ns) { use.idle_ns[static_cast<std::size_t>(cause)] += ns; });
     use.busy_ns += std::max<std::int64_t>(0, end - std::max(begin, free_from));
     free_from = std::max(free_from, end);
     if (timed.finished.ns <= window.end_ns) next = i + 1;

@@ -128,6 +128,24 @@ def train(folder, scenario):
            "validation.fraction: holds out")
 
 
+def compare(folder, scenario):
+    log, figures = folder / "real.log", folder / "compared.json"
+    expect("compare", run("compare", scenario, "--json", figures, "--log", log), 0, stdout="other order")
+    compared = json.loads(figures.read_text())
+    difference = compared["difference"]
+    explained = sum(difference["by_cause_s"].values()) + difference["other_order_s"]
+    measured, predicted = (compared[which]["steady_step_s"] for which in ("measured", "predicted"))
+    check("sum of the differences", abs(explained - (predicted - measured)) < 1e-9, difference)
+    again = run("compare", "--measured", f"{log}.measured", "--json", figures)
+    expect("compare with a recorded run", again, 0)
+    compared_again = json.loads(figures.read_text())
+    for key in ("difference", "errors"):
+        check(f"{key} of a recorded run", compared_again[key] == compared[key], (compared_again[key], compared[key]))
+    expect("compare of nothing", run("compare"), 2, "exactly one of them")
+    expect("compare of both", run("compare", scenario, "--measured", log), 2, "exactly one of them")
+    expect("compare with no log", run("compare", "--measured", scenario), 2, "small.yaml")
+
+
 def handles_interrupts(pid):
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     caught = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt")), 16)
@@ -159,6 +177,8 @@ def main():
             interrupt(folder, scenario)
         if (BIN / "tandem-train").exists():
             train(folder, scenario)
+        if (BIN / "tandem-simulate").exists() and (BIN / "tandem-train").exists():
+            compare(folder, scenario)
     print("\n".join(failures) or "ok")
     return 1 if failures else 0
 
