@@ -13,7 +13,7 @@ namespace {
 constexpr double kNsPerS = 1e9, kGiB = 1 << 30;
 // Of the device's free memory: what libraries take outside of arenas.
 constexpr std::int64_t kOutsideArenas = std::int64_t{1} << 30;
-constexpr int kTriadRepeats = 7, kPeakRepeats = 5;
+constexpr int kTriadRepeats = 7, kPeakRepeats = 5, kThreadRepeats = 3;
 
 TierInfo& tier(HardwareProfile& profile, Tier which) { return profile.tiers[static_cast<std::size_t>(which)]; }
 
@@ -84,6 +84,27 @@ LaneFigures measure_lanes(const DeviceDesign& design, const BenchDevice& device,
   return figures;
 }
 
+// 1, 2, 3, 4, 6, 8, 12, ... and all.
+std::vector<int> thread_counts(int all) {
+  std::vector<int> counts{all};
+  for (int power = 1; power < all; power *= 2)
+    for (const int count : {power, power + power / 2})
+      if (count < all) counts.push_back(count);
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  return counts;
+}
+
+void measure_update_threads(const DeviceDesign& design, HardwareProfile& profile, Notes& notes) {
+  const std::vector<int> threads = thread_counts(Workbench::cpu_threads(profile.cores));
+  const std::vector<Summary> rates = time_updates(threads, design.triad_bytes, kThreadRepeats);
+  for (std::size_t i = 0; i < threads.size(); ++i) {
+    notes.figure(printed("optimizer step by %d threads", threads[i]), rates[i], 1e9, "G parameters/s");
+    profile.cpu_optimizer_threads.x.push_back(threads[i]);
+    profile.cpu_optimizer_threads.y.push_back(rates[i].median / rates.back().median);
+  }
+}
+
 }  // namespace
 
 Calibration calibrate_device(const CalibrationOptions& options, const std::shared_ptr<Device>& device,
@@ -109,6 +130,7 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
   notes.say("host memory");
   const Summary triad = time_triad(profile.cores, design.triad_bytes, kTriadRepeats);
   notes.figure("triad on all cores", triad, 1e9, "GB/s");
+  measure_update_threads(design, profile, notes);
   notes.say("kernels");
   measure_device_kernels(design, device, profile, notes);
   notes.say("whole ops");

@@ -85,6 +85,7 @@ Text cpu(const HardwareProfile& p) {
                      p.cpu_flops / 1e9, p.cpu_optimizer_parameters_per_s / 1e6);
   if (!p.cpu_optimizer_efficiency.x.empty())
     out += "    efficiency:" + curve("      ", p.cpu_optimizer_efficiency, "parameters");
+  if (!p.cpu_optimizer_threads.x.empty()) out += "    threads:" + curve("      ", p.cpu_optimizer_threads, "");
   return out + "  op: " + ns(p.cpu_op_ns) + "\n";
 }
 

@@ -1,7 +1,9 @@
 #include "calibration/triad_times.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -30,25 +32,54 @@ AdamSpan span_in(const Arena& arena, std::int64_t elements) {
   return span;
 }
 
+// An arena whose pages are there: those that are only read would all be one page of zeros.
+class Span {
+ public:
+  Span(std::int64_t bytes, ThreadTeam& team)
+      : elements_(bytes / kStoredBytes / kChunkElements * kChunkElements),
+        arena_("triad", elements_ * kStoredBytes, /*lock=*/false),
+        span_(span_in(arena_, elements_)) {
+    team.run([&](int thread) {
+      const AdamSpan chunk = chunk_of(span_, thread, team.size());
+      std::memset(const_cast<void*>(chunk.gradient), 1, static_cast<std::size_t>(2 * chunk.elements));
+    });
+  }
+
+  // Units/s of a loop by all of the team that does so many an element.
+  Summary time(ThreadTeam& team, int repeats, double units, const std::function<void(const AdamSpan&)>& loop) const {
+    std::vector<double> rates;
+    for (int i = 0; i <= repeats; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      team.run([&](int thread) { loop(chunk_of(span_, thread, team.size())); });
+      const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      if (i > 0) rates.push_back(static_cast<double>(elements_) * units / s);  // the first pass brings pages in
+    }
+    return summarize(rates);
+  }
+
+ private:
+  std::int64_t elements_;
+  Arena arena_;
+  AdamSpan span_;
+};
+
 }  // namespace
 
 Summary time_triad(int threads, std::int64_t bytes, int repeats) {
-  const std::int64_t elements = bytes / kStoredBytes / kChunkElements * kChunkElements;
-  const Arena arena("triad", elements * kStoredBytes, /*lock=*/false);
-  const AdamSpan span = span_in(arena, elements);
   ThreadTeam team(threads);
-  team.run([&](int thread) {  // pages that are only read would all be one page of zeros
-    const AdamSpan chunk = chunk_of(span, thread, team.size());
-    std::memset(const_cast<void*>(chunk.gradient), 1, static_cast<std::size_t>(2 * chunk.elements));
-  });
-  std::vector<double> rates;
-  for (int i = 0; i <= repeats; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    team.run([&](int thread) { triad(chunk_of(span, thread, team.size())); });
-    const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (i > 0) rates.push_back(static_cast<double>(elements * kMovedBytes) / s);  // the first pass brings pages in
+  return Span(bytes, team).time(team, repeats, kMovedBytes, triad);
+}
+
+std::vector<Summary> time_updates(const std::vector<int>& threads, std::int64_t bytes, int repeats) {
+  ThreadTeam all(*std::max_element(threads.begin(), threads.end()));
+  const Span span(bytes, all);
+  const AdamStep step = adam_step({}, 1);
+  std::vector<Summary> rates;
+  for (const int count : threads) {
+    ThreadTeam team(count);
+    rates.push_back(span.time(team, repeats, 1, [&](const AdamSpan& chunk) { adam_update(step, chunk); }));
   }
-  return summarize(rates);
+  return rates;
 }
 
 }  // namespace tandem

@@ -66,6 +66,7 @@ struct HardwareProfile {
   double cpu_flops = 0;
   double cpu_optimizer_parameters_per_s = 0;
   Curve cpu_optimizer_efficiency;  // over parameters
+  Curve cpu_optimizer_threads;     // share of the rate by threads; empty: in proportion
   std::int64_t cpu_op_ns = 0;      // per command on a CPU lane
   // Host-side costs.
   std::int64_t dispatch_ns = 0;  // of the submitting thread, per command

@@ -73,6 +73,7 @@ void build_host(const Values& values, const std::string& prefix, HardwareProfile
   out.cpu_flops = values.number(prefix + "cpu.peak");
   out.cpu_optimizer_parameters_per_s = values.number(prefix + "cpu.optimizer.rate");
   out.cpu_optimizer_efficiency = curve(values, prefix + "cpu.optimizer.efficiency");
+  out.cpu_optimizer_threads = curve(values, prefix + "cpu.optimizer.threads");
   out.cpu_op_ns = values.integer(prefix + "cpu.op");
   out.dispatch_ns = values.integer(prefix + "host.dispatch");
   out.event_ns = values.integer(prefix + "host.event");

@@ -97,13 +97,26 @@ void check_scenario_rules(const Values& values, const Scenario& scenario) {
           values, "limits.disk_bytes", "the machine has no disk", "no limit, or a machine with tiers.disk");
 }
 
-// The CPU's rates are taken to scale with its cores, unless the profile says how many cores each lane wants: then the
-// lanes share what is left.
+// Threads of the optimizer's lane on so many cores: others than its own keep theirs.
+static double optimizer_threads(const HardwareProfile& machine, std::int32_t cores) {
+  const auto wanted = machine.lane_cores.find(Engine::CpuOptimizer);
+  const double all = wanted == machine.lane_cores.end() ? machine.cores : wanted->second;
+  return std::max(1.0, all - (machine.cores - cores));
+}
+
+// The optimizer's rate by threads where the profile has it: memory may serve a few threads as well as many. Else the
+// CPU's rates are taken to scale with its cores, unless the profile says how many cores each lane wants: then the lanes
+// share what is left.
 static void limit_cores(HardwareProfile& machine, std::int32_t cores) {
   if (cores <= 0 || cores >= machine.cores) return;
-  if (machine.lane_cores.empty()) {
-    const double share = static_cast<double>(cores) / machine.cores;
-    machine.cpu_flops *= share;
+  const double share = static_cast<double>(cores) / machine.cores;
+  if (machine.lane_cores.empty()) machine.cpu_flops *= share;
+  if (const Curve& by_threads = machine.cpu_optimizer_threads; !by_threads.x.empty()) {
+    const double threads = optimizer_threads(machine, cores);
+    machine.cpu_optimizer_parameters_per_s *=
+        by_threads.at(threads) / by_threads.at(optimizer_threads(machine, machine.cores));
+    if (machine.lane_cores.contains(Engine::CpuOptimizer)) machine.lane_cores[Engine::CpuOptimizer] = threads;
+  } else if (machine.lane_cores.empty()) {
     machine.cpu_optimizer_parameters_per_s *= share;
   }
   machine.cores = cores;

@@ -22,5 +22,21 @@ TEST(Limits, FewerCoresUpdateMoreSlowly) {
   EXPECT_DOUBLE_EQ(parse_scenario(half.text, "again.yaml").machine.cpu_flops, half.machine.cpu_flops);
 }
 
+// Memory serves four threads nearly as well as eight; one of a lane's threads less for each core less.
+TEST(Limits, FewerThreadsUpdateAtTheRateThatTheProfileHasForThem) {
+  const std::string threads = "machine.cpu.optimizer.threads=[[1, 0.25], [4, 0.75], [8, 1]]";
+  const Scenario whole = parse_scenario(kScenario, "whole.yaml", {threads});
+  const Scenario half = parse_scenario(kScenario, "half.yaml", {threads, "limits.cores=4"});
+  EXPECT_DOUBLE_EQ(half.machine.cpu_optimizer_parameters_per_s, 0.75 * whole.machine.cpu_optimizer_parameters_per_s);
+  EXPECT_DOUBLE_EQ(half.machine.cpu_flops, whole.machine.cpu_flops / 2);
+
+  const std::string lane = "machine.host.lane_cores=[{lane: cpu_optimizer, cores: 5}]";
+  const Scenario five = parse_scenario(kScenario, "five.yaml", {threads, lane});
+  const Scenario one = parse_scenario(kScenario, "one.yaml", {threads, lane, "limits.cores=4"});
+  EXPECT_DOUBLE_EQ(one.machine.cpu_optimizer_parameters_per_s,
+                   five.machine.cpu_optimizer_parameters_per_s * 0.25 / five.machine.cpu_optimizer_threads.at(5));
+  EXPECT_EQ(one.machine.lane_cores.at(Engine::CpuOptimizer), 1);
+}
+
 }  // namespace
 }  // namespace tandem

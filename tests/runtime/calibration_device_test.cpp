@@ -97,6 +97,7 @@ TEST(CalibrationDevice, GivesAProfileThatReadsBack) {
   for (const char* body : {"gpt.block.forward", "gpt.block.backward", "gpt.head.forward", "gpt.embedding.backward"})
     EXPECT_TRUE(read.bodies.contains(body)) << body;
   EXPECT_GT(read.cpu_optimizer_parameters_per_s, 0);
+  EXPECT_EQ(read.cpu_optimizer_threads.at(Workbench::cpu_threads(read.cores)), 1);
   EXPECT_GT(read.cpu_flops, 0);
   EXPECT_GT(read.loader_bytes_per_s, 0);
   EXPECT_GT(read.disk_read.bytes_per_s, 0);
@@ -199,6 +200,12 @@ TEST(TriadTimes, MovesWhatItSays) {
   const Summary rate = time_triad(2, 8 * kMiB, 3);
   EXPECT_EQ(rate.count + rate.warm_up, 3);
   EXPECT_GT(rate.median, 1e8);
+}
+
+TEST(UpdateTimes, HaveARateForEachNumberOfThreads) {
+  const std::vector<Summary> rates = time_updates({1, 3, 2}, 8 * kMiB, 3);
+  ASSERT_EQ(rates.size(), 3U);
+  for (const Summary& rate : rates) EXPECT_GT(rate.median, 1e6);
 }
 
 }  // namespace
