@@ -114,13 +114,18 @@ bool Scheduler::issue_parts(OpId id, ByteRange lead) {
   return true;
 }
 
+bool Scheduler::needs_room(const Op& op, const Write& write) {
+  return std::find(op.reads.begin(), op.reads.end(), write.reuses) == op.reads.end();
+}
+
 std::int64_t Scheduler::missing_bytes(const Op& op, Tier tier, ValueId except) const {
   const Pool& pool = pools_[static_cast<std::size_t>(tier)];
   std::int64_t bytes = op.workspace_bytes > 0 ? pool.rounded(op.workspace_bytes) : 0;
   for (ValueId read : op.reads)
     if (read != except && residency_.at(read, tier) == kNone) bytes += pool.rounded(graph_.value(read).bytes);
   for (const Write& write : op.writes)
-    if (write.reuses == kNone && residency_.at(write.value, tier) == kNone)
+    if (residency_.at(write.value, tier) == kNone && needs_room(op, write) &&
+        (write.reuses == kNone || residency_.at(write.reuses, tier) == kNone))
       bytes += pool.rounded(graph_.value(write.value).bytes);
   return bytes;
 }

@@ -297,7 +297,7 @@ void Scheduler::does_not_fit(OpId id, Tier tier) const {
   std::int64_t operands = op.workspace_bytes;
   for (ValueId read : op.reads) operands += graph_.value(read).bytes;
   for (const Write& write : op.writes)
-    if (write.reuses == kNone) operands += graph_.value(write.value).bytes;
+    if (needs_room(op, write)) operands += graph_.value(write.value).bytes;
   std::string text = "does not fit: " + std::string(name_of(tier)) + " memory of rank " + std::to_string(rank_) + ": " +
                      graph_.op_name(id) + " needs " + with_bytes(operands) + " at once";
   text += "; capacity " + with_bytes(memory.capacity_bytes()) + ", in use " + with_bytes(memory.charged_bytes()) + ":";

@@ -78,6 +78,8 @@ class Scheduler {
   bool emit_run(OpId op, ByteRange lead, Engine engine);
   bool issuable(const Op& op) const;
   bool issue_parts(OpId op, ByteRange lead);
+  // True unless the write takes over the storage of a value that the op reads.
+  static bool needs_room(const Op& op, const Write& write);
   std::int64_t missing_bytes(const Op& op, Tier tier, ValueId except) const;
 
   // Memory (memory.cpp).

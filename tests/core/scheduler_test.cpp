@@ -74,7 +74,9 @@ INSTANTIATE_TEST_SUITE_P(All, EveryPolicy,
                                            Case{"balanced", {}}, Case{"deep_optimizer_states", {}},
                                            Case{"deep_optimizer_states", {{"stride", "1"}}},
                                            Case{"deep_optimizer_states", {{"stride", "2"}, {"resident_buckets", "1"}}},
-                                           Case{"stronghold", {}}, Case{"stronghold", {{"window", "3"}}, 3 << 20}));
+                                           Case{"stronghold", {}}, Case{"stronghold", {{"window", "3"}}, 3 << 20},
+                                           Case{"zero_infinity", {}}, Case{"zero_infinity", {{"prefetch", "0"}}},
+                                           Case{"zero_infinity", {{"parameters", "device"}}, 3 << 20}));
 
 TEST(Scheduler, ResidentSaysWhatDoesNotFit) {
   const Scenario scenario = gpt_scenario("resident", 1 << 20);
@@ -139,9 +141,9 @@ TEST(Scheduler, BFloat16ParametersStayOnTheHostThatUpdatesThem) {
 }
 
 TEST(Scheduler, SpillsToDiskWhenTheHostIsShort) {
-  Scenario scenario = gpt_scenario("on_demand", 2 << 20);
-  scenario.machine = testing::round_machine(2 << 20, 4 << 20, std::int64_t{1} << 30);
-  for (std::uint64_t seed : {0, 1, 2}) {
+  for (std::uint64_t seed : {0, 1, 2, 3, 4, 5}) {
+    Scenario scenario = gpt_scenario(seed < 3 ? "on_demand" : "zero_infinity", 2 << 20);
+    scenario.machine = testing::round_machine(2 << 20, 4 << 20, std::int64_t{1} << 30);
     NullExecutor::Options options;
     options.seed = seed;
     const auto run = run_null(scenario, options);

@@ -93,7 +93,7 @@ Scenario tiny_gpt(const std::string& policy, std::int64_t device_bytes) {
   scenario.steps = kSteps;
   // Activations that leave and come back. Not recomputed: these bodies make other bytes of other ops.
   if (policy == "zero_offload" || policy == "cotrain" || policy == "balanced" || policy == "stronghold" ||
-      policy == "deep_optimizer_states")
+      policy == "deep_optimizer_states" || policy == "zero_infinity")
     scenario.policy.options["offload_blocks"] = "1";
   scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = kHostBytes;
   return scenario;
@@ -159,8 +159,10 @@ TEST_P(StressTest, NorDoTheyOnADeviceWithStreams) {
   EXPECT_EQ(device->pinned_bytes, 0);
 }
 
-TEST(StressDiskTest, DelaysChangeNoByteOfStatesThatDoNotFitTheHost) {
-  Scenario scenario = tiny_gpt("on_demand", kTight);
+class StressDiskTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(StressDiskTest, DelaysChangeNoByteOfStatesThatDoNotFitTheHost) {
+  Scenario scenario = tiny_gpt(GetParam(), kTight);
   scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 128 << 10;
   scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = 1 << 20;
   scenario.steps = kDiskSteps;
@@ -169,9 +171,11 @@ TEST(StressDiskTest, DelaysChangeNoByteOfStatesThatDoNotFitTheHost) {
   EXPECT_EQ(train(scenario, 1), train(ample, 0));
 }
 
+INSTANTIATE_TEST_SUITE_P(DiskPolicies, StressDiskTest, ::testing::Values("on_demand", "zero_infinity"));
+
 INSTANTIATE_TEST_SUITE_P(EveryPolicy, StressTest,
                          ::testing::Values("resident", "on_demand", "zero_offload", "cotrain", "split_update",
-                                           "balanced", "stronghold", "deep_optimizer_states"));
+                                           "balanced", "stronghold", "deep_optimizer_states", "zero_infinity"));
 
 }  // namespace
 }  // namespace tandem

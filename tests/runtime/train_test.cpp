@@ -229,7 +229,7 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(
     Policies, TrainTest,
     ::testing::Combine(::testing::Values("resident", "on_demand", "zero_offload", "cotrain", "split_update", "balanced",
-                                         "stronghold", "deep_optimizer_states"),
+                                         "stronghold", "deep_optimizer_states", "zero_infinity"),
                        ::testing::ValuesIn(kCases)),
     [](const auto& test) { return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param).name; });
 
@@ -260,7 +260,8 @@ TEST(TrainRunTest, AsDeepSpeedGradientsTravelInFp32) {
 }
 
 TEST(TrainRunTest, BlocksThatKeepRecomputeAndOffload) {
-  for (const char* policy : {"zero_offload", "cotrain", "balanced", "stronghold", "deep_optimizer_states"}) {
+  for (const char* policy :
+       {"zero_offload", "cotrain", "balanced", "stronghold", "deep_optimizer_states", "zero_infinity"}) {
     Scenario scenario = small_gpt(policy);
     scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 64 * kMiB;  // nothing is evicted
     scenario.workload.layers = 4;
@@ -317,6 +318,31 @@ TEST(TrainRunTest, StatesThatLiveOnTheDiskTrainTheSame) {
   scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 2 * kMiB;  // less than the states
   scenario.policy.options["home"] = "disk";
   EXPECT_GT(expect_exact(scenario, /*delayed_update=*/false, Engine::DiskRead), kMiB);
+}
+
+// The host is smaller than the states. What is read and written each step follows from where things live.
+TEST(TrainRunTest, StatesParametersAndGradientsStreamFromAndToTheDisk) {
+  for (const DType precision : {DType::F32, DType::BF16, DType::F16}) {
+    Scenario scenario = small_gpt("zero_infinity");
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = 64 * kMiB;
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 5 * kMiB / 4;
+    scenario.workload.precision = precision;
+    scenario.optimizer.clip_norm = precision == DType::BF16 ? 0.5 : 0;
+    scenario.steps = 5;
+    expect_exact(scenario);
+    const auto moved = [&](Role role, Engine lane) {
+      return expect_exact(scenario, false, lane, [role](const Training& training, ValueId value) {
+        return training.graph().tensor_of(value).role == role;
+      });
+    };
+    scenario.policy.options = {{"parameters", "disk"}, {"gradients", "disk"}, {"optimizer_states", "disk"}};
+    EXPECT_GT(moved(Role::Parameter, Engine::DiskRead), kMiB);
+    EXPECT_GT(moved(Role::Gradient, Engine::DiskWrite), kMiB);
+    const std::int64_t read = moved(Role::OptimizerState, Engine::DiskRead);
+    EXPECT_GT(read, 5 * kMiB);
+    // Once more than it is read: the initial values.
+    EXPECT_EQ(moved(Role::OptimizerState, Engine::DiskWrite), read / scenario.steps * (scenario.steps + 1));
+  }
 }
 
 // A graph that grows by what is sampled: the live run decodes the tokens that whole forward passes give, and ends at

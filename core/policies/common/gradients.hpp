@@ -1,5 +1,5 @@
-// Gradients on their way to the host, each once it is final: from the last bucket of a step to the first.
-// A part of policies that update on the CPU; must not know which one.
+// Gradients on their way to the host or, through it, to disk, each once it is final: from the last bucket of a step to
+// the first. A part of policies that update on the CPU; must not know which one.
 #pragma once
 
 #include "core/policies/common/buckets.hpp"
@@ -9,6 +9,8 @@ namespace tandem {
 
 class LeavingGradients {
  public:
+  explicit LeavingGradients(Tier to = Tier::HostPinned) : to_(to) {}
+
   // Sends those that may leave, but for those of buckets that `stays(bucket)` holds on the device.
   template <typename F>
   void move(const View& view, Decisions& decisions, const Buckets& buckets, F&& stays) {
@@ -25,13 +27,15 @@ class LeavingGradients {
   bool have_left(std::int32_t step) const { return step_ > step; }
 
  private:
-  static bool leave(const View& view, Decisions& decisions, const Bucket& bucket) {
+  bool leave(const View& view, Decisions& decisions, const Bucket& bucket) const {
     if (!gradient_may_leave(view, bucket)) return false;
-    if (decisions.copy(bucket.gradient, Tier::HostPinned) != Reply::Issued) return false;
+    if (decisions.copy(bucket.gradient, to_) != Reply::Issued) return false;
     decisions.release(bucket.gradient, Tier::Device);
+    if (to_ != Tier::HostPinned) decisions.release(bucket.gradient, Tier::HostPinned);
     return true;
   }
 
+  Tier to_;
   std::int32_t step_ = 0;  // whose gradients are being moved
   std::size_t moved_ = 0;  // of its buckets, from the last
 };
