@@ -51,25 +51,73 @@ RATIOS = [
 ]
 
 
+DGX2 = "zero_infinity_dgx2"
+
+
+def model(layers, hidden, batch, home, *changes):
+    """A model of figure 5c, with its parameters and gradients at home there."""
+    policy = f"policy={{name: zero_infinity, parameters: {home}, gradients: {home}, optimizer_states: disk}}"
+    sizes = (f"workload.layers={layers}", f"workload.hidden={hidden}", f"workload.batch={batch}")
+    return 12 * layers * hidden**2, (DGX2, *sizes, policy, *changes)
+
+
+# What, figure, published TFLOPS a GPU, parameters, run. The paper counts 8 flops a parameter and token.
+FLOPS_PER_PARAMETER, SEQUENCE = 8, 1024
+RATES = [
+    ("zero_infinity, 100 B, states on NVMe", "5c", 41, *model(125, 8192, 24, "host")),
+    ("zero_infinity, 0.5 T, all on NVMe", "5c", 33, *model(124, 18432, 8, "disk")),
+    ("zero_infinity, 1 T, all on NVMe, on cards of 64 GiB", "5c", 27,
+     *model(128, 25600, 7, "disk", "machine.tiers.device.capacity=64GiB")),
+]
+
+# What, figure, published billions of parameters, hidden width, most layers that are tried, run without layers.
+ON_HOST = "policy={name: zero_infinity, parameters: host, gradients: host, optimizer_states: host}"
+SIZES = [
+    ("largest model, zero_infinity, all on the host", "6a", 70, 8192, 256,
+     (DGX2, "workload.hidden=8192", "workload.batch=1", "steps=1", "limits.disk_bytes=4KiB", ON_HOST)),
+]
+
 # What the medians leave out: a row that the profile was fitted to, and the best case of many.
 UNCOUNTED = ("(calibrated)", "up to")
 
 
+DOES_NOT_FIT = 3
+
+
+def simulate(run):
+    """The run's result; None if it does not fit."""
+    tandem = Path(os.environ.get("TANDEM_BUILD", ROOT / "build")) / "bin" / "tandem"
+    scenario, *changes = run
+    command = [tandem, "simulate", ROOT / "scenarios" / f"{scenario}.yaml", "--quiet", "--json", "-"]
+    for change in changes:
+        command += ["--set", change]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    if done.returncode == DOES_NOT_FIT:
+        return None
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def most_layers(run, high):
+    """Bisects for the most layers that fit, below `high`, which must not."""
+    low = 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if simulate((*run, f"workload.layers={middle}")) else (low, middle)
+    return low
+
+
 def simulator():
     """One function that simulates each run once, and returns samples/s."""
-    tandem = Path(os.environ.get("TANDEM_BUILD", ROOT / "build")) / "bin" / "tandem"
     known = {}
 
     def samples_per_s(run):
         if run not in known:
-            scenario, *changes = run
-            command = [tandem, "simulate", ROOT / "scenarios" / f"{scenario}.yaml", "--quiet", "--json", "-"]
-            for change in changes:
-                command += ["--set", change]
-            done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                sys.exit(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stderr.strip()}")
-            known[run] = json.loads(done.stdout)["throughput"]["samples_per_s"]
+            result = simulate(run)
+            if result is None:
+                sys.exit(f"{' '.join(run)}: does not fit")
+            known[run] = result["throughput"]["samples_per_s"]
         return known[run]
 
     return samples_per_s
@@ -89,6 +137,11 @@ def rows():
         add("samples/s", what, figure, published, samples_per_s(run))
     for what, figure, published, run, other in RATIOS:
         add("ratios", what, figure, published, samples_per_s(run) / samples_per_s(other))
+    for what, figure, published, parameters, run in RATES:
+        flops = FLOPS_PER_PARAMETER * parameters * SEQUENCE * samples_per_s(run)
+        add("TFLOPS", f"{what}, TFLOPS a GPU", figure, published, flops / 1e12)
+    for what, figure, published, hidden, most, run in SIZES:
+        add("sizes", f"{what}, B", figure, published, 12 * most_layers(run, most) * hidden**2 / 1e9)
     lines.append("")
     lines.append("Median error: " + ", ".join(f"{kind} {statistics.median(e):.0%}" for kind, e in errors.items()) + ".")
     return "\n".join(lines)
