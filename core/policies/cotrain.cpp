@@ -95,7 +95,7 @@ class CoTrain final : public Policy {
   OpId lowest_arrived(const View& view) const {
     for (OpId op : view.ready_optimizer_ops()) {  // in forward order: the first that qualifies is the lowest layer
       const Bucket& bucket = buckets_.of(view.graph(), op);
-      if (!stays(bucket) && view.arrived(bucket.gradient, Tier::HostPinned)) return op;
+      if (!stays(bucket) && gradient_has_left(view, bucket)) return op;
     }
     return kNone;
   }

@@ -116,7 +116,7 @@ class Stronghold final : public Policy {
       const auto ready = view.ready_optimizer_ops();
       const auto next = std::find_if(ready.rbegin(), ready.rend(), [&](OpId op) {
         const Bucket& bucket = buckets_.of(view.graph(), op);
-        return !stays(bucket.index) && view.arrived(bucket.gradient, Tier::HostPinned);
+        return !stays(bucket.index) && gradient_has_left(view, bucket);
       });
       if (next == ready.rend() || decisions.run(*next, Engine::CpuOptimizer) != Reply::Issued) return;
     }

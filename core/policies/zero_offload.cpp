@@ -97,7 +97,7 @@ class ZeroOffload final : public Policy {
   bool gradients_arrived(const View& view, std::int32_t step) const {
     const auto& buckets = buckets_.step(step);
     return std::all_of(buckets.begin(), buckets.end(),
-                       [&](const Bucket& bucket) { return view.arrived(bucket.gradient, Tier::HostPinned); });
+                       [&](const Bucket& bucket) { return gradient_has_left(view, bucket); });
   }
 
   bool upload_parameters(const View& view, Decisions& decisions) {

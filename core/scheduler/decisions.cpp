@@ -139,9 +139,17 @@ Reply Scheduler::prefetch(ValueId value, ByteRange range, Tier to) {
     // The next op of the compute lane must still fit beside the prefetched bytes.
     const Pool& pool = pools_[static_cast<std::size_t>(to)];
     const std::int64_t next = missing_bytes(graph_.op(program_[program_next_]), to, value);
-    if (pool.free_bytes() - pool.rounded(range.bytes) < next) return Reply::NoRoom;
+    if (pool.free_bytes() - pool.rounded(range.bytes) < next) return refuse(value, to);
   }
-  return ensure(value, range, to, range.bytes != graph_.value(value).bytes, false) ? Reply::Issued : Reply::NoRoom;
+  if (ensure(value, range, to, range.bytes != graph_.value(value).bytes, false)) return Reply::Issued;
+  return refuse(value, to);
+}
+
+// A policy can often do without a copy to the device, since ops fetch what they lack: one to a lower tier explains
+// more.
+Reply Scheduler::refuse(ValueId value, Tier tier) {
+  if (refused_ == kNone || refused_tier_ == Tier::Device) refused_ = value, refused_tier_ = tier;
+  return Reply::NoRoom;
 }
 
 // True if every byte of the value that the block holds is in another tier as well.

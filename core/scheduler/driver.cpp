@@ -47,7 +47,9 @@ void drive(std::span<Scheduler* const> ranks, Executor& executor, EventLog& log)
     executor.submit(commands);
     commands.clear();
     if (left == 0) return;
-    CHECK(executor.in_flight() || earliest_wake(ranks) != kNever, "the policy issued nothing and nothing is in flight");
+    if (executor.in_flight() || earliest_wake(ranks) != kNever) continue;
+    for (const Scheduler* scheduler : ranks) scheduler->explain_stall();
+    CHECK(false, "the policy issued nothing and nothing is in flight");
   }
 }
 

@@ -287,20 +287,15 @@ void Scheduler::copy(ValueId value, ByteRange range, Tier from, Tier to) {
   wait_for(command, waits);
 }
 
-void Scheduler::does_not_fit(OpId id, Tier tier) const {
-  const Op& op = graph_.op(id);
+// What a full tier holds, and what the tiers below it have left: the middle of a message.
+std::string Scheduler::usage(Tier tier) const {
   const Pool& memory = pools_[static_cast<std::size_t>(tier)];
   std::array<std::int64_t, kRoleCount> held{};
   for (ValueId value = 0; value < graph_.value_count(); ++value)
     if (const BlockId block = residency_.at(value, tier); block != kNone)
       held[static_cast<std::size_t>(graph_.tensor_of(value).role)] += residency_.block(block).range.bytes;
-  std::int64_t operands = op.workspace_bytes;
-  for (ValueId read : op.reads) operands += graph_.value(read).bytes;
-  for (const Write& write : op.writes)
-    if (needs_room(op, write)) operands += graph_.value(write.value).bytes;
-  std::string text = "does not fit: " + std::string(name_of(tier)) + " memory of rank " + std::to_string(rank_) + ": " +
-                     graph_.op_name(id) + " needs " + with_bytes(operands) + " at once";
-  text += "; capacity " + with_bytes(memory.capacity_bytes()) + ", in use " + with_bytes(memory.charged_bytes()) + ":";
+  std::string text =
+      "; capacity " + with_bytes(memory.capacity_bytes()) + ", in use " + with_bytes(memory.charged_bytes()) + ":";
   for (int role = 0; role < kRoleCount; ++role)
     if (held[static_cast<std::size_t>(role)] > 0)
       text += " " + std::string(name_of(static_cast<Role>(role))) + " " +
@@ -309,12 +304,41 @@ void Scheduler::does_not_fit(OpId id, Tier tier) const {
     if (below > tier && pools_[static_cast<std::size_t>(below)].capacity_bytes() > 0)
       text += "; " + std::string(name_of(below)) + ": " +
               std::to_string(pools_[static_cast<std::size_t>(below)].free_bytes()) + " free";
-  const std::int64_t would_fit = memory.charged_bytes() + missing_bytes(op, tier, kNone);
+  return text;
+}
+
+void Scheduler::does_not_fit(OpId id, Tier tier) const {
+  const Op& op = graph_.op(id);
+  std::int64_t operands = op.workspace_bytes;
+  for (ValueId read : op.reads) operands += graph_.value(read).bytes;
+  for (const Write& write : op.writes)
+    if (needs_room(op, write)) operands += graph_.value(write.value).bytes;
+  std::string text = "does not fit: " + std::string(name_of(tier)) + " memory of rank " + std::to_string(rank_) + ": " +
+                     graph_.op_name(id) + " needs " + with_bytes(operands) + " at once" + usage(tier);
+  const std::int64_t would_fit =
+      pools_[static_cast<std::size_t>(tier)].charged_bytes() + missing_bytes(op, tier, kNone);
   text += "; this op would fit in " + with_bytes(would_fit);
   text += traits_.may_evict
               ? "; give it more memory, fewer samples in a micro-batch, or a lower tier (limits, tiers.disk)"
               : "; give it more memory or choose a policy that offloads";
   throw DoesNotFit(text);
+}
+
+void Scheduler::explain_stall() const {
+  if (refused_ != kNone)
+    throw DoesNotFit("does not fit: " + std::string(name_of(refused_tier_)) + " memory of rank " +
+                     std::to_string(rank_) + ": " + graph_.tensor_of(refused_).name + " of " +
+                     with_bytes(graph_.value(refused_).bytes) +
+                     " has no room there, and nothing goes on before it has" + usage(refused_tier_) +
+                     "; give it more memory or choose a policy that uses a lower tier");
+  // A policy may have seen by itself that there is no room for what comes next.
+  const auto require_room = [&](OpId op) {
+    const Tier tier = operand_tier(graph_.op(op).engine);
+    if (missing_bytes(graph_.op(op), tier, kNone) > pools_[static_cast<std::size_t>(tier)].free_bytes())
+      does_not_fit(op, tier);
+  };
+  for (const OpId op : ready_optimizer_) require_room(op);
+  if (program_next_ < program_.size()) require_room(program_[program_next_]);
 }
 
 }  // namespace tandem

@@ -197,6 +197,7 @@ void Scheduler::on_events(const EventBatch& batch, std::vector<Command>& out) {
   issue_loads();
   issue_saves();
   if (finished()) return;
+  refused_ = kNone;
   Decisions decisions(*this);
   policy_->decide(View(*this), decisions);
   // Steps that the decisions completed make room for the next ones, which must be known before the policy is asked

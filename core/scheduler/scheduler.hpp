@@ -30,6 +30,9 @@ class Scheduler {
   // do). Throws DoesNotFit.
   void on_events(const EventBatch& batch, std::vector<Command>& out);
 
+  // Where the run stands still, throws DoesNotFit if it does for want of room.
+  void explain_stall() const;
+
   bool finished() const;  // all work is done, or a failure or an interrupt has drained
   TimeNs wake() const { return wake_; }
   Rank rank() const { return rank_; }
@@ -75,6 +78,7 @@ class Scheduler {
   bool try_run(OpId op, ByteRange lead, Engine engine);
   Reply prefetch(ValueId value, ByteRange range, Tier to);
   Reply release(ValueId value, Tier tier);
+  Reply refuse(ValueId value, Tier tier);
   bool emit_run(OpId op, ByteRange lead, Engine engine);
   bool issuable(const Op& op) const;
   bool issue_parts(OpId op, ByteRange lead);
@@ -110,6 +114,7 @@ class Scheduler {
   void copy(ValueId value, ByteRange range, Tier from, Tier to);
   void guard(ValueId value, Tier tier);
   [[noreturn]] void does_not_fit(OpId op, Tier tier) const;
+  std::string usage(Tier tier) const;
 
   // Commands (scheduler.cpp).
   Use next_use(Engine engine) const { return {engine, static_cast<CommandId>(commands_.size())}; }
@@ -163,6 +168,8 @@ class Scheduler {
 
   std::int64_t decision_ = 0;  // number of the decision being carried out, for guards
   bool packing_ = false;       // an op barely fits: its operands are placed without holes
+  ValueId refused_ = kNone;    // what the policy's latest turn found no room for
+  Tier refused_tier_ = Tier::Device;
   std::vector<Command>* out_ = nullptr;
   TimeNs observed_;
   TimeNs wake_ = kNever;

@@ -46,6 +46,28 @@ TEST_P(EveryPolicy, RunsToTheEndInOrderUnderShrinkingMemory) {
   }
 }
 
+// Whatever the host lacks: a run ends, or says what does not fit. None stands still.
+TEST_P(EveryPolicy, SaysWhatTheHostHasNoRoomFor) {
+  Scenario scenario = gpt_scenario(GetParam().policy, std::max<std::int64_t>(GetParam().least_device_bytes, 2 << 20));
+  scenario.policy.options = GetParam().options;
+  const std::int64_t most = run_null(scenario).scheduler->pool(Tier::HostPinned).peak_bytes();
+  constexpr std::int64_t kSteps = 32;
+  for (const std::int64_t disk_bytes : {std::int64_t{0}, most}) {
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = disk_bytes;
+    int refused = 0;
+    for (std::int64_t i = 1; i < kSteps; ++i) {
+      scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = most * i / kSteps;
+      try {
+        EXPECT_TRUE(run_null(scenario).scheduler->finished());
+      } catch (const DoesNotFit& error) {
+        ++refused;
+        EXPECT_TRUE(std::string(error.what()).starts_with("does not fit: ")) << error.what();
+      }
+    }
+    EXPECT_TRUE(refused > 0 || disk_bytes > 0);
+  }
+}
+
 TEST_P(EveryPolicy, ReplaysToTheSameCommands) {
   Scenario scenario = gpt_scenario(GetParam().policy, 1 << 30);
   scenario.policy.options = GetParam().options;

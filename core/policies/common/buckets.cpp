@@ -35,6 +35,10 @@ bool gradient_may_leave(const View& view, const Bucket& bucket) {
          (bucket.gradient_norm == kNone || view.issued(bucket.gradient_norm));
 }
 
+bool gradient_has_left(const View& view, const Bucket& bucket) {
+  return view.arrived(bucket.gradient, Tier::HostPinned) || view.arrived(bucket.gradient, Tier::Disk);
+}
+
 const std::vector<Bucket>& Buckets::step(std::int32_t step) const {
   static const std::vector<Bucket> kNoBuckets;
   return static_cast<std::size_t>(step) < steps_.size() ? steps_[static_cast<std::size_t>(step)] : kNoBuckets;

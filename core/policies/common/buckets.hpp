@@ -38,5 +38,7 @@ class Buckets {
 
 // The bucket's gradient is final, and nothing on the device will read it but the update: it may leave.
 bool gradient_may_leave(const View& view, const Bucket& bucket);
+// It is where an update on the CPU finds it: in host memory, or on the disk if the host had no room to keep it.
+bool gradient_has_left(const View& view, const Bucket& bucket);
 
 }  // namespace tandem
