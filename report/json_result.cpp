@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/resources.hpp"
+
 namespace tandem {
 namespace {
 
@@ -89,12 +91,15 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
       {"compute_s", analysis.compute_s},
       {"exposed_s", analysis.exposed_s},
       {"idle_s", idle(analysis)},
+      {"idle_share", idle_shares(analysis.timeline, analysis.steps)},
       {"bytes_moved", bytes_moved(analysis)},
+      {"bytes_a_step", bytes_a_step(analysis.timeline, analysis.steps)},
       {"lower_bound_s", analysis.bound.step_s},
       {"lower_bound_held_by", analysis.bound.held_by},
       {"policy_bound_s", analysis.bound.policy_step_s},
       {"policy_bound_held_by", analysis.bound.policy_held_by},
   };
+  result["parameters"] = parameter_count(analysis.timeline);
   result["first_step"] = record.scenario->first_step;
   result["checkpoint_s"] = analysis.checkpoint_s;
   if (record.mode == "measured") result["loss"] = list(analysis.loss);

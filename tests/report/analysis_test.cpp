@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "report/resources.hpp"
 #include "tests/report/fake_run.hpp"
 
 namespace tandem {
@@ -230,6 +231,24 @@ TEST(Memory, ThinningKeepsThePeak) {
   EXPECT_LE(few.size(), 50u);
   EXPECT_EQ(std::max_element(few.begin(), few.end(), [](auto& a, auto& b) { return a.total() < b.total(); })->total(),
             999);
+}
+
+// The timed step is 70 to 160: the GPU runs from 130 to 160, the CPU from 80 to 100, copies go up from 100 to 130 and
+// down from 70 to 80.
+TEST(Resources, IdleSharesAndTrafficOfTheTimedSteps) {
+  TwoSteps run;
+  const RunRecord record = run.record();
+  const Analysis analysis = analyse(record);
+  const auto idle = idle_shares(analysis.timeline, analysis.steps);
+  EXPECT_THAT(idle.at("gpu"), DoubleEq(1 - 30.0 / 90));
+  EXPECT_THAT(idle.at("cpu"), DoubleEq(1 - 20.0 / 90));
+  EXPECT_THAT(idle.at("h2d"), DoubleEq(1 - 30.0 / 90));
+  EXPECT_THAT(idle.at("d2h"), DoubleEq(1 - 10.0 / 90));
+  EXPECT_EQ(idle.at("disk"), 1);
+  // The first step's parameters came before, the second's gradient left after.
+  EXPECT_EQ(bytes_a_step(analysis.timeline, analysis.steps),
+            (std::map<std::string, double>{{"device0/h2d", 1000}, {"device0/d2h", 1000}}));
+  EXPECT_EQ(parameter_count(analysis.timeline), 250);
 }
 
 }  // namespace
