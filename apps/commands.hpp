@@ -27,7 +27,14 @@ struct ValidateFlags {
 };
 int validate(const ValidateFlags& flags);
 // Simulates FILE with every policy and prints them by step time, with what does not fit.
-int compare_policies(const CommonFlags& flags);
+struct PoliciesFlags {
+  CommonFlags common;
+  std::string policies;  // names joined by commas; "": all
+  std::string over;      // "KEY=VALUE,VALUE,...": with each value
+  std::string largest;   // "KEY=LOW..HIGH": with the largest number that fits
+  std::string csv;       // "": none
+};
+int compare_policies(const PoliciesFlags& flags);
 int check_files(const std::vector<std::string>& files, const std::vector<std::string>& overrides, bool quiet);
 // `what`: policies, transforms, workloads, machines or scenarios.
 int list(const std::string& what);

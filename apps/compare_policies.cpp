@@ -1,123 +1,155 @@
-// `tandem compare-policies`: every policy on one scenario.
-#include <fmt/format.h>
-
+// `tandem compare-policies`: policies on one scenario, or over the values of one of its keys.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "apps/commands.hpp"
 #include "apps/siblings.hpp"
+#include "apps/sweep.hpp"
 #include "core/scenario/errors.hpp"
 #include "core/scheduler/policy.hpp"
 #include "report/atomic_file.hpp"
-#include "report/units.hpp"
+#include "report/policy_comparison.hpp"
 
 namespace tandem {
 namespace {
 
-struct PolicyRun {
-  std::string policy;
-  int exit_code = kDone;
-  std::string why_not;    // the reason, where the exit code is not 0
-  nlohmann::json result;  // where it is
-  double step_s() const { return result.at("step_time_s").at("median").get<double>(); }
+// What ends the whole command: an interrupt, a crash, an input that no policy could have.
+struct Ended {
+  int exit_code;
+  std::string why;
 };
 
-// The scenario's own policy keeps its options; the others run with their defaults, whatever options the scenario has.
-PolicyRun run_policy(const CommonFlags& flags, const std::string& policy, bool own, const TemporaryFolder& folder) {
-  PolicyRun run{policy, kDone, "", {}};
-  const std::string json = folder.file(policy + ".json");
-  std::vector<std::string> arguments = scenario_arguments(flags);
-  if (!own) arguments.push_back("--set=policy={name: " + policy + "}");
-  arguments.push_back("--json=" + json);
-  arguments.push_back("--quiet");
-  const ChildResult child = run_child("simulate", arguments, true);
-  run.exit_code = child.exit_code;
-  if (child.exit_code != kDone) {
-    run.why_not = child.reason();
+class Runs {
+ public:
+  Runs(const CommonFlags& flags, std::string own_policy) : flags_(flags), own_policy_(std::move(own_policy)) {}
+
+  // The scenario's own policy keeps its options; the others run with their defaults, whatever options it has.
+  PolicyRun run(const std::string& policy, const std::vector<std::string>& settings) const {
+    PolicyRun run;
+    run.policy = policy;
+    const std::string json = folder_.file("result.json");
+    std::vector<std::string> arguments = scenario_arguments(flags_);
+    for (const std::string& setting : settings) arguments.push_back("--set=" + setting);
+    if (policy != own_policy_) arguments.push_back("--set=policy={name: " + policy + "}");
+    arguments.emplace_back("--json=-");
+    arguments.emplace_back("--quiet");
+    const ChildResult child = run_child("simulate", arguments, /*keep_errors=*/true, json);
+    run.exit_code = child.exit_code;
+    run.does_not_fit = child.exit_code == kDoesNotFit;
+    if (child.exit_code != kDone) {
+      run.why_not = child.reason();
+      // What a policy refuses or cannot fit is a line of the table.
+      if (run.does_not_fit || child.exit_code == kBadInput) return run;
+      throw Ended{child.exit_code, "policy " + policy + ": " + run.why_not};
+    }
+    std::ifstream in(json);
+    run.result = nlohmann::ordered_json::parse(in, nullptr, /*allow_exceptions=*/false);
+    if (run.result.is_discarded())
+      throw DeviceError(json + ": the simulation ended well, but its result cannot be read");
     return run;
   }
-  std::ifstream in(json);
-  run.result = nlohmann::json::parse(in, nullptr, false);
-  if (run.result.is_discarded()) throw DeviceError(json + ": the simulation ended well, but its result cannot be read");
-  return run;
+
+  // The run with the largest number of the range that fits, or why the smallest does not run. What is larger takes more
+  // memory: the search doubles its steps up from LOW, so that it simulates little that is far too large, then bisects.
+  PolicyRun largest(const std::string& policy, std::vector<std::string> settings, const KeyRange& range) const {
+    settings.emplace_back();
+    const auto try_with = [&](std::int64_t number) {
+      settings.back() = range.key + "=" + std::to_string(number);
+      PolicyRun run = this->run(policy, settings);
+      if (run.ran()) run.largest = number;
+      return run;
+    };
+    PolicyRun best = try_with(range.low);
+    if (!best.ran()) return best;
+    std::int64_t fits = range.low, above = range.high + 1;
+    for (std::int64_t step = 1; fits + 1 < above; step = std::min(step * 2, range.high)) {
+      const std::int64_t number = above > range.high ? std::min(fits + step, range.high) : fits + (above - fits) / 2;
+      PolicyRun run = try_with(number);
+      if (run.exit_code == kBadInput) throw Ended{kBadInput, "--largest: " + settings.back() + ": " + run.why_not};
+      if (!run.ran()) {
+        above = number;
+        continue;
+      }
+      fits = number;
+      best = std::move(run);
+    }
+    return best;
+  }
+
+ private:
+  const CommonFlags& flags_;
+  std::string own_policy_;
+  TemporaryFolder folder_;
+};
+
+std::vector<std::string> all_policies() {
+  std::vector<std::string> names;
+  for (const PolicyEntry* entry : policies()) names.emplace_back(entry->name);
+  return names;
 }
 
-std::string largest_wait(const nlohmann::json& result) {
-  std::string name = "-";
-  double largest = 0;
-  for (const auto& [cause, s] : result.at("exposed_s").items())
-    if (s.get<double>() > largest) {
-      largest = s.get<double>();
-      name = cause;
-    }
-  return largest > 0 ? fmt::format("{} {}", name, format_time(largest)) : name;
-}
-
-void print_table(const std::vector<PolicyRun>& runs) {
-  std::fputs(fmt::format("{:<22} {:>10} {:>8} {:>8} {:>12}  {}\n", "policy", "step", "of best", "compute",
-                         "device peak", "largest wait a step")
-                 .c_str(),
-             stdout);
-  const double best = runs.front().exit_code == kDone ? runs.front().step_s() : 0;
-  for (const PolicyRun& run : runs) {
-    if (run.exit_code != kDone) {
-      std::fputs(fmt::format("{:<22} {}\n", run.policy, run.why_not).c_str(), stdout);
-      continue;
-    }
-    const double step = run.step_s();
-    std::fputs(fmt::format("{:<22} {:>10} {:>8} {:>8} {:>12}  {}\n", run.policy, format_time(step),
-                           fmt::format("{:.2f}", step / best),
-                           format_percent(run.result.at("busy_share").value("device0/compute", 0.0)),
-                           format_bytes(run.result.at("peak_bytes").value("device0", std::int64_t{0})),
-                           largest_wait(run.result))
-                   .c_str(),
-               stdout);
+// Refuses what the scenario cannot have before anything is simulated.
+void check_setting(CommonFlags flags, const std::string& flag, const std::string& key, const std::string& value) {
+  flags.overrides.push_back(key + "=" + value);
+  try {
+    load_scenario(flags);
+  } catch (const ConfigError& error) {
+    throw ConfigError(flag + ": " + error.what());
   }
 }
 
-void write_json(const std::string& path, const std::vector<PolicyRun>& runs) {
-  nlohmann::ordered_json json{{"schema", 1}, {"policies", nlohmann::ordered_json::array()}};
-  for (const PolicyRun& run : runs) {
-    nlohmann::ordered_json row{{"policy", run.policy}, {"exit_code", run.exit_code}};
-    if (run.exit_code == kDone)
-      row["result"] = run.result;
-    else
-      row["why_not"] = run.why_not;
-    json["policies"].push_back(std::move(row));
-  }
-  const std::string text = json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  path == "-" ? static_cast<void>(std::fputs(text.c_str(), stdout)) : write_file(path, text);
+void write_files(const PoliciesFlags& flags, const PolicyComparison& comparison) {
+  if (!flags.csv.empty()) write_file(flags.csv, policies_csv(comparison));
+  if (!flags.common.report.empty()) write_file(flags.common.report, policies_html(comparison));
+  if (flags.common.json.empty()) return;
+  const std::string json =
+      policies_json(comparison).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  flags.common.json == "-" ? static_cast<void>(std::fputs(json.c_str(), stdout)) : write_file(flags.common.json, json);
+}
+
+void run_all(const PoliciesFlags& flags, const std::vector<std::string>& names, const Runs& runs, const KeyRange& range,
+             PolicyComparison& comparison) {
+  Progress progress("policies", flags.common.quiet);
+  const std::size_t all = names.size() * comparison.values.size();
+  for (const std::string& value : comparison.values)
+    for (const std::string& name : names) {
+      progress.update(static_cast<double>(comparison.runs.size()) / static_cast<double>(all));
+      std::vector<std::string> settings;
+      if (!comparison.over.empty()) settings.push_back(comparison.over + "=" + value);
+      comparison.runs.push_back(range.key.empty() ? runs.run(name, settings) : runs.largest(name, settings, range));
+      comparison.runs.back().value = value;
+    }
 }
 
 }  // namespace
 
-int compare_policies(const CommonFlags& flags) {
-  const Scenario scenario = load_scenario(flags);
-  const TemporaryFolder folder;
-  std::vector<PolicyRun> runs;
-  Progress progress("policies", flags.quiet);
-  for (const PolicyEntry* entry : policies()) {
-    progress.update(static_cast<double>(runs.size()) / static_cast<double>(policies().size()));
-    const std::string name(entry->name);
-    runs.push_back(run_policy(flags, name, name == scenario.policy.name, folder));
-    const int code = runs.back().exit_code;
-    // What a policy refuses or cannot fit is a line of the table; an interrupt or a crash ends the command.
-    if (code != kDone && code != kDoesNotFit && code != kBadInput) {
-      std::fprintf(stderr, "tandem: policy %s: %s\n", name.c_str(), runs.back().why_not.c_str());
-      return code;
-    }
+int compare_policies(const PoliciesFlags& flags) {
+  const Scenario scenario = load_scenario(flags.common);
+  const std::vector<std::string> names =
+      flags.policies.empty() ? all_policies() : read_names("--policies", flags.policies, all_policies());
+  const KeyValues over = flags.over.empty() ? KeyValues{"", {""}} : read_key_values("--over", flags.over);
+  const KeyRange range = flags.largest.empty() ? KeyRange{} : read_key_range("--largest", flags.largest);
+  if (!over.key.empty() && over.key == range.key)
+    throw ConfigError("--largest: " + range.key + " is the key of --over; name another");
+  if (!over.key.empty())
+    for (const std::string& value : over.values) check_setting(flags.common, "--over", over.key, value);
+  if (!range.key.empty()) check_setting(flags.common, "--largest", range.key, std::to_string(range.low));
+  const Output checked(flags.common);
+  PolicyComparison comparison{flags.common.scenario_path, scenario.machine.name, over.key, range.key, over.values, {}};
+  try {
+    run_all(flags, names, Runs(flags.common, scenario.policy.name), range, comparison);
+  } catch (const Ended& ended) {
+    std::fprintf(stderr, "tandem: %s\n", ended.why.c_str());
+    return ended.exit_code;
   }
-  std::stable_sort(runs.begin(), runs.end(), [](const PolicyRun& a, const PolicyRun& b) {
-    if ((a.exit_code == kDone) != (b.exit_code == kDone)) return a.exit_code == kDone;
-    return a.exit_code == kDone && a.step_s() < b.step_s();
-  });
-  if (!flags.quiet && flags.json != "-") print_table(runs);
-  if (!flags.json.empty()) write_json(flags.json, runs);
-  if (runs.front().exit_code == kDone) return kDone;
+  if (over.key.empty()) sort_by_step(comparison.runs);
+  if (!flags.common.quiet && flags.common.json != "-") std::fputs(policies_text(comparison).c_str(), stdout);
+  write_files(flags, comparison);
+  for (const PolicyRun& run : comparison.runs)
+    if (run.ran()) return kDone;
   std::fputs("tandem: no policy can run this scenario\n", stderr);
-  return runs.front().exit_code;
+  return comparison.runs.front().exit_code;
 }
 
 }  // namespace tandem

@@ -16,7 +16,8 @@ constexpr const char* kUsage =
     "  tandem simulate FILE              predict a scenario's run\n"
     "  tandem train FILE                 perform it: --device cpu|cuda, --nproc N, --resume DIR, --csv FILE\n"
     "  tandem compare FILE               both, predicted beside measured\n"
-    "  tandem compare-policies FILE      simulate it with every policy\n"
+    "  tandem compare-policies FILE      simulate it with every policy: --policies A,B, --over KEY=V,W, --largest "
+    "KEY=LOW..HIGH\n"
     "  tandem validate [FILES]           errors of the prediction over several scenarios; in two halves, on two "
     "machines:\n"
     "    --measure-only RESULTS          run them for real\n"
@@ -81,9 +82,16 @@ int validate(const Arguments& arguments) {
 
 int compare_policies(const Arguments& arguments) {
   CLI::App app{"Simulate a scenario with every policy", "tandem compare-policies"};
-  tandem::CommonFlags flags;
-  tandem::add_scenario_argument(app, flags);
-  tandem::add_common_flags(app, flags);
+  tandem::PoliciesFlags flags;
+  tandem::add_scenario_argument(app, flags.common);
+  tandem::add_common_flags(app, flags.common);
+  app.add_option("--policies", flags.policies, "Only these policies")->type_name("NAME,NAME,...");
+  app.add_option("--over", flags.over, "With each of these values of a key of the scenario")
+      ->type_name("KEY=VALUE,VALUE,...");
+  app.add_option("--largest", flags.largest,
+                 "With the largest number that fits, by bisection; what is larger takes more")
+      ->type_name("KEY=LOW..HIGH");
+  app.add_option("--csv", flags.csv, "Write the table as CSV")->type_name("FILE");
   parse_arguments(app, arguments);
   return tandem::compare_policies(flags);
 }

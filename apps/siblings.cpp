@@ -58,6 +58,12 @@ class SpawnActions {
   void redirect(int from, int to) {
     if (const int error = posix_spawn_file_actions_adddup2(&actions_, from, to)) fail("cannot redirect output", error);
   }
+  void redirect(int from, const std::string& file) {
+    constexpr mode_t kOwnerOnly = 0600;
+    if (const int error =
+            posix_spawn_file_actions_addopen(&actions_, from, file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, kOwnerOnly))
+      fail("cannot redirect output", error);
+  }
   const posix_spawn_file_actions_t* get() const { return &actions_; }
 
  private:
@@ -86,7 +92,8 @@ void become(const std::string& part, const std::vector<std::string>& arguments) 
   fail("cannot start " + words.front(), error);
 }
 
-ChildResult run_child(const std::string& part, const std::vector<std::string>& arguments, bool keep_errors) {
+ChildResult run_child(const std::string& part, const std::vector<std::string>& arguments, bool keep_errors,
+                      const std::string& output) {
   std::vector<std::string> words{sibling(part)};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::array<int, 2> pipe{-1, -1};
@@ -95,6 +102,7 @@ ChildResult run_child(const std::string& part, const std::vector<std::string>& a
     if (::pipe2(pipe.data(), O_CLOEXEC) != 0) fail("cannot make a pipe", errno);
     actions.redirect(pipe[1], STDERR_FILENO);
   }
+  if (!output.empty()) actions.redirect(STDOUT_FILENO, output);
   pid_t child = 0;
   const int error =
       ::posix_spawn(&child, words.front().c_str(), actions.get(), nullptr, pointers(words).data(), environ);

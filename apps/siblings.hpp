@@ -19,8 +19,10 @@ struct ChildResult {
   // Their first line, without the program's name and without what could drive a terminal.
   std::string reason() const;
 };
-// Runs tandem-<part> to its end. `keep_errors`: standard error is returned and not shown.
-ChildResult run_child(const std::string& part, const std::vector<std::string>& arguments, bool keep_errors = false);
+// Runs tandem-<part> to its end. `keep_errors`: standard error is returned and not shown. `output`: a file that
+// standard output goes to; "": that of this process.
+ChildResult run_child(const std::string& part, const std::vector<std::string>& arguments, bool keep_errors = false,
+                      const std::string& output = "");
 
 // A folder of its own for a program's intermediate files, removed with all that is in it.
 class TemporaryFolder {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "report/analysis.hpp"
@@ -13,15 +12,6 @@ namespace tandem {
 
 std::string html_report(const std::vector<const Analysis*>& runs, const std::vector<ComparedFigure>& table = {});
 
-struct PagePiece {
-  std::string_view mark;
-  std::string text;
-};
-// Replaces each {{mark}} of a page once, left to right: what has been put in is not searched again.
-std::string fill_page(std::string_view page, const std::vector<PagePiece>& pieces);
-
-// For text and for attributes.
-std::string escape_html(std::string_view text);
 // JSON that may stand inside a script element: no '<' is left.
 std::string escape_json_for_html(const std::string& json);
 

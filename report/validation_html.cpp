@@ -5,18 +5,14 @@
 #include <cmath>
 
 #include "report/comparison.hpp"
-#include "report/html.hpp"
-#include "report/summary.hpp"
+#include "report/html_page.hpp"
 #include "report/units.hpp"
 #include "report/validation.hpp"
-#include "report_html_pieces.hpp"
 
 namespace tandem {
 namespace {
 
-constexpr double kSide = 600, kLeft = 70, kTop = 10, kBelow = 50;  // of the plot, in units of its own
-
-std::string text_of(const std::string& text) { return escape_html(terminal_text(text)); }
+constexpr double kSide = 600, kLeft = 70, kRight = 40, kTop = 10, kBelow = 50;  // of the plot, in units of its own
 
 // Both axes of the plot: the same logarithmic scale.
 class Scale {
@@ -81,13 +77,14 @@ std::string axes(const Scale& scale) {
 
 std::string plot(const ValidationTable& validation) {
   const Scale scale(validation);
-  std::string svg = fmt::format("<svg class=\"plot\" role=\"img\" viewBox=\"0 0 {} {}\">\n", kLeft + kSide + kTop,
+  std::string svg = fmt::format("<svg class=\"plot\" role=\"img\" viewBox=\"0 0 {} {}\">\n", kLeft + kSide + kRight,
                                 kTop + kSide + kBelow);
   svg += axes(scale);
   for (const ValidatedScenario& row : validation.rows)
     svg += fmt::format(
-        "<circle{} cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}\npredicted {}, measured {}: {}</title></circle>\n",
-        misses(row) ? " class=\"missed\"" : "", scale.x(row.measured_s), scale.y(row.predicted_s), text_of(row.name),
+        "<circle class=\"dot{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}\npredicted {}, measured {}: "
+        "{}</title></circle>\n",
+        misses(row) ? " missed" : "", scale.x(row.measured_s), scale.y(row.predicted_s), plain_html(row.name),
         format_time(row.predicted_s), format_time(row.measured_s), format_error(row.step_error()));
   return svg + "</svg>\n";
 }
@@ -114,36 +111,25 @@ std::string facts(const ValidationTable& validation) {
          "</section>\n";
 }
 
-std::string table_row(const std::vector<std::string>& texts, const char* tag = "td", const char* attribute = "") {
-  std::string row = fmt::format("<tr{}>", attribute);
-  for (std::size_t i = 0; i < texts.size(); ++i)
-    row += fmt::format("<{0}{1}>{2}</{0}>", tag, i > 0 ? " class=\"number\"" : "", texts[i]);
-  return row + "</tr>\n";
-}
-
 std::string causes(const ValidationTable& validation) {
-  std::string table = table_row({"of the measured step", "median", "90th percentile", "worst", "bias"}, "th");
+  std::string table = html_row({"of the measured step", "median", "90th percentile", "worst", "bias"}, "th");
   for (const auto& [cause, sizes] : cause_errors(validation))
-    table += table_row({cause, format_percent(sizes.median), format_percent(sizes.p90), format_percent(sizes.worst),
-                        format_error(sizes.bias)});
+    table += html_row({cause, format_percent(sizes.median), format_percent(sizes.p90), format_percent(sizes.worst),
+                       format_error(sizes.bias)});
   return "<table>\n" + table + "</table>\n";
 }
 
 std::string scenarios(const ValidationTable& validation) {
   std::string table =
-      table_row({"scenario", "predicted", "measured", "spread", "error", "device peak", "host peak"}, "th");
+      html_row({"scenario", "predicted", "measured", "spread", "error", "device peak", "host peak"}, "th");
   for (const ValidatedScenario& row : validation.rows)
-    table += table_row(
-        {text_of(row.name), format_time(row.predicted_s), format_time(row.measured_s), format_percent(row.spread),
+    table += html_row(
+        {plain_html(row.name), format_time(row.predicted_s), format_time(row.measured_s), format_percent(row.spread),
          format_error(row.step_error()), format_error(row.device_error), format_error(row.host_error)},
         "td", misses(row) ? " class=\"missed\"" : "");
   for (const FailedScenario& failure : validation.failures)
-    table += "<tr><td colspan=\"7\">" + text_of(validation_line(failure)) + "</td></tr>\n";
+    table += "<tr><td colspan=\"7\">" + plain_html(validation_line(failure)) + "</td></tr>\n";
   return "<table>\n" + table + "</table>\n";
-}
-
-std::string section(const char* title, const std::string& note, const std::string& content) {
-  return fmt::format("<section>\n<h2>{}</h2>\n<p class=\"note\">{}</p>\n{}</section>\n", title, note, content);
 }
 
 }  // namespace
@@ -151,17 +137,17 @@ std::string section(const char* title, const std::string& note, const std::strin
 std::string validation_html(const ValidationTable& validation) {
   std::string body = facts(validation);
   if (!validation.rows.empty())
-    body += section("Predicted against measured", "Both axes are logarithmic; the band is 10% wide on either side.",
-                    plot(validation));
-  body += section("Errors by cause",
-                  "What the compute lane did or waited for: sizes of the differences, and their median with signs.",
-                  causes(validation));
-  body += section("Scenarios", "Error: predicted over measured, minus 1. Spread: 10th to 90th percentile of the steps.",
-                  scenarios(validation));
-  return fill_page(html::k_table_page_html, {{"title", "Predictions and measurements"},
-                                             {"subtitle", fmt::format("{} scenarios", validation.rows.size())},
-                                             {"style", html::k_style_css},
-                                             {"body", body}});
+    body += html_section("Predicted against measured",
+                         "Both axes are logarithmic; the band is 10% wide on either side.", plot(validation));
+  body +=
+      html_section("Errors by cause",
+                   "What the compute lane did or waited for: sizes of the differences, and their median with signs.",
+                   causes(validation));
+  body += html_section("Scenarios",
+                       "Error: predicted over measured, minus 1. Spread: 10th to 90th percentile of the steps.",
+                       scenarios(validation));
+  return html_page("Predictions and measurements", fmt::format("{} scenarios", validation.rows.size()),
+                   "<main>\n" + body + "</main>\n");
 }
 
 }  // namespace tandem

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "report/comparison.hpp"
+#include "report/csv_cell.hpp"
 #include "report/summary.hpp"
 #include "report/units.hpp"
 #include "report/validation.hpp"
@@ -40,12 +41,6 @@ std::string ranking_text(const std::vector<Ranking>& all) {
       text += fmt::format("  {} was predicted fastest and takes {} more than {}\n", terminal_text(r.predicted),
                           format_percent(r.excess), terminal_text(r.measured));
   return text;
-}
-
-std::string in_csv(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
-  return out + '"';
 }
 
 Json number_or_null(double value) { return std::isnan(value) ? Json(nullptr) : Json(value); }
@@ -98,7 +93,7 @@ std::string validation_csv(const ValidationTable& validation) {
   text += "\n";
   const auto cell = [](double value) { return std::isnan(value) ? std::string(",") : fmt::format(",{}", value); };
   for (const ValidatedScenario& row : validation.rows) {
-    text += in_csv(row.name);
+    text += csv_cell(row.name);
     for (const double value : {row.predicted_s, row.measured_s, row.spread, row.step_error(), row.device_error,
                                row.host_error, row.idle_error})
       text += cell(value);

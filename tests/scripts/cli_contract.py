@@ -92,6 +92,50 @@ def simulate(folder, scenario):
     check("compare-policies", result.stdout.count("\n") >= 4, result.stdout)
 
 
+def policies(folder, scenario):
+    table, page = folder / "policies.csv", folder / "policies.html"
+    two = ("compare-policies", scenario, "--policies", "on_demand,resident")
+    expect("two policies", run(*two, "--csv", table, "--report", page), 0, stdout="H2D idle")
+    with open(table, newline="") as file:
+        rows = {row["policy"]: row for row in csv.DictReader(file)}
+    check("two policies", sorted(rows) == ["on_demand", "resident"], rows)
+    check("figures", all(0 <= float(row["gpu_idle_share"]) < 1 and float(row["device_bytes"]) > 0 for row in rows.values()), rows)
+    check("a page without network", "<svg" in page.read_text() and "http:" not in page.read_text())
+
+    result = run(*two, "--over", "workload.batch=1,2,64", "--json", "-")
+    expect("values of a key", result, 0)
+    runs = json.loads(result.stdout)["policies"]
+    check("values of a key", [(r["value"], r["policy"]) for r in runs[:3]] == [("1", "on_demand"), ("1", "resident"), ("2", "on_demand")], runs)
+    check("larger batches take longer", runs[0]["result"]["steady_step_s"] < runs[2]["result"]["steady_step_s"], runs)
+
+    # What --largest finds fits, and one more does not.
+    result = run("compare-policies", scenario, "--policies", "resident", "--set", "limits.device_bytes=3MiB", "--largest",
+                 "workload.layers=1..200", "--json", "-")
+    expect("largest", result, 0)
+    largest = json.loads(result.stdout)["policies"][0]["largest"]
+    for layers, code in ((largest, 0), (largest + 1, 3)):
+        expect(f"{layers} layers", run("simulate", scenario, "--set", "policy={name: resident}", "--set", "limits.device_bytes=3MiB",
+                                       "--set", f"workload.layers={layers}"), code)
+    expect("all of a range", run(*two, "--largest", "workload.layers=1..3", "--over", "workload.batch=1,2"), 0, stdout="largest workload.layers")
+
+    for name, words, message in (
+            ("unknown key", ("--over", "workload.layerz=1,2"), "did you mean 'layers'"),
+            ("no values", ("--over", "workload.layers="), "has no values"),
+            ("an empty value", ("--over", "workload.layers=1,,2"), "a value that is empty"),
+            ("no equals sign", ("--over", "workload.layers"), "has no '='"),
+            ("a value that is refused", ("--over", "workload.layers=1,many"), "--over: --set workload.layers"),
+            ("the policy as a key", ("--over", "policy.name=resident"), "--policies"),
+            ("unknown policy", ("--policies", "residnt"), "did you mean resident?"),
+            ("a policy twice", ("--policies", "resident,resident"), "named twice"),
+            ("no range", ("--largest", "workload.layers=7"), "has no '..'"),
+            ("no numbers", ("--largest", "workload.layers=a..7"), "no whole number"),
+            ("a range upside down", ("--largest", "workload.layers=7..3"), "LOW is above HIGH"),
+            ("unknown key to make large", ("--largest", "workload.layerz=1..3"), "did you mean 'layers'"),
+            ("a number that is refused", ("--policies", "resident", "--largest", "workload.hidden=64..66"), "workload.hidden=65"),
+            ("one key twice", ("--over", "workload.layers=1", "--largest", "workload.layers=1..2"), "name another")):
+        expect(name, run("compare-policies", scenario, *words), 2, message)
+
+
 def unwritable(folder, scenario):
     expect("missing folder", run("simulate", scenario, "--trace", folder / "none" / "t.json"), 2, "create the folder first")
     expect("a folder as a file", run("simulate", scenario, "--json", folder), 2, "is a folder")
@@ -173,6 +217,7 @@ def main():
         missing_part(folder, scenario)
         if (BIN / "tandem-simulate").exists():
             simulate(folder, scenario)
+            policies(folder, scenario)
             unwritable(folder, scenario)
             interrupt(folder, scenario)
         if (BIN / "tandem-train").exists():

@@ -1,0 +1,47 @@
+// Bar and line charts as SVG that stands inside a page: axes with titles and units, colours from the page's style. Must
+// not know what the numbers mean.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tandem {
+
+using Points = std::vector<std::optional<double>>;  // none: there is no such number
+
+struct BarChart {
+  struct Row {
+    std::string label;
+    Points values;        // one a series; of no more than one row's width
+    std::string instead;  // what is said where there are no values
+  };
+  std::string axis;                 // its title, with the unit
+  std::vector<std::string> series;  // names; one alone needs no legend
+  std::vector<Row> rows;
+};
+
+struct LineChart {
+  struct Series {
+    std::string name;
+    Points values;  // one a place on the x axis
+  };
+  std::string x_axis, y_axis;  // titles, with units
+  std::vector<std::string> x;  // at distances of their own if they are increasing numbers, else evenly spread
+  std::vector<Series> series;
+};
+
+// All text is plain text. Values are 0 or more.
+std::string svg(const BarChart& chart);
+std::string svg(const LineChart& chart);
+
+// A unit in which `most` is a short number: its name, and how much it is of what the values are in.
+struct Unit {
+  std::string name;
+  double size = 1;
+};
+Unit time_unit(double most_s);
+Unit byte_unit(double most_bytes);
+Unit count_unit(double most);
+
+}  // namespace tandem

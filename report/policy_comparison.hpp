@@ -1,0 +1,49 @@
+// Policies side by side, on one scenario or over the values of one of its keys. Works on result JSON. Must not know
+// files or how scenarios are run.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tandem {
+
+struct PolicyRun {
+  std::string policy;
+  std::string value;                    // of PolicyComparison::over
+  std::optional<std::int64_t> largest;  // of PolicyComparison::largest: `result` is of a run with it
+  int exit_code = 0;
+  bool does_not_fit = false;
+  std::string why_not;            // where there is no result
+  nlohmann::ordered_json result;  // as to_json() makes it
+  bool ran() const { return exit_code == 0; }
+};
+
+struct PolicyComparison {
+  std::string scenario, machine;
+  std::string over, largest;  // keys, "" if none: the one that takes values, the one that is made as large as fits
+  std::vector<std::string> values;  // of `over`; without it one, ""
+  std::vector<PolicyRun> runs;      // all of a value's, then those of the next
+};
+
+// One number of a run: what tables and charts show.
+struct PolicyFigure {
+  const char* name;  // in CSV
+  const char* words;
+  double (*of)(const nlohmann::ordered_json& result);
+  std::string (*shown)(double value);
+};
+const std::vector<PolicyFigure>& policy_figures();
+const PolicyFigure& policy_figure(const std::string& name);
+
+// Without `over`: the fastest first, then what did not run.
+void sort_by_step(std::vector<PolicyRun>& runs);
+
+std::string policies_text(const PolicyComparison& comparison);
+std::string policies_csv(const PolicyComparison& comparison);
+nlohmann::ordered_json policies_json(const PolicyComparison& comparison);
+std::string policies_html(const PolicyComparison& comparison);  // a self-contained page
+
+}  // namespace tandem

@@ -1,0 +1,128 @@
+// Policies side by side: by hand, on results of round numbers.
+#include "report/policy_comparison.hpp"
+
+#include <gmock/gmock.h>
+
+#include "report/charts.hpp"
+
+namespace tandem {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::ordered_json;
+
+Json result(double step_s) {
+  return {{"step_time_s", {{"median", step_s}}},
+          {"steady_step_s", step_s},
+          {"throughput", {{"tokens_per_s", 1000 / step_s}, {"samples_per_s", 10 / step_s}}},
+          {"peak_bytes",
+           {{"device0", 1 << 30}, {"device1", 2 << 20}, {"host", 3 << 20}, {"host_pinned", 1 << 20}, {"disk", 0}}},
+          {"bytes_a_step",
+           {{"device0/h2d", 100.0}, {"device1/h2d", 10.0}, {"device0/h2d_small", 1.0}, {"device0/d2h", 7.0}}},
+          {"idle_share", {{"gpu", 0.25}, {"cpu", 0.5}, {"h2d", 0.75}, {"d2h", 0.875}, {"disk", 1.0}}},
+          {"lower_bound_s", {{"overall", 1.0}}},
+          {"policy_bound_s", 0},
+          {"parameters", 2'000'000}};
+}
+
+PolicyRun run(const std::string& policy, double step_s) {
+  PolicyRun made;
+  made.policy = policy;
+  made.result = result(step_s);
+  return made;
+}
+
+PolicyRun without_room(const std::string& policy) {
+  PolicyRun made;
+  made.policy = policy;
+  made.exit_code = 3;
+  made.does_not_fit = true;
+  made.why_not = "does not fit: <b>\"device\"</b> memory";
+  return made;
+}
+
+double figure(const char* name) { return policy_figure(name).of(result(2)); }
+
+TEST(PolicyComparison, FiguresOfAResult) {
+  EXPECT_EQ(figure("step_s"), 2);
+  EXPECT_EQ(figure("tokens_per_s"), 500);
+  EXPECT_EQ(figure("device_bytes"), 1 << 30);  // of the device that holds most
+  EXPECT_EQ(figure("host_pinned_bytes"), 1 << 20);
+  EXPECT_EQ(figure("host_bytes"), 3 << 20);
+  EXPECT_EQ(figure("h2d_bytes_a_step"), 111);  // all devices, small copies too
+  EXPECT_EQ(figure("d2h_bytes_a_step"), 7);
+  EXPECT_EQ(figure("disk_read_bytes_a_step"), 0);
+  EXPECT_EQ(figure("cpu_idle_share"), 0.5);
+  EXPECT_EQ(figure("above_lower_bound"), 1);
+  EXPECT_EQ(figure("above_policy_bound"), 0);  // has none
+}
+
+TEST(PolicyComparison, TheFastestComesFirstAndWhatDoesNotFitLast) {
+  PolicyComparison comparison{"dir/a.yaml", "machine", "",
+                              "",           {""},      {without_room("c"), run("slow", 2), run("fast", 1)}};
+  sort_by_step(comparison.runs);
+  EXPECT_EQ(comparison.runs.front().policy, "fast");
+  EXPECT_EQ(comparison.runs.back().policy, "c");
+  const std::string text = policies_text(comparison);
+  EXPECT_LT(text.find("fast"), text.find("slow"));
+  EXPECT_THAT(text, HasSubstr("does not fit: <b>"));
+  EXPECT_THAT(text, HasSubstr("2.00"));  // of the best
+  EXPECT_THAT(text, Not(HasSubstr("disk")));
+  const std::string csv = policies_csv(comparison);
+  EXPECT_THAT(csv, HasSubstr("policy,parameters,step_s,"));
+  EXPECT_THAT(csv, HasSubstr("\n\"slow\",2000000,2,500,"));
+  EXPECT_THAT(csv, HasSubstr("\"does not fit: <b>\"\"device\"\"</b> memory\"\n"));
+}
+
+TEST(PolicyComparison, ValuesOfAKeyAreColumns) {
+  PolicyComparison comparison{"a.yaml", "machine", "workload.layers", "", {"4", "8"}, {}};
+  for (const char* value : {"4", "8"})
+    for (PolicyRun made : {run("a", 1), value[0] == '8' ? without_room("b") : run("b", 2)}) {
+      made.value = value;
+      comparison.runs.push_back(made);
+    }
+  const std::string text = policies_text(comparison);
+  EXPECT_THAT(text, HasSubstr("tokens/s by workload.layers\n"));
+  EXPECT_THAT(text, HasSubstr("no room\n"));
+  EXPECT_THAT(text, HasSubstr("workload.layers=8: does not fit"));
+  const Json json = policies_json(comparison);
+  EXPECT_EQ(json["over"], "workload.layers");
+  EXPECT_EQ(json["policies"][3]["value"], "8");
+  EXPECT_FALSE(json["policies"][3].contains("result"));
+  EXPECT_THAT(policies_html(comparison), HasSubstr(">workload.layers</text>"));
+}
+
+TEST(PolicyComparison, PagesNeedNoNetworkAndNoTextBecomesMarkup) {
+  PolicyComparison comparison{"<img src=x>.yaml", "<script>", "", "", {""}, {run("a", 1), without_room("<i>")}};
+  const std::string page = policies_html(comparison);
+  for (const char* outside : {"http://", "https://", "<script", "@import", "url(", "<img", "<i>&", "<b>", "script-src"})
+    EXPECT_THAT(page, Not(HasSubstr(outside))) << outside;
+  EXPECT_THAT(page, HasSubstr("does not fit"));
+  EXPECT_THAT(page, HasSubstr("peak, GiB"));
+}
+
+TEST(Charts, UnitsMakeShortNumbers) {
+  EXPECT_EQ(time_unit(0.5).name, "ms");
+  EXPECT_EQ(time_unit(2).name, "s");
+  EXPECT_EQ(byte_unit(0x1p33).name, "GiB");
+  EXPECT_EQ(count_unit(1.5e9).name, "billions of ");
+}
+
+// Places are as far apart as their numbers; a hole in the values is a hole in the line.
+TEST(Charts, LinesFollowTheirNumbers) {
+  const std::string drawn = svg(LineChart{"x", "y", {"0", "1", "4"}, {{"s", {1.0, std::nullopt, 3.0}}}});
+  std::size_t lines = 0;
+  for (std::size_t at = drawn.find("<polyline"); at != std::string::npos; at = drawn.find("<polyline", at + 1)) ++lines;
+  EXPECT_EQ(lines, 2u);
+  EXPECT_THAT(drawn, HasSubstr("<title>s, 4: 3</title>"));
+}
+
+TEST(Charts, ABarWithoutAValueSaysWhy) {
+  const std::string drawn = svg(BarChart{"s", {"step"}, {{"a", {2.0}, ""}, {"b", {}, "refused"}}});
+  EXPECT_THAT(drawn, HasSubstr(">refused</text>"));
+  EXPECT_THAT(drawn, HasSubstr(">2</text>"));
+}
+
+}  // namespace
+}  // namespace tandem
