@@ -190,6 +190,14 @@ function axis(g, width, y) {
     if (x > LABEL_WIDTH + 16 && x < width - 16) g.fillText(time(t), x, y + 11);
   }
 }
+function stepEnds(g, run, width, height) {
+  g.strokeStyle = colour('ink');
+  g.setLineDash([3, 3]);
+  g.globalAlpha = 0.45;
+  for (const t of run.step_ends_ns) if (t >= view.from && t <= view.to) { const x = xOf(t, width); g.beginPath(); g.moveTo(x, 0); g.lineTo(x, height); g.stroke(); }
+  g.globalAlpha = 1;
+  g.setLineDash([]);
+}
 function labels(g, texts, y0, row) {
   g.fillStyle = colour('card');
   g.fillRect(0, 0, LABEL_WIDTH, y0 + texts.length * row);
@@ -235,7 +243,7 @@ function drawLane(g, run, lane, y, width, colours) {
 function timelines() {
   const s = section('Timeline', 'One row a lane. Wheel to zoom, drag to move, double click for all of it; arrows, + and - on the keyboard. Ops are coloured by phase, copies by what they carry. Dashed: ends of training steps.');
   const tools = element('div', {class: 'tools'});
-  for (const [text, act] of [['All', reset], ['Steady steps', steady]]) {
+  for (const [text, act] of [['All', reset], ['Steady steps', steady], ['One step', oneStep]]) {
     const b = element('button', {text});
     b.addEventListener('click', act);
     tools.append(b);
@@ -251,12 +259,7 @@ function timelines() {
       axis(g, width, height);
       const colours = data.colours.map(colour);
       run.lanes.forEach((lane, i) => drawLane(g, run, lane, i * ROW, width, colours));
-      g.strokeStyle = colour('ink');
-      g.setLineDash([3, 3]);
-      g.globalAlpha = 0.45;
-      for (const t of run.step_ends_ns) if (t >= view.from && t <= view.to) { const x = xOf(t, width); g.beginPath(); g.moveTo(x, 0); g.lineTo(x, height); g.stroke(); }
-      g.globalAlpha = 1;
-      g.setLineDash([]);
+      stepEnds(g, run, width, height);
       labels(g, run.lanes.map(l => l.name), 0, ROW);
     }, (t, y) => {
       const lane = run.lanes[Math.floor(y / ROW)];
@@ -270,6 +273,115 @@ function timelines() {
 function steady() {
   const ends = runs.map(r => r.step_ends_ns).filter(e => e.length > 1);
   if (ends.length) show(Math.min(...ends.map(e => e[0])), Math.max(...ends.map(e => e[Math.min(e.length - 1, 2)])));
+}
+
+function oneStep() {
+  const ends = runs.map(r => r.step_ends_ns).find(e => e.length > 1);
+  if (ends) { const last = Math.min(2, ends.length - 1); show(ends[last - 1], ends[last]); }
+}
+
+// --- Resources over time ---------------------------------------------------------------------------------------------
+const engineOf = lane => lane.name.split('/')[1];
+const lanesOf = (run, engines) => run.lanes.filter(lane => engines.includes(engineOf(lane)));
+const RESOURCES = [['GPU', ['compute']], ['CPU', ['cpu_optimizer', 'cpu_compute']], ['H2D', ['h2d', 'h2d_small']],
+  ['D2H', ['d2h', 'd2h_small']], ['disk', ['disk_read', 'disk_write']]];
+const PHASES = ['forward', 'backward', 'optimizer_step'];
+const COLUMN = 2;  // pixels: what is shown is the mean over so much of the picture
+// What the lanes' slices come to in each column; `rate` of a slice is amount over nanoseconds.
+function columns(lanes, width, rate) {
+  const sums = new Float64Array(Math.max(1, Math.floor((width - LABEL_WIDTH) / COLUMN))), span = (view.to - view.from) / sums.length;
+  for (const lane of lanes) {
+    for (let i = firstAfter(lane, view.from); i * SLICE < lane.s.length && lane.s[i * SLICE] < view.to; ++i) {
+      const start = lane.s[i * SLICE] - view.from, length = lane.s[i * SLICE + 1], each = rate(lane.s[i * SLICE + 5], length);
+      const last = Math.min(sums.length - 1, Math.floor((start + length) / span));
+      for (let c = Math.max(0, Math.floor(start / span)); c <= last; ++c)
+        sums[c] += each * Math.max(0, Math.min(start + length, (c + 1) * span) - Math.max(start, c * span)) / span;
+    }
+  }
+  return sums;
+}
+const busyColumns = (lanes, width, devices) => columns(lanes, width, () => 1 / devices).map(share => Math.min(1, share));
+const columnAt = (t, sums) => sums[Math.max(0, Math.min(sums.length - 1, Math.floor((t - view.from) / (view.to - view.from) * sums.length)))];
+function area(g, sums, base, height, most, name) {
+  g.fillStyle = colour(name);
+  sums.forEach((sum, c) => { if (sum > 0) g.fillRect(LABEL_WIDTH + c * COLUMN, base, COLUMN, -height * sum / most); });
+}
+function phaseRows(g, run, width) {
+  PHASES.forEach((phase, row) => {
+    g.fillStyle = colour(phase);
+    const wanted = data.colours.indexOf(phase);
+    for (const lane of run.lanes) for (let i = firstAfter(lane, view.from); i * SLICE < lane.s.length && lane.s[i * SLICE] < view.to; ++i) {
+      if (lane.s[i * SLICE + 2] !== wanted) continue;
+      const x0 = Math.max(LABEL_WIDTH, xOf(lane.s[i * SLICE], width)), x1 = Math.min(width, xOf(lane.s[i * SLICE] + lane.s[i * SLICE + 1], width));
+      g.fillRect(x0, row * PHASE_ROW + 3, Math.max(0.6, x1 - x0), PHASE_ROW - 6);
+    }
+  });
+}
+const PHASE_ROW = 18, USE_ROW = 46;
+function resourceCharts() {
+  const s = section('Resources over time', 'Above: when the phases of a training step run, on any lane. Below: how busy each resource is, 0 to 100% of each two pixels of time. PCIe is two resources: H2D and D2H.');
+  for (const run of runs) {
+    if (runs.length > 1) s.append(runTitle(run));
+    const devices = new Set(run.lanes.map(lane => lane.name.split('/')[0])).size;
+    const used = RESOURCES.filter(([, engines]) => lanesOf(run, engines).length > 0);
+    const top = PHASES.length * PHASE_ROW, height = top + used.length * USE_ROW;
+    canvas(s, height + AXIS, (g, width) => {
+      axis(g, width, height);
+      phaseRows(g, run, width);
+      const names = used.map(([name, engines], row) => {
+        const base = top + (row + 1) * USE_ROW, shares = busyColumns(lanesOf(run, engines), width, devices);
+        g.fillStyle = colour('lane');
+        g.fillRect(LABEL_WIDTH, base - USE_ROW + 4, width - LABEL_WIDTH, USE_ROW - 4);
+        area(g, shares, base, USE_ROW - 4, 1, engines[0].replace('disk_read', 'disk'));
+        return `${name} ${(100 * shares.reduce((a, b) => a + b, 0) / shares.length).toFixed(0)}% busy`;
+      });
+      stepEnds(g, run, width, height);
+      labels(g, PHASES.map(words), 0, PHASE_ROW);
+      g.fillStyle = colour('card');
+      g.fillRect(0, top, LABEL_WIDTH, used.length * USE_ROW);
+      g.fillStyle = colour('ink');
+      names.forEach((name, row) => g.fillText(name, 0, top + (row + 0.5) * USE_ROW + 2));
+      g.fillStyle = colour('soft');
+      g.textAlign = 'right';
+      used.forEach((_, row) => { g.fillText('100%', LABEL_WIDTH - 6, top + row * USE_ROW + 10); g.fillText('0', LABEL_WIDTH - 6, top + (row + 1) * USE_ROW - 6); });
+    }, (t, y, width) => {
+      const row = Math.floor((y - top) / USE_ROW);
+      if (row < 0 || row >= used.length) return '';
+      return `${used[row][0]} at ${time(t)}: ${(100 * columnAt(t, busyColumns(lanesOf(run, used[row][1]), width, devices))).toFixed(0)}% busy`;
+    });
+  }
+  s.append(legend(PHASES));
+}
+function niceAbove(x) {
+  const power = 10 ** Math.floor(Math.log10(x));
+  return [1, 2, 5, 10].map(m => m * power).find(m => m >= x * 0.999);
+}
+function pcieCharts() {
+  const HALF = 64, rate = (size, length) => size / Math.max(1, length);  // bytes a nanosecond are GB/s
+  const s = section('PCIe over time', 'Host to device above the line, device to host below it, in GB/s: means over each two pixels of time, so zoom in for the rate of a single copy.');
+  for (const run of runs) {
+    const up = lanesOf(run, ['h2d', 'h2d_small']), down = lanesOf(run, ['d2h', 'd2h_small']);
+    if (runs.length > 1) s.append(runTitle(run));
+    canvas(s, 2 * HALF + 8 + AXIS, (g, width) => {
+      const middle = HALF + 4, sums = [columns(up, width, rate), columns(down, width, rate)];
+      const most = niceAbove(Math.max(0.001, ...sums[0], ...sums[1]));
+      axis(g, width, 2 * HALF + 8);
+      area(g, sums[0], middle, HALF, most, 'h2d');
+      area(g, sums[1], middle, -HALF, most, 'd2h');
+      g.strokeStyle = colour('soft');
+      g.beginPath(); g.moveTo(LABEL_WIDTH, middle); g.lineTo(width, middle); g.stroke();
+      stepEnds(g, run, width, 2 * HALF + 8);
+      g.fillStyle = colour('card');
+      g.fillRect(0, 0, LABEL_WIDTH, 2 * HALF + 8);
+      g.textAlign = 'left';
+      g.fillStyle = colour('ink');
+      ['H2D, GB/s', 'D2H, GB/s'].forEach((name, i) => g.fillText(name, 0, middle + (i - 0.5) * HALF));
+      g.fillStyle = colour('soft');
+      g.textAlign = 'right';
+      [[most, 8], [0, middle], [most, 2 * HALF]].forEach(([value, y]) => g.fillText(value < 1 ? value.toPrecision(1) : value, LABEL_WIDTH - 6, y));
+    }, (t, _, width) => `at ${time(t)}\nH2D ${digits(columnAt(t, columns(up, width, rate)))} GB/s\nD2H ${digits(columnAt(t, columns(down, width, rate)))} GB/s`);
+  }
+  s.append(legend(['h2d', 'd2h']));
 }
 
 function indexAt(times, t) {
@@ -313,6 +425,7 @@ function memoryCharts() {
           g.beginPath(); g.moveTo(LABEL_WIDTH, y(tier.capacity)); g.lineTo(width, y(tier.capacity)); g.stroke();
           g.setLineDash([]);
         }
+        stepEnds(g, run, width, HEIGHT);
         labels(g, [tier.name, 'most ' + bytes(most), tier.capacity > 0 ? 'of ' + bytes(tier.capacity) : ''], HEIGHT / 2 - 30, 20);
       }, t => {
         const i = indexAt(tier.t, t);
@@ -372,9 +485,12 @@ errorTable();
 facts();
 stepBar();
 timelines();
+resourceCharts();
+pcieCharts();
 memoryCharts();
 idleBars();
 losses();
 addEventListener('resize', () => redraws.forEach(draw => draw()));
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => redraws.forEach(draw => draw()));
 redraws.forEach(draw => draw());
+if (location.hash === '#step') oneStep();
