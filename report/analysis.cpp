@@ -88,6 +88,8 @@ Analysis analyse(const RunRecord& record) {
   analysis.step_s = spread_of(std::move(times), analysis.mean_step_s);
   if (!analysis.steps.ends_ns.empty())
     analysis.steady_step_s = seconds(analysis.steps.windows_ns()) / static_cast<double>(analysis.steps.window_steps());
+  if (record.mode == "simulated")
+    analysis.step_interval = step_interval(analysis.timeline, analysis.steps, *record.scenario, analysis.step_s.median);
   add_lanes(analysis);
   add_throughput(analysis);
   add_peaks(analysis);

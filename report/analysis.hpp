@@ -3,10 +3,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "report/interval.hpp"
 #include "report/lower_bound.hpp"
 #include "report/memory.hpp"
 #include "report/stalls.hpp"
@@ -32,6 +34,7 @@ struct Analysis {
   Steps steps;
   std::vector<LaneReport> lanes;  // those that ran a command, by rank and engine
   Spread step_s;
+  std::optional<Interval> step_interval;    // 90%, of a simulated run's median step
   double mean_step_s = 0;                   // makespan over steps
   double steady_step_s = 0;                 // mean of the step times: what lower bounds stand beside
   double compute_s = 0;                     // a step, mean over ranks: the compute lane is busy

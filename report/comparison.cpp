@@ -13,6 +13,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr const char* kLine = "{:<34} {:>16} {:>12} {:>9}\n";
+
 double number(const Json& result, const Json::json_pointer& key) {
   return result.contains(key) && result.at(key).is_number() ? result.at(key).get<double>() : 0;
 }
@@ -38,6 +40,16 @@ class Table {
     const double error = base > 0 ? (p - m) / base : std::numeric_limits<double>::quiet_NaN();
     rows_.push_back({name, format(p), format(m), error});
   }
+  // Whether the measured step lies inside the predicted interval.
+  void add_interval() {
+    const Json::json_pointer key("/step_time_s/interval_90");
+    if (!predicted_.contains(key)) return;
+    const auto ends = predicted_.at(key).get<std::vector<double>>();
+    const double m = number(measured_, Json::json_pointer("/step_time_s/median"));
+    const char* where = m < ends.at(0) ? "below" : m > ends.at(1) ? "above" : "inside";
+    rows_.push_back({"step time, 90% interval", format_range(ends.at(0), ends.at(1)), where,
+                     std::numeric_limits<double>::quiet_NaN()});
+  }
   std::vector<ComparedFigure> take() { return std::move(rows_); }
 
  private:
@@ -54,6 +66,7 @@ std::vector<ComparedFigure> compare_results(const Json& predicted, const Json& m
   Table table(predicted, measured);
   const double step = number(measured, Json::json_pointer("/step_time_s/median"));
   table.add("step time, median", Json::json_pointer("/step_time_s/median"), format_time);
+  table.add_interval();
   table.add("mean step of the whole run", Json::json_pointer("/mean_step_s"), format_time);
   table.add("tokens/s", Json::json_pointer("/throughput/tokens_per_s"), format_count);
   table.add("samples/s", Json::json_pointer("/throughput/samples_per_s"), format_count);
@@ -72,9 +85,9 @@ std::vector<ComparedFigure> compare_results(const Json& predicted, const Json& m
 std::string format_error(double error) { return std::isnan(error) ? "-" : fmt::format("{:+.1f}%", error * 100); }
 
 std::string comparison_text(const std::vector<ComparedFigure>& table) {
-  std::string text = fmt::format("{:<34} {:>12} {:>12} {:>9}\n", "", "predicted", "measured", "error");
+  std::string text = fmt::format(fmt::runtime(kLine), "", "predicted", "measured", "error");
   for (const ComparedFigure& row : table)
-    text += fmt::format("{:<34} {:>12} {:>12} {:>9}\n", row.name, row.predicted, row.measured, format_error(row.error));
+    text += fmt::format(fmt::runtime(kLine), row.name, row.predicted, row.measured, format_error(row.error));
   return text;
 }
 

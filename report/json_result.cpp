@@ -13,7 +13,10 @@ using Json = nlohmann::ordered_json;
 Json step_times(const Analysis& analysis) {
   Json all = Json::array();
   for (std::int64_t ns : analysis.steps.times_ns) all.push_back(seconds(ns));
-  return {{"median", analysis.step_s.median}, {"p10", analysis.step_s.p10}, {"p90", analysis.step_s.p90}, {"all", all}};
+  Json times = {
+      {"median", analysis.step_s.median}, {"p10", analysis.step_s.p10}, {"p90", analysis.step_s.p90}, {"all", all}};
+  if (const auto& interval = analysis.step_interval) times["interval_90"] = {interval->low, interval->high};
+  return times;
 }
 
 Json busy_share(const Analysis& analysis) {

@@ -20,7 +20,7 @@ std::size_t add_window(const RankTimeline& rank, const std::vector<CommandId>& l
     const std::int64_t end = std::clamp(timed.finished.ns, window.begin_ns, window.end_ns);
     if (begin > free_from)
       blame.walk(free_from, begin, lane[i],
-                 [&](CommandId, Cause cause, std::int64_t ns) { use.idle_ns[static_cast<std::size_t>(cause)] += ns; });
+                 [&](const Held& held) { use.idle_ns[static_cast<std::size_t>(held.cause)] += held.ns; });
     use.busy_ns += std::max<std::int64_t>(0, end - std::max(begin, free_from));
     free_from = std::max(free_from, end);
     if (timed.finished.ns <= window.end_ns) next = i + 1;
@@ -42,33 +42,6 @@ LaneUse use_of(const RankTimeline& rank, const std::vector<CommandId>& lane, con
 }
 
 }  // namespace
-
-Cause cause_of(Engine engine) {
-  switch (engine) {
-    case Engine::Compute:
-      return Cause::Compute;
-    case Engine::H2D:
-    case Engine::H2DSmall:
-      return Cause::H2D;
-    case Engine::D2H:
-    case Engine::D2HSmall:
-      return Cause::D2H;
-    case Engine::CpuOptimizer:
-      return Cause::CpuOptimizer;
-    case Engine::CpuCompute:
-      return Cause::CpuCompute;
-    case Engine::DiskRead:
-    case Engine::DiskWrite:
-      return Cause::Disk;
-    case Engine::Collective:
-      return Cause::Collective;
-    case Engine::P2P:
-      return Cause::P2P;
-    case Engine::Loader:
-      return Cause::Loader;
-  }
-  return Cause::Dispatch;
-}
 
 std::array<LaneUse, kEngineCount> lane_uses(const RankTimeline& rank, const std::vector<Window>& windows) {
   const Blame blame(rank);

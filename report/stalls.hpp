@@ -9,34 +9,13 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
+#include "report/blame.hpp"
 #include "report/steps.hpp"
 #include "report/timeline.hpp"
 
 namespace tandem {
-
-enum class Cause : std::uint8_t {
-  Compute,
-  H2D,
-  D2H,
-  CpuOptimizer,
-  CpuCompute,
-  Disk,
-  Collective,
-  P2P,
-  Loader,
-  Dispatch,
-  NoWork,  // the lane had no further command
-};
-inline constexpr int kCauseCount = 11;
-constexpr std::string_view name_of(Cause cause) {
-  constexpr std::string_view kNames[] = {"compute",    "h2d", "d2h",    "cpu_optimizer", "cpu_compute", "disk",
-                                         "collective", "p2p", "loader", "dispatch",      "no_work"};
-  return kNames[static_cast<int>(cause)];
-}
-Cause cause_of(Engine engine);
 
 using CauseNs = std::array<std::int64_t, kCauseCount>;
 

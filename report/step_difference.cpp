@@ -51,14 +51,6 @@ std::string name_in_every_step(const RankTimeline& rank, const Command& command)
 
 std::int64_t length_ns(const TimedCommand& timed) { return timed.finished.ns - timed.started.ns; }
 
-// The last command of a window on the compute lane.
-CommandId last_of(const RankTimeline& rank, const Window& window) {
-  CommandId last = kNoCommand;
-  for (CommandId id : rank.lane(Engine::Compute))
-    if (rank.at(id).finished.ns <= window.end_ns) last = id;
-  return last;
-}
-
 class Differences {
  public:
   Differences(const RankTimeline& predicted, const RankTimeline& measured)
@@ -70,12 +62,7 @@ class Differences {
         of_measured_(measured) {}
 
   void add(const Window& window) {
-    const CommandId last = last_of(measured_, window);
-    if (last == kNoCommand) return;
-    const std::int64_t started = std::max(measured_.at(last).started.ns, window.begin_ns);
-    add_piece(last, cause_of(Engine::Compute), window.end_ns - started);
-    measured_blame_.walk(window.begin_ns, started, last,
-                         [&](CommandId id, Cause cause, std::int64_t ns) { add_piece(id, cause, ns); });
+    measured_blame_.walk_path(window.begin_ns, window.end_ns, [&](const Held& held) { add(held); });
   }
 
   StepDifference result(double predicted_step_s, double measured_step_s, std::int64_t steps) const {
@@ -103,19 +90,20 @@ class Differences {
   };
 
   // The time that the same stretch takes in the prediction: of a command as a share of it, of a gap as it is there.
-  void add_piece(CommandId id, Cause cause, std::int64_t ns) {
+  void add(const Held& held) {
+    const CommandId id = held.by != kNoCommand ? held.by : held.next;
     const CommandId same = of_predicted_.find(of_measured_.of(id));
     if (same == kNoCommand) {
-      unmatched_ns_ += static_cast<double>(ns);
+      unmatched_ns_ += static_cast<double>(held.ns);
       return;
     }
-    Times& times = pieces_[{cause, name_in_every_step(measured_, *measured_.at(id).command)}];
-    times.measured_ns += static_cast<double>(ns);
-    if (cause == Cause::Dispatch) {
-      times.predicted_ns += static_cast<double>(predicted_gap(id, same, ns));
+    Times& times = pieces_[{held.cause, name_in_every_step(measured_, *measured_.at(id).command)}];
+    times.measured_ns += static_cast<double>(held.ns);
+    if (held.by == kNoCommand) {
+      times.predicted_ns += static_cast<double>(predicted_gap(id, same, held.ns));
     } else if (const std::int64_t whole = length_ns(measured_.at(id)); whole > 0) {
       times.predicted_ns +=
-          static_cast<double>(ns) * static_cast<double>(length_ns(predicted_.at(same))) / static_cast<double>(whole);
+          static_cast<double>(held.ns) * static_cast<double>(length_ns(predicted_.at(same))) / static_cast<double>(whole);
     }
   }
 

@@ -42,6 +42,8 @@ std::string headline(const Analysis& analysis) {
 
 std::string step_line(const Analysis& analysis) {
   std::string text = format_time(analysis.step_s.median);
+  if (const auto& interval = analysis.step_interval)
+    text += ", 90% interval " + format_range(interval->low, interval->high);
   if (analysis.steps.times_ns.size() > 1)
     text += fmt::format(" (p10 {}, p90 {})", format_time(analysis.step_s.p10), format_time(analysis.step_s.p90));
   return text + fmt::format(" · head {}, tail {}", format_time(seconds(analysis.steps.head_ns)),

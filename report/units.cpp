@@ -33,6 +33,14 @@ std::string format_time(double seconds) {
   return three_digits(seconds) + " s";
 }
 
+std::string format_range(double low_s, double high_s) {
+  std::string low = format_time(low_s);
+  const std::string high = format_time(high_s);
+  const std::size_t unit = low.find(' ');
+  if (high.substr(high.find(' ')) == low.substr(unit)) low.erase(unit);
+  return low + " to " + high;
+}
+
 std::string format_bytes(std::int64_t bytes) {
   if (std::abs(bytes) < 1024) return fmt::format("{} B", bytes);
   return scaled(static_cast<double>(bytes), 1024, std::array{" B", " KiB", " MiB", " GiB", " TiB", " PiB"});

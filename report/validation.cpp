@@ -33,6 +33,15 @@ double peak_error(const Json& predicted, const Json& measured, const std::string
   return error;
 }
 
+// Of the median of all steps, which is not quite that of the timed ones.
+std::optional<Interval> interval_of(const Json& predicted, double predicted_s) {
+  const Json& times = predicted.at("step_time_s");
+  if (!times.contains("interval_90")) return std::nullopt;
+  const double scale = predicted_s / times.at("median").get<double>();
+  const Json& ends = times.at("interval_90");
+  return Interval{scale * ends.at(0).get<double>(), scale * ends.at(1).get<double>()};
+}
+
 std::map<std::string, double> causes_of(const Json& result) {
   std::map<std::string, double> causes{{"compute", result.at("compute_s").get<double>()}};
   for (const auto& [cause, s] : result.at("exposed_s").items()) causes[cause] = s.get<double>();
@@ -56,6 +65,7 @@ ValidatedScenario validate_scenario(const std::string& name, const std::string& 
   const Spread steps = timed_steps(measured, warm_steps);
   row.predicted_s = timed_steps(predicted, warm_steps).median;
   row.measured_s = steps.median;
+  row.interval = interval_of(predicted, row.predicted_s);
   row.spread = (steps.p90 - steps.p10) / steps.median;
   row.device_error = peak_error(predicted, measured, "device");
   row.host_error = peak_error(predicted, measured, "host");
@@ -107,6 +117,23 @@ std::map<std::string, ErrorSizes> cause_errors(const ValidationTable& validation
 
 bool misses(const ValidatedScenario& row) {
   return std::abs(row.step_error()) > kWorstAim || std::abs(row.device_error) > kPeakAim;
+}
+
+double IntervalFigures::inside_share() const {
+  return scenarios > 0 ? static_cast<double>(inside) / static_cast<double>(scenarios) : 0;
+}
+
+IntervalFigures interval_figures(const ValidationTable& validation) {
+  IntervalFigures figures;
+  std::vector<double> widths;
+  for (const ValidatedScenario& row : validation.rows) {
+    if (!row.interval) continue;
+    ++figures.scenarios;
+    if (row.inside()) ++figures.inside;
+    widths.push_back(row.interval_width());
+  }
+  figures.median_width = spread_of(std::move(widths), 0).median;
+  return figures;
 }
 
 std::vector<Ranking> rankings(const ValidationTable& validation) {

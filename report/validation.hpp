@@ -4,14 +4,19 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "report/interval.hpp"
 
 namespace tandem {
 
 // What the twin aims at on the machine that it was calibrated on.
 inline constexpr double kMedianAim = 0.02, kP90Aim = 0.05, kWorstAim = 0.10, kPeakAim = 0.02, kRankingAim = 0.02,
                         kIdleAim = 0.03;
+// Of 90% intervals: the share of scenarios inside, and the median width over the predicted step.
+inline constexpr double kLeastInsideAim = 0.80, kMostInsideAim = 0.98, kWidthAim = 0.06;
 
 struct ValidatedScenario {
   std::string name;
@@ -21,7 +26,10 @@ struct ValidatedScenario {
   double device_error = 0, host_error = 0;     // of peak bytes; NaN: no such memory was used
   double idle_error = 0;                       // largest difference of a lane's idle share
   std::map<std::string, double> cause_errors;  // what the compute lane did or waited for, of the measured step
+  std::optional<Interval> interval;            // 90%, of the predicted step; none: the profile has no uncertainty
   double step_error() const { return predicted_s / measured_s - 1; }
+  bool inside() const { return interval && interval->contains(measured_s); }
+  double interval_width() const { return interval ? interval->width() / predicted_s : 0; }
 };
 
 // Of two results as to_json() makes them. The times of the first `warm_steps` training steps do not count. Throws
@@ -51,6 +59,14 @@ ErrorSizes idle_errors(const ValidationTable& validation);
 // By cause; scenarios without it count as 0.
 std::map<std::string, ErrorSizes> cause_errors(const ValidationTable& validation);
 bool misses(const ValidatedScenario& row);  // the aim for the worst
+
+// Of the scenarios that have an interval.
+struct IntervalFigures {
+  std::size_t scenarios = 0, inside = 0;
+  double median_width = 0;  // over the predicted step
+  double inside_share() const;
+};
+IntervalFigures interval_figures(const ValidationTable& validation);
 
 // A group of at least two scenarios.
 struct Ranking {

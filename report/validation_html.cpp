@@ -81,6 +81,10 @@ std::string plot(const ValidationTable& validation) {
                                 kTop + kSide + kBelow);
   svg += axes(scale);
   for (const ValidatedScenario& row : validation.rows)
+    if (row.interval && row.interval->low > 0)
+      svg += fmt::format("<line class=\"interval\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>\n",
+                         scale.x(row.measured_s), scale.y(row.interval->low), scale.y(row.interval->high));
+  for (const ValidatedScenario& row : validation.rows)
     svg += fmt::format(
         "<circle class=\"dot{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}\npredicted {}, measured {}: "
         "{}</title></circle>\n",
@@ -100,10 +104,17 @@ std::string facts(const ValidationTable& validation) {
   const ErrorSizes step = step_errors(validation), peak = device_errors(validation);
   const std::vector<Ranking> all = rankings(validation);
   const auto right = std::count_if(all.begin(), all.end(), [](const Ranking& r) { return r.right(); });
+  const IntervalFigures intervals = interval_figures(validation);
   const auto aim = [](double share) { return "aim " + format_percent(share); };
   return "<section class=\"facts\">\n" + fact("step time, median error", format_percent(step.median), aim(kMedianAim)) +
          fact("90th percentile", format_percent(step.p90), aim(kP90Aim)) +
          fact("worst", format_percent(step.worst), aim(kWorstAim)) +
+         (intervals.scenarios == 0
+              ? ""
+              : fact("inside the 90% interval", fmt::format("{} of {}", intervals.inside, intervals.scenarios),
+                     fmt::format("aim {} to {}; median width {}, aim {}", format_percent(kLeastInsideAim),
+                                 format_percent(kMostInsideAim), format_percent(intervals.median_width),
+                                 format_percent(kWidthAim)))) +
          fact("peak bytes of the device, worst", format_percent(peak.worst), aim(kPeakAim)) +
          (all.empty() ? ""
                       : fact("fastest policy foreseen", fmt::format("{} of {}", right, all.size()),
@@ -120,15 +131,17 @@ std::string causes(const ValidationTable& validation) {
 }
 
 std::string scenarios(const ValidationTable& validation) {
-  std::string table =
-      html_row({"scenario", "predicted", "measured", "spread", "error", "device peak", "host peak"}, "th");
+  std::string table = html_row(
+      {"scenario", "predicted", "measured", "spread", "error", "90% interval", "", "device peak", "host peak"}, "th");
   for (const ValidatedScenario& row : validation.rows)
     table += html_row(
         {plain_html(row.name), format_time(row.predicted_s), format_time(row.measured_s), format_percent(row.spread),
-         format_error(row.step_error()), format_error(row.device_error), format_error(row.host_error)},
+         format_error(row.step_error()), row.interval ? format_range(row.interval->low, row.interval->high) : "-",
+         row.interval ? row.inside() ? "inside" : "outside" : "", format_error(row.device_error),
+         format_error(row.host_error)},
         "td", misses(row) ? " class=\"missed\"" : "");
   for (const FailedScenario& failure : validation.failures)
-    table += "<tr><td colspan=\"7\">" + plain_html(validation_line(failure)) + "</td></tr>\n";
+    table += "<tr><td colspan=\"9\">" + plain_html(validation_line(failure)) + "</td></tr>\n";
   return "<table>\n" + table + "</table>\n";
 }
 
@@ -138,7 +151,8 @@ std::string validation_html(const ValidationTable& validation) {
   std::string body = facts(validation);
   if (!validation.rows.empty())
     body += html_section("Predicted against measured",
-                         "Both axes are logarithmic; the band is 10% wide on either side.", plot(validation));
+                         "Both axes are logarithmic; the band is 10% wide on either side, lines are 90% "
+                         "intervals.", plot(validation));
   body +=
       html_section("Errors by cause",
                    "What the compute lane did or waited for: sizes of the differences, and their median with signs.",

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kLine = "{:<60} {:>9} {:>9} {:>7} {:>7} {:>7}  {}\n";
+constexpr const char* kLine = "{:<60} {:>9} {:>9} {:>7} {:>7} {:>12} {:>7}  {}\n";
 
 // The cause with the largest error: "h2d +3.1%".
 std::string main_cause(const ValidatedScenario& row) {
@@ -24,6 +24,21 @@ std::string main_cause(const ValidatedScenario& row) {
       std::max_element(row.cause_errors.begin(), row.cause_errors.end(),
                        [](const auto& a, const auto& b) { return std::abs(a.second) < std::abs(b.second); });
   return largest->first + " " + format_error(largest->second);
+}
+
+// "±4.1% in": half its width over the predicted step, and whether the measured step is inside.
+std::string interval_text(const ValidatedScenario& row) {
+  if (!row.interval) return "-";
+  return fmt::format("±{} {}", format_percent(row.interval_width() / 2), row.inside() ? "in" : "out");
+}
+
+std::string intervals_text(const ValidationTable& validation) {
+  const IntervalFigures figures = interval_figures(validation);
+  if (figures.scenarios == 0) return "";
+  return fmt::format("inside the 90% interval: {} of {} step times, {} (aim {} to {}); median width {} (aim {})\n",
+                     figures.inside, figures.scenarios, format_percent(figures.inside_share()),
+                     format_percent(kLeastInsideAim), format_percent(kMostInsideAim),
+                     format_percent(figures.median_width), format_percent(kWidthAim));
 }
 
 std::string sizes_text(const ErrorSizes& sizes) {
@@ -52,14 +67,14 @@ Json sizes_json(const ErrorSizes& sizes) {
 }  // namespace
 
 std::string validation_head() {
-  return fmt::format(fmt::runtime(kLine), "scenario", "predicted", "measured", "spread", "error", "peak",
-                     "largest part of the error");
+  return fmt::format(fmt::runtime(kLine), "scenario", "predicted", "measured", "spread", "error", "90% interval",
+                     "peak", "largest part of the error");
 }
 
 std::string validation_line(const ValidatedScenario& row) {
   return fmt::format(fmt::runtime(kLine), terminal_text(row.name), format_time(row.predicted_s),
                      format_time(row.measured_s), format_percent(row.spread), format_error(row.step_error()),
-                     format_error(row.device_error), main_cause(row));
+                     interval_text(row), format_error(row.device_error), main_cause(row));
 }
 
 std::string validation_line(const FailedScenario& failure) {
@@ -72,6 +87,7 @@ std::string validation_summary(const ValidationTable& validation) {
   std::string text = fmt::format("step time, size of errors: {} (aim {}, {}, {}); {} scenarios\n",
                                  sizes_text(step_errors(validation)), format_percent(kMedianAim),
                                  format_percent(kP90Aim), format_percent(kWorstAim), validation.rows.size());
+  text += intervals_text(validation);
   text += fmt::format("peak bytes of the device: {} (aim: worst {})\n", sizes_text(device_errors(validation)),
                       format_percent(kPeakAim));
   text += fmt::format("idle shares of lanes, the largest difference: {} (aim: median {})\n",
@@ -90,7 +106,7 @@ std::string validation_csv(const ValidationTable& validation) {
   const std::map<std::string, ErrorSizes> causes = cause_errors(validation);
   std::string text = "scenario,predicted_s,measured_s,spread,step_error,device_peak_error,host_peak_error,idle_error";
   for (const auto& [cause, sizes] : causes) text += "," + cause + "_error";
-  text += "\n";
+  text += ",interval_low_s,interval_high_s,inside\n";
   const auto cell = [](double value) { return std::isnan(value) ? std::string(",") : fmt::format(",{}", value); };
   for (const ValidatedScenario& row : validation.rows) {
     text += csv_cell(row.name);
@@ -101,34 +117,45 @@ std::string validation_csv(const ValidationTable& validation) {
       const auto found = row.cause_errors.find(cause);
       text += cell(found == row.cause_errors.end() ? 0 : found->second);
     }
-    text += "\n";
+    text += row.interval ? fmt::format(",{},{},{}\n", row.interval->low, row.interval->high, row.inside()) : ",,,\n";
   }
   return text;
 }
 
 Json validation_json(const ValidationTable& validation) {
   const ErrorSizes step = step_errors(validation), peak = device_errors(validation);
+  const IntervalFigures intervals = interval_figures(validation);
   Json json{{"schema", 1},
             {"median_step_error", step.median},
             {"median_peak_error", peak.median},
             {"step_errors", sizes_json(step)},
             {"peak_errors", sizes_json(peak)},
             {"idle_errors", sizes_json(idle_errors(validation))},
+            {"interval_90",
+             {{"scenarios", intervals.scenarios},
+              {"inside", intervals.inside_share()},
+              {"median_width", intervals.median_width}}},
             {"cause_errors", Json::object()},
             {"scenarios", Json::array()},
             {"rankings", Json::array()},
             {"failures", Json::array()}};
   for (const auto& [cause, sizes] : cause_errors(validation)) json["cause_errors"][cause] = sizes_json(sizes);
-  for (const ValidatedScenario& row : validation.rows)
-    json["scenarios"].push_back({{"scenario", row.name},
-                                 {"predicted_s", row.predicted_s},
-                                 {"measured_s", row.measured_s},
-                                 {"spread", row.spread},
-                                 {"step_error", row.step_error()},
-                                 {"peak_error", number_or_null(row.device_error)},
-                                 {"host_peak_error", number_or_null(row.host_error)},
-                                 {"idle_error", row.idle_error},
-                                 {"cause_errors", row.cause_errors}});
+  for (const ValidatedScenario& row : validation.rows) {
+    Json scenario = {{"scenario", row.name},
+                     {"predicted_s", row.predicted_s},
+                     {"measured_s", row.measured_s},
+                     {"spread", row.spread},
+                     {"step_error", row.step_error()},
+                     {"peak_error", number_or_null(row.device_error)},
+                     {"host_peak_error", number_or_null(row.host_error)},
+                     {"idle_error", row.idle_error},
+                     {"cause_errors", row.cause_errors}};
+    if (row.interval) {
+      scenario["interval_90"] = {row.interval->low, row.interval->high};
+      scenario["inside"] = row.inside();
+    }
+    json["scenarios"].push_back(std::move(scenario));
+  }
   for (const Ranking& r : rankings(validation))
     json["rankings"].push_back({{"predicted", r.predicted}, {"measured", r.measured}, {"excess", r.excess}});
   for (const FailedScenario& f : validation.failures)

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/graph/graph.hpp"
@@ -35,6 +36,21 @@ struct TierInfo {
 struct BodyCost {
   std::int64_t op_ns = 0;
   std::map<KernelKind, double> factor;  // 1 where a kind is not there
+};
+
+// What a step spends its time on, as far as calibration tells how well it predicts it. Sharing: what busy lanes take
+// from each other, beyond what each takes alone.
+enum class TimeCause : std::uint8_t { Compute, Copies, CpuOptimizer, Disk, Dispatch, Sharing };
+inline constexpr int kTimeCauseCount = 6;
+constexpr std::string_view name_of(TimeCause cause) {
+  constexpr std::string_view kNames[] = {"compute", "copies", "cpu_optimizer", "disk", "dispatch", "sharing"};
+  return kNames[static_cast<int>(cause)];
+}
+
+// How far the true time of a cause may be from the predicted one, over a whole run of work that was not measured.
+struct Uncertainty {
+  double relative = 0;  // standard deviation over the predicted time
+  std::string source;
 };
 
 struct HardwareProfile {
@@ -84,6 +100,8 @@ struct HardwareProfile {
   // Slow-down of a lane while another is busy, measured in pairs: factor on the duration (1: none). CPU stand-ins share
   // cores' caches and DRAM in ways that a bandwidth share alone does not show.
   std::map<std::pair<Engine, Engine>, double> interference;
+  // Independent between causes. Empty: not known, so that a prediction has no interval.
+  std::map<TimeCause, Uncertainty> uncertainty;
 };
 
 }  // namespace tandem

@@ -91,6 +91,14 @@ void build_host(const Values& values, const std::string& prefix, HardwareProfile
   out.collective_latency_ns = values.integer(prefix + "collective.latency");
 }
 
+void build_uncertainty(const Values& values, const std::string& path, HardwareProfile& out) {
+  for (int i = 0; i < kTimeCauseCount; ++i) {
+    const auto cause = static_cast<TimeCause>(i);
+    const std::string at = path + std::string(name_of(cause));
+    if (values.has(at)) out.uncertainty[cause] = {values.number(at), values.text(at + ".source")};
+  }
+}
+
 }  // namespace
 
 HardwareProfile build_profile(const Values& values, const std::string& prefix) {
@@ -105,6 +113,7 @@ HardwareProfile build_profile(const Values& values, const std::string& prefix) {
     out.interference[{engine_named(values.text(pair + ".lane")), engine_named(values.text(pair + ".while_busy"))}] =
         values.number(pair + ".factor", 1);
   }
+  build_uncertainty(values, prefix + "uncertainty.", out);
   return out;
 }
 

@@ -82,7 +82,9 @@ function facts() {
     const grid = element('div', {class: 'facts'});
     const fact = (label, value, more = '') => grid.append(element('div', {class: 'fact'}, element('div', {class: 'label', text: label}),
       element('div', {class: 'value', text: value}), element('div', {class: 'more', text: more})));
-    fact('Step time, median', time(r.step_time_s.median * 1e9), `p10 ${time(r.step_time_s.p10 * 1e9)}, p90 ${time(r.step_time_s.p90 * 1e9)}`);
+    const [low, high] = r.step_time_s.interval_90 ?? [];
+    fact('Step time, median', time(r.step_time_s.median * 1e9), `p10 ${time(r.step_time_s.p10 * 1e9)}, p90 ${time(r.step_time_s.p90 * 1e9)}`
+      + (high ? `; 90% interval ${time(low * 1e9)} to ${time(high * 1e9)}` : ''));
     if (r.throughput.tokens_per_s > 0) fact('Tokens a second', count(r.throughput.tokens_per_s), `${count(r.throughput.samples_per_s)} samples/s`);
     else fact('Samples a second', count(r.throughput.samples_per_s));
     if (r.throughput.model_flops_per_s > 0) fact('Model FLOP/s', count(r.throughput.model_flops_per_s));

@@ -59,6 +59,7 @@ TEST(Profile, RoundNumbers) {
     EXPECT_EQ(cost, 0);
   EXPECT_TRUE(p.efficiency.empty());
   EXPECT_TRUE(p.interference.empty());
+  EXPECT_TRUE(p.uncertainty.empty());
 }
 
 TEST(Profile, H200) {
@@ -89,7 +90,9 @@ TEST(Profile, EveryKey) {
       "small_copy: 1KiB}\n"
       "cpu: {cores: 3, peak: 5GFLOPS, optimizer: {rate: 2Mparameters/s, efficiency: [[1parameters, 0.5]]}, op: 4us}\n"
       "host: {dispatch: 5us, event: 6us}\nloader: {bandwidth: 6GB/s}\ncollective: {bandwidth: 7GB/s, latency: 8us}\n"
-      "interference: [{lane: compute, while_busy: cpu_optimizer, factor: 1.25}]\n",
+      "interference: [{lane: compute, while_busy: cpu_optimizer, factor: 1.25}]\n"
+      "uncertainty: {compute: {value: 0.02, source: held out}, copies: 0, cpu_optimizer: 0.03, dispatch: 1, sharing: "
+      "0.5}\n",
       "all.yaml");
   EXPECT_EQ(p.tiers[static_cast<std::size_t>(Tier::HostPageable)].capacity_bytes, 3LL << 30);
   EXPECT_EQ(p.tiers[static_cast<std::size_t>(Tier::HostPageable)].bytes_per_s, 3e9);
@@ -108,6 +111,11 @@ TEST(Profile, EveryKey) {
   EXPECT_EQ(p.cpu_flops, 5e9);
   EXPECT_EQ(p.cpu_optimizer_parameters_per_s, 2e6);
   EXPECT_EQ(p.cpu_optimizer_efficiency.at(1), 0.5);
+  EXPECT_EQ(p.uncertainty.at(TimeCause::Compute).relative, 0.02);
+  EXPECT_EQ(p.uncertainty.at(TimeCause::Compute).source, "held out");
+  EXPECT_EQ(p.uncertainty.at(TimeCause::Copies).relative, 0);
+  EXPECT_EQ(p.uncertainty.at(TimeCause::Dispatch).relative, 1);
+  EXPECT_FALSE(p.uncertainty.contains(TimeCause::Disk));
   EXPECT_EQ(p.cpu_op_ns, 4000);
   EXPECT_EQ(p.dispatch_ns, 5000);
   EXPECT_EQ(p.event_ns, 6000);

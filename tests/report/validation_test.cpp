@@ -87,6 +87,38 @@ TEST(ValidationTest, WhatMissesIsSaidAgainAtTheEnd) {
   EXPECT_THAT(text, HasSubstr("predicted: ran; measured: does not fit"));
 }
 
+TEST(ValidationTest, IntervalsHoldTheMeasuredStepOrNot) {
+  Json predicted = result({50, 2.2, 2.2, 2.2}, 1, 0, 1);
+  predicted["step_time_s"]["median"] = 2.0;  // of all steps
+  predicted["step_time_s"]["interval_90"] = {1.9, 2.1};
+  const auto measured = [&](double s) { return validate_scenario("a", "g", predicted, result({s}, 1, 0, 1), 2); };
+  ValidationTable table;
+  table.rows = {measured(2.1), measured(2.3), measured(2.4)};  // of 2.09 to 2.31
+  EXPECT_NEAR(table.rows[0].interval->low, 2.09, 1e-12);
+  EXPECT_NEAR(table.rows[0].interval->high, 2.31, 1e-12);
+  table.rows.push_back(row("none", "g", 1, 1));  // a profile without uncertainty
+  const IntervalFigures figures = interval_figures(table);
+  EXPECT_EQ(figures.scenarios, 3U);
+  EXPECT_EQ(figures.inside, 2U);
+  EXPECT_NEAR(figures.median_width, 0.1, 1e-12);
+  EXPECT_THAT(validation_summary(table), HasSubstr("inside the 90% interval: 2 of 3 step times, 66.7% (aim"));
+  EXPECT_THAT(validation_line(table.rows[0]), HasSubstr("±5.0% in "));
+  EXPECT_THAT(validation_line(table.rows[2]), HasSubstr("±5.0% out"));
+  EXPECT_THAT(validation_csv(table), HasSubstr(",true\n"));
+  EXPECT_THAT(validation_csv(table), HasSubstr(",,,\n"));
+  const Json json = validation_json(table);
+  EXPECT_EQ(json["scenarios"][2]["inside"], false);
+  EXPECT_FALSE(json["scenarios"][3].contains("interval_90"));
+  EXPECT_NEAR(json["interval_90"]["inside"].get<double>(), 2.0 / 3, 1e-12);
+  EXPECT_THAT(validation_html(table), HasSubstr("2 of 3"));
+}
+
+TEST(ValidationTest, WithoutIntervalsNothingIsSaidOfThem) {
+  ValidationTable table;
+  table.rows = {row("a", "g", 1, 1)};
+  EXPECT_THAT(validation_summary(table), Not(HasSubstr("interval")));
+}
+
 TEST(ValidationTest, TableAndPageHoldEveryScenarioAndNoMarkupOfTheirs) {
   ValidationTable table;
   table.rows = {row("plain", "a", 1, 2), row("<b>\"odd\"", "a", 3, 2)};
