@@ -4,6 +4,7 @@
 
 #include "calibration/measure.hpp"
 #include "calibration/text.hpp"
+#include "calibration/uncertainty.hpp"
 
 namespace tandem {
 namespace {
@@ -67,28 +68,30 @@ Calibration calibrate_cpu(const CalibrationOptions& options) {
   notes.say("copies, hand-over, slow-downs");
   Workbench bench(contention_trial(out.machine.cores).scenario, scratch_bytes);
   const CopyDesign design = {scratch_bytes, options.quick ? kQuickCopyBytes : kCopyBytes, kBucketBytes};
-  const CopyTimes copies = time_copies(bench, design);
-  const HandOver hand_over = time_hand_over(bench, options.quick);
-  const std::vector<SlowDown> slow_downs = time_slow_downs(bench, design, options.quick);
-  report_lanes(copies, hand_over, slow_downs, notes);
+  Measurements measured;
+  measured.copies = time_copies(bench, design);
+  measured.hand_over = time_hand_over(bench, options.quick);
+  measured.slow_downs = time_slow_downs(bench, design, options.quick);
+  report_lanes(measured.copies, measured.hand_over, measured.slow_downs, notes);
   notes.say("whole ops");
   OpDesign trials{designed_trials(options.quick, out.machine.cores),
                   options.quick ? kQuickPasses : kPasses,
                   options.quick ? kQuickOpBudgetNs : kOpBudgetNs,
                   {}};
-  const std::vector<OpTime> ops = measure_ops(trials, options.progress, notes);
-  fit_copies(copies, profile);
-  fit_cpu_optimizer(ops, profile);
-  fit_slow_downs(slow_downs, ops, profile);
+  measured.ops = measure_ops(trials, options.progress, notes);
+  fit_copies(measured.copies, profile);
+  fit_cpu_optimizer(measured.ops, profile);
+  fit_slow_downs(measured.slow_downs, measured.ops, profile);
   notes.say("kernels");
   measure_kernels(profile, options.quick, notes);
-  fit_device_optimizer(ops, profile);
-  fit_bodies(ops, profile);
-  fit_hand_over(hand_over, options.quick, profile, notes);
+  fit_device_optimizer(measured.ops, profile);
+  fit_bodies(measured.ops, profile);
+  fit_hand_over(measured.hand_over, options.quick, profile, notes);
   profile.loader_bytes_per_s = loader_bytes_per_s(bench);
   notes.say("disk");
-  measure_disk(options, profile, notes);
-  out.residuals = residuals(ops, profile);
+  measured.disk = measure_disk(options, profile, notes);
+  profile.uncertainty = find_uncertainty(measured, profile);
+  out.residuals = residuals(measured.ops, profile);
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include "calibration/measure.hpp"
 #include "calibration/text.hpp"
 #include "calibration/triad_times.hpp"
+#include "calibration/uncertainty.hpp"
 #include "runtime/host_memory.hpp"
 
 namespace tandem {
@@ -63,20 +64,15 @@ void measure_device_kernels(const DeviceDesign& design, const std::shared_ptr<De
   notes.say(printed("  CPU: %.4g TFLOPS of fp32", profile.cpu_flops / 1e12));
 }
 
-struct LaneFigures {
-  CopyTimes copies;
-  HandOver hand_over;
-  std::vector<SlowDown> slow_downs;
-};
-
-LaneFigures measure_lanes(const DeviceDesign& design, const BenchDevice& device, bool quick, HardwareProfile& profile,
-                          Notes& notes) {
+// Copies, hand-over and slow-downs.
+Measurements measure_lanes(const DeviceDesign& design, const BenchDevice& device, bool quick, HardwareProfile& profile,
+                           Notes& notes) {
   Workbench bench(design.contention.scenario, design.copies.scratch_bytes, device);
   if (bench.pinned_bytes() > 0)
     notes.say(printed("  pinning: %.3g s a GiB", bench.pinning_s() * kGiB / static_cast<double>(bench.pinned_bytes())));
   notes.say(printed("  loader: %.4g GB/s", bench.load_bytes_per_s() / 1e9));
   profile.loader_bytes_per_s = bench.load_bytes_per_s();
-  LaneFigures figures;
+  Measurements figures;
   figures.copies = time_copies(bench, design.copies);
   figures.hand_over = time_hand_over(bench, quick);
   figures.slow_downs = time_slow_downs(bench, design.copies, quick);
@@ -126,7 +122,7 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
                     static_cast<double>(tier(profile, Tier::HostPinned).capacity_bytes) / 1e9));
   const BenchDevice bench_device{device, design.library};
   notes.say("copies, hand-over, slow-downs");
-  const LaneFigures lanes = measure_lanes(design, bench_device, options.quick, profile, notes);
+  Measurements measured = measure_lanes(design, bench_device, options.quick, profile, notes);
   notes.say("host memory");
   const Summary triad = time_triad(profile.cores, design.triad_bytes, kTriadRepeats);
   notes.figure("triad on all cores", triad, 1e9, "GB/s");
@@ -134,19 +130,20 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
   notes.say("kernels");
   measure_device_kernels(design, device, profile, notes);
   notes.say("whole ops");
-  const std::vector<OpTime> ops =
+  measured.ops =
       measure_ops({design.trials, design.passes, design.op_budget_ns, bench_device}, options.progress, notes);
-  fit_copies(lanes.copies, profile);
-  fit_cpu_optimizer(ops, profile);
-  fit_host_memory(lanes.slow_downs, ops, triad.median, profile);
-  fit_device_optimizer(ops, profile);
-  fit_bodies(ops, profile);
+  fit_copies(measured.copies, profile);
+  fit_cpu_optimizer(measured.ops, profile);
+  fit_host_memory(measured.slow_downs, measured.ops, triad.median, profile);
+  fit_device_optimizer(measured.ops, profile);
+  fit_bodies(measured.ops, profile);
   notes.say(printed("  optimizer on the CPU: %.4g G parameters/s; host memory: %.4g GB/s",
                     profile.cpu_optimizer_parameters_per_s / 1e9, tier(profile, Tier::HostPinned).bytes_per_s / 1e9));
-  fit_hand_over(lanes.hand_over, options.quick, profile, notes);
+  fit_hand_over(measured.hand_over, options.quick, profile, notes);
   notes.say("disk");
-  measure_disk(options, profile, notes);
-  out.residuals = residuals(ops, profile);
+  measured.disk = measure_disk(options, profile, notes);
+  profile.uncertainty = find_uncertainty(measured, profile);
+  out.residuals = residuals(measured.ops, profile);
   return out;
 }
 

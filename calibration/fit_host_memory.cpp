@@ -6,6 +6,7 @@
 #include <set>
 
 #include "calibration/fit_profile.hpp"
+#include "calibration/slow_down_model.hpp"
 #include "core/machine/host_memory.hpp"
 #include "core/scheduler/check.hpp"
 
@@ -88,10 +89,7 @@ void search(const std::vector<Group>& groups, const std::vector<double>& bandwid
 
 void fit_host_memory(const std::vector<SlowDown>& slow_downs, const std::vector<OpTime>& ops, double triad_bytes_per_s,
                      HardwareProfile& profile) {
-  MemoryRates alone{};
-  alone[index(Engine::CpuOptimizer)] = cpu_optimizer_bytes_per_s(ops);
-  alone[index(Engine::H2D)] = profile.h2d.bytes_per_s;
-  alone[index(Engine::D2H)] = profile.d2h.bytes_per_s;
+  const MemoryRates alone = host_memory_rates(ops, profile);
   const double least =
       std::max({triad_bytes_per_s, *std::max_element(alone.begin(), alone.end()), profile.pcie_bytes_per_s});
   CHECK(least > 0, "nothing of the host's memory was measured");

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "calibration/disk_times.hpp"
 #include "calibration/scheduler_times.hpp"
 #include "calibration/text.hpp"
 #include "core/scenario/errors.hpp"
@@ -83,7 +82,7 @@ void report_lanes(const CopyTimes& copies, const HandOver& hand_over, const std:
   }
 }
 
-void measure_disk(const CalibrationOptions& options, HardwareProfile& profile, Notes& notes) {
+DiskTimes measure_disk(const CalibrationOptions& options, HardwareProfile& profile, Notes& notes) {
   const DiskTimes times = time_disk(options.scratch_folder, options.quick);
   for (const auto& [what, sizes] : {std::pair("read", &times.read), std::pair("write", &times.write)})
     for (const CopyTime& t : *sizes)
@@ -95,6 +94,7 @@ void measure_disk(const CalibrationOptions& options, HardwareProfile& profile, N
         std::llround(kDiskShare * static_cast<double>(space.available));
   if (!times.note.empty()) notes.remark(times.note);
   fit_disk(times.read, times.write, profile);
+  return times;
 }
 
 void fit_hand_over(const HandOver& hand_over, bool quick, HardwareProfile& profile, Notes& notes) {

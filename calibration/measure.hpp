@@ -8,6 +8,7 @@
 
 #include "calibration/calibrate.hpp"
 #include "calibration/design.hpp"
+#include "calibration/disk_times.hpp"
 #include "calibration/lane_times.hpp"
 #include "calibration/op_times.hpp"
 
@@ -46,8 +47,8 @@ std::vector<OpTime> measure_ops(const OpDesign& design, const std::function<void
 void report_lanes(const CopyTimes& copies, const HandOver& hand_over, const std::vector<SlowDown>& slow_downs,
                   Notes& notes);
 
-// The disk tier's capacity and rates.
-void measure_disk(const CalibrationOptions& options, HardwareProfile& profile, Notes& notes);
+// The disk tier's capacity and rates, and what they were fitted to.
+DiskTimes measure_disk(const CalibrationOptions& options, HardwareProfile& profile, Notes& notes);
 
 // Hand-over and decision times of the host.
 void fit_hand_over(const HandOver& hand_over, bool quick, HardwareProfile& profile, Notes& notes);

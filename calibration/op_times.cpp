@@ -64,10 +64,12 @@ std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget
     copy_optimizer_operands(bench, optimizer_ops);
     run_passes(bench, optimizer_ops, Engine::CpuOptimizer, least_passes, budget_ns / 4, samples);
   }
+  std::map<WorkId, std::int64_t> counts;
+  for (const OpId id : bench.ops()) ++counts[bench.graph().op(id).work];
   std::vector<OpTime> times;
   for (const auto& [key, ns] : samples)
-    times.push_back(
-        {bench.graph().work(key.first), key.second, network_name(trial.scenario), trial.held_out, summarize(ns)});
+    times.push_back({bench.graph().work(key.first), key.second, network_name(trial.scenario), trial.held_out,
+                     summarize(ns), counts[key.first]});
   return times;
 }
 

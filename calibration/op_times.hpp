@@ -18,6 +18,7 @@ struct OpTime {
   std::string network;  // "gpt hidden 256, batch 4 x 128"
   bool held_out = false;
   Summary ns;
+  std::int64_t count = 1;  // ops of this work in a step
 };
 
 // Runs the trial's step on the compute lane, then its optimizer ops on the CPU's optimizer lane (if asked for), each at

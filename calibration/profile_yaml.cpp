@@ -110,6 +110,14 @@ Text interference(const HardwareProfile& p) {
   return out;
 }
 
+Text uncertainty(const HardwareProfile& p) {
+  if (p.uncertainty.empty()) return "";
+  Text out = "uncertainty:\n";
+  for (const auto& [cause, u] : p.uncertainty)
+    out += "  " + Text(name_of(cause)) + ": {value: " + number(u.relative) + ", source: \"" + u.source + "\"}\n";
+  return out;
+}
+
 }  // namespace
 
 std::string profile_yaml(const HardwareProfile& p, const std::string& description, const std::string& source) {
@@ -119,7 +127,7 @@ std::string profile_yaml(const HardwareProfile& p, const std::string& descriptio
   if (p.collective_bytes_per_s > 0)
     out += "collective: {bandwidth: " + gigabytes_per_s(p.collective_bytes_per_s) +
            ", latency: " + ns(p.collective_latency_ns) + "}\n";
-  return out + interference(p);
+  return out + interference(p) + uncertainty(p);
 }
 
 }  // namespace tandem

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/machine/host_memory.hpp"
+#include "core/machine/lane_slow_down.hpp"
 #include "core/scheduler/check.hpp"
 #include "sim/noise.hpp"
 
@@ -45,24 +46,6 @@ TruthModel::TruthModel(const Graph& graph, const HardwareProfile& truth, const T
     if (weighs_memory() && uses_host_memory(static_cast<Engine>(e))) slowed_[static_cast<std::size_t>(e)] = true;
 }
 
-// What the busy lanes want of the cores, over what there is.
-double TruthModel::core_shortage(Engine engine, std::uint16_t busy) const {
-  const auto own = profile_->lane_cores.find(engine);
-  if (own == profile_->lane_cores.end() || own->second == 0) return 1;
-  double wanted = 0;
-  for (const auto& [other, cores] : profile_->lane_cores)
-    if (busy & engine_bit(other)) wanted += cores;
-  return std::max(1.0, wanted / profile_->cores);
-}
-
-// Slow-downs by several lanes add up: each takes its own share of what the lanes have in common.
-double TruthModel::slow_down(Engine engine, std::uint16_t busy) const {
-  double factor = 1;
-  for (const auto& [pair, by_one] : profile_->interference)
-    if (pair.first == engine && pair.second != engine && (busy & engine_bit(pair.second))) factor += by_one - 1;
-  return std::max(factor, 1 / kNsPerS) * core_shortage(engine, busy);
-}
-
 std::array<double, kEngineCount> TruthModel::slow_downs(const std::array<Load, kEngineCount>& loads,
                                                         std::uint16_t busy) const {
   std::array<double, kEngineCount> factors;
@@ -71,7 +54,7 @@ std::array<double, kEngineCount> TruthModel::slow_downs(const std::array<Load, k
   for (std::size_t e = 0; e < factors.size(); ++e) {
     const auto engine = static_cast<Engine>(e);
     if (!slowed_by_others(engine) || !(busy & engine_bit(engine)) || !loads[e].flows()) continue;
-    factors[e] = slow_down(engine, busy);
+    factors[e] = lane_slow_down(*profile_, engine, busy);
     if (weighs_memory() && uses_host_memory(engine) && loads[e].route == Route::Memory)
       wanted[e] = loads[e].amount / static_cast<double>(loads[e].flow_ns) * kNsPerS / factors[e];
   }

@@ -59,8 +59,6 @@ class TruthModel {
   double memory_bytes(WorkId work) const;
   double capacity(Engine engine) const;
   bool link_binds(Engine lane) const;
-  double slow_down(Engine engine, std::uint16_t busy) const;
-  double core_shortage(Engine engine, std::uint16_t busy) const;
   bool weighs_memory() const { return fidelity_ == Fidelity::Shared && !profile_->memory_weights.empty(); }
 
   const Graph* graph_;

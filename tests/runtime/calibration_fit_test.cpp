@@ -6,6 +6,8 @@
 #include "calibration/fit.hpp"
 #include "calibration/fit_profile.hpp"
 #include "calibration/profile_yaml.hpp"
+#include "calibration/slow_down_model.hpp"
+#include "calibration/uncertainty.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/machine/host_memory.hpp"
 #include "core/scenario/load.hpp"
@@ -16,6 +18,7 @@ namespace tandem {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(CalibrationStatistics, LeavesWarmUpOutAndCountsOutliers) {
   const Summary summary = summarize({900, 400, 101, 100, 99, 100, 300, 100, 101, 100});
@@ -90,6 +93,11 @@ HardwareProfile known_profile() {
   profile.interference[{Engine::Compute, Engine::H2D}] = 1.05;
   profile.memory_weights = {{Engine::H2D, 0.5}, {Engine::D2H, 1.75}};
   profile.gpu = true;
+  profile.uncertainty = {{TimeCause::Compute, {0.02, "six networks"}},
+                         {TimeCause::Copies, {0.01, "repeats"}},
+                         {TimeCause::CpuOptimizer, {0.03, ""}},
+                         {TimeCause::Dispatch, {0.5, "repeats"}},
+                         {TimeCause::Sharing, {0.25, "pairs"}}};
   return profile;
 }
 
@@ -242,6 +250,102 @@ TEST(CalibrationDeviceMemory, IsTheLargestKernels) {
   EXPECT_DOUBLE_EQ(profile.tiers[static_cast<std::size_t>(Tier::Device)].bytes_per_s, 4e12);
 }
 
+// 26 GB/s of an optimizer and 13 of copies on 26 of memory: an equal part each, so that copies have all they want.
+TEST(CalibrationSlowDowns, WithoutWeightsLanesShareMemoryEqually) {
+  HardwareProfile profile = with_copies(13e9, 26e9);
+  profile.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s = 26e9;
+  EXPECT_NEAR(modelled_slow_down(slow_down(kUpdate, {kUp}, 1), updates(1e9), profile), 2, 1e-9);
+  EXPECT_NEAR(modelled_slow_down(slow_down(kUp, {kUpdate}, 1), updates(1e9), profile), 1, 1e-9);
+}
+
+TEST(CalibrationSlowDowns, InterferenceAddsUpAndCoresAreShared) {
+  HardwareProfile profile = with_copies(13e9, 26e9);
+  profile.cores = 2;
+  profile.lane_cores = {{Engine::Compute, 1}, {kUp, 1}, {kDown, 1}};
+  profile.interference = {{{Engine::Compute, kUp}, 1.1}, {{Engine::Compute, kDown}, 1.2}};
+  EXPECT_NEAR(modelled_slow_down(slow_down(Engine::Compute, {kUp, kDown}, 1), updates(1e9), profile), 1.3 * 1.5, 1e-9);
+  EXPECT_NEAR(modelled_slow_down(slow_down(Engine::Compute, {kUp}, 1), updates(1e9), profile), 1.1, 1e-9);
+}
+
+// Sizes of errors with a median of 0.02: 1.4826 of it is a normal distribution's deviation, and Student's t widens it.
+TEST(CalibrationUncertainty, FewSamplesMakeItWider) {
+  EXPECT_NEAR(deviation_of({0.02, -0.01, 0.03}), 1.4826 * 0.02 * 2.3534 / 1.6449, 1e-6);
+  EXPECT_NEAR(deviation_of({0.02}), 1.4826 * 0.02 * 6.3138 / 1.6449, 1e-6);
+  EXPECT_NEAR(deviation_of(std::vector<double>(1000, -0.02)), 1.4826 * 0.02, 1e-4);  // a bias counts
+  EXPECT_NEAR(deviation_of({0.02, 0.02, 0.02, 0.02, 5}), deviation_of({0.02, 0.02, 0.02, 0.02, 0.02}), 1e-12);
+}
+
+// Six networks of one body and an update each, the smallest of which is nearly all overhead; `noise` on every second
+// one.
+Measurements measurements_of(const HardwareProfile& truth, double noise) {
+  Measurements measured;
+  std::int64_t elements = 100;
+  for (int i = 0; i < 6; ++i) {
+    const double factor = i % 2 == 0 ? 1 : 1 + noise;
+    OpTime op = made_up_op(std::int64_t{64} << i, 128);
+    OpTime update, on_host;
+    update.work.body = on_host.work.body = "update";
+    elements *= 10;
+    update.work.kernels = on_host.work.kernels = {optimizer_kernel(elements, 26 * elements)};
+    on_host.engine = Engine::CpuOptimizer;
+    for (OpTime* time : {&op, &update, &on_host}) {
+      Graph graph;
+      const WorkId work = graph.add_work(time->work);
+      time->network = std::to_string(i);
+      time->ns.median = factor * static_cast<double>(CostModel(truth).run_ns(graph, work, time->engine));
+      measured.ops.push_back(*time);
+    }
+  }
+  for (std::int64_t bytes = 4096; bytes <= (1 << 26); bytes *= 4) {
+    CopyTime time{bytes, {}};
+    time.ns.median = 2000 + static_cast<double>(bytes) / 12.5;
+    time.ns.low = time.ns.median * (1 - noise / 2), time.ns.high = time.ns.median * (1 + noise / 2);
+    for (auto* times : {&measured.copies.h2d, &measured.copies.d2h, &measured.disk.read, &measured.disk.write})
+      times->push_back(time);
+  }
+  Summary wake;
+  wake.median = 1000, wake.low = 1000 * (1 - noise / 2), wake.high = 1000 * (1 + noise / 2);
+  measured.hand_over = {wake, wake, wake, wake};
+  measured.slow_downs = {slow_down(Engine::Compute, {kUp}, 1.05 * (1 + noise))};  // the model: 1.05
+  return measured;
+}
+
+TEST(CalibrationUncertainty, IsTheFloorWhereTheModelIsRight) {
+  HardwareProfile truth = known_profile();
+  truth.lane_cores.clear();
+  truth.cpu_op_ns = 20'000;
+  const Measurements measured = measurements_of(truth, 0);
+  HardwareProfile fitted = truth;
+  fit_cpu_optimizer(measured.ops, fitted);
+  fit_device_optimizer(measured.ops, fitted);
+  fit_bodies(measured.ops, fitted);
+  const auto found = find_uncertainty(measured, fitted);
+  ASSERT_EQ(found.size(), static_cast<std::size_t>(kTimeCauseCount));
+  for (const auto& [cause, uncertainty] : found) {
+    EXPECT_LE(uncertainty.relative, 0.03) << name_of(cause) << uncertainty.source;
+    EXPECT_GE(uncertainty.relative, 0.01) << name_of(cause);
+  }
+  EXPECT_THAT(found.at(TimeCause::Sharing).source, HasSubstr("raised to a floor"));
+}
+
+TEST(CalibrationUncertainty, GrowsWithWhatTheModelDoesNotKnow) {
+  HardwareProfile truth = known_profile();
+  truth.lane_cores.clear();
+  const auto found = find_uncertainty(measurements_of(truth, 0.2), truth);
+  for (const auto& [cause, uncertainty] : found) {
+    EXPECT_GT(uncertainty.relative, 0.03) << name_of(cause);
+    EXPECT_LE(uncertainty.relative, 1) << name_of(cause);
+  }
+  EXPECT_EQ(found.at(TimeCause::Sharing).relative, 1);  // 0.05 was added by the model, 0.26 in truth
+}
+
+TEST(CalibrationUncertainty, ThereIsNoneWhereNothingCanBeLeftOut) {
+  const HardwareProfile truth = known_profile();
+  Measurements measured = measurements_of(truth, 0.1);
+  measured.ops.resize(3);  // one network
+  EXPECT_TRUE(find_uncertainty(measured, truth).empty());
+}
+
 TEST(CalibrationYaml, ReadsBackAsTheSameProfile) {
   const HardwareProfile written = known_profile();
   const std::string text = profile_yaml(written, "A machine of a test.", "made up");
@@ -254,6 +358,9 @@ TEST(CalibrationYaml, ReadsBackAsTheSameProfile) {
   EXPECT_DOUBLE_EQ(read.bodies.at("made.up").factor.at(KernelKind::Memory), 2.5);
   EXPECT_EQ(read.interference, written.interference);
   EXPECT_EQ(read.memory_weights, written.memory_weights);
+  ASSERT_EQ(read.uncertainty.size(), 5U);
+  EXPECT_DOUBLE_EQ(read.uncertainty.at(TimeCause::Sharing).relative, 0.25);
+  EXPECT_EQ(read.uncertainty.at(TimeCause::Compute).source, "six networks");
 }
 
 }  // namespace
