@@ -83,9 +83,12 @@ Scenario load_scenario(const CommonFlags& flags) {
   return load_scenario(flags.scenario_path, overrides);
 }
 
+void print_warning(const std::string& warning) {
+  if (!warning.empty()) std::fprintf(stderr, "warning: %s\n", terminal_text(warning).c_str());
+}
+
 void print_warnings(const Scenario& scenario) {
-  for (const std::string& warning : scenario.warnings)
-    std::fprintf(stderr, "warning: %s\n", terminal_text(warning).c_str());
+  for (const std::string& warning : scenario.warnings) print_warning(warning);
 }
 
 int run_main(int argc, char** argv, const std::function<int(int, char**)>& body) {

@@ -60,8 +60,9 @@ void add_common_flags(CLI::App& app, CommonFlags& flags);
 void parse(CLI::App& app, int argc, char** argv);
 // The scenario of FILE with --set applied, then --seed.
 Scenario load_scenario(const CommonFlags& flags);
-// What is odd but allowed in the scenario, on stderr.
-void print_warnings(const Scenario& scenario);
+// What is odd but allowed, on stderr: one line, and none for "".
+void print_warning(const std::string& warning);
+void print_warnings(const Scenario& scenario);  // in the scenario
 
 // Runs `body` and turns what it throws into one line on stderr and an exit code: ConfigError 2, DoesNotFit 3,
 // DeviceError and any other std::exception 4. Installs the handler of SIGINT and SIGTERM: temporary output files are

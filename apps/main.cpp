@@ -76,6 +76,9 @@ int validate(const Arguments& arguments) {
   pass_on(app, "--minutes", "Start no real run after so long", flags.for_measuring);
   pass_on(app, "--warm-steps", "Steps before those that count (2)", flags.for_measuring);
   pass_on(app, "--timed-steps", "Steps that count (5)", flags.for_measuring);
+  app.add_flag_callback(
+      "--probe", [&] { flags.for_measuring.emplace_back("--probe"); },
+      "First measure for seconds whether the machine is as fast as its profile says");
   parse_arguments(app, arguments);
   return tandem::validate(flags);
 }

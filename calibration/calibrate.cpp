@@ -3,8 +3,10 @@
 #include <cmath>
 
 #include "calibration/measure.hpp"
+#include "calibration/probe.hpp"
 #include "calibration/text.hpp"
 #include "calibration/uncertainty.hpp"
+#include "runtime/fingerprint.hpp"
 
 namespace tandem {
 namespace {
@@ -64,6 +66,8 @@ Calibration calibrate_cpu(const CalibrationOptions& options) {
   occupy_cores(profile);
   notes.say(printed("%s, %d cores, %.4g GB (%s)", out.machine.processor.c_str(), out.machine.cores,
                     static_cast<double>(out.machine.memory_bytes) / 1e9, out.machine.memory_source.c_str()));
+  const ProbeDesign design_of_probe = cpu_probe(out.machine.cores);
+  const Probe first = probe_and_say(design_of_probe, notes);
   const std::int64_t scratch_bytes = options.quick ? kQuickScratchBytes : kScratchBytes;
   notes.say("copies, hand-over, slow-downs");
   Workbench bench(contention_trial(out.machine.cores).scenario, scratch_bytes);
@@ -91,6 +95,8 @@ Calibration calibrate_cpu(const CalibrationOptions& options) {
   notes.say("disk");
   measured.disk = measure_disk(options, profile, notes);
   profile.uncertainty = find_uncertainty(measured, profile);
+  profile.fingerprint = fingerprint_here(nullptr);
+  profile.fingerprint->probe = joined(first, probe_and_say(design_of_probe, notes));
   out.residuals = residuals(measured.ops, profile);
   return out;
 }

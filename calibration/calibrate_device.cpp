@@ -3,9 +3,11 @@
 
 #include "calibration/gpu_design.hpp"
 #include "calibration/measure.hpp"
+#include "calibration/probe.hpp"
 #include "calibration/text.hpp"
 #include "calibration/triad_times.hpp"
 #include "calibration/uncertainty.hpp"
+#include "runtime/fingerprint.hpp"
 #include "runtime/host_memory.hpp"
 
 namespace tandem {
@@ -120,6 +122,8 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
   notes.say(printed("%s, %d cores; %.4g GB on the device, %.4g GB on the host", out.source.c_str(), profile.cores,
                     static_cast<double>(tier(profile, Tier::Device).capacity_bytes) / 1e9,
                     static_cast<double>(tier(profile, Tier::HostPinned).capacity_bytes) / 1e9));
+  const ProbeDesign design_of_probe = device_probe(device, design);
+  const Probe first = probe_and_say(design_of_probe, notes);
   const BenchDevice bench_device{device, design.library};
   notes.say("copies, hand-over, slow-downs");
   Measurements measured = measure_lanes(design, bench_device, options.quick, profile, notes);
@@ -143,6 +147,8 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
   notes.say("disk");
   measured.disk = measure_disk(options, profile, notes);
   profile.uncertainty = find_uncertainty(measured, profile);
+  profile.fingerprint = fingerprint_here(device.get());
+  profile.fingerprint->probe = joined(first, probe_and_say(design_of_probe, notes));
   out.residuals = residuals(measured.ops, profile);
   return out;
 }

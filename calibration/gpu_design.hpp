@@ -24,6 +24,7 @@ struct DeviceDesign {
   int passes = 0;             // of each trial, at least
   double op_budget_ns = 0;    // of each trial
   std::int64_t triad_bytes = 0;
+  std::int64_t probe_copy_bytes = 0;  // probe.hpp, which also takes peak_product and contention
 };
 
 // `quick`: under a minute on an H200. `cores`: of the CPU, which sizes its threads. No step of a trial needs more than

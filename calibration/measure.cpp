@@ -82,6 +82,13 @@ void report_lanes(const CopyTimes& copies, const HandOver& hand_over, const std:
   }
 }
 
+Probe probe_and_say(const ProbeDesign& design, Notes& notes) {
+  notes.say("probe");
+  const Probe probe = run_probe(design);
+  for (const std::string& figure : figures(probe)) notes.say("  " + figure);
+  return probe;
+}
+
 DiskTimes measure_disk(const CalibrationOptions& options, HardwareProfile& profile, Notes& notes) {
   const DiskTimes times = time_disk(options.scratch_folder, options.quick);
   for (const auto& [what, sizes] : {std::pair("read", &times.read), std::pair("write", &times.write)})

@@ -11,6 +11,7 @@
 #include "calibration/disk_times.hpp"
 #include "calibration/lane_times.hpp"
 #include "calibration/op_times.hpp"
+#include "calibration/probe.hpp"
 
 namespace tandem {
 
@@ -46,6 +47,9 @@ std::vector<OpTime> measure_ops(const OpDesign& design, const std::function<void
 
 void report_lanes(const CopyTimes& copies, const HandOver& hand_over, const std::vector<SlowDown>& slow_downs,
                   Notes& notes);
+
+// The machine's probe; calibration takes it first and last.
+Probe probe_and_say(const ProbeDesign& design, Notes& notes);
 
 // The disk tier's capacity and rates, and what they were fitted to.
 DiskTimes measure_disk(const CalibrationOptions& options, HardwareProfile& profile, Notes& notes);

@@ -35,15 +35,14 @@ void run_passes(Workbench& bench, const std::vector<OpId>& ops, Engine engine, i
     spent_ns += run_pass(bench, ops, engine, samples);
 }
 
-// The optimizer's operands as a step leaves them, in the host's arena.
-void copy_optimizer_operands(Workbench& bench, const std::vector<OpId>& ops) {
+}  // namespace
+
+void copy_operands_to_host(Workbench& bench, const std::vector<OpId>& ops) {
   for (const OpId id : ops)
     for (const ValueId read : bench.graph().op(id).reads)
       bench.add_copy(Engine::D2H, bench.offset(read), bench.graph().value(read).bytes);
   bench.execute();
 }
-
-}  // namespace
 
 std::string network_name(const Scenario& scenario) {
   const WorkloadOptions& w = scenario.workload;
@@ -61,7 +60,7 @@ std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget
   Samples samples;
   run_passes(bench, bench.ops(), Engine::Compute, least_passes, budget_ns, samples);
   if (trial.times_update) {
-    copy_optimizer_operands(bench, optimizer_ops);
+    copy_operands_to_host(bench, optimizer_ops);
     run_passes(bench, optimizer_ops, Engine::CpuOptimizer, least_passes, budget_ns / 4, samples);
   }
   std::map<WorkId, std::int64_t> counts;

@@ -26,6 +26,9 @@ struct OpTime {
 // fails.
 std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget_ns, const BenchDevice& device = {});
 
+// What the ops read as a step leaves it on the device, in the host's arena: for optimizer steps on the CPU.
+void copy_operands_to_host(Workbench& bench, const std::vector<OpId>& ops);
+
 // "gpt hidden 256, batch 4 x 128": a network for people.
 std::string network_name(const Scenario& scenario);
 

@@ -118,6 +118,34 @@ Text uncertainty(const HardwareProfile& p) {
   return out;
 }
 
+// What a system says of itself may hold anything.
+Text quoted(const Text& text) {
+  Text out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+Text probed(const char* key, const ProbeFigure& figure, const char* unit) {
+  if (figure.per_s == 0) return "";
+  return printed("    %s: {rate: %.5g%s, spread: %.3g}\n", key, figure.per_s / 1e6, unit, figure.spread);
+}
+
+Text fingerprint(const Fingerprint& f) {
+  Text out = "fingerprint:\n  processor: " + quoted(f.processor) + "\n";
+  if (f.cores > 0) out += printed("  cores: %d\n", f.cores);
+  if (f.memory_bytes > 0) out += "  memory: " + bytes(f.memory_bytes) + "\n";
+  for (const auto& [key, text] :
+       {std::pair("device", &f.device), std::pair("driver", &f.driver), std::pair("busy", &f.busy)})
+    if (!text->empty()) out += Text("  ") + key + ": " + quoted(*text) + "\n";
+  const Text figures = probed("gemm", f.probe.gemm, "MFLOPS") + probed("h2d", f.probe.h2d, "MB/s") +
+                       probed("d2h", f.probe.d2h, "MB/s") +
+                       probed("cpu_optimizer", f.probe.cpu_optimizer, "Mparameters/s");
+  return figures.empty() ? out : out + "  probe:\n" + figures;
+}
+
 }  // namespace
 
 std::string profile_yaml(const HardwareProfile& p, const std::string& description, const std::string& source) {
@@ -127,6 +155,7 @@ std::string profile_yaml(const HardwareProfile& p, const std::string& descriptio
   if (p.collective_bytes_per_s > 0)
     out += "collective: {bandwidth: " + gigabytes_per_s(p.collective_bytes_per_s) +
            ", latency: " + ns(p.collective_latency_ns) + "}\n";
+  if (p.fingerprint) out += fingerprint(*p.fingerprint);
   return out + interference(p) + uncertainty(p);
 }
 

@@ -12,6 +12,7 @@
 #include "report/csv_log.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/resume.hpp"
+#include "runtime/fingerprint.hpp"
 #include "runtime/live_scenario.hpp"
 #include "runtime/measure.hpp"
 #include "runtime/open_device.hpp"
@@ -112,6 +113,7 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
   }
   options.interrupt = &tandem::claim_interrupts();
   options.device = tandem::open_device(flags.device);
+  if (!common.quiet) tandem::print_warning(tandem::fingerprint_warning(scenario.machine, options.device.get()));
   tandem::Training training(scenario, options);
   if (!common.quiet) announce(scenario, training);
   tandem::NoLog none;

@@ -9,15 +9,18 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <set>
 
 #include "apps/commands.hpp"
 #include "apps/measurements.hpp"
 #include "apps/siblings.hpp"
+#include "calibration/probe.hpp"
 #include "core/scenario/errors.hpp"
 #include "report/json_result.hpp"
 #include "report/summary.hpp"
 #include "report/units.hpp"
 #include "runtime/executors/keeping_device.hpp"
+#include "runtime/fingerprint.hpp"
 #include "runtime/live_scenario.hpp"
 #include "runtime/machine_probe.hpp"
 #include "runtime/open_device.hpp"
@@ -33,10 +36,12 @@ struct MeasureFlags {
   std::vector<std::string> files;
   double minutes = std::numeric_limits<double>::infinity();
   std::int64_t warm_steps = 2, timed_steps = 5, processes = 0;
+  bool probe = false;
 };
 
 struct Job {
   CommonFlags flags;
+  HardwareProfile machine;
   Measurement measurement;
 };
 
@@ -59,6 +64,7 @@ MeasureFlags parse_flags(int argc, char** argv) {
   app.add_option("--timed-steps", flags.timed_steps, "Steps that count")->check(CLI::Range(1, 1000));
   app.add_option("--nproc", flags.processes, "Data-parallel processes: sets workload.devices")
       ->check(CLI::Range(1, 64));
+  app.add_flag("--probe", flags.probe, "First measure for seconds whether the machine is as fast as its profile says");
   add_setting_flags(app, flags.common);
   parse(app, argc, argv);
   if (flags.processes > 0) flags.common.overrides.push_back("workload.devices=" + std::to_string(flags.processes));
@@ -77,9 +83,11 @@ void name_profile(CommonFlags& flags, const Scenario& scenario) {
 }
 
 Job make_job(const MeasureFlags& flags, const std::string& file) {
-  Job job{flags.common, {}};
+  Job job{flags.common, {}, {}};
   job.flags.scenario_path = file;
-  name_profile(job.flags, load_scenario(job.flags));  // what is wrong with any file is said before the first runs
+  const Scenario scenario = load_scenario(job.flags);  // what is wrong with any file is said before the first runs
+  name_profile(job.flags, scenario);
+  job.machine = scenario.machine;
   std::ifstream in(file, std::ios::binary);
   Measurement& m = job.measurement;
   m.scenario = std::filesystem::path(file).stem().string();
@@ -88,6 +96,20 @@ Job make_job(const MeasureFlags& flags, const std::string& file) {
   if (job.flags.seed) m.set.push_back("seed=" + std::to_string(*job.flags.seed));
   m.warm_steps = flags.warm_steps;
   return job;
+}
+
+// Whether the machine is that of the profiles in use: a line for each of these, however many scenarios it has.
+void compare_machines(const std::vector<Job>& jobs, const MeasureFlags& flags, const std::shared_ptr<Device>& device) {
+  std::set<std::string> warnings;
+  for (const Job& job : jobs) warnings.insert(fingerprint_warning(job.machine, device.get()));
+  if (flags.probe) {
+    const Probe probe = run_probe(probe_of(device));
+    for (const std::string& figure : figures(probe))
+      if (!flags.common.quiet) std::fprintf(stderr, "probe: %s\n", figure.c_str());
+    for (const Job& job : jobs) warnings.insert(probe_warning(job.machine, probe, device.get()));
+  }
+  if (flags.common.quiet) return;
+  for (const std::string& warning : warnings) print_warning(warning);
 }
 
 nlohmann::ordered_json machine_of(Device* device) {
@@ -153,6 +175,7 @@ int measure(int argc, char** argv) {
     std::fprintf(stderr, "%zu of %zu scenarios are in %s already\n", there, flags.files.size(), flags.results.c_str());
   std::shared_ptr<Device> device = jobs.empty() ? nullptr : open_device(flags.device);
   if (device) device = std::make_shared<KeepingDevice>(device);
+  if (!jobs.empty()) compare_machines(jobs, flags, device);
   const Stopwatch all;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     if (all.seconds() >= 60 * flags.minutes) {

@@ -5,11 +5,13 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/graph/graph.hpp"
+#include "core/machine/fingerprint.hpp"
 #include "core/scheduler/ids.hpp"
 
 namespace tandem {
@@ -56,7 +58,8 @@ struct Uncertainty {
 struct HardwareProfile {
   std::string name;
   std::string path;
-  std::string text;  // the source, for log headers
+  std::string text;                        // the source, for log headers
+  std::optional<Fingerprint> fingerprint;  // of the machine that was measured
   std::array<TierInfo, kTierCount> tiers;
 
   // Devices that share one host's DRAM and disk. 0: all of a run's.

@@ -99,11 +99,30 @@ void build_uncertainty(const Values& values, const std::string& path, HardwarePr
   }
 }
 
+ProbeFigure probe_figure(const Values& values, const std::string& path) {
+  return {values.number(path + ".rate"), values.number(path + ".spread")};
+}
+
+Fingerprint fingerprint(const Values& values, const std::string& path) {
+  Fingerprint out;
+  out.processor = values.text(path + "processor");
+  out.cores = static_cast<std::int32_t>(values.integer(path + "cores"));
+  out.memory_bytes = values.integer(path + "memory");
+  out.device = values.text(path + "device");
+  out.driver = values.text(path + "driver");
+  out.busy = values.text(path + "busy");
+  out.probe = {probe_figure(values, path + "probe.gemm"), probe_figure(values, path + "probe.h2d"),
+               probe_figure(values, path + "probe.d2h"), probe_figure(values, path + "probe.cpu_optimizer")};
+  return out;
+}
+
 }  // namespace
 
 HardwareProfile build_profile(const Values& values, const std::string& prefix) {
   HardwareProfile out;
   out.name = values.text(prefix + "name");
+  if (!values.texts_below(prefix + "fingerprint.").empty())
+    out.fingerprint = fingerprint(values, prefix + "fingerprint.");
   build_tiers(values, prefix + "tiers.", out);
   build_compute(values, prefix + "compute.", out);
   build_copies(values, prefix + "copies.", out);

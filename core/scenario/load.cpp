@@ -1,5 +1,6 @@
 #include "core/scenario/load.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "core/scenario/build.hpp"
@@ -34,6 +35,10 @@ void apply_overrides(Node& root, const std::vector<std::string>& arguments, cons
   Node* machine = root.find("machine");
   if (machine == nullptr) return;
   resolve_machine(*machine, directory, names);
+  // A machine that is changed is none that was measured.
+  const auto is_change = [](const Override& change) { return change.keys[1] != "fingerprint"; };
+  if (std::any_of(inside_machine.begin(), inside_machine.end(), is_change))
+    std::erase_if(machine->entries, [](const Entry& entry) { return entry.key == "fingerprint"; });
   for (const Override& change : inside_machine) apply(change, root);
   resolve_machine(*root.find("machine"), directory, names);  // --set machine.derive_from=...
 }

@@ -112,7 +112,7 @@ void resolve(Node& profile, const std::string& directory, const KnownNames& name
   if (reference->kind != NodeKind::Scalar) refuse(reference->at, key, "is " + describe(*reference), "a profile's name");
   Node base = read_profile_tree(*reference, directory, names, key, chain);
   // What the base says of itself is not true of what derives from it.
-  for (const char* own : {"name", "description", "source"}) erase(base, own);
+  for (const char* own : {"name", "description", "source", "fingerprint"}) erase(base, own);
   erase(profile, kDeriveFrom);
   merge(base, std::move(profile));
   profile = std::move(base);

@@ -9,11 +9,13 @@
 #include "calibration/calibrate.hpp"
 #include "calibration/gpu_design.hpp"
 #include "calibration/kernel_clock.hpp"
+#include "calibration/probe.hpp"
 #include "calibration/profile_yaml.hpp"
 #include "calibration/triad_times.hpp"
 #include "core/scenario/load.hpp"
 #include "runtime/body_table.hpp"
 #include "runtime/executors/workspace.hpp"
+#include "runtime/fingerprint.hpp"
 #include "tests/executors/thread_device.hpp"
 
 namespace tandem {
@@ -70,6 +72,7 @@ DeviceDesign tiny_design() {
   design.passes = 5;
   design.op_budget_ns = 0;
   design.triad_bytes = 4 * kMiB;
+  design.probe_copy_bytes = kMiB;
   return design;
 }
 
@@ -102,6 +105,18 @@ TEST(CalibrationDevice, GivesAProfileThatReadsBack) {
   EXPECT_GT(read.loader_bytes_per_s, 0);
   EXPECT_GT(read.disk_read.bytes_per_s, 0);
   EXPECT_FALSE(read.lane_cores.contains(Engine::Compute)) << "a GPU's kernels take no core";
+  ASSERT_TRUE(read.fingerprint);
+  EXPECT_TRUE(differences(*read.fingerprint, fingerprint_here(device.get())).empty());
+  EXPECT_EQ(read.fingerprint->device, "device of threads");
+  EXPECT_EQ(figures(read.fingerprint->probe).size(), 4U);
+}
+
+TEST(CalibrationProbe, TwoProbesHaveTheWholeRangeOfBoth) {
+  const Probe both = joined({{100, 0.02}, {}, {}, {10, 0}}, {{80, 0.04}, {}, {}, {10, 0}});
+  EXPECT_DOUBLE_EQ(both.gemm.per_s, 90);
+  EXPECT_NEAR(both.gemm.spread, 20.0 / 90 + 0.04, 1e-12);
+  EXPECT_EQ(both.h2d.per_s, 0);
+  EXPECT_EQ(both.cpu_optimizer.spread, 0);
 }
 
 TEST(CalibrationDevice, ALostDeviceIsAnError) {

@@ -98,6 +98,8 @@ HardwareProfile known_profile() {
                          {TimeCause::CpuOptimizer, {0.03, ""}},
                          {TimeCause::Dispatch, {0.5, "repeats"}},
                          {TimeCause::Sharing, {0.25, "pairs"}}};
+  profile.fingerprint = Fingerprint{
+      "A \"CPU\" \\ of 1", 8, 1 << 30, "A GPU", "CUDA 13.0", {{1e14, 0.01}, {1e10, 0.02}, {1e10, 0}, {1e9, 0.5}}, ""};
   return profile;
 }
 
@@ -361,6 +363,9 @@ TEST(CalibrationYaml, ReadsBackAsTheSameProfile) {
   ASSERT_EQ(read.uncertainty.size(), 5U);
   EXPECT_DOUBLE_EQ(read.uncertainty.at(TimeCause::Sharing).relative, 0.25);
   EXPECT_EQ(read.uncertainty.at(TimeCause::Compute).source, "six networks");
+  EXPECT_EQ(read.fingerprint->processor, written.fingerprint->processor);
+  EXPECT_TRUE(differences(*read.fingerprint, *written.fingerprint).empty());
+  EXPECT_EQ(figures(read.fingerprint->probe), figures(written.fingerprint->probe));
 }
 
 }  // namespace
