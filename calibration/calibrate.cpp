@@ -57,6 +57,7 @@ Calibration calibrate_cpu(const CalibrationOptions& options) {
   Calibration out;
   Notes notes(options.quiet, out.remarks);
   HardwareProfile& profile = out.profile;
+  out.conditions.begin = cpu_times_now();
   out.machine = probe_machine();
   out.source = out.machine.processor;
   out.description = "This machine's CPU as a stand-in for a device, as tandem calibrate found it.";
@@ -66,8 +67,8 @@ Calibration calibrate_cpu(const CalibrationOptions& options) {
   occupy_cores(profile);
   notes.say(printed("%s, %d cores, %.4g GB (%s)", out.machine.processor.c_str(), out.machine.cores,
                     static_cast<double>(out.machine.memory_bytes) / 1e9, out.machine.memory_source.c_str()));
-  const ProbeDesign design_of_probe = cpu_probe(out.machine.cores);
-  const Probe first = probe_and_say(design_of_probe, notes);
+  const ProbeDesign probe = cpu_probe(out.machine.cores);
+  out.conditions.first = probe_and_say(probe, notes);
   const std::int64_t scratch_bytes = options.quick ? kQuickScratchBytes : kScratchBytes;
   notes.say("copies, hand-over, slow-downs");
   Workbench bench(contention_trial(out.machine.cores).scenario, scratch_bytes);
@@ -96,7 +97,9 @@ Calibration calibrate_cpu(const CalibrationOptions& options) {
   measured.disk = measure_disk(options, profile, notes);
   profile.uncertainty = find_uncertainty(measured, profile);
   profile.fingerprint = fingerprint_here(nullptr);
-  profile.fingerprint->probe = joined(first, probe_and_say(design_of_probe, notes));
+  out.conditions.last = probe_and_say(probe, notes);
+  out.conditions.end = cpu_times_now();
+  profile.fingerprint->probe = joined(out.conditions.first, out.conditions.last);
   out.residuals = residuals(measured.ops, profile);
   return out;
 }

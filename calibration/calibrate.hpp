@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "calibration/conditions.hpp"
 #include "calibration/fit_profile.hpp"
 #include "runtime/executors/device.hpp"
 #include "runtime/machine_probe.hpp"
@@ -25,6 +26,7 @@ struct Calibration {
   HardwareProfile profile;
   std::string source, description;  // what was measured: processors and clocks, for the profile's own lines
   MachineFacts machine;
+  Conditions conditions;
   std::vector<Residual> residuals;
   std::vector<std::string> remarks;  // what a reader of the profile should know: noise, outliers, what is missing
 };

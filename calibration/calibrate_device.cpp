@@ -111,6 +111,7 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
   Notes notes(options.quiet, out.remarks);
   HardwareProfile& profile = out.profile;
   const DeviceFacts facts = device->facts();
+  out.conditions.begin = cpu_times_now();
   out.machine = probe_machine();
   out.source = told(facts) + "; " + out.machine.processor;
   out.description = facts.name + printed(" with %d CPU cores, as tandem calibrate found it.", out.machine.cores);
@@ -122,8 +123,8 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
   notes.say(printed("%s, %d cores; %.4g GB on the device, %.4g GB on the host", out.source.c_str(), profile.cores,
                     static_cast<double>(tier(profile, Tier::Device).capacity_bytes) / 1e9,
                     static_cast<double>(tier(profile, Tier::HostPinned).capacity_bytes) / 1e9));
-  const ProbeDesign design_of_probe = device_probe(device, design);
-  const Probe first = probe_and_say(design_of_probe, notes);
+  const ProbeDesign probe = device_probe(device, design);
+  out.conditions.first = probe_and_say(probe, notes);
   const BenchDevice bench_device{device, design.library};
   notes.say("copies, hand-over, slow-downs");
   Measurements measured = measure_lanes(design, bench_device, options.quick, profile, notes);
@@ -148,7 +149,9 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
   measured.disk = measure_disk(options, profile, notes);
   profile.uncertainty = find_uncertainty(measured, profile);
   profile.fingerprint = fingerprint_here(device.get());
-  profile.fingerprint->probe = joined(first, probe_and_say(design_of_probe, notes));
+  out.conditions.last = probe_and_say(probe, notes);
+  out.conditions.end = cpu_times_now();
+  profile.fingerprint->probe = joined(out.conditions.first, out.conditions.last);
   out.residuals = residuals(measured.ops, profile);
   return out;
 }

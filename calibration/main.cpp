@@ -54,12 +54,14 @@ void check_profile(const std::string& text, const std::string& output) {
 int calibrate(int argc, char** argv) {
   CLI::App app{"Measure this machine and write its hardware profile", "tandem calibrate"};
   std::string device, output;
+  bool allow_busy = false;
   tandem::CalibrationOptions options;
   app.add_option("--device", device, "cpu: the CPU as a stand-in for a device; cuda: a GPU, and the CPU beside it")
       ->required()
       ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--output", output, "The profile to write (YAML)")->required();
   app.add_flag("--quick", options.quick, "Fewer sizes and repeats: under a minute instead of 3 to 4, less exact");
+  app.add_flag("--allow-busy", allow_busy, "Write the profile, marked, also where the machine was busy or throttled");
   app.add_flag("--quiet", options.quiet, "No progress and figures on stderr");
   tandem::parse(app, argc, argv);
   if (!tandem::has_device(device))
@@ -76,8 +78,12 @@ int calibrate(int argc, char** argv) {
   options.scratch_folder = tandem::TrainOptions::default_scratch_directory();
   tandem::Progress progress("timing ops", options.quiet);
   options.progress = [&](double done) { progress.update(done); };
-  const tandem::Calibration result = measure(options, opened);
+  tandem::Calibration result = measure(options, opened);
   if (!options.quiet) say_quality(result);
+  // A quick look at a CPU serves demonstrations and tests, on machines that have other work, too.
+  tandem::judge(result.conditions, allow_busy || (options.quick && !opened), result.profile);
+  if (!options.quiet && !result.profile.fingerprint->busy.empty())
+    tandem::print_warning("the machine was busy or throttled: " + result.profile.fingerprint->busy);
   const std::string source = "measured by tandem calibrate on " + result.source + ", " + today();
   const std::string text = tandem::profile_yaml(result.profile, result.description, source);
   check_profile(text, output);

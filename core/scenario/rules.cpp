@@ -76,6 +76,7 @@ void warn_of_schedule(Scenario& scenario) {
 }  // namespace
 
 void check_profile_rules(const Values& values, const std::string& prefix) {
+  check_plausible(values, prefix);
   const double shared = values.number(prefix + "copies.shared_bandwidth");
   for (const char* lane : {"h2d", "d2h"})
     require(shared == 0 || shared >= values.number(prefix + "copies." + lane + ".bandwidth"), values,

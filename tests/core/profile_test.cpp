@@ -81,8 +81,8 @@ TEST(Profile, TitanRtxHasNoBfloat16) {
 
 TEST(Profile, EveryKey) {
   const HardwareProfile p = parse_profile(
-      "name: all\ntiers:\n  device: {capacity: 1GiB, bandwidth: 1GB/s}\n  host_pinned: {capacity: 2GiB, bandwidth: "
-      "2GB/s}\n  host_pageable: {capacity: 3GiB, bandwidth: 3GB/s}\n  disk: {capacity: 4GiB}\n"
+      "name: all\ntiers:\n  device: {capacity: 1GiB, bandwidth: 10GB/s}\n  host_pinned: {capacity: 2GiB, bandwidth: "
+      "20GB/s}\n  host_pageable: {capacity: 3GiB, bandwidth: 3GB/s}\n  disk: {capacity: 4GiB}\n"
       "compute: {peak: {fp32: 1TFLOPS}, efficiency: {attention: [[1kFLOP, 0.5], [1GFLOP, 0.75]], optimizer: {value: "
       "[[1KiB, 2]], source: x}}, launch: 1us, op: 2us}\n"
       "copies: {h2d: {bandwidth: 1GB/s, latency: 3us, efficiency: [[1B, 0.1]]}, d2h: {bandwidth: 2GB/s}, disk_read: "

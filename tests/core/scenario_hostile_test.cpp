@@ -49,12 +49,12 @@ TEST_P(Hostile, IsRefusedWithItsMessage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, Hostile,
-                         testing::Values("yaml", "keys", "values", "units", "machines", "profiles", "set"),
+                         testing::Values("yaml", "keys", "values", "units", "machines", "profiles", "plausible", "set"),
                          [](const auto& file) { return std::string(file.param); });
 
 TEST(Hostile, ThereAreAtLeastTwoHundred) {
   std::size_t count = 0;
-  for (const char* file : {"yaml", "keys", "values", "units", "machines", "profiles", "set"})
+  for (const char* file : {"yaml", "keys", "values", "units", "machines", "profiles", "plausible", "set"})
     count += read_cases(kHostileFolder + "/" + file + ".cases").size();
   EXPECT_GE(count, 200u);
 }

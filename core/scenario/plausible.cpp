@@ -1,0 +1,154 @@
+// What no machine does, nor will soon: figures that are wrong by a unit, or measured wrongly. The ranges leave room for
+// machines that do not exist yet, a hundred times as fast as those of today where nothing bounds them sooner.
+#include <cstdio>
+#include <utility>
+
+#include "core/scenario/build.hpp"
+#include "core/scenario/schema.hpp"
+
+namespace tandem {
+namespace {
+
+// Families of units of the schema; "" for a number without one.
+constexpr const char *kBytesPerS = "bytes_per_s", *kFlopsPerS = "flops_per_s", *kTime = "time",
+                     *kParametersPerS = "parameters_per_s", *kNone = "";
+
+// A key on its own, in base units. ".*" stands for each item of a list.
+struct Range {
+  const char* path;
+  const char* unit;
+  double least, most;
+  const char* why;
+};
+constexpr const char *kPeakWhy = "a device of today has up to 20 PFLOPS, in 4 bits",
+                     *kDelayWhy = "no machine lets a command wait for so long",
+                     *kDramWhy = "a DRAM channel gives up to 70 GB/s, and no host has 100 of them",
+                     *kLinkWhy = "a device's links give up to 2 TB/s together",
+                     *kBusWhy = "one lane of PCIe 1 gives 250 MB/s, all lanes to a device less than its memory",
+                     *kDiskWhy = "a drive gives up to 15 GB/s, and no host has 60 of them",
+                     *kShareWhy = "what is far above a peak says that the peak is wrong";
+constexpr double kMostPeak = 100e15, kMostDelayNs = 1e9, kMostDram = 10e12, kMostLink = 10e12, kLeastBus = 100e6,
+                 kMostDisk = 1e12;
+// What small products gain where the launch is taken off their time is less than this.
+constexpr double kMostShareOfPeak = 2;
+constexpr Range kRanges[] = {
+    {"tiers.device.bandwidth", kBytesPerS, 0, 100e12, "a stack of HBM gives up to 2 TB/s, and no package has 50"},
+    {"tiers.host_pinned.bandwidth", kBytesPerS, 0, kMostDram, kDramWhy},
+    {"tiers.host_pageable.bandwidth", kBytesPerS, 0, kMostDram, kDramWhy},
+    {"compute.peak.fp32", kFlopsPerS, 0, kMostPeak, kPeakWhy},
+    {"compute.peak.fp16", kFlopsPerS, 0, kMostPeak, kPeakWhy},
+    {"compute.peak.bf16", kFlopsPerS, 0, kMostPeak, kPeakWhy},
+    {"compute.peak.fp64", kFlopsPerS, 0, kMostPeak, kPeakWhy},
+    {"compute.efficiency.gemm.*.1", kNone, 0, kMostShareOfPeak, kShareWhy},
+    {"compute.efficiency.attention.*.1", kNone, 0, kMostShareOfPeak, kShareWhy},
+    {"compute.launch", kTime, 0, kMostDelayNs, kDelayWhy},
+    {"compute.op", kTime, 0, kMostDelayNs, kDelayWhy},
+    {"compute.bodies.*.op", kTime, 0, kMostDelayNs, kDelayWhy},
+    {"copies.h2d.bandwidth", kBytesPerS, kLeastBus, kMostLink, kBusWhy},
+    {"copies.d2h.bandwidth", kBytesPerS, kLeastBus, kMostLink, kBusWhy},
+    {"copies.peer.bandwidth", kBytesPerS, 0, kMostLink, kLinkWhy},
+    {"copies.disk_read.bandwidth", kBytesPerS, 0, kMostDisk, kDiskWhy},
+    {"copies.disk_write.bandwidth", kBytesPerS, 0, kMostDisk, kDiskWhy},
+    {"copies.h2d.latency", kTime, 0, kMostDelayNs, kDelayWhy},
+    {"copies.d2h.latency", kTime, 0, kMostDelayNs, kDelayWhy},
+    {"copies.peer.latency", kTime, 0, kMostDelayNs, kDelayWhy},
+    {"copies.disk_read.latency", kTime, 0, kMostDelayNs, kDelayWhy},
+    {"copies.disk_write.latency", kTime, 0, kMostDelayNs, kDelayWhy},
+    {"cpu.peak", kFlopsPerS, 0, 1e15, "a host of today has up to 0.1 PFLOPS, in fp32"},
+    {"cpu.op", kTime, 0, kMostDelayNs, kDelayWhy},
+    {"host.dispatch", kTime, 0, kMostDelayNs, kDelayWhy},
+    {"host.event", kTime, 0, kMostDelayNs, kDelayWhy},
+    {"host.wake", kTime, 0, kMostDelayNs, kDelayWhy},
+    {"loader.bandwidth", kBytesPerS, 0, kMostDram, kDramWhy},
+    {"collective.bandwidth", kBytesPerS, 0, kMostLink, kLinkWhy},
+    {"collective.latency", kTime, 0, kMostDelayNs, kDelayWhy},
+};
+
+// `factor` times a key is at most another key, where both are given.
+struct Relation {
+  const char* path;
+  const char* unit;
+  double factor;
+  const char* other;
+  const char* other_unit;
+  const char* why;
+  bool gpu_only = false;
+};
+constexpr const char *kCopyWhy = "a copy reads the one memory and writes the other",
+                     *kUpdateWhy = "an update reads or writes at least 20 bytes a parameter",
+                     *kBalanceWhy = "no processor does more than 10,000 flops a byte of its memory's bandwidth",
+                     *kGpuWhy = "a GPU does more than one fp32 flop a byte of its memory's bandwidth",
+                     *kHalfWhy = "no device does 16 bits at less than a 64th of fp32's rate";
+constexpr double kLeastBytesOfUpdate = 20, kBytesPerFlop = 1e-4, kLeastHalf = 1.0 / 64;
+constexpr Relation kRelations[] = {
+    {"copies.h2d.bandwidth", kBytesPerS, 1, "tiers.host_pinned.bandwidth", kBytesPerS, kCopyWhy},
+    {"copies.h2d.bandwidth", kBytesPerS, 1, "tiers.device.bandwidth", kBytesPerS, kCopyWhy},
+    {"copies.d2h.bandwidth", kBytesPerS, 1, "tiers.host_pinned.bandwidth", kBytesPerS, kCopyWhy},
+    {"copies.d2h.bandwidth", kBytesPerS, 1, "tiers.device.bandwidth", kBytesPerS, kCopyWhy},
+    {"copies.peer.bandwidth", kBytesPerS, 1, "tiers.device.bandwidth", kBytesPerS, kCopyWhy},
+    {"cpu.optimizer.rate", kParametersPerS, kLeastBytesOfUpdate, "tiers.host_pinned.bandwidth", kBytesPerS, kUpdateWhy},
+    {"compute.peak.fp32", kFlopsPerS, kBytesPerFlop, "tiers.device.bandwidth", kBytesPerS, kBalanceWhy},
+    {"compute.peak.fp16", kFlopsPerS, kBytesPerFlop, "tiers.device.bandwidth", kBytesPerS, kBalanceWhy},
+    {"compute.peak.bf16", kFlopsPerS, kBytesPerFlop, "tiers.device.bandwidth", kBytesPerS, kBalanceWhy},
+    {"tiers.device.bandwidth", kBytesPerS, 1, "compute.peak.fp32", kFlopsPerS, kGpuWhy, true},
+    {"compute.peak.fp32", kFlopsPerS, kLeastHalf, "compute.peak.fp16", kFlopsPerS, kHalfWhy},
+    {"compute.peak.fp32", kFlopsPerS, kLeastHalf, "compute.peak.bf16", kFlopsPerS, kHalfWhy},
+};
+
+// In the largest unit that leaves a number of at least 1, of powers of 10.
+std::string shown(double value, const std::string& family) {
+  std::pair<std::string, double> unit = {"", 1};
+  if (!family.empty())
+    for (const auto& [name, factor] : unit_family(family).units) {
+      const auto size = static_cast<double>(factor);
+      if (name.find("iB") == std::string::npos && (unit.first.empty() || (size <= value && size > unit.second)))
+        unit = {name, size};
+    }
+  char text[64];
+  std::snprintf(text, sizeof text, "%.4g%s", value / unit.second, unit.first.c_str());
+  return text;
+}
+
+[[noreturn]] void refuse_figure(const Values& values, const std::string& path, const std::string& problem,
+                                const char* why, const std::string& allowed) {
+  const Position* at = values.position(path);
+  refuse(at != nullptr ? *at : Position(), path, problem + ": " + why, allowed);
+}
+
+void check(const Values& values, const std::string& path, const Range& range) {
+  if (!values.has(path)) return;
+  const double value = values.number(path);
+  if (value >= range.least && value <= range.most) return;
+  refuse_figure(values, path, shown(value, range.unit) + " is not plausible", range.why,
+                (range.least > 0 ? "from " + shown(range.least, range.unit) + " to " : "at most ") +
+                    shown(range.most, range.unit));
+}
+
+// The paths that a pattern with at most one ".*" stands for.
+std::vector<std::string> paths_of(const Values& values, const std::string& pattern) {
+  const std::size_t star = pattern.find(".*");
+  if (star == std::string::npos) return {pattern};
+  const std::string list = pattern.substr(0, star), rest = pattern.substr(star + 2);
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < values.count(list); ++i) out.push_back(list + "." + std::to_string(i) + rest);
+  return out;
+}
+
+}  // namespace
+
+void check_plausible(const Values& values, const std::string& prefix) {
+  for (const Range& range : kRanges)
+    for (const std::string& path : paths_of(values, prefix + range.path)) check(values, path, range);
+  const bool is_gpu = values.text(prefix + "compute.processor") == "gpu";
+  for (const Relation& r : kRelations) {
+    const std::string path = prefix + r.path, other = prefix + r.other;
+    if (!values.has(path) || !values.has(other) || (r.gpu_only && !is_gpu)) continue;
+    const double value = values.number(path), bound = values.number(other);
+    if (value * r.factor <= bound) continue;
+    refuse_figure(values, path,
+                  shown(value, r.unit) + " is not plausible beside " + r.other + " of " + shown(bound, r.other_unit),
+                  r.why, "at most " + shown(bound / r.factor, r.unit));
+  }
+}
+
+}  // namespace tandem
