@@ -102,8 +102,8 @@ class Differences {
     if (held.by == kNoCommand) {
       times.predicted_ns += static_cast<double>(predicted_gap(id, same, held.ns));
     } else if (const std::int64_t whole = length_ns(measured_.at(id)); whole > 0) {
-      times.predicted_ns +=
-          static_cast<double>(held.ns) * static_cast<double>(length_ns(predicted_.at(same))) / static_cast<double>(whole);
+      times.predicted_ns += static_cast<double>(held.ns) * static_cast<double>(length_ns(predicted_.at(same))) /
+                            static_cast<double>(whole);
     }
   }
 

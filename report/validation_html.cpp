@@ -152,7 +152,8 @@ std::string validation_html(const ValidationTable& validation) {
   if (!validation.rows.empty())
     body += html_section("Predicted against measured",
                          "Both axes are logarithmic; the band is 10% wide on either side, lines are 90% "
-                         "intervals.", plot(validation));
+                         "intervals.",
+                         plot(validation));
   body +=
       html_section("Errors by cause",
                    "What the compute lane did or waited for: sizes of the differences, and their median with signs.",
