@@ -26,17 +26,6 @@ void measure_kernels(HardwareProfile& profile, bool quick, Notes& notes) {
   profile.cpu_flops = profile.peak_flops[DType::F32];
 }
 
-double loader_bytes_per_s(Workbench& bench) {
-  double bytes = 0, ns = 0;
-  for (const OpId id : bench.batch_loads()) {
-    bench.add_run(id, Engine::Loader);
-    for (const Write& write : bench.graph().op(id).writes)
-      bytes += static_cast<double>(bench.graph().value(write.value).bytes);
-  }
-  for (const Event& event : bench.execute().events) ns += static_cast<double>(event.finished.ns - event.started.ns);
-  return bytes / ns * 1e9;
-}
-
 // Every lane's worker is a thread: while it runs a command it wants a core of its own, and those of the CPU lanes one
 // for each of their intra-operator threads.
 void occupy_cores(HardwareProfile& profile) {
@@ -92,7 +81,7 @@ Calibration calibrate_cpu(const CalibrationOptions& options) {
   fit_device_optimizer(measured.ops, profile);
   fit_bodies(measured.ops, profile);
   fit_hand_over(measured.hand_over, options.quick, profile, notes);
-  profile.loader_bytes_per_s = loader_bytes_per_s(bench);
+  profile.loader_bytes_per_s = bench.load_bytes_per_s();
   notes.say("disk");
   measured.disk = measure_disk(options, profile, notes);
   profile.uncertainty = find_uncertainty(measured, profile);

@@ -34,7 +34,6 @@ class Workbench {
 
   const Graph& graph() const { return graph_; }
   const std::vector<OpId>& ops() const { return ops_; }  // of the step, loads left out, in graph order
-  const std::vector<OpId>& batch_loads() const { return batch_loads_; }
   std::int64_t scratch_offset() const { return scratch_; }
   // Rate at which the loader made initial values and batches.
   double load_bytes_per_s() const { return load_bytes_per_s_; }
