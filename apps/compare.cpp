@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include "apps/commands.hpp"
 #include "apps/recorded_run.hpp"
@@ -20,10 +21,12 @@
 namespace tandem {
 namespace {
 
-// Both runs of one scenario, as files in a folder. The measured one may have been recorded before, elsewhere.
+// Both runs of one scenario, with the results that they wrote themselves.
 struct ComparedRuns {
-  int exit_code = kDone;                                    // the first that is not 0
-  std::string predicted_json, predicted_log, measured_log;  // paths
+  int exit_code = kDone;  // the first that is not 0: then there is nothing to compare
+  std::unique_ptr<RecordedRun> predicted, measured;
+  nlohmann::json predicted_json, measured_json;
+  std::string predicted_log, measured_log;  // paths
 };
 
 nlohmann::json read_json(const std::string& path) {
@@ -33,11 +36,6 @@ nlohmann::json read_json(const std::string& path) {
   return json;
 }
 
-void write_json(const std::string& file, const nlohmann::ordered_json& json) {
-  const std::string text = json.dump(2) + "\n";
-  file == "-" ? static_cast<void>(std::fputs(text.c_str(), stdout)) : write_file(file, text);
-}
-
 void copy_logs(const std::string& to, const ComparedRuns& runs) {
   std::error_code error;
   for (const auto& [from, suffix] : {std::pair{runs.predicted_log, ".predicted"}, {runs.measured_log, ".measured"}})
@@ -45,36 +43,45 @@ void copy_logs(const std::string& to, const ComparedRuns& runs) {
       throw DeviceError("cannot write " + to + suffix + ": " + error.message());
 }
 
-// `scenario`: a file, the scenario of both runs or of the recorded one.
-int run_child_for(const char* part, const std::string& scenario, const std::string& json, const std::string& log,
-                  const std::vector<std::string>& more) {
+// Runs a part on a scenario's file and reads back what it wrote. Returns its exit code.
+int run_part(const char* part, const std::string& scenario, const std::vector<std::string>& more,
+             const TemporaryFolder& folder, nlohmann::json& result, std::string& log) {
+  const std::string json = folder.file(std::string(part) + ".json");
+  log = folder.file(std::string(part) + ".log");
   // The progress bar is the child's; its summary would repeat what the table says.
   std::vector<std::string> arguments{scenario, "--json=" + json, "--log=" + log, "--quiet"};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  return run_child(part, arguments).exit_code;
+  const int exit_code = run_child(part, arguments).exit_code;
+  if (exit_code == kDone) result = read_json(json);
+  return exit_code;
 }
 
 ComparedRuns run_both(const CompareFlags& flags, const TemporaryFolder& folder) {
-  ComparedRuns runs{kDone, folder.file("predicted.json"), folder.file("predicted.log"),
-                    flags.measured.empty() ? folder.file("measured.log") : flags.measured};
+  ComparedRuns runs;
   std::vector<std::string> settings = setting_arguments(flags.common);
   std::string scenario = flags.common.scenario_path;
-  if (!flags.measured.empty())
-    write_file(scenario = folder.file("scenario.yaml"), RecordedRun(flags.measured).header().scenario);
-  runs.exit_code = run_child_for("simulate", scenario, runs.predicted_json, runs.predicted_log, settings);
-  if (runs.exit_code != kDone || !flags.measured.empty()) return runs;
-  settings.insert(settings.end(), flags.for_training.begin(), flags.for_training.end());
-  runs.exit_code = run_child_for("train", scenario, folder.file("measured.json"), runs.measured_log, settings);
+  if (!flags.measured.empty()) {
+    runs.measured_log = flags.measured;
+    runs.measured = std::make_unique<RecordedRun>(flags.measured, flags.measured);
+    write_file(scenario = folder.file("scenario.yaml"), runs.measured->header().scenario);
+  }
+  runs.exit_code = run_part("simulate", scenario, settings, folder, runs.predicted_json, runs.predicted_log);
+  if (runs.exit_code == kDone && !runs.measured) {
+    settings.insert(settings.end(), flags.for_training.begin(), flags.for_training.end());
+    runs.exit_code = run_part("train", scenario, settings, folder, runs.measured_json, runs.measured_log);
+  }
+  if (runs.exit_code != kDone) return runs;
+  if (!runs.measured) runs.measured = std::make_unique<RecordedRun>(runs.measured_log, scenario);
+  runs.predicted =
+      std::make_unique<RecordedRun>(runs.predicted_log, flags.measured.empty() ? scenario : flags.measured);
   return runs;
 }
 
-void show(const CompareFlags& flags, const ComparedRuns& runs) {
-  const CommonFlags& common = flags.common;
-  const std::string shown_as = flags.measured.empty() ? common.scenario_path : flags.measured;
-  const RecordedRun simulated(runs.predicted_log, shown_as), trained(runs.measured_log, shown_as);
-  const RunRecord of_simulated = simulated.record(), of_trained = trained.record();
+void show(const CommonFlags& common, ComparedRuns& runs) {
+  const RunRecord of_simulated = runs.predicted->record(), of_trained = runs.measured->record();
   Analysis predicted = analyse(of_simulated), measured = analyse(of_trained);
-  const nlohmann::json of_predicted = read_json(runs.predicted_json), of_measured = to_json(measured);
+  if (runs.measured_json.is_null()) runs.measured_json = to_json(measured);  // a log is all that there is
+  const nlohmann::json &of_predicted = runs.predicted_json, &of_measured = runs.measured_json;
   const std::vector<ComparedFigure> table = compare_results(of_predicted, of_measured);
   const StepDifference difference = step_difference(predicted, measured);
   if (!common.quiet && common.json != "-") {
@@ -85,7 +92,7 @@ void show(const CompareFlags& flags, const ComparedRuns& runs) {
                stdout);
     std::fputs((comparison_text(table) + difference_text(difference)).c_str(), stdout);
   }
-  if (!common.json.empty()) write_json(common.json, comparison_json(of_predicted, of_measured, table, difference));
+  write_result(common.json, comparison_json(of_predicted, of_measured, table, difference).dump(2) + "\n");
   if (!common.log.empty()) copy_logs(common.log, runs);
   if (!common.report.empty()) write_file(common.report, html_report({&predicted, &measured}, table));
   if (common.trace.empty()) return;
@@ -119,8 +126,8 @@ int compare(const CompareFlags& flags) {
     if (!flags.common.quiet) print_warnings(scenario);
   }
   const TemporaryFolder folder;
-  const ComparedRuns runs = run_both(flags, folder);
-  if (runs.exit_code == kDone) show(flags, runs);
+  ComparedRuns runs = run_both(flags, folder);
+  if (runs.exit_code == kDone) show(flags.common, runs);
   return runs.exit_code;
 }
 

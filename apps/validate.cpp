@@ -52,9 +52,7 @@ std::string group_of(const Measurement& measurement, const CommonFlags& flags) {
 void write_files(const ValidateFlags& flags, const ValidationTable& validation) {
   if (!flags.csv.empty()) write_file(flags.csv, validation_csv(validation));
   if (!flags.common.report.empty()) write_file(flags.common.report, validation_html(validation));
-  if (flags.common.json.empty()) return;
-  const std::string json = validation_json(validation).dump(2) + "\n";
-  flags.common.json == "-" ? static_cast<void>(std::fputs(json.c_str(), stdout)) : write_file(flags.common.json, json);
+  write_result(flags.common.json, validation_json(validation).dump(2) + "\n");
 }
 
 // The predicted half.
