@@ -5,8 +5,6 @@
 #include "calibration/measure.hpp"
 #include "calibration/probe.hpp"
 #include "calibration/text.hpp"
-#include "calibration/uncertainty.hpp"
-#include "runtime/fingerprint.hpp"
 
 namespace tandem {
 namespace {
@@ -84,12 +82,7 @@ Calibration calibrate_cpu(const CalibrationOptions& options) {
   profile.loader_bytes_per_s = bench.load_bytes_per_s();
   notes.say("disk");
   measured.disk = measure_disk(options, profile, notes);
-  profile.uncertainty = find_uncertainty(measured, profile);
-  profile.fingerprint = fingerprint_here(nullptr);
-  out.conditions.last = probe_and_say(probe, notes);
-  out.conditions.end = cpu_times_now();
-  profile.fingerprint->probe = joined(out.conditions.first, out.conditions.last);
-  out.residuals = residuals(measured.ops, profile);
+  conclude(measured, probe, out, notes);
   return out;
 }
 

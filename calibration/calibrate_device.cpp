@@ -6,8 +6,6 @@
 #include "calibration/probe.hpp"
 #include "calibration/text.hpp"
 #include "calibration/triad_times.hpp"
-#include "calibration/uncertainty.hpp"
-#include "runtime/fingerprint.hpp"
 #include "runtime/host_memory.hpp"
 
 namespace tandem {
@@ -147,12 +145,7 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
   fit_hand_over(measured.hand_over, options.quick, profile, notes);
   notes.say("disk");
   measured.disk = measure_disk(options, profile, notes);
-  profile.uncertainty = find_uncertainty(measured, profile);
-  profile.fingerprint = fingerprint_here(device.get());
-  out.conditions.last = probe_and_say(probe, notes);
-  out.conditions.end = cpu_times_now();
-  profile.fingerprint->probe = joined(out.conditions.first, out.conditions.last);
-  out.residuals = residuals(measured.ops, profile);
+  conclude(measured, probe, out, notes);
   return out;
 }
 

@@ -27,8 +27,6 @@ class Cursor {
   std::int64_t begin_, bytes_, at_ = 0;
 };
 
-double duration_ns(const Event& event) { return static_cast<double>(event.finished.ns - event.started.ns); }
-
 std::vector<CopyTime> time_lane(Workbench& bench, Engine lane, const CopyDesign& design) {
   Cursor cursor(bench.scratch_offset(), design.scratch_bytes);
   std::vector<CopyTime> times;

@@ -8,6 +8,7 @@
 #include "calibration/scheduler_times.hpp"
 #include "calibration/text.hpp"
 #include "core/scenario/errors.hpp"
+#include "runtime/fingerprint.hpp"
 
 namespace tandem {
 namespace {
@@ -110,6 +111,16 @@ void fit_hand_over(const HandOver& hand_over, bool quick, HardwareProfile& profi
   const Summary decision_ns = time_decisions(quick);
   notes.figure("scheduler's own time, per command", decision_ns, 1e3, "us");
   profile.dispatch_ns = duration_ns(hand_over.submit_ns.median + decision_ns.median);
+}
+
+void conclude(const Measurements& measured, const ProbeDesign& probe, Calibration& out, Notes& notes) {
+  HardwareProfile& profile = out.profile;
+  profile.uncertainty = find_uncertainty(measured, profile);
+  profile.fingerprint = fingerprint_here(probe.site.device.get());
+  out.conditions.last = probe_and_say(probe, notes);
+  out.conditions.end = cpu_times_now();
+  profile.fingerprint->probe = joined(out.conditions.first, out.conditions.last);
+  out.residuals = residuals(measured.ops, profile);
 }
 
 std::vector<std::string> residual_report(const std::vector<Residual>& residuals) {

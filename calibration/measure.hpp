@@ -12,6 +12,7 @@
 #include "calibration/lane_times.hpp"
 #include "calibration/op_times.hpp"
 #include "calibration/probe.hpp"
+#include "calibration/uncertainty.hpp"
 
 namespace tandem {
 
@@ -56,5 +57,8 @@ DiskTimes measure_disk(const CalibrationOptions& options, HardwareProfile& profi
 
 // Hand-over and decision times of the host.
 void fit_hand_over(const HandOver& hand_over, bool quick, HardwareProfile& profile, Notes& notes);
+
+// How far the fitted profile can be trusted: uncertainty, residuals, and with the last probe the machine's fingerprint.
+void conclude(const Measurements& measured, const ProbeDesign& probe, Calibration& out, Notes& notes);
 
 }  // namespace tandem

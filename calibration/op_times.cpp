@@ -13,8 +13,6 @@ using Samples = std::map<std::pair<WorkId, Engine>, std::vector<double>>;
 
 constexpr int kMostPasses = 20;
 
-double duration_ns(const Event& event) { return static_cast<double>(event.finished.ns - event.started.ns); }
-
 // Returns the time that the pass took.
 double run_pass(Workbench& bench, const std::vector<OpId>& ops, Engine engine, Samples& samples) {
   for (const OpId id : ops) bench.add_run(id, engine);

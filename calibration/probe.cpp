@@ -21,8 +21,6 @@ ProbeFigure rate(double amount, const std::vector<double>& ns) {
   return {amount / summary.median * 1e9, summary.spread()};
 }
 
-double duration_ns(const Event& event) { return static_cast<double>(event.finished.ns - event.started.ns); }
-
 ProbeFigure probe_product(const ProbeDesign& design) {
   const KernelTime time = time_gemms(design.site, {design.product}, kRepeats).front();
   return {static_cast<double>(time.kernel.flops) / time.ns.median * 1e9, time.ns.spread()};

@@ -11,8 +11,6 @@ namespace {
 constexpr int kRounds = 9, kQuickRounds = 3;
 constexpr double kQuietShare = 0.25;  // of rounds
 
-double duration_ns(const Event& event) { return static_cast<double>(event.finished.ns - event.started.ns); }
-
 // Keeps lanes busy: each lane has work of about the same length, in commands of one lane's kind, as runs have them: the
 // optimizer's in parts of a bucket's size, on gradients that copies from the device are bringing.
 class Mix {

@@ -16,6 +16,8 @@
 
 namespace tandem {
 
+inline double duration_ns(const Event& event) { return static_cast<double>(event.finished.ns - event.started.ns); }
+
 // Who runs the compute lane and copies.
 struct BenchDevice {
   std::shared_ptr<Device> device;  // null: worker threads stand in
