@@ -11,8 +11,9 @@ namespace {
 constexpr int kRounds = 9, kQuickRounds = 3;
 constexpr double kQuietShare = 0.25;  // of rounds
 
-// Keeps lanes busy: each lane has work of about the same length, in commands of one lane's kind, as runs have them: the
-// optimizer's in parts of a bucket's size, on gradients that copies from the device are bringing.
+// Keeps lanes busy: each lane has work of about the same length, in commands of one lane's kind, as runs have them, of
+// a bucket's size. They go round so much memory that no cache holds it: most of what a run copies is optimizer states,
+// which nothing reads for a step.
 class Mix {
  public:
   Mix(Workbench& bench, const CopyDesign& copies) : bench_(bench), copies_(copies) {
@@ -26,9 +27,6 @@ class Mix {
     ranges_[Engine::CpuOptimizer] = {0, graph.value(graph.op(optimizer_).writes.front().value).bytes};
     ranges_[Engine::H2D] = {bench.scratch_offset(), half};
     ranges_[Engine::D2H] = {bench.scratch_offset() + half, half};
-    for (const ValueId read : graph.op(optimizer_).reads)
-      if (graph.tensor_of(read).role == Role::Gradient && graph.value(read).bytes >= copies.bucket_bytes)
-        ranges_[Engine::D2H] = {bench.offset(read), graph.value(read).bytes};
   }
 
   // Adds about `ns` of work to the lane, by what one round of it takes (measured at the first call).

@@ -32,7 +32,8 @@ AdamSpan span_in(const Arena& arena, std::int64_t elements) {
   return span;
 }
 
-// An arena whose pages are there: those that are only read would all be one page of zeros.
+// An arena whose pages are there: those that are only read would all be one page of zeros. Gradients are of such a size
+// that neither they nor moments are subnormal numbers, with which processors take many times as long.
 class Span {
  public:
   Span(std::int64_t bytes, ThreadTeam& team)
@@ -41,7 +42,8 @@ class Span {
         span_(span_in(arena_, elements_)) {
     team.run([&](int thread) {
       const AdamSpan chunk = chunk_of(span_, thread, team.size());
-      std::memset(const_cast<void*>(chunk.gradient), 1, static_cast<std::size_t>(2 * chunk.elements));
+      constexpr int kByte = 0x3c;  // 0x3c3c is 0.011 in bf16
+      std::memset(const_cast<void*>(chunk.gradient), kByte, static_cast<std::size_t>(2 * chunk.elements));
     });
   }
 
