@@ -13,8 +13,7 @@ namespace tandem {
 // Bytes/s of the host's memory that lanes take alone: the optimizer's, and both copies'.
 MemoryRates host_memory_rates(const std::vector<OpTime>& ops, const HardwareProfile& profile);
 
-// The factor on the duration of the slow-down's lane while the others are busy. Lanes without a weight share memory
-// equally where the profile has no weights, as simulations do.
+// The factor on the duration of the slow-down's lane while the others are busy.
 double modelled_slow_down(const SlowDown& s, const std::vector<OpTime>& ops, const HardwareProfile& profile);
 
 }  // namespace tandem

@@ -17,9 +17,11 @@ void share_bus(double bytes_per_s, MemoryRates& rates) {
   down /= over;
 }
 
-double weight_of(const HardwareProfile& profile, std::size_t lane) {
+// What a lane's share of the memory is in proportion to.
+double claim(const HardwareProfile& profile, std::size_t lane, double wanted) {
+  if (profile.memory_weights.empty()) return 1;
   const auto found = profile.memory_weights.find(static_cast<Engine>(lane));
-  return found == profile.memory_weights.end() ? 1 : found->second;
+  return found == profile.memory_weights.end() ? wanted : wanted * found->second;
 }
 
 }  // namespace
@@ -31,19 +33,19 @@ MemoryRates share_host_memory(const HardwareProfile& profile, MemoryRates wanted
   // Fills all lanes at once, by one level; those that have all they want leave the rest to the others.
   MemoryRates got{};
   for (bool more = true; more;) {
-    double left = capacity, weighted = 0;
+    double left = capacity, claims = 0;
     for (std::size_t i = 0; i < wanted.size(); ++i)
-      got[i] == wanted[i] ? left -= got[i] : weighted += wanted[i] * weight_of(profile, i);
-    if (weighted == 0) break;
+      got[i] == wanted[i] ? left -= got[i] : claims += claim(profile, i, wanted[i]);
+    if (claims == 0) break;
     more = false;
     for (std::size_t i = 0; i < wanted.size(); ++i)
-      if (got[i] < wanted[i] && left / weighted * weight_of(profile, i) >= 1) {
+      if (got[i] < wanted[i] && left / claims * claim(profile, i, wanted[i]) >= wanted[i]) {
         got[i] = wanted[i];
         more = true;
       }
     if (more) continue;
     for (std::size_t i = 0; i < wanted.size(); ++i)
-      if (got[i] < wanted[i]) got[i] = wanted[i] * left / weighted * weight_of(profile, i);
+      if (got[i] < wanted[i]) got[i] = left / claims * claim(profile, i, wanted[i]);
   }
   return got;
 }

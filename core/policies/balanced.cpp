@@ -5,10 +5,12 @@
 // first, and parameters return in that order, a piece of the CPU's part at a time. Each part moves as soon as the event
 // that makes it ready has been seen, so that no lane waits for another with work behind it.
 //
-// The shares take equal times by the estimates, and from then on by what happens: whoever has nothing to do while the
-// other holds up the next update gets more of it. The processors' rates on one memory bus are no constants, and the
-// bits are the same however an update is cut. While there is nothing to update, the states of the buckets whose
-// gradients come next are already brought to the device.
+// Each update is cut so that both sides would end it at the same time, by the estimates, after what they still have to
+// do; and as estimates of processors on one memory bus are no constants, whoever has nothing to do while the other
+// holds up the next update gets more from then on. The bits are the same however an update is cut. While there is
+// nothing to update, the states of the buckets whose gradients come next are already brought to the device; it gets
+// more of those, since the CPU has to wait for their gradients. States on their way home let gradients pass, which the
+// CPU waits for.
 //
 // Where what the blocks save does not fit beside that, the first of them recompute it, or send it to the host in
 // between (offload_blocks, recompute_blocks; chosen unless given, or unless the scenario recomputes).
@@ -20,6 +22,7 @@
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
 #include "core/policies/common/shared_update.hpp"
+#include "core/policies/common/update_backlog.hpp"
 #include "core/policies/common/update_costs.hpp"
 
 namespace tandem {
@@ -49,7 +52,7 @@ class Balanced final : public Policy {
     while (progress) {
       progress = false;
       for (SharedUpdate& update : updates_) progress |= advance(view, decisions, update);
-      std::erase_if(updates_, [](const SharedUpdate& update) { return update.returned && update.uploaded(); });
+      std::erase_if(updates_, [](const SharedUpdate& update) { return update.returned() && update.uploaded(); });
       progress |= start_next(view, decisions) || stream_ahead(view, decisions);
       progress |= feed(view, decisions);
     }
@@ -64,6 +67,8 @@ class Balanced final : public Policy {
   static constexpr int kAhead = 2;
   // And on the CPU's: the next update is chosen late.
   static constexpr int kCpuAhead = 2;
+  // And on the way from the device: behind fewer, states return.
+  static constexpr int kReturnsAhead = 2;
   // What the device's share changes by when one side has waited for the other.
   static constexpr double kShareStep = 0.01;
 
@@ -80,15 +85,16 @@ class Balanced final : public Policy {
       ++next_batch_;
   }
 
-  double device_share(const View& view, const Op& optimizer) const {
+  double device_share(const View& view, const Bucket& bucket) const {
     if (device_percent_ != kAuto) return static_cast<double>(device_percent_) / 100;
-    return std::clamp(update_costs(view.graph(), view.estimate(), optimizer).device_share() + correction_, 0.0, 1.0);
+    const UpdateBacklog backlog = update_backlog(view, updates_, bucket);
+    const UpdateCosts costs = update_costs_together(view.graph(), view.estimate(), view.graph().op(bucket.optimizer));
+    return std::clamp(costs.device_share(backlog.cpu_ns - backlog.bus_ns) + correction_, 0.0, 1.0);
   }
 
   SharedUpdate plan(const View& view, const Bucket& bucket) const {
     const bool resident = bucket.index < resident_;
-    const Op& op = view.graph().op(bucket.optimizer);
-    return SharedUpdate(view.graph(), bucket, resident ? 1 : device_share(view, op), resident);
+    return SharedUpdate(view.graph(), bucket, resident ? 1 : device_share(view, bucket), resident);
   }
 
   bool under_way(OpId optimizer) const {
@@ -98,8 +104,10 @@ class Balanced final : public Policy {
   // Of those that could go on without a new gradient, how many `hold`.
   template <typename F>
   std::int64_t launched(F&& holds) const {
-    return std::count_if(updates_.begin(), updates_.end(),
-                         [&](const SharedUpdate& update) { return update.launched && holds(update); });
+    return std::count_if(updates_.begin(), updates_.end(), [&](const SharedUpdate& update) {
+      const bool done = update.uploaded() && (update.returned_bytes > 0 || update.returned());
+      return update.launched && !done && holds(update);
+    });
   }
   std::int64_t launched() const {
     return launched([](const SharedUpdate&) { return true; });
@@ -167,7 +175,7 @@ class Balanced final : public Policy {
     // Most of it is there already: what the CPU had of the last update.
     if (update.bucket.reads_parameter)
       update.copy(view, decisions, update.on_cpu, update.bucket.old_parameter, Tier::HostPinned);
-    update.ran = update.returned = update.on_device.bytes == 0;
+    update.ran = update.on_device.bytes == 0;
   }
 
   // With no update to go on with, brings the states that the next one needs. What an earlier update still has to bring
@@ -223,10 +231,13 @@ class Balanced final : public Policy {
       decisions.run_part(update.bucket.optimizer, update.on_device.first, update.on_device.bytes, Engine::Compute);
       update.ran = moved = true;
     }
-    if (update.ran && !update.returned &&
-        (update.resident || update.all_settled(view, update.new_states, Tier::Device))) {
-      if (!update.resident) update.return_states(view, decisions, /*with_parameter=*/!parameters_.fit());
-      update.returned = moved = true;
+    if (!update.ran) return moved;
+    if (update.resident) update.returned_bytes = update.on_device.bytes;
+    if (update.returned() || !update.all_settled(view, update.new_states, Tier::Device)) return moved;
+    // What is issued next may take their room: where that is short, all go at once.
+    while (!update.returned() && (view.queued(Engine::D2H) < kReturnsAhead || !activations_.fit())) {
+      update.return_piece(view, decisions, /*with_parameter=*/!parameters_.fit());
+      moved = true;
     }
     return moved;
   }

@@ -135,7 +135,8 @@ class DeepOptimizerStates final : public Policy {
     SharedUpdate update(view.graph(), bucket, /*device_share=*/1, /*resident=*/false);
     if (!update.stream_in(view, decisions)) return false;
     decisions.run(bucket.optimizer, Engine::Compute);
-    update.return_states(view, decisions, /*with_parameter=*/!parameters_.fit());
+    update.ran = true;
+    while (!update.returned()) update.return_piece(view, decisions, /*with_parameter=*/!parameters_.fit());
     under_way_.push_back(std::move(update));
     return true;
   }

@@ -10,8 +10,17 @@ constexpr std::int64_t kCutBytes = 4096;
 // The CPU's part is cut, so that its first parameters return while the others are updated; but not into pieces so small
 // that waking the threads would count.
 constexpr std::int64_t kPieces = 4, kLeastPieceBytes = 256 << 10;
+// States return in pieces between which a gradient can leave; of the first write.
+constexpr std::int64_t kReturnBytes = 8 << 20;
 
 std::int64_t whole_pages(double bytes) { return static_cast<std::int64_t>(bytes) / kCutBytes * kCutBytes; }
+
+// A remainder goes with the last piece: what is very small takes the lane of small copies, where it may wait for all
+// the large ones that the device works on.
+ByteRange next_piece(ByteRange part, std::int64_t done, std::int64_t bytes) {
+  const std::int64_t left = part.bytes - done;
+  return {part.first + done, left < bytes + kLeastPieceBytes ? left : bytes};
+}
 
 }  // namespace
 
@@ -28,12 +37,8 @@ SharedUpdate::SharedUpdate(const Graph& graph, const Bucket& updated, double dev
   on_cpu = {on_device.bytes, lead_bytes - on_device.bytes};
 }
 
-// A remainder goes with the last piece: what is very small takes the lane of small copies, where it may wait for all
-// the large ones that the device works on.
 ByteRange SharedUpdate::piece(std::int64_t done) const {
-  const std::int64_t bytes = std::max(whole_pages(static_cast<double>(on_cpu.bytes) / kPieces), kLeastPieceBytes);
-  const std::int64_t left = on_cpu.bytes - done;
-  return {on_cpu.first + done, left < bytes + kLeastPieceBytes ? left : bytes};
+  return next_piece(on_cpu, done, std::max(whole_pages(static_cast<double>(on_cpu.bytes) / kPieces), kLeastPieceBytes));
 }
 
 bool SharedUpdate::settled(const View& view, ByteRange part, ValueId value, Tier tier) const {
@@ -53,12 +58,24 @@ bool SharedUpdate::stream_in(const View& view, Decisions& decisions) const {
   });
 }
 
-void SharedUpdate::return_states(const View& view, Decisions& decisions, bool with_parameter) const {
-  for (ValueId state : new_states) {
-    copy(view, decisions, on_device, state, Tier::HostPinned);
-    decisions.release(state, Tier::Device);
+double SharedUpdate::share_to_come(const View& view) const {
+  std::int64_t all = 0, to_come = 0;
+  for (ValueId state : old_states) {
+    const std::int64_t bytes = range(view.graph(), on_device, state).bytes;
+    all += bytes;
+    if (!settled(view, on_device, state, Tier::Device)) to_come += bytes;
   }
-  if (with_parameter) copy(view, decisions, on_device, bucket.parameter, Tier::HostPinned);
+  return all > 0 ? static_cast<double>(to_come) / static_cast<double>(all) : 0;
+}
+
+void SharedUpdate::return_piece(const View& view, Decisions& decisions, bool with_parameter) {
+  const ByteRange part = next_piece(on_device, returned_bytes, kReturnBytes);
+  returned_bytes += part.bytes;
+  for (ValueId state : new_states) {
+    copy(view, decisions, part, state, Tier::HostPinned);
+    if (returned()) decisions.release(state, Tier::Device);
+  }
+  if (with_parameter) copy(view, decisions, part, bucket.parameter, Tier::HostPinned);
 }
 
 bool SharedUpdate::all_settled(const View& view, const std::vector<ValueId>& states, Tier tier) const {

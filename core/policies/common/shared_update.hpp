@@ -21,11 +21,12 @@ struct SharedUpdate {
   bool resident = false;
   bool launched = false;            // its gradient is there; before that, states may be under way
   bool ran = false;                 // the device's part is issued
-  bool returned = false;            // and its states are on their way home
+  std::int64_t returned_bytes = 0;  // of it, states that are on their way home
   std::int64_t updated_bytes = 0;   // of the CPU's part, issued
   std::int64_t uploaded_bytes = 0;  // and of those, the parameters that are on their way to the device
 
-  // The CPU's part is done.
+  // The device's part is done, and the CPU's.
+  bool returned() const { return ran && returned_bytes == on_device.bytes; }
   bool uploaded() const { return uploaded_bytes == on_cpu.bytes; }
   // The CPU's next piece, once so many bytes of its part are taken.
   ByteRange piece(std::int64_t done) const;
@@ -39,8 +40,10 @@ struct SharedUpdate {
   Reply copy(const View& view, Decisions& decisions, ByteRange part, ValueId value, Tier to) const;
   // Brings the device's part of the states to it; false if there is no room.
   bool stream_in(const View& view, Decisions& decisions) const;
-  // Sends the device's part of the new states home, and the parameter too.
-  void return_states(const View& view, Decisions& decisions, bool with_parameter) const;
+  // Of the device's part of the states, the bytes that have yet to arrive, over all.
+  double share_to_come(const View& view) const;
+  // Sends the next piece of the device's part of the new states home, and of the parameter too.
+  void return_piece(const View& view, Decisions& decisions, bool with_parameter);
   // The device's parts of these states are settled there.
   bool all_settled(const View& view, const std::vector<ValueId>& states, Tier tier) const;
 };

@@ -2,24 +2,45 @@
 
 #include <algorithm>
 
-namespace tandem {
+#include "core/machine/slow_down.hpp"
 
-double UpdateCosts::device_share() const {
-  const double left_ns = std::max(cpu_ns - upload_ns, 0.0);
-  return left_ns > 0 ? left_ns / (left_ns + stream_ns) : 0;
+namespace tandem {
+namespace {
+
+constexpr double kNsPerS = 1e9;
+
+}  // namespace
+
+double UpdateCosts::device_share(double cpu_later_ns) const {
+  const double cpu_alone_ns = cpu_later_ns + cpu_ns - upload_ns;
+  return cpu_alone_ns > 0 ? std::min(cpu_alone_ns / (std::max(cpu_ns - upload_ns, 0.0) + stream_ns), 1.0) : 0;
 }
 
 UpdateCosts update_costs(const Graph& graph, const CostModel& estimate, const Op& optimizer) {
   std::int64_t states = 0, parameter = 0;
   for (const Write& write : optimizer.writes)
     (graph.tensor_of(write.value).role == Role::OptimizerState ? states : parameter) += graph.value(write.value).bytes;
-  const std::int64_t on_cpu = CostModel::memory_bytes(graph.work(optimizer.work));
   return {static_cast<double>(estimate.copy_ns(Engine::H2D, states)),
           static_cast<double>(estimate.copy_ns(Engine::H2D, parameter)),
           static_cast<double>(estimate.run_ns(graph, optimizer.work, Engine::CpuOptimizer)),
           static_cast<double>(estimate.run_ns(graph, optimizer.work, Engine::Compute)),
-          static_cast<double>(2 * states),
-          static_cast<double>(on_cpu + 2 * parameter)};
+          static_cast<double>(states),
+          static_cast<double>(parameter),
+          static_cast<double>(CostModel::memory_bytes(graph.work(optimizer.work)))};
+}
+
+UpdateCosts update_costs_together(const Graph& graph, const CostModel& estimate, const Op& optimizer) {
+  UpdateCosts costs = update_costs(graph, estimate, optimizer);
+  if (costs.cpu_ns <= 0) return costs;
+  const HardwareProfile& profile = estimate.profile();
+  const MemoryRates alone = memory_rates_alone(profile, costs.cpu_bytes / costs.cpu_ns * kNsPerS);
+  const auto busy =
+      static_cast<std::uint16_t>(engine_bit(Engine::CpuOptimizer) | engine_bit(Engine::H2D) | engine_bit(Engine::D2H));
+  const double up = slow_down(profile, alone, Engine::H2D, busy);
+  costs.stream_ns *= up;
+  costs.upload_ns *= up;
+  costs.cpu_ns *= slow_down(profile, alone, Engine::CpuOptimizer, busy);
+  return costs;
 }
 
 void for_updates(const Graph& graph, const CostModel& estimate, const std::function<void(const UpdateCosts&)>& each) {
@@ -29,13 +50,12 @@ void for_updates(const Graph& graph, const CostModel& estimate, const std::funct
 }
 
 std::int64_t shared_updates_ns(const Graph& step, const CostModel& estimate, std::int32_t resident) {
-  constexpr double kNsPerS = 1e9;
   double time = 0, dram_bytes = 0;
   for_updates(step, estimate, [&](const UpdateCosts& costs) {
     if (--resident >= 0) return;
     const double share = costs.device_share();
     time += (1 - share) * costs.cpu_ns;
-    dram_bytes += share * costs.dram_bytes_streamed + (1 - share) * costs.dram_bytes_on_cpu;
+    dram_bytes += share * 2 * costs.state_bytes + (1 - share) * (costs.cpu_bytes + 2 * costs.parameter_bytes);
   });
   const double rate = estimate.profile().tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s;
   return static_cast<std::int64_t>(rate > 0 ? std::max(time, dram_bytes / rate * kNsPerS) : time);

@@ -11,12 +11,16 @@ namespace tandem {
 
 // One bucket's update.
 struct UpdateCosts {
-  double stream_ns = 0, upload_ns = 0, cpu_ns = 0, device_ns = 0, dram_bytes_streamed = 0, dram_bytes_on_cpu = 0;
-  // The part of it with which the bus and the CPU take equally long: the states of the device's share come and go, and
-  // the parameters of the CPU's go up.
-  double device_share() const;
+  double stream_ns = 0, upload_ns = 0, cpu_ns = 0, device_ns = 0;
+  double state_bytes = 0, parameter_bytes = 0;
+  double cpu_bytes = 0;  // of host memory that the CPU's update takes
+  // The part of it with which the bus and the CPU end at the same time: the states of the device's share come, and the
+  // parameters of the CPU's go up. `cpu_later_ns`: by so much the CPU begins later than the bus.
+  double device_share(double cpu_later_ns = 0) const;
 };
 UpdateCosts update_costs(const Graph& graph, const CostModel& estimate, const Op& optimizer);
+// The same while the CPU and copies both ways keep host memory and the bus busy.
+UpdateCosts update_costs_together(const Graph& graph, const CostModel& estimate, const Op& optimizer);
 
 // Calls `each` for the buckets of the first step, in forward order.
 void for_updates(const Graph& graph, const CostModel& estimate, const std::function<void(const UpdateCosts&)>& each);

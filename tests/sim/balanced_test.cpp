@@ -1,0 +1,82 @@
+// Balanced in simulated time: how states return, and which updates get more of the device.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "sim/simulate.hpp"
+#include "tests/common/scenarios.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+
+// Blocks of 50 million parameters, an embedding and a head of 17, on a device with room for all of it.
+Scenario large() {
+  Scenario scenario = testing::gpt_scenario("balanced", std::int64_t{1} << 36);
+  WorkloadOptions& w = scenario.workload;
+  w.hidden = 2048, w.heads = 16, w.vocabulary = 8192, w.sequence = 256, w.tied_embedding = false;
+  w.precision = DType::BF16;
+  scenario.policy.options = {{"resident_buckets", "0"}};
+  return scenario;
+}
+
+struct Copies {
+  std::map<ValueId, std::int64_t> bytes;  // of states, by value
+  std::int64_t count = 0, largest = 0;
+};
+
+Copies copies_of_states(const Simulation& run, Engine lane) {
+  Copies copies;
+  for (const auto& entry : run.log().entries())
+    for (const Command& command : entry.commands) {
+      const ValueId value = command.part.value;
+      if (command.kind != CommandKind::Copy || command.lane.engine != lane) continue;
+      if (run.graph().tensor_of(value).role != Role::OptimizerState) continue;
+      copies.bytes[value] += command.part.bytes;
+      copies.largest = std::max(copies.largest, command.part.bytes);
+      ++copies.count;
+    }
+  return copies;
+}
+
+TEST(Balanced, StatesReturnInPieces) {
+  const Scenario scenario = large();
+  Simulation run(scenario);
+  run.run();
+  const Graph& graph = run.graph();
+  const Copies in = copies_of_states(run, Engine::H2D), out = copies_of_states(run, Engine::D2H);
+  EXPECT_GT(out.count, 2 * in.count);
+  EXPECT_LE(out.largest, 17 * kMiB);  // 8 MiB of the first write, with a remainder
+  // All that came, but for the last step's: with its last update the run ends.
+  for (const auto& [value, bytes] : in.bytes) {
+    const Value& old = graph.value(value);
+    const auto next = std::find_if(out.bytes.begin(), out.bytes.end(), [&](const auto& entry) {
+      return graph.value(entry.first).tensor == old.tensor && graph.value(entry.first).version == old.version + 1;
+    });
+    if (old.version + 1 < 3) {
+      ASSERT_NE(next, out.bytes.end()) << graph.value_name(value);
+      EXPECT_EQ(next->second, bytes) << graph.value_name(value);
+    }
+  }
+}
+
+// While there is nothing to update, the head's states are brought ahead of its gradient: the device gets more of them
+// than of any block's.
+TEST(Balanced, TheDeviceGetsMoreOfWhatTheCpuHasToWaitFor) {
+  const Scenario scenario = large();
+  Simulation run(scenario);
+  run.run();
+  const Graph& graph = run.graph();
+  std::map<std::int32_t, double> moved, all;  // by layer
+  for (const auto& [value, bytes] : copies_of_states(run, Engine::H2D).bytes) {
+    moved[graph.tensor_of(value).layer] += static_cast<double>(bytes);
+    all[graph.tensor_of(value).layer] += static_cast<double>(graph.value(value).bytes);
+  }
+  ASSERT_EQ(moved.size(), 6u);
+  for (std::int32_t layer = 0; layer < 5; ++layer) EXPECT_GT(moved[5] / all[5], moved[layer] / all[layer]) << layer;
+}
+
+}  // namespace
+}  // namespace tandem
