@@ -29,8 +29,9 @@ struct TransformerSizes {
 };
 
 // What kernels may take beyond the temporaries that a WorkspaceMeter follows, which are those of the CPU's in fp32. On
-// a GPU: fused attention's sums of the query's gradient, the sort of an embedding's gradient, partial sums of
-// reductions, larger alignment. On a CPU in 16 bits: oneDNN's packed operands, a copy of an embedding's gradient.
+// a GPU: fused attention's sums of the query's gradient, products that are cut along their inner dimension, the sort of
+// an embedding's gradient, partial sums of reductions, larger alignment. On a CPU in 16 bits: oneDNN's packed operands,
+// a copy of an embedding's gradient.
 std::int64_t library_temporaries(const TransformerSizes& sizes);
 
 // Reads and checks the options; throws ConfigError.
