@@ -14,13 +14,17 @@ struct Transformer {
   std::int64_t hidden, heads, sequence, batch, vocabulary;
   bool recompute, tied, held_out, quick;
 };
-// Two micro-batches each: the second adds to the first's gradients, which is a body of its own.
+// Two micro-batches each: the second adds to the first's gradients, which is a body of its own. Batches of many short
+// sequences and of few long ones, with and without recomputation: else a body's attention, its other kernels and its
+// own time cannot be told apart.
 constexpr Transformer kTransformers[] = {
-    {768, 12, 512, 4, 8192, false, true, false, true},     {1024, 16, 512, 8, 32000, true, false, false, false},
+    {768, 12, 512, 4, 8192, false, true, false, true},     {1024, 16, 512, 8, 32000, true, false, false, true},
     {1024, 8, 1024, 6, 50304, false, true, false, false},  {1536, 12, 1024, 8, 16384, false, false, false, true},
     {2048, 16, 1024, 4, 32000, true, true, false, true},   {2048, 32, 512, 4, 8192, false, false, false, false},
     {2560, 20, 1024, 6, 40000, false, false, false, true}, {3072, 24, 1024, 4, 32000, true, true, false, false},
     {4096, 32, 1024, 2, 16384, false, true, false, false}, {4096, 32, 1024, 8, 8192, false, false, false, false},
+    {1152, 18, 512, 24, 16384, true, false, false, true},  {1408, 22, 256, 32, 16384, false, false, false, true},
+    {1792, 14, 2048, 2, 16384, false, true, false, true},  {2432, 19, 2048, 4, 16384, true, false, false, false},
     {1280, 20, 1024, 4, 24000, true, true, true, true},    {2304, 18, 1024, 8, 40000, false, false, true, false},
 };
 constexpr Transformer kContention = {2304, 18, 1024, 8, 4096, false, false, false, false};
