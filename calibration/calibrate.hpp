@@ -42,5 +42,7 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
 
 // "block.forward: 12 ops, median error 1.2%, largest 4%": how well the fit gives back what was measured.
 std::vector<std::string> residual_report(const std::vector<Residual>& residuals);
+// The same op by op, as CSV: measured and predicted time, and what its kernels would take as they do alone.
+std::string residual_csv(const std::vector<Residual>& residuals);
 
 }  // namespace tandem

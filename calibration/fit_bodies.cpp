@@ -14,14 +14,18 @@ constexpr std::array kKinds = {KernelKind::Gemm, KernelKind::Attention, KernelKi
 // much as an error of 0.5% of all its times.
 constexpr double kExpectedOpNs = 5e3, kOpScaleNs = 20e3, kPriorWeight = 2.5e-5;
 
+std::map<KernelKind, double> kernels_ns(const OpTime& time, const CostModel& model) {
+  std::map<KernelKind, double> ns;
+  for (const Kernel& kernel : time.work.kernels)
+    ns[kernel.kind] += static_cast<double>(model.kernel_ns(kernel, time.work.type, time.engine));
+  return ns;
+}
+
 // The op's own time, then each kind of kernels.
 FitRow row_of(const OpTime& time, const CostModel& model) {
-  FitRow row{std::vector<double>(1 + kKinds.size()), time.ns.median};
-  row.terms[0] = 1;
-  for (const Kernel& kernel : time.work.kernels)
-    for (std::size_t i = 0; i < kKinds.size(); ++i)
-      if (kernel.kind == kKinds[i])
-        row.terms[1 + i] += static_cast<double>(model.kernel_ns(kernel, time.work.type, time.engine));
+  FitRow row{{1}, time.ns.median};
+  std::map<KernelKind, double> ns = kernels_ns(time, model);
+  for (const KernelKind kind : kKinds) row.terms.push_back(ns[kind]);
   return row;
 }
 
@@ -65,7 +69,7 @@ std::vector<Residual> residuals(const std::vector<OpTime>& times, const Hardware
     const WorkId work = graph.add_work(time.work);
     const CostModel model(profile);
     out.push_back({time.work.body, time.network, time.engine, time.held_out, time.ns.median,
-                   static_cast<double>(model.run_ns(graph, work, time.engine))});
+                   static_cast<double>(model.run_ns(graph, work, time.engine)), kernels_ns(time, model)});
   }
   return out;
 }

@@ -1,6 +1,7 @@
 // From measured times to the numbers of a hardware profile. Must not know how times were taken or how YAML is written.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct Residual {
   Engine engine = Engine::Compute;
   bool held_out = false;
   double measured_ns = 0, predicted_ns = 0;
+  std::map<KernelKind, double> kernels_ns;  // that its kernels would take as they do alone
   double error() const { return predicted_ns / measured_ns - 1; }
 };
 

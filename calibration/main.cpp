@@ -51,9 +51,18 @@ void check_profile(const std::string& text, const std::string& output) {
   }
 }
 
+void open_file(const char* flag, const std::string& path, std::optional<tandem::AtomicFile>& file) {
+  if (path.empty()) throw tandem::ConfigError(std::string(flag) + ": is empty; allowed: a file's name");
+  try {
+    file.emplace(path);
+  } catch (const tandem::DeviceError& error) {
+    throw tandem::ConfigError(std::string(flag) + ": " + error.what());
+  }
+}
+
 int calibrate(int argc, char** argv) {
   CLI::App app{"Measure this machine and write its hardware profile", "tandem calibrate"};
-  std::string device, output;
+  std::string device, output, csv;
   bool allow_busy = false;
   tandem::CalibrationOptions options;
   app.add_option("--device", device, "cpu: the CPU as a stand-in for a device; cuda: a GPU, and the CPU beside it")
@@ -62,24 +71,26 @@ int calibrate(int argc, char** argv) {
   app.add_option("--output", output, "The profile to write (YAML)")->required();
   app.add_flag("--quick", options.quick, "Fewer sizes and repeats: under a minute instead of 3 to 4, less exact");
   app.add_flag("--allow-busy", allow_busy, "Write the profile, marked, also where the machine was busy or throttled");
+  app.add_option("--csv", csv, "Write each timed op beside its prediction (CSV)");
   app.add_flag("--quiet", options.quiet, "No progress and figures on stderr");
   tandem::parse(app, argc, argv);
   if (!tandem::has_device(device))
     tandem::become("calibrate-" + device, std::vector<std::string>(argv + 1, argv + argc));
   const std::shared_ptr<tandem::Device> opened = tandem::open_device(device);
 
-  std::optional<tandem::AtomicFile> file;
-  try {
-    file.emplace(output);  // before minutes of work
-  } catch (const tandem::DeviceError& error) {
-    throw tandem::ConfigError(std::string("--output: ") + error.what());
-  }
+  std::optional<tandem::AtomicFile> file, table;  // before minutes of work
+  open_file("--output", output, file);
+  if (!csv.empty()) open_file("--csv", csv, table);
   options.name = std::filesystem::path(output).stem().string();
   options.scratch_folder = tandem::TrainOptions::default_scratch_directory();
   tandem::Progress progress("timing ops", options.quiet);
   options.progress = [&](double done) { progress.update(done); };
   tandem::Calibration result = measure(options, opened);
   if (!options.quiet) say_quality(result);
+  if (table) {
+    table->write(tandem::residual_csv(result.residuals));
+    table->commit();
+  }
   // A quick look at a CPU serves demonstrations and tests, on machines that have other work, too.
   tandem::judge(result.conditions, allow_busy || (options.quick && !opened), result.profile);
   if (!options.quiet && !result.profile.fingerprint->busy.empty())

@@ -8,6 +8,7 @@
 #include "calibration/scheduler_times.hpp"
 #include "calibration/text.hpp"
 #include "core/scenario/errors.hpp"
+#include "report/csv_cell.hpp"
 #include "runtime/fingerprint.hpp"
 
 namespace tandem {
@@ -148,6 +149,21 @@ std::vector<std::string> residual_report(const std::vector<Residual>& residuals)
   line("all fitted", fitted);
   line("all held out", held_out);
   return lines;
+}
+
+std::string residual_csv(const std::vector<Residual>& residuals) {
+  std::string csv =
+      "body,network,engine,held_out,measured_ns,predicted_ns,gemm_ns,attention_ns,memory_ns,optimizer_ns\n";
+  for (const Residual& r : residuals) {
+    csv += csv_cell(r.body) + ',' + csv_cell(r.network) + ',' + csv_cell(std::string(name_of(r.engine))) + ',' +
+           (r.held_out ? "1" : "0") + printed(",%.0f,%.0f", r.measured_ns, r.predicted_ns);
+    for (const KernelKind kind : {KernelKind::Gemm, KernelKind::Attention, KernelKind::Memory, KernelKind::Optimizer}) {
+      const auto found = r.kernels_ns.find(kind);
+      csv += printed(",%.0f", found == r.kernels_ns.end() ? 0.0 : found->second);
+    }
+    csv += '\n';
+  }
+  return csv;
 }
 
 }  // namespace tandem

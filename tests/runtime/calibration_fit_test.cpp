@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "calibration/calibrate.hpp"
 #include "calibration/curves.hpp"
 #include "calibration/fit.hpp"
 #include "calibration/fit_profile.hpp"
@@ -127,6 +128,20 @@ TEST(CalibrationBodies, AFitGivesBackTheProfileThatMadeTheTimes) {
   for (const Residual& residual : residuals(times, fitted))
     EXPECT_LT(std::abs(residual.error()), 0.01) << residual.measured_ns << ' ' << residual.predicted_ns;
   EXPECT_NEAR(fitted.bodies["made.up"].factor[KernelKind::Gemm], 1.25, 0.05);
+}
+
+TEST(CalibrationBodies, ResidualsAreATable) {
+  OpTime time = made_up_op(64, 32);
+  time.network = "a \"net\"";
+  time.ns.median = 5000;
+  const std::vector<Residual> one = residuals({time}, known_profile());
+  const double gemm_ns = one[0].kernels_ns.at(KernelKind::Gemm), memory_ns = one[0].kernels_ns.at(KernelKind::Memory);
+  EXPECT_GT(gemm_ns, 0);
+  EXPECT_EQ(residual_csv(one),
+            "body,network,engine,held_out,measured_ns,predicted_ns,gemm_ns,attention_ns,memory_ns,optimizer_ns\n"
+            "\"made.up\",\"a \"\"net\"\"\",\"compute\",0,5000," +
+                std::to_string(std::llround(one[0].predicted_ns)) + "," + std::to_string(std::llround(gemm_ns)) +
+                ",0," + std::to_string(std::llround(memory_ns)) + ",0\n");
 }
 
 // On a busy machine the smallest step may take as long as the largest: that is no reason to have no profile.
