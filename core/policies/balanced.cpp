@@ -104,10 +104,8 @@ class Balanced final : public Policy {
   // Of those that could go on without a new gradient, how many `hold`.
   template <typename F>
   std::int64_t launched(F&& holds) const {
-    return std::count_if(updates_.begin(), updates_.end(), [&](const SharedUpdate& update) {
-      const bool done = update.uploaded() && (update.returned_bytes > 0 || update.returned());
-      return update.launched && !done && holds(update);
-    });
+    return std::count_if(updates_.begin(), updates_.end(),
+                         [&](const SharedUpdate& update) { return update.launched && holds(update); });
   }
   std::int64_t launched() const {
     return launched([](const SharedUpdate&) { return true; });
@@ -178,10 +176,11 @@ class Balanced final : public Policy {
     update.ran = update.on_device.bytes == 0;
   }
 
-  // With no update to go on with, brings the states that the next one needs. What an earlier update still has to bring
-  // to the device is never behind them.
+  // With no update to go on with but to send home, brings the states that the next one needs. What an earlier update
+  // still has to bring to the device is never behind them.
   bool stream_ahead(const View& view, Decisions& decisions) {
-    if (!activations_.fit() || launched() > 0 || std::ssize(updates_) >= kUnderWay) return false;
+    const auto unfinished = [](const SharedUpdate& update) { return !update.ran || !update.uploaded(); };
+    if (!activations_.fit() || launched(unfinished) > 0 || std::ssize(updates_) >= kUnderWay) return false;
     if (view.compute_program().empty()) return false;
     const std::int32_t step = view.graph().op(view.compute_program().front()).step;
     const Bucket* next = step == kNone ? nullptr : next_bucket(view, step);
