@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/machine/host_memory.hpp"
-#include "core/machine/lane_slow_down.hpp"
+#include "core/machine/slow_down.hpp"
 #include "core/scheduler/check.hpp"
 #include "sim/noise.hpp"
 
@@ -48,21 +47,13 @@ TruthModel::TruthModel(const Graph& graph, const HardwareProfile& truth, const T
 
 std::array<double, kEngineCount> TruthModel::slow_downs(const std::array<Load, kEngineCount>& loads,
                                                         std::uint16_t busy) const {
-  std::array<double, kEngineCount> factors;
-  factors.fill(1);
-  MemoryRates wanted{};
-  for (std::size_t e = 0; e < factors.size(); ++e) {
+  MemoryRates alone{};
+  for (std::size_t e = 0; e < alone.size() && weighs_memory(); ++e) {
     const auto engine = static_cast<Engine>(e);
-    if (!slowed_by_others(engine) || !(busy & engine_bit(engine)) || !loads[e].flows()) continue;
-    factors[e] = lane_slow_down(*profile_, engine, busy);
-    if (weighs_memory() && uses_host_memory(engine) && loads[e].route == Route::Memory)
-      wanted[e] = loads[e].amount / static_cast<double>(loads[e].flow_ns) * kNsPerS / factors[e];
+    if ((busy & engine_bit(engine)) && loads[e].flows() && uses_host_memory(engine) && loads[e].route == Route::Memory)
+      alone[e] = loads[e].amount / static_cast<double>(loads[e].flow_ns) * kNsPerS;
   }
-  if (!weighs_memory()) return factors;
-  const MemoryRates got = share_host_memory(*profile_, wanted);
-  for (std::size_t e = 0; e < factors.size(); ++e)
-    if (got[e] > 0) factors[e] *= wanted[e] / got[e];
-  return factors;
+  return tandem::slow_downs(*profile_, alone, busy);
 }
 
 double TruthModel::factor(const PendingCommand& command) const {

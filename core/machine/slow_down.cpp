@@ -12,14 +12,21 @@ MemoryRates memory_rates_alone(const HardwareProfile& profile, double cpu_optimi
   return alone;
 }
 
-double slow_down(const HardwareProfile& profile, const MemoryRates& alone, Engine lane, std::uint16_t busy) {
-  const auto at = static_cast<std::size_t>(lane);
+std::array<double, kEngineCount> slow_downs(const HardwareProfile& profile, const MemoryRates& alone,
+                                            std::uint16_t busy) {
+  std::array<double, kEngineCount> factors;
+  factors.fill(1);
   MemoryRates wanted{};
-  for (std::size_t other = 0; other < wanted.size(); ++other)
-    if (const auto engine = static_cast<Engine>(other); busy & engine_bit(engine))
-      wanted[other] = alone[other] / lane_slow_down(profile, engine, busy);
-  const double by_memory = wanted[at] > 0 ? wanted[at] / share_host_memory(profile, wanted)[at] : 1;
-  return by_memory * lane_slow_down(profile, lane, busy);
+  for (std::size_t lane = 0; lane < factors.size(); ++lane) {
+    const auto engine = static_cast<Engine>(lane);
+    if (!(busy & engine_bit(engine))) continue;
+    factors[lane] = lane_slow_down(profile, engine, busy);
+    wanted[lane] = alone[lane] / factors[lane];
+  }
+  const MemoryRates got = share_host_memory(profile, wanted);
+  for (std::size_t lane = 0; lane < factors.size(); ++lane)
+    if (got[lane] > 0) factors[lane] *= wanted[lane] / got[lane];
+  return factors;
 }
 
 }  // namespace tandem

@@ -19,7 +19,7 @@ HardwareProfile machine() {
 }
 
 double factor(const HardwareProfile& profile, Engine lane, std::uint16_t busy = kAll) {
-  return slow_down(profile, memory_rates_alone(profile, 80e9), lane, busy);
+  return slow_downs(profile, memory_rates_alone(profile, 80e9), busy)[static_cast<std::size_t>(lane)];
 }
 
 // Equal shares are 20 GB/s each: all that a copy wants, a quarter of what the CPU does.

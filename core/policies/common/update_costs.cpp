@@ -36,10 +36,11 @@ UpdateCosts update_costs_together(const Graph& graph, const CostModel& estimate,
   const MemoryRates alone = memory_rates_alone(profile, costs.cpu_bytes / costs.cpu_ns * kNsPerS);
   const auto busy =
       static_cast<std::uint16_t>(engine_bit(Engine::CpuOptimizer) | engine_bit(Engine::H2D) | engine_bit(Engine::D2H));
-  const double up = slow_down(profile, alone, Engine::H2D, busy);
+  const auto factors = slow_downs(profile, alone, busy);
+  const double up = factors[static_cast<std::size_t>(Engine::H2D)];
   costs.stream_ns *= up;
   costs.upload_ns *= up;
-  costs.cpu_ns *= slow_down(profile, alone, Engine::CpuOptimizer, busy);
+  costs.cpu_ns *= factors[static_cast<std::size_t>(Engine::CpuOptimizer)];
   return costs;
 }
 
