@@ -74,8 +74,7 @@ void hold_interrupts(bool hold);
 // After this call the first SIGINT or SIGTERM only sets the flag; a second one ends the process with 130.
 std::atomic<bool>& claim_interrupts();
 
-// A result as text: "-" is standard output, "" nowhere, else a file that appears when it is complete. Throws
-// DeviceError.
+// A result as text: "-" is standard output, else a file that appears when it is complete. Throws DeviceError.
 void write_result(const std::string& path, const std::string& text);
 
 // Writes what the flags ask for: summary on stdout (unless --quiet or --json -), JSON, trace, HTML and log. A file

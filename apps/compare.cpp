@@ -92,7 +92,8 @@ void show(const CommonFlags& common, ComparedRuns& runs) {
                stdout);
     std::fputs((comparison_text(table) + difference_text(difference)).c_str(), stdout);
   }
-  write_result(common.json, comparison_json(of_predicted, of_measured, table, difference).dump(2) + "\n");
+  if (!common.json.empty())
+    write_result(common.json, comparison_json(of_predicted, of_measured, table, difference).dump(2) + "\n");
   if (!common.log.empty()) copy_logs(common.log, runs);
   if (!common.report.empty()) write_file(common.report, html_report({&predicted, &measured}, table));
   if (common.trace.empty()) return;

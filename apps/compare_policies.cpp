@@ -102,8 +102,9 @@ void check_setting(CommonFlags flags, const std::string& flag, const std::string
 void write_files(const PoliciesFlags& flags, const PolicyComparison& comparison) {
   if (!flags.csv.empty()) write_file(flags.csv, policies_csv(comparison));
   if (!flags.common.report.empty()) write_file(flags.common.report, policies_html(comparison));
-  write_result(flags.common.json,
-               policies_json(comparison).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  if (!flags.common.json.empty())
+    write_result(flags.common.json,
+                 policies_json(comparison).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 void run_all(const PoliciesFlags& flags, const std::vector<std::string>& names, const Runs& runs, const KeyRange& range,

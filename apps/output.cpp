@@ -59,10 +59,7 @@ void write_log_file(const std::string& path, const RunRecord& record) {
 }  // namespace
 
 void write_result(const std::string& path, const std::string& text) {
-  if (path == "-")
-    to_stdout(text);
-  else if (!path.empty())
-    write_file(path, text);
+  path == "-" ? to_stdout(text) : write_file(path, text);
 }
 
 Output::Output(CommonFlags flags) : flags_(std::move(flags)) {
@@ -81,7 +78,8 @@ void Output::write(const RunRecord& record) const {
     file.commit();
   }
   if (!flags_.report.empty()) write_file(flags_.report, html_report({&analysis}));
-  write_result(flags_.json, to_json(analysis).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  if (!flags_.json.empty())
+    write_result(flags_.json, to_json(analysis).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   if (flags_.quiet || flags_.json == "-") return;
   to_stdout(summary(analysis, {.colour = ::isatty(STDOUT_FILENO) == 1}));
 }

@@ -52,7 +52,7 @@ std::string group_of(const Measurement& measurement, const CommonFlags& flags) {
 void write_files(const ValidateFlags& flags, const ValidationTable& validation) {
   if (!flags.csv.empty()) write_file(flags.csv, validation_csv(validation));
   if (!flags.common.report.empty()) write_file(flags.common.report, validation_html(validation));
-  write_result(flags.common.json, validation_json(validation).dump(2) + "\n");
+  if (!flags.common.json.empty()) write_result(flags.common.json, validation_json(validation).dump(2) + "\n");
 }
 
 // The predicted half.
