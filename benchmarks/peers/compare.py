@@ -47,6 +47,8 @@ def run(command, timeout, env=None):
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env)
     except subprocess.TimeoutExpired:
         return "", f"took over {timeout} s"
+    except OSError as error:
+        return "", str(error)
     if done.returncode == 0:
         return done.stdout, None
     lines = (done.stderr or done.stdout).strip().splitlines()

@@ -8,7 +8,9 @@ it is missing. G parameters/s: the median of all rounds, and the lowest and high
 one parameter: DeepSpeed and LibTorch update FP32 parameters from FP32 gradients; where gradients and parameters are bf16, as
 in training, they need passes of their own to convert them, which LibTorch's third row has.
 """
-import argparse, json, os, statistics, subprocess, sys
+import argparse, json, os, statistics, sys
+
+from compare import run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Name in bench_runtime, what the table calls it, bytes a parameter.
@@ -29,6 +31,7 @@ def parse():
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--program", default=os.path.join(HERE, "../../build/bin/bench_runtime"))
     p.add_argument("--python", default=sys.executable, help="one that has torch, and DeepSpeed")
+    p.add_argument("--timeout", type=int, default=300, help="seconds a program of a round")
     p.add_argument("--json", help="every round's figures")
     return p.parse_args()
 
@@ -37,10 +40,10 @@ def run_ours(a):
     names = "|".join(name for name, _, _ in OURS)
     command = [a.program, f"--benchmark_filter=^({names})/threads:{a.threads}/", "--benchmark_format=json"]
     environment = {**os.environ, "CPU_ADAM_ELEMENTS": str(int(a.parameters * 1e9)), "OMP_NUM_THREADS": str(a.threads)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if done.returncode != 0:
-        sys.exit(f"cpu_adam.py: {a.program}: {done.stderr.strip()[-200:]}")
-    results = json.loads(done.stdout)["benchmarks"] if done.stdout else []  # nothing is printed where no name matches
+    printed, reason = run(command, a.timeout, environment)
+    if reason:
+        sys.exit(f"cpu_adam.py: {a.program}: {reason}")
+    results = json.loads(printed)["benchmarks"] if printed else []  # nothing is printed where no name matches
     found = {row["name"].split("/threads:")[0]: row for row in results}
     missing = [name for name, _, _ in OURS if name not in found]
     if missing:
@@ -52,12 +55,10 @@ def run_deepspeed(a):
     """(G parameters/s, why not)"""
     command = [a.python, os.path.join(HERE, "bench_deepspeed_offload.py"), "--mode", "adam", "--device", "cpu",
                "--adam-params", str(a.parameters)]
-    done = subprocess.run(command, capture_output=True, text=True,
-                          env={**os.environ, "OMP_NUM_THREADS": str(a.threads)})
-    lines = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines() or ["no message"]
-    if done.returncode != 0:
-        return None, lines[-1][:120]
-    rows = {key: value for row in json.loads(lines[-1])["adam"] for key, value in row.items()}
+    printed, reason = run(command, a.timeout, {**os.environ, "OMP_NUM_THREADS": str(a.threads)})
+    if reason:
+        return None, reason
+    rows = {key: value for row in json.loads(printed.strip().splitlines()[-1])["adam"] for key, value in row.items()}
     rate = rows.get("deepspeed_cpu_adam_gparam_per_s")
     return rate, None if rate else str(rows.get("deepspeed_cpu_adam", "no figure"))[:120]
 
