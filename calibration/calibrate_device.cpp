@@ -54,6 +54,7 @@ void measure_device_kernels(const DeviceDesign& design, const std::shared_ptr<De
   const KernelTimes times = measure_kernels(site, design.kernels, design.kernel_repeats, notes);
   fit_device_memory(times.memory, profile);
   fit_kernels(times.gemms, times.attentions, times.memory, design.type, profile);
+  measure_power(site, design.power, profile, notes);
   for (const DType type : design.other_types) {
     site.type = type;
     profile.peak_flops[type] = rate_of(time_gemms(site, {design.peak_product}, kPeakRepeats));
@@ -116,6 +117,7 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
   profile.name = options.name;
   profile.gpu = design.cuda;
   profile.cores = out.machine.cores;
+  profile.processors = facts.processors;
   set_capacities(facts, out.machine, profile, notes);
   occupy_cores(profile);
   notes.say(printed("%s, %d cores; %.4g GB on the device, %.4g GB on the host", out.source.c_str(), profile.cores,

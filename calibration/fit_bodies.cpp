@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
 
 #include "calibration/fit.hpp"
 #include "calibration/fit_profile.hpp"
+#include "calibration/statistics.hpp"
 #include "core/machine/cost_model.hpp"
 
 namespace tandem {
@@ -12,7 +14,11 @@ namespace {
 constexpr std::array kKinds = {KernelKind::Gemm, KernelKind::Attention, KernelKind::Memory, KernelKind::Optimizer};
 // A body is expected to take what its kernels take, and some microseconds of its own. Weak: a doubled factor counts as
 // much as an error of 0.5% of all its times.
-constexpr double kExpectedOpNs = 5e3, kOpScaleNs = 20e3, kPriorWeight = 2.5e-5;
+constexpr double kExpectedOpNs = 5e3, kOpScaleNs = 20e3, kRowScaleNs = 5, kPriorWeight = 2.5e-5;
+// On a GPU, a body's smallest ops wait for the thread that launches their kernels, where they take so many times as
+// long as those do alone. Ops that take less than so many times as long as the smallest say nothing of the device.
+constexpr double kWaits = 2, kAsSmall = 1.5;
+constexpr std::size_t kFewest = 3;  // ops that a body's fit needs
 
 std::map<KernelKind, double> kernels_ns(const OpTime& time, const CostModel& model) {
   std::map<KernelKind, double> ns;
@@ -21,19 +27,63 @@ std::map<KernelKind, double> kernels_ns(const OpTime& time, const CostModel& mod
   return ns;
 }
 
-// The op's own time, then each kind of kernels.
+// The op's own time, its rows, then each kind of kernels.
 FitRow row_of(const OpTime& time, const CostModel& model) {
-  FitRow row{{1}, time.ns.median};
+  double rows = 0;
+  for (const Kernel& kernel : time.work.kernels) rows += static_cast<double>(kernel.rows);
+  FitRow row{{1, rows}, time.ns.median};
   std::map<KernelKind, double> ns = kernels_ns(time, model);
   for (const KernelKind kind : kKinds) row.terms.push_back(ns[kind]);
   return row;
 }
 
 FitPrior prior() {
-  FitPrior p{std::vector<double>(1 + kKinds.size(), 1.0), std::vector<double>(1 + kKinds.size(), 1.0), kPriorWeight};
-  p.value[0] = kExpectedOpNs;
-  p.scale[0] = kOpScaleNs;
+  FitPrior p{std::vector<double>(2 + kKinds.size(), 1.0), std::vector<double>(2 + kKinds.size(), 1.0), kPriorWeight};
+  p.value[0] = kExpectedOpNs, p.value[1] = 0;
+  p.scale[0] = kOpScaleNs, p.scale[1] = kRowScaleNs;
   return p;
+}
+
+using Ops = std::vector<const OpTime*>;
+
+// What the submitting thread takes to launch the body's kernels: the median of ops that waited for it; 0 without one.
+double dispatch_ns(const Ops& ops, const CostModel& model) {
+  if (!model.profile().gpu) return 0;
+  double least = ops.front()->ns.median;
+  for (const OpTime* op : ops) least = std::min(least, op->ns.median);
+  std::vector<double> waited;
+  for (const OpTime* op : ops) {
+    double kernels = 0;
+    for (const auto& [kind, ns] : kernels_ns(*op, model)) kernels += ns;
+    if (op->ns.median < kAsSmall * least && op->ns.median > kWaits * kernels) waited.push_back(op->ns.median);
+  }
+  return waited.empty() ? 0 : quantile(waited, 0.5);
+}
+
+std::vector<FitRow> rows_beyond(const Ops& ops, double least_ns, const CostModel& model) {
+  std::vector<FitRow> rows;
+  for (const OpTime* op : ops)
+    if (op->ns.median > least_ns) rows.push_back(row_of(*op, model));
+  return rows;
+}
+
+BodyCost fit_body(const Ops& ops, const CostModel& model) {
+  BodyCost cost;
+  const double waiting_ns = dispatch_ns(ops, model);
+  std::vector<FitRow> rows = rows_beyond(ops, kAsSmall * waiting_ns, model);
+  if (rows.size() >= kFewest)
+    cost.dispatch_ns = std::llround(waiting_ns);
+  else
+    rows = rows_beyond(ops, 0, model);
+  const std::vector<double> x = fit_nonnegative(rows, prior());
+  cost.op_ns = std::llround(x[0]);
+  cost.row_ns = x[1];
+  for (std::size_t i = 0; i < kKinds.size(); ++i) {
+    bool occurs = false;
+    for (const FitRow& row : rows) occurs = occurs || row.terms[2 + i] > 0;
+    if (occurs) cost.factor[kKinds[i]] = x[2 + i];
+  }
+  return cost;
 }
 
 bool is_optimizer_step(const Work& work) {
@@ -44,21 +94,12 @@ bool is_optimizer_step(const Work& work) {
 
 void fit_bodies(const std::vector<OpTime>& times, HardwareProfile& profile) {
   const CostModel model(profile);
-  std::map<std::string, std::vector<FitRow>> rows;
+  std::map<std::string, Ops> of_bodies;
   for (const OpTime& time : times)
     if (time.engine == Engine::Compute && !time.held_out && !is_optimizer_step(time.work))
-      rows[time.work.body].push_back(row_of(time, model));
+      of_bodies[time.work.body].push_back(&time);
   std::map<std::string, BodyCost> bodies;
-  for (const auto& [body, of_body] : rows) {
-    const std::vector<double> x = fit_nonnegative(of_body, prior());
-    BodyCost& cost = bodies[body];
-    cost.op_ns = std::llround(x[0]);
-    for (std::size_t i = 0; i < kKinds.size(); ++i) {
-      bool occurs = false;
-      for (const FitRow& row : of_body) occurs = occurs || row.terms[1 + i] > 0;
-      if (occurs) cost.factor[kKinds[i]] = x[1 + i];
-    }
-  }
+  for (const auto& [body, ops] : of_bodies) bodies[body] = fit_body(ops, model);
   profile.bodies = std::move(bodies);
 }
 
@@ -68,7 +109,9 @@ std::vector<Residual> residuals(const std::vector<OpTime>& times, const Hardware
     Graph graph;
     const WorkId work = graph.add_work(time.work);
     const CostModel model(profile);
-    out.push_back({time.work.body, time.network, time.engine, time.held_out, time.ns.median,
+    std::string sizes;
+    for (const std::int64_t size : time.work.sizes) sizes += (sizes.empty() ? "" : " ") + std::to_string(size);
+    out.push_back({time.work.body, time.network, std::move(sizes), time.engine, time.held_out, time.ns.median,
                    static_cast<double>(model.run_ns(graph, work, time.engine)), kernels_ns(time, model)});
   }
   return out;

@@ -5,6 +5,8 @@
 #include <map>
 
 #include "calibration/curves.hpp"
+#include "calibration/statistics.hpp"
+#include "core/machine/attention.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/scheduler/check.hpp"
 
@@ -78,18 +80,34 @@ void fit_disk(const std::vector<CopyTime>& read, const std::vector<CopyTime>& wr
   profile.disk_write = copy_rate(write);
 }
 
+namespace {
+
+// Of updates of parameters: those that took much longer than others of as many were disturbed, by other programs on the
+// machine, say. They are left out: a machine is disturbed for seconds, and so are all networks of that time.
+Amounts undisturbed(const Amounts& timed) {
+  constexpr double kSameSize = 1.6, kQuieterQuarter = 0.25, kMostOfQuieter = 1.25;
+  Amounts kept;
+  for (const auto& [amount, ns] : timed) {
+    std::vector<double> costs;
+    for (const auto& [other, other_ns] : timed)
+      if (other < amount * kSameSize && amount < other * kSameSize) costs.push_back(other_ns / other);
+    if (ns / amount <= kMostOfQuieter * quantile(costs, kQuieterQuarter)) kept.emplace_back(amount, ns);
+  }
+  return kept;
+}
+
+}  // namespace
+
 void fit_cpu_optimizer(const std::vector<OpTime>& times, HardwareProfile& profile) {
   Amounts timed;
   double least_ns = 0;
   for (const OpTime& time : times) {
     if (time.engine != Engine::CpuOptimizer || time.held_out || !is_optimizer(time.work)) continue;
     least_ns = least_ns == 0 ? time.ns.median : std::min(least_ns, time.ns.median);
-  }
-  for (const OpTime& time : times) {
-    if (time.engine != Engine::CpuOptimizer || time.held_out || !is_optimizer(time.work)) continue;
     timed.emplace_back(static_cast<double>(time.work.kernels.front().elements), time.ns.median);
   }
   CHECK(!timed.empty(), "no optimizer op was timed on the CPU");
+  timed = undisturbed(timed);
   // The smallest is nearly all overhead, which is the command's and not the rate's.
   const auto points = rates_beyond(timed, least_ns);
   profile.cpu_op_ns = std::llround(least_ns);
@@ -135,7 +153,8 @@ void fit_kernels(const std::vector<KernelTime>& gemms, const std::vector<KernelT
   const auto flops = [](const Kernel& k) { return static_cast<double>(k.flops); };
   const auto bytes = [](const Kernel& k) { return static_cast<double>(k.bytes); };
   profile.efficiency[KernelKind::Gemm] = efficiency_curve(rates(gemms, flops), peak);
-  profile.efficiency[KernelKind::Attention] = efficiency_curve(rates(attentions, flops), peak);
+  const auto of_attention = [&](const Kernel& k) { return attention_flops(k, profile.processors); };
+  profile.efficiency[KernelKind::Attention] = efficiency_curve(rates(attentions, of_attention), peak);
   const double bandwidth = tier(profile, Tier::Device).bytes_per_s / kNsPerS;
   profile.efficiency[KernelKind::Memory] = efficiency_curve(rates(memory, bytes), bandwidth);
 }

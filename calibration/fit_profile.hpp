@@ -15,6 +15,7 @@ namespace tandem {
 // How well the model gives back an op's measured time.
 struct Residual {
   std::string body, network;
+  std::string sizes;  // of the op's work: "8 512 1024"
   Engine engine = Engine::Compute;
   bool held_out = false;
   double measured_ns = 0, predicted_ns = 0;

@@ -12,19 +12,26 @@ constexpr std::int64_t kStateBytes = 14, kMostCache = 768 * kMiB;
 
 struct Transformer {
   std::int64_t hidden, heads, sequence, batch, vocabulary;
-  bool recompute, tied, held_out, quick;
+  bool recompute, tied, held_out, quick, fp32_gradients = false;
 };
 // Two micro-batches each: the second adds to the first's gradients, which is a body of its own. Batches of many short
 // sequences and of few long ones, with and without recomputation: else a body's attention, its other kernels and its
-// own time cannot be told apart.
+// own time cannot be told apart. Heads of 64 and of 128; hidden sizes that fill the tiles of matrix products and that
+// do not. The smallest networks keep a GPU waiting for the thread that launches their kernels.
 constexpr Transformer kTransformers[] = {
     {768, 12, 512, 4, 8192, false, true, false, true},     {1024, 16, 512, 8, 32000, true, false, false, true},
-    {1024, 8, 1024, 6, 50304, false, true, false, false},  {1536, 12, 1024, 8, 16384, false, false, false, true},
+    {1024, 8, 1024, 6, 50304, false, true, false, false},  {1536, 12, 1024, 8, 16384, false, false, false, true, true},
     {2048, 16, 1024, 4, 32000, true, true, false, true},   {2048, 32, 512, 4, 8192, false, false, false, false},
     {2560, 20, 1024, 6, 40000, false, false, false, true}, {3072, 24, 1024, 4, 32000, true, true, false, false},
     {4096, 32, 1024, 2, 16384, false, true, false, false}, {4096, 32, 1024, 8, 8192, false, false, false, false},
     {1152, 18, 512, 24, 16384, true, false, false, true},  {1408, 22, 256, 32, 16384, false, false, false, true},
     {1792, 14, 2048, 2, 16384, false, true, false, true},  {2432, 19, 2048, 4, 16384, true, false, false, false},
+    {704, 11, 512, 32, 24000, true, false, false, true},   {960, 15, 1024, 8, 24576, false, false, false, false},
+    {1216, 19, 512, 16, 20000, false, true, false, true},  {576, 9, 256, 48, 16384, false, false, false, false},
+    {640, 10, 2048, 4, 32000, true, false, false, false},  {1600, 25, 4096, 1, 16384, true, false, false, false},
+    {2816, 22, 256, 32, 16384, true, true, false, false},  {3584, 28, 512, 8, 8192, false, false, false, false},
+    {1472, 23, 1024, 8, 16384, false, false, true, false}, {1856, 29, 512, 16, 16384, true, false, true, false},
+    {512, 8, 128, 1, 8192, true, false, false, true},      {640, 10, 64, 2, 12288, false, true, false, true},
     {1280, 20, 1024, 4, 24000, true, true, true, true},    {2304, 18, 1024, 8, 40000, false, false, true, false},
 };
 constexpr Transformer kContention = {2304, 18, 1024, 8, 4096, false, false, false, false};
@@ -35,6 +42,7 @@ std::int64_t layers_of(std::int64_t hidden) { return hidden <= 2048 ? 2 : 1; }
 Trial trial_of(const char* family, const Transformer& t, std::int32_t cores) {
   Trial trial;
   trial.held_out = t.held_out;
+  trial.fp32_gradients = t.fp32_gradients;
   Scenario& scenario = trial.scenario;
   scenario.machine.gpu = true;
   scenario.machine.cores = cores;
@@ -82,6 +90,7 @@ DeviceDesign gpu_design(bool quick, std::int32_t cores) {
   design.cpu_product = {2048, 2048, 2048};
   design.kernels = kernels(quick);
   design.kernel_repeats = quick ? 5 : 9;
+  design.power = {{8192, 13312, 3328}, {208, 1024, 128}, std::int64_t{1} << 26, 0.6};
   design.copies = {(quick ? 1 : 2) * kGiB, (quick ? 256 : 1024) * kMiB, 32 * kMiB};
   design.contention = trial_of("gpt", kContention, cores);
   for (const char* family : {"gpt", "bert"}) {

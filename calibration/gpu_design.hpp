@@ -7,6 +7,7 @@
 
 #include "calibration/design.hpp"
 #include "calibration/lane_times.hpp"
+#include "calibration/power_times.hpp"
 
 namespace tandem {
 
@@ -18,6 +19,7 @@ struct DeviceDesign {
   GemmSize peak_product, cpu_product;  // the latter in fp32, on the CPU's cores
   KernelDesign kernels;
   int kernel_repeats = 0;
+  PowerDesign power;
   CopyDesign copies;
   Trial contention;           // of which lanes' slow-downs are measured
   std::vector<Trial> trials;  // whole ops

@@ -23,7 +23,7 @@ class HostClock final : public KernelClock {
  public:
   explicit HostClock(int threads) { set_thread_count(threads); }
   void prepare(const std::function<void()>& work) override { work(); }
-  double time_ns(const std::function<void()>& call, int calls) override {
+  double time_ns(const std::function<void()>& call, int calls, const std::function<void()>&) override {
     const auto start = Clock::now();
     for (int i = 0; i < calls; ++i) call();
     return since_ns(start) / calls;
@@ -41,8 +41,8 @@ class DeviceClock final : public KernelClock {
     streams_->run(Engine::Compute, work);
     wait(streams_->mark(Engine::Compute));
   }
-  // One call more goes first: while it runs, the host gets ahead.
-  double time_ns(const std::function<void()>& call, int calls) override {
+  double time_ns(const std::function<void()>& call, int calls, const std::function<void()>& ahead) override {
+    run(ahead, 1);
     run(call, 1);
     const Streams::Mark begin = streams_->mark(Engine::Compute);
     run(call, calls);

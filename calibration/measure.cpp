@@ -34,6 +34,16 @@ void Notes::figure(const std::string& what, const Summary& summary, double unit,
   if (summary.spread() > kNoisySpread) remark("noisy: " + line);
 }
 
+void measure_power(const KernelSite& site, const PowerDesign& design, HardwareProfile& profile, Notes& notes) {
+  if (design.seconds <= 0) return;
+  const PowerTimes times = time_power(site, design);
+  profile.power = power_limit(times);
+  notes.say(
+      printed("  without a pause, products take %.3f times as long as at first, attention %.3f; products between "
+              "memory kernels (%.0f%% of the time) %.3f",
+              times.gemm, times.attention, 100 * (1 - times.product_share), times.mixed_gemm));
+}
+
 KernelTimes measure_kernels(const KernelSite& site, const KernelDesign& design, int repeats, Notes& notes) {
   KernelTimes times{time_gemms(site, design.gemms, repeats), time_attentions(site, design.attentions, repeats),
                     time_memory_kernels(site, design.additions, repeats)};
@@ -153,10 +163,11 @@ std::vector<std::string> residual_report(const std::vector<Residual>& residuals)
 
 std::string residual_csv(const std::vector<Residual>& residuals) {
   std::string csv =
-      "body,network,engine,held_out,measured_ns,predicted_ns,gemm_ns,attention_ns,memory_ns,optimizer_ns\n";
+      "body,network,sizes,engine,held_out,measured_ns,predicted_ns,gemm_ns,attention_ns,memory_ns,optimizer_ns\n";
   for (const Residual& r : residuals) {
-    csv += csv_cell(r.body) + ',' + csv_cell(r.network) + ',' + csv_cell(std::string(name_of(r.engine))) + ',' +
-           (r.held_out ? "1" : "0") + printed(",%.0f,%.0f", r.measured_ns, r.predicted_ns);
+    csv += csv_cell(r.body) + ',' + csv_cell(r.network) + ',' + r.sizes + ',' +
+           csv_cell(std::string(name_of(r.engine))) + ',' + (r.held_out ? "1" : "0") +
+           printed(",%.0f,%.0f", r.measured_ns, r.predicted_ns);
     for (const KernelKind kind : {KernelKind::Gemm, KernelKind::Attention, KernelKind::Memory, KernelKind::Optimizer}) {
       const auto found = r.kernels_ns.find(kind);
       csv += printed(",%.0f", found == r.kernels_ns.end() ? 0.0 : found->second);

@@ -34,6 +34,8 @@ class Notes {
 struct KernelTimes {
   std::vector<KernelTime> gemms, attentions, memory;
 };
+// Remarks on what is found, in words; see power_times.hpp.
+void measure_power(const KernelSite& site, const PowerDesign& design, HardwareProfile& profile, Notes& notes);
 KernelTimes measure_kernels(const KernelSite& site, const KernelDesign& design, int repeats, Notes& notes);
 
 struct OpDesign {

@@ -51,7 +51,9 @@ std::string network_name(const Scenario& scenario) {
 }
 
 std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget_ns, const BenchDevice& device) {
-  Workbench bench(trial.scenario, 0, device);
+  GraphRequest request;
+  request.fp32_gradients = trial.fp32_gradients;
+  Workbench bench(trial.scenario, 0, device, request);
   std::vector<OpId> optimizer_ops;
   for (const OpId id : bench.ops())
     if (bench.graph().op(id).may_run_on(Engine::CpuOptimizer)) optimizer_ops.push_back(id);

@@ -1,5 +1,6 @@
 #include "calibration/profile_yaml.hpp"
 
+#include <cmath>
 #include <utility>
 
 #include "calibration/text.hpp"
@@ -43,12 +44,19 @@ Text body(const Text& body_name, const BodyCost& cost) {
   for (const auto& [kind, key] : kKinds)
     if (const auto found = cost.factor.find(kind); found != cost.factor.end())
       out += Text(", ") + key + ": " + number(found->second);
+  if (cost.row_ns > 0) out += ", thousand_rows: " + ns(std::llround(1000 * cost.row_ns));
+  if (cost.dispatch_ns > 0) out += ", dispatch: " + ns(cost.dispatch_ns);
   return out + "}\n";
 }
 
 Text compute(const HardwareProfile& p) {
   Text out = "compute:\n";
   if (p.gpu) out += "  processor: gpu\n";
+  if (p.processors > 0) out += printed("  processors: %d\n", p.processors);
+  if (p.power.window_ns > 0)
+    out += "  power: {gemm: " + number(p.power.gemm) + ", attention: " + number(p.power.attention) +
+           ", memory: " + number(p.power.memory) + ", idle: " + number(p.power.idle) +
+           ", window: " + ns(p.power.window_ns) + "}\n";
   out += "  peak:\n";
   for (const auto& [type, flops] : p.peak_flops)
     out += "    " + Text(name_of(type)) + ": " + printed("%.5gGFLOPS", flops / 1e9) + "\n";

@@ -27,14 +27,14 @@ bool runs_on_host(const Op& op) {
 
 }  // namespace
 
-Workbench::Workbench(const Scenario& scenario, std::int64_t scratch_bytes, BenchDevice device)
+Workbench::Workbench(const Scenario& scenario, std::int64_t scratch_bytes, BenchDevice device, GraphRequest request)
     : scenario_(scenario),
       data_(make_noise_data(scenario.seed, tokens_of(scenario.workload))),
       alignment_(device.device ? kDeviceAlignment : kHostAlignment) {
   scenario_.steps = 1;
   const WorkloadEntry* family = find_workload(scenario_.workload.family);
   CHECK(family != nullptr, "no workload family", scenario_.workload.family);
-  const std::unique_ptr<StepSource> source = family->make(scenario_, GraphRequest{});
+  const std::unique_ptr<StepSource> source = family->make(scenario_, request);
   source->prologue(graph_);
   const OpId first = graph_.op_count();
   CHECK(source->append_step(graph_, 0), "a step of", scenario_.workload.family);

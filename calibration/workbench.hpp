@@ -29,7 +29,7 @@ class Workbench {
   // Places all values of one step in the device's arena, and those that the host needs (loads, the optimizer's
   // operands) at the same offsets of the host's; `scratch_bytes` behind them in both. Loads parameters and batches into
   // both. Throws as LiveExecutor does.
-  Workbench(const Scenario& scenario, std::int64_t scratch_bytes, BenchDevice device = {});
+  Workbench(const Scenario& scenario, std::int64_t scratch_bytes, BenchDevice device = {}, GraphRequest request = {});
 
   // Intra-operator threads of the CPU lanes' workers where runs have so many cores: the device's stand-in takes one.
   static std::int32_t cpu_threads(std::int32_t cores) { return cores > 1 ? cores - 1 : 1; }

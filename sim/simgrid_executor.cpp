@@ -12,6 +12,7 @@
 
 #include "core/scheduler/check.hpp"
 #include "sim/command_queues.hpp"
+#include "sim/device_clock.hpp"
 #include "sim/noise.hpp"
 #include "sim/simgrid_platform.hpp"
 
@@ -44,10 +45,11 @@ struct SeenEvent {
 struct RankState {
   RankState(const Graph& rank_graph, const HardwareProfile& truth, const Truth& factors, std::uint64_t seed,
             Fidelity fidelity, Rank rank)
-      : graph(&rank_graph), truth_model(rank_graph, truth, factors, seed, fidelity, rank) {}
+      : graph(&rank_graph), truth_model(rank_graph, truth, factors, seed, fidelity, rank), clock(truth.power) {}
 
   const Graph* graph;
   TruthModel truth_model;
+  DeviceClock clock;
   CommandQueues queues;
   double submitting_until_ns = 0;                 // the submitting thread is busy until then
   std::uint16_t busy = 0;                         // lanes with an activity under way
@@ -149,6 +151,10 @@ void SimgridExecutor::Impl::submit(const Command& command) {
   // Hand-over costs the submitting thread's time, one command after another.
   state.submitting_until_ns = std::max(state.submitting_until_ns, now_ns) + static_cast<double>(truth.dispatch_ns);
   state.queues.at(command.id).dispatched_ns = state.submitting_until_ns;
+  // Kernels begin while the thread launches the op's further ones; what comes next waits for it.
+  if (command.kind == CommandKind::Run && command.op != kNone)
+    state.submitting_until_ns += static_cast<double>(
+        state.truth_model.cost().dispatch_ns(state.graph->work(state.graph->op(command.op).work), command.lane.engine));
   if (startable_now) ready({r, command.id}, true);
 }
 
@@ -174,7 +180,8 @@ void SimgridExecutor::Impl::begin(CommandRef ref) {
   state.begun[e] = true;
   if (pending.match.group != kNone && pending.kind == CommandKind::Run) return join_collective(ref, pending);
   pending.started_ns = now_ns;
-  state.load[e] = state.truth_model.load(pending);
+  const bool computes = pending.engine == Engine::Compute && pending.kind == CommandKind::Run;
+  state.load[e] = state.truth_model.load(pending, computes ? state.clock.stretch(now_ns) : 1);
   const Load& load = state.load[e];
   if (load.fixed_ns == 0 && load.amount == 0) return done.push_back(ref);
   state.busy = static_cast<std::uint16_t>(state.busy | engine_bit(pending.engine));
@@ -271,6 +278,7 @@ void SimgridExecutor::Impl::complete(CommandRef ref) {
   event.finished = {round_ns(now_ns)};
   if (pending.kind == CommandKind::Run) {
     const Op& op = state.graph->op(pending.op);
+    if (engine == Engine::Compute) state.clock.ran(now_ns, state.truth_model.cost().draw(state.graph->work(op.work)));
     // A simulated run computes nothing: its losses and norms are 0, and only a token changes what comes next.
     if (op.grows) event.result = tokens(op, ref.rank);
   }

@@ -102,12 +102,14 @@ double TruthModel::share_of(const PendingCommand& command) const {
   return static_cast<double>(command.part.bytes) / whole;
 }
 
-Load TruthModel::run_load(const PendingCommand& command) const {
+Load TruthModel::run_load(const PendingCommand& command, double stretch) const {
   const Op& op = graph_->op(command.op);
   const std::int64_t whole_bytes = op.writes.empty() ? 0 : graph_->value(op.writes.front().value).bytes;
   const std::int64_t part_bytes = command.part.bytes == 0 ? whole_bytes : command.part.bytes;
+  double times = factor(command);
+  if (stretch != 1) times *= 1 + cost_.draw(graph_->work(op.work)).clocked_share * (stretch - 1);
   const std::int64_t ns =
-      scaled_ns(cost_.run_part_ns(*graph_, op.work, command.engine, part_bytes, whole_bytes), factor(command));
+      scaled_ns(cost_.run_part_ns(*graph_, op.work, command.engine, part_bytes, whole_bytes), times);
   const double limit = capacity(command.engine);
   if (limit == 0) return flow(ns, 0, Route::Own, command.engine);
   // What was measured alone fits the memory, whatever the profile's bandwidth says.
@@ -141,8 +143,8 @@ Load TruthModel::copy_load(const PendingCommand& command) const {
   return load;
 }
 
-Load TruthModel::load(const PendingCommand& command) const {
-  return command.kind == CommandKind::Copy ? copy_load(command) : run_load(command);
+Load TruthModel::load(const PendingCommand& command, double stretch) const {
+  return command.kind == CommandKind::Copy ? copy_load(command) : run_load(command, stretch);
 }
 
 Load TruthModel::collective_load(const PendingCommand& command, std::int64_t ranks) const {

@@ -42,7 +42,9 @@ class TruthModel {
   TruthModel(const Graph& graph, const HardwareProfile& truth, const Truth& factors, std::uint64_t seed,
              Fidelity fidelity, Rank rank);
 
-  Load load(const PendingCommand& command) const;
+  // `stretch`: of kernels that need the device's clock, which may be lower than its full one.
+  Load load(const PendingCommand& command, double stretch = 1) const;
+  const CostModel& cost() const { return cost_; }
   // A collective of `ranks` members, each with this command's bytes.
   Load collective_load(const PendingCommand& command, std::int64_t ranks) const;
   // Lanes that other lanes slow down keep a flow, whose speed can change.
@@ -51,7 +53,7 @@ class TruthModel {
   std::array<double, kEngineCount> slow_downs(const std::array<Load, kEngineCount>& loads, std::uint16_t busy) const;
 
  private:
-  Load run_load(const PendingCommand& command) const;
+  Load run_load(const PendingCommand& command, double stretch) const;
   Load copy_load(const PendingCommand& command) const;
   Load flow(std::int64_t ns, double bytes, Route route, Engine engine) const;
   double factor(const PendingCommand& command) const;

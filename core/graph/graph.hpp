@@ -77,7 +77,11 @@ constexpr std::string_view name_of(Phase phase) {
 enum class KernelKind : std::uint8_t { Gemm, Attention, Memory, Optimizer, Fixed };
 struct Kernel {
   KernelKind kind = KernelKind::Memory;
-  std::int64_t m = 0, n = 0, k = 0;  // Gemm: rows, columns, inner. Attention: batch*heads, sequence, head size
+  std::int64_t m = 0, n = 0, k = 0;  // Gemm: rows, columns, inner. Attention: batch*heads, queries, head size
+  std::int64_t keys = 0;             // Attention: rows that a query may see
+  bool causal = false;               // Attention: but not those that come after it
+  bool backward = false;             // Attention
+  std::int64_t rows = 0;             // Memory: rows of which each is normalised, or is added to a sum over rows
   std::int64_t flops = 0;            // as torch.utils.flop_counter counts (Gemm 2mnk); 0 for the rest
   std::int64_t bytes = 0;            // least memory traffic of the kernel: each operand once
   std::int64_t elements = 0;         // Optimizer: parameters updated

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/machine/attention.hpp"
 #include "core/scheduler/check.hpp"
 
 namespace tandem {
@@ -56,7 +57,9 @@ std::int64_t CostModel::memory_bytes(const Work& work) {
 
 // The roofline: the flops at the precision's peak or the bytes at the memory's bandwidth, whichever takes longer.
 double CostModel::device_kernel_ns(const Kernel& kernel, DType type) const {
-  const auto flops = static_cast<double>(kernel.flops), bytes = static_cast<double>(kernel.bytes);
+  const auto bytes = static_cast<double>(kernel.bytes);
+  const double flops = kernel.kind == KernelKind::Attention ? attention_flops(kernel, profile_->processors)
+                                                            : static_cast<double>(kernel.flops);
   // Only matrix kernels have an efficiency over flops; their traffic streams as any other kernel's does.
   const bool matrix = kernel.kind == KernelKind::Gemm || kernel.kind == KernelKind::Attention;
   const KernelKind memory_kind = matrix ? KernelKind::Memory : kernel.kind;
@@ -109,9 +112,37 @@ double CostModel::compute_run_ns(const Work& work, Engine engine) const {
   }
   const BodyCost* body = body_cost(work, engine);
   double ns = static_cast<double>(command_ns(work, engine));
-  for (const Kernel& kernel : work.kernels)
-    ns += kernel_time_ns(kernel, work.type, engine) * (body != nullptr ? factor_of(*body, kernel.kind) : 1);
-  return ns;
+  for (const Kernel& kernel : work.kernels) ns += kernel_in_body_ns(kernel, work.type, engine, body);
+  return std::max(ns, static_cast<double>(dispatch_ns(work, engine)));
+}
+
+double CostModel::kernel_in_body_ns(const Kernel& kernel, DType type, Engine engine, const BodyCost* body) const {
+  const double alone_ns = kernel_time_ns(kernel, type, engine);
+  if (body == nullptr) return alone_ns;
+  return alone_ns * factor_of(*body, kernel.kind) + body->row_ns * static_cast<double>(kernel.rows);
+}
+
+std::int64_t CostModel::dispatch_ns(const Work& work, Engine engine) const {
+  const BodyCost* body = engine == Engine::Compute ? body_cost(work, engine) : nullptr;
+  return body != nullptr ? body->dispatch_ns : 0;
+}
+
+CostModel::Draw CostModel::draw(const Work& work) const {
+  const PowerLimit& power = profile_->power;
+  const BodyCost* body = body_cost(work, Engine::Compute);
+  const double peak = peak_flops(*profile_, work.type) / kNsPerS;
+  double all = 0, clocked = 0, clocked_draw = 0;
+  for (const Kernel& kernel : work.kernels) {
+    const double ns = kernel_in_body_ns(kernel, work.type, Engine::Compute, body);
+    all += ns;
+    if (kernel.kind != KernelKind::Gemm && kernel.kind != KernelKind::Attention) continue;
+    clocked += ns;
+    // A product draws what its flops do at the peak, where that was measured: a slower one draws it over a longer time.
+    clocked_draw +=
+        kernel.kind == KernelKind::Gemm ? power.gemm * static_cast<double>(kernel.flops) / peak : power.attention * ns;
+  }
+  if (clocked <= 0) return {0, 0, power.memory};
+  return {clocked / all, clocked_draw / clocked, power.memory};
 }
 
 std::int64_t CostModel::run_ns(const Graph& graph, WorkId work, Engine engine) const {

@@ -27,6 +27,16 @@ class CostModel {
   // DRAM (CPU lanes) or HBM (Compute) traffic of one op of this work, in bytes.
   static std::int64_t memory_bytes(const Work& work);
 
+  // What the submitting thread needs to launch the kernels of an op on Compute; 0 where it was not measured. run_ns is
+  // no less.
+  std::int64_t dispatch_ns(const Work& work, Engine engine) const;
+  // Of an op on Compute: the share of its time that a lower clock makes longer, what the device draws in that time at
+  // its full clock, and in the rest (PowerLimit).
+  struct Draw {
+    double clocked_share = 0, clocked = 0, other = 0;
+  };
+  Draw draw(const Work& work) const;
+
   // The rate that a copy lane follows. CHECKs that `lane` copies.
   const CopyRate& copy_rate(Engine lane) const;
   const HardwareProfile& profile() const { return *profile_; }
@@ -37,6 +47,7 @@ class CostModel {
   double device_kernel_ns(const Kernel& kernel, DType type) const;
   double host_kernel_ns(const Kernel& kernel) const;
   double kernel_time_ns(const Kernel& kernel, DType type, Engine engine) const;
+  double kernel_in_body_ns(const Kernel& kernel, DType type, Engine engine, const BodyCost* body) const;
   double compute_run_ns(const Work& work, Engine engine) const;
   const BodyCost* body_cost(const Work& work, Engine engine) const;  // null: not measured
   std::int64_t command_ns(const Work& work, Engine engine) const;

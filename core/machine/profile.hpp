@@ -34,10 +34,20 @@ struct TierInfo {
   double bytes_per_s = 0;           // what all users of the tier share: HBM, DRAM; disk: see CopyRate
 };
 
-// What a body takes beyond the sum of its kernels: time = op + sum over kernels of factor(kind) * kernel time.
+// What a body takes beyond the sum of its kernels: time = op + sum over kernels of (factor(kind) * kernel time + row *
+// rows).
 struct BodyCost {
   std::int64_t op_ns = 0;
   std::map<KernelKind, double> factor;  // 1 where a kind is not there
+  double row_ns = 0;                    // and for each row of its kernels
+  std::int64_t dispatch_ns = 0;         // of the submitting thread, to launch the kernels: the op takes no less
+};
+
+// What the device draws while it runs kernels of a kind at its full clock, and while it waits, as a share of its power
+// limit. Above the limit it lowers its clock, until the average of a `window` meets it. `window_ns` 0: never.
+struct PowerLimit {
+  double gemm = 0, attention = 0, memory = 0, idle = 0;
+  std::int64_t window_ns = 0;
 };
 
 // What a step spends its time on, as far as calibration tells how well it predicts it. Sharing: what busy lanes take
@@ -67,6 +77,8 @@ struct HardwareProfile {
 
   // Who runs the compute lane's bodies: a GPU, whose kernels need other temporaries, or a CPU that stands in for one.
   bool gpu = false;
+  std::int32_t processors = 0;  // multiprocessors of a GPU; 0: not known
+  PowerLimit power;
   // Device compute. Time of a kernel = launch + max(flops / (peak * efficiency), bytes / (memory bandwidth *
   // efficiency)).
   std::map<DType, double> peak_flops;      // by precision

@@ -40,6 +40,8 @@ void build_bodies(const Values& values, const std::string& path, HardwareProfile
     const std::string at = path + "." + std::to_string(i);
     BodyCost& cost = out.bodies[values.text(at + ".body")];
     cost.op_ns = values.integer(at + ".op");
+    cost.row_ns = static_cast<double>(values.integer(at + ".thousand_rows")) / 1000;
+    cost.dispatch_ns = values.integer(at + ".dispatch");
     for (const auto& [kind, key] : kKinds)
       if (const std::string factor = at + "." + key; values.has(factor)) cost.factor[kind] = values.number(factor);
   }
@@ -53,6 +55,10 @@ void build_compute(const Values& values, const std::string& path, HardwareProfil
   for (const auto& [kind, key] : kKinds)
     if (const std::string at = path + "efficiency." + key; values.count(at) > 0)
       out.efficiency[kind] = curve(values, at);
+  out.processors = static_cast<std::int32_t>(values.integer(path + "processors"));
+  const std::string power = path + "power.";
+  out.power = {values.number(power + "gemm"), values.number(power + "attention"), values.number(power + "memory"),
+               values.number(power + "idle"), values.integer(power + "window")};
   out.launch_ns = values.integer(path + "launch");
   out.op_ns = values.integer(path + "op");
   build_bodies(values, path + "bodies", out);

@@ -44,6 +44,8 @@ constexpr Range kRanges[] = {
     {"compute.launch", kTime, 0, kMostDelayNs, kDelayWhy},
     {"compute.op", kTime, 0, kMostDelayNs, kDelayWhy},
     {"compute.bodies.*.op", kTime, 0, kMostDelayNs, kDelayWhy},
+    {"compute.bodies.*.thousand_rows", kTime, 0, kMostDelayNs, kDelayWhy},
+    {"compute.bodies.*.dispatch", kTime, 0, kMostDelayNs, kDelayWhy},
     {"copies.h2d.bandwidth", kBytesPerS, kLeastBus, kMostLink, kBusWhy},
     {"copies.d2h.bandwidth", kBytesPerS, kLeastBus, kMostLink, kBusWhy},
     {"copies.peer.bandwidth", kBytesPerS, 0, kMostLink, kLinkWhy},

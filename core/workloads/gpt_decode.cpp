@@ -180,7 +180,7 @@ std::vector<Kernel> block_kernels(const TransformerSizes& s, std::int64_t keys) 
   std::vector<Kernel> kernels = block_forward_kernels(s, true);
   for (Kernel& kernel : kernels)
     if (kernel.kind == KernelKind::Attention)
-      kernel = attention_forward(s.heads, s.sequence, keys, s.head_size(), s.type);
+      kernel = attention_forward(s.heads, s.sequence, keys, s.head_size(), s.type, keys == s.sequence);
   kernels.push_back(memory_kernel(4 * s.rows(s.hidden)));  // new keys and values into the cache
   return kernels;
 }

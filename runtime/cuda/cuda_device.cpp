@@ -46,6 +46,7 @@ DeviceFacts CudaDevice::facts() {
   facts.clock_hz = kHzPerKhz * attribute(cudaDevAttrClockRate);
   facts.memory_clock_hz = kHzPerKhz * attribute(cudaDevAttrMemoryClockRate);
   facts.free_bytes = static_cast<std::int64_t>(free_bytes);
+  facts.processors = properties.multiProcessorCount;
   return facts;
 }
 

@@ -40,6 +40,7 @@ struct DeviceFacts {
   std::string driver;  // "CUDA 13.0"; "" where there is none
   std::int64_t clock_hz = 0, memory_clock_hz = 0;
   std::int64_t free_bytes = 0;
+  std::int32_t processors = 0;  // multiprocessors of a GPU
 };
 
 class Device {

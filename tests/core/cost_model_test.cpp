@@ -91,6 +91,36 @@ TEST(CostModel, OpPaysForItsCommandAndItsLaunches) {
   EXPECT_EQ(cost.run_ns(graph, two, Engine::Compute), 29'000);
 }
 
+TEST(CostModel, ABodyPaysForItsRowsAndNoLessThanItsDispatch) {
+  HardwareProfile profile = machine();
+  BodyCost& body = profile.bodies["test"];
+  body = {10'000, {{KernelKind::Memory, 2}}, /*row_ns=*/0.5, /*dispatch_ns=*/16'000};
+  Graph graph;
+  Kernel rows = kernel(KernelKind::Memory, 0, 1'000'000);
+  rows.rows = 2'000;
+  const WorkId work = add_work(graph, {rows, kernel(KernelKind::Memory, 0, 1'000'000)});
+  EXPECT_EQ(CostModel(profile).run_ns(graph, work, Engine::Compute), 16'000) << "10,000 + 2 x 2 x 1,000 + 0.5 x 2,000";
+  body.row_ns = 5;
+  EXPECT_EQ(CostModel(profile).run_ns(graph, work, Engine::Compute), 24'000);
+  EXPECT_EQ(CostModel(profile).dispatch_ns(graph.work(work), Engine::Compute), 16'000);
+  EXPECT_EQ(CostModel(profile).dispatch_ns(graph.work(work), Engine::CpuOptimizer), 0) << "a worker's own";
+}
+
+// 10^8 flops take 10 us at the peak, 20 in this body, which draws over 20 us what the peak draws over 10. As long again
+// goes to memory.
+TEST(CostModel, ASlowProductDrawsLess) {
+  HardwareProfile profile = machine();
+  profile.bodies["test"] = {0, {{KernelKind::Gemm, 2}}, 0, 0};
+  profile.power = {1.5, 1.0, 0.8, 0.2, 1'000'000};
+  Graph graph;
+  const WorkId work =
+      add_work(graph, {kernel(KernelKind::Gemm, 100'000'000, 0), kernel(KernelKind::Memory, 0, 20'000'000)});
+  const CostModel::Draw draw = CostModel(profile).draw(graph.work(work));
+  EXPECT_DOUBLE_EQ(draw.clocked_share, 0.5);
+  EXPECT_DOUBLE_EQ(draw.clocked, 0.75);
+  EXPECT_DOUBLE_EQ(draw.other, 0.8);
+}
+
 TEST(CostModel, OptimizerOnTheCpuGoesByItsMeasuredRate) {
   HardwareProfile profile = machine();
   Graph graph;

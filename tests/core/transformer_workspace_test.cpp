@@ -25,10 +25,16 @@ TEST(TransformerWorkspace, FewHeadsNeedMoreParts) {
   EXPECT_EQ(temporaries(1, 4096, 1664, 13), 32 * kMiB + std::int64_t{12} * (4096 * 1664 * 4));
 }
 
-// 2,048 rows of 2,688: cuBLAS asked for 143,130,624 bytes for a product of 2,688 by 10,752.
-TEST(TransformerWorkspace, FewRowsLeaveTheProductsTheLargest) {
-  EXPECT_EQ(temporaries(4, 512, 2688, 21), 32 * kMiB + std::int64_t{5} * 2688 * 10752);
-  EXPECT_GE(temporaries(4, 512, 2688, 21), 143'130'624);
+// The sum of 2,048 rows of 10,752: ATen asked for 143,130,624 bytes, 26 groups of 4 rows of 32 threads for each 128
+// columns, which fill 132 multiprocessors; 148 make 29.
+TEST(TransformerWorkspace, FewRowsLeaveTheSumOfABiassGradientTheLargest) {
+  EXPECT_EQ(std::int64_t{26} * 10752 * 128 * 4, 143'130'624);
+  EXPECT_EQ(temporaries(4, 512, 2688, 21), 32 * kMiB + std::int64_t{29} * 10752 * 128 * 4);
+}
+
+// 4,096 rows of 4,096: 64 groups, for each has at least 16 numbers a thread; it asked for 134,217,728 bytes.
+TEST(TransformerWorkspace, GroupsHaveSomethingToSum) {
+  EXPECT_EQ(temporaries(8, 512, 1024, 16), 32 * kMiB + 134'217'728);
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ DeviceDesign tiny_design() {
   design.peak_product = design.cpu_product = {64, 64, 64};
   design.kernels = {{{32, 32, 32}, {128, 512, 128}}, {{2, 16, 16}, {4, 64, 32}}, {256, 1 << 20}};
   design.kernel_repeats = 2;
+  design.power = {{64, 64, 64}, {2, 16, 16}, 1 << 16, 0.02};
   design.copies = {2 * kMiB, kMiB, 256 << 10};
   design.trials.resize(2);
   const auto shrink = [](Trial& trial, std::int64_t hidden) {
@@ -130,13 +131,14 @@ TEST(CalibrationDevice, ALostDeviceIsAnError) {
 
 TEST(CalibrationDevice, ADevicesClockCountsItsOwnTime) {
   const auto clock = open_clock({std::make_shared<testing::ThreadDevice>(), false, DType::F32, 1});
-  int calls = 0;
+  int calls = 0, ahead = 0;
   const double ns = clock->time_ns(
       [&] {
         ++calls;
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
       },
-      5);
+      5, [&] { ++ahead; });
+  EXPECT_EQ(ahead, 1);
   EXPECT_EQ(calls, 6) << "one goes ahead, untimed";
   EXPECT_GE(ns, 2e6);
 }

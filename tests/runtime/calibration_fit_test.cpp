@@ -86,7 +86,9 @@ HardwareProfile known_profile() {
   profile.op_ns = 3000;
   profile.efficiency[KernelKind::Gemm] = {{1e5, 1e9}, {0.3, 0.9}};
   profile.efficiency[KernelKind::Memory] = {{1e3, 1e7}, {0.5, 0.8}};
-  profile.bodies["made.up"] = {7000, {{KernelKind::Gemm, 1.25}, {KernelKind::Memory, 2.5}}};
+  profile.bodies["made.up"] = {7000, {{KernelKind::Gemm, 1.25}, {KernelKind::Memory, 2.5}}, 0.5, 0};
+  profile.processors = 132;
+  profile.power = {1.5, 1.1, 0.8, 0.2, 40'000'000};
   profile.wake_ns = 12000;
   profile.dispatch_ns = 700;
   profile.event_ns = 2500;
@@ -107,16 +109,16 @@ HardwareProfile known_profile() {
 OpTime made_up_op(std::int64_t tokens, std::int64_t hidden) {
   OpTime time;
   time.work.body = "made.up";
-  time.work.kernels = {gemm(tokens, 4 * hidden, hidden, DType::F32), memory_kernel(8 * tokens * hidden)};
+  time.work.kernels = {gemm(tokens, 4 * hidden, hidden, DType::F32), row_kernel(tokens, 8 * tokens * hidden)};
   return time;
 }
 
-TEST(CalibrationBodies, AFitGivesBackTheProfileThatMadeTheTimes) {
-  const HardwareProfile truth = known_profile();
+// Fits times that `truth` made, and expects it to find them again.
+HardwareProfile refitted(const HardwareProfile& truth, std::int64_t times_as_large = 1) {
   std::vector<OpTime> times;
   for (const std::int64_t tokens : {64, 300, 1000})
     for (const std::int64_t hidden : {32, 128, 512}) {
-      OpTime time = made_up_op(tokens, hidden);
+      OpTime time = made_up_op(times_as_large * tokens, times_as_large * hidden);
       Graph graph;
       time.ns.median = static_cast<double>(CostModel(truth).run_ns(graph, graph.add_work(time.work), Engine::Compute));
       times.push_back(std::move(time));
@@ -127,7 +129,37 @@ TEST(CalibrationBodies, AFitGivesBackTheProfileThatMadeTheTimes) {
   fit_bodies(times, fitted);
   for (const Residual& residual : residuals(times, fitted))
     EXPECT_LT(std::abs(residual.error()), 0.01) << residual.measured_ns << ' ' << residual.predicted_ns;
-  EXPECT_NEAR(fitted.bodies["made.up"].factor[KernelKind::Gemm], 1.25, 0.05);
+  return fitted;
+}
+
+TEST(CalibrationBodies, AFitGivesBackTheProfileThatMadeTheTimes) {
+  HardwareProfile truth = known_profile();
+  truth.gpu = false;
+  const BodyCost found = refitted(truth).bodies["made.up"];
+  EXPECT_NEAR(found.factor.at(KernelKind::Gemm), 1.25, 0.05);
+  EXPECT_EQ(found.dispatch_ns, 0) << "a CPU's kernels are launched by the thread that runs them";
+}
+
+TEST(CalibrationBodies, SmallOpsOfAGpuTellHowLongLaunchesTake) {
+  HardwareProfile truth = known_profile();
+  truth.bodies["made.up"].dispatch_ns = 25'000;
+  const BodyCost found = refitted(truth, /*times_as_large=*/4).bodies["made.up"];
+  EXPECT_EQ(found.dispatch_ns, 25'000);
+  EXPECT_NEAR(found.factor.at(KernelKind::Gemm), 1.25, 0.02);
+}
+
+// Of the updates, a third took twice as long: something else was running.
+TEST(CalibrationCpuOptimizer, DisturbedUpdatesDoNotCount) {
+  std::vector<OpTime> times(9);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const std::int64_t elements = i == 0 ? 64 : 10'000'000;
+    times[i].engine = Engine::CpuOptimizer;
+    times[i].work.kernels = {optimizer_kernel(elements, 26 * elements)};
+    times[i].ns.median = static_cast<double>(elements) / 5 * (i % 3 == 1 ? 2 : 1) + 20e3;
+  }
+  HardwareProfile fitted = known_profile();
+  fit_cpu_optimizer(times, fitted);
+  EXPECT_NEAR(fitted.cpu_optimizer_parameters_per_s, 5e9, 0.1e9);
 }
 
 TEST(CalibrationBodies, ResidualsAreATable) {
@@ -138,8 +170,8 @@ TEST(CalibrationBodies, ResidualsAreATable) {
   const double gemm_ns = one[0].kernels_ns.at(KernelKind::Gemm), memory_ns = one[0].kernels_ns.at(KernelKind::Memory);
   EXPECT_GT(gemm_ns, 0);
   EXPECT_EQ(residual_csv(one),
-            "body,network,engine,held_out,measured_ns,predicted_ns,gemm_ns,attention_ns,memory_ns,optimizer_ns\n"
-            "\"made.up\",\"a \"\"net\"\"\",\"compute\",0,5000," +
+            "body,network,sizes,engine,held_out,measured_ns,predicted_ns,gemm_ns,attention_ns,memory_ns,optimizer_ns\n"
+            "\"made.up\",\"a \"\"net\"\"\",,\"compute\",0,5000," +
                 std::to_string(std::llround(one[0].predicted_ns)) + "," + std::to_string(std::llround(gemm_ns)) +
                 ",0," + std::to_string(std::llround(memory_ns)) + ",0\n");
 }
@@ -372,6 +404,10 @@ TEST(CalibrationYaml, ReadsBackAsTheSameProfile) {
   EXPECT_EQ(read.wake_ns, 12000);
   EXPECT_EQ(read.lane_cores, written.lane_cores);
   EXPECT_EQ(read.bodies.at("made.up").op_ns, 7000);
+  EXPECT_DOUBLE_EQ(read.bodies.at("made.up").row_ns, 0.5);
+  EXPECT_EQ(read.processors, 132);
+  EXPECT_DOUBLE_EQ(read.power.gemm, 1.5);
+  EXPECT_EQ(read.power.window_ns, 40'000'000);
   EXPECT_DOUBLE_EQ(read.bodies.at("made.up").factor.at(KernelKind::Memory), 2.5);
   EXPECT_EQ(read.interference, written.interference);
   EXPECT_EQ(read.memory_weights, written.memory_weights);

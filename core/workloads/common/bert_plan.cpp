@@ -182,7 +182,8 @@ StageSpec head_stage(TrainingPlan& plan, const Sizes& s) {
 }  // namespace
 
 TrainingPlan bert_plan(const Scenario& scenario) {
-  const Sizes s = transformer_sizes(scenario);
+  Sizes s = transformer_sizes(scenario);
+  s.causal = false;
   TrainingPlan plan;
   plan.family = "bert";
   plan.precision = s.type;

@@ -17,12 +17,13 @@ inline Kernel gemm(std::int64_t m, std::int64_t n, std::int64_t k, DType type) {
 }
 
 // Fused attention of `queries` rows over `keys` rows a head. Forward multiplies twice (scores, output). Causal masks
-// are not subtracted, as flop_counter does not.
+// are not subtracted from flops, as flop_counter does not.
 inline Kernel attention_forward(std::int64_t heads, std::int64_t queries, std::int64_t keys, std::int64_t head_size,
-                                DType type) {
+                                DType type, bool causal) {
   Kernel kernel;
   kernel.kind = KernelKind::Attention;
-  kernel.m = heads, kernel.n = queries, kernel.k = head_size;
+  kernel.m = heads, kernel.n = queries, kernel.k = head_size, kernel.keys = keys;
+  kernel.causal = causal;
   kernel.flops = std::int64_t{2} * 2 * heads * queries * keys * head_size;
   kernel.bytes = heads * head_size * (2 * queries + 2 * keys) * size_of(type) + heads * queries * size_of(DType::F32);
   return kernel;
@@ -30,8 +31,9 @@ inline Kernel attention_forward(std::int64_t heads, std::int64_t queries, std::i
 
 // Backward multiplies five times: scores again, and the gradients of value, scores, key and query.
 inline Kernel attention_backward(std::int64_t heads, std::int64_t queries, std::int64_t keys, std::int64_t head_size,
-                                 DType type) {
-  Kernel kernel = attention_forward(heads, queries, keys, head_size, type);
+                                 DType type, bool causal) {
+  Kernel kernel = attention_forward(heads, queries, keys, head_size, type, causal);
+  kernel.backward = true;
   kernel.flops = std::int64_t{5} * 2 * heads * queries * keys * head_size;
   kernel.bytes = heads * head_size * (4 * queries + 4 * keys) * size_of(type) + heads * queries * size_of(DType::F32);
   return kernel;
@@ -41,6 +43,13 @@ inline Kernel memory_kernel(std::int64_t bytes) {
   Kernel kernel;
   kernel.kind = KernelKind::Memory;
   kernel.bytes = bytes;
+  return kernel;
+}
+
+// A norm of rows, or a sum over them: threads that share a row, or a column, wait for each other.
+inline Kernel row_kernel(std::int64_t rows, std::int64_t bytes) {
+  Kernel kernel = memory_kernel(bytes);
+  kernel.rows = rows;
   return kernel;
 }
 

@@ -57,6 +57,17 @@ void TrainingSource::prologue(Graph& graph) {
 
 namespace {
 
+// A gradient's fields, one after another, each in blocks at once; a block's numbers are added one by one.
+std::vector<Kernel> norm_kernels(const StageSpec& stage, DType type) {
+  const auto sum = [&](std::int64_t elements) {
+    return row_kernel(std::min(elements, kNormBlock), elements * size_of(type));
+  };
+  if (stage.layout == nullptr) return {sum(stage.elements)};
+  std::vector<Kernel> kernels;
+  for (const Field& field : stage.layout->fields) kernels.push_back(sum(field.elements()));
+  return kernels;
+}
+
 TensorId add_plain_tensor(Graph& graph, const char* name, Role role, DType type, std::int64_t bytes,
                           bool persistent = false) {
   Tensor tensor;
@@ -144,7 +155,7 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
   if (controls_update()) stage.norm_workspace = norm_workspace(index);
   const auto [found, fresh] = stage_of_size_.try_emplace(s.elements, index);
   if (fresh) {
-    add_bucket_works(graph, s.elements, stage);
+    add_bucket_works(graph, s, stage);
   } else {
     const Stage& same = stages_[found->second];
     stage.optimizer = same.optimizer;
@@ -155,7 +166,8 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
 }
 
 // The works that depend on a bucket's size alone.
-void TrainingSource::add_bucket_works(Graph& graph, std::int64_t elements, Stage& stage) {
+void TrainingSource::add_bucket_works(Graph& graph, const StageSpec& s, Stage& stage) {
+  const std::int64_t elements = s.elements;
   const std::int64_t bytes = elements * size_of(plan_.precision);
   std::int64_t state_bytes = 0;
   for (const StateSpec& state : plan_.states) state_bytes += elements * state.bytes_per_element();
@@ -178,7 +190,7 @@ void TrainingSource::add_bucket_works(Graph& graph, std::int64_t elements, Stage
     stage.all_reduce =
         graph.add_work({"all_reduce", plan_.precision, {elements, devices_}, {memory_kernel(2 * bytes)}});
   if (controls_update())
-    stage.grad_norm = graph.add_work({"grad_norm", plan_.precision, {elements}, {memory_kernel(bytes)}});
+    stage.grad_norm = graph.add_work({"grad_norm", plan_.precision, {elements}, norm_kernels(s, plan_.precision)});
 }
 
 Op TrainingSource::load_op(Graph& graph, std::size_t index, const std::string& body) {

@@ -50,7 +50,7 @@ class TrainingSource final : public StepSource {
 
   void add_works(Graph& graph);
   void add_stage(Graph& graph, std::size_t index);
-  void add_bucket_works(Graph& graph, std::int64_t elements, Stage& stage);
+  void add_bucket_works(Graph& graph, const StageSpec& s, Stage& stage);
   void add_control(Graph& graph);
   Op load_op(Graph& graph, std::size_t index, const std::string& body);
   Op loss_scale_op(Graph& graph);

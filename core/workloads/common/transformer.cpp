@@ -35,27 +35,35 @@ TransformerSizes transformer_sizes(const Scenario& scenario) {
 
 namespace {
 
+constexpr std::int64_t kMostProcessors = 148;  // of GPUs that are trained on; an H200 has 132, a B200 148
+
 // FlashAttention's backward, where results must not depend on the order of sums, adds up the query's gradient in so
-// many parts that blocks of all sequences and heads fill the GPU's multiprocessors (148 on a B200, 132 on an H200).
+// many parts that blocks of all sequences and heads fill the GPU's multiprocessors.
 std::int64_t query_gradient_parts(const TransformerSizes& s) {
-  constexpr std::int64_t kMostProcessors = 148;
   const std::int64_t blocks = s.batch * s.heads;
   return (kMostProcessors + blocks - 1) / blocks;
 }
 
-// A product that cuBLAS cuts along its inner dimension is kept in fp32 meanwhile, and a quarter more for tiles that
-// reach over its border (4.95 bytes an element were measured). Large ones fill a GPU without being cut.
-std::int64_t product_bytes(const TransformerSizes& s) {
-  constexpr std::int64_t kBytesPerElement = 5, kMost = 256 << 20;
-  return std::min(kBytesPerElement * s.hidden * s.width(), kMost);
+// LibTorch sums the rows of a [rows, columns] tensor in so many groups of threads that they fill the GPU, each of which
+// leaves a sum in fp32 for each of its threads (ATen/native/cuda/Reduce.cuh: 4 rows of 32 threads with 4 columns each
+// and no fewer than 16 values a thread; 2,048 threads a multiprocessor).
+std::int64_t row_sum_bytes(std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t kColumns = 128, kRows = 4, kLeastValues = 16, kGroups = 16 * kMostProcessors;
+  if (columns == 0) return 0;
+  const std::int64_t columns_of_groups = (columns + kColumns - 1) / kColumns;
+  const std::int64_t filling = (kGroups + columns_of_groups - 1) / columns_of_groups;
+  const std::int64_t worth = (rows + kRows * kLeastValues - 1) / (kRows * kLeastValues);
+  return std::min(filling, worth) * columns * kColumns * size_of(DType::F32);
 }
 
-// One of three at a time: sorts and reductions beside the attention's backward; the latter with more parts; a product.
+// One of three at a time: sorts and reductions beside the attention's backward; the latter with more parts; the sum of
+// a bias's gradient.
 std::int64_t gpu_temporaries(const TransformerSizes& s) {
   constexpr std::int64_t kMiB = 1 << 20;
   const std::int64_t part = s.tokens() * s.hidden * size_of(DType::F32);
+  const std::int64_t sum = std::max(row_sum_bytes(s.tokens(), s.width()), row_sum_bytes(s.tokens(), s.vocabulary));
   return 2 * s.logsumexp() +
-         std::max({64 * kMiB + 2 * part, 32 * kMiB + query_gradient_parts(s) * part, 32 * kMiB + product_bytes(s)});
+         std::max({64 * kMiB + 2 * part, 32 * kMiB + query_gradient_parts(s) * part, 32 * kMiB + sum});
 }
 
 }  // namespace
@@ -74,12 +82,12 @@ void add_block_linears(LayoutBuilder& layout, const TransformerSizes& s) {
 }
 
 std::vector<Kernel> norm_forward_kernels(const TransformerSizes& s) {
-  return {memory_kernel(2 * s.rows(s.hidden) + 2 * s.statistic())};
+  return {row_kernel(s.tokens(), 2 * s.rows(s.hidden) + 2 * s.statistic())};
 }
 
 // Reads the gradient and the input, writes the input's gradient.
 std::vector<Kernel> norm_backward_kernels(const TransformerSizes& s) {
-  return {memory_kernel(3 * s.rows(s.hidden) + 2 * s.statistic())};
+  return {row_kernel(s.tokens(), 3 * s.rows(s.hidden) + 2 * s.statistic())};
 }
 
 std::vector<Kernel> block_forward_kernels(const TransformerSizes& s, bool with_down_projection) {
@@ -89,7 +97,7 @@ std::vector<Kernel> block_forward_kernels(const TransformerSizes& s, bool with_d
   std::vector<Kernel> kernels = {
       norm,
       gemm(n, 3 * c, c, s.type),
-      attention_forward(s.batch * s.heads, s.sequence, s.sequence, s.head_size(), s.type),
+      attention_forward(s.batch * s.heads, s.sequence, s.sequence, s.head_size(), s.type, s.causal),
       gemm(n, c, c, s.type),
       residual,
       norm,
@@ -110,7 +118,7 @@ void add_linear_backward(std::vector<Kernel>& kernels, const TransformerSizes& s
                          std::int64_t inputs, bool accumulates) {
   kernels.push_back(gemm(s.tokens(), inputs, outputs, s.type));
   kernels.push_back(gemm(outputs, inputs, s.tokens(), s.type));
-  kernels.push_back(memory_kernel(s.rows(outputs)));
+  kernels.push_back(row_kernel(s.tokens(), s.rows(outputs)));
   if (accumulates) kernels.push_back(memory_kernel(3 * outputs * inputs * size_of(s.type)));
 }
 
@@ -127,7 +135,7 @@ std::vector<Kernel> block_backward_kernels(const TransformerSizes& s, bool accum
   kernels.push_back(norm);
   kernels.push_back(residual);
   add_linear_backward(kernels, s, c, c, accumulates);
-  kernels.push_back(attention_backward(s.batch * s.heads, s.sequence, s.sequence, s.head_size(), s.type));
+  kernels.push_back(attention_backward(s.batch * s.heads, s.sequence, s.sequence, s.head_size(), s.type, s.causal));
   kernels.push_back(memory_kernel(2 * s.rows(3 * c)));  // joins the gradients of query, key and value
   add_linear_backward(kernels, s, 3 * c, c, accumulates);
   kernels.push_back(norm);

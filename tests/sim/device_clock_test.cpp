@@ -1,0 +1,54 @@
+// The clock of a device that keeps to a power limit, by hand.
+#include "sim/device_clock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace tandem {
+namespace {
+
+constexpr double kMs = 1e6;
+constexpr PowerLimit kLimit{1.44, 1.0, 0.8, 0.2, 40'000'000};
+constexpr CostModel::Draw kProducts{1, 1.44, 0.8}, kMemory{0, 0, 0.8};
+
+// Runs `on` ms of `draw`, then waits for `off` ms, until `ms` have passed. Returns the stretch at the end.
+double after(DeviceClock& clock, double ms, double on, double off, const CostModel::Draw& draw) {
+  double stretch = 1;
+  for (double at = 0; at < ms; at += on + off) {
+    stretch = clock.stretch(at * kMs);
+    clock.ran((at + on) * kMs, draw);
+  }
+  return stretch;
+}
+
+TEST(DeviceClock, WithoutALimitNothingTakesLonger) {
+  DeviceClock clock{PowerLimit{}};
+  EXPECT_EQ(after(clock, 1000, 1, 0, kProducts), 1);
+}
+
+TEST(DeviceClock, EndlessProductsTakeTheRootOfTheirDraw) {
+  DeviceClock clock(kLimit);
+  EXPECT_EQ(after(clock, 40, 1, 0, kProducts), 1) << "the average of the window is still below the limit";
+  EXPECT_NEAR(after(clock, 1000, 1, 0, kProducts), 1.2, 1e-3);
+}
+
+// A third of the time is spent waiting, at 0.2: 0.96 of the limit and 0.067 are above it, by little.
+TEST(DeviceClock, PausesCool) {
+  DeviceClock clock(kLimit);
+  EXPECT_NEAR(after(clock, 1200, 2, 1, kProducts), std::sqrt(0.96 / (1 - 0.2 / 3)), 0.01);
+}
+
+TEST(DeviceClock, MemoryKernelsDoNotGetSlower) {
+  DeviceClock clock(kLimit);
+  EXPECT_EQ(after(clock, 1000, 1, 0, kMemory), 1);
+}
+
+// Half the time goes to memory kernels, which leave products 0.6 of the limit, of which they would draw 0.72.
+TEST(DeviceClock, ProductsBearWhatMemoryKernelsDraw) {
+  DeviceClock clock(kLimit);
+  EXPECT_NEAR(after(clock, 1000, 1, 0, {0.5, 1.44, 0.8}), std::sqrt(0.72 / 0.6), 1e-3);
+}
+
+}  // namespace
+}  // namespace tandem
