@@ -97,14 +97,13 @@ bool StreamLanes::take_incoming() {
   return !tasks.empty();
 }
 
+// One command of each lane: to launch an op's kernels may take longer than to run them, and what has finished meanwhile
+// is reported before the next one's turn comes. The scheduler then hands in more while there is still something to
+// launch.
 bool StreamLanes::hand_over() {
   bool moved = false;
-  for (bool again = true; again;) {
-    again = false;
-    for (int engine = 0; engine < kEngineCount; ++engine)
-      again |= hand_over_head(static_cast<Engine>(engine), lanes_[static_cast<std::size_t>(engine)]);
-    moved |= again;
-  }
+  for (int engine = 0; engine < kEngineCount; ++engine)
+    moved |= hand_over_head(static_cast<Engine>(engine), lanes_[static_cast<std::size_t>(engine)]);
   return moved;
 }
 

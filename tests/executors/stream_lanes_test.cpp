@@ -1,6 +1,10 @@
 // What the live executor promises of commands on a device's streams, and of a device that fails.
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <future>
+#include <thread>
+
 #include "core/scenario/errors.hpp"
 #include "runtime/executors/keeping_device.hpp"
 #include "tests/executors/executor_fixture.hpp"
@@ -68,6 +72,30 @@ TEST_F(StreamLanesTest, ALostDeviceFailsAllInFlightAndAllThatFollows) {
   EXPECT_EQ(events.at(2).outcome, Outcome::Cancelled);
   executor_->submit(std::vector{run(value, Engine::Compute, {0, -1})});
   EXPECT_EQ(drain().at(3).outcome, Outcome::Failed);
+}
+
+// As where launching an op's kernels takes longer than they do: the last launch waits for the first event.
+TEST_F(StreamLanesTest, WhatIsDoneIsReportedWhileOtherKernelsAreLaunched) {
+  constexpr int kCommands = 12;
+  const ValueId value = append("test.fill", {}, {5});
+  std::promise<void> first_seen;
+  bool seen_before_the_last_launch = false;
+  int launches = 0;
+  device_->launching = [&, seen = first_seen.get_future().share()] {
+    constexpr std::chrono::milliseconds kLaunch{10};
+    constexpr std::chrono::seconds kTooLong{20};
+    if (++launches < kCommands) return std::this_thread::sleep_for(kLaunch);
+    seen_before_the_last_launch = seen.wait_for(kTooLong) == std::future_status::ready;
+  };
+  start();
+  std::vector<Command> commands(kCommands);
+  for (Command& command : commands) command = run(value, Engine::Compute, {0, -1});
+  executor_->submit(commands);
+  while (executor_->wait(kNever).events.empty()) {
+  }
+  first_seen.set_value();
+  drain();
+  EXPECT_TRUE(seen_before_the_last_launch);
 }
 
 TEST_F(StreamLanesTest, MayBeDestroyedWithWorkInFlight) {

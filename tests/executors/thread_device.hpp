@@ -21,7 +21,8 @@ namespace tandem::testing {
 
 class ThreadStreams final : public Streams {
  public:
-  explicit ThreadStreams(std::atomic<bool>& lost) : lost_(lost) {}
+  ThreadStreams(std::atomic<bool>& lost, std::function<void()> launching)
+      : lost_(lost), launching_(std::move(launching)) {}
   ~ThreadStreams() override {
     for (auto& stream : streams_)
       if (stream) {
@@ -43,7 +44,10 @@ class ThreadStreams final : public Streams {
         stream->thread = std::thread([s = stream.get()] { work(*s); });
       }
   }
-  void run(Engine engine, const std::function<void()>& enqueue) override { push(at(engine), enqueue); }
+  void run(Engine engine, const std::function<void()>& enqueue) override {
+    if (launching_) launching_();
+    push(at(engine), enqueue);
+  }
   void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes) override {
     push(at(engine), [=] { std::memcpy(target, source, static_cast<std::size_t>(bytes)); });
   }
@@ -120,6 +124,7 @@ class ThreadStreams final : public Streams {
   }
 
   std::atomic<bool>& lost_;
+  std::function<void()> launching_;
   std::function<TimeNs()> now_;
   std::array<std::unique_ptr<Stream>, kEngineCount> streams_;
   std::vector<std::shared_ptr<Point>> points_;  // by mark
@@ -135,13 +140,14 @@ class ThreadDevice final : public Device {
     pinned_bytes += bytes;
     return {name, memory->at(0, bytes), bytes, [this, memory](std::byte*) { pinned_bytes -= memory->size_bytes(); }};
   }
-  std::unique_ptr<Streams> open_streams() override { return std::make_unique<ThreadStreams>(lost); }
+  std::unique_ptr<Streams> open_streams() override { return std::make_unique<ThreadStreams>(lost, launching); }
   void copy_now(std::byte* target, const std::byte* source, std::int64_t bytes) override {
     std::memcpy(target, source, static_cast<std::size_t>(bytes));
   }
 
   std::int64_t pinned_bytes = 0;
-  std::atomic<bool> lost{false};  // true: the next question fails, as after a sticky error
+  std::function<void()> launching;  // called by the thread that launches kernels, each time it does
+  std::atomic<bool> lost{false};    // true: the next question fails, as after a sticky error
 };
 
 }  // namespace tandem::testing
