@@ -33,6 +33,8 @@ LiveExecutorOptions executor_options(const Scenario& scenario, const Scheduler& 
     out.arena_bytes[static_cast<std::size_t>(tier)] = scheduler.pool(static_cast<Tier>(tier)).capacity_bytes();
   out.scratch_directory = options.scratch_directory;
   out.cpu_threads = cpu_threads(scenario);
+  out.copy_bytes_per_s[static_cast<std::size_t>(Engine::H2D)] = scenario.limits.h2d_bytes_per_s;
+  out.copy_bytes_per_s[static_cast<std::size_t>(Engine::D2H)] = scenario.limits.d2h_bytes_per_s;
   out.poison = options.poison;
   out.interrupt = options.interrupt;
   out.library = torch_library();

@@ -75,6 +75,8 @@ Scenario build_scenario(const Values& values) {
   out.limits.host_bytes = values.integer("limits.host_bytes");
   out.limits.disk_bytes = values.integer("limits.disk_bytes");
   out.limits.cores = static_cast<std::int32_t>(values.integer("limits.cores"));
+  out.limits.h2d_bytes_per_s = values.number("limits.h2d");
+  out.limits.d2h_bytes_per_s = values.number("limits.d2h");
   out.workload = build_workload(values);
   out.optimizer = build_optimizer(values);
   out.data_text = values.text("data.text", out.data_text);

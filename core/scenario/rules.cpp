@@ -123,6 +123,13 @@ static void limit_cores(HardwareProfile& machine, std::int32_t cores) {
   machine.cores = cores;
 }
 
+// No size is copied faster than the limit; small copies may be slower by themselves.
+static void limit_copies(CopyRate& lane, double bytes_per_s) {
+  if (bytes_per_s <= 0 || bytes_per_s >= lane.bytes_per_s) return;
+  for (double& efficiency : lane.efficiency.y) efficiency = std::min(1.0, efficiency * lane.bytes_per_s / bytes_per_s);
+  lane.bytes_per_s = bytes_per_s;
+}
+
 void warn(Scenario& scenario) {
   HardwareProfile& machine = scenario.machine;
   const DType precision = scenario.workload.precision;
@@ -147,6 +154,8 @@ void warn(Scenario& scenario) {
   cap("disk_bytes", scenario.limits.disk_bytes, capacity(Tier::Disk));
   cap("cores", scenario.limits.cores, machine.cores);
   limit_cores(machine, scenario.limits.cores);
+  limit_copies(machine.h2d, scenario.limits.h2d_bytes_per_s);
+  limit_copies(machine.d2h, scenario.limits.d2h_bytes_per_s);
 }
 
 }  // namespace tandem

@@ -18,6 +18,7 @@ struct Limits {  // caps on the machine; 0 means none
   std::int64_t host_bytes = 0;
   std::int64_t disk_bytes = 0;
   std::int32_t cores = 0;
+  double h2d_bytes_per_s = 0, d2h_bytes_per_s = 0;
 };
 
 // Options of all families in one flat struct; a family reads those it documents in the schema.

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -105,6 +106,16 @@ void CudaStreams::run(Engine engine, const std::function<void()>& enqueue) {
 void CudaStreams::copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes) {
   cuda_check(cudaMemcpyAsync(target, source, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream(engine)),
              "starting a copy of " + std::to_string(bytes) + " bytes");
+}
+
+void CudaStreams::call(Engine engine, std::function<void()> work) {
+  auto owned = std::make_unique<std::function<void()>>(std::move(work));
+  const auto trampoline = [](void* given) {
+    const std::unique_ptr<std::function<void()>> mine(static_cast<std::function<void()>*>(given));
+    (*mine)();
+  };
+  cuda_check(cudaLaunchHostFunc(stream(engine), trampoline, owned.get()), "handing over work of the host");
+  owned.release();  // the trampoline's now
 }
 
 Streams::Mark CudaStreams::mark(Engine engine) {

@@ -18,6 +18,7 @@ class CudaStreams final : public Streams {
   void bind(const std::function<TimeNs()>& now) override;
   void run(Engine engine, const std::function<void()>& enqueue) override;
   void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes) override;
+  void call(Engine engine, std::function<void()> work) override;
   Mark mark(Engine engine) override;
   void wait(Engine engine, Mark mark) override;
   bool reached(Mark mark) override;

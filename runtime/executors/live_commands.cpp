@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -28,6 +29,16 @@ void hold(std::chrono::steady_clock::time_point start, std::int64_t bytes, doubl
   std::this_thread::sleep_until(start + std::chrono::duration_cast<std::chrono::steady_clock::duration>(duration));
 }
 
+// A device's copy, after which its stream waits until it has taken as long as the rate says.
+void held_copy(Streams& streams, Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes,
+               double bytes_per_s) {
+  if (bytes_per_s <= 0) return streams.copy(engine, target, source, bytes);
+  const auto start = std::make_shared<std::chrono::steady_clock::time_point>();
+  streams.call(engine, [start] { *start = std::chrono::steady_clock::now(); });
+  streams.copy(engine, target, source, bytes);
+  streams.call(engine, [=] { hold(*start, bytes, bytes_per_s); });
+}
+
 }  // namespace
 
 LiveExecutor::Work LiveExecutor::work_of(const Command& command) {
@@ -44,7 +55,7 @@ LiveExecutor::Work LiveExecutor::copy_work(const Command& command) {
   const std::int64_t bytes = command.part.bytes;
   const std::byte* source = arena(command.source.tier).at(command.source.offset, bytes);
   std::byte* target = arena(command.target.tier).at(command.target.offset, bytes);
-  const double rate = options_.copy_bytes_per_s[static_cast<std::size_t>(command.lane.engine)];
+  const double rate = copy_limit(command.lane.engine);
   return [=] {
     const auto start = std::chrono::steady_clock::now();
     std::memcpy(target, source, static_cast<std::size_t>(bytes));
@@ -63,7 +74,7 @@ LiveExecutor::Work LiveExecutor::disk_copy_work(const Command& command) {
         "command", command.id, "is outside the disk tier:", disk.offset, bytes);
   std::byte* memory = arena(other.tier).at(other.offset, bytes);
   DiskChannel* through = &channel(command.lane.engine);
-  const double rate = options_.copy_bytes_per_s[static_cast<std::size_t>(command.lane.engine)];
+  const double rate = copy_limit(command.lane.engine);
   return [=] {
     const auto start = std::chrono::steady_clock::now();
     if (read)
@@ -139,7 +150,9 @@ StreamTask LiveExecutor::stream_task(const Command& command) {
     const std::int64_t bytes = command.part.bytes;
     std::byte* target = arena(command.target.tier).at(command.target.offset, bytes);
     const std::byte* source = arena(command.source.tier).at(command.source.offset, bytes);
-    task.enqueue = [=, engine = task.engine](Streams& streams) { streams.copy(engine, target, source, bytes); };
+    task.enqueue = [=, engine = task.engine, rate = copy_limit(command.lane.engine)](Streams& streams) {
+      held_copy(streams, engine, target, source, bytes, rate);
+    };
     task.result = [bytes] { return bytes; };
   } else {
     task.enqueue = [this, work = run_work(command), engine = task.engine](Streams& streams) {

@@ -79,6 +79,7 @@ class LiveExecutor final : public Executor {
   Work disk_copy_work(const Command& command);
   void note_release(const Command& command);
   std::vector<std::byte*> operands(const Command& command, std::size_t first, std::size_t count) const;
+  double copy_limit(Engine lane) const { return options_.copy_bytes_per_s[static_cast<std::size_t>(lane)]; }
   std::int64_t operand_bytes(const Op& op, const Command& command, ValueId value) const;
   std::int64_t run_body(Body body, BodyCall& call, std::byte* workspace);
   void record_peak(const BodyCall& call, std::int64_t peak_bytes, std::int64_t peak_live_bytes);

@@ -38,5 +38,19 @@ TEST(Limits, FewerThreadsUpdateAtTheRateThatTheProfileHasForThem) {
   EXPECT_EQ(one.machine.lane_cores.at(Engine::CpuOptimizer), 1);
 }
 
+// Copies of 16 MiB reach the limit, as those that reach the bus do; small ones keep what latency leaves them.
+TEST(Limits, CopiesAreNoFasterThanTheirLimit) {
+  const std::string curve = "machine.copies.h2d.efficiency=[[64KiB, 0.25], [16MiB, 1]]";
+  const Scenario whole = parse_scenario(kScenario, "whole.yaml", {curve});
+  const Scenario half = parse_scenario(kScenario, "half.yaml", {curve, "limits.h2d=5GB/s"});
+  EXPECT_DOUBLE_EQ(whole.machine.h2d.bytes_per_s, 10e9);
+  EXPECT_DOUBLE_EQ(half.machine.h2d.bytes_per_s, 5e9);
+  EXPECT_DOUBLE_EQ(half.machine.h2d.efficiency.at(16 << 20), 1);
+  EXPECT_DOUBLE_EQ(half.machine.h2d.efficiency.at(64 << 10), 0.5) << "a quarter of 10 GB/s is half of 5";
+  EXPECT_DOUBLE_EQ(half.machine.d2h.bytes_per_s, whole.machine.d2h.bytes_per_s);
+  EXPECT_DOUBLE_EQ(parse_scenario(kScenario, "more.yaml", {"limits.d2h=1TB/s"}).machine.d2h.bytes_per_s,
+                   whole.machine.d2h.bytes_per_s);
+}
+
 }  // namespace
 }  // namespace tandem

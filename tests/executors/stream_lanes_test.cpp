@@ -74,6 +74,18 @@ TEST_F(StreamLanesTest, ALostDeviceFailsAllInFlightAndAllThatFollows) {
   EXPECT_EQ(drain().at(3).outcome, Outcome::Failed);
 }
 
+TEST_F(StreamLanesTest, ThrottledCopiesTakeAtLeastTheirTime) {
+  constexpr double kRate = 4e6;  // bytes/s: 4,096 bytes take 1.024 ms
+  options_.copy_bytes_per_s[static_cast<std::size_t>(Engine::H2D)] = kRate;
+  start();
+  executor_->submit(std::vector{copy(Engine::H2D, host(0), device(0), kValueBytes),
+                                copy(Engine::D2H, device(8192), host(8192), kValueBytes)});
+  const auto events = drain();
+  EXPECT_GE(events.at(0).finished.ns - events.at(0).started.ns,
+            static_cast<std::int64_t>(static_cast<double>(kValueBytes) / kRate * 1e9) - 1'000);
+  EXPECT_EQ(events.at(0).result, kValueBytes);
+}
+
 // As where launching an op's kernels takes longer than they do: the last launch waits for the first event.
 TEST_F(StreamLanesTest, WhatIsDoneIsReportedWhileOtherKernelsAreLaunched) {
   constexpr int kCommands = 12;

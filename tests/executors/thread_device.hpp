@@ -51,6 +51,7 @@ class ThreadStreams final : public Streams {
   void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes) override {
     push(at(engine), [=] { std::memcpy(target, source, static_cast<std::size_t>(bytes)); });
   }
+  void call(Engine engine, std::function<void()> work) override { push(at(engine), std::move(work)); }
   Mark mark(Engine engine) override {
     if (unused_.empty()) {
       unused_.push_back(static_cast<Mark>(points_.size()));
