@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes scenarios/validation/*.yaml, the held-out scenarios of a GPU, from the table below.
+"""Writes scenarios/validation/*.yaml, the held-out scenarios of a GPU, from the tables below, and scenarios/stand_ins/*.yaml,
+some of them on machines that limits make of the one at hand.
 
 No hidden size is one of calibration/gpu_design.cpp. Host memory stays under 100 GiB. The names' numbers are the order in
 which `tandem validate` measures: first a dozen that differ most, then by size of the model.
 """
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parent.parent / "scenarios" / "validation"
+SCENARIOS = Path(__file__).resolve().parent.parent / "scenarios"
 
 # Model: layers, hidden, heads, vocabulary, GiB of host memory that its runs may take.
 MODELS = {
@@ -56,10 +57,17 @@ GROUPS = [
     ("bert", "4.2b", 8, 1024, "block", 80, "resident balanced_host"),
     ("gpt", "7.9b", 4, 1024, "block", 24, "cotrain_k0 balanced"),
 ]
+# More limits, and the groups that run under them.
+STAND_INS = {"4cores": "cores: 4", "8cores": "cores: 8", "pcie3": "h2d: 12GB/s, d2h: 12GB/s"}
+STAND_IN_GROUPS = [
+    ("gpt", "719m", 8, 1024, "none", 16, "zero_offload balanced"),
+    ("gpt", "1.2b", 4, 1024, "none", 40, "zero_offload_delayed balanced_host"),
+    ("bert", "1.4b", 16, 512, "block", 16, "cotrain_k8"),
+]
 
 
-def scenarios():
-    for family, model, batch, sequence, recompute, device, policies in GROUPS:
+def scenarios(groups, limits=""):
+    for family, model, batch, sequence, recompute, device, policies in groups:
         layers, hidden, heads, vocabulary, host = MODELS[model]
         for marked in policies.split():
             policy = marked.lstrip("*")
@@ -68,7 +76,7 @@ def scenarios():
             yield marked.startswith("*"), name, (
                 "# Held out of calibration; written by scripts/validation_scenarios.py.\n"
                 "machine: h200_measured\n"
-                f"limits: {{device_bytes: {device}GiB, host_bytes: {host}GiB}}\n"
+                f"limits: {{device_bytes: {device}GiB, host_bytes: {host}GiB{limits}}}\n"
                 f"workload: {{family: {family}, layers: {layers}, hidden: {hidden}, heads: {heads}, "
                 f"vocabulary: {vocabulary}, sequence: {sequence}, batch: {batch}, precision: bf16, recompute: {recompute}}}\n"
                 "optimizer: {name: adamw, learning_rate: 1e-4}\n"
@@ -77,12 +85,19 @@ def scenarios():
             )
 
 
-def main():
-    FOLDER.mkdir(exist_ok=True)
-    for old in FOLDER.glob("*.yaml"):
+def write(folder, named):
+    (SCENARIOS / folder).mkdir(exist_ok=True)
+    for old in (SCENARIOS / folder).glob("*.yaml"):
         old.unlink()
-    for number, (_, name, text) in enumerate(sorted(scenarios(), key=lambda row: not row[0]), 1):
-        (FOLDER / f"{number:02}_{name}.yaml").write_text(text)
+    for name, text in named:
+        (SCENARIOS / folder / f"{name}.yaml").write_text(text)
+
+
+def main():
+    rows = sorted(scenarios(GROUPS), key=lambda row: not row[0])
+    write("validation", [(f"{number:02}_{name}", text) for number, (_, name, text) in enumerate(rows, 1)])
+    write("stand_ins", [(f"{machine}_{name}", text) for machine, limits in STAND_INS.items()
+                        for _, name, text in scenarios(STAND_IN_GROUPS, ", " + limits)])
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ TEST(CalibrationDesign, SharesNoWorkWithTheAccuracyScenarios) {
 TEST(CalibrationDesign, OfAGpuSharesNoWorkWithTheValidationScenarios) {
   const DeviceDesign design = gpu_design(/*quick=*/false, 16);
   EXPECT_GE(expect_held_out("validation", design.contention, design.trials), 60);
+  EXPECT_GE(expect_held_out("stand_ins", design.contention, design.trials), 15);
 }
 
 TEST(CalibrationDesign, QuickTakesFewerOfTheSameNetworks) {
