@@ -129,6 +129,7 @@ void conclude(const Measurements& measured, const ProbeDesign& probe, Calibratio
   profile.uncertainty = find_uncertainty(measured, profile);
   profile.fingerprint = fingerprint_here(probe.site.device.get());
   out.conditions.last = probe_and_say(probe, notes);
+  add_drift(out.conditions.first, out.conditions.last, profile.uncertainty);
   out.conditions.end = cpu_times_now();
   profile.fingerprint->probe = joined(out.conditions.first, out.conditions.last);
   out.residuals = residuals(measured.ops, profile);

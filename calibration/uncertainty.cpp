@@ -171,6 +171,20 @@ double deviation_of(std::vector<double> errors) {
   return kOverMedianSize * quantile(std::move(errors), 0.5) * boost::math::quantile(few, 0.95) / kPercentile95;
 }
 
+void add_drift(const Probe& first, const Probe& last, std::map<TimeCause, Uncertainty>& found) {
+  const auto add = [&](TimeCause cause, const ProbeFigure& a, const ProbeFigure& b) {
+    const double mean = (a.per_s + b.per_s) / 2;
+    if (!found.contains(cause) || mean <= 0) return;
+    const double apart = std::abs(a.per_s - b.per_s) / mean;
+    Uncertainty& known = found[cause];
+    known.relative = std::min(kMost, std::hypot(known.relative, apart / std::sqrt(2.0)));
+    known.source += printed("; the probe's first and last are %.1f%% apart", 100 * apart);
+  };
+  add(TimeCause::Compute, first.gemm, last.gemm);
+  add(TimeCause::CpuOptimizer, first.cpu_optimizer, last.cpu_optimizer);
+  add(TimeCause::Copies, first.h2d, last.h2d);
+}
+
 std::map<TimeCause, Uncertainty> find_uncertainty(const Measurements& measured, const HardwareProfile& profile) {
   const std::pair<TimeCause, Estimate> estimates[] = {
       {TimeCause::Compute, of_ops(measured.ops, Engine::Compute, profile)},

@@ -24,6 +24,10 @@ struct Measurements {
 // left out. No value is below a floor, which its source then names.
 std::map<TimeCause, Uncertainty> find_uncertainty(const Measurements& measured, const HardwareProfile& profile);
 
+// A machine changes while it is measured: adds to what was found how far the probe's figures, taken first and last, are
+// apart. Leaves an empty map empty.
+void add_drift(const Probe& first, const Probe& last, std::map<TimeCause, Uncertainty>& found);
+
 // The standard deviation of what `errors` are samples of, about zero, so that a bias counts: the median of their sizes,
 // scaled to a normal distribution's deviation, and widened for few samples as Student's t is for a 90% interval.
 // CHECKs that there is one.

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "calibration/calibrate.hpp"
 #include "calibration/curves.hpp"
 #include "calibration/fit.hpp"
@@ -386,6 +388,20 @@ TEST(CalibrationUncertainty, GrowsWithWhatTheModelDoesNotKnow) {
     EXPECT_LE(uncertainty.relative, 1) << name_of(cause);
   }
   EXPECT_EQ(found.at(TimeCause::Sharing).relative, 1);  // 0.05 was added by the model, 0.26 in truth
+}
+
+// 4.8 and 5.2 are 8% apart: two samples, each 4% / sqrt(2) x 2 from what another time finds.
+TEST(CalibrationUncertainty, GrowsWithWhatChangedWhileItWasMeasured) {
+  std::map<TimeCause, Uncertainty> found = {{TimeCause::CpuOptimizer, {0.03, "networks"}},
+                                            {TimeCause::Compute, {0.02, "networks"}}};
+  Probe first, last;
+  first.cpu_optimizer.per_s = 4.8e9, last.cpu_optimizer.per_s = 5.2e9;
+  first.gemm.per_s = last.gemm.per_s = 8e14;
+  add_drift(first, last, found);
+  EXPECT_NEAR(found[TimeCause::CpuOptimizer].relative, std::hypot(0.03, 0.08 / std::sqrt(2.0)), 1e-12);
+  EXPECT_EQ(found[TimeCause::CpuOptimizer].source, "networks; the probe's first and last are 8.0% apart");
+  EXPECT_DOUBLE_EQ(found[TimeCause::Compute].relative, 0.02);
+  EXPECT_FALSE(found.contains(TimeCause::Copies));
 }
 
 TEST(CalibrationUncertainty, ThereIsNoneWhereNothingCanBeLeftOut) {
