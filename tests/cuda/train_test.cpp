@@ -183,6 +183,29 @@ TEST(GpuMemoryTest, DoesNotGrowOverAThousandSteps) {
   EXPECT_EQ(memory.growth(), 0U);
 }
 
+// A stand-in for a slower bus: streams are held by calls of the host, and clocks of GPU and host agree to microseconds.
+TEST(GpuThrottleTest, CopiesTakeAtLeastTheirTime) {
+  if (!has_gpu()) GTEST_SKIP() << "no GPU on this machine";
+  constexpr double kRate = 500e6, kClocksNs = 50e3;  // bytes/s
+  Scenario scenario = gpt("zero_offload", DType::BF16);
+  scenario.limits.h2d_bytes_per_s = scenario.limits.d2h_bytes_per_s = kRate;
+  TrainOptions options;
+  options.device = gpu();
+  Training training(scenario, options);
+  training.run();
+  std::map<CommandId, double> least_ns;
+  for (const auto& entry : training.log().entries()) {
+    for (const Event& event : entry.batch.events)
+      if (const auto copy = least_ns.find(event.command); copy != least_ns.end()) {
+        EXPECT_GE(static_cast<double>(event.finished.ns - event.started.ns), copy->second - kClocksNs);
+      }
+    for (const Command& command : entry.commands)
+      if (command.lane.engine == Engine::H2D || command.lane.engine == Engine::D2H)
+        least_ns[command.id] = static_cast<double>(command.part.bytes) / kRate * 1e9;
+  }
+  EXPECT_FALSE(least_ns.empty());
+}
+
 // The trainer that the GPU is compared with is the reference that the CPU is, where both can run.
 TEST(PlainTrainer, IsTheReference) {
   Scenario scenario = gpt("resident", DType::F32);
