@@ -152,9 +152,9 @@ void SimgridExecutor::Impl::submit(const Command& command) {
   state.submitting_until_ns = std::max(state.submitting_until_ns, now_ns) + static_cast<double>(truth.dispatch_ns);
   state.queues.at(command.id).dispatched_ns = state.submitting_until_ns;
   // Kernels begin while the thread launches the op's further ones; what comes next waits for it.
-  if (command.kind == CommandKind::Run && command.op != kNone)
-    state.submitting_until_ns += static_cast<double>(
-        state.truth_model.cost().dispatch_ns(state.graph->work(state.graph->op(command.op).work), command.lane.engine));
+  if (command.kind == CommandKind::Run && command.lane.engine == Engine::Compute)
+    state.submitting_until_ns +=
+        static_cast<double>(state.truth_model.on_device(state.graph->op(command.op).work).dispatch_ns);
   if (startable_now) ready({r, command.id}, true);
 }
 
@@ -278,7 +278,7 @@ void SimgridExecutor::Impl::complete(CommandRef ref) {
   event.finished = {round_ns(now_ns)};
   if (pending.kind == CommandKind::Run) {
     const Op& op = state.graph->op(pending.op);
-    if (engine == Engine::Compute) state.clock.ran(now_ns, state.truth_model.cost().draw(state.graph->work(op.work)));
+    if (engine == Engine::Compute) state.clock.ran(now_ns, state.truth_model.on_device(op.work).draw);
     // A simulated run computes nothing: its losses and norms are 0, and only a token changes what comes next.
     if (op.grows) event.result = tokens(op, ref.rank);
   }

@@ -71,6 +71,14 @@ double TruthModel::memory_bytes(WorkId work) const {
   return memory_bytes_[slot];
 }
 
+const TruthModel::OnDevice& TruthModel::on_device(WorkId work) const {
+  const auto slot = static_cast<std::size_t>(work);
+  if (slot >= on_device_.size()) on_device_.resize(static_cast<std::size_t>(graph_->work_count()));
+  std::optional<OnDevice>& found = on_device_[slot];
+  if (!found) found = {cost_.dispatch_ns(graph_->work(work), Engine::Compute), cost_.draw(graph_->work(work))};
+  return *found;
+}
+
 // The memory that an engine's traffic goes to, in bytes/s; 0 where it is not modelled.
 double TruthModel::capacity(Engine engine) const {
   if (fidelity_ == Fidelity::Alone) return 0;
@@ -107,7 +115,7 @@ Load TruthModel::run_load(const PendingCommand& command, double stretch) const {
   const std::int64_t whole_bytes = op.writes.empty() ? 0 : graph_->value(op.writes.front().value).bytes;
   const std::int64_t part_bytes = command.part.bytes == 0 ? whole_bytes : command.part.bytes;
   double times = factor(command);
-  if (stretch != 1) times *= 1 + cost_.draw(graph_->work(op.work)).clocked_share * (stretch - 1);
+  if (stretch != 1) times *= 1 + on_device(op.work).draw.clocked_share * (stretch - 1);
   const std::int64_t ns =
       scaled_ns(cost_.run_part_ns(*graph_, op.work, command.engine, part_bytes, whole_bytes), times);
   const double limit = capacity(command.engine);

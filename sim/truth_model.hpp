@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/machine/cost_model.hpp"
@@ -44,7 +45,12 @@ class TruthModel {
 
   // `stretch`: of kernels that need the device's clock, which may be lower than its full one.
   Load load(const PendingCommand& command, double stretch = 1) const;
-  const CostModel& cost() const { return cost_; }
+  // Of an op on the compute lane: what launching its kernels takes the submitting thread, and what the device draws.
+  struct OnDevice {
+    std::int64_t dispatch_ns = 0;
+    CostModel::Draw draw;
+  };
+  const OnDevice& on_device(WorkId work) const;
   // A collective of `ranks` members, each with this command's bytes.
   Load collective_load(const PendingCommand& command, std::int64_t ranks) const;
   // Lanes that other lanes slow down keep a flow, whose speed can change.
@@ -71,6 +77,7 @@ class TruthModel {
   Rank rank_;
   CostModel cost_;
   mutable std::vector<double> memory_bytes_;  // by work; negative is "not yet"
+  mutable std::vector<std::optional<OnDevice>> on_device_;
   std::array<bool, kEngineCount> slowed_{};
 };
 

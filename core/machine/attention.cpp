@@ -5,7 +5,8 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kBlock = 128;  // rows of queries, and of keys (flash_fwd_launch_template.h, flash_bwd_...)
+// Rows of queries, and of keys (flash_fwd_launch_template.h, flash_bwd_launch_template.h).
+constexpr std::int64_t kBlock = 128;
 // What goes on beside the products of a block of queries and one of keys, in columns of a head that would take as long
 // (the softmax), and what it takes to begin and to end a row of such blocks, in blocks. Of 974 attentions on an H200,
 // with heads of 32 to 128 columns: 1 to 3% forward and 4% backward is the median error of what follows.
