@@ -22,7 +22,7 @@ TEST(CalibrationPower, WhatIsLeftIsDrawnByMemoryKernels) {
 
 TEST(CalibrationPower, SeriesRunOnAThread) {
   const PowerTimes times = time_power({nullptr, false, DType::F32, 1}, {{64, 64, 64}, {2, 16, 16}, 1 << 14, 0.02});
-  for (const double factor : {times.gemm, times.attention, times.mixed_gemm}) EXPECT_GT(factor, 0);
+  for (const double factor : {times.gemm, times.attention, times.mixed_gemm}) EXPECT_GE(factor, 1);
   EXPECT_GT(times.product_share, 0);
 }
 
