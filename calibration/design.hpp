@@ -21,7 +21,7 @@ KernelDesign designed_kernels(bool quick);
 struct Trial {
   Scenario scenario;
   bool held_out = false;
-  bool fp32_gradients = false;  // GraphRequest
+  bool fp32_gradients = false;  // 16-bit gradients are widened for the update, as a GraphRequest may ask
   bool times_update = true;  // on the CPU; not where caches would hold the states, which those of runs do not let them
 };
 

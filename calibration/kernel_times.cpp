@@ -1,20 +1,15 @@
 #include "calibration/kernel_times.hpp"
 
-#include <ATen/ops/_scaled_dot_product_flash_attention.h>
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <exception>
-#include <thread>
 
+#include "calibration/kernel_calls.hpp"
 #include "calibration/kernel_clock.hpp"
 #include "core/workloads/common/kernels.hpp"
-#include "runtime/torch_types.hpp"
 
 namespace tandem {
 namespace {
@@ -52,12 +47,7 @@ class Bench {
     clock_->prepare([&] {
       for (at::Tensor* operand : {&query, &key, &value}) *operand = random({1, s.heads, s.sequence, s.head_size});
     });
-    const auto call = [&] {
-      if (site_.cuda)
-        at::_scaled_dot_product_flash_attention(query, key, value, /*dropout_p=*/0.0, /*is_causal=*/true);
-      else
-        at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, /*dropout_p=*/0.0, /*is_causal=*/true);
-    };
+    const auto call = [&] { call_attention(site_, query, key, value); };
     return {attention_forward(s.heads, s.sequence, s.sequence, s.head_size, site_.type, /*causal=*/true), time(call)};
   }
 
@@ -68,10 +58,8 @@ class Bench {
   }
 
  private:
-  at::TensorOptions options() const {
-    return at::TensorOptions().device(site_.cuda ? at::kCUDA : at::kCPU).dtype(torch_type(site_.type));
-  }
-  at::Tensor random(at::IntArrayRef sizes) const { return at::randn(sizes, options()); }
+  at::TensorOptions options() const { return tensor_options(site_); }
+  at::Tensor random(at::IntArrayRef sizes) const { return random_tensor(site_, sizes); }
 
   Summary time(const std::function<void()>& call) {
     const auto ahead = [this] {
@@ -97,17 +85,10 @@ class Bench {
 template <typename Size, typename Time>
 std::vector<KernelTime> time_all(const KernelSite& site, const std::vector<Size>& sizes, int repeats, Time time) {
   std::vector<KernelTime> times;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    try {
-      Bench bench(site, repeats);
-      for (const Size& size : sizes) times.push_back(time(bench, size));
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  };
-  std::thread(work).join();
-  if (failure) std::rethrow_exception(failure);
+  on_own_thread([&] {
+    Bench bench(site, repeats);
+    for (const Size& size : sizes) times.push_back(time(bench, size));
+  });
   return times;
 }
 

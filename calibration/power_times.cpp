@@ -1,19 +1,15 @@
 #include "calibration/power_times.hpp"
 
-#include <ATen/ops/_scaled_dot_product_flash_attention.h>
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
-#include <ATen/ops/randn.h>
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <thread>
 
+#include "calibration/kernel_calls.hpp"
 #include "calibration/kernel_clock.hpp"
-#include "runtime/torch_types.hpp"
 
 namespace tandem {
 namespace {
@@ -21,7 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // So long are rounds; the clock is still the full one in the first few, and what it settles at in the last third.
-constexpr double kRoundNs = 10e6, kRested = 1.5e7;
+constexpr double kRoundNs = 10e6, kRestedNs = 1.5e7;
 constexpr double kNothing = 1.01;  // a device that takes no longer than this has no limit that could be told from noise
 // Of the limit, while a device waits: 120 to 150 W of an H200's 700.
 constexpr double kIdle = 0.2;
@@ -42,12 +38,7 @@ class Series {
   }
 
   void gemm() { at::mm_out(product_, left_, right_); }
-  void attention() {
-    if (site_.cuda)
-      at::_scaled_dot_product_flash_attention(query_, query_, query_, 0.0, /*is_causal=*/true);
-    else
-      at::_scaled_dot_product_flash_attention_for_cpu(query_, query_, query_, 0.0, /*is_causal=*/true);
-  }
+  void attention() { call_attention(site_, query_, query_, query_); }
   void addition() { at::add_out(sum_, addend_, addend_); }
 
   double alone_ns(const std::function<void()>& call) {
@@ -64,16 +55,14 @@ class Series {
     while (std::chrono::duration<double>(Clock::now() - start).count() < design_.seconds) {
       rounds.push_back(clock_->time_ns(call, 1, [] {}));
       spent += rounds.back();
-      if (first == 0 || spent < kRested) first = rounds.back();
+      if (first == 0 || spent < kRestedNs) first = rounds.back();
     }
     return {first, quantile({rounds.end() - static_cast<std::ptrdiff_t>((rounds.size() + 2) / 3), rounds.end()}, 0.5)};
   }
 
  private:
-  at::TensorOptions options() const {
-    return at::TensorOptions().device(site_.cuda ? at::kCUDA : at::kCPU).dtype(torch_type(site_.type));
-  }
-  at::Tensor random(at::IntArrayRef sizes) const { return at::randn(sizes, options()); }
+  at::TensorOptions options() const { return tensor_options(site_); }
+  at::Tensor random(at::IntArrayRef sizes) const { return random_tensor(site_, sizes); }
 
   KernelSite site_;
   std::unique_ptr<KernelClock> clock_;
@@ -115,20 +104,10 @@ PowerTimes time_series(const KernelSite& site, const PowerDesign& design) {
 
 }  // namespace
 
-// On a thread of its own, as all kernels that are timed: LibTorch's number of threads is a thread's.
 PowerTimes time_power(const KernelSite& site, const PowerDesign& design) {
   PowerTimes times;
   if (design.seconds <= 0) return times;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    try {
-      times = time_series(site, design);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  };
-  std::thread(work).join();
-  if (failure) std::rethrow_exception(failure);
+  on_own_thread([&] { times = time_series(site, design); });
   return times;
 }
 

@@ -153,6 +153,8 @@ void warn(Scenario& scenario) {
   cap("host_bytes", scenario.limits.host_bytes, capacity(Tier::HostPinned) + capacity(Tier::HostPageable));
   cap("disk_bytes", scenario.limits.disk_bytes, capacity(Tier::Disk));
   cap("cores", scenario.limits.cores, machine.cores);
+  cap("h2d", std::llround(scenario.limits.h2d_bytes_per_s), std::llround(machine.h2d.bytes_per_s));
+  cap("d2h", std::llround(scenario.limits.d2h_bytes_per_s), std::llround(machine.d2h.bytes_per_s));
   limit_cores(machine, scenario.limits.cores);
   limit_copies(machine.h2d, scenario.limits.h2d_bytes_per_s);
   limit_copies(machine.d2h, scenario.limits.d2h_bytes_per_s);

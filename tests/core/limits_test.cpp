@@ -48,8 +48,10 @@ TEST(Limits, CopiesAreNoFasterThanTheirLimit) {
   EXPECT_DOUBLE_EQ(half.machine.h2d.efficiency.at(16 << 20), 1);
   EXPECT_DOUBLE_EQ(half.machine.h2d.efficiency.at(64 << 10), 0.5) << "a quarter of 10 GB/s is half of 5";
   EXPECT_DOUBLE_EQ(half.machine.d2h.bytes_per_s, whole.machine.d2h.bytes_per_s);
-  EXPECT_DOUBLE_EQ(parse_scenario(kScenario, "more.yaml", {"limits.d2h=1TB/s"}).machine.d2h.bytes_per_s,
-                   whole.machine.d2h.bytes_per_s);
+  const Scenario more = parse_scenario(kScenario, "more.yaml", {"limits.d2h=1TB/s"});
+  EXPECT_DOUBLE_EQ(more.machine.d2h.bytes_per_s, whole.machine.d2h.bytes_per_s);
+  EXPECT_EQ(more.warnings.back(),
+            "limits.d2h: 1000000000000 is more than the 10000000000 of round_numbers; it limits nothing");
 }
 
 }  // namespace
