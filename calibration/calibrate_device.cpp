@@ -92,9 +92,10 @@ std::vector<int> thread_counts(int all) {
   return counts;
 }
 
-void measure_update_threads(const DeviceDesign& design, HardwareProfile& profile, Notes& notes) {
+void measure_update_threads(const DeviceDesign& design, Device& device, HardwareProfile& profile, Notes& notes) {
   const std::vector<int> threads = thread_counts(Workbench::cpu_threads(profile.cores));
-  const std::vector<Summary> rates = time_updates(threads, design.triad_bytes, kThreadRepeats);
+  const std::vector<Summary> rates =
+      time_updates(threads, device.pinned_arena("updates", design.triad_bytes), kThreadRepeats);
   for (std::size_t i = 0; i < threads.size(); ++i) {
     notes.figure(printed("optimizer step by %d threads", threads[i]), rates[i], 1e9, "G parameters/s");
     profile.cpu_optimizer_threads.x.push_back(threads[i]);
@@ -131,7 +132,7 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
   notes.say("host memory");
   const Summary triad = time_triad(profile.cores, design.triad_bytes, kTriadRepeats);
   notes.figure("triad on all cores", triad, 1e9, "GB/s");
-  measure_update_threads(design, profile, notes);
+  measure_update_threads(design, *device, profile, notes);
   notes.say("kernels");
   measure_device_kernels(design, device, profile, notes);
   notes.say("whole ops");

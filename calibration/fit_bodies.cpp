@@ -19,9 +19,9 @@ constexpr double kExpectedOpNs = 5e3, kOpScaleNs = 20e3, kRowScaleNs = 5, kPrior
 // factors are expected within a fifth of 1. Few networks cannot tell them apart: with 7 a family, 22 others were off by
 // 11% (90th percentile) without this, by 5 to 6% with it.
 constexpr double kMatrixScale = 0.2, kGpuPriorWeight = 1e-4;
-// On a GPU, a body's smallest ops wait for the thread that launches their kernels, where they take so many times as
-// long as those do alone. Ops that take less than so many times as long as the smallest say nothing of the device.
-constexpr double kWaits = 2, kAsSmall = 1.5;
+// On a GPU, ops that take less than so many times what launching their kernels takes may have waited for that, and say
+// nothing of the device.
+constexpr double kWaits = 1.5;
 constexpr std::size_t kFewest = 3;  // ops that a body's fit needs
 
 std::map<KernelKind, double> kernels_ns(const OpTime& time, const CostModel& model) {
@@ -54,18 +54,13 @@ FitPrior prior(bool gpu) {
 
 using Ops = std::vector<const OpTime*>;
 
-// What the submitting thread takes to launch the body's kernels: the median of ops that waited for it; 0 without one.
+// What the submitting thread takes to launch the body's kernels, of which all its ops have about as many; 0 where a
+// thread runs them itself.
 double dispatch_ns(const Ops& ops, const CostModel& model) {
   if (!model.profile().gpu) return 0;
-  double least = ops.front()->ns.median;
-  for (const OpTime* op : ops) least = std::min(least, op->ns.median);
-  std::vector<double> waited;
-  for (const OpTime* op : ops) {
-    double kernels = 0;
-    for (const auto& [kind, ns] : kernels_ns(*op, model)) kernels += ns;
-    if (op->ns.median < kAsSmall * least && op->ns.median > kWaits * kernels) waited.push_back(op->ns.median);
-  }
-  return waited.empty() ? 0 : quantile(waited, 0.5);
+  std::vector<double> launches;
+  for (const OpTime* op : ops) launches.push_back(op->launch_ns);
+  return quantile(launches, 0.5);
 }
 
 std::vector<FitRow> rows_beyond(const Ops& ops, double least_ns, const CostModel& model) {
@@ -77,12 +72,10 @@ std::vector<FitRow> rows_beyond(const Ops& ops, double least_ns, const CostModel
 
 BodyCost fit_body(const Ops& ops, const CostModel& model) {
   BodyCost cost;
-  const double waiting_ns = dispatch_ns(ops, model);
-  std::vector<FitRow> rows = rows_beyond(ops, kAsSmall * waiting_ns, model);
-  if (rows.size() >= kFewest)
-    cost.dispatch_ns = std::llround(waiting_ns);
-  else
-    rows = rows_beyond(ops, 0, model);
+  const double launching_ns = dispatch_ns(ops, model);
+  cost.dispatch_ns = std::llround(launching_ns);
+  std::vector<FitRow> rows = rows_beyond(ops, kWaits * launching_ns, model);
+  if (rows.size() < kFewest) rows = rows_beyond(ops, 0, model);
   const std::vector<double> x = fit_nonnegative(rows, prior(model.profile().gpu));
   cost.op_ns = std::llround(x[0]);
   cost.row_ns = x[1];

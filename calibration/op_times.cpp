@@ -1,36 +1,45 @@
 #include "calibration/op_times.hpp"
 
 #include <map>
+#include <memory>
 #include <utility>
 
+#include "calibration/launch_clock.hpp"
 #include "calibration/text.hpp"
 #include "core/scheduler/check.hpp"
 
 namespace tandem {
 namespace {
 
-using Samples = std::map<std::pair<WorkId, Engine>, std::vector<double>>;
+struct Times {
+  std::vector<double> ns, launch_ns;
+};
+using Samples = std::map<std::pair<WorkId, Engine>, Times>;
 
 constexpr int kMostPasses = 20;
 
 // Returns the time that the pass took.
-double run_pass(Workbench& bench, const std::vector<OpId>& ops, Engine engine, Samples& samples) {
+double run_pass(Workbench& bench, LaunchClock* clock, const std::vector<OpId>& ops, Engine engine, Samples& samples) {
   for (const OpId id : ops) bench.add_run(id, engine);
   const Workbench::Turn turn = bench.execute();
   CHECK(turn.events.size() == ops.size(), turn.events.size(), ops.size());
-  for (std::size_t i = 0; i < ops.size(); ++i)
-    samples[{bench.graph().op(ops[i]).work, engine}].push_back(duration_ns(turn.events[i]));
+  const std::vector<double> launches_ns = clock == nullptr ? std::vector<double>{} : clock->take();
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    Times& times = samples[{bench.graph().op(ops[i]).work, engine}];
+    times.ns.push_back(duration_ns(turn.events[i]));
+    if (i < launches_ns.size()) times.launch_ns.push_back(launches_ns[i]);
+  }
   return static_cast<double>(turn.last_seen.ns - turn.before_submit.ns);
 }
 
 // The first pass is all page faults: it is not counted.
-void run_passes(Workbench& bench, const std::vector<OpId>& ops, Engine engine, int least, double budget_ns,
-                Samples& samples) {
+void run_passes(Workbench& bench, LaunchClock* clock, const std::vector<OpId>& ops, Engine engine, int least,
+                double budget_ns, Samples& samples) {
   Samples cold;
-  run_pass(bench, ops, engine, cold);
+  run_pass(bench, clock, ops, engine, cold);
   double spent_ns = 0;
   for (int pass = 0; pass < least || (spent_ns < budget_ns && pass < kMostPasses); ++pass)
-    spent_ns += run_pass(bench, ops, engine, samples);
+    spent_ns += run_pass(bench, clock, ops, engine, samples);
 }
 
 }  // namespace
@@ -53,22 +62,24 @@ std::string network_name(const Scenario& scenario) {
 std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget_ns, const BenchDevice& device) {
   GraphRequest request;
   request.fp32_gradients = trial.fp32_gradients;
-  Workbench bench(trial.scenario, 0, device, request);
+  const auto clock = device.device ? std::make_shared<LaunchClock>(device.device) : nullptr;
+  Workbench bench(trial.scenario, 0, {clock, device.library}, request);
   std::vector<OpId> optimizer_ops;
   for (const OpId id : bench.ops())
     if (bench.graph().op(id).may_run_on(Engine::CpuOptimizer)) optimizer_ops.push_back(id);
   Samples samples;
-  run_passes(bench, bench.ops(), Engine::Compute, least_passes, budget_ns, samples);
+  run_passes(bench, clock.get(), bench.ops(), Engine::Compute, least_passes, budget_ns, samples);
   if (trial.times_update) {
     copy_operands_to_host(bench, optimizer_ops);
-    run_passes(bench, optimizer_ops, Engine::CpuOptimizer, least_passes, budget_ns / 4, samples);
+    run_passes(bench, nullptr, optimizer_ops, Engine::CpuOptimizer, least_passes, budget_ns / 4, samples);
   }
   std::map<WorkId, std::int64_t> counts;
   for (const OpId id : bench.ops()) ++counts[bench.graph().op(id).work];
   std::vector<OpTime> times;
-  for (const auto& [key, ns] : samples)
+  for (const auto& [key, of_work] : samples)
     times.push_back({bench.graph().work(key.first), key.second, network_name(trial.scenario), trial.held_out,
-                     summarize(ns), counts[key.first]});
+                     summarize(of_work.ns), counts[key.first],
+                     of_work.launch_ns.empty() ? 0 : quantile(of_work.launch_ns, 0.5)});
   return times;
 }
 

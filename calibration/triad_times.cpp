@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/executors/arena.hpp"
 #include "runtime/executors/thread_team.hpp"
 #include "runtime/optimizer/triad.hpp"
 
@@ -32,13 +31,13 @@ AdamSpan span_in(const Arena& arena, std::int64_t elements) {
   return span;
 }
 
-// An arena whose pages are there: those that are only read would all be one page of zeros. Gradients are of such a size
-// that neither they nor moments are subnormal numbers, with which processors take many times as long.
+// Operands in an arena whose pages are there: those that are only read would all be one page of zeros. Gradients are of
+// such a size that neither they nor moments are subnormal numbers, with which processors take many times as long.
 class Span {
  public:
-  Span(std::int64_t bytes, ThreadTeam& team)
-      : elements_(bytes / kStoredBytes / kChunkElements * kChunkElements),
-        arena_("triad", elements_ * kStoredBytes, /*lock=*/false),
+  Span(Arena arena, ThreadTeam& team)
+      : elements_(arena.size_bytes() / kStoredBytes / kChunkElements * kChunkElements),
+        arena_(std::move(arena)),
         span_(span_in(arena_, elements_)) {
     team.run([&](int thread) {
       const AdamSpan chunk = chunk_of(span_, thread, team.size());
@@ -69,12 +68,12 @@ class Span {
 
 Summary time_triad(int threads, std::int64_t bytes, int repeats) {
   ThreadTeam team(threads);
-  return Span(bytes, team).time(team, repeats, kMovedBytes, triad);
+  return Span({"triad", bytes, /*lock=*/false}, team).time(team, repeats, kMovedBytes, triad);
 }
 
-std::vector<Summary> time_updates(const std::vector<int>& threads, std::int64_t bytes, int repeats) {
+std::vector<Summary> time_updates(const std::vector<int>& threads, Arena memory, int repeats) {
   ThreadTeam all(*std::max_element(threads.begin(), threads.end()));
-  const Span span(bytes, all);
+  const Span span(std::move(memory), all);
   const AdamStep step = adam_step({}, 1);
   std::vector<Summary> rates;
   for (const int count : threads) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes scenarios/validation/*.yaml, the held-out scenarios of a GPU, from the tables below, and scenarios/stand_ins/*.yaml,
-some of them on machines that limits make of the one at hand.
+"""Writes scenarios/validation/*.yaml, the held-out scenarios of a GPU, from the tables below; scenarios/stand_ins/*.yaml,
+some of them on machines that limits make of the one at hand; and scenarios/systems/*.yaml, one network under every policy.
 
 No hidden size is one of calibration/gpu_design.cpp. Host memory stays under 100 GiB. The names' numbers are the order in
 which `tandem validate` measures: first a dozen that differ most, then by size of the model.
@@ -31,6 +31,11 @@ POLICIES = {
     "balanced": "name: balanced",
     "balanced_host": "name: balanced, resident_buckets: 0",
     "cotrain": "name: cotrain, separation: auto",
+    "split_update": "name: split_update, device_percent: 50",
+    "stronghold": "name: stronghold",
+    "deep_optimizer_states": "name: deep_optimizer_states",
+    "zero_infinity": "name: zero_infinity",
+    "zero_infinity_disk": "name: zero_infinity, optimizer_states: disk",
 } | {f"cotrain_k{k}": f"name: cotrain, separation: {k}" for k in (0, 4, 8, 12, 16, 24)}
 # Family, model, batch, sequence, recompute, GiB of the device, policies; a star marks the first dozen.
 GROUPS = [
@@ -63,6 +68,12 @@ STAND_IN_GROUPS = [
     ("gpt", "719m", 8, 1024, "none", 16, "zero_offload balanced"),
     ("gpt", "1.2b", 4, 1024, "none", 40, "zero_offload_delayed balanced_host"),
     ("bert", "1.4b", 16, 512, "block", 16, "cotrain_k8"),
+]
+# A network that fits on the device but for its optimizer states, under every policy.
+SYSTEMS = [
+    ("gpt", "1.4b", 8, 1024, "none", 24,
+     "on_demand on_demand_cpu zero_offload zero_offload_delayed zero_offload_deepspeed cotrain stronghold "
+     "deep_optimizer_states zero_infinity zero_infinity_disk split_update balanced_host balanced"),
 ]
 
 
@@ -98,6 +109,7 @@ def main():
     write("validation", [(f"{number:02}_{name}", text) for number, (_, name, text) in enumerate(rows, 1)])
     write("stand_ins", [(f"{machine}_{name}", text) for machine, limits in STAND_INS.items()
                         for _, name, text in scenarios(STAND_IN_GROUPS, ", " + limits)])
+    write("systems", [(name, text) for _, name, text in scenarios(SYSTEMS)])
 
 
 if __name__ == "__main__":

@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <string>
 #include <utility>
 
 #include "runtime/cuda/cuda_check.hpp"
+#include "runtime/cuda/kernels.hpp"
 
 namespace tandem {
 namespace {
@@ -36,6 +36,7 @@ CudaStreams::~CudaStreams() {
       cudaStreamSynchronize(stream);
       cudaStreamDestroy(stream);
     }
+  if (held_since_ != nullptr) cudaFree(held_since_);
   for (cudaEvent_t event : events_) cudaEventDestroy(event);
   if (anchor_ != nullptr) cudaEventDestroy(anchor_);
 }
@@ -55,10 +56,16 @@ bool CudaStreams::has(Engine engine) const {
 
 void CudaStreams::bind(const std::function<TimeNs()>& now) {
   cuda_check(cudaSetDevice(0), "taking the GPU");
-  for (int engine = 0; engine < kEngineCount; ++engine)
-    if (has(static_cast<Engine>(engine)))
-      cuda_check(cudaStreamCreateWithFlags(&streams_[static_cast<std::size_t>(engine)], cudaStreamNonBlocking),
-                 "making a stream");
+  int least = 0, greatest = 0;
+  cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
+  for (int engine = 0; engine < kEngineCount; ++engine) {
+    if (!has(static_cast<Engine>(engine))) continue;
+    // The kernels that hold a copy's stream are not to queue behind the blocks of the compute lane's.
+    const int priority = static_cast<Engine>(engine) == Engine::Compute ? least : greatest;
+    cuda_check(
+        cudaStreamCreateWithPriority(&streams_[static_cast<std::size_t>(engine)], cudaStreamNonBlocking, priority),
+        "making a stream");
+  }
   warm_up();
   set_anchor(now);
 }
@@ -103,19 +110,20 @@ void CudaStreams::run(Engine engine, const std::function<void()>& enqueue) {
   cuda_check(cudaGetLastError(), "launching kernels");
 }
 
-void CudaStreams::copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes) {
+void CudaStreams::copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes,
+                       std::int64_t least_ns) {
+  if (least_ns > 0) launch_stamp(held_since(engine), stream(engine));
   cuda_check(cudaMemcpyAsync(target, source, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream(engine)),
              "starting a copy of " + std::to_string(bytes) + " bytes");
+  if (least_ns == 0) return;
+  launch_hold(held_since(engine), least_ns, stream(engine));
+  cuda_check(cudaGetLastError(), "holding a copy's stream");
 }
 
-void CudaStreams::call(Engine engine, std::function<void()> work) {
-  auto owned = std::make_unique<std::function<void()>>(std::move(work));
-  const auto trampoline = [](void* given) {
-    const std::unique_ptr<std::function<void()>> mine(static_cast<std::function<void()>*>(given));
-    (*mine)();
-  };
-  cuda_check(cudaLaunchHostFunc(stream(engine), trampoline, owned.get()), "handing over work of the host");
-  owned.release();  // the trampoline's now
+std::int64_t* CudaStreams::held_since(Engine engine) {
+  if (held_since_ == nullptr)
+    cuda_check(cudaMalloc(&held_since_, kEngineCount * sizeof(std::int64_t)), "taking room for times");
+  return held_since_ + static_cast<int>(engine);
 }
 
 Streams::Mark CudaStreams::mark(Engine engine) {

@@ -17,8 +17,8 @@ class CudaStreams final : public Streams {
   bool has(Engine engine) const override;
   void bind(const std::function<TimeNs()>& now) override;
   void run(Engine engine, const std::function<void()>& enqueue) override;
-  void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes) override;
-  void call(Engine engine, std::function<void()> work) override;
+  void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes,
+            std::int64_t least_ns) override;
   Mark mark(Engine engine) override;
   void wait(Engine engine, Mark mark) override;
   bool reached(Mark mark) override;
@@ -29,10 +29,12 @@ class CudaStreams final : public Streams {
   cudaStream_t stream(Engine engine) const { return streams_[static_cast<std::size_t>(engine)]; }
   cudaEvent_t& event(Mark mark) { return events_[static_cast<std::size_t>(mark)]; }
   void warm_up();
+  std::int64_t* held_since(Engine engine);
   void set_anchor(const std::function<TimeNs()>& now);
 
   std::array<cudaStream_t, kEngineCount> streams_{};
-  std::vector<cudaEvent_t> events_;  // by mark
+  std::int64_t* held_since_ = nullptr;  // on the device, by engine: when its stream came to the copy that holds it
+  std::vector<cudaEvent_t> events_;     // by mark
   std::vector<Mark> unused_;
   // Times are differences from this event, in floats of milliseconds: it moves along, so that they stay short.
   cudaEvent_t anchor_ = nullptr;

@@ -23,4 +23,8 @@ void launch_sum(const double* part, bool first, double* total, cudaStream_t stre
 void launch_control(const UpdateRules& rules, const double* sum, const LossScale* old, LossScale* state,
                     UpdateControl* control, double* copy, cudaStream_t stream);
 
+// Writes the GPU's time to `at`, on the device; the stream goes on once `ns` have passed since.
+void launch_stamp(std::int64_t* at, cudaStream_t stream);
+void launch_hold(const std::int64_t* at, std::int64_t ns, cudaStream_t stream);
+
 }  // namespace tandem

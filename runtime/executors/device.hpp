@@ -25,10 +25,9 @@ class Streams {
   virtual void bind(const std::function<TimeNs()>& now) = 0;
   // Calls `enqueue`, whose kernels go to the engine's stream.
   virtual void run(Engine engine, const std::function<void()>& enqueue) = 0;
-  virtual void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes) = 0;
-  // `work` is called on a thread of the host when the engine's stream comes to it; what follows there waits for its
-  // end. It must not ask the device for anything.
-  virtual void call(Engine engine, std::function<void()> work) = 0;
+  // The stream goes on no earlier than `least_ns` after it came to the copy.
+  virtual void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes,
+                    std::int64_t least_ns) = 0;
   virtual Mark mark(Engine engine) = 0;
   // What the stream gets from now on starts after the mark is reached.
   virtual void wait(Engine engine, Mark mark) = 0;

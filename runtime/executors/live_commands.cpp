@@ -1,8 +1,8 @@
 // From a command to the work that a worker does: places become addresses here, on the submitting thread.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -22,21 +22,11 @@ void poison(std::byte* begin, std::int64_t bytes) {
   if (bytes > 0) std::memset(begin, kPoisonByte, static_cast<std::size_t>(bytes));
 }
 
-// Keeps a lane busy for as long as a copy at this rate would take.
-void hold(std::chrono::steady_clock::time_point start, std::int64_t bytes, double bytes_per_s) {
-  if (bytes_per_s <= 0) return;
-  const auto duration = std::chrono::duration<double>(static_cast<double>(bytes) / bytes_per_s);
-  std::this_thread::sleep_until(start + std::chrono::duration_cast<std::chrono::steady_clock::duration>(duration));
-}
-
-// A device's copy, after which its stream waits until it has taken as long as the rate says.
-void held_copy(Streams& streams, Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes,
-               double bytes_per_s) {
-  if (bytes_per_s <= 0) return streams.copy(engine, target, source, bytes);
-  const auto start = std::make_shared<std::chrono::steady_clock::time_point>();
-  streams.call(engine, [start] { *start = std::chrono::steady_clock::now(); });
-  streams.copy(engine, target, source, bytes);
-  streams.call(engine, [=] { hold(*start, bytes, bytes_per_s); });
+// What a copy at this rate would take; 0 without a limit.
+std::chrono::nanoseconds held_for(std::int64_t bytes, double bytes_per_s) {
+  constexpr double kNsPerS = 1e9;
+  if (bytes_per_s <= 0) return {};
+  return std::chrono::nanoseconds(std::llround(static_cast<double>(bytes) / bytes_per_s * kNsPerS));
 }
 
 }  // namespace
@@ -55,11 +45,11 @@ LiveExecutor::Work LiveExecutor::copy_work(const Command& command) {
   const std::int64_t bytes = command.part.bytes;
   const std::byte* source = arena(command.source.tier).at(command.source.offset, bytes);
   std::byte* target = arena(command.target.tier).at(command.target.offset, bytes);
-  const double rate = copy_limit(command.lane.engine);
+  const auto least = held_for(bytes, copy_limit(command.lane.engine));
   return [=] {
     const auto start = std::chrono::steady_clock::now();
     std::memcpy(target, source, static_cast<std::size_t>(bytes));
-    hold(start, bytes, rate);
+    std::this_thread::sleep_until(start + least);
     return bytes;
   };
 }
@@ -74,14 +64,14 @@ LiveExecutor::Work LiveExecutor::disk_copy_work(const Command& command) {
         "command", command.id, "is outside the disk tier:", disk.offset, bytes);
   std::byte* memory = arena(other.tier).at(other.offset, bytes);
   DiskChannel* through = &channel(command.lane.engine);
-  const double rate = copy_limit(command.lane.engine);
+  const auto least = held_for(bytes, copy_limit(command.lane.engine));
   return [=] {
     const auto start = std::chrono::steady_clock::now();
     if (read)
       through->read(disk.offset, memory, bytes);
     else
       through->write(disk.offset, memory, bytes);
-    hold(start, bytes, rate);
+    std::this_thread::sleep_until(start + least);
     return bytes;
   };
 }
@@ -150,8 +140,9 @@ StreamTask LiveExecutor::stream_task(const Command& command) {
     const std::int64_t bytes = command.part.bytes;
     std::byte* target = arena(command.target.tier).at(command.target.offset, bytes);
     const std::byte* source = arena(command.source.tier).at(command.source.offset, bytes);
-    task.enqueue = [=, engine = task.engine, rate = copy_limit(command.lane.engine)](Streams& streams) {
-      held_copy(streams, engine, target, source, bytes, rate);
+    const std::int64_t least_ns = held_for(bytes, copy_limit(command.lane.engine)).count();
+    task.enqueue = [=, engine = task.engine](Streams& streams) {
+      streams.copy(engine, target, source, bytes, least_ns);
     };
     task.result = [bytes] { return bytes; };
   } else {

@@ -183,7 +183,7 @@ TEST(GpuMemoryTest, DoesNotGrowOverAThousandSteps) {
   EXPECT_EQ(memory.growth(), 0U);
 }
 
-// A stand-in for a slower bus: streams are held by calls of the host, and clocks of GPU and host agree to microseconds.
+// A stand-in for a slower bus: streams are held by the GPU's clock, which agrees with its events to microseconds.
 TEST(GpuThrottleTest, CopiesTakeAtLeastTheirTime) {
   if (!has_gpu()) GTEST_SKIP() << "no GPU on this machine";
   constexpr double kRate = 500e6, kClocksNs = 50e3;  // bytes/s

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -48,10 +49,14 @@ class ThreadStreams final : public Streams {
     if (launching_) launching_();
     push(at(engine), enqueue);
   }
-  void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes) override {
-    push(at(engine), [=] { std::memcpy(target, source, static_cast<std::size_t>(bytes)); });
+  void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes,
+            std::int64_t least_ns) override {
+    push(at(engine), [=] {
+      const auto start = std::chrono::steady_clock::now();
+      std::memcpy(target, source, static_cast<std::size_t>(bytes));
+      if (least_ns > 0) std::this_thread::sleep_until(start + std::chrono::nanoseconds(least_ns));
+    });
   }
-  void call(Engine engine, std::function<void()> work) override { push(at(engine), std::move(work)); }
   Mark mark(Engine engine) override {
     if (unused_.empty()) {
       unused_.push_back(static_cast<Mark>(points_.size()));

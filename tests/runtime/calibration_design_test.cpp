@@ -57,6 +57,7 @@ TEST(CalibrationDesign, OfAGpuSharesNoWorkWithTheValidationScenarios) {
   const DeviceDesign design = gpu_design(/*quick=*/false, 16);
   EXPECT_GE(expect_held_out("validation", design.contention, design.trials), 60);
   EXPECT_GE(expect_held_out("stand_ins", design.contention, design.trials), 15);
+  EXPECT_GE(expect_held_out("systems", design.contention, design.trials), 12);
 }
 
 TEST(CalibrationDesign, QuickTakesFewerOfTheSameNetworks) {

@@ -221,7 +221,7 @@ TEST(TriadTimes, MovesWhatItSays) {
 }
 
 TEST(UpdateTimes, HaveARateForEachNumberOfThreads) {
-  const std::vector<Summary> rates = time_updates({1, 3, 2}, 8 * kMiB, 3);
+  const std::vector<Summary> rates = time_updates({1, 3, 2}, {"updates", 8 * kMiB, /*lock=*/false}, 3);
   ASSERT_EQ(rates.size(), 3U);
   for (const Summary& rate : rates) EXPECT_GT(rate.median, 0);
 }
