@@ -20,6 +20,7 @@
 #include "core/policies/common/layers.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
+#include "core/policies/common/step_memory.hpp"
 #include "core/policies/common/uploads.hpp"
 #include "core/scenario/capacity.hpp"
 #include "core/scenario/errors.hpp"
@@ -30,14 +31,14 @@ class ZeroInfinity final : public Policy {
  public:
   explicit ZeroInfinity(const Scenario& scenario)
       : parameters_(choice_option(scenario, "parameters", {"auto", "device", "host", "disk"})),
-        gradients_(choice_option(scenario, "gradients", {"auto", "host", "disk"})),
+        gradients_(choice_option(scenario, "gradients", {"auto", "device", "host", "disk"})),
         states_(choice_option(scenario, "optimizer_states", {"auto", "host", "disk"})),
         ahead_(text_option(scenario, "prefetch") == "auto" ? kAuto : int_option(scenario, "prefetch", 0, kMost, kAuto)),
         buffers_(int_option(scenario, "buffers", 1, kMost, kStages)),
         activations_(scenario) {
     const bool no_disk = tier_capacity_bytes(scenario, Tier::Disk) == 0;
     if (no_disk && parameters_ == "disk") refuse_disk("parameters", "auto, device, host");
-    if (no_disk && gradients_ == "disk") refuse_disk("gradients", "auto, host");
+    if (no_disk && gradients_ == "disk") refuse_disk("gradients", "auto, device, host");
     if (no_disk && states_ == "disk") refuse_disk("optimizer_states", "auto, host");
   }
 
@@ -55,7 +56,7 @@ class ZeroInfinity final : public Policy {
     bool progress = true;
     while (progress) {
       progress = false;
-      leaving_.move(view, decisions, buckets_, [](const Bucket&) { return false; });
+      leaving_.move(view, decisions, buckets_, [&](const Bucket&) { return gradients_ == "device"; });
       if (update_phase(view)) progress |= update(view, decisions);
       progress |= upload(view, decisions);
       progress |= advance(view, decisions);
@@ -80,13 +81,14 @@ class ZeroInfinity final : public Policy {
     if (ahead_ == kAuto) ahead_ = layers_ahead(view);
   }
 
-  // What is needed most often has the host first. Half of it stays free for activations and what is on its way, more
-  // where the buffers need more.
+  // What is needed most often has the host first. Free stay the buffers of updates, and room for the activations that
+  // are not sure to fit on the device: those beyond half of it.
   void choose_homes(const View& view) {
     const Graph& graph = view.graph();
     homes_.assign(static_cast<std::size_t>(graph.tensor_count()), Tier::HostPinned);
     const std::int64_t capacity = view.capacity_bytes(Tier::HostPinned);
-    std::int64_t room = std::min(capacity / 2, capacity - std::min(buffers_, kStages) * widest_update(graph));
+    std::int64_t room = capacity - std::min(buffers_, kStages) * widest_update(graph) -
+                        std::max(std::int64_t{0}, kept_activations(graph) - view.capacity_bytes(Tier::Device) / 2);
     if (view.capacity_bytes(Tier::Disk) == 0) room = std::numeric_limits<std::int64_t>::max();
     const auto choose = [&](const std::string& option, std::int64_t bytes) {
       if (option == "device") return Tier::Device;
@@ -104,6 +106,15 @@ class ZeroInfinity final : public Policy {
     for (const Bucket& bucket : buckets_.step(0)) gradients += graph.value(bucket.gradient).bytes;
     leaving_ = LeavingGradients(choose(gradients_, gradients));
     choose_each(Role::OptimizerState, states_);
+  }
+
+  // Bytes that a micro-batch's forwards keep for its backwards.
+  static std::int64_t kept_activations(const Graph& graph) {
+    std::int64_t bytes = 0;
+    for (OpId id = 0; id < graph.op_count(); ++id)
+      if (const Op& op = graph.op(id); op.phase == Phase::Backward && op.step == 0 && op.micro_batch == 0)
+        for (ValueId value : saved_for(graph, op)) bytes += graph.value(value).bytes;
+    return bytes;
   }
 
   std::int64_t widest_update(const Graph& graph) const {

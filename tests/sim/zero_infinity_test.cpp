@@ -91,6 +91,16 @@ TEST(ZeroInfinity, AHostThatIsSmallerThanTheStatesTrainsThroughTheDisk) {
   EXPECT_GE(run.scheduler->pool(Tier::Disk).peak_bytes(), 4 * 6 * kLayerBytes);
 }
 
+TEST(ZeroInfinity, GradientsThatWaitOnTheDeviceLeaveTheHostToOneUpdate) {
+  const auto with = [](const char* gradients) {
+    Scenario scenario = four_layers({{"gradients", gradients}, {"optimizer_states", "disk"}, {"buffers", "1"}});
+    scenario.limits.host_bytes = 4 * kLayerBytes + 512'000'000;
+    return run_null(scenario);
+  };
+  EXPECT_EQ(with("device").violation, "");
+  EXPECT_THROW(with("host"), DoesNotFit);
+}
+
 TEST(ZeroInfinity, AHostThatIsSmallerThanOneUpdateIsTooSmall) {
   Scenario scenario = four_layers({});
   scenario.limits.host_bytes = 500'000'000;
