@@ -46,16 +46,12 @@ class Span {
     });
   }
 
-  // Units/s of a loop by all of the team that does so many an element.
-  Summary time(ThreadTeam& team, int repeats, double units, const std::function<void(const AdamSpan&)>& loop) const {
-    std::vector<double> rates;
-    for (int i = 0; i <= repeats; ++i) {
-      const auto start = std::chrono::steady_clock::now();
-      team.run([&](int thread) { loop(chunk_of(span_, thread, team.size())); });
-      const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      if (i > 0) rates.push_back(static_cast<double>(elements_) * units / s);  // the first pass brings pages in
-    }
-    return summarize(rates);
+  // Elements/s of a loop by all of the team.
+  double rate(ThreadTeam& team, const std::function<void(const AdamSpan&)>& loop) const {
+    const auto start = std::chrono::steady_clock::now();
+    team.run([&](int thread) { loop(chunk_of(span_, thread, team.size())); });
+    const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return static_cast<double>(elements_) / s;
   }
 
  private:
@@ -68,19 +64,28 @@ class Span {
 
 Summary time_triad(int threads, std::int64_t bytes, int repeats) {
   ThreadTeam team(threads);
-  return Span({"triad", bytes, /*lock=*/false}, team).time(team, repeats, kMovedBytes, triad);
+  const Span span({"triad", bytes, /*lock=*/false}, team);
+  span.rate(team, triad);  // brings pages in
+  std::vector<double> rates(static_cast<std::size_t>(repeats));
+  for (double& rate : rates) rate = kMovedBytes * span.rate(team, triad);
+  return summarize(rates);
 }
 
 std::vector<Summary> time_updates(const std::vector<int>& threads, Arena memory, int repeats) {
   ThreadTeam all(*std::max_element(threads.begin(), threads.end()));
   const Span span(std::move(memory), all);
   const AdamStep step = adam_step({}, 1);
-  std::vector<Summary> rates;
-  for (const int count : threads) {
-    ThreadTeam team(count);
-    rates.push_back(span.time(team, repeats, 1, [&](const AdamSpan& chunk) { adam_update(step, chunk); }));
-  }
-  return rates;
+  const auto update = [&](const AdamSpan& chunk) { adam_update(step, chunk); };
+  span.rate(all, update);
+  std::vector<std::vector<double>> rates(threads.size());
+  for (int i = 0; i < repeats; ++i)
+    for (std::size_t t = 0; t < threads.size(); ++t) {
+      ThreadTeam team(threads[t]);
+      rates[t].push_back(span.rate(team, update));
+    }
+  std::vector<Summary> summaries;
+  for (const auto& of_count : rates) summaries.push_back(summarize(of_count));
+  return summaries;
 }
 
 }  // namespace tandem

@@ -13,8 +13,9 @@ namespace tandem {
 // of memory, by `threads` threads.
 Summary time_triad(int threads, std::int64_t bytes, int repeats);
 
-// Parameters/s of an optimizer step over states in this memory, by each of these numbers of threads. The memory of
-// runs: a few threads are held up by its pages' size, which all together, who wait for DRAM anyway, do not feel.
+// Parameters/s of an optimizer step over states in this memory, by each of these numbers of threads, in turns. The
+// memory of runs: a few threads are held up by its pages' size, which all together, who wait for DRAM anyway, do not
+// feel.
 std::vector<Summary> time_updates(const std::vector<int>& threads, Arena memory, int repeats);
 
 }  // namespace tandem
