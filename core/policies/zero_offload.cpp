@@ -23,6 +23,7 @@ class ZeroOffload final : public Policy {
   explicit ZeroOffload(const Scenario& scenario)
       : delayed_(bool_option(scenario, "delayed_update", false)),
         as_deepspeed_(choice_option(scenario, "variant", {"paper", "deepspeed"}) == "deepspeed"),
+        on_device_(choice_option(scenario, "parameters", {"auto", "device"}) == "device"),
         activations_(scenario) {
     if (delayed_ && as_deepspeed_)
       throw ConfigError("policy.delayed_update: variant deepspeed has no delayed update; allowed: false");
@@ -30,13 +31,15 @@ class ZeroOffload final : public Policy {
 
   PolicyTraits traits() const override {
     return {
+        .may_evict = !on_device_,
         .graph = {.delayed_update = delayed_, .fp32_gradients = as_deepspeed_, .activations = activations_.choice()}};
   }
 
   // 16-bit parameters live on the device, master parameters and moments on the host (section 4.1). With FP32 the
   // parameter is its own master: the host keeps it and the device holds a copy. With BF16 it is the upper half of it:
   // the host keeps a copy, too, once the first update has read it. Parameters that do not all fit beside the widest op
-  // stay on the host and are fetched, so that a model beyond the paper's limit still trains.
+  // stay on the host and are fetched, so that a model beyond the paper's limit still trains, unless `parameters:
+  // device` asks for that limit: then what does not fit beside them ends the run.
   Tier home(const View& view, TensorId tensor) override { return parameters_.home(view, tensor); }
 
   void decide(const View& view, Decisions& decisions) override {
@@ -108,7 +111,7 @@ class ZeroOffload final : public Policy {
     return uploads_.send(view, decisions, /*wait_for_room=*/delayed_, staged);
   }
 
-  bool delayed_, as_deepspeed_;
+  bool delayed_, as_deepspeed_, on_device_;
   Activations activations_;
   DeviceParameters parameters_;
   Buckets buckets_;
@@ -121,4 +124,4 @@ class ZeroOffload final : public Policy {
 }  // namespace tandem
 
 TANDEM_POLICY(zero_offload, ZeroOffload, "ZeRO-Offload: gradients to the host, Adam on the CPU, parameters back",
-              "delayed_update", "variant", "offload_blocks", "recompute_blocks")
+              "delayed_update", "variant", "parameters", "offload_blocks", "recompute_blocks")

@@ -116,6 +116,18 @@ TEST(Simulate, TruthMayDifferFromTheEstimate) {
   EXPECT_LE(slower_makespan_ns, estimated_makespan_ns * 13 / 10 + kMs);
 }
 
+// Four layers of 640 MiB: on 2 GiB they do not all stay, on 4 GiB they do.
+TEST(Simulate, ParametersThatMustStayOnTheDeviceAreTheLimitOfZeroOffload) {
+  const auto train = [](std::int64_t device_bytes, const char* parameters) {
+    Scenario scenario = layers_scenario("zero_offload", device_bytes, 4, 640 * kMiB, kMs, kMs, kMs);
+    scenario.policy.options["parameters"] = parameters;
+    Simulation(scenario).run();
+  };
+  train(2 * kGiB, "auto");
+  EXPECT_THROW(train(2 * kGiB, "device"), DoesNotFit);
+  train(4 * kGiB, "device");
+}
+
 TEST(Simulate, DevicesReduceTogether) {
   Scenario scenario = gpt_scenario("resident", kGiB);
   scenario.workload.devices = 4;
