@@ -11,6 +11,7 @@ namespace tandem {
 
 struct DiskTimes {
   std::vector<CopyTime> read, write;  // by size of the transfer
+  Summary both_bytes_per_s;           // of one direction's largest transfers beside the other's, together
   std::string note;                   // what differs from direct I/O on this folder; "" if nothing does
 };
 

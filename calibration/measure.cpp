@@ -106,6 +106,7 @@ DiskTimes measure_disk(const CalibrationOptions& options, HardwareProfile& profi
   for (const auto& [what, sizes] : {std::pair("read", &times.read), std::pair("write", &times.write)})
     for (const CopyTime& t : *sizes)
       notes.figure(printed("disk %s of %lld B", what, static_cast<long long>(t.bytes)), t.ns, 1e6, "ms");
+  notes.figure("disk, reads beside writes, together", times.both_bytes_per_s, 1e9, "GB/s");
   std::error_code error;
   const auto space = std::filesystem::space(options.scratch_folder, error);
   if (!error)
@@ -113,6 +114,10 @@ DiskTimes measure_disk(const CalibrationOptions& options, HardwareProfile& profi
         std::llround(kDiskShare * static_cast<double>(space.available));
   if (!times.note.empty()) notes.remark(times.note);
   fit_disk(times.read, times.write, profile);
+  // No more together than the quicker one alone: they take turns, which needs no figure.
+  if (const double both = times.both_bytes_per_s.median;
+      both > std::max(profile.disk_read.bytes_per_s, profile.disk_write.bytes_per_s))
+    profile.tiers[static_cast<std::size_t>(Tier::Disk)].bytes_per_s = both;
   return times;
 }
 

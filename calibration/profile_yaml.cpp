@@ -33,7 +33,7 @@ Text tiers(const HardwareProfile& p) {
     const TierInfo& tier = p.tiers[static_cast<std::size_t>(i)];
     if (tier.capacity_bytes == 0) continue;
     out += "  " + Text(name_of(static_cast<Tier>(i))) + ": {capacity: " + bytes(tier.capacity_bytes);
-    if (static_cast<Tier>(i) != Tier::Disk) out += ", bandwidth: " + gigabytes_per_s(tier.bytes_per_s);
+    if (tier.bytes_per_s > 0) out += ", bandwidth: " + gigabytes_per_s(tier.bytes_per_s);
     out += "}\n";
   }
   return out;

@@ -65,8 +65,7 @@ struct Gathering {  // members of a collective that are ready
 SharedRates shared_rates(const HardwareProfile& truth, Fidelity fidelity) {
   SharedRates rates;
   rates.pcie = truth.pcie_bytes_per_s;
-  const double disk = truth.tiers[static_cast<std::size_t>(Tier::Disk)].bytes_per_s;
-  rates.disk = disk > 0 ? disk : std::max(truth.disk_read.bytes_per_s, truth.disk_write.bytes_per_s);
+  rates.disk = disk_bytes_per_s(truth);
   if (fidelity == Fidelity::Alone) return rates;
   rates.dram = truth.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s;
   rates.device_memory = truth.tiers[static_cast<std::size_t>(Tier::Device)].bytes_per_s;

@@ -32,6 +32,11 @@ bool uses_host_memory(Engine lane) {
 
 }  // namespace
 
+double disk_bytes_per_s(const HardwareProfile& truth) {
+  const double together = bytes_per_s(truth, Tier::Disk);
+  return together > 0 ? together : std::max(truth.disk_read.bytes_per_s, truth.disk_write.bytes_per_s);
+}
+
 TruthModel::TruthModel(const Graph& graph, const HardwareProfile& truth, const Truth& factors, std::uint64_t seed,
                        Fidelity fidelity, Rank rank)
     : graph_(&graph), profile_(&truth), factors_(factors), seed_(seed), fidelity_(fidelity), rank_(rank), cost_(truth) {
@@ -146,7 +151,12 @@ Load TruthModel::copy_load(const PendingCommand& command) const {
     route = fidelity_ == Fidelity::Shared ? Route::Memory : link_binds(command.engine) ? Route::Link : Route::Own;
   // The latency loads nothing. Deviations scale the bytes with the time, so that they hold under contention too.
   const std::int64_t waiting_ns = std::min(scaled_ns(latency_ns, times), all_ns);
-  Load load = flow(all_ns - waiting_ns, static_cast<double>(command.part.bytes) * times, route, command.engine);
+  const std::int64_t flow_ns = all_ns - waiting_ns;
+  double bytes = static_cast<double>(command.part.bytes) * times;
+  // Reads and writes that take turns at the disk share its time: what goes slower alone loads it more a byte.
+  if (is_disk(command.engine) && bytes_per_s(*profile_, Tier::Disk) == 0)
+    bytes = disk_bytes_per_s(*profile_) / kNsPerS * static_cast<double>(flow_ns);
+  Load load = flow(flow_ns, bytes, route, command.engine);
   load.fixed_ns += waiting_ns;
   return load;
 }

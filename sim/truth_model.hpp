@@ -37,6 +37,9 @@ struct Load {
   bool flows() const { return fixed_ns == 0 && amount > 0; }
 };
 
+// What the disk gives at most: to both directions together where the profile says so, else to the quicker one.
+double disk_bytes_per_s(const HardwareProfile& truth);
+
 // One rank's. The graph and the profile must outlive it.
 class TruthModel {
  public:

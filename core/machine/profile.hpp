@@ -31,7 +31,8 @@ struct CopyRate {
 
 struct TierInfo {
   std::int64_t capacity_bytes = 0;  // 0: the machine has no such tier
-  double bytes_per_s = 0;           // what all users of the tier share: HBM, DRAM; disk: see CopyRate
+  double bytes_per_s = 0;           // what all users of the tier share: HBM, DRAM; a disk that
+                                    // gives reads and writes more together than either alone; 0: they take turns
 };
 
 // What a body takes beyond the sum of its kernels: time = op + sum over kernels of (factor(kind) * kernel time + row *

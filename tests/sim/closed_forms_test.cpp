@@ -119,6 +119,30 @@ TEST(ClosedForms, ReadsAndWritesShareTheDisk) {
   EXPECT_EQ(world.finished(write), 200 * kMs);
 }
 
+TEST(ClosedForms, AReadThatIsSlowerThanAWriteTakesMoreOfTheDisk) {
+  HardwareProfile machine = round_machine();
+  machine.disk_write.bytes_per_s = 2e9;
+  SimWorld world(machine);
+  // Alone 100 and 50 ms. In turns: half of the disk's time each until the write is done, at 100 ms, then the other half
+  // of the read alone.
+  const CommandId read = world.copy(Engine::DiskRead, kGB / 10);
+  const CommandId write = world.copy(Engine::DiskWrite, kGB / 10);
+  world.drain();
+  EXPECT_EQ(world.finished(write), 100 * kMs);
+  EXPECT_EQ(world.finished(read), 150 * kMs);
+}
+
+TEST(ClosedForms, ADiskMayGiveMoreToBothTogether) {
+  HardwareProfile machine = round_machine();
+  memory_rate(machine, Tier::Disk) = 2e9;
+  SimWorld world(machine);
+  const CommandId read = world.copy(Engine::DiskRead, kGB / 10);
+  const CommandId write = world.copy(Engine::DiskWrite, kGB / 10);
+  world.drain();
+  EXPECT_EQ(world.finished(read), 100 * kMs);
+  EXPECT_EQ(world.finished(write), 100 * kMs);
+}
+
 TEST(ClosedForms, BusyLanesSlowEachOther) {
   HardwareProfile machine = round_machine();
   machine.interference[{Engine::Compute, Engine::CpuOptimizer}] = 1.5;
