@@ -47,7 +47,7 @@ class Balanced final : public Policy {
 
   void decide(const View& view, Decisions& decisions) override {
     buckets_.follow(view.graph());
-    fetch_batches(view, decisions);
+    batches_.fetch(view, decisions);
     bool progress = true;
     while (progress) {
       progress = false;
@@ -75,14 +75,6 @@ class Balanced final : public Policy {
   static const MemoryUse& memory_use() {
     static const MemoryUse kUse{kUnderWay, &shared_updates_ns};
     return kUse;
-  }
-
-  // A step's as soon as the one before it begins.
-  void fetch_batches(const View& view, Decisions& decisions) {
-    const auto program = view.compute_program();
-    while (!program.empty() && next_batch_ <= view.graph().op(program.front()).step + 1 &&
-           prefetch_batch(view, decisions, next_batch_))
-      ++next_batch_;
   }
 
   double device_share(const View& view, const Bucket& bucket) const {
@@ -290,7 +282,7 @@ class Balanced final : public Policy {
   std::int64_t device_percent_, resident_;
   double correction_ = 0;                              // of the device's share
   bool held_by_cpu_ = false, held_by_device_ = false;  // what the next update has waited for
-  std::int32_t next_batch_ = 0;                        // the step whose batch is fetched next
+  BatchesAhead batches_;
   Activations activations_;
   DeviceParameters parameters_;
   Buckets buckets_;

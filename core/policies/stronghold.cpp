@@ -41,7 +41,7 @@ class Stronghold final : public Policy {
     while (progress) {
       progress = false;
       gradients_.move(view, decisions, buckets_, [&](const Bucket& bucket) { return stays(bucket.index); });
-      update_on_cpu(view, decisions);
+      update_as_they_arrive(view, decisions, buckets_, [&](const Bucket& bucket) { return !stays(bucket.index); });
       progress |= run_ready_updates(view, decisions, Engine::Compute,
                                     [&](OpId op) { return stays(buckets_.of(view.graph(), op).index); });
       progress |= advance(view, decisions);
@@ -108,18 +108,6 @@ class Stronghold final : public Policy {
       const auto& reads = view.graph().op(op).reads;
       return std::find(reads.begin(), reads.end(), parameter) != reads.end();
     });
-  }
-
-  // One update runs and one waits; gradients arrive from the last layer to the first.
-  void update_on_cpu(const View& view, Decisions& decisions) {
-    while (view.queued(Engine::CpuOptimizer) < 2) {
-      const auto ready = view.ready_optimizer_ops();
-      const auto next = std::find_if(ready.rbegin(), ready.rend(), [&](OpId op) {
-        const Bucket& bucket = buckets_.of(view.graph(), op);
-        return !stays(bucket.index) && gradient_has_left(view, bucket);
-      });
-      if (next == ready.rend() || decisions.run(*next, Engine::CpuOptimizer) != Reply::Issued) return;
-    }
   }
 
   std::int64_t window_;

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "core/machine/cost_model.hpp"
+#include "core/policies/common/first_step.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/step_memory.hpp"
 #include "core/scenario/capacity.hpp"
-#include "core/workloads/workload.hpp"
 
 namespace tandem {
 namespace {
@@ -16,32 +16,8 @@ namespace {
 // Backwards ahead of which activations are brought back.
 constexpr std::size_t kBackwardsAhead = 2;
 
-// Micro-batches after the second are like the second.
-constexpr std::int64_t kMicroBatches = 2;
 // Numbers of blocks that are tried beyond the first that fits.
 constexpr std::int64_t kTries = 32;
-
-Graph first_step(Scenario scenario, std::optional<BlockActivations> choice) {
-  scenario.workload.micro_batches = std::min(scenario.workload.micro_batches, kMicroBatches);
-  Graph graph;
-  const auto source =
-      find_workload(scenario.workload.family)->make(scenario, {.delayed_update = false, .activations = choice});
-  source->prologue(graph);
-  source->append_step(graph, 0);
-  return graph;
-}
-
-bool in_first_pass(const Op& op) { return op.step == 0 && op.micro_batch == 0; }
-
-// Layers that can be recomputed, in forward order.
-std::vector<std::int32_t> blocks_of(const Scenario& scenario) {
-  const Graph graph = first_step(scenario, BlockActivations{0, scenario.workload.layers});
-  std::vector<std::int32_t> layers;
-  for (OpId id = 0; id < graph.op_count(); ++id)
-    if (const Op& op = graph.op(id); op.phase == Phase::Recompute && in_first_pass(op)) layers.push_back(op.layer);
-  std::sort(layers.begin(), layers.end());
-  return layers;
-}
 
 // Estimated times, in ns.
 struct BlockTimes {
@@ -67,11 +43,6 @@ BlockTimes times_of(const CostModel& estimate, const Graph& graph, std::int32_t 
   return times;
 }
 
-std::vector<std::int32_t> first(const std::vector<std::int32_t>& layers, std::int64_t count) {
-  const auto end = std::min(layers.size(), static_cast<std::size_t>(count));
-  return {layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(end)};
-}
-
 // A step in which so many blocks do not keep theirs.
 struct Candidate {
   BlockActivations choice;
@@ -88,8 +59,8 @@ struct Candidate {
 Candidate candidate(const Scenario& scenario, const std::vector<std::int32_t>& blocks, std::int64_t streamed,
                     const std::optional<BlockActivations>& choice) {
   const BlockActivations made = choice.value_or(BlockActivations{});
-  return {made, first_step(scenario, choice), first(blocks, made.offload), tier_capacity_bytes(scenario, Tier::Device),
-          streamed};
+  return {made, first_step(scenario, choice), first_blocks(blocks, made.offload),
+          tier_capacity_bytes(scenario, Tier::Device), streamed};
 }
 
 // Among those that fit, the one whose longer path is shortest; all blocks, if none fits.
@@ -103,7 +74,7 @@ BlockActivations choose(const Scenario& scenario, const std::vector<std::int32_t
   const auto all = static_cast<std::int64_t>(blocks.size());
   const auto longer_path_ns = [&](const Candidate& c) {
     const std::int64_t count = c.choice.offload + c.choice.recompute;
-    const std::int64_t passes = std::max<std::int64_t>(scenario.workload.micro_batches / kMicroBatches, 1);
+    const std::int64_t passes = std::max<std::int64_t>(scenario.workload.micro_batches / kFirstStepMicroBatches, 1);
     const std::int64_t compute_ns = times.step_ns + count * std::min(times.recompute_ns, times.offload_ns);
     // A cost model remembers costs by work, and each graph numbers its own.
     return std::max(passes * compute_ns, use.updates_ns(c.step, CostModel(scenario.machine), c.resident()));
@@ -127,19 +98,24 @@ BlockActivations choose(const Scenario& scenario, const std::vector<std::int32_t
 
 }  // namespace
 
-Activations::Activations(const Scenario& scenario, const MemoryUse* use) {
+std::optional<BlockActivations> given_activations(const Scenario& scenario) {
   constexpr std::int64_t kMost = 100000;
-  const bool given =
+  const BlockActivations given{int_option(scenario, "offload_blocks", 0, kMost, 0),
+                               int_option(scenario, "recompute_blocks", 0, kMost, 0)};
+  const bool any =
       !text_option(scenario, "offload_blocks").empty() || !text_option(scenario, "recompute_blocks").empty();
-  const BlockActivations wanted{int_option(scenario, "offload_blocks", 0, kMost, 0),
-                                int_option(scenario, "recompute_blocks", 0, kMost, 0)};
-  if (!given && use == nullptr) return;
+  return any ? std::optional(given) : std::nullopt;
+}
+
+Activations::Activations(const Scenario& scenario, std::optional<BlockActivations> choice) : choice_(choice) {
+  if (choice_ && choice_->offload > 0) offloaded_layers_ = first_blocks(blocks_of(scenario), choice_->offload);
+}
+
+Activations::Activations(const Scenario& scenario, const MemoryUse* use) : choice_(given_activations(scenario)) {
+  if (!choice_ && use == nullptr) return;
   const std::vector<std::int32_t> blocks = blocks_of(scenario);
-  if (given)
-    choice_ = wanted;
-  else if (scenario.workload.recompute == "none" && !blocks.empty())
-    choice_ = choose(scenario, blocks, *use);
-  if (choice_) offloaded_layers_ = first(blocks, choice_->offload);
+  if (!choice_ && scenario.workload.recompute == "none" && !blocks.empty()) choice_ = choose(scenario, blocks, *use);
+  if (choice_) offloaded_layers_ = first_blocks(blocks, choice_->offload);
   if (use == nullptr) return;
   const Candidate chosen = candidate(scenario, blocks, use->streamed, choice_);
   fit_ = chosen.fits();

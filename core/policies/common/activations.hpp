@@ -19,12 +19,17 @@ struct MemoryUse {
   std::function<std::int64_t(const Graph& step, const CostModel& estimate, std::int32_t resident)> updates_ns;
 };
 
+// The options offload_blocks and recompute_blocks, whole numbers; nothing without either.
+std::optional<BlockActivations> given_activations(const Scenario& scenario);
+
 class Activations {
  public:
-  // Reads the options offload_blocks and recompute_blocks, whole numbers. Without either, and unless the scenario
-  // itself asks for recomputation, as many blocks do not keep theirs (recomputed, or offloaded where the bus is
-  // quicker) as make a step fit and the longer of its computing and its updates shortest. No `use`: nothing is chosen.
+  // Takes the given choice. Without one, and unless the scenario itself asks for recomputation, as many blocks do not
+  // keep theirs (recomputed, or offloaded where the bus is quicker) as make a step fit and the longer of its computing
+  // and its updates shortest. No `use`: nothing is chosen.
   explicit Activations(const Scenario& scenario, const MemoryUse* use = nullptr);
+  // Takes a choice that was made elsewhere.
+  Activations(const Scenario& scenario, std::optional<BlockActivations> choice);
 
   const std::optional<BlockActivations>& choice() const { return choice_; }
   // Buckets whose states fit on the device beside that, by the same estimate; 0 without a `use`.

@@ -1,6 +1,9 @@
 // Gradients on their way to the host or, through it, to disk, each once it is final: from the last bucket of a step to
-// the first. A part of policies that update on the CPU; must not know which one.
+// the first; and updates in the order in which they arrive. A part of policies that update on the CPU; must not know
+// which one.
 #pragma once
+
+#include <algorithm>
 
 #include "core/policies/common/buckets.hpp"
 #include "core/scheduler/policy.hpp"
@@ -39,5 +42,19 @@ class LeavingGradients {
   std::int32_t step_ = 0;  // whose gradients are being moved
   std::size_t moved_ = 0;  // of its buckets, from the last
 };
+
+// Runs on the CPU the updates of buckets that `mine(bucket)` holds for, as their gradients arrive: one runs and one
+// waits.
+template <typename F>
+void update_as_they_arrive(const View& view, Decisions& decisions, const Buckets& buckets, F&& mine) {
+  while (view.queued(Engine::CpuOptimizer) < 2) {
+    const auto ready = view.ready_optimizer_ops();
+    const auto next = std::find_if(ready.rbegin(), ready.rend(), [&](OpId op) {
+      const Bucket& bucket = buckets.of(view.graph(), op);
+      return mine(bucket) && gradient_has_left(view, bucket);
+    });
+    if (next == ready.rend() || decisions.run(*next, Engine::CpuOptimizer) != Reply::Issued) return;
+  }
+}
 
 }  // namespace tandem

@@ -10,8 +10,10 @@ bool in_first_pass(const Op& op) { return op.step <= 0 && op.micro_batch == 0; }
 }  // namespace
 
 std::vector<LayerTimes> layer_times(const View& view, const std::vector<Bucket>& buckets) {
-  const Graph& graph = view.graph();
-  const CostModel& estimate = view.estimate();
+  return layer_times(view.graph(), view.estimate(), buckets);
+}
+
+std::vector<LayerTimes> layer_times(const Graph& graph, const CostModel& estimate, const std::vector<Bucket>& buckets) {
   std::vector<LayerTimes> layers;
   for (const Bucket& bucket : buckets) {
     const WorkId update = graph.op(bucket.optimizer).work;
@@ -22,9 +24,9 @@ std::vector<LayerTimes> layer_times(const View& view, const std::vector<Bucket>&
                       .device_update_ns = estimate.run_ns(graph, update, Engine::Compute),
                       .parameter_copy_ns = estimate.copy_ns(Engine::H2D, graph.value(bucket.parameter).bytes)});
   }
-  for (OpId id : view.compute_program()) {
+  for (OpId id = 0; id < graph.op_count(); ++id) {
     const Op& op = graph.op(id);
-    if (!in_first_pass(op)) break;
+    if (!in_first_pass(op)) continue;
     if (op.layer == kNone || op.layer >= std::ssize(layers)) continue;
     LayerTimes& layer = layers[static_cast<std::size_t>(op.layer)];
     if (op.phase == Phase::Forward) layer.forward_ns = estimate.run_ns(graph, op.work, op.engine);

@@ -18,10 +18,12 @@ struct LayerTimes {
   std::int64_t gradient_copy_ns = 0;  // D2H
   std::int64_t cpu_update_ns = 0;
   std::int64_t device_update_ns = 0;
-  std::int64_t parameter_copy_ns = 0;  // H2D
+  std::int64_t parameter_copy_ns = 0;              // H2D
+  std::int64_t saved_out_ns = 0, saved_in_ns = 0;  // of what its backward reads, if that leaves in between
 };
 
 // Those of the buckets of the first step, in forward order.
+std::vector<LayerTimes> layer_times(const Graph& graph, const CostModel& estimate, const std::vector<Bucket>& buckets);
 std::vector<LayerTimes> layer_times(const View& view, const std::vector<Bucket>& buckets);
 
 // How many of the first buckets can be updated on the device beside one step's activations, with the parameters of the

@@ -29,6 +29,13 @@ bool prefetch_batch(const View& view, Decisions& decisions, std::int32_t step) {
   return appended && all;
 }
 
+void BatchesAhead::fetch(const View& view, Decisions& decisions) {
+  const auto program = view.compute_program();
+  while (!program.empty() && next_ <= view.graph().op(program.front()).step + 1 &&
+         prefetch_batch(view, decisions, next_))
+    ++next_;
+}
+
 namespace {
 
 // The widest op of the first micro-batch counts.

@@ -45,6 +45,15 @@ void prefetch_parameters(const View& view, Decisions& decisions, std::size_t ops
 // now on. True if all of it is on its way.
 bool prefetch_batch(const View& view, Decisions& decisions, std::int32_t step);
 
+// Fetches a step's batches as soon as the step before it begins.
+class BatchesAhead {
+ public:
+  void fetch(const View& view, Decisions& decisions);
+
+ private:
+  std::int32_t next_ = 0;  // step
+};
+
 // 16-bit parameters live on the device where all of them fit at once beside the widest op, else on the host, as
 // everything else does. Decided at the first question.
 class DeviceParameters {

@@ -1,0 +1,32 @@
+#include "core/policies/common/first_step.hpp"
+
+#include <algorithm>
+
+namespace tandem {
+
+Graph first_step(Scenario scenario, std::optional<BlockActivations> choice) {
+  scenario.workload.micro_batches = std::min(scenario.workload.micro_batches, kFirstStepMicroBatches);
+  Graph graph;
+  const auto source =
+      find_workload(scenario.workload.family)->make(scenario, {.delayed_update = false, .activations = choice});
+  source->prologue(graph);
+  source->append_step(graph, 0);
+  return graph;
+}
+
+std::vector<std::int32_t> blocks_of(const Scenario& scenario) {
+  const Graph graph = first_step(scenario, BlockActivations{0, scenario.workload.layers});
+  std::vector<std::int32_t> layers;
+  for (OpId id = 0; id < graph.op_count(); ++id)
+    if (const Op& op = graph.op(id); op.phase == Phase::Recompute && op.step == 0 && op.micro_batch == 0)
+      layers.push_back(op.layer);
+  std::sort(layers.begin(), layers.end());
+  return layers;
+}
+
+std::vector<std::int32_t> first_blocks(const std::vector<std::int32_t>& blocks, std::int64_t count) {
+  const auto end = std::min(blocks.size(), static_cast<std::size_t>(count));
+  return {blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(end)};
+}
+
+}  // namespace tandem
