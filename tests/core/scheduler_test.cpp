@@ -98,7 +98,9 @@ INSTANTIATE_TEST_SUITE_P(All, EveryPolicy,
                                            Case{"deep_optimizer_states", {{"stride", "2"}, {"resident_buckets", "1"}}},
                                            Case{"stronghold", {}}, Case{"stronghold", {{"window", "3"}}, 3 << 20},
                                            Case{"zero_infinity", {}}, Case{"zero_infinity", {{"prefetch", "0"}}},
-                                           Case{"zero_infinity", {{"parameters", "device"}}, 3 << 20}));
+                                           Case{"zero_infinity", {{"parameters", "device"}}, 3 << 20},
+                                           Case{"protrain", {}}, Case{"protrain", {{"chunk_buffers", "1"}}},
+                                           Case{"protrain", {{"persistent_chunks", "3"}}, 3 << 20}));
 
 TEST(Scheduler, ResidentSaysWhatDoesNotFit) {
   const Scenario scenario = gpt_scenario("resident", 1 << 20);

@@ -66,5 +66,36 @@ TEST(StepMemory, AsManyLayersStayAsFit) {
   EXPECT_GT(steps, 3);
 }
 
+// Unlike gradients that stay for a norm, those of other layers leave once they are summed up.
+TEST(StepMemory, GradientsThatLeaveTakeNoRoom) {
+  for (const double clip_norm : {0.0, 1.0}) {
+    const Graph graph = deep_step(clip_norm);
+    const std::int64_t saved = activation_peak(graph, {}) - activation_peak(graph, {}, 0, /*others_leave=*/true);
+    EXPECT_GT(saved, bytes_of(graph, Role::Gradient) / 2) << clip_norm;
+  }
+}
+
+TEST(StepMemory, AsManyBuffersAsFit) {
+  const Graph graph = deep_step();
+  EXPECT_FALSE(most_buffers(graph, 1, {}, 0));
+  EXPECT_EQ(most_buffers(graph, std::int64_t{1} << 40, {}, 0), kLayers);
+  EXPECT_EQ(most_buffers(graph, std::int64_t{1} << 40, {}, kLayers), 0);
+  const std::int64_t all = bytes_of(graph, Role::OptimizerState) + bytes_of(graph, Role::Parameter);
+  std::int64_t before = 0;
+  for (std::int64_t capacity = all / 4; capacity < 2 * all; capacity += all / 16) {
+    const auto buffers = most_buffers(graph, capacity, {}, 2);
+    const auto left = [&](std::int64_t count) {
+      return bytes_left(graph, capacity, {}, {.resident = 2, .streamed = 0, .buffers = count});
+    };
+    EXPECT_EQ(buffers.has_value(), left(0) >= 0);
+    if (!buffers) continue;
+    EXPECT_GE(left(*buffers), 0);
+    EXPECT_TRUE(*buffers == kLayers - 2 || left(*buffers + 1) < 0);
+    EXPECT_GE(*buffers, before);
+    before = *buffers;
+  }
+  EXPECT_EQ(before, kLayers - 2);
+}
+
 }  // namespace
 }  // namespace tandem

@@ -108,7 +108,7 @@ TEST_P(GpuTrainTest, EveryPolicyGivesTheBitsOfResident) {
   resident.optimizer.initial_loss_scale = 0x1p24;  // fp16: the first steps are skipped
   const Outcome expected = train_on_gpu(resident);
   for (const char* policy : {"on_demand", "zero_offload", "cotrain", "split_update", "balanced", "stronghold",
-                             "deep_optimizer_states", "zero_infinity"}) {
+                             "deep_optimizer_states", "zero_infinity", "protrain"}) {
     Scenario scenario = resident;
     scenario.policy.name = policy;
     scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = kTightDevice;
@@ -122,7 +122,7 @@ TEST_P(GpuTrainTest, EveryPolicyGivesTheBitsOfResident) {
 TEST(GpuTrainTestScenarios, Fit) {
   for (const DType precision : {DType::F32, DType::BF16, DType::F16})
     for (const char* policy : {"on_demand", "zero_offload", "cotrain", "split_update", "balanced", "stronghold",
-                               "deep_optimizer_states", "zero_infinity"}) {
+                               "deep_optimizer_states", "zero_infinity", "protrain"}) {
       Scenario scenario = gpt(policy, precision);
       scenario.optimizer.clip_norm = 0.5;
       scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = kTightDevice;

@@ -93,7 +93,7 @@ Scenario tiny_gpt(const std::string& policy, std::int64_t device_bytes) {
   scenario.steps = kSteps;
   // Activations that leave and come back. Not recomputed: these bodies make other bytes of other ops.
   if (policy == "zero_offload" || policy == "cotrain" || policy == "balanced" || policy == "stronghold" ||
-      policy == "deep_optimizer_states" || policy == "zero_infinity")
+      policy == "deep_optimizer_states" || policy == "zero_infinity" || policy == "protrain")
     scenario.policy.options["offload_blocks"] = "1";
   scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = kHostBytes;
   return scenario;
@@ -175,7 +175,8 @@ INSTANTIATE_TEST_SUITE_P(DiskPolicies, StressDiskTest, ::testing::Values("on_dem
 
 INSTANTIATE_TEST_SUITE_P(EveryPolicy, StressTest,
                          ::testing::Values("resident", "on_demand", "zero_offload", "cotrain", "split_update",
-                                           "balanced", "stronghold", "deep_optimizer_states", "zero_infinity"));
+                                           "balanced", "stronghold", "deep_optimizer_states", "zero_infinity",
+                                           "protrain"));
 
 }  // namespace
 }  // namespace tandem

@@ -38,6 +38,13 @@ std::int64_t int_option(const Scenario& scenario, const std::string& name, std::
   return value;
 }
 
+std::optional<std::int64_t> int_or_auto_option(const Scenario& scenario, const std::string& name, std::int64_t low,
+                                               std::int64_t high) {
+  const std::string text = text_option(scenario, name);
+  if (text.empty() || text == "auto") return std::nullopt;
+  return int_option(scenario, name, low, high, low);
+}
+
 std::string choice_option(const Scenario& scenario, const std::string& name,
                           std::initializer_list<std::string_view> allowed) {
   std::string text = text_option(scenario, name);

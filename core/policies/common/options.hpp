@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,9 @@ namespace tandem {
 bool bool_option(const Scenario& scenario, const std::string& name, bool otherwise);
 std::int64_t int_option(const Scenario& scenario, const std::string& name, std::int64_t low, std::int64_t high,
                         std::int64_t otherwise);
+// None where it is not given, or "auto".
+std::optional<std::int64_t> int_or_auto_option(const Scenario& scenario, const std::string& name, std::int64_t low,
+                                               std::int64_t high);
 // One of `allowed`; the first if not given.
 std::string choice_option(const Scenario& scenario, const std::string& name,
                           std::initializer_list<std::string_view> allowed);

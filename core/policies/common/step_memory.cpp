@@ -1,6 +1,7 @@
 #include "core/policies/common/step_memory.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -77,11 +78,24 @@ std::int64_t lost_in_holes(const Graph& graph) {
   return largest / 2;
 }
 
-// All where they are 16 bits wide and stay on the device; else those of two ops, one of them prefetched, and of layers
-// that stay.
-std::int64_t parameter_bytes(const Graph& graph, std::int64_t capacity_bytes, std::int32_t resident) {
+// Of the layers that do not stay, from the largest on.
+Layers streamed_parameters(const Layers& bytes, std::int32_t resident) {
+  Layers streamed(bytes.begin() + std::min<std::ptrdiff_t>(resident, std::ssize(bytes)), bytes.end());
+  std::sort(streamed.begin(), streamed.end(), std::greater<>());
+  return streamed;
+}
+
+// All where they are 16 bits wide and stay on the device; else those of two ops, one of them prefetched, or as many as
+// have buffers, and of layers that stay.
+std::int64_t parameter_bytes(const Graph& graph, std::int64_t capacity_bytes, const StatesOnDevice& states) {
   const Layers bytes = bytes_by_layer(graph, Role::Parameter);
+  const std::int32_t resident = states.resident;
   if (bytes.empty()) return 0;
+  if (states.buffers) {
+    const Layers streamed = streamed_parameters(bytes, resident);
+    return sum(bytes.begin(), bytes.begin() + resident) +
+           sum(streamed.begin(), streamed.begin() + std::min<std::ptrdiff_t>(*states.buffers, std::ssize(streamed)));
+  }
   std::int64_t narrow = 0;
   for (TensorId id = 0; id < graph.tensor_count(); ++id)
     if (const Tensor& t = graph.tensor(id); t.role == Role::Parameter && size_of(t.type) == 2) narrow += t.bytes;
@@ -100,7 +114,7 @@ std::vector<ValueId> saved_for(const Graph& graph, const Op& backward) {
 }
 
 std::int64_t activation_peak(const Graph& graph, const std::vector<std::int32_t>& offloaded_layers,
-                             std::int32_t resident) {
+                             std::int32_t resident, bool others_leave) {
   const auto away = [&](const Op& op) {
     return std::binary_search(offloaded_layers.begin(), offloaded_layers.end(), op.layer);
   };
@@ -108,18 +122,27 @@ std::int64_t activation_peak(const Graph& graph, const std::vector<std::int32_t>
   for (OpId id = 0; id < graph.op_count(); ++id)
     if (const Op& op = graph.op(id); op.phase == Phase::Backward && away(op))
       backwards[{op.micro_batch, op.layer}] = id;
-  const auto updated_at_once = [&](ValueId value) {
-    return graph.tensor_of(value).role == Role::Gradient && graph.tensor_of(value).layer < resident &&
-           value == graph.tensor_of(value).latest && graph.value(value).readers == 1;
+  const auto is_final = [&](ValueId value) {
+    return graph.tensor_of(value).role == Role::Gradient && value == graph.tensor_of(value).latest;
+  };
+  const auto gone_when_written = [&](ValueId value) {
+    return is_final(value) && graph.value(value).readers == 1 &&
+           (others_leave || graph.tensor_of(value).layer < resident);
+  };
+  const auto gone_when_summed_up = [&](ValueId value) {
+    return is_final(value) && others_leave && graph.tensor_of(value).layer >= resident;
   };
   Tally tally(graph);
   for (OpId id = 0; id < graph.op_count(); ++id) {
     const Op& op = graph.op(id);
     if (op.phase == Phase::Load && op.step == kNone) continue;
-    if (op.phase == Phase::OptimizerStep && op.layer < resident) continue;
+    if (op.phase == Phase::OptimizerStep && (others_leave || op.layer < resident)) continue;
     tally.run(op);
     for (const Write& write : op.writes)
-      if (updated_at_once(write.value)) tally.place(write.value, false);
+      if (gone_when_written(write.value)) tally.place(write.value, false);
+    if (op.phase == Phase::Reduce)
+      for (ValueId read : op.reads)
+        if (gone_when_summed_up(read)) tally.place(read, false);
     // After its forward, what an offloaded layer's backward reads is gone.
     if (op.phase == Phase::Forward && away(op))
       for (ValueId value : saved_for(graph, graph.op(backwards.at({op.micro_batch, op.layer}))))
@@ -131,9 +154,22 @@ std::int64_t activation_peak(const Graph& graph, const std::vector<std::int32_t>
 std::int64_t bytes_left(const Graph& graph, std::int64_t capacity_bytes,
                         const std::vector<std::int32_t>& offloaded_layers, StatesOnDevice states) {
   const Layers bytes = bytes_by_layer(graph, Role::OptimizerState);
-  return capacity_bytes - parameter_bytes(graph, capacity_bytes, states.resident) -
+  return capacity_bytes - parameter_bytes(graph, capacity_bytes, states) -
          sum(bytes.begin(), bytes.begin() + states.resident) - largest_run(bytes, states.resident, states.streamed) -
-         activation_peak(graph, offloaded_layers, states.resident) - lost_in_holes(graph);
+         activation_peak(graph, offloaded_layers, states.resident, states.buffers.has_value()) - lost_in_holes(graph);
+}
+
+std::optional<std::int64_t> most_buffers(const Graph& graph, std::int64_t capacity_bytes,
+                                         const std::vector<std::int32_t>& offloaded_layers, std::int32_t resident) {
+  std::int64_t left =
+      bytes_left(graph, capacity_bytes, offloaded_layers, {.resident = resident, .streamed = 0, .buffers = 0});
+  if (left < 0) return std::nullopt;
+  std::int64_t buffers = 0;
+  for (std::int64_t bytes : streamed_parameters(bytes_by_layer(graph, Role::Parameter), resident)) {
+    if ((left -= bytes) < 0) break;
+    ++buffers;
+  }
+  return buffers;
 }
 
 std::int32_t most_resident(const Graph& graph, std::int64_t capacity_bytes,

@@ -3,16 +3,20 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/graph/graph.hpp"
 
 namespace tandem {
 
-// What of the optimizer's states is on the device.
+// What of the optimizer's states and of the parameters is on the device.
 struct StatesOnDevice {
   std::int32_t resident = 0;  // layers below it keep theirs there, and are updated as soon as their gradient is final
   std::int64_t streamed = 0;  // of the others, so many in a row at a time
+  // The others' parameters live on the host, so many at a time on the device, and their gradients leave when they are
+  // final. None: parameters that are 16 bits wide stay on the device if they fit, and gradients until the end.
+  std::optional<std::int64_t> buffers = {};
 };
 
 // What a backward reads of what forwards wrote.
@@ -20,13 +24,18 @@ std::vector<ValueId> saved_for(const Graph& graph, const Op& backward);
 
 // Most bytes that a step's activations, gradients and workspaces take at once, without what `offloaded_layers` save
 // between forward and backward (in order). Gradients of resident layers go when they are final, unless their norm is
-// wanted first; all others are there until the end. `graph` holds one step.
+// wanted first; all others are there until the end, or leave once final and summed up. `graph` holds one step.
 std::int64_t activation_peak(const Graph& graph, const std::vector<std::int32_t>& offloaded_layers,
-                             std::int32_t resident = 0);
+                             std::int32_t resident = 0, bool others_leave = false);
 
 // What a device of so many bytes has left beside that, parameters and states; below 0: a step does not fit.
 std::int64_t bytes_left(const Graph& graph, std::int64_t capacity_bytes,
                         const std::vector<std::int32_t>& offloaded_layers, StatesOnDevice states);
+
+// The most buffers, up to one for each layer that is not resident, in which the largest of those layers' parameters fit
+// beside all else; none if not even all else fits.
+std::optional<std::int64_t> most_buffers(const Graph& graph, std::int64_t capacity_bytes,
+                                         const std::vector<std::int32_t>& offloaded_layers, std::int32_t resident);
 
 // The most layers whose states fit on the device beside all else; 0 if none does.
 std::int32_t most_resident(const Graph& graph, std::int64_t capacity_bytes,
