@@ -89,6 +89,17 @@ std::vector<std::string> all_policies() {
   return names;
 }
 
+// An option of the scenario's own policy varies that one alone; the others, if asked for, are the same with each value.
+std::vector<std::string> names_to_compare(const PoliciesFlags& flags, const std::string& own, const std::string& over) {
+  const bool varies_own = over.starts_with("policy.");
+  if (flags.policies.empty()) return varies_own ? std::vector<std::string>{own} : all_policies();
+  std::vector<std::string> names = read_names("--policies", flags.policies, all_policies());
+  if (varies_own && std::find(names.begin(), names.end(), own) == names.end())
+    throw ConfigError("--over: " + over + " is an option of " + own +
+                      ", the scenario's own policy, which --policies leaves out");
+  return names;
+}
+
 // Refuses what the scenario cannot have before anything is simulated.
 void check_setting(CommonFlags flags, const std::string& flag, const std::string& key, const std::string& value) {
   flags.overrides.push_back(key + "=" + value);
@@ -125,9 +136,8 @@ void run_all(const PoliciesFlags& flags, const std::vector<std::string>& names, 
 
 int compare_policies(const PoliciesFlags& flags) {
   const Scenario scenario = load_scenario(flags.common);
-  const std::vector<std::string> names =
-      flags.policies.empty() ? all_policies() : read_names("--policies", flags.policies, all_policies());
   const KeyValues over = flags.over.empty() ? KeyValues{"", {""}} : read_key_values("--over", flags.over);
+  const std::vector<std::string> names = names_to_compare(flags, scenario.policy.name, over.key);
   const KeyRange range = flags.largest.empty() ? KeyRange{} : read_key_range("--largest", flags.largest);
   if (!over.key.empty() && over.key == range.key)
     throw ConfigError("--largest: " + range.key + " is the key of --over; name another");

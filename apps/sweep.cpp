@@ -38,9 +38,8 @@ std::string key_of(const std::string& flag, const std::string& argument, const s
   if (equals == std::string::npos) refuse(flag, "'" + argument + "' has no '='", form);
   std::string key = argument.substr(0, equals);
   if (key.empty()) refuse(flag, "names no key", form);
-  if (key == "policy" || key.starts_with("policy."))
-    refuse(flag, key + ": policies are what is compared, each with its defaults",
-           "--policies, and --set for the scenario's own");
+  if (key == "policy" || key == "policy.name")
+    refuse(flag, key + ": policies are what is compared", "--policies, and options of the scenario's own");
   return key;
 }
 
@@ -65,6 +64,8 @@ KeyValues read_key_values(const std::string& flag, const std::string& argument) 
 
 KeyRange read_key_range(const std::string& flag, const std::string& argument) {
   KeyRange range{key_of(flag, argument, kRangeForm)};
+  if (range.key.starts_with("policy."))
+    refuse(flag, range.key + ": policies are what is compared", "a key of the rest of the scenario");
   const std::string_view text = std::string_view(argument).substr(range.key.size() + 1);
   const std::size_t dots = text.find("..");
   if (dots == std::string_view::npos) refuse(flag, range.key + ": '" + std::string(text) + "' has no '..'", kRangeForm);

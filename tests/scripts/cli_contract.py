@@ -108,6 +108,14 @@ def policies(folder, scenario):
     check("values of a key", [(r["value"], r["policy"]) for r in runs[:3]] == [("1", "on_demand"), ("1", "resident"), ("2", "on_demand")], runs)
     check("larger batches take longer", runs[0]["result"]["steady_step_s"] < runs[2]["result"]["steady_step_s"], runs)
 
+    # An option of the scenario's own policy varies that one, beside others only if they are asked for.
+    for words, names in (((), ["on_demand"] * 2), (("--policies", "on_demand,resident"), ["on_demand", "resident"] * 2)):
+        result = run("compare-policies", scenario, *words, "--over", "policy.optimizer=device,cpu", "--json", "-")
+        expect("values of an option", result, 0)
+        runs = json.loads(result.stdout)["policies"]
+        check("values of an option", [r["policy"] for r in runs] == names, runs)
+        check("the option has an effect", runs[0]["result"]["steady_step_s"] != runs[len(names) // 2]["result"]["steady_step_s"], runs)
+
     # What --largest finds fits, and one more does not.
     result = run("compare-policies", scenario, "--policies", "resident", "--set", "limits.device_bytes=3MiB", "--largest",
                  "workload.layers=1..200", "--json", "-")
@@ -125,6 +133,8 @@ def policies(folder, scenario):
             ("no equals sign", ("--over", "workload.layers"), "has no '='"),
             ("a value that is refused", ("--over", "workload.layers=1,many"), "--over: --set workload.layers"),
             ("the policy as a key", ("--over", "policy.name=resident"), "--policies"),
+            ("an option of a policy left out", ("--policies", "resident", "--over", "policy.optimizer=cpu"), "which --policies leaves out"),
+            ("an option to make large", ("--largest", "policy.prefetch=1..2"), "policies are what is compared"),
             ("unknown policy", ("--policies", "residnt"), "did you mean resident?"),
             ("a policy twice", ("--policies", "resident,resident"), "named twice"),
             ("no range", ("--largest", "workload.layers=7"), "has no '..'"),
