@@ -26,7 +26,8 @@ struct Case {
 class EveryPolicy : public ::testing::TestWithParam<Case> {};
 
 TEST_P(EveryPolicy, RunsToTheEndInOrderUnderShrinkingMemory) {
-  for (std::int64_t device_bytes : {std::int64_t{1} << 30, std::int64_t{3} << 20, std::int64_t{2} << 20}) {
+  for (std::int64_t device_bytes :
+       {std::int64_t{1} << 30, std::int64_t{4} << 20, std::int64_t{3} << 20, std::int64_t{2} << 20}) {
     if (device_bytes < GetParam().least_device_bytes) continue;
     for (std::uint64_t seed : {0, 1, 2, 3, 4, 5, 6, 7}) {
       Scenario scenario = gpt_scenario(GetParam().policy, device_bytes);
@@ -87,20 +88,20 @@ TEST_P(EveryPolicy, ReplaysToTheSameCommands) {
   EXPECT_EQ(report.commands, run.commands);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryPolicy,
-                         ::testing::Values(Case{"resident", {}, 1 << 30}, Case{"on_demand", {}},
-                                           Case{"on_demand", {{"optimizer", "cpu"}}}, Case{"zero_offload", {}},
-                                           Case{"zero_offload", {{"delayed_update", "true"}}}, Case{"cotrain", {}},
-                                           Case{"cotrain", {{"separation", "0"}}},
-                                           Case{"cotrain", {{"separation", "3"}}, 3 << 20}, Case{"split_update", {}},
-                                           Case{"balanced", {}}, Case{"deep_optimizer_states", {}},
-                                           Case{"deep_optimizer_states", {{"stride", "1"}}},
-                                           Case{"deep_optimizer_states", {{"stride", "2"}, {"resident_buckets", "1"}}},
-                                           Case{"stronghold", {}}, Case{"stronghold", {{"window", "3"}}, 3 << 20},
-                                           Case{"zero_infinity", {}}, Case{"zero_infinity", {{"prefetch", "0"}}},
-                                           Case{"zero_infinity", {{"parameters", "device"}}, 3 << 20},
-                                           Case{"protrain", {}}, Case{"protrain", {{"chunk_buffers", "1"}}},
-                                           Case{"protrain", {{"persistent_chunks", "3"}}, 3 << 20}));
+INSTANTIATE_TEST_SUITE_P(
+    All, EveryPolicy,
+    ::testing::Values(Case{"resident", {}, 1 << 30}, Case{"on_demand", {}}, Case{"on_demand", {{"optimizer", "cpu"}}},
+                      Case{"zero_offload", {}}, Case{"zero_offload", {{"delayed_update", "true"}}}, Case{"cotrain", {}},
+                      Case{"cotrain", {{"separation", "0"}}}, Case{"cotrain", {{"separation", "3"}}, 3 << 20},
+                      Case{"split_update", {}}, Case{"balanced", {}}, Case{"deep_optimizer_states", {}},
+                      Case{"deep_optimizer_states", {{"stride", "1"}}},
+                      Case{"deep_optimizer_states", {{"stride", "2"}, {"resident_buckets", "1"}}},
+                      Case{"stronghold", {}}, Case{"stronghold", {{"window", "3"}}, 3 << 20}, Case{"zero_infinity", {}},
+                      Case{"zero_infinity", {{"prefetch", "0"}}},
+                      Case{"zero_infinity", {{"parameters", "device"}}, 3 << 20}, Case{"ssdtrain", {}, 4 << 20},
+                      Case{"ssdtrain", {{"offload_blocks", "3"}}, 4 << 20}, Case{"protrain", {}},
+                      Case{"protrain", {{"chunk_buffers", "1"}}},
+                      Case{"protrain", {{"persistent_chunks", "3"}}, 3 << 20}));
 
 TEST(Scheduler, ResidentSaysWhatDoesNotFit) {
   const Scenario scenario = gpt_scenario("resident", 1 << 20);

@@ -110,7 +110,12 @@ class CheckpointTest : public ::testing::Test {
   }
 
   static Scenario scenario(const std::string& policy, DType precision, bool delayed = false) {
-    Scenario s = testing::gpt_scenario(policy, policy == "resident" ? 64 * kMiB : 3 * kMiB / 2, 2);
+    const bool states_on_device = policy == "resident" || policy == "ssdtrain";
+    Scenario s = testing::gpt_scenario(policy, states_on_device ? 64 * kMiB : 3 * kMiB / 2, 2);
+    if (policy == "ssdtrain") {
+      s.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = 64 * kMiB;
+      s.policy.options["offload_blocks"] = "1";
+    }
     s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 64 * kMiB;
     s.workload.precision = precision;
     s.seed = 7;
@@ -141,7 +146,7 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (DType precision : {DType::F32, DType::BF16, DType::F16}) {
     for (const char* policy : {"resident", "on_demand", "zero_offload", "cotrain", "split_update", "balanced",
-                               "stronghold", "deep_optimizer_states", "zero_infinity", "protrain"})
+                               "stronghold", "deep_optimizer_states", "zero_infinity", "protrain", "ssdtrain"})
       all.push_back({policy, precision, false});
     all.push_back({"zero_offload", precision, true});
   }

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 // Parameters, gradients and both moments of the model below take 3.9 MB.
-constexpr std::int64_t kTightDevice = 5 * kMiB / 2;
+constexpr std::int64_t kTightDevice = 5 * kMiB / 2, kForStates = 6 * kMiB;
 
 Scenario small_gpt(const std::string& policy) {
   Scenario s = testing::gpt_scenario(policy, kTightDevice);
@@ -156,6 +156,11 @@ TEST_P(TrainTest, EqualsWholeGraphAutogradToTheBit) {
   std::get<1>(GetParam()).change(scenario);
   if (scenario.policy.name == "resident")
     scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 64 * kMiB;
+  if (scenario.policy.name == "ssdtrain") {
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = kForStates;
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = 64 * kMiB;
+    scenario.policy.options["offload_blocks"] = scenario.workload.recompute == "none" ? "3" : "";
+  }
   expect_exact(scenario);
 }
 
@@ -229,7 +234,7 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(
     Policies, TrainTest,
     ::testing::Combine(::testing::Values("resident", "on_demand", "zero_offload", "cotrain", "split_update", "balanced",
-                                         "stronghold", "deep_optimizer_states", "zero_infinity", "protrain"),
+                                         "stronghold", "deep_optimizer_states", "zero_infinity", "protrain", "ssdtrain"),
                        ::testing::ValuesIn(kCases)),
     [](const auto& test) { return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param).name; });
 
@@ -261,7 +266,7 @@ TEST(TrainRunTest, AsDeepSpeedGradientsTravelInFp32) {
 
 TEST(TrainRunTest, BlocksThatKeepRecomputeAndOffload) {
   for (const char* policy :
-       {"zero_offload", "cotrain", "balanced", "stronghold", "deep_optimizer_states", "zero_infinity", "protrain"}) {
+       {"zero_offload", "cotrain", "balanced", "stronghold", "deep_optimizer_states", "zero_infinity", "protrain", "ssdtrain"}) {
     Scenario scenario = small_gpt(policy);
     scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 64 * kMiB;  // nothing is evicted
     scenario.workload.layers = 4;
@@ -318,6 +323,30 @@ TEST(TrainRunTest, StatesThatLiveOnTheDiskTrainTheSame) {
   scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 2 * kMiB;  // less than the states
   scenario.policy.options["home"] = "disk";
   EXPECT_GT(expect_exact(scenario, /*delayed_update=*/false, Engine::DiskRead), kMiB);
+}
+
+// The host is smaller than what is saved. Nothing but activations moves after the beginning.
+TEST(TrainRunTest, ActivationsGoToTheDiskAndBack) {
+  for (const DType precision : {DType::F32, DType::BF16, DType::F16}) {
+    Scenario scenario = small_gpt("ssdtrain");
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 64 * kMiB;
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = 64 * kMiB;
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = kMiB;
+    scenario.workload.precision = precision;
+    scenario.workload.micro_batches = 2;
+    scenario.workload.layers = 6;
+    scenario.workload.batch = 8;
+    scenario.steps = 5;
+    scenario.policy.options = {{"offload_blocks", "3"}, {"buffers", "1"}};
+    const auto moved = [&](Engine lane, bool activations) {
+      return expect_exact(scenario, false, lane, [&](const Training& training, ValueId value) {
+        return (training.graph().tensor_of(value).role == Role::Activation) == activations;
+      });
+    };
+    EXPECT_GT(moved(Engine::DiskWrite, true), kMiB) << name_of(precision);
+    EXPECT_GT(moved(Engine::DiskRead, true), 0) << name_of(precision);
+    EXPECT_EQ(moved(Engine::D2H, false), 0) << name_of(precision);
+  }
 }
 
 // The host is smaller than the states. What is read and written each step follows from where things live.

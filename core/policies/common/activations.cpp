@@ -6,6 +6,7 @@
 
 #include "core/machine/cost_model.hpp"
 #include "core/policies/common/first_step.hpp"
+#include "core/policies/common/hidden_offload.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/step_memory.hpp"
 #include "core/scenario/capacity.hpp"
@@ -13,21 +14,18 @@
 namespace tandem {
 namespace {
 
-// Backwards ahead of which activations are brought back.
-constexpr std::size_t kBackwardsAhead = 2;
-
 // Numbers of blocks that are tried beyond the first that fits.
 constexpr std::int64_t kTries = 32;
 
 // Estimated times, in ns.
-struct BlockTimes {
+struct BlockCosts {
   std::int64_t step_ns = 0;                       // of computing, with all kept
   std::int64_t recompute_ns = 0, offload_ns = 0;  // of one block; offloading: the longer of away and back
   bool offloads() const { return offload_ns < recompute_ns; }
 };
 
-BlockTimes times_of(const CostModel& estimate, const Graph& graph, std::int32_t block) {
-  BlockTimes times;
+BlockCosts times_of(const CostModel& estimate, const Graph& graph, std::int32_t block) {
+  BlockCosts times;
   for (OpId id = 0; id < graph.op_count(); ++id) {
     const Op& op = graph.op(id);
     if (op.phase != Phase::Forward && op.phase != Phase::Backward) continue;
@@ -66,7 +64,7 @@ Candidate candidate(const Scenario& scenario, const std::vector<std::int32_t>& b
 // Among those that fit, the one whose longer path is shortest; all blocks, if none fits.
 BlockActivations choose(const Scenario& scenario, const std::vector<std::int32_t>& blocks, const MemoryUse& use) {
   const CostModel estimate(scenario.machine);
-  const BlockTimes times = times_of(estimate, first_step(scenario, BlockActivations{}), blocks.front());
+  const BlockCosts times = times_of(estimate, first_step(scenario, BlockActivations{}), blocks.front());
   const auto with = [&](std::int64_t count) {
     return candidate(scenario, blocks, use.streamed,
                      times.offloads() ? BlockActivations{count, 0} : BlockActivations{0, count});
@@ -96,72 +94,113 @@ BlockActivations choose(const Scenario& scenario, const std::vector<std::int32_t
   return best;
 }
 
+// Of one block's activations over two lanes, each at work while the other is: the slower one is taken for as long as it
+// is busy, and the largest value spends its time on the other.
+Way way_of(const CostModel& estimate, const std::vector<std::int64_t>& bytes, Engine near, Engine far) {
+  std::int64_t near_ns = 0, far_ns = 0, largest = 0;
+  for (const std::int64_t b : bytes) {
+    near_ns += estimate.copy_ns(near, b);
+    far_ns += estimate.copy_ns(far, b);
+    largest = std::max(largest, b);
+  }
+  if (near == far) return {near_ns, 0};
+  return {std::max(near_ns, far_ns), estimate.copy_ns(near_ns < far_ns ? near : far, largest)};
+}
+
+// The first micro-batch, and in it each block's part.
+std::vector<BlockTimes> block_times(const CostModel& estimate, const Graph& graph,
+                                    const std::vector<std::int32_t>& blocks, Tier tier) {
+  std::vector<BlockTimes> times(blocks.size());
+  std::int64_t now_ns = 0;
+  for (OpId id = 0; id < graph.op_count(); ++id) {
+    const Op& op = graph.op(id);
+    if (op.step != 0 || op.micro_batch != 0 || op.engine != Engine::Compute || op.phase == Phase::OptimizerStep) continue;
+    const std::int64_t begin_ns = now_ns;
+    now_ns += estimate.run_ns(graph, op.work, Engine::Compute);
+    const auto block = std::lower_bound(blocks.begin(), blocks.end(), op.layer);
+    if (block == blocks.end() || *block != op.layer) continue;
+    BlockTimes& its = times[static_cast<std::size_t>(block - blocks.begin())];
+    if (op.phase == Phase::Forward) its.saved_ns = now_ns;
+    if (op.phase != Phase::Backward) continue;
+    its.wanted_ns = begin_ns;
+    std::vector<std::int64_t> bytes;
+    for (ValueId value : saved_for(graph, op)) bytes.push_back(graph.value(value).bytes);
+    const bool disk = tier == Tier::Disk;
+    its.out = way_of(estimate, bytes, Engine::D2H, disk ? Engine::DiskWrite : Engine::D2H);
+    its.back = way_of(estimate, bytes, Engine::H2D, disk ? Engine::DiskRead : Engine::H2D);
+  }
+  return times;
+}
+
+// How many blocks must leave, beside so many recomputed ones, for a step to fit with all states on the device.
+std::int64_t fewest_that_fit(const Scenario& scenario, const std::vector<std::int32_t>& blocks,
+                             std::int64_t recompute) {
+  const std::int64_t capacity = tier_capacity_bytes(scenario, Tier::Device);
+  std::int64_t fewest = 0;
+  for (auto high = std::ssize(blocks); fewest < high;) {
+    const std::int64_t middle = (fewest + high) / 2;
+    if (bytes_left_beside_states(first_step(scenario, BlockActivations{middle, recompute}), capacity,
+                                 first_blocks(blocks, middle)) >= 0)
+      high = middle;
+    else
+      fewest = middle + 1;
+  }
+  return fewest;
+}
+
+constexpr std::int64_t kMostBlocks = 100000;
+
+std::int64_t count_option(const Scenario& scenario, const char* name) {
+  return int_option(scenario, name, 0, kMostBlocks, 0);
+}
+
+bool given(const Scenario& scenario) {
+  return !text_option(scenario, "offload_blocks").empty() || !text_option(scenario, "recompute_blocks").empty();
+}
+
 }  // namespace
 
 std::optional<BlockActivations> given_activations(const Scenario& scenario) {
-  constexpr std::int64_t kMost = 100000;
-  const BlockActivations given{int_option(scenario, "offload_blocks", 0, kMost, 0),
-                               int_option(scenario, "recompute_blocks", 0, kMost, 0)};
-  const bool any =
-      !text_option(scenario, "offload_blocks").empty() || !text_option(scenario, "recompute_blocks").empty();
-  return any ? std::optional(given) : std::nullopt;
+  if (!given(scenario)) return std::nullopt;
+  return BlockActivations{count_option(scenario, "offload_blocks"), count_option(scenario, "recompute_blocks")};
 }
 
 Activations::Activations(const Scenario& scenario, std::optional<BlockActivations> choice) : choice_(choice) {
-  if (choice_ && choice_->offload > 0) offloaded_layers_ = first_blocks(blocks_of(scenario), choice_->offload);
+  if (choice_ && choice_->offload > 0)
+    trips_ = ActivationTrips(first_blocks(blocks_of(scenario), choice_->offload), {}, {});
 }
 
 Activations::Activations(const Scenario& scenario, const MemoryUse* use) : choice_(given_activations(scenario)) {
   if (!choice_ && use == nullptr) return;
   const std::vector<std::int32_t> blocks = blocks_of(scenario);
   if (!choice_ && scenario.workload.recompute == "none" && !blocks.empty()) choice_ = choose(scenario, blocks, *use);
-  if (choice_) offloaded_layers_ = first_blocks(blocks, choice_->offload);
+  if (choice_) trips_ = ActivationTrips(first_blocks(blocks, choice_->offload), {}, {});
   if (use == nullptr) return;
   const Candidate chosen = candidate(scenario, blocks, use->streamed, choice_);
   fit_ = chosen.fits();
   resident_ = chosen.resident();
 }
 
-void Activations::follow(const Graph& graph) {
-  for (; seen_ < graph.op_count(); ++seen_) {
-    const Op& op = graph.op(seen_);
-    if (op.phase == Phase::Backward &&
-        std::find(offloaded_layers_.begin(), offloaded_layers_.end(), op.layer) != offloaded_layers_.end())
-      add_trip(graph, seen_);
+Activations::Activations(const Scenario& scenario, Destination destination) {
+  const bool automatic =
+      text_option(scenario, "offload_blocks").empty() || text_option(scenario, "offload_blocks") == "auto";
+  BlockActivations choice{automatic ? 0 : count_option(scenario, "offload_blocks"),
+                          count_option(scenario, "recompute_blocks")};
+  if (!given(scenario) && scenario.workload.recompute != "none") return;
+  const std::vector<std::int32_t> blocks = blocks_of(scenario);
+  const CostModel estimate(scenario.machine);
+  const std::vector<BlockTimes> times =
+      block_times(estimate, first_step(scenario, BlockActivations{}), blocks, destination.tier);
+  Lead lead{.of_running = true};
+  if (automatic) {
+    const std::int64_t others = std::max(std::ssize(blocks) - choice.recompute, std::int64_t{0});
+    choice.offload = std::max(std::min(most_hidden(times, lead.backwards), others),
+                              fewest_that_fit(scenario, blocks, choice.recompute));
   }
-}
-
-void Activations::add_trip(const Graph& graph, OpId backward) {
-  Trip trip;
-  trip.backward = backward;
-  trip.values = saved_for(graph, graph.op(backward));
-  for (ValueId value : trip.values) trip.forward = std::max(trip.forward, graph.value(value).producer);
-  trips_.push_back(std::move(trip));
-}
-
-void Activations::move(const View& view, Decisions& decisions) {
-  if (offloaded_layers_.empty()) return;
-  follow(view.graph());
-  while (!trips_.empty() && view.issued(trips_.front().backward)) trips_.pop_front();
-  for (Trip& trip : trips_) {
-    if (trip.left || !view.issued(trip.forward)) continue;
-    trip.left = true;
-    for (ValueId value : trip.values)
-      if (decisions.copy(value, Tier::HostPinned) == Reply::Issued) decisions.release(value, Tier::Device);
-  }
-  const auto program = view.compute_program();
-  std::size_t backwards = 0;
-  for (std::size_t i = 0; i < program.size() && backwards < kBackwardsAhead; ++i) {
-    if (view.graph().op(program[i]).phase == Phase::Forward) return;
-    if (view.graph().op(program[i]).phase != Phase::Backward) continue;
-    ++backwards;
-    const auto trip =
-        std::find_if(trips_.begin(), trips_.end(), [&](const Trip& t) { return t.backward == program[i]; });
-    if (trip == trips_.end() || trip->returned || !trip->left) continue;
-    for (ValueId value : trip->values)
-      if (decisions.copy(value, Tier::Device) == Reply::NoRoom) return;
-    trip->returned = true;
-  }
+  std::vector<std::int32_t> offloaded = first_blocks(blocks, choice.offload);
+  lead.backwards = backwards_ahead(times, std::ssize(offloaded), lead.backwards).value_or(lead.backwards);
+  choice_ = choice;
+  trips_ = ActivationTrips(std::move(offloaded), destination, lead);
 }
 
 }  // namespace tandem

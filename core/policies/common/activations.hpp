@@ -1,13 +1,13 @@
-// What blocks save for their backward: kept, recomputed, or offloaded to the host in between. The first blocks' have
-// the longest way from forward to backward: they are offloaded, the next recomputed, the last kept (as ProTrain orders
-// them: Yang et al., 2024, section 3.3). A part of policies that decide it; must not know which one.
+// What blocks save for their backward: kept, recomputed, or offloaded to the host or the disk in between. The first
+// blocks' have the longest way from forward to backward: they are offloaded, the next recomputed, the last kept (as
+// ProTrain orders them: Yang et al., 2024, section 3.3). A part of policies that decide it; must not know which one.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <optional>
 #include <vector>
 
+#include "core/policies/common/activation_trips.hpp"
 #include "core/scheduler/policy.hpp"
 
 namespace tandem {
@@ -31,30 +31,25 @@ class Activations {
   // Takes a choice that was made elsewhere.
   Activations(const Scenario& scenario, std::optional<BlockActivations> choice);
 
+  // For a policy that keeps parameters and states on the device, and issues no more than two ops ahead. offload_blocks
+  // may be `auto`, as it is if not given (but where the scenario itself asks for recomputation): as many as leave and
+  // return without holding up the step, and at least as many as make it fit.
+  Activations(const Scenario& scenario, Destination destination);
+
   const std::optional<BlockActivations>& choice() const { return choice_; }
   // Buckets whose states fit on the device beside that, by the same estimate; 0 without a `use`.
   std::int32_t resident() const { return resident_; }
   // True if by that estimate a step fits beside what `use` reserves, or without a `use`.
   bool fit() const { return fit_; }
-  // Sends what is to leave, once its forward is issued, and brings it back ahead of its backward. To be called after
-  // each op that is issued to the compute lane.
-  void move(const View& view, Decisions& decisions);
+  // As ActivationTrips' functions.
+  void move(const View& view, Decisions& decisions) { trips_.move(view, decisions); }
+  void make_room(const View& view, Decisions& decisions) { trips_.make_room(view, decisions); }
 
  private:
-  struct Trip {
-    OpId forward = kNone, backward = kNone;
-    std::vector<ValueId> values;
-    bool left = false, returned = false;
-  };
-  void follow(const Graph& graph);
-  void add_trip(const Graph& graph, OpId backward);
-
   std::optional<BlockActivations> choice_;
   std::int32_t resident_ = 0;
   bool fit_ = true;
-  std::vector<std::int32_t> offloaded_layers_;
-  std::deque<Trip> trips_;
-  OpId seen_ = 0;
+  ActivationTrips trips_;
 };
 
 }  // namespace tandem

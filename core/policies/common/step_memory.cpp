@@ -172,6 +172,14 @@ std::optional<std::int64_t> most_buffers(const Graph& graph, std::int64_t capaci
   return buffers;
 }
 
+std::int64_t bytes_left_beside_states(const Graph& graph, std::int64_t capacity_bytes,
+                                      const std::vector<std::int32_t>& offloaded_layers) {
+  const Layers parameters = bytes_by_layer(graph, Role::Parameter),
+               states = bytes_by_layer(graph, Role::OptimizerState);
+  return capacity_bytes - sum(parameters.begin(), parameters.end()) - sum(states.begin(), states.end()) -
+         activation_peak(graph, offloaded_layers) - lost_in_holes(graph);
+}
+
 std::int32_t most_resident(const Graph& graph, std::int64_t capacity_bytes,
                            const std::vector<std::int32_t>& offloaded_layers, std::int64_t streamed) {
   std::int32_t fits = 0;

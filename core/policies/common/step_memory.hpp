@@ -37,6 +37,10 @@ std::int64_t bytes_left(const Graph& graph, std::int64_t capacity_bytes,
 std::optional<std::int64_t> most_buffers(const Graph& graph, std::int64_t capacity_bytes,
                                          const std::vector<std::int32_t>& offloaded_layers, std::int32_t resident);
 
+// The same with all parameters and states on the device, updated after the last backward.
+std::int64_t bytes_left_beside_states(const Graph& graph, std::int64_t capacity_bytes,
+                                      const std::vector<std::int32_t>& offloaded_layers);
+
 // The most layers whose states fit on the device beside all else; 0 if none does.
 std::int32_t most_resident(const Graph& graph, std::int64_t capacity_bytes,
                            const std::vector<std::int32_t>& offloaded_layers, std::int64_t streamed);
