@@ -94,8 +94,7 @@ Scenario tiny_gpt(const std::string& policy, std::int64_t device_bytes) {
   scenario.steps = kSteps;
   // Activations that leave and come back. Not recomputed: these bodies make other bytes of other ops.
   if (policy == "zero_offload" || policy == "cotrain" || policy == "balanced" || policy == "stronghold" ||
-      policy == "deep_optimizer_states" || policy == "zero_infinity" || policy == "protrain" ||
-      policy == "ssdtrain")
+      policy == "deep_optimizer_states" || policy == "zero_infinity" || policy == "protrain" || policy == "ssdtrain")
     scenario.policy.options["offload_blocks"] = "1";
   scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = kHostBytes;
   return scenario;

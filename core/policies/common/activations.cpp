@@ -114,7 +114,8 @@ std::vector<BlockTimes> block_times(const CostModel& estimate, const Graph& grap
   std::int64_t now_ns = 0;
   for (OpId id = 0; id < graph.op_count(); ++id) {
     const Op& op = graph.op(id);
-    if (op.step != 0 || op.micro_batch != 0 || op.engine != Engine::Compute || op.phase == Phase::OptimizerStep) continue;
+    if (op.step != 0 || op.micro_batch != 0 || op.engine != Engine::Compute || op.phase == Phase::OptimizerStep)
+      continue;
     const std::int64_t begin_ns = now_ns;
     now_ns += estimate.run_ns(graph, op.work, Engine::Compute);
     const auto block = std::lower_bound(blocks.begin(), blocks.end(), op.layer);
