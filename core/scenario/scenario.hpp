@@ -27,8 +27,9 @@ struct WorkloadOptions {
   std::int64_t layers = 0, hidden = 0, heads = 0, vocabulary = 0, sequence = 0, batch = 1, micro_batches = 1;
   std::int64_t inputs = 0, classes = 0;  // mlp: features in, classes out
   DType precision = DType::F32;
-  std::string attention = "fused";  // fused
-  std::string recompute = "none";   // none | block
+  std::string attention = "fused";    // fused
+  std::string recompute = "none";     // none | block
+  std::int64_t checkpoint_every = 1;  // blocks in a row of which the first's input alone is kept, if they recompute
   bool tied_embedding = true;
   std::int64_t devices = 1;  // data-parallel ranks
   // decode: tokens of the prompt, most new tokens, and the token that ends it (kNone: none)

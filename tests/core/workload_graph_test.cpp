@@ -151,6 +151,31 @@ TEST(WorkloadGraph, RanksReduceEachBucketInTheSameOrder) {
   EXPECT_EQ(sequence, 3 * 5);
 }
 
+// Five blocks by two: what the backward comes to, and what it is made from.
+TEST(WorkloadGraph, OfASegmentOfBlocksTheFirstInputAloneIsKept) {
+  Scenario scenario = small_scenario("gpt");
+  scenario.workload.layers = 5;
+  scenario.workload.recompute = "block";
+  scenario.workload.checkpoint_every = 2;
+  scenario.steps = 1;
+  scenario.workload.micro_batches = 1;
+  const Graph graph = whole_graph(scenario);
+  std::string order;
+  for (OpId id = 0; id < graph.op_count(); ++id) {
+    const Op& op = graph.op(id);
+    if (op.phase != Phase::Recompute && op.phase != Phase::Backward) continue;
+    order += std::string(graph.label(op.label)) + ' ';
+    for (const ValueId read : op.reads)
+      for (const char* inner : {"block0.output", "block2.output"})
+        if (graph.tensor_of(read).name == inner) {
+          EXPECT_EQ(graph.value(read).version, 1) << graph.op_name(id);
+        }
+  }
+  EXPECT_EQ(order,
+            "head.backward block4.recompute block4.backward block2.recompute block3.recompute block3.backward "
+            "block2.backward block0.recompute block1.recompute block1.backward block0.backward embedding.backward ");
+}
+
 TEST(WorkloadGraph, BFloat16UpdatesItsParameterAndWhatItLacksOfTheMaster) {
   Scenario scenario = small_scenario("gpt");
   scenario.workload.precision = DType::BF16;

@@ -285,6 +285,19 @@ TEST(TrainRunTest, BlocksThatKeepRecomputeAndOffload) {
   }
 }
 
+TEST(TrainRunTest, BlocksThatRecomputeInSegments) {
+  for (const char* policy : {"resident", "zero_offload", "balanced", "stronghold", "zero_infinity", "protrain"}) {
+    Scenario scenario = small_gpt(policy);
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 64 * kMiB;
+    scenario.workload.layers = 4;
+    scenario.workload.micro_batches = 2;
+    scenario.workload.recompute = "block";
+    scenario.workload.checkpoint_every = 3;
+    scenario.steps = 4;
+    expect_exact(scenario, /*delayed_update=*/false);
+  }
+}
+
 TEST(TrainRunTest, SkippedStepsUnderDelayedUpdate) {
   Scenario scenario = small_gpt("zero_offload");
   scenario.policy.options["delayed_update"] = "true";

@@ -33,6 +33,7 @@ void require_training_options(const Scenario& scenario) {
   require_size("devices", w.devices, 1 << 16);
   require_option(w.recompute == "none" || w.recompute == "block", "recompute", "\"" + w.recompute + "\" is not known",
                  "allowed: none, block");
+  require_size("checkpoint_every", w.checkpoint_every, kMostLayers);
   const OptimizerOptions& o = scenario.optimizer;
   if (o.name != "adam" && o.name != "adamw")
     throw ConfigError("optimizer.name: \"" + o.name + "\" is not known; allowed: adam, adamw");

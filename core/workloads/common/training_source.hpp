@@ -57,9 +57,9 @@ class TrainingSource final : public StepSource {
   void add_batch_works(Graph& graph);
   void load_batch(Graph& graph, std::int32_t label, WorkId work);
   void forward(Graph& graph, std::size_t index);
-  void append_forward(Graph& graph, std::size_t index, Op op, bool light);
+  void append_forward(Graph& graph, std::size_t index, Op op, bool writes_output, bool saves);
   void evaluate(Graph& graph);
-  void recompute(Graph& graph, std::size_t index);
+  void recompute(Graph& graph, std::size_t first, std::size_t last);
   void backward(Graph& graph, std::size_t index);
   void read_forward_operands(std::size_t index, Op& op) const;
   void read_backward_operands(std::size_t index, Op& op) const;
@@ -91,6 +91,8 @@ class TrainingSource final : public StepSource {
   bool gpu_;
   std::int32_t steps_, first_step_;  // steps of this run, and those before it
   std::vector<bool> recomputes_;     // by stage
+  // By stage: the first that is recomputed, up to this one, when the backward comes to it; the next one: none is.
+  std::vector<std::size_t> recomputes_from_;
   bool delayed_update_, widens_gradients_;
   bool scales_loss_;  // fp16 has too few exponents for gradients; see runtime/optimizer/update_control.hpp
   ValidationOptions validation_;

@@ -14,7 +14,7 @@ bool TrainingSource::append_step(Graph& graph, std::int64_t) {
     load_batch(graph, batch_label_, batch_work_);
     for (std::size_t i = 0; i < stages_.size(); ++i) forward(graph, i);
     for (std::size_t i = stages_.size(); i-- > 0;) {
-      if (recomputes(i)) recompute(graph, i);
+      recompute(graph, recomputes_from_[i], i);
       backward(graph, i);
       if (micro_batch_ + 1 == micro_batches_) reduce(graph, i);
     }
@@ -55,18 +55,18 @@ void TrainingSource::forward(Graph& graph, std::size_t index) {
   const bool light = recomputes(index);
   append_forward(graph, index,
                  planned_op(stages_[index].labels.forward, light ? s.forward_light : s.forward, Phase::Forward, index),
-                 light);
+                 /*writes_output=*/true, /*saves=*/!light);
 }
 
-// `light`: keeps nothing for a backward.
-void TrainingSource::append_forward(Graph& graph, std::size_t index, Op op, bool light) {
+// `saves`: for a backward.
+void TrainingSource::append_forward(Graph& graph, std::size_t index, Op op, bool writes_output, bool saves) {
   Stage& stage = stages_[index];
   read_forward_operands(index, op);
-  if (stage.output != kNone) {
+  if (writes_output && stage.output != kNone) {
     stage.output_value = graph.new_version(stage.output);
     op.writes.push_back({stage.output_value, kNone});
   }
-  for (std::size_t i = 0; !light && i < stage.saved.size(); ++i) {
+  for (std::size_t i = 0; saves && i < stage.saved.size(); ++i) {
     stage.saved_values[i] = graph.new_version(stage.saved[i]);
     op.writes.push_back({stage.saved_values[i], kNone});
   }
@@ -84,20 +84,20 @@ void TrainingSource::evaluate(Graph& graph) {
       const bool light = s.forward_light != kNone;
       append_forward(graph, i,
                      planned_op(stages_[i].labels.evaluate, light ? s.forward_light : s.forward, Phase::Evaluate, i),
-                     light);
+                     /*writes_output=*/true, /*saves=*/!light);
     }
   }
 }
 
-void TrainingSource::recompute(Graph& graph, std::size_t index) {
-  Stage& stage = stages_[index];
-  Op op = planned_op(stage.labels.recompute, spec(index).recompute, Phase::Recompute, index);
-  read_forward_operands(index, op);
-  for (std::size_t i = 0; i < stage.saved.size(); ++i) {
-    stage.saved_values[i] = graph.new_version(stage.saved[i]);
-    op.writes.push_back({stage.saved_values[i], kNone});
+// What a segment saves, from its first input on; the last output is of no use any more.
+void TrainingSource::recompute(Graph& graph, std::size_t first, std::size_t last) {
+  for (std::size_t i = first; i <= last; ++i) {
+    const bool goes_on = i < last;
+    append_forward(
+        graph, i,
+        planned_op(stages_[i].labels.recompute, goes_on ? spec(i).forward : spec(i).recompute, Phase::Recompute, i),
+        /*writes_output=*/goes_on, /*saves=*/true);
   }
-  graph.append(std::move(op));
 }
 
 void TrainingSource::read_backward_operands(std::size_t index, Op& op) const {
