@@ -105,7 +105,7 @@ TEST(SsdTrain, AFastDiskTakesActivationsAtNoCost) {
   for (const int count : {2, 4}) {
     const Outcome offloaded = simulate(offloading(std::to_string(count), kInstantly));
     EXPECT_EQ(offloaded.step_ns, step_ns) << count;
-    for (const Way way : {kOut, kWrite, kRead, kIn})
+    for (const Way& way : {kOut, kWrite, kRead, kIn})
       EXPECT_EQ(offloaded.bytes.at(way), kSteps * saved_bytes(plain, count)) << count;
     EXPECT_EQ(before - offloaded.peak(Tier::Device), saved_bytes(plain, count) - saved_bytes(plain, count - 2));
     before = offloaded.peak(Tier::Device);
