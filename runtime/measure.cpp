@@ -185,8 +185,6 @@ int measure(int argc, char** argv) {
     const Stopwatch one;
     Job& job = jobs[i];
     job.measurement.machine = machine_of(device.get());  // a device that is lost for good ends the run here
-    // While memory is pinned for the first, a GPU idles and lowers its clock, for longer than small steps take.
-    if (device && i == 0) run_and_note(job, flags.device, device);
     run_and_note(job, flags.device, device);
     results.append(job.measurement);
     if (!flags.common.quiet)

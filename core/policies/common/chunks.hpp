@@ -22,10 +22,9 @@ struct StepShape {
 
 // From one step to the next, in ns, as it settles over many. Two times carry over: when the backward has passed the
 // chunks that are not persistent, and when the CPU has updated the last of them, the first in order. What lies between:
-// - computing, and the waits for parameters and for what was swapped. A parameter's copy starts when its buffer was
-// last
-//   used, and is updated; the buffers' last ones need none on the way back. What is swapped has left when a forward
-//   ends, since its room is wanted.
+// - computing, and the waits for parameters and for what was swapped. A parameter's copy starts when it is updated and
+//   its buffer was last used; the buffers' last ones need none on the way back. What is swapped has left when a
+//   forward ends, since its room is wanted.
 // - gradients leave as their backward ends, and the CPU takes them as they arrive. The device's own updates follow the
 //   backward of the persistent chunks.
 // Layers that recompute, or whose activations are swapped, have the times of it; the others have 0.
