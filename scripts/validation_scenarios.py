@@ -37,6 +37,7 @@ POLICIES = {
     "zero_infinity": "name: zero_infinity",
     "zero_infinity_disk": "name: zero_infinity, optimizer_states: disk",
     "protrain": "name: protrain",
+    "ssdtrain": "name: ssdtrain",
 } | {f"cotrain_k{k}": f"name: cotrain, separation: {k}" for k in (0, 4, 8, 12, 16, 24)}
 # Family, model, batch, sequence, recompute, GiB of the device, policies; a star marks the first dozen.
 GROUPS = [
@@ -70,11 +71,12 @@ STAND_IN_GROUPS = [
     ("gpt", "1.2b", 4, 1024, "none", 40, "zero_offload_delayed balanced_host"),
     ("bert", "1.4b", 16, 512, "block", 16, "cotrain_k8"),
 ]
-# A network that fits on the device but for its optimizer states, under every policy.
+# A network that fits on the device but for its optimizer states, under every policy that moves them; and where it fits.
 SYSTEMS = [
     ("gpt", "1.4b", 8, 1024, "none", 24,
      "on_demand on_demand_cpu zero_offload zero_offload_delayed zero_offload_deepspeed cotrain stronghold "
      "deep_optimizer_states zero_infinity zero_infinity_disk protrain split_update balanced_host balanced"),
+    ("gpt", "1.4b", 8, 1024, "none", 40, "resident ssdtrain"),
 ]
 
 
