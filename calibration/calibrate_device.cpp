@@ -99,8 +99,7 @@ void measure_update_threads(const DeviceDesign& design, Device& device, Hardware
   for (std::size_t i = 0; i < threads.size(); ++i) {
     notes.figure(printed("optimizer step by %d threads", threads[i]), rates[i], 1e9, "G parameters/s");
     profile.cpu_optimizer_threads.x.push_back(threads[i]);
-    // Who else uses the host's memory takes more from many threads than from few: the quickest passes are compared.
-    profile.cpu_optimizer_threads.y.push_back(rates[i].high / rates.back().high);
+    profile.cpu_optimizer_threads.y.push_back(rates[i].median / rates.back().median);
   }
 }
 

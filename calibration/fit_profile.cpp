@@ -8,6 +8,7 @@
 #include "calibration/statistics.hpp"
 #include "core/machine/attention.hpp"
 #include "core/machine/cost_model.hpp"
+#include "core/machine/gemm.hpp"
 #include "core/scheduler/check.hpp"
 
 namespace tandem {
@@ -140,7 +141,7 @@ void fit_kernels(const std::vector<KernelTime>& gemms, const std::vector<KernelT
                  const std::vector<KernelTime>& memory, DType type, HardwareProfile& profile) {
   CHECK(!gemms.empty() && !attentions.empty() && !memory.empty());
   double peak = 0;
-  for (const KernelTime& t : gemms) peak = std::max(peak, static_cast<double>(t.kernel.flops) / t.ns.median);
+  for (const KernelTime& t : gemms) peak = std::max(peak, gemm_flops(t.kernel, profile.processors) / t.ns.median);
   profile.peak_flops[type] = peak * kNsPerS;
   // The smallest kernel moves next to nothing.
   const double launch_ns = memory.front().ns.median;
@@ -150,7 +151,7 @@ void fit_kernels(const std::vector<KernelTime>& gemms, const std::vector<KernelT
     for (const KernelTime& t : times) timed.emplace_back(amount(t.kernel), t.ns.median);
     return rates_beyond(timed, launch_ns);
   };
-  const auto flops = [](const Kernel& k) { return static_cast<double>(k.flops); };
+  const auto flops = [&](const Kernel& k) { return gemm_flops(k, profile.processors); };
   const auto bytes = [](const Kernel& k) { return static_cast<double>(k.bytes); };
   profile.efficiency[KernelKind::Gemm] = efficiency_curve(rates(gemms, flops), peak);
   const auto of_attention = [&](const Kernel& k) { return attention_flops(k, profile.processors); };

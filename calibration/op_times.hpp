@@ -19,7 +19,8 @@ struct OpTime {
   bool held_out = false;
   Summary ns;
   std::int64_t count = 1;  // ops of this work in a step
-  double launch_ns = 0;    // what the submitting thread took to launch its kernels, the median; 0 without a device
+  double launch_ns =
+      0;  // what the submitting thread takes to launch its kernels after another such op's; 0 without a device
 };
 
 // Runs the trial's step on the compute lane, then its optimizer ops on the CPU's optimizer lane (if asked for), each at

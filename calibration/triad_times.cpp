@@ -46,10 +46,13 @@ class Span {
     });
   }
 
-  // Elements/s of a loop by all of the team.
+  // Elements/s of a loop by all of the team, in tiles as an update's.
   double rate(ThreadTeam& team, const std::function<void(const AdamSpan&)>& loop) const {
     const auto start = std::chrono::steady_clock::now();
-    team.run([&](int thread) { loop(chunk_of(span_, thread, team.size())); });
+    team.share(static_cast<int>((elements_ + kTileElements - 1) / kTileElements), [&](int tile) {
+      const std::int64_t first = tile * kTileElements;
+      loop(part_of(span_, first, std::min(kTileElements, elements_ - first)));
+    });
     const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return static_cast<double>(elements_) / s;
   }

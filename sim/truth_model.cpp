@@ -144,6 +144,7 @@ bool TruthModel::link_binds(Engine lane) const {
 Load TruthModel::copy_load(const PendingCommand& command) const {
   const double times = factor(command);
   const std::int64_t alone_ns = cost_.copy_ns(command.engine, command.part.bytes);
+  if (command.engine == Engine::Compute) return flow(scaled_ns(alone_ns, times), 0, Route::Own, command.engine);
   const std::int64_t latency_ns = cost_.copy_rate(command.engine).latency_ns;
   const std::int64_t all_ns = scaled_ns(alone_ns, times);
   Route route = Route::Own;

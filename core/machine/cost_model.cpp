@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/machine/attention.hpp"
+#include "core/machine/gemm.hpp"
 #include "core/scheduler/check.hpp"
 
 namespace tandem {
@@ -59,7 +60,7 @@ std::int64_t CostModel::memory_bytes(const Work& work) {
 double CostModel::device_kernel_ns(const Kernel& kernel, DType type) const {
   const auto bytes = static_cast<double>(kernel.bytes);
   const double flops = kernel.kind == KernelKind::Attention ? attention_flops(kernel, profile_->processors)
-                                                            : static_cast<double>(kernel.flops);
+                                                            : gemm_flops(kernel, profile_->processors);
   // Only matrix kernels have an efficiency over flops; their traffic streams as any other kernel's does.
   const bool matrix = kernel.kind == KernelKind::Gemm || kernel.kind == KernelKind::Attention;
   const KernelKind memory_kind = matrix ? KernelKind::Memory : kernel.kind;
@@ -181,6 +182,7 @@ const CopyRate& CostModel::copy_rate(Engine lane) const {
 }
 
 std::int64_t CostModel::copy_ns(Engine lane, std::int64_t bytes) const {
+  if (lane == Engine::Compute) return kernel_ns({.kind = KernelKind::Memory, .bytes = 2 * bytes}, DType::F32, lane);
   const CopyRate& rate = copy_rate(lane);
   if (bytes == 0) return rate.latency_ns;
   const auto amount = static_cast<double>(bytes);

@@ -20,7 +20,7 @@ class CostModel {
   // rest is shared in proportion.
   std::int64_t run_part_ns(const Graph& graph, WorkId work, Engine engine, std::int64_t part_bytes,
                            std::int64_t whole_bytes) const;
-  // Duration of a copy alone on its lane, in ns.
+  // Duration of a copy alone on its lane, in ns. On Compute, a copy within the device's memory.
   std::int64_t copy_ns(Engine lane, std::int64_t bytes) const;
   // Ring all-reduce of `bytes` on `ranks` ranks.
   std::int64_t all_reduce_ns(std::int64_t bytes, std::int64_t ranks) const;

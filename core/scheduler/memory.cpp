@@ -137,12 +137,15 @@ bool Scheduler::elsewhere(ValueId value, ByteRange range, Tier tier) const {
                      [&](Tier other) { return other != tier && residency_.valid(value, other, range); });
 }
 
-BlockId Scheduler::allocate(ValueId value, ByteRange range, Tier tier, bool may_evict, std::optional<Engine> lane) {
+End Scheduler::end_of(ValueId value) const {
   const Tensor& tensor = graph_.tensor_of(value);
-  const End end = tensor.persistent || tensor.role == Role::Gradient ? End::Low : End::High;
+  return tensor.persistent || tensor.role == Role::Gradient ? End::Low : End::High;
+}
+
+BlockId Scheduler::allocate(ValueId value, ByteRange range, Tier tier, bool may_evict, std::optional<Engine> lane) {
   std::int64_t offset = 0;
   Fence last_users;
-  if (!allocate_bytes(range.bytes, tier, end, may_evict, lane, offset, last_users)) return kNone;
+  if (!allocate_bytes(range.bytes, tier, end_of(value), may_evict, lane, offset, last_users)) return kNone;
   return residency_.add(value, tier, offset, range, last_users);
 }
 
@@ -155,6 +158,7 @@ bool Scheduler::allocate_bytes(std::int64_t bytes, Tier tier, End end, bool may_
       offset = *place;
       return true;
     }
+    if (tier == Tier::Device && make_hole(bytes)) continue;
     if (!may_evict || !make_room(tier)) return false;
   }
 }
@@ -221,13 +225,18 @@ void Scheduler::free_block(BlockId id, ValueId last_holder) {
     fence.add(segment.writer);
     fence.add(segment.readers);
   }
-  fence.prune(progress_);
-  Command& note = emit(CommandKind::Release, Engine::Compute, kNone);
-  note.part = {last_holder, block.range.first, block.range.bytes};
-  note.source = {rank_, block.tier, block.offset};
-  wait_for(note, fence);
-  pools_[static_cast<std::size_t>(block.tier)].free(block.offset, block.range.bytes, fence, progress_);
+  give_back(last_holder, block.tier, block.offset, block.range, fence);
   residency_.remove(id);
+}
+
+// Frees the bytes that held a range of a value, and notes when they are.
+void Scheduler::give_back(ValueId holder, Tier tier, std::int64_t offset, ByteRange range, Fence users) {
+  users.prune(progress_);
+  Command& note = emit(CommandKind::Release, Engine::Compute, kNone);
+  note.part = {holder, range.first, range.bytes};
+  note.source = {rank_, tier, offset};
+  wait_for(note, users);
+  pools_[static_cast<std::size_t>(tier)].free(offset, range.bytes, users, progress_);
 }
 
 // Ends the sharing of a block after an in-place update: it is the new version's alone. Readers of the old one that are
@@ -298,8 +307,10 @@ std::string Scheduler::usage(Tier tier) const {
       "; capacity " + with_bytes(memory.capacity_bytes()) + ", in use " + with_bytes(memory.charged_bytes()) + ":";
   for (int role = 0; role < kRoleCount; ++role)
     if (held[static_cast<std::size_t>(role)] > 0)
-      text += " " + std::string(name_of(static_cast<Role>(role))) + " " +
-              std::to_string(held[static_cast<std::size_t>(role)]);
+      text.append(" ")
+          .append(name_of(static_cast<Role>(role)))
+          .append(" ")
+          .append(std::to_string(held[static_cast<std::size_t>(role)]));
   for (Tier below : kTiers)
     if (below > tier && pools_[static_cast<std::size_t>(below)].capacity_bytes() > 0)
       text += "; " + std::string(name_of(below)) + ": " +

@@ -180,4 +180,23 @@ void Pool::free(std::int64_t offset, std::int64_t bytes, const Fence& fence, con
   }
 }
 
+std::vector<Pool::Gap> Pool::hide(std::int64_t begin, std::int64_t end) {
+  std::vector<Gap> hidden;
+  std::erase_if(free_, [&](const Segment& segment) {
+    if (segment.offset < begin || segment.end() > end) return false;
+    hidden.push_back({segment.offset, segment.bytes, {}});
+    add_fence(segment, hidden.back().fence);
+    forget_fence(segment.fence);
+    return true;
+  });
+  return hidden;
+}
+
+void Pool::show(const std::vector<Gap>& hidden, const LaneProgress& progress) {
+  for (const Gap& gap : hidden) {
+    charged_ += gap.bytes;  // as if they had been handed out
+    free(gap.offset, gap.bytes, gap.fence, progress);
+  }
+}
+
 }  // namespace tandem

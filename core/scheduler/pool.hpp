@@ -74,6 +74,15 @@ class Pool {
   // Gives bytes back; `fence` holds the unfinished commands that touched them. `bytes` as asked for in allocate.
   void free(std::int64_t offset, std::int64_t bytes, const Fence& fence, const LaneProgress& progress);
 
+  // Free bytes, and what still uses them.
+  struct Gap {
+    std::int64_t offset = 0, bytes = 0;
+    Fence fence;
+  };
+  // Keeps `allocate` from the gaps that lie wholly in [begin, end), until they are shown again.
+  std::vector<Gap> hide(std::int64_t begin, std::int64_t end);
+  void show(const std::vector<Gap>& hidden, const LaneProgress& progress);
+
   std::int64_t rounded(std::int64_t bytes) const { return (bytes + alignment_ - 1) & -alignment_; }
   std::int64_t capacity_bytes() const { return capacity_; }
   std::int64_t charged_bytes() const { return charged_; }

@@ -102,12 +102,14 @@ class Scheduler {
                    std::optional<Engine> lane = std::nullopt);
   bool allocate_bytes(std::int64_t bytes, Tier tier, End end, bool may_evict, std::optional<Engine> lane,
                       std::int64_t& offset, Fence& waits);
+  End end_of(ValueId value) const;
   bool make_room(Tier tier);
   void clear_tier(Tier tier);
   bool evict(BlockId id);
   bool save_below(ValueId value, ByteRange range, Tier tier);
   void drop(ValueId value, Tier tier);
   void free_block(BlockId id, ValueId last_holder);
+  void give_back(ValueId holder, Tier tier, std::int64_t offset, ByteRange range, Fence users);
   void leave_to(ValueId old_version, ValueId new_version);
   bool dead(ValueId value) const;
   void kill(ValueId value);
@@ -115,6 +117,14 @@ class Scheduler {
   void guard(ValueId value, Tier tier);
   [[noreturn]] void does_not_fit(OpId op, Tier tier) const;
   std::string usage(Tier tier) const;
+
+  // Moves within the device (compaction.cpp).
+  bool settled(const Block& block) const;
+  // So many bytes in a row, of those that are free; false if no moving makes them so.
+  bool make_hole(std::int64_t bytes);
+  bool make_hole(std::int64_t bytes, bool may_wait);
+  bool move_out(std::vector<BlockId> blocks, std::int64_t begin, std::int64_t end);
+  void move(BlockId id, std::int64_t offset, const Fence& last_users);
 
   // Commands (scheduler.cpp).
   Use next_use(Engine engine) const { return {engine, static_cast<CommandId>(commands_.size())}; }

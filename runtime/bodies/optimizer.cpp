@@ -210,11 +210,10 @@ std::vector<Run> runs_of(const BodyCall& call, const Part& part, AdamOptions opt
 }
 
 void update_on_host(const std::vector<Run>& runs) {
-  constexpr std::int64_t kTile = 1024 * kChunkElements;
   std::vector<Run> tiles;
   for (const Run& run : runs)
-    for (std::int64_t first = 0; first < run.span.elements; first += kTile)
-      tiles.push_back({run.step, part_of(run.span, first, std::min(kTile, run.span.elements - first))});
+    for (std::int64_t first = 0; first < run.span.elements; first += kTileElements)
+      tiles.push_back({run.step, part_of(run.span, first, std::min(kTileElements, run.span.elements - first))});
   ThreadTeam::mine(at::get_num_threads()).share(static_cast<int>(tiles.size()), [&](int i) {
     const Run& tile = tiles[static_cast<std::size_t>(i)];
     adam_update(tile.step, tile.span);

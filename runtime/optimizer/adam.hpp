@@ -51,4 +51,7 @@ AdamSpan part_of(const AdamSpan& span, std::int64_t first, std::int64_t elements
 inline constexpr std::int64_t kChunkElements = 32;
 AdamSpan chunk_of(const AdamSpan& span, int thread, int threads);
 
+// What threads take of a span at a time where one may be held up, and leaves some to the others.
+inline constexpr std::int64_t kTileElements = 1024 * kChunkElements;
+
 }  // namespace tandem

@@ -185,7 +185,7 @@ TEST(CostModelDeathTest, AMissingRateIsSaid) {
   const CostModel cost(profile);
   EXPECT_EQ(cost.copy_ns(Engine::H2D, 0), 5'000);
   EXPECT_DEATH(cost.copy_ns(Engine::H2D, 1), "no rate for this copy lane");
-  EXPECT_DEATH(cost.copy_ns(Engine::Compute, 1), "no copies run on compute");
+  EXPECT_DEATH(cost.copy_ns(Engine::CpuOptimizer, 1), "no copies run on cpu_optimizer");
 }
 
 }  // namespace

@@ -73,6 +73,23 @@ TEST(Pool, PrefersBytesThatNothingStillUses) {
   EXPECT_TRUE(waits.empty()) << "the fence is finished";
 }
 
+TEST(Pool, HiddenGapsAreNotHandedOut) {
+  Pool pool(256, 64);
+  Fence waits, busy;
+  ASSERT_TRUE(pool.allocate(256, End::Low, nothing_finished(), waits));
+  busy.add({Engine::D2H, 9});
+  pool.free(0, 64, busy, nothing_finished());
+  pool.free(128, 64, {}, nothing_finished());
+  const auto hidden = pool.hide(0, 128);
+  ASSERT_EQ(hidden.size(), 1u);
+  EXPECT_EQ(pool.allocate(64, End::Low, nothing_finished(), waits), 128);
+  EXPECT_FALSE(pool.allocate(64, End::Low, nothing_finished(), waits));
+  pool.show(hidden, nothing_finished());
+  EXPECT_EQ(pool.allocate(64, End::Low, nothing_finished(), waits), 0);
+  EXPECT_EQ(waits, busy) << "what uses it is remembered";
+  EXPECT_EQ(pool.charged_bytes(), 256);
+}
+
 TEST(Pool, RandomTrafficNeverOverlapsAndLosesNothing) {
   std::mt19937 random(5);
   Pool pool(1 << 16, 64);
