@@ -38,6 +38,8 @@ POLICIES = {
     "zero_infinity_disk": "name: zero_infinity, optimizer_states: disk",
     "protrain": "name: protrain",
     "ssdtrain": "name: ssdtrain",
+    "patrickstar": "name: patrickstar",
+    "l2l": "name: l2l",
 } | {f"cotrain_k{k}": f"name: cotrain, separation: {k}" for k in (0, 4, 8, 12, 16, 24)}
 # Family, model, batch, sequence, recompute, GiB of the device, policies; a star marks the first dozen.
 GROUPS = [
@@ -75,7 +77,7 @@ STAND_IN_GROUPS = [
 SYSTEMS = [
     ("gpt", "1.4b", 8, 1024, "none", 24,
      "on_demand on_demand_cpu zero_offload zero_offload_delayed zero_offload_deepspeed cotrain stronghold "
-     "deep_optimizer_states zero_infinity zero_infinity_disk protrain split_update balanced_host balanced"),
+     "deep_optimizer_states zero_infinity zero_infinity_disk protrain patrickstar l2l split_update balanced_host balanced"),
     ("gpt", "1.4b", 8, 1024, "none", 40, "resident ssdtrain"),
 ]
 

@@ -101,7 +101,11 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"zero_infinity", {{"parameters", "device"}}, 3 << 20}, Case{"ssdtrain", {}, 4 << 20},
                       Case{"ssdtrain", {{"offload_blocks", "3"}}, 4 << 20}, Case{"protrain", {}},
                       Case{"protrain", {{"chunk_buffers", "1"}}},
-                      Case{"protrain", {{"persistent_chunks", "3"}}, 3 << 20}));
+                      Case{"protrain", {{"persistent_chunks", "3"}}, 3 << 20}, Case{"patrickstar", {}},
+                      Case{"patrickstar", {{"overlap", "true"}}},
+                      Case{"patrickstar", {{"margin_chunks", "2"}, {"chunk_elements", "100000"}}, 3 << 20},
+                      Case{"l2l", {}}, Case{"l2l", {{"optimizer", "device"}, {"recompute_blocks", "2"}}},
+                      Case{"l2l", {{"stash", "host"}, {"prefetch", "0"}}}));
 
 TEST(Scheduler, ResidentSaysWhatDoesNotFit) {
   const Scenario scenario = gpt_scenario("resident", 1 << 20);

@@ -118,7 +118,7 @@ TEST_P(GpuTrainTest, EveryPolicyGivesTheBitsOfResident) {
   resident.optimizer.initial_loss_scale = 0x1p24;  // fp16: the first steps are skipped
   const Outcome expected = train_on_gpu(resident);
   for (const char* policy : {"on_demand", "zero_offload", "cotrain", "split_update", "balanced", "stronghold",
-                             "deep_optimizer_states", "zero_infinity", "protrain", "ssdtrain"}) {
+                             "deep_optimizer_states", "zero_infinity", "protrain", "ssdtrain", "patrickstar", "l2l"}) {
     Scenario scenario = resident;
     scenario.policy.name = policy;
     make_tight(scenario);
@@ -131,8 +131,9 @@ TEST_P(GpuTrainTest, EveryPolicyGivesTheBitsOfResident) {
 // Needs no GPU: what the tests above train fits in their device memory, workspaces as on a GPU.
 TEST(GpuTrainTestScenarios, Fit) {
   for (const DType precision : {DType::F32, DType::BF16, DType::F16})
-    for (const char* policy : {"on_demand", "zero_offload", "cotrain", "split_update", "balanced", "stronghold",
-                               "deep_optimizer_states", "zero_infinity", "protrain", "ssdtrain"}) {
+    for (const char* policy :
+         {"on_demand", "zero_offload", "cotrain", "split_update", "balanced", "stronghold", "deep_optimizer_states",
+          "zero_infinity", "protrain", "ssdtrain", "patrickstar", "l2l"}) {
       Scenario scenario = gpt(policy, precision);
       scenario.optimizer.clip_norm = 0.5;
       make_tight(scenario);

@@ -94,8 +94,10 @@ Scenario tiny_gpt(const std::string& policy, std::int64_t device_bytes) {
   scenario.steps = kSteps;
   // Activations that leave and come back. Not recomputed: these bodies make other bytes of other ops.
   if (policy == "zero_offload" || policy == "cotrain" || policy == "balanced" || policy == "stronghold" ||
-      policy == "deep_optimizer_states" || policy == "zero_infinity" || policy == "protrain" || policy == "ssdtrain")
+      policy == "deep_optimizer_states" || policy == "zero_infinity" || policy == "protrain" || policy == "ssdtrain" ||
+      policy == "patrickstar")
     scenario.policy.options["offload_blocks"] = "1";
+  if (policy == "l2l") scenario.policy.options = {{"recompute_blocks", "0"}, {"stash", "host"}};
   scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = kHostBytes;
   return scenario;
 }
@@ -183,7 +185,7 @@ INSTANTIATE_TEST_SUITE_P(DiskPolicies, StressDiskTest, ::testing::Values("on_dem
 INSTANTIATE_TEST_SUITE_P(EveryPolicy, StressTest,
                          ::testing::Values("resident", "on_demand", "zero_offload", "cotrain", "split_update",
                                            "balanced", "stronghold", "deep_optimizer_states", "zero_infinity",
-                                           "protrain", "ssdtrain"));
+                                           "protrain", "ssdtrain", "patrickstar", "l2l"));
 
 }  // namespace
 }  // namespace tandem

@@ -145,8 +145,9 @@ TEST_P(CheckpointPolicyTest, AResumedRunEqualsTheRunInOnePiece) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (DType precision : {DType::F32, DType::BF16, DType::F16}) {
-    for (const char* policy : {"resident", "on_demand", "zero_offload", "cotrain", "split_update", "balanced",
-                               "stronghold", "deep_optimizer_states", "zero_infinity", "protrain", "ssdtrain"})
+    for (const char* policy :
+         {"resident", "on_demand", "zero_offload", "cotrain", "split_update", "balanced", "stronghold",
+          "deep_optimizer_states", "zero_infinity", "protrain", "ssdtrain", "patrickstar", "l2l"})
       all.push_back({policy, precision, false});
     all.push_back({"zero_offload", precision, true});
   }

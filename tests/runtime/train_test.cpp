@@ -234,8 +234,8 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(
     Policies, TrainTest,
     ::testing::Combine(::testing::Values("resident", "on_demand", "zero_offload", "cotrain", "split_update", "balanced",
-                                         "stronghold", "deep_optimizer_states", "zero_infinity", "protrain",
-                                         "ssdtrain"),
+                                         "stronghold", "deep_optimizer_states", "zero_infinity", "protrain", "ssdtrain",
+                                         "patrickstar", "l2l"),
                        ::testing::ValuesIn(kCases)),
     [](const auto& test) { return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param).name; });
 
@@ -267,7 +267,7 @@ TEST(TrainRunTest, AsDeepSpeedGradientsTravelInFp32) {
 
 TEST(TrainRunTest, BlocksThatKeepRecomputeAndOffload) {
   for (const char* policy : {"zero_offload", "cotrain", "balanced", "stronghold", "deep_optimizer_states",
-                             "zero_infinity", "protrain", "ssdtrain"}) {
+                             "zero_infinity", "protrain", "ssdtrain", "patrickstar"}) {
     Scenario scenario = small_gpt(policy);
     scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 64 * kMiB;  // nothing is evicted
     scenario.workload.layers = 4;
@@ -286,7 +286,8 @@ TEST(TrainRunTest, BlocksThatKeepRecomputeAndOffload) {
 }
 
 TEST(TrainRunTest, BlocksThatRecomputeInSegments) {
-  for (const char* policy : {"resident", "zero_offload", "balanced", "stronghold", "zero_infinity", "protrain"}) {
+  for (const char* policy :
+       {"resident", "zero_offload", "balanced", "stronghold", "zero_infinity", "protrain", "patrickstar", "l2l"}) {
     Scenario scenario = small_gpt(policy);
     scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 64 * kMiB;
     scenario.workload.layers = 4;

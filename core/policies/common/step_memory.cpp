@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -12,14 +13,14 @@ namespace {
 // What is on the device while the ops of a graph run one after the other.
 class Tally {
  public:
-  explicit Tally(const Graph& graph)
+  Tally(const Graph& graph, std::initializer_list<Role> roles)
       : graph_(graph),
+        roles_(roles),
         readers_(static_cast<std::size_t>(graph.value_count())),
         here_(static_cast<std::size_t>(graph.value_count())) {}
 
   void place(ValueId value, bool there) {
-    const Role role = graph_.tensor_of(value).role;
-    const bool counts = role == Role::Activation || role == Role::Batch || role == Role::Gradient;
+    const bool counts = std::find(roles_.begin(), roles_.end(), graph_.tensor_of(value).role) != roles_.end();
     if (here_[static_cast<std::size_t>(value)] == there || !counts) return;
     here_[static_cast<std::size_t>(value)] = there;
     live_ += there ? graph_.value(value).bytes : -graph_.value(value).bytes;
@@ -27,19 +28,46 @@ class Tally {
   void run(const Op& op) {
     for (ValueId read : op.reads) place(read, true);
     for (const Write& write : op.writes) place(write.value, true);
-    peak_ = std::max(peak_, live_ + op.workspace_bytes);
+    last_ = live_ + op.workspace_bytes;
+    peak_ = std::max(peak_, last_);
     for (ValueId read : op.reads)
-      if (++readers_[static_cast<std::size_t>(read)] == graph_.value(read).readers) place(read, false);
+      if (pass(read)) place(read, false);
     for (const Write& write : op.writes)
       if (write.reuses != kNone) place(write.reuses, false);
   }
+  // One of its readers has read it, here or elsewhere; true if it was the last.
+  bool pass(ValueId value) { return ++readers_[static_cast<std::size_t>(value)] == graph_.value(value).readers; }
   std::int64_t peak() const { return peak_; }
+  std::int64_t last() const { return last_; }  // while the last op ran
 
  private:
   const Graph& graph_;
+  std::vector<Role> roles_;
   std::vector<std::int32_t> readers_;
   std::vector<bool> here_;
-  std::int64_t live_ = 0, peak_ = 0;
+  std::int64_t live_ = 0, peak_ = 0, last_ = 0;
+};
+
+// Layers whose saved activations leave after their forward.
+class Offloaded {
+ public:
+  Offloaded(const Graph& graph, const std::vector<std::int32_t>& layers) : graph_(graph), layers_(layers) {
+    for (OpId id = 0; id < graph.op_count(); ++id)
+      if (const Op& op = graph.op(id); op.phase == Phase::Backward && away(op))
+        backwards_[{op.micro_batch, op.layer}] = id;
+  }
+  void leave_after(const Op& op, Tally& tally) const {
+    if (op.phase != Phase::Forward || !away(op)) return;
+    for (ValueId value : saved_for(graph_, graph_.op(backwards_.at({op.micro_batch, op.layer}))))
+      tally.place(value, false);
+  }
+
+ private:
+  bool away(const Op& op) const { return std::binary_search(layers_.begin(), layers_.end(), op.layer); }
+
+  const Graph& graph_;
+  const std::vector<std::int32_t>& layers_;
+  std::map<std::pair<std::int32_t, std::int32_t>, OpId> backwards_;  // by micro-batch and layer
 };
 
 // Bytes by layer of the tensors of a role.
@@ -67,15 +95,6 @@ std::int64_t largest_run(const Layers& bytes, std::int32_t first, std::int64_t l
   for (auto at = bytes.begin() + first; count > 0 && bytes.end() - at >= count; ++at)
     most = std::max(most, sum(at, at + count));
   return most;
-}
-
-// Free bytes lie in holes, and the largest value of a step needs one to itself. That half of its size goes to waste is
-// a matter of experience: with a third, some simulated steps of a 1.4 billion parameter model had to evict.
-std::int64_t lost_in_holes(const Graph& graph) {
-  std::int64_t largest = 0;
-  for (ValueId id = 0; id < graph.value_count(); ++id)
-    if (graph.tensor_of(id).role == Role::Activation) largest = std::max(largest, graph.value(id).bytes);
-  return largest / 2;
 }
 
 // Of the layers that do not stay, from the largest on.
@@ -115,13 +134,7 @@ std::vector<ValueId> saved_for(const Graph& graph, const Op& backward) {
 
 std::int64_t activation_peak(const Graph& graph, const std::vector<std::int32_t>& offloaded_layers,
                              std::int32_t resident, bool others_leave) {
-  const auto away = [&](const Op& op) {
-    return std::binary_search(offloaded_layers.begin(), offloaded_layers.end(), op.layer);
-  };
-  std::map<std::pair<std::int32_t, std::int32_t>, OpId> backwards;  // of offloaded layers, by micro-batch and layer
-  for (OpId id = 0; id < graph.op_count(); ++id)
-    if (const Op& op = graph.op(id); op.phase == Phase::Backward && away(op))
-      backwards[{op.micro_batch, op.layer}] = id;
+  const Offloaded offloaded(graph, offloaded_layers);
   const auto is_final = [&](ValueId value) {
     return graph.tensor_of(value).role == Role::Gradient && value == graph.tensor_of(value).latest;
   };
@@ -132,7 +145,7 @@ std::int64_t activation_peak(const Graph& graph, const std::vector<std::int32_t>
   const auto gone_when_summed_up = [&](ValueId value) {
     return is_final(value) && others_leave && graph.tensor_of(value).layer >= resident;
   };
-  Tally tally(graph);
+  Tally tally(graph, {Role::Activation, Role::Batch, Role::Gradient});
   for (OpId id = 0; id < graph.op_count(); ++id) {
     const Op& op = graph.op(id);
     if (op.phase == Phase::Load && op.step == kNone) continue;
@@ -143,12 +156,45 @@ std::int64_t activation_peak(const Graph& graph, const std::vector<std::int32_t>
     if (op.phase == Phase::Reduce)
       for (ValueId read : op.reads)
         if (gone_when_summed_up(read)) tally.place(read, false);
-    // After its forward, what an offloaded layer's backward reads is gone.
-    if (op.phase == Phase::Forward && away(op))
-      for (ValueId value : saved_for(graph, graph.op(backwards.at({op.micro_batch, op.layer}))))
-        tally.place(value, false);
+    offloaded.leave_after(op, tally);
   }
   return tally.peak();
+}
+
+std::vector<std::int64_t> non_model_bytes(const Graph& graph, const std::vector<std::int32_t>& offloaded_layers) {
+  const Offloaded offloaded(graph, offloaded_layers);
+  Tally tally(graph, {Role::Activation, Role::Batch});
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(graph.op_count()));
+  for (OpId id = 0; id < graph.op_count(); ++id) {
+    const Op& op = graph.op(id);
+    if (op.engine == Engine::Loader) continue;
+    tally.run(op);
+    bytes[static_cast<std::size_t>(id)] = tally.last();
+    offloaded.leave_after(op, tally);
+  }
+  return bytes;
+}
+
+std::int64_t peak_with_parameters_and_gradients(const Graph& graph, const std::vector<std::int32_t>& offloaded_layers) {
+  const Offloaded offloaded(graph, offloaded_layers);
+  Tally tally(graph, {Role::Activation, Role::Batch, Role::Gradient, Role::Parameter});
+  for (OpId id = 0; id < graph.op_count(); ++id)
+    for (ValueId read : graph.op(id).reads)
+      if (graph.op(id).phase == Phase::OptimizerStep && graph.tensor_of(read).role == Role::Parameter) tally.pass(read);
+  for (OpId id = 0; id < graph.op_count(); ++id) {
+    const Op& op = graph.op(id);
+    if (op.engine == Engine::Loader || op.phase == Phase::OptimizerStep) continue;
+    tally.run(op);
+    offloaded.leave_after(op, tally);
+  }
+  return tally.peak();
+}
+
+std::int64_t lost_in_holes(const Graph& graph) {
+  std::int64_t largest = 0;
+  for (ValueId id = 0; id < graph.value_count(); ++id)
+    if (graph.tensor_of(id).role == Role::Activation) largest = std::max(largest, graph.value(id).bytes);
+  return largest / 2;
 }
 
 std::int64_t bytes_left(const Graph& graph, std::int64_t capacity_bytes,
