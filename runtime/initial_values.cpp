@@ -76,28 +76,43 @@ TANDEM_VECTORS void fill_normal(float* out, std::int64_t first, std::int64_t cou
   for (std::int64_t i = first; i < first + count; ++i) {
     const std::uint64_t index = 2 * static_cast<std::uint64_t>(i);
     const double radius = std::sqrt(-2 * log_of(uniform(mix(key ^ mix(index)))));
-    out[i] = static_cast<float>(deviation * radius * cos_of_turns(uniform(mix(key ^ mix(index + 1)))));
+    out[i - first] = static_cast<float>(deviation * radius * cos_of_turns(uniform(mix(key ^ mix(index + 1)))));
   }
 }
 
 }  // namespace
 
-void fill_initial(float* tensor, std::int64_t first, std::int64_t count, std::span<const std::int64_t> shape,
+void fill_initial(float* out, std::int64_t first, std::int64_t count, std::span<const std::int64_t> shape,
                   std::string_view name, std::uint64_t seed) {
   if (shape.size() == 1) {
-    std::fill_n(tensor + first, count, name.ends_with("weight") ? 1.0f : 0.0f);
+    std::fill_n(out, count, name.ends_with("weight") ? 1.0f : 0.0f);
     return;
   }
   // He et al. 2015, equation 10: keeps the variance through relu.
   const double deviation = name.ends_with("relu.weight") ? std::sqrt(2.0 / static_cast<double>(shape[1])) : kDeviation;
   const std::uint64_t key = mix(seed) ^ hash(name);
-  fill_normal(tensor, first, count, key, deviation);
+  fill_normal(out, first, count, key, deviation);
 }
 
 void fill_initial(float* tensor, std::span<const std::int64_t> shape, std::string_view name, std::uint64_t seed) {
   std::int64_t elements = 1;
   for (const std::int64_t size : shape) elements *= size;
   fill_initial(tensor, 0, elements, shape, name, seed);
+}
+
+void fill_projector(std::int16_t* places, float* values, std::int64_t rows, std::int64_t nonzeros, std::int64_t columns,
+                    std::string_view name, std::uint64_t seed) {
+  const double length = std::sqrt(static_cast<double>(columns) / static_cast<double>(rows * nonzeros));
+  const std::uint64_t key = mix(seed) ^ hash(name);
+  std::uint64_t draw = 0;
+  for (std::int64_t row = 0; row < rows; ++row, places += nonzeros, values += nonzeros)
+    for (std::int64_t i = 0; i < nonzeros; ++draw) {
+      const std::uint64_t bits = mix(key ^ mix(draw));
+      const auto place = static_cast<std::int16_t>((bits >> 1) % static_cast<std::uint64_t>(columns));
+      if (std::find(places, places + i, place) != places + i) continue;
+      places[i] = place;
+      values[i++] = static_cast<float>((bits & 1) != 0 ? length : -length);
+    }
 }
 
 }  // namespace tandem

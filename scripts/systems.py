@@ -17,7 +17,7 @@ PAGE = ROOT / "docs" / "systems.md"
 # A run: a scenario and what is set in it.
 V100, H100 = "stronghold_v100_vm", "deep_optimizer_states_h100"
 STRONGHOLD, PLAIN = "policy={name: stronghold, window: 15}", "policy={name: resident}"
-ZERO_OFFLOAD = "policy={name: zero_offload, variant: deepspeed}"
+ZERO_OFFLOAD, PAPER = "policy={name: zero_offload, variant: deepspeed}", "policy={name: zero_offload}"
 INTERLEAVED = "policy={name: deep_optimizer_states, stride: 2}"
 
 
@@ -39,6 +39,19 @@ THROUGHPUTS = [
     ("stronghold, 1.7 B, window 8", "9", 4 / 7.2305, gpt(32, "policy={name: stronghold, window: 8}")),
     ("zero_offload, 6 B", "log", 1 / 9.4816, (H100, ZERO_OFFLOAD)),
     ("deep_optimizer_states, 6 B, stride 2", "log", 1 / 6.8183, (H100, INTERLEAVED)),
+]
+
+RTX_4090 = "lsp_offload_rtx_4090"
+# LSP-Offload's run of GPT-2 Large.
+GPT2_LARGE = ("workload.layers=36", "workload.hidden=1280", "workload.heads=20", "workload.vocabulary=50257",
+              "workload.sequence=512", "workload.tied_embedding=true")
+LSP_GPT2 = (RTX_4090, *GPT2_LARGE, "policy.rank=512", "policy.nonzeros=16")
+LSP_ZERO, LSP_ZERO_GPT2 = (RTX_4090, PAPER), (RTX_4090, *GPT2_LARGE, PAPER)
+THROUGHPUTS += [
+    ("lsp_offload, 6.7 B", "LSP", 4 / 1.9677, (RTX_4090,)),
+    ("zero_offload, 6.7 B", "LSP", 4 / 4.1077, LSP_ZERO),
+    ("lsp_offload, 0.8 B (machine not stated)", "csv", 4 / 0.1105, LSP_GPT2),
+    ("zero_offload, 0.8 B (machine not stated)", "csv", 4 / 0.124, LSP_ZERO_GPT2),
 ]
 
 DGX2 = "zero_infinity_dgx2"
@@ -145,6 +158,8 @@ RATIOS = [
     *((f"patrickstar / zero_infinity, {size}, {gpu}, each at its best batch", f"PS {gpu}", ratio, best_batch(machine, size)[1],
        best_batch(machine, size, ZERO_3, f"limits.device_bytes={device}")[1])
       for size, gpu, machine, device, ratio in (("1 B", "V100", YARD, "31GiB", 54.6 / 43), ("6 B", "A100", SUPERPOD, "39GB", 114 / 83.6))),
+    ("lsp_offload / zero_offload, 6.7 B", "LSP", 4.1077 / 1.9677, (RTX_4090,), LSP_ZERO),
+    ("lsp_offload / zero_offload, 0.8 B (machine not stated)", "csv", 0.124 / 0.1105, LSP_GPT2, LSP_ZERO_GPT2),
     ("deep_optimizer_states / zero_offload, up to", "abstract", 2.5, (H100, INTERLEAVED), (H100, ZERO_OFFLOAD)),
 ]
 
@@ -160,8 +175,9 @@ SIZES = [
      (ONE_V100, "workload.hidden=2048", "workload.heads=16", "workload.batch=1", "workload.micro_batches=1", "steps=1", PLAIN)),
 ]
 
-# What the medians leave out: a row that the profile was fitted to, and the best case of many.
-UNCOUNTED = ("(calibrated)", ", up to")
+# What the medians leave out: a row that the profile was fitted to, the best case of many, and times of a machine that
+# may be another.
+UNCOUNTED = ("(calibrated)", ", up to", "(machine not stated)")
 
 
 DOES_NOT_FIT = 3

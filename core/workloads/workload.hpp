@@ -18,13 +18,25 @@ struct BlockActivations {
   std::int64_t offload = 0, recompute = 0;
 };
 
+// Adam in a learned subspace (LSP-Offload): core/workloads/common/subspace.hpp has the method.
+struct SubspaceUpdate {
+  std::int64_t rank = 0, nonzeros = 0;  // d and r of the paper: sizes of a compressed matrix, non-zeros a row
+  std::int64_t check_every = 0;         // steps from one look at the projectors to the next
+  double threshold = 0;                 // they are fitted again where the relative bias is above it
+  bool masters = true;                  // bf16 parameters keep the rest of their fp32 masters
+};
+
 // What a policy asks of the graph: rewrites that change what is computed or when results are used. And whose graph it
 // is.
 struct GraphRequest {
   bool delayed_update = false;  // forward and backward of step s read the parameters from before step s-1's update
   bool fp32_gradients = false;  // 16-bit gradients are widened, once they are final, for the update
   std::optional<BlockActivations> activations = {};  // none: as workload.recompute says
+  std::optional<SubspaceUpdate> subspace = {};       // none: each parameter is updated by its own gradient
   Rank rank = 0;                                     // the first saves for all
+
+  // Training gives other losses than plain training does.
+  bool approximate() const { return delayed_update || subspace; }
 };
 
 struct WorkloadEntry {

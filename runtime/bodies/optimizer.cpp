@@ -106,11 +106,6 @@ std::int64_t load_loss_scale(BodyCall& call) {
 
 using FusedAdam = decltype(&at::_ops::_fused_adam_::call);
 
-void copy_bytes(const BodyCall& call, std::byte* from, std::byte* to, std::int64_t bytes) {
-  if (from != to)
-    tensor_at(call.processor, to, {bytes}, at::kByte).copy_(tensor_at(call.processor, from, {bytes}, at::kByte));
-}
-
 // Operands of a part, by the parameter's type. [control] is read last.
 //   fp32  reads gradient, parameter, m, v              writes parameter, m, v
 //   bf16  reads gradient, parameter, master_low, m, v  writes parameter, master_low, m, v
@@ -261,14 +256,25 @@ std::int64_t widen(BodyCall& call) {
   return 0;
 }
 
+// Adam in a subspace reads no parameter: what it writes is the change of a zero.
+std::int64_t change_part(const BodyCall& call, bool decoupled) {
+  tensor_at(call.processor, call.writes[0], {call.bytes}, at::kByte).zero_();
+  BodyCall update = call;
+  update.reads.insert(update.reads.begin() + 1, call.writes[0]);
+  return adam_part(update, decoupled);
+}
+
+std::int64_t subspace_adam(BodyCall& call) { return change_part(call, /*decoupled=*/false); }
+std::int64_t subspace_adamw(BodyCall& call) { return change_part(call, /*decoupled=*/true); }
 std::int64_t adam(BodyCall& call) { return adam_part(call, /*decoupled=*/false); }
 std::int64_t adamw(BodyCall& call) { return adam_part(call, /*decoupled=*/true); }
 
 constexpr BodyEntry kBodies[] = {
-    {"grad_norm", grad_norm},   {"clip", clip},
-    {"loss_scale", loss_scale}, {"loss_scale.load", load_loss_scale},
-    {"gradient.widen", widen},  {"optimizer.adam", adam},
-    {"optimizer.adamw", adamw},
+    {"grad_norm", grad_norm},           {"clip", clip},
+    {"loss_scale", loss_scale},         {"loss_scale.load", load_loss_scale},
+    {"gradient.widen", widen},          {"optimizer.adam", adam},
+    {"optimizer.adamw", adamw},         {"subspace.adam", subspace_adam},
+    {"subspace.adamw", subspace_adamw},
 };
 
 }  // namespace

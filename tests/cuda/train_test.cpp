@@ -16,6 +16,7 @@
 #include "runtime/open_device.hpp"
 #include "runtime/reference.hpp"
 #include "runtime/torch_setup.hpp"
+#include "tests/common/policies.hpp"
 #include "tests/common/run.hpp"
 #include "tests/common/scenarios.hpp"
 #include "tests/cuda/plain_trainer.hpp"
@@ -57,6 +58,13 @@ Scenario gpt(const std::string& policy, DType precision) {
   s.seed = 7;
   if (const char* text = std::getenv("TANDEM_TEST_TEXT")) s.data_text = text;
   return s;
+}
+
+// All that must give the bits of plain training.
+std::vector<std::string> offloading() {
+  std::vector<std::string> names = testing::exact_policies();
+  std::erase(names, "resident");
+  return names;
 }
 
 // Too small a device for the states, or, where a policy keeps them there, for what is saved: that goes to the disk.
@@ -117,8 +125,7 @@ TEST_P(GpuTrainTest, EveryPolicyGivesTheBitsOfResident) {
   resident.optimizer.clip_norm = 0.5;
   resident.optimizer.initial_loss_scale = 0x1p24;  // fp16: the first steps are skipped
   const Outcome expected = train_on_gpu(resident);
-  for (const char* policy : {"on_demand", "zero_offload", "cotrain", "split_update", "balanced", "stronghold",
-                             "deep_optimizer_states", "zero_infinity", "protrain", "ssdtrain", "patrickstar", "l2l"}) {
+  for (const std::string& policy : offloading()) {
     Scenario scenario = resident;
     scenario.policy.name = policy;
     make_tight(scenario);
@@ -128,12 +135,26 @@ TEST_P(GpuTrainTest, EveryPolicyGivesTheBitsOfResident) {
   }
 }
 
+// Twice the same bits, and losses near those of the same training on the CPU.
+TEST_P(GpuTrainTest, ApproximatePoliciesRepeatAndFollowTheCpu) {
+  if (GetParam() == DType::F16) GTEST_SKIP() << "they train in fp32 and bf16";
+  for (const std::string& policy : testing::approximate_policies()) {
+    const Scenario scenario = gpt(policy, GetParam());
+    const Outcome first = train_on_gpu(scenario), second = train_on_gpu(scenario);
+    EXPECT_EQ(second.losses, first.losses) << policy;
+    EXPECT_EQ(second.parameters, first.parameters) << policy;
+    Scenario on_cpu = scenario;
+    on_cpu.machine.gpu = false;
+    Training training(on_cpu);
+    training.run();
+    EXPECT_LT(largest_difference(first.losses, losses_of(training)), 0.02) << policy;
+  }
+}
+
 // Needs no GPU: what the tests above train fits in their device memory, workspaces as on a GPU.
 TEST(GpuTrainTestScenarios, Fit) {
   for (const DType precision : {DType::F32, DType::BF16, DType::F16})
-    for (const char* policy :
-         {"on_demand", "zero_offload", "cotrain", "split_update", "balanced", "stronghold", "deep_optimizer_states",
-          "zero_infinity", "protrain", "ssdtrain", "patrickstar", "l2l"}) {
+    for (const std::string& policy : offloading()) {
       Scenario scenario = gpt(policy, precision);
       scenario.optimizer.clip_norm = 0.5;
       make_tight(scenario);

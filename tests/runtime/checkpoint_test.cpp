@@ -13,6 +13,7 @@
 #include "runtime/checkpoint/resume.hpp"
 #include "runtime/torch_setup.hpp"
 #include "runtime/train.hpp"
+#include "tests/common/policies.hpp"
 #include "tests/common/run.hpp"
 #include "tests/common/scenarios.hpp"
 
@@ -121,6 +122,7 @@ class CheckpointTest : public ::testing::Test {
     s.seed = 7;
     s.optimizer.initial_loss_scale = 0x1p24;  // fp16: some steps are skipped, and the scale moves
     s.optimizer.loss_scale_interval = 2;
+    if (policy == "lsp_offload") s.policy.options["check_every"] = "2";  // before and after the checkpoint
     if (delayed) s.policy.options["delayed_update"] = "true";
     return s;
   }
@@ -130,7 +132,7 @@ class CheckpointTest : public ::testing::Test {
 };
 
 struct Case {
-  const char* policy;
+  std::string policy;
   DType precision;
   bool delayed;
 };
@@ -145,18 +147,16 @@ TEST_P(CheckpointPolicyTest, AResumedRunEqualsTheRunInOnePiece) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (DType precision : {DType::F32, DType::BF16, DType::F16}) {
-    for (const char* policy :
-         {"resident", "on_demand", "zero_offload", "cotrain", "split_update", "balanced", "stronghold",
-          "deep_optimizer_states", "zero_infinity", "protrain", "ssdtrain", "patrickstar", "l2l"})
-      all.push_back({policy, precision, false});
+    for (const std::string& policy : testing::exact_policies()) all.push_back({policy, precision, false});
+    if (precision != DType::F16)
+      for (const std::string& policy : testing::approximate_policies()) all.push_back({policy, precision, false});
     all.push_back({"zero_offload", precision, true});
   }
   return all;
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, CheckpointPolicyTest, ::testing::ValuesIn(cases()), [](const auto& test) {
-  return std::string(test.param.policy) + "_" + std::string(name_of(test.param.precision)) +
-         (test.param.delayed ? "_delayed" : "");
+  return test.param.policy + "_" + std::string(name_of(test.param.precision)) + (test.param.delayed ? "_delayed" : "");
 });
 
 TEST_F(CheckpointTest, AnotherPolicyGoesOnFromTheSameState) {

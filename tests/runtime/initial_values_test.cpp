@@ -43,7 +43,7 @@ TEST(InitialValues, AreTheSameInAnyParts) {
   const std::vector<float> whole = filled("a.weight", 7);
   std::vector<float> parts(kElements);
   for (const auto& [first, end] : {std::pair<std::int64_t, std::int64_t>{1001, kElements}, {0, 13}, {13, 1001}})
-    fill_initial(parts.data(), first, end - first, kShape, "a.weight", 7);
+    fill_initial(parts.data() + first, first, end - first, kShape, "a.weight", 7);
   EXPECT_EQ(parts, whole);
 }
 

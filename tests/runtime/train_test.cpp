@@ -16,6 +16,7 @@
 #include "report/analysis.hpp"
 #include "runtime/reference.hpp"
 #include "runtime/torch_setup.hpp"
+#include "tests/common/policies.hpp"
 #include "tests/common/run.hpp"
 #include "tests/common/scenarios.hpp"
 
@@ -149,7 +150,7 @@ void schedule(Scenario& s, const char* name) {
   s.optimizer.decay = "matrices";
 }
 
-class TrainTest : public ::testing::TestWithParam<std::tuple<const char*, Case>> {};
+class TrainTest : public ::testing::TestWithParam<std::tuple<std::string, Case>> {};
 
 TEST_P(TrainTest, EqualsWholeGraphAutogradToTheBit) {
   Scenario scenario = small_gpt(std::get<0>(GetParam()));
@@ -231,13 +232,10 @@ const Case kCases[] = {
      }},
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Policies, TrainTest,
-    ::testing::Combine(::testing::Values("resident", "on_demand", "zero_offload", "cotrain", "split_update", "balanced",
-                                         "stronghold", "deep_optimizer_states", "zero_infinity", "protrain", "ssdtrain",
-                                         "patrickstar", "l2l"),
-                       ::testing::ValuesIn(kCases)),
-    [](const auto& test) { return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param).name; });
+INSTANTIATE_TEST_SUITE_P(Policies, TrainTest,
+                         ::testing::Combine(::testing::ValuesIn(testing::exact_policies()),
+                                            ::testing::ValuesIn(kCases)),
+                         [](const auto& test) { return std::get<0>(test.param) + "_" + std::get<1>(test.param).name; });
 
 TEST(TrainRunTest, DelayedUpdateEqualsTheDelayedReference) {
   for (const DType precision : {DType::F32, DType::BF16}) {

@@ -9,7 +9,7 @@ void Buckets::follow(const Graph& graph) {
     const Op& op = graph.op(seen_);
     if (op.phase == Phase::Forward) norms_.clear();
     if (op.phase == Phase::Reduce && op.layer != kNone) norms_[op.reads.front()] = seen_;
-    if (op.phase != Phase::OptimizerStep) continue;
+    if (op.phase != Phase::OptimizerStep || !op.may_run_on(Engine::CpuOptimizer)) continue;
     if (static_cast<std::size_t>(op.step) >= steps_.size()) steps_.resize(static_cast<std::size_t>(op.step) + 1);
     auto& buckets = steps_[static_cast<std::size_t>(op.step)];
     Bucket bucket;
@@ -21,7 +21,7 @@ void Buckets::follow(const Graph& graph) {
       if (graph.tensor_of(read).role == Role::Parameter) bucket.reads_parameter = true;
     }
     for (const Write& write : op.writes)
-      if (graph.tensor_of(write.value).role == Role::Parameter) {
+      if (graph.tensor_of(write.value).role != Role::OptimizerState) {
         bucket.parameter = write.value;
         bucket.old_parameter = write.reuses;
       }

@@ -13,9 +13,9 @@ struct Bucket {
   std::int32_t step = 0;
   std::int32_t index = 0;  // in forward order
   OpId optimizer = kNone;
-  ValueId gradient = kNone;       // the version that the update reads
-  OpId gradient_norm = kNone;     // the op that reads it before the update; kNone: there is none
-  ValueId parameter = kNone;      // the version that the update writes and later forwards read
+  ValueId gradient = kNone;    // the version that the update reads
+  OpId gradient_norm = kNone;  // the op that reads it before the update; kNone: there is none
+  ValueId parameter = kNone;   // the version that the update writes and later forwards read; in a subspace, its change
   ValueId old_parameter = kNone;  // the version before
   bool reads_parameter = false;   // the update reads that: the parameter is its own master, or a half of it
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <sstream>
 
 #include "core/scenario/errors.hpp"
 
@@ -27,15 +28,32 @@ bool bool_option(const Scenario& scenario, const std::string& name, bool otherwi
   refuse(name, text, "true, false");
 }
 
-std::int64_t int_option(const Scenario& scenario, const std::string& name, std::int64_t low, std::int64_t high,
-                        std::int64_t otherwise) {
+namespace {
+
+template <typename Number>
+Number read_number(const Scenario& scenario, const std::string& name, Number low, Number high, Number otherwise,
+                   const std::string& allowed) {
   const std::string text = text_option(scenario, name);
   if (text.empty()) return otherwise;
-  std::int64_t value = 0;
+  Number value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < low || value > high)
-    refuse(name, text, "a whole number from " + std::to_string(low) + " to " + std::to_string(high));
+  const bool in_range = value >= low && value <= high;  // not a NaN
+  if (error != std::errc() || end != text.data() + text.size() || !in_range) refuse(name, text, allowed);
   return value;
+}
+
+}  // namespace
+
+std::int64_t int_option(const Scenario& scenario, const std::string& name, std::int64_t low, std::int64_t high,
+                        std::int64_t otherwise) {
+  return read_number(scenario, name, low, high, otherwise,
+                     "a whole number from " + std::to_string(low) + " to " + std::to_string(high));
+}
+
+double number_option(const Scenario& scenario, const std::string& name, double low, double high, double otherwise) {
+  std::ostringstream range;
+  range << "a number from " << low << " to " << high;
+  return read_number(scenario, name, low, high, otherwise, range.str());
 }
 
 std::optional<std::int64_t> int_or_auto_option(const Scenario& scenario, const std::string& name, std::int64_t low,

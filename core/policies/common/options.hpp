@@ -14,6 +14,8 @@ namespace tandem {
 bool bool_option(const Scenario& scenario, const std::string& name, bool otherwise);
 std::int64_t int_option(const Scenario& scenario, const std::string& name, std::int64_t low, std::int64_t high,
                         std::int64_t otherwise);
+// A number from `low` to `high`.
+double number_option(const Scenario& scenario, const std::string& name, double low, double high, double otherwise);
 // None where it is not given, or "auto".
 std::optional<std::int64_t> int_or_auto_option(const Scenario& scenario, const std::string& name, std::int64_t low,
                                                std::int64_t high);

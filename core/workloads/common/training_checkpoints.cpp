@@ -66,7 +66,7 @@ void TrainingSource::load_checkpoint(Graph& graph, std::size_t index) {
     op.writes.push_back({in_use, kNone});
     graph.append(std::move(op));
   }
-  graph.append(load_op(graph, index, "checkpoint.load"));
+  graph.append(load_op(graph, index, "checkpoint.load", stage.states));
   if (in_use != kNone) stage.parameter_in_use = in_use;
 }
 

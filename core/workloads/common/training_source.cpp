@@ -51,15 +51,22 @@ TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, cons
       recomputes_from_(segment_begins(recomputes_, scenario.workload.checkpoint_every)),
       delayed_update_(request.delayed_update),
       widens_gradients_(request.fp32_gradients && size_of(plan_.precision) == 2),
+      subspace_(request.subspace),
       scales_loss_(plan_.precision == DType::F16 && scenario.optimizer.loss_scaling && !plan_.batch.load.body.empty()),
       validation_(scenario.validation),
       saves_(!scenario.checkpoint.directory.empty() && request.rank == 0),
-      save_every_(scenario.checkpoint.every) {}
+      save_every_(scenario.checkpoint.every) {
+  // The parameter keeps its master; Adam's moments are of the subspace.
+  if (subspace_)
+    std::erase_if(plan_.states, [&](const StateSpec& s) { return s.name != "master_low" || !subspace_->masters; });
+}
 
 void TrainingSource::prologue(Graph& graph) {
   add_works(graph);
   stages_.resize(plan_.stages.size());
   for (std::size_t i = 0; i < stages_.size(); ++i) add_stage(graph, i);
+  if (subspace_) subspaces_.resize(stages_.size());
+  for (std::size_t i = 0; i < subspaces_.size(); ++i) add_subspace(graph, i);
   if (saves_) add_saves(graph);
   if (scales_loss_) graph.append(loss_scale_op(graph));
   if (first_step_ > 0) {
@@ -67,7 +74,11 @@ void TrainingSource::prologue(Graph& graph) {
     for (std::size_t i = 0; i < stages_.size(); ++i) load_checkpoint(graph, i);
     return;
   }
-  for (std::size_t i = 0; i < stages_.size(); ++i) graph.append(load_op(graph, i, plan_.family + ".parameters.load"));
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    const std::span<const TensorId> states(stages_[i].states.data(), plan_.states.size());
+    graph.append(load_op(graph, i, plan_.family + ".parameters.load", states));
+    if (subspace_) load_subspace(graph, i);
+  }
 }
 
 namespace {
@@ -166,7 +177,7 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
                   graph.intern(s.name + ".grad_norm"), graph.intern(s.name + ".widen"),
                   graph.intern(s.name + ".optimizer"), graph.intern(s.name + ".evaluate")};
   stage.saved_values.assign(s.saved.size(), kNone);
-  if (plan_.optimizer_fixed_ns == 0) stage.optimizer_workspace = optimizer_workspace(index);
+  if (plan_.optimizer_fixed_ns == 0) stage.optimizer_workspace = optimizer_workspace(*s.layout, plan_.precision);
   if (controls_update()) stage.norm_workspace = norm_workspace(index);
   const auto [found, fresh] = stage_of_size_.try_emplace(s.elements, index);
   if (fresh) {
@@ -208,10 +219,10 @@ void TrainingSource::add_bucket_works(Graph& graph, const StageSpec& s, Stage& s
     stage.grad_norm = graph.add_work({"grad_norm", plan_.precision, {elements}, norm_kernels(s, plan_.precision)});
 }
 
-Op TrainingSource::load_op(Graph& graph, std::size_t index, const std::string& body) {
+Op TrainingSource::load_op(Graph& graph, std::size_t index, const std::string& body, std::span<const TensorId> states) {
   Stage& stage = stages_[index];
   std::int64_t bytes = graph.tensor(stage.parameter).bytes;
-  for (TensorId state : stage.states) bytes += graph.tensor(state).bytes;
+  for (TensorId state : states) bytes += graph.tensor(state).bytes;
   const WorkId work = graph.add_work({body, plan_.precision, {spec(index).elements}, {memory_kernel(bytes)}});
   Op op = new_op(graph.intern(spec(index).name + ".load"), work, Phase::Load, index);
   op.engine = Engine::Loader;
@@ -219,7 +230,7 @@ Op TrainingSource::load_op(Graph& graph, std::size_t index, const std::string& b
   op.step = kNone;
   stage.parameter_in_use = graph.new_version(stage.parameter);
   op.writes.push_back({stage.parameter_in_use, kNone});
-  for (TensorId state : stage.states) op.writes.push_back({graph.new_version(state), kNone});
+  for (TensorId state : states) op.writes.push_back({graph.new_version(state), kNone});
   return op;
 }
 

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +43,17 @@ class TrainingSource final : public StepSource {
     std::vector<ValueId> saved_values;
   };
 
+  // What a stage has beside that where it is updated in a subspace.
+  struct Subspace {
+    std::shared_ptr<const Layout> layout, projector_layout;           // none where sizes are all that is known
+    TensorId places = kNone, values = kNone;                          // of the projectors' non-zeros; or none
+    TensorId m = kNone, v = kNone, gradient = kNone, change = kNone;  // in the subspace
+    std::int32_t load_label = kNone, compress_label = kNone, fit_label = kNone, apply_label = kNone;
+    WorkId load = kNone, compress = kNone, fit = kNone, apply = kNone;
+    std::int64_t compress_workspace = 0, fit_workspace = 0, apply_workspace = 0;
+    bool projects() const { return places != kNone; }
+  };
+
   // What saves a stage's state.
   struct StageSave {
     std::int32_t label = kNone;
@@ -52,7 +66,7 @@ class TrainingSource final : public StepSource {
   void add_stage(Graph& graph, std::size_t index);
   void add_bucket_works(Graph& graph, const StageSpec& s, Stage& stage);
   void add_control(Graph& graph);
-  Op load_op(Graph& graph, std::size_t index, const std::string& body);
+  Op load_op(Graph& graph, std::size_t index, const std::string& body, std::span<const TensorId> states);
   Op loss_scale_op(Graph& graph);
   void add_batch_works(Graph& graph);
   void load_batch(Graph& graph, std::int32_t label, WorkId work);
@@ -68,13 +82,21 @@ class TrainingSource final : public StepSource {
   void widen(Graph& graph, Stage& stage, std::size_t index);
   void control_update(Graph& graph);
   void optimize(Graph& graph, std::size_t index);
+  // Updates in a subspace (training_subspace.cpp).
+  void add_subspace(Graph& graph, std::size_t index);
+  void add_subspace_works(Graph& graph, std::size_t index);
+  void load_subspace(Graph& graph, std::size_t index);
+  void fit(Graph& graph, std::size_t index);
+  void compress(Graph& graph, std::size_t index);
+  void optimize_in_subspace(Graph& graph, std::size_t index);
+  void read_projectors(const Graph& graph, std::size_t index, Op& op) const;
   // Checkpoints (training_checkpoints.cpp).
   void add_saves(Graph& graph);
   void load_checkpoint(Graph& graph, std::size_t index);
   bool saves_after_this_step() const;
   void save_state(Graph& graph, std::int32_t step);
   void save_stage(Graph& graph, std::size_t index, std::int32_t step);
-  std::int64_t optimizer_workspace(std::size_t index) const;
+  std::int64_t optimizer_workspace(const Layout& layout, DType type) const;
   std::int64_t norm_workspace(std::size_t index) const;
   Op new_op(std::int32_t label, WorkId work, Phase phase, std::size_t index) const;
   Op planned_op(std::int32_t label, OpSpecIndex op_spec, Phase phase, std::size_t index) const;
@@ -94,6 +116,7 @@ class TrainingSource final : public StepSource {
   // By stage: the first that is recomputed, up to this one, when the backward comes to it; the next one: none is.
   std::vector<std::size_t> recomputes_from_;
   bool delayed_update_, widens_gradients_;
+  std::optional<SubspaceUpdate> subspace_;
   bool scales_loss_;  // fp16 has too few exponents for gradients; see runtime/optimizer/update_control.hpp
   ValidationOptions validation_;
   bool saves_;
@@ -101,6 +124,7 @@ class TrainingSource final : public StepSource {
 
   std::vector<WorkId> works_;  // by OpSpecIndex
   std::vector<Stage> stages_;
+  std::vector<Subspace> subspaces_;  // by stage; empty: there are none
   std::vector<StageSave> stage_saves_;
   StageSave commit_;
   std::int32_t saved_step_ = kNone;                    // the last whose outcome is saved

@@ -21,7 +21,7 @@ bool TrainingSource::append_step(Graph& graph, std::int64_t) {
   }
   micro_batch_ = static_cast<std::int32_t>(micro_batches_) - 1;  // the update belongs to the last one
   if (controls_update()) control_update(graph);
-  for (std::size_t i = 0; i < stages_.size(); ++i) optimize(graph, i);
+  for (std::size_t i = 0; i < stages_.size(); ++i) subspace_ ? optimize_in_subspace(graph, i) : optimize(graph, i);
   if (saves_after_this_step()) save_state(graph, step_);
   if (evaluates_after(validation_, first_step_ + step_, first_step_ + steps_)) evaluate(graph);
   ++step_;
@@ -156,6 +156,10 @@ void TrainingSource::reduce(Graph& graph, std::size_t index) {
   }
   if (controls_update()) sum_squares(graph, stage, index);
   if (widens_gradients_) widen(graph, stage, index);
+  if (subspace_) {
+    if ((first_step_ + step_) % subspace_->check_every == 0) fit(graph, index);
+    compress(graph, index);
+  }
 }
 
 void TrainingSource::sum_squares(Graph& graph, Stage& stage, std::size_t index) {
@@ -204,13 +208,13 @@ std::int64_t TrainingSource::norm_workspace(std::size_t index) const {
 
 // In fp32, LibTorch's step count, and under clipping a scaled copy of the gradient, a chunk of a field at a time.
 // 16-bit gradients are scaled in the one pass that reads them.
-std::int64_t TrainingSource::optimizer_workspace(std::size_t index) const {
-  if (plan_.precision != DType::F32) return 0;
+std::int64_t TrainingSource::optimizer_workspace(const Layout& layout, DType type) const {
+  if (type != DType::F32) return 0;
   WorkspaceMeter meter;
   meter.take(kStepCountBytes);
   if (!clips()) return meter.peak();
   std::int64_t largest = 0;
-  for (const Field& field : spec(index).layout->fields) largest = std::max(largest, field.elements());
+  for (const Field& field : layout.fields) largest = std::max(largest, field.elements());
   meter.take(kClippingScalarBytes);
   meter.take(std::min(largest, kOptimizerChunk) * size_of(DType::F32));
   return meter.peak();

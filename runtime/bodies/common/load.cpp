@@ -2,7 +2,10 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "core/scenario/errors.hpp"
@@ -23,28 +26,25 @@ BatchKey key_of(const BodyCall& call) {
 
 std::int64_t* tokens(std::byte* bytes) { return reinterpret_cast<std::int64_t*>(bytes); }
 
-// Where load_parameters() makes the fp32 masters of a bucket. In bf16 they are split afterwards, so the place of a
-// moment serves, which is zero in the end.
-std::byte* masters_of(const BodyCall& call) {
-  switch (call.graph.tensor_of(call.op.writes[0].value).type) {
-    case DType::BF16:
-      return call.writes.back();
-    case DType::F16:
-      return call.writes[1];
-    default:
-      return call.writes[0];
-  }
-}
+std::span<const std::int64_t> shape_of(const Field& field) { return {field.shape.data(), field.shape.size()}; }
 
-// Elements [first, end) of a field of the bf16 bucket that is being loaded.
-void split_masters(const BodyCall& call, const Field& field, std::int64_t first, std::int64_t end) {
-  const auto* masters = reinterpret_cast<const float*>(masters_of(call) + field.offset);
+// Elements [first, end) of a field of the bf16 bucket that is being loaded, and of the states that keep the rest of its
+// masters, if there are such.
+void fill_split(const BodyCall& call, const Field& field, std::int64_t first, std::int64_t end,
+                const std::string& name) {
+  constexpr std::int64_t kChunk = 1024;
+  std::array<float, kChunk> masters;
   auto* parameter = reinterpret_cast<BFloat16*>(call.writes[0] + field_offset(field, DType::BF16));
-  auto* low = reinterpret_cast<std::int16_t*>(call.writes[1] + field_offset(field, DType::I16));
-  for (std::int64_t i = first; i < end; ++i) {
-    const SplitMaster halves = split_master(masters[i]);
-    parameter[i] = halves.parameter;
-    low[i] = halves.low;
+  auto* low = call.writes.size() > 1 ? reinterpret_cast<std::int16_t*>(call.writes[1] + field_offset(field, DType::I16))
+                                     : nullptr;
+  for (; first < end; first += kChunk) {
+    const std::int64_t count = std::min(kChunk, end - first);
+    fill_initial(masters.data(), first, count, shape_of(field), name, call.scenario.seed);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const SplitMaster halves = split_master(masters[static_cast<std::size_t>(i)]);
+      parameter[first + i] = halves.parameter;
+      if (low != nullptr) low[first + i] = halves.low;
+    }
   }
 }
 
@@ -65,21 +65,22 @@ std::int64_t load_parameters(BodyCall& call) {
   ThreadTeam& team = ThreadTeam::mine(at::get_num_threads());
   for (std::size_t i = 1; i < call.writes.size(); ++i)
     zero(team, call.writes[i], call.graph.value(call.op.writes[i].value).bytes);
-  std::byte* masters = masters_of(call);
+  std::byte* masters = call.writes[tensor.type == DType::F16 ? 1 : 0];
   const std::string stage = tensor.name.substr(0, tensor.name.find('.') + 1);
   for (const Field& field : bucket.layout().fields) {
     team.run([&](int thread) {
       const std::int64_t first = field.elements() * thread / team.size();
       const std::int64_t end = field.elements() * (thread + 1) / team.size();
-      fill_initial(reinterpret_cast<float*>(masters + field.offset), first, end - first,
-                   {field.shape.data(), field.shape.size()}, stage + field.name, call.scenario.seed);
-      if (tensor.type == DType::BF16) split_masters(call, field, first, end);
+      if (tensor.type == DType::BF16)
+        fill_split(call, field, first, end, stage + field.name);
+      else
+        fill_initial(reinterpret_cast<float*>(masters + field.offset) + first, first, end - first, shape_of(field),
+                     stage + field.name, call.scenario.seed);
     });
     if (tensor.type == DType::F16)
       bucket[field.name].view(-1).copy_(
           tensor_at(Processor::Host, masters + field.offset, {field.elements()}, at::kFloat));
   }
-  if (tensor.type == DType::BF16) zero(team, masters, call.graph.value(call.op.writes.back().value).bytes);
   return 0;
 }
 

@@ -23,6 +23,11 @@ at::Tensor tensor_at(Processor processor, void* begin, at::IntArrayRef shape, at
   return at::for_blob(begin, shape).options(at::TensorOptions(type).device(device)).target_device(device).make_tensor();
 }
 
+void copy_bytes(const BodyCall& call, std::byte* from, std::byte* to, std::int64_t bytes) {
+  if (from != to)
+    tensor_at(call.processor, to, {bytes}, at::kByte).copy_(tensor_at(call.processor, from, {bytes}, at::kByte));
+}
+
 at::Tensor Bucket::operator[](std::string_view name) const {
   for (const Field& field : layout_->fields)
     if (field.name == name)

@@ -15,6 +15,9 @@ namespace tandem {
 // Bytes as a tensor of the processor that works on them.
 at::Tensor tensor_at(Processor processor, void* begin, at::IntArrayRef shape, at::ScalarType type);
 
+// Nothing where they are the same place.
+void copy_bytes(const BodyCall& call, std::byte* from, std::byte* to, std::int64_t bytes);
+
 // The fields of a flat bucket of parameters or gradients at an address.
 class Bucket {
  public:

@@ -1,0 +1,25 @@
+// Names of the registered policies, by what their graphs promise. Must not know what they do.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/scheduler/policy.hpp"
+#include "tests/common/scenarios.hpp"
+
+namespace tandem::testing {
+
+// With default options: those that train as plain training does, to the bit, or the others.
+inline std::vector<std::string> policies_that_are(bool exact) {
+  std::vector<std::string> names;
+  for (const PolicyEntry* entry : policies()) {
+    const std::string name(entry->name);
+    const Scenario scenario = gpt_scenario(name, std::int64_t{1} << 30);
+    if (entry->make(scenario)->traits().graph.approximate() != exact) names.push_back(name);
+  }
+  return names;
+}
+inline std::vector<std::string> exact_policies() { return policies_that_are(/*exact=*/true); }
+inline std::vector<std::string> approximate_policies() { return policies_that_are(/*exact=*/false); }
+
+}  // namespace tandem::testing
