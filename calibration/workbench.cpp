@@ -11,8 +11,6 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kPageBytes = 4096;  // scratch begins at one, as direct I/O wants
-
 // A text's tokens are bytes.
 std::int64_t tokens_of(const WorkloadOptions& workload) {
   constexpr std::int64_t kBytes = 256;
@@ -94,7 +92,7 @@ void Workbench::place(std::int64_t scratch_bytes) {
     for (OpId id = 0; id < graph_.op_count(); ++id)
       if (runs_on_host(graph_.op(id)) == host) workspaces_[static_cast<std::size_t>(id)] = workspace;
     if (!host) break;
-    scratch_ = round_up(device_bytes_, kPageBytes);
+    scratch_ = round_up(device_bytes_, kPageBytes);  // as direct I/O wants
     host_bytes_ = device_bytes_ = scratch_ + scratch_bytes;
   }
   for (OpId id = 0; id < graph_.op_count(); ++id)

@@ -73,10 +73,10 @@ inline double cos_of_turns(double turns) {
 // Box-Muller, one number from two draws: element i does not depend on its neighbours.
 TANDEM_VECTORS void fill_normal(float* out, std::int64_t first, std::int64_t count, std::uint64_t key,
                                 double deviation) {
-  for (std::int64_t i = first; i < first + count; ++i) {
-    const std::uint64_t index = 2 * static_cast<std::uint64_t>(i);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::uint64_t index = 2 * static_cast<std::uint64_t>(first + i);
     const double radius = std::sqrt(-2 * log_of(uniform(mix(key ^ mix(index)))));
-    out[i - first] = static_cast<float>(deviation * radius * cos_of_turns(uniform(mix(key ^ mix(index + 1)))));
+    out[i] = static_cast<float>(deviation * radius * cos_of_turns(uniform(mix(key ^ mix(index + 1)))));
   }
 }
 

@@ -7,12 +7,15 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/scenario/schedule.hpp"
+#include "core/workloads/common/state_blocks.hpp"
 #include "runtime/optimizer/adam.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
 #include "runtime/optimizer/low_precision.hpp"
+#include "runtime/optimizer/state_map.hpp"
 #include "runtime/optimizer/update_control.hpp"
 #include "runtime/reference_networks.hpp"
 #include "runtime/torch_types.hpp"
@@ -122,7 +125,7 @@ class Trainer {
     if (delayed_) publish();  // before the update: what the next step trains with
     if (decided.gradient_scale == 0)
       ++skipped_;
-    else if (scenario_.workload.precision == DType::F32)
+    else if (scenario_.workload.precision == DType::F32 && scenario_.optimizer.state_bits == 32)
       update_fp32(step, static_cast<float>(decided.gradient_scale));
     else
       update_masters(step, decided);
@@ -153,7 +156,8 @@ class Trainer {
     }
   }
 
-  // LibTorch has no Adam from 16-bit gradients to fp32 masters: the formula of one element, one after the other.
+  // LibTorch has no Adam from 16-bit gradients to fp32 masters, nor one of quantised moments: the formula of one
+  // element, one after the other.
   void update_masters(std::int32_t step, const UpdateControl& decided) {
     const OptimizerOptions& o = scenario_.optimizer;
     AdamOptions options{learning_rate(scenario_, step), o.beta1, o.beta2, o.epsilon, o.weight_decay, o.name == "adamw"};
@@ -171,8 +175,31 @@ class Trainer {
           adam_element(decays(p) ? decaying : plain, g[k], element);
           master[k] = element.master, m[k] = element.m, v[k] = element.v;
         }
+        quantise(m, v, gradient.numel());
         ++i;
       }
+  }
+
+  // Moments as they are after they have been stored.
+  void quantise(float* m, float* v, std::int64_t count) const {
+    if (scenario_.optimizer.state_bits == 8) quantise_as<8>(m, v, count);
+    if (scenario_.optimizer.state_bits == 4) quantise_as<4>(m, v, count);
+  }
+  template <int kBits>
+  static void quantise_as(float* m, float* v, std::int64_t count) {
+    for (std::int64_t first = 0; first < count; first += state_block(kBits).elements) {
+      const std::int64_t size = std::min(state_block(kBits).elements, count - first);
+      quantise_block<typename StateMaps<kBits>::M>(m + first, size);
+      quantise_block<typename StateMaps<kBits>::V>(v + first, size);
+    }
+  }
+  template <class Map>
+  static void quantise_block(float* numbers, std::int64_t count) {
+    std::uint32_t largest = 0;
+    for (std::int64_t i = 0; i < count; ++i) largest = std::max(largest, magnitude_bits(numbers[i]));
+    const BlockScale scale = block_scale(largest);
+    for (std::int64_t i = 0; i < count; ++i)
+      numbers[i] = number_of<Map>(code_of<Map>(numbers[i], scale.inverse), scale.scale);
   }
 
   void publish() {

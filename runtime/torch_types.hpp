@@ -19,6 +19,8 @@ constexpr c10::ScalarType torch_type(DType type) {
       return c10::ScalarType::Long;
     case DType::I16:
       return c10::ScalarType::Short;
+    case DType::U8:
+      return c10::ScalarType::Byte;
     case DType::F32:
       break;
   }

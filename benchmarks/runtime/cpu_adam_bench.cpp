@@ -16,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/workloads/common/state_blocks.hpp"
 #include "runtime/executors/arena.hpp"
 #include "runtime/executors/thread_team.hpp"
 #include "runtime/optimizer/adam.hpp"
@@ -28,17 +29,28 @@ namespace {
 std::int64_t elements() {
   constexpr std::int64_t kDefault = 60'000'000;
   const char* text = std::getenv("CPU_ADAM_ELEMENTS");
-  return text == nullptr ? kDefault : std::atoll(text) / kChunkElements * kChunkElements;
+  constexpr std::int64_t kUnit = state_block(8).elements;
+  return (text == nullptr ? kDefault : std::atoll(text)) / kUnit * kUnit;
 }
 
 // Operands in an arena, as executors hold them (huge pages), each page first touched by the thread that updates it.
 struct Operands {
-  Operands(ThreadTeam& team, DType gradient, DType parameter) : arena("benchmark", elements() * kBytes, false) {
+  Operands(ThreadTeam& team, DType gradient, DType parameter, std::int64_t state_bits = 32)
+      : arena("benchmark", elements() * kBytes, false) {
     std::byte* at = arena.at(0, elements() * kBytes);
     const auto next = [&](DType type) { return std::exchange(at, at + elements() * size_of(type)); };
     span.gradient = next(gradient);
-    span.m = reinterpret_cast<float*>(next(DType::F32));
-    span.v = reinterpret_cast<float*>(next(DType::F32));
+    span.state_bits = state_bits;
+    const StateBlock block = state_block(state_bits);
+    const auto next_state = [&] { return std::exchange(at, at + elements() / block.elements * block.bytes); };
+    std::byte *m = next_state(), *v = next_state();
+    if (state_bits == 32) {
+      span.m = reinterpret_cast<float*>(m);
+      span.v = reinterpret_cast<float*>(v);
+    } else {
+      span.m_blocks = reinterpret_cast<std::uint8_t*>(m);
+      span.v_blocks = reinterpret_cast<std::uint8_t*>(v);
+    }
     if (parameter != DType::F32) span.parameter = next(parameter);
     if (parameter == DType::BF16) {  // in place, as a rule
       span.old_parameter = static_cast<const BFloat16*>(span.parameter);
@@ -54,7 +66,13 @@ struct Operands {
   static constexpr std::int64_t kBytes = 20;  // of an element, at most
 
   static void touch(const AdamSpan& chunk) {
-    for (std::int64_t i = 0; i < chunk.elements; ++i) chunk.m[i] = 0.1F, chunk.v[i] = 0.01F;
+    if (chunk.state_bits == 32) {
+      for (std::int64_t i = 0; i < chunk.elements; ++i) chunk.m[i] = 0.1F, chunk.v[i] = 0.01F;
+    } else {
+      const StateBlock block = state_block(chunk.state_bits);
+      for (std::uint8_t* blocks : {chunk.m_blocks, chunk.v_blocks})
+        std::fill_n(blocks, chunk.elements / block.elements * block.bytes, std::uint8_t{0});
+    }
     if (chunk.master != nullptr) std::fill_n(chunk.master, chunk.elements, 1.0F);
     if (chunk.master_low != nullptr) std::fill_n(chunk.master_low, chunk.elements, std::int16_t{0});
     const auto fill = [&](const void* to, DType type) {  // 1 in fp32, 0.0078 in bf16, 1.875 in fp16
@@ -65,26 +83,30 @@ struct Operands {
     fill(chunk.gradient, chunk.gradient_type);
     if (chunk.parameter != nullptr) fill(chunk.parameter, chunk.parameter_type);
   }
-  std::int64_t bytes_per_element() const {
+  double bytes_per_element() const {
     const std::int64_t parameter = span.parameter == nullptr ? 0 : size_of(span.parameter_type);
     const std::int64_t masters = span.master == nullptr ? parameter + 2 * size_of(DType::I16) : 2 * size_of(DType::F32);
-    return size_of(span.gradient_type) + 4 * size_of(DType::F32) + masters + parameter;
+    const StateBlock block = state_block(span.state_bits);
+    return static_cast<double>(size_of(span.gradient_type) + masters + parameter) +
+           4.0 * static_cast<double>(block.bytes) / static_cast<double>(block.elements);
   }
 
   Arena arena;
   AdamSpan span{};
 };
 
-void count(benchmark::State& state, std::int64_t bytes_per_element) {
+void count(benchmark::State& state, double bytes_per_element) {
   state.SetItemsProcessed(state.iterations() * elements());
-  state.SetBytesProcessed(state.iterations() * elements() * bytes_per_element);
+  state.SetBytesProcessed(
+      static_cast<std::int64_t>(static_cast<double>(state.iterations() * elements()) * bytes_per_element));
 }
 
 // `apart`: a bf16 parameter does not take the old one's place, as under delayed update.
-void ours(benchmark::State& state, DType gradient, DType parameter, Isa isa, bool apart = false) {
+void ours(benchmark::State& state, DType gradient, DType parameter, Isa isa, bool apart = false,
+          std::int64_t state_bits = 32) {
   if (!has_isa(isa)) return state.SkipWithError("not on this processor");
   ThreadTeam team(static_cast<int>(state.range(0)));
-  Operands operands(team, gradient, parameter);
+  Operands operands(team, gradient, parameter, state_bits);
   std::unique_ptr<Operands> other;
   if (apart) {
     other = std::make_unique<Operands>(team, DType::F32, DType::F16);
@@ -115,7 +137,7 @@ void check(benchmark::State& state, DType type) {
       const AdamSpan chunk = chunk_of(operands.span, thread, team.size());
       benchmark::DoNotOptimize(check_gradient(chunk.gradient, type, chunk.elements));
     });
-  count(state, size_of(type));
+  count(state, static_cast<double>(size_of(type)));
 }
 
 // LibTorch's fused Adam in fp32; with `converts`, the bf16 gradient is widened before and the parameter narrowed after,
@@ -153,10 +175,17 @@ void by_threads(benchmark::internal::Benchmark* b) {
 BENCHMARK(memory_limit)->Apply(by_threads);
 BENCHMARK_CAPTURE(ours, bf16, DType::BF16, DType::BF16, best_isa())->Apply(by_threads);
 BENCHMARK_CAPTURE(ours, bf16_apart, DType::BF16, DType::BF16, best_isa(), true)->Apply(by_threads);
+BENCHMARK_CAPTURE(ours, bf16_8_bits, DType::BF16, DType::BF16, best_isa(), false, 8)->Apply(by_threads);
+BENCHMARK_CAPTURE(ours, bf16_4_bits, DType::BF16, DType::BF16, best_isa(), false, 4)->Apply(by_threads);
+BENCHMARK_CAPTURE(ours, fp32_8_bits, DType::F32, DType::F32, best_isa(), false, 8)->Apply(by_threads);
+BENCHMARK_CAPTURE(ours, fp32_4_bits, DType::F32, DType::F32, best_isa(), false, 4)->Apply(by_threads);
 BENCHMARK_CAPTURE(ours, fp16, DType::F16, DType::F16, best_isa())->Apply(by_threads);
 BENCHMARK_CAPTURE(ours, fp32, DType::F32, DType::F32, best_isa())->Apply(by_threads);
 BENCHMARK_CAPTURE(ours, bf16_avx2, DType::BF16, DType::BF16, Isa::Avx2)->Apply(by_threads);
 BENCHMARK_CAPTURE(ours, bf16_scalar, DType::BF16, DType::BF16, Isa::Scalar)->Apply(by_threads);
+BENCHMARK_CAPTURE(ours, bf16_8_bits_avx2, DType::BF16, DType::BF16, Isa::Avx2, false, 8)->Apply(by_threads);
+BENCHMARK_CAPTURE(ours, bf16_8_bits_scalar, DType::BF16, DType::BF16, Isa::Scalar, false, 8)->Apply(by_threads);
+BENCHMARK_CAPTURE(ours, bf16_4_bits_avx2, DType::BF16, DType::BF16, Isa::Avx2, false, 4)->Apply(by_threads);
 BENCHMARK_CAPTURE(libtorch, fp32, false)->Apply(by_threads);
 BENCHMARK_CAPTURE(libtorch, fp32_and_bf16_passes, true)->Apply(by_threads);
 BENCHMARK_CAPTURE(check, fp32, DType::F32)->Apply(by_threads);

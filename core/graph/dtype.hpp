@@ -6,13 +6,13 @@
 
 namespace tandem {
 
-enum class DType : std::uint8_t { F32, F16, BF16, F64, I64, I16 };
+enum class DType : std::uint8_t { F32, F16, BF16, F64, I64, I16, U8 };
 constexpr std::int64_t size_of(DType type) {
-  constexpr std::int64_t kSizes[] = {4, 2, 2, 8, 8, 2};
+  constexpr std::int64_t kSizes[] = {4, 2, 2, 8, 8, 2, 1};
   return kSizes[static_cast<int>(type)];
 }
 constexpr std::string_view name_of(DType type) {
-  constexpr std::string_view kNames[] = {"fp32", "fp16", "bf16", "fp64", "int64", "int16"};
+  constexpr std::string_view kNames[] = {"fp32", "fp16", "bf16", "fp64", "int64", "int16", "uint8"};
   return kNames[static_cast<int>(type)];
 }
 

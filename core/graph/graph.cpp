@@ -60,9 +60,10 @@ OpId Graph::append(Op op) {
       CHECK(this->value(write.reuses).bytes == value.bytes, label(op.label), "reuses storage of another size");
   }
   if (op.divisible) {
-    // Parts are cut at multiples of 64 bytes of the lead: every operand's range must then be a whole number of bytes.
+    // Parts are cut at multiples of cut_bytes of the lead: every operand's range must then be a whole number of bytes.
+    CHECK(kPageBytes % op.cut_bytes == 0, label(op.label), op.cut_bytes);
     const auto divides = [&](ValueId v) {
-      return value(v).bytes < 64 || static_cast<Int128>(64) * value(v).bytes % lead_bytes == 0;
+      return value(v).bytes < 64 || static_cast<Int128>(op.cut_bytes) * value(v).bytes % lead_bytes == 0;
     };
     CHECK(std::all_of(op.reads.begin(), op.reads.end(), divides), label(op.label), "an operand does not divide");
   }

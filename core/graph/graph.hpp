@@ -114,7 +114,8 @@ struct Op {
   Phase phase = Phase::Forward;
   Engine engine = Engine::Compute;  // where it runs unless the policy says otherwise
   std::uint16_t engines = 0;        // bit set of the engines that have a body
-  bool divisible = false;           // elementwise: may run in parts; byte ranges scale with operand sizes
+  bool divisible = false;           // may run in parts, each element or block by itself; byte ranges scale with sizes
+  std::int32_t cut_bytes = 64;      // divisible: parts begin at multiples of this in the op's first write
   bool has_result = false;          // its event carries a result
   bool grows = false;               // its result decides what the source appends next
   std::int32_t step = kNone;        // training step, or decoding step; kNone before the first
@@ -127,6 +128,8 @@ struct Op {
   boost::container::small_vector<Write, 8> writes;
   bool may_run_on(Engine e) const { return (engines >> static_cast<int>(e)) & 1; }
 };
+// Policies cut divisible ops at whole pages, so that a part can also rest on a disk: always a multiple of cut_bytes.
+inline constexpr std::int64_t kPageBytes = 4096;
 constexpr std::uint16_t engine_bit(Engine e) { return static_cast<std::uint16_t>(1u << static_cast<int>(e)); }
 
 class Graph {

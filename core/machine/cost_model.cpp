@@ -71,7 +71,9 @@ double CostModel::device_kernel_ns(const Kernel& kernel, DType type) const {
   return static_cast<double>(profile_->launch_ns) + std::max(flop_ns, byte_ns);
 }
 
-// The optimizer's rate is measured whole, DRAM included; other work is a roofline over the cores' flops and DRAM.
+// The optimizer's rate is measured whole, DRAM included; other work is a roofline over the cores' flops and DRAM. It is
+// measured with fp32 states and taken for quantised ones, too: those take a core longer, which few cores feel, and move
+// half the bytes, which many cores feel. What they leave of DRAM to copies at the same time does count (memory_bytes).
 double CostModel::host_kernel_ns(const Kernel& kernel) const {
   if (kernel.kind == KernelKind::Optimizer && profile_->cpu_optimizer_parameters_per_s > 0) {
     const auto elements = static_cast<double>(kernel.elements);

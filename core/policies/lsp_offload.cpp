@@ -33,6 +33,8 @@ class LspOffload final : public Policy {
     update_.masters = bool_option(scenario, "masters", true);
     if (scenario.workload.precision == DType::F16)
       throw ConfigError("workload.precision: lsp_offload does not train in fp16; allowed: fp32, bf16");
+    if (scenario.optimizer.state_bits != 32)
+      throw ConfigError("optimizer.state_bits: lsp_offload keeps the moments of its subspace in fp32; allowed: 32");
     if (scenario.optimizer.name == "adam" && scenario.optimizer.weight_decay > 0)
       throw ConfigError(
           "optimizer.weight_decay: adam would add the parameters to gradients, which are in a subspace; allowed: 0, or "

@@ -23,13 +23,11 @@ class SplitUpdate final : public Policy {
 
  private:
   static constexpr std::size_t kPrefetchedOps = 2;
-  // Whole pages, so that a part can also rest on a disk.
-  static constexpr std::int64_t kCutBytes = 4096;
 
   void update(const View& view, Decisions& decisions, OpId op) const {
     const std::int64_t bytes = view.graph().value(view.graph().op(op).writes.front().value).bytes;
     const std::int64_t on_device =
-        device_percent_ == 100 ? bytes : bytes / 100 * device_percent_ / kCutBytes * kCutBytes;
+        device_percent_ == 100 ? bytes : bytes / 100 * device_percent_ / kPageBytes * kPageBytes;
     if (on_device > 0) decisions.run_part(op, 0, on_device, Engine::Compute);
     if (on_device < bytes) decisions.run_part(op, on_device, bytes - on_device, Engine::CpuOptimizer);
   }

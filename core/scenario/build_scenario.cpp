@@ -49,6 +49,7 @@ OptimizerOptions build_optimizer(const Values& values) {
   out.epsilon = values.number("optimizer.epsilon");
   out.weight_decay = values.number("optimizer.weight_decay");
   out.clip_norm = values.number("optimizer.clip_norm");
+  out.state_bits = values.integer("optimizer.state_bits", out.state_bits);
   out.loss_scaling = values.text("optimizer.loss_scaling") == "dynamic";
   out.initial_loss_scale = values.number("optimizer.initial_loss_scale");
   out.loss_scale_interval = values.integer("optimizer.loss_scale_interval");

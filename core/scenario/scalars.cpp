@@ -78,6 +78,9 @@ std::int64_t checked_integer(const Node& node, const Schema& schema, const std::
   check_range(value.approximate, node, schema, path);
   const std::optional<std::int64_t> exact = scaled(value, 1);
   if (!exact) refuse(node.at, path, shown(node.text) + " is too large", allowed_text(schema));
+  const auto& words = schema.words;
+  if (!words.empty() && std::find(words.begin(), words.end(), std::to_string(*exact)) == words.end())
+    refuse(node.at, path, shown(node.text) + " is not one of them", allowed_text(schema));
   return *exact;
 }
 

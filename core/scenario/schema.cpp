@@ -33,8 +33,12 @@ Json resolved(const Json& json) {
   return target;
 }
 
+// Numbers as they are written.
 std::vector<std::string> strings(const Json& json, const char* key) {
-  return json.contains(key) ? json[key].get<std::vector<std::string>>() : std::vector<std::string>();
+  std::vector<std::string> out;
+  if (!json.contains(key)) return out;
+  for (const Json& item : json[key]) out.push_back(item.is_string() ? item.get<std::string>() : item.dump());
+  return out;
 }
 
 ValueType type_of(const Json& json) {

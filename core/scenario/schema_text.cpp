@@ -55,7 +55,7 @@ std::string allowed_text(const Schema& schema, const std::vector<std::string>& w
       if (!words.empty()) return join(words);
       return schema.words.empty() ? schema.noun : join(schema.words);
     case ValueType::Integer:
-      return "an integer" + range_text(schema);
+      return !schema.words.empty() ? join(schema.words) : "an integer" + range_text(schema);
     case ValueType::Number:
       return "a number" + range_text(schema);
     case ValueType::Flag:

@@ -192,7 +192,7 @@ Reply Decisions::run_part(OpId op, std::int64_t first_byte, std::int64_t bytes, 
   const Op& o = scheduler_->graph_.op(op);
   const std::int64_t lead = scheduler_->graph_.value(o.writes.front().value).bytes;
   CHECK(o.divisible && first_byte >= 0 && bytes > 0 && first_byte + bytes <= lead, first_byte, bytes, lead);
-  CHECK(first_byte % 64 == 0 && (bytes % 64 == 0 || first_byte + bytes == lead), first_byte, bytes);
+  CHECK(first_byte % o.cut_bytes == 0 && (bytes % o.cut_bytes == 0 || first_byte + bytes == lead), first_byte, bytes);
   return scheduler_->run(op, {first_byte, bytes}, engine);
 }
 

@@ -69,8 +69,8 @@ class Decisions {
   // Missing operands are fetched on demand and room is made by evicting; throws DoesNotFit where that is not enough.
   Reply run(OpId op, Engine engine);
   Reply run(OpId op) { return run_default(op); }
-  // Runs the range [first_byte, first_byte + bytes) of a divisible op's first write; both multiples of 64 bytes, or to
-  // the end.
+  // Runs the range [first_byte, first_byte + bytes) of a divisible op's first write; both multiples of
+  // Op::cut_bytes, as pages are (kPageBytes), or to the end.
   Reply run_part(OpId op, std::int64_t first_byte, std::int64_t bytes, Engine engine);
   // Prefetches or writes back: makes a copy of the whole value valid in `to`. Never evicts.
   Reply copy(ValueId value, Tier to);

@@ -54,6 +54,8 @@ std::unique_ptr<StepSource> make_layers(const Scenario& scenario, const GraphReq
   require_option(w.recompute == "none", "recompute", "measured layers have nothing to recompute", "allowed: none");
   if (scenario.optimizer.clip_norm > 0)
     throw ConfigError("optimizer.clip_norm: measured layers have no gradients to clip; allowed: 0");
+  if (scenario.optimizer.state_bits != 32)
+    throw ConfigError("optimizer.state_bits: measured layers have states of a fixed size; allowed: 32");
   return std::make_unique<TrainingSource>(layers_plan(w), scenario, request);
 }
 

@@ -92,11 +92,11 @@ StageSpec head_stage(TrainingPlan& plan, const Sizes& s) {
   return stage;
 }
 
-TrainingPlan mlp_plan(const WorkloadOptions& w) {
+TrainingPlan mlp_plan(const Scenario& scenario) {
+  const WorkloadOptions& w = scenario.workload;
   TrainingPlan plan;
   plan.family = "mlp";
   plan.precision = w.precision;
-  plan.set_adam_states();
   plan.batch.input_type = w.precision;
   plan.batch.input_bytes = w.batch * w.inputs * size_of(w.precision);
   plan.batch.target_bytes = w.batch * size_of(DType::I64);
@@ -111,6 +111,7 @@ TrainingPlan mlp_plan(const WorkloadOptions& w) {
   }
   for (std::size_t i = 0; i < plan.stages.size(); ++i) plan.stages[i].name = "layer" + std::to_string(i);
   plan.stages.push_back(head_stage(plan, {w.batch, w.hidden, w.classes, w.micro_batches, w.precision, true}));
+  plan.set_adam_states(scenario.optimizer.state_bits);
   return plan;
 }
 
@@ -129,7 +130,7 @@ std::unique_ptr<StepSource> make_mlp(const Scenario& scenario, const GraphReques
   require_product("batch, classes", {w.batch, w.classes});
   require_option(w.recompute == "none", "recompute", "a perceptron has no blocks to recompute", "allowed: none");
   require_option(w.precision == DType::F32, "precision", "a perceptron trains in fp32", "allowed: fp32");
-  return std::make_unique<TrainingSource>(mlp_plan(w), scenario, request);
+  return std::make_unique<TrainingSource>(mlp_plan(scenario), scenario, request);
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ constexpr const char* kInUse = ".in_use";
 // The leader's tensors bear the names of the network's fields; other states add their own.
 StageBucket bucket_of(const BodyCall& call, ValueId value, std::byte* begin, bool leads) {
   const auto& tensor = call.graph.tensor_of(value);
-  return {leads ? "" : suffix_of(tensor.name), tensor.type, tensor.layout.get(), begin};
+  return {leads ? "" : suffix_of(tensor.name), tensor.type, tensor.layout.get(), begin,
+          state_block(call.scenario.optimizer.state_bits)};
 }
 
 std::int64_t save(BodyCall& call) {

@@ -110,8 +110,8 @@ using FusedAdam = decltype(&at::_ops::_fused_adam_::call);
 //   fp32  reads gradient, parameter, m, v              writes parameter, m, v
 //   bf16  reads gradient, parameter, master_low, m, v  writes parameter, master_low, m, v
 //   fp16  reads gradient, master, m, v                 writes master, m, v, parameter
-// What is updated in place is copied first where the new version has a place of its own. The bf16 parameter is read at
-// one place and written to the other instead.
+// m and v: fp32 numbers, or quantised, in whole blocks. What is updated in place is copied first where the new version
+// has a place of its own. The bf16 parameter is read at one place and written to the other instead.
 struct Part {
   explicit Part(BodyCall& call)
       : gradient(call.reads[0]), first(call.first_byte / leader_size(call)), elements(call.bytes / leader_size(call)) {
@@ -129,8 +129,12 @@ struct Part {
     }
     if (call.reads.size() > updated + 1) control = reinterpret_cast<UpdateControl*>(call.reads[updated + 1]);
     for (std::size_t i = type == DType::BF16 ? 1 : 0; i < updated; ++i)
-      copy_bytes(call, call.reads[i + 1], call.writes[i],
-                 elements * size_of(call.graph.tensor_of(call.op.writes[i].value).type));
+      copy_bytes(call, call.reads[i + 1], call.writes[i], bytes_of(call, call.op.writes[i].value));
+  }
+  static std::int64_t bytes_of(const BodyCall& call, ValueId value) {
+    return operand_range({call.first_byte, call.bytes}, call.graph.value(call.op.writes[0].value).bytes,
+                         call.graph.value(value).bytes)
+        .bytes;
   }
   static std::int64_t leader_size(const BodyCall& call) {
     return size_of(call.graph.tensor_of(call.op.writes[0].value).type);
@@ -173,17 +177,23 @@ void update_fields_as_torch(BodyCall& call, const Part& part, bool decoupled) {
 }
 
 AdamSpan span_of(const BodyCall& call, const Part& part) {
-  const auto floats = [](std::byte* begin) { return reinterpret_cast<float*>(begin); };
-  return {.gradient = part.gradient,
-          .m = floats(part.m),
-          .v = floats(part.v),
-          .master = floats(part.master),
-          .parameter = part.parameter,
-          .old_parameter = reinterpret_cast<const BFloat16*>(part.old_parameter),
-          .master_low = reinterpret_cast<std::int16_t*>(part.master_low),
-          .elements = part.elements,
-          .gradient_type = call.graph.tensor_of(call.op.reads[0]).type,
-          .parameter_type = call.work.type};
+  AdamSpan span{.gradient = part.gradient,
+                .state_bits = call.scenario.optimizer.state_bits,
+                .master = reinterpret_cast<float*>(part.master),
+                .parameter = part.parameter,
+                .old_parameter = reinterpret_cast<const BFloat16*>(part.old_parameter),
+                .master_low = reinterpret_cast<std::int16_t*>(part.master_low),
+                .elements = part.elements,
+                .gradient_type = call.graph.tensor_of(call.op.reads[0]).type,
+                .parameter_type = call.work.type};
+  if (span.state_bits == 32) {
+    span.m = reinterpret_cast<float*>(part.m);
+    span.v = reinterpret_cast<float*>(part.v);
+  } else {
+    span.m_blocks = reinterpret_cast<std::uint8_t*>(part.m);
+    span.v_blocks = reinterpret_cast<std::uint8_t*>(part.v);
+  }
+  return span;
 }
 
 // Elements of a part that are all updated the same way.
@@ -225,14 +235,14 @@ std::int64_t keep_parameter(const BodyCall& call, const Part& part) {
   return 0;
 }
 
-// In fp32 on the host with LibTorch's kernel, which plain training there uses; else with our own, which reads and
+// All in fp32 on the host with LibTorch's kernel, which plain training there uses; else with our own, which reads and
 // writes 16-bit numbers in the same pass and gives the same bits on the device.
 std::int64_t adam_part(BodyCall& call, bool decoupled) {
   const Operands no_autograd(call);
   const Part part(call);
   const bool on_host = call.processor == Processor::Host;
   if (on_host && part.control != nullptr && part.control->gradient_scale == 0) return keep_parameter(call, part);
-  if (on_host && call.work.type == DType::F32) {
+  if (on_host && call.work.type == DType::F32 && call.scenario.optimizer.state_bits == 32) {
     update_fields_as_torch(call, part, decoupled);
     return 0;
   }

@@ -86,6 +86,7 @@ Facts facts_of(const Scenario& scenario, bool delayed_update) {
       {"workload.precision", std::string(name_of(w.precision))},
       {"workload.tied_embedding", flag(w.tied_embedding)},
       {"optimizer.name", scenario.optimizer.name},
+      {"optimizer.state_bits", std::to_string(scenario.optimizer.state_bits)},
       {"optimizer.loss_scaling", flag(w.precision == DType::F16 && scenario.optimizer.loss_scaling)},
       {"validation.fraction", text_of(scenario.validation.every > 0 ? scenario.validation.fraction : 0)},
       {"optimizer.betas", "[" + text_of(scenario.optimizer.beta1) + ", " + text_of(scenario.optimizer.beta2) + "]"},

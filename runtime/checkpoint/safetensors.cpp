@@ -32,6 +32,8 @@ std::string format_name(DType type) {
       return "I64";
     case DType::I16:
       return "I16";
+    case DType::U8:
+      return "U8";
     default:
       return "F32";
   }

@@ -1,4 +1,5 @@
-// One stage's state as a safetensors file: each field of its buckets is a tensor, without the padding between them.
+// One stage's state as a safetensors file: each field of its buckets is a tensor, without the padding between them, but
+// for that of a quantised field's last block.
 // Must not know ops, nor what the network computes.
 #pragma once
 
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "core/graph/graph.hpp"
+#include "core/workloads/common/state_blocks.hpp"
 #include "runtime/checkpoint/saved_file.hpp"
 
 namespace tandem {
@@ -17,6 +19,7 @@ struct StageBucket {
   DType type = DType::F32;
   const Layout* layout = nullptr;
   std::byte* begin = nullptr;
+  StateBlock block = {};  // U8: quantised numbers
 };
 
 // "DIR/step-00000120/block3.safetensors"

@@ -12,6 +12,10 @@ namespace tandem {
 // Pointers of the span and `control` (null: the step as it is) are the device's.
 void launch_adam(const AdamStep& step, const AdamSpan& span, const UpdateControl* control, cudaStream_t stream);
 
+// The same for moments that are quantised, which launch_adam() calls.
+void launch_quantised_adam(const AdamStep& step, const AdamSpan& span, const UpdateControl* control,
+                           cudaStream_t stream);
+
 // The sum of squares of a field, added to `total` (which begins with it where `first`); `copy`, if not null, gets the
 // total, too. `sums`: norm_blocks(elements) doubles of scratch.
 void launch_square_sum(const void* gradient, DType type, std::int64_t elements, bool first, double* sums, double* total,

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "core/scheduler/check.hpp"
+#include "core/workloads/common/state_blocks.hpp"
 #include "runtime/optimizer/kernels.hpp"
 
 namespace tandem {
@@ -39,6 +40,7 @@ void adam_update(const AdamStep& step, const AdamSpan& span) { adam_update(step,
 void adam_update(const AdamStep& step, const AdamSpan& span, Isa isa) {
   CHECK(span.gradient_type == DType::F32 || is_16_bit_float(span.gradient_type), name_of(span.gradient_type));
   CHECK(span.parameter_type == DType::F32 || is_16_bit_float(span.parameter_type), name_of(span.parameter_type));
+  CHECK(span.elements % state_block(span.state_bits).elements == 0, span.elements, span.state_bits);
   kernels_of(isa).adam(step, span);
 }
 
@@ -46,8 +48,15 @@ AdamSpan part_of(const AdamSpan& span, std::int64_t first, std::int64_t elements
   CHECK(first >= 0 && elements >= 0 && elements <= span.elements - first);
   AdamSpan part = span;
   part.gradient = static_cast<const std::byte*>(span.gradient) + first * size_of(span.gradient_type);
-  part.m += first;
-  part.v += first;
+  const StateBlock block = state_block(span.state_bits);
+  CHECK(first % block.elements == 0, first, span.state_bits);
+  if (span.state_bits == 32) {
+    part.m += first;
+    part.v += first;
+  } else {
+    part.m_blocks += first / block.elements * block.bytes;
+    part.v_blocks += first / block.elements * block.bytes;
+  }
   if (span.master != nullptr) part.master += first;
   if (span.parameter != nullptr)
     part.parameter = static_cast<std::byte*>(span.parameter) + first * size_of(span.parameter_type);
@@ -59,8 +68,9 @@ AdamSpan part_of(const AdamSpan& span, std::int64_t first, std::int64_t elements
 
 AdamSpan chunk_of(const AdamSpan& span, int thread, int threads) {
   CHECK(thread >= 0 && thread < threads);
-  const std::int64_t blocks = (span.elements + kChunkElements - 1) / kChunkElements;
-  const auto begin_of = [&](int t) { return std::min(span.elements, blocks * t / threads * kChunkElements); };
+  const std::int64_t unit = std::max(kChunkElements, state_block(span.state_bits).elements);
+  const std::int64_t units = (span.elements + unit - 1) / unit;
+  const auto begin_of = [&](int t) { return std::min(span.elements, units * t / threads * unit); };
   const std::int64_t begin = begin_of(thread);
   return part_of(span, begin, begin_of(thread + 1) - begin);
 }

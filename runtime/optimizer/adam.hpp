@@ -26,9 +26,11 @@ AdamStep adam_step(const AdamOptions& options, std::int64_t step, float gradient
 //   bf16  split_master()'s halves: `old_parameter` and `master_low` are read, `parameter` and `master_low` written
 struct AdamSpan {
   const void* gradient = nullptr;
-  float *m = nullptr, *v = nullptr;  // read and written
-  float* master = nullptr;           // read and written; of no meaning in bf16
-  void* parameter = nullptr;         // of no meaning in fp32
+  float *m = nullptr, *v = nullptr;                       // read and written, unless they are quantised:
+  std::uint8_t *m_blocks = nullptr, *v_blocks = nullptr;  // state_block(state_bits), of which a span has whole ones
+  std::int64_t state_bits = 32;
+  float* master = nullptr;    // read and written; of no meaning in bf16
+  void* parameter = nullptr;  // of no meaning in fp32
   const BFloat16* old_parameter = nullptr;
   std::int16_t* master_low = nullptr;
   std::int64_t elements = 0;
@@ -45,9 +47,9 @@ void adam_update(const AdamStep& step, const AdamSpan& span, Isa isa);  // CHECK
 // Elements [first, first + elements) of a span.
 AdamSpan part_of(const AdamSpan& span, std::int64_t first, std::int64_t elements);
 
-// The chunk of one of `threads` threads: they cover the span, differ by kChunkElements at most (the last is short), and
-// begin at multiples of 64 bytes of every operand, so that no two threads write one cache line of a span that is so
-// aligned. Some are empty where a span is short.
+// The chunk of one of `threads` threads: they cover the span, differ by kChunkElements, or a block of quantised states,
+// at most (the last is short), and begin at multiples of 64 bytes of every operand, so that no two threads write one
+// cache line of a span that is so aligned. Some are empty where a span is short.
 inline constexpr std::int64_t kChunkElements = 32;
 AdamSpan chunk_of(const AdamSpan& span, int thread, int threads);
 

@@ -33,20 +33,20 @@ struct AdamStep {
 // Of a float or a double, each correctly rounded; a vector brings its own of the same names.
 namespace rounded {
 
-TANDEM_HOST_DEVICE inline float fused_multiply_add(float a, float b, float c) {
+TANDEM_ALWAYS_INLINE float fused_multiply_add(float a, float b, float c) {
   return TANDEM_HOST_OR_DEVICE(std::fma(a, b, c), __fmaf_rn(a, b, c));
 }
-TANDEM_HOST_DEVICE inline float multiply(float a, float b) { return TANDEM_HOST_OR_DEVICE(a * b, __fmul_rn(a, b)); }
-TANDEM_HOST_DEVICE inline float add(float a, float b) { return TANDEM_HOST_OR_DEVICE(a + b, __fadd_rn(a, b)); }
-TANDEM_HOST_DEVICE inline float subtract(float a, float b) { return TANDEM_HOST_OR_DEVICE(a - b, __fsub_rn(a, b)); }
-TANDEM_HOST_DEVICE inline float divide(float a, float b) { return TANDEM_HOST_OR_DEVICE(a / b, __fdiv_rn(a, b)); }
-TANDEM_HOST_DEVICE inline float square_root(float a) { return TANDEM_HOST_OR_DEVICE(std::sqrt(a), __fsqrt_rn(a)); }
+TANDEM_ALWAYS_INLINE float multiply(float a, float b) { return TANDEM_HOST_OR_DEVICE(a * b, __fmul_rn(a, b)); }
+TANDEM_ALWAYS_INLINE float add(float a, float b) { return TANDEM_HOST_OR_DEVICE(a + b, __fadd_rn(a, b)); }
+TANDEM_ALWAYS_INLINE float subtract(float a, float b) { return TANDEM_HOST_OR_DEVICE(a - b, __fsub_rn(a, b)); }
+TANDEM_ALWAYS_INLINE float divide(float a, float b) { return TANDEM_HOST_OR_DEVICE(a / b, __fdiv_rn(a, b)); }
+TANDEM_ALWAYS_INLINE float square_root(float a) { return TANDEM_HOST_OR_DEVICE(std::sqrt(a), __fsqrt_rn(a)); }
 
-TANDEM_HOST_DEVICE inline double multiply(double a, double b) { return TANDEM_HOST_OR_DEVICE(a * b, __dmul_rn(a, b)); }
-TANDEM_HOST_DEVICE inline double add(double a, double b) { return TANDEM_HOST_OR_DEVICE(a + b, __dadd_rn(a, b)); }
-TANDEM_HOST_DEVICE inline double subtract(double a, double b) { return TANDEM_HOST_OR_DEVICE(a - b, __dsub_rn(a, b)); }
-TANDEM_HOST_DEVICE inline double divide(double a, double b) { return TANDEM_HOST_OR_DEVICE(a / b, __ddiv_rn(a, b)); }
-TANDEM_HOST_DEVICE inline double square_root(double a) { return TANDEM_HOST_OR_DEVICE(std::sqrt(a), __dsqrt_rn(a)); }
+TANDEM_ALWAYS_INLINE double multiply(double a, double b) { return TANDEM_HOST_OR_DEVICE(a * b, __dmul_rn(a, b)); }
+TANDEM_ALWAYS_INLINE double add(double a, double b) { return TANDEM_HOST_OR_DEVICE(a + b, __dadd_rn(a, b)); }
+TANDEM_ALWAYS_INLINE double subtract(double a, double b) { return TANDEM_HOST_OR_DEVICE(a - b, __dsub_rn(a, b)); }
+TANDEM_ALWAYS_INLINE double divide(double a, double b) { return TANDEM_HOST_OR_DEVICE(a / b, __ddiv_rn(a, b)); }
+TANDEM_ALWAYS_INLINE double square_root(double a) { return TANDEM_HOST_OR_DEVICE(std::sqrt(a), __dsqrt_rn(a)); }
 
 }  // namespace rounded
 

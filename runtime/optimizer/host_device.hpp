@@ -7,6 +7,9 @@
 #define TANDEM_HOST_DEVICE
 #endif
 
+// Leaves no function of its own behind, so that each instruction set's file has its own code for it.
+#define TANDEM_ALWAYS_INLINE TANDEM_HOST_DEVICE __attribute__((always_inline)) inline
+
 #ifdef __CUDA_ARCH__
 #define TANDEM_HOST_OR_DEVICE(host, device) (device)
 #else

@@ -2,8 +2,8 @@
 #ifdef __x86_64__
 #include <immintrin.h>
 
-#include "runtime/optimizer/adam_loop.hpp"
 #include "runtime/optimizer/kernels.hpp"
+#include "runtime/optimizer/quantised_loop.hpp"
 #include "runtime/optimizer/square_sum.hpp"
 
 namespace tandem {
@@ -88,7 +88,7 @@ struct Avx2Ops {
 
 }  // namespace
 
-const Kernels kAvx2Kernels{&adam_kernel<Avx2Ops>, &square_sum_kernel<Avx2Ops>};
+const Kernels kAvx2Kernels{&adam_of_any_states<Avx2Ops>, &square_sum_kernel<Avx2Ops>};
 
 }  // namespace tandem
 #endif

@@ -3,8 +3,8 @@
 #ifdef __x86_64__
 #include <immintrin.h>
 
-#include "runtime/optimizer/adam_loop.hpp"
 #include "runtime/optimizer/kernels.hpp"
+#include "runtime/optimizer/quantised_loop.hpp"
 #include "runtime/optimizer/square_sum.hpp"
 
 namespace tandem {
@@ -85,7 +85,7 @@ struct Avx512Ops {
 
 }  // namespace
 
-const Kernels kAvx512Kernels{&adam_kernel<Avx512Ops>, &square_sum_kernel<Avx512Ops>};
+const Kernels kAvx512Kernels{&adam_of_any_states<Avx512Ops>, &square_sum_kernel<Avx512Ops>};
 
 }  // namespace tandem
 #endif

@@ -1,6 +1,6 @@
 // One element at a time, in portable C++: what the vectors must equal.
-#include "runtime/optimizer/adam_loop.hpp"
 #include "runtime/optimizer/kernels.hpp"
+#include "runtime/optimizer/quantised_loop.hpp"
 #include "runtime/optimizer/square_sum.hpp"
 
 namespace tandem {
@@ -62,6 +62,6 @@ struct ScalarOps {
 
 }  // namespace
 
-const Kernels kScalarKernels{&adam_kernel<ScalarOps>, &square_sum_kernel<ScalarOps>};
+const Kernels kScalarKernels{&adam_of_any_states<ScalarOps>, &square_sum_kernel<ScalarOps>};
 
 }  // namespace tandem

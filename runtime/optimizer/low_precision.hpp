@@ -19,8 +19,8 @@ struct Float16 {
 inline constexpr std::uint16_t kBFloat16NaN = 0x7FC0, kFloat16NaN = 0x7E00;
 
 // The builtin, as nvcc takes std::bit_cast for the host's alone.
-TANDEM_HOST_DEVICE inline float bits_as_float(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
-TANDEM_HOST_DEVICE inline std::uint32_t float_as_bits(float x) { return __builtin_bit_cast(std::uint32_t, x); }
+TANDEM_ALWAYS_INLINE float bits_as_float(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
+TANDEM_ALWAYS_INLINE std::uint32_t float_as_bits(float x) { return __builtin_bit_cast(std::uint32_t, x); }
 
 TANDEM_HOST_DEVICE inline float to_float(float x) { return x; }
 

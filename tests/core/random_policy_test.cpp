@@ -115,6 +115,7 @@ TEST(RandomPolicy, KeepsCapacityOrderAndContents) {
     scenario.workload.tied_embedding = random() % 2;
     scenario.workload.recompute = random() % 2 ? "none" : "block";
     scenario.optimizer.clip_norm = random() % 2 ? 1.0 : 0.0;
+    scenario.optimizer.state_bits = std::array{32, 8, 4}[random() % 3];
     // Delayed updates in any order are right only where all steps are known from the start: three.
     scenario.first_step = static_cast<std::int32_t>(random() % 3);
     scenario.steps = scenario.first_step + 3 + (delayed ? 0 : static_cast<std::int32_t>(random() % 3));

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/scenario/errors.hpp"
+#include "core/workloads/common/state_blocks.hpp"
 #include "tests/core/workload_fixture.hpp"
 
 namespace tandem {
@@ -210,6 +211,50 @@ TEST(WorkloadGraph, Float16UpdatesItsMasterCopyFirst) {
   EXPECT_EQ(version_read(graph, update, "block0.parameter"), -1);
 }
 
+// Bytes of the op's operand of this name in the part of it that has these bytes of its first write.
+ByteRange range_of(const Graph& graph, const Op& op, std::string_view tensor, ByteRange lead) {
+  const std::int64_t lead_bytes = graph.value(op.writes[0].value).bytes;
+  for (const Write& write : op.writes)
+    if (graph.tensor_of(write.value).name == tensor)
+      return operand_range(lead, lead_bytes, graph.value(write.value).bytes);
+  return {};
+}
+
+TEST(WorkloadGraph, EveryPartOfAnUpdateHasWholeBlocksOfQuantisedStates) {
+  for (const DType precision : {DType::F32, DType::BF16, DType::F16})
+    for (const std::int64_t bits : {8, 4}) {
+      Scenario scenario = small_scenario("gpt");
+      scenario.workload.precision = precision;
+      scenario.optimizer.state_bits = bits;
+      const Graph graph = whole_graph(scenario);
+      const StateBlock block = state_block(bits);
+      for (const char* label : {"embedding.optimizer", "block1.optimizer", "head.optimizer"}) {
+        const Op& update = *ops_of(graph, label)[0];
+        const Tensor& lead = graph.tensor_of(update.writes[0].value);
+        EXPECT_EQ(update.cut_bytes, block.elements * size_of(lead.type));
+        EXPECT_EQ(lead.bytes % update.cut_bytes, 0);
+        for (const Field& field : lead.layout->fields)
+          EXPECT_EQ(field.offset / size_of(DType::F32) % block.elements, 0) << field.name;
+        const std::string state = lead.name.substr(0, lead.name.find('.')) + ".adam_v";
+        const ByteRange part = range_of(graph, update, state, {lead.bytes - update.cut_bytes, update.cut_bytes});
+        EXPECT_EQ(part, (ByteRange{(lead.bytes / update.cut_bytes - 1) * block.bytes, block.bytes}));
+      }
+    }
+}
+
+TEST(WorkloadGraph, AnUpdateOfQuantisedStatesMovesTheirBytes) {
+  Scenario scenario = small_scenario("gpt");
+  scenario.workload.precision = DType::BF16;
+  scenario.optimizer.state_bits = 8;
+  const Graph graph = whole_graph(scenario);
+  const Op& update = *ops_of(graph, "block0.optimizer")[0];
+  const std::int64_t elements = graph.work_of(update).sizes[0], blocks = elements / 256;
+  // As in BFloat16UpdatesItsParameterAndWhatItLacksOfTheMaster, but for the moments: 260 bytes for 256 of each.
+  EXPECT_EQ(graph.work_of(update).kernels[0].bytes, 10 * elements + 4 * (260 * blocks));
+  EXPECT_EQ(graph.work_of(update).kernels[0].elements, elements);
+  EXPECT_EQ(update.workspace_bytes, 0);
+}
+
 TEST(WorkloadGraph, OpsOfEqualShapeShareTheirWork) {
   const Graph graph = whole_graph(small_scenario("gpt"));
   EXPECT_EQ(ops_of(graph, "block0.forward")[0]->work, ops_of(graph, "block2.forward")[2]->work);
@@ -271,6 +316,8 @@ TEST(WorkloadOptions, BadOnesAreRefused) {
       {"layers", [](Scenario& s) { s.workload.layer_bytes = 100; },
        "workload.layer_bytes: 100 is not a multiple of 64"},
       {"layers", [](Scenario& s) { s.optimizer.clip_norm = 1; }, "optimizer.clip_norm"},
+      {"gpt", [](Scenario& s) { s.optimizer.state_bits = 16; }, "optimizer.state_bits: 16 is not known; allowed: 32"},
+      {"layers", [](Scenario& s) { s.optimizer.state_bits = 8; }, "optimizer.state_bits: measured layers"},
       {"gpt_decode", [](Scenario&) {}, "workload.batch: one text"},
       {"gpt_decode", [](Scenario& s) { s.workload.new_tokens = 36; }, "workload.sequence: prompt and new_tokens"},
   };

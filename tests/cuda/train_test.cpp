@@ -120,19 +120,28 @@ class GpuTrainTest : public ::testing::TestWithParam<DType> {
   }
 };
 
-TEST_P(GpuTrainTest, EveryPolicyGivesTheBitsOfResident) {
-  Scenario resident = gpt("resident", GetParam());
+void expect_bits_of_resident(DType precision, std::int64_t state_bits, const std::vector<std::string>& policies) {
+  Scenario resident = gpt("resident", precision);
   resident.optimizer.clip_norm = 0.5;
   resident.optimizer.initial_loss_scale = 0x1p24;  // fp16: the first steps are skipped
+  resident.optimizer.state_bits = state_bits;
   const Outcome expected = train_on_gpu(resident);
-  for (const std::string& policy : offloading()) {
+  for (const std::string& policy : policies) {
     Scenario scenario = resident;
     scenario.policy.name = policy;
     make_tight(scenario);
     const Outcome outcome = train_on_gpu(scenario);
-    EXPECT_EQ(outcome.losses, expected.losses) << policy;
-    EXPECT_EQ(outcome.parameters, expected.parameters) << policy;
+    EXPECT_EQ(outcome.losses, expected.losses) << policy << ", states of " << state_bits << " bits";
+    EXPECT_EQ(outcome.parameters, expected.parameters) << policy << ", states of " << state_bits << " bits";
   }
+}
+
+TEST_P(GpuTrainTest, EveryPolicyGivesTheBitsOfResident) { expect_bits_of_resident(GetParam(), 32, offloading()); }
+
+// Updated on the CPU, on the device, and in parts on both.
+TEST_P(GpuTrainTest, QuantisedStatesGiveTheBitsOfResident) {
+  for (const std::int64_t state_bits : {8, 4})
+    expect_bits_of_resident(GetParam(), state_bits, {"on_demand", "zero_offload", "split_update", "balanced"});
 }
 
 // Twice the same bits, and losses near those of the same training on the CPU.
@@ -158,7 +167,11 @@ TEST(GpuTrainTestScenarios, Fit) {
       Scenario scenario = gpt(policy, precision);
       scenario.optimizer.clip_norm = 0.5;
       make_tight(scenario);
-      EXPECT_EQ(testing::run_null(scenario).violation, "") << policy << ' ' << name_of(precision);
+      for (const std::int64_t state_bits : {32, 8, 4}) {
+        scenario.optimizer.state_bits = state_bits;
+        EXPECT_EQ(testing::run_null(scenario).violation, "")
+            << policy << ' ' << name_of(precision) << ' ' << state_bits;
+      }
     }
 }
 

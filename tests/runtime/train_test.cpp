@@ -224,6 +224,32 @@ const Case kCases[] = {
        schedule(s, "cosine");
        s.optimizer.name = "adam";
      }},
+    {"states_of_8_bits",
+     [](Scenario& s) {
+       s.optimizer.state_bits = 8;
+       schedule(s, "linear");
+     }},
+    {"bf16_states_of_8_bits_clipped_untied",
+     [](Scenario& s) {
+       s.workload.precision = DType::BF16;
+       s.workload.tied_embedding = false;
+       s.optimizer.clip_norm = 0.5;
+       s.optimizer.state_bits = 8;
+     }},
+    {"bf16_states_of_4_bits",
+     [](Scenario& s) {
+       s.workload.precision = DType::BF16;
+       s.optimizer.state_bits = 4;
+       schedule(s, "cosine");
+     }},
+    {"fp16_bert_states_of_4_bits_overflows",
+     [](Scenario& s) {
+       s.workload.family = "bert";
+       s.workload.precision = DType::F16;
+       s.optimizer.state_bits = 4;
+       s.optimizer.initial_loss_scale = 0x1p24;
+       s.optimizer.loss_scale_interval = 4;
+     }},
     {"untied_clipped_recomputed",
      [](Scenario& s) {
        s.workload.tied_embedding = false;
@@ -238,13 +264,15 @@ INSTANTIATE_TEST_SUITE_P(Policies, TrainTest,
                          [](const auto& test) { return std::get<0>(test.param) + "_" + std::get<1>(test.param).name; });
 
 TEST(TrainRunTest, DelayedUpdateEqualsTheDelayedReference) {
-  for (const DType precision : {DType::F32, DType::BF16}) {
-    Scenario scenario = small_gpt("zero_offload");
-    scenario.policy.options["delayed_update"] = "true";
-    scenario.workload.precision = precision;
-    schedule(scenario, "linear");
-    expect_exact(scenario, /*delayed_update=*/true);
-  }
+  for (const DType precision : {DType::F32, DType::BF16})
+    for (const std::int64_t state_bits : {32, 8}) {
+      Scenario scenario = small_gpt("zero_offload");
+      scenario.policy.options["delayed_update"] = "true";
+      scenario.workload.precision = precision;
+      scenario.optimizer.state_bits = state_bits;
+      schedule(scenario, "linear");
+      expect_exact(scenario, /*delayed_update=*/true);
+    }
 }
 
 TEST(TrainRunTest, AsDeepSpeedGradientsTravelInFp32) {

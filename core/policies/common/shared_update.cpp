@@ -5,15 +5,13 @@
 namespace tandem {
 namespace {
 
-// Whole pages, so that a part can also rest on a disk.
-constexpr std::int64_t kCutBytes = 4096;
 // The CPU's part is cut, so that its first parameters return while the others are updated; but not into pieces so small
 // that waking the threads would count.
 constexpr std::int64_t kPieces = 4, kLeastPieceBytes = 256 << 10;
 // States return in pieces between which a gradient can leave; of the first write.
 constexpr std::int64_t kReturnBytes = 8 << 20;
 
-std::int64_t whole_pages(double bytes) { return static_cast<std::int64_t>(bytes) / kCutBytes * kCutBytes; }
+std::int64_t whole_pages(double bytes) { return static_cast<std::int64_t>(bytes) / kPageBytes * kPageBytes; }
 
 // A remainder goes with the last piece: what is very small takes the lane of small copies, where it may wait for all
 // the large ones that the device works on.

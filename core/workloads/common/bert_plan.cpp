@@ -187,7 +187,6 @@ TrainingPlan bert_plan(const Scenario& scenario) {
   TrainingPlan plan;
   plan.family = "bert";
   plan.precision = s.type;
-  plan.set_adam_states();
   plan.batch = token_batch("bert.batch.load", s);
   plan.stages.push_back(embedding_stage(plan, s));
   const StageSpec block = block_stage(plan, s);
@@ -200,6 +199,7 @@ TrainingPlan bert_plan(const Scenario& scenario) {
     plan.stages.back().tied_to = 0;
     plan.stages.back().contribution_bytes = s.vocabulary * s.hidden * size_of(s.type);
   }
+  plan.set_adam_states(scenario.optimizer.state_bits);
   return plan;
 }
 

@@ -168,7 +168,6 @@ TrainingPlan gpt_plan(const Scenario& scenario) {
   TrainingPlan plan;
   plan.family = "gpt";
   plan.precision = s.type;
-  plan.set_adam_states();
   plan.batch = token_batch("gpt.batch.load", s);
   plan.stages.push_back(embedding_stage(plan, s));
   const StageSpec block = block_stage(plan, s);
@@ -181,6 +180,7 @@ TrainingPlan gpt_plan(const Scenario& scenario) {
     plan.stages.back().tied_to = 0;
     plan.stages.back().contribution_bytes = s.vocabulary * s.hidden * size_of(s.type);
   }
+  plan.set_adam_states(scenario.optimizer.state_bits);
   return plan;
 }
 

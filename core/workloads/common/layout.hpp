@@ -38,6 +38,17 @@ class LayoutBuilder {
   Layout layout_;
 };
 
+// The same fields, beginning at multiples of `alignment` elements, which is one of kFieldAlignment.
+inline std::shared_ptr<const Layout> aligned_to(const Layout& layout, std::int64_t alignment) {
+  Layout aligned;
+  for (Field field : layout.fields) {
+    field.offset = aligned.elements * size_of(DType::F32);
+    aligned.elements += (field.elements() + alignment - 1) / alignment * alignment;
+    aligned.fields.push_back(std::move(field));
+  }
+  return std::make_shared<const Layout>(std::move(aligned));
+}
+
 // Offset of a field in bytes in a bucket of `type`.
 inline std::int64_t field_offset(const Field& field, DType type) {
   return field.offset / size_of(DType::F32) * size_of(type);

@@ -37,6 +37,8 @@ void require_training_options(const Scenario& scenario) {
   const OptimizerOptions& o = scenario.optimizer;
   if (o.name != "adam" && o.name != "adamw")
     throw ConfigError("optimizer.name: \"" + o.name + "\" is not known; allowed: adam, adamw");
+  if (o.state_bits != 32 && o.state_bits != 8 && o.state_bits != 4)
+    throw ConfigError("optimizer.state_bits: " + std::to_string(o.state_bits) + " is not known; allowed: 32, 8, 4");
   if (!(o.clip_norm >= 0) || std::isinf(o.clip_norm))
     throw ConfigError("optimizer.clip_norm: must not be negative; allowed: 0 (no clipping) or a positive number");
 }

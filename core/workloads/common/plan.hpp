@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/graph/graph.hpp"
+#include "core/workloads/common/state_blocks.hpp"
 
 namespace tandem {
 
@@ -60,7 +61,11 @@ struct StateSpec {
   std::string name;  // "adam_m"
   DType type = DType::F32;
   std::int64_t numbers_per_element = 1;
-  std::int64_t bytes_per_element() const { return numbers_per_element * size_of(type); }
+  StateBlock block = {};  // of a quantised state, which has the type U8: its elements are whole blocks
+  std::int64_t bytes(std::int64_t elements) const {
+    if (type == DType::U8) return elements / block.elements * block.bytes;
+    return elements * numbers_per_element * size_of(type);
+  }
 };
 
 // Where the fp32 parameters are that an optimizer op updates. What leads is what it writes first: its parts are ranges
@@ -91,20 +96,18 @@ struct TrainingPlan {
   Master master = Master::Parameter;
   std::int64_t optimizer_fixed_ns = 0;  // a measured time for each bucket; 0: by size
 
-  // Adam's states by precision: two moments, and what a 16-bit parameter lacks of its fp32 master: in fp16, whose
-  // exponents differ from fp32's, all of it; in bf16 16 bits, so that nothing is stored, nor copied, twice.
-  void set_adam_states() {
-    if (precision == DType::F16) {
-      master = Master::FirstState;
-      states.push_back({"master"});
-    }
-    if (precision == DType::BF16) states.push_back({"master_low", DType::I16});
-    states.push_back({"adam_m"});
-    states.push_back({"adam_v"});
-  }
+  // Adam's states by precision: two moments of `state_bits` a number, and what a 16-bit parameter lacks of its fp32
+  // master: in fp16, whose exponents differ from fp32's, all of it; in bf16 16 bits, so that nothing is stored, nor
+  // copied, twice. Called once the stages are there: fields of buckets whose moments are quantised begin at whole
+  // blocks.
+  void set_adam_states(std::int64_t state_bits);
 
   bool update_reads_parameter() const { return master == Master::Parameter; }
   bool parameter_leads() const { return master != Master::FirstState; }
+  // On the host, LibTorch's kernel makes an update that is all in fp32, states included.
+  bool library_updates() const { return precision == DType::F32 && states.back().type == DType::F32; }
+  // Of an optimizer op's first write: parts of it hold whole blocks of every state.
+  std::int32_t cut_bytes() const;
 
   OpSpecIndex add(OpSpec spec) {
     ops.push_back(std::move(spec));

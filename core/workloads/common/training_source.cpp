@@ -156,8 +156,7 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
   const std::int64_t bucket_bytes = s.elements * size_of(plan_.precision);
   stage.parameter = add("parameter", Role::Parameter, plan_.precision, bucket_bytes, true, true);
   for (const StateSpec& state : plan_.states)
-    stage.states.push_back(
-        add(state.name, Role::OptimizerState, state.type, s.elements * state.bytes_per_element(), true, true));
+    stage.states.push_back(add(state.name, Role::OptimizerState, state.type, state.bytes(s.elements), true, true));
   stage.gradient = add("gradient", Role::Gradient, plan_.precision, bucket_bytes, true, false);
   if (widens_gradients_)
     stage.wide_gradient =
@@ -177,7 +176,8 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
                   graph.intern(s.name + ".grad_norm"), graph.intern(s.name + ".widen"),
                   graph.intern(s.name + ".optimizer"), graph.intern(s.name + ".evaluate")};
   stage.saved_values.assign(s.saved.size(), kNone);
-  if (plan_.optimizer_fixed_ns == 0) stage.optimizer_workspace = optimizer_workspace(*s.layout, plan_.precision);
+  if (plan_.optimizer_fixed_ns == 0 && plan_.library_updates())
+    stage.optimizer_workspace = optimizer_workspace(*s.layout);
   if (controls_update()) stage.norm_workspace = norm_workspace(index);
   const auto [found, fresh] = stage_of_size_.try_emplace(s.elements, index);
   if (fresh) {
@@ -196,7 +196,7 @@ void TrainingSource::add_bucket_works(Graph& graph, const StageSpec& s, Stage& s
   const std::int64_t elements = s.elements;
   const std::int64_t bytes = elements * size_of(plan_.precision);
   std::int64_t state_bytes = 0;
-  for (const StateSpec& state : plan_.states) state_bytes += elements * state.bytes_per_element();
+  for (const StateSpec& state : plan_.states) state_bytes += state.bytes(elements);
   // Read the gradient and what is updated, write what is updated; a parameter beside a master copy is written only.
   const std::int64_t gradient_bytes = widens_gradients_ ? elements * size_of(DType::F32) : bytes;
   std::int64_t traffic = gradient_bytes + 2 * state_bytes + bytes;
@@ -205,8 +205,9 @@ void TrainingSource::add_bucket_works(Graph& graph, const StageSpec& s, Stage& s
   optimizer.kernels.push_back(plan_.optimizer_fixed_ns > 0 ? fixed_kernel(plan_.optimizer_fixed_ns)
                                                            : optimizer_kernel(elements, traffic));
   // In fp32, clipping scales a copy of the gradient, and under delayed update the parameters are copied before they are
-  // updated. 16-bit updates do it all in one pass.
-  const int copies = plan_.precision == DType::F32 ? (clips() ? 1 : 0) + (delayed_update_ ? 1 : 0) : 0;
+  // updated. 16-bit updates, and those of quantised states, do it all in one pass.
+  const int copies =
+      (plan_.library_updates() && clips() ? 1 : 0) + (plan_.precision == DType::F32 && delayed_update_ ? 1 : 0);
   for (int i = 0; i < copies; ++i) optimizer.kernels.push_back(memory_kernel(2 * bytes));
   stage.optimizer = graph.add_work(std::move(optimizer));
   if (widens_gradients_)

@@ -96,7 +96,7 @@ class TrainingSource final : public StepSource {
   bool saves_after_this_step() const;
   void save_state(Graph& graph, std::int32_t step);
   void save_stage(Graph& graph, std::size_t index, std::int32_t step);
-  std::int64_t optimizer_workspace(const Layout& layout, DType type) const;
+  std::int64_t optimizer_workspace(const Layout& layout) const;
   std::int64_t norm_workspace(std::size_t index) const;
   Op new_op(std::int32_t label, WorkId work, Phase phase, std::size_t index) const;
   Op planned_op(std::int32_t label, OpSpecIndex op_spec, Phase phase, std::size_t index) const;

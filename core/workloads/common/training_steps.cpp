@@ -207,9 +207,8 @@ std::int64_t TrainingSource::norm_workspace(std::size_t index) const {
 }
 
 // In fp32, LibTorch's step count, and under clipping a scaled copy of the gradient, a chunk of a field at a time.
-// 16-bit gradients are scaled in the one pass that reads them.
-std::int64_t TrainingSource::optimizer_workspace(const Layout& layout, DType type) const {
-  if (type != DType::F32) return 0;
+// Our own updates scale gradients in the one pass that reads them.
+std::int64_t TrainingSource::optimizer_workspace(const Layout& layout) const {
   WorkspaceMeter meter;
   meter.take(kStepCountBytes);
   if (!clips()) return meter.peak();
@@ -225,6 +224,7 @@ void TrainingSource::optimize(Graph& graph, std::size_t index) {
   Op op = new_op(stage.labels.optimizer, stage.optimizer, Phase::OptimizerStep, index);
   op.engines |= engine_bit(Engine::CpuOptimizer);
   op.divisible = true;
+  op.cut_bytes = plan_.cut_bytes();
   op.workspace_bytes = stage.optimizer_workspace;
   const ValueId before = graph.tensor(stage.parameter).latest;
   op.reads.push_back(stage.gradient_value);

@@ -64,7 +64,7 @@ void TrainingSource::add_subspace_works(Graph& graph, std::size_t index) {
   } else {
     compress = compress_op(*s.layout, *subspace_, plan_.precision, gpu_);
     apply = apply_op(*s.layout, *subspace_, plan_.precision, gpu_);
-    stages_[index].optimizer_workspace = optimizer_workspace(*subspace.layout, DType::F32);
+    stages_[index].optimizer_workspace = optimizer_workspace(*subspace.layout);
   }
   subspace.compress_workspace = compress.workspace_bytes;
   subspace.apply_workspace = apply.workspace_bytes;

@@ -1,0 +1,37 @@
+#include "core/workloads/common/plan.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "core/workloads/common/layout.hpp"
+
+namespace tandem {
+
+void TrainingPlan::set_adam_states(std::int64_t state_bits) {
+  if (precision == DType::F16) {
+    master = Master::FirstState;
+    states.push_back({"master"});
+  }
+  if (precision == DType::BF16) states.push_back({"master_low", DType::I16});
+  const bool quantised = state_bits < 32;
+  const StateBlock block = state_block(state_bits);
+  for (const char* moment : {"adam_m", "adam_v"})
+    states.push_back({moment, quantised ? DType::U8 : DType::F32, 1, block});
+  if (!quantised) return;
+  std::map<const Layout*, std::shared_ptr<const Layout>> aligned;  // stages of equal shape share one
+  for (StageSpec& stage : stages) {
+    auto& layout = aligned[stage.layout.get()];
+    if (layout == nullptr) layout = aligned_to(*stage.layout, block.elements);
+    stage.layout = layout;
+    stage.elements = layout->elements;
+  }
+}
+
+std::int32_t TrainingPlan::cut_bytes() const {
+  constexpr std::int64_t kLine = 64;
+  std::int64_t elements = 1;
+  for (const StateSpec& state : states) elements = std::max(elements, state.block.elements);
+  return static_cast<std::int32_t>(std::max(kLine, elements * size_of(parameter_leads() ? precision : DType::F32)));
+}
+
+}  // namespace tandem

@@ -1,0 +1,95 @@
+// Where a GPU's Adam kernels find the fp32 master parameters, by the parameter's type. Included by those kernels alone.
+#pragma once
+
+#include "runtime/optimizer/adam.hpp"
+#include "runtime/optimizer/low_precision.hpp"
+
+namespace tandem {
+
+template <class Number, int kCount>
+struct alignas(kCount * sizeof(Number)) Pack {
+  Number at[kCount];
+};
+
+template <int kCount, class Number>
+__device__ Pack<Number, kCount> load(const Number* from) {
+  return *reinterpret_cast<const Pack<Number, kCount>*>(from);
+}
+template <int kCount, class Number>
+__device__ void store(const Pack<Number, kCount>& pack, Number* to) {
+  *reinterpret_cast<Pack<Number, kCount>*>(to) = pack;
+}
+
+// keep() is a skipped step: the new parameters are as before.
+template <class Parameter>
+struct Masters;
+
+template <>
+struct Masters<float> {
+  float* master;
+
+  explicit Masters(const AdamSpan& span) : master(span.master) {}
+  template <int kCount>
+  __device__ Pack<float, kCount> masters(std::int64_t i) const {
+    return load<kCount>(master + i);
+  }
+  template <int kCount>
+  __device__ void write(std::int64_t i, const Pack<float, kCount>& masters) const {
+    store(masters, master + i);
+  }
+  __device__ void keep(std::int64_t) const {}
+};
+
+template <>
+struct Masters<Float16> {
+  float* master;
+  Float16* parameter;
+
+  explicit Masters(const AdamSpan& span) : master(span.master), parameter(static_cast<Float16*>(span.parameter)) {}
+  template <int kCount>
+  __device__ Pack<float, kCount> masters(std::int64_t i) const {
+    return load<kCount>(master + i);
+  }
+  template <int kCount>
+  __device__ void write(std::int64_t i, const Pack<float, kCount>& masters) const {
+    Pack<Float16, kCount> rounded;
+    for (int k = 0; k < kCount; ++k) rounded.at[k] = to_float16(masters.at[k]);
+    store(masters, master + i);
+    store(rounded, parameter + i);
+  }
+  __device__ void keep(std::int64_t i) const { parameter[i] = to_float16(master[i]); }
+};
+
+template <>
+struct Masters<BFloat16> {
+  const BFloat16* old_parameter;
+  BFloat16* parameter;
+  std::int16_t* low;
+
+  explicit Masters(const AdamSpan& span)
+      : old_parameter(span.old_parameter), parameter(static_cast<BFloat16*>(span.parameter)), low(span.master_low) {}
+  template <int kCount>
+  __device__ Pack<float, kCount> masters(std::int64_t i) const {
+    const auto upper = load<kCount>(old_parameter + i);
+    const auto lower = load<kCount>(low + i);
+    Pack<float, kCount> masters;
+    for (int k = 0; k < kCount; ++k) masters.at[k] = join_master({upper.at[k], lower.at[k]});
+    return masters;
+  }
+  template <int kCount>
+  __device__ void write(std::int64_t i, const Pack<float, kCount>& masters) const {
+    Pack<BFloat16, kCount> upper;
+    Pack<std::int16_t, kCount> lower;
+    for (int k = 0; k < kCount; ++k) {
+      const SplitMaster halves = split_master(masters.at[k]);
+      upper.at[k] = halves.parameter, lower.at[k] = halves.low;
+    }
+    store(upper, parameter + i);
+    store(lower, low + i);
+  }
+  __device__ void keep(std::int64_t i) const {
+    if (parameter != old_parameter) parameter[i] = old_parameter[i];
+  }
+};
+
+}  // namespace tandem
