@@ -50,7 +50,7 @@ class Projectors {
  private:
   Tensor dense(const std::string& name) const {
     const Tensor places = places_[name].to(at::kLong), values = values_[name];
-    const Tensor projector = at::empty({places.size(0), rank_}, values.options().dtype(type_));
+    Tensor projector = at::empty({places.size(0), rank_}, values.options().dtype(type_));
     expand_projector(places, values, projector);
     return projector;
   }

@@ -31,7 +31,7 @@ std::shared_ptr<const Layout> projector_layout(const Layout& layout, const Subsp
 
 namespace {
 
-constexpr std::int64_t kScalarBytes = 16 * 512;  // a few numbers, in a GPU's granules
+constexpr std::int64_t kScalarBytes = std::int64_t{16} * 512;  // a few numbers, in a GPU's granules
 constexpr std::int64_t kIndexBytes = size_of(DType::I64), kFloatBytes = size_of(DType::F32);
 
 // A matrix that is compressed, and the sizes of what its bodies hold in the network's precision.

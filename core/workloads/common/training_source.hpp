@@ -45,7 +45,7 @@ class TrainingSource final : public StepSource {
 
   // What a stage has beside that where it is updated in a subspace.
   struct Subspace {
-    std::shared_ptr<const Layout> layout, projector_layout;           // none where sizes are all that is known
+    std::shared_ptr<const Layout> layout;                             // none where sizes are all that is known
     TensorId places = kNone, values = kNone;                          // of the projectors' non-zeros; or none
     TensorId m = kNone, v = kNone, gradient = kNone, change = kNone;  // in the subspace
     std::int32_t load_label = kNone, compress_label = kNone, fit_label = kNone, apply_label = kNone;

@@ -20,9 +20,10 @@ namespace tandem {
 void TrainingSource::add_subspace(Graph& graph, std::size_t index) {
   const StageSpec& s = spec(index);
   Subspace& subspace = subspaces_[index];
+  std::shared_ptr<const Layout> projectors;
   if (s.layout != nullptr) {
     subspace.layout = subspace_layout(*s.layout, subspace_->rank);
-    subspace.projector_layout = projector_layout(*s.layout, *subspace_);
+    projectors = projector_layout(*s.layout, *subspace_);
   }
   const auto add = [&](const char* name, Role role, DType type, const std::shared_ptr<const Layout>& layout) {
     Tensor tensor;
@@ -37,9 +38,9 @@ void TrainingSource::add_subspace(Graph& graph, std::size_t index) {
     if (role == Role::OptimizerState) stages_[index].states.push_back(id);
     return id;
   };
-  if (subspace.projector_layout != nullptr && !subspace.projector_layout->fields.empty()) {
-    subspace.places = add("projector_places", Role::OptimizerState, DType::I16, subspace.projector_layout);
-    subspace.values = add("projector_values", Role::OptimizerState, DType::F32, subspace.projector_layout);
+  if (projectors != nullptr && !projectors->fields.empty()) {
+    subspace.places = add("projector_places", Role::OptimizerState, DType::I16, projectors);
+    subspace.values = add("projector_values", Role::OptimizerState, DType::F32, projectors);
   }
   subspace.m = add("adam_m", Role::OptimizerState, DType::F32, subspace.layout);
   subspace.v = add("adam_v", Role::OptimizerState, DType::F32, subspace.layout);
@@ -64,15 +65,15 @@ void TrainingSource::add_subspace_works(Graph& graph, std::size_t index) {
   } else {
     compress = compress_op(*s.layout, *subspace_, plan_.precision, gpu_);
     apply = apply_op(*s.layout, *subspace_, plan_.precision, gpu_);
+    fit = fit_op(*s.layout, *subspace_, plan_.precision, gpu_);
     stages_[index].optimizer_workspace = optimizer_workspace(*subspace.layout);
   }
   subspace.compress_workspace = compress.workspace_bytes;
   subspace.apply_workspace = apply.workspace_bytes;
+  subspace.fit_workspace = fit.workspace_bytes;
   const auto found = stage_of_size_.at(s.elements);
-  if (found != index) {
-    const Subspace& same = subspaces_[found];
-    subspace.load = same.load, subspace.compress = same.compress, subspace.apply = same.apply;
-    subspace.fit = same.fit, subspace.fit_workspace = same.fit_workspace;
+  if (const Subspace& same = subspaces_[found]; found != index && same.projects() == subspace.projects()) {
+    subspace.load = same.load, subspace.compress = same.compress, subspace.fit = same.fit, subspace.apply = same.apply;
     stages_[index].optimizer = stages_[found].optimizer;
     return;
   }
@@ -85,8 +86,6 @@ void TrainingSource::add_subspace_works(Graph& graph, std::size_t index) {
   std::int64_t loaded = 2 * change_bytes;
   if (subspace.projects()) {
     loaded += graph.tensor(subspace.places).bytes + graph.tensor(subspace.values).bytes;
-    fit = fit_op(*s.layout, *subspace_, plan_.precision, gpu_);
-    subspace.fit_workspace = fit.workspace_bytes;
     subspace.fit = graph.add_work(
         {"subspace.fit", plan_.precision, {rank, std::llround(subspace_->threshold * 1e6)}, std::move(fit.kernels)});
   }
