@@ -35,6 +35,7 @@ WorkloadOptions build_workload(const Values& values) {
   out.precision = type_named(values.text("workload.precision"));
   out.attention = values.text("workload.attention", out.attention);
   out.recompute = values.text("workload.recompute", out.recompute);
+  out.activation_bytes = size("activation_bytes", out.activation_bytes);
   if (values.has("workload.checkpoint_every")) out.checkpoint_every = values.integer("workload.checkpoint_every");
   if (values.has("workload.tied_embedding")) out.tied_embedding = values.flag("workload.tied_embedding");
   return out;

@@ -28,8 +28,9 @@ struct WorkloadOptions {
   std::int64_t inputs = 0, classes = 0;  // mlp: features in, classes out
   DType precision = DType::F32;
   std::string attention = "fused";    // fused
-  std::string recompute = "none";     // none | block
+  std::string recompute = "none";     // none | block | optimal
   std::int64_t checkpoint_every = 1;  // blocks in a row of which the first's input alone is kept, if they recompute
+  std::int64_t activation_bytes = 0;  // optimal: what a micro-batch may take of the device; 0: by default
   bool tied_embedding = true;
   std::int64_t devices = 1;  // data-parallel ranks
   // decode: tokens of the prompt, most new tokens, and the token that ends it (kNone: none)

@@ -311,6 +311,21 @@ TEST(TrainRunTest, BlocksThatKeepRecomputeAndOffload) {
   }
 }
 
+// With hardly more than the least that any choice takes, and with room for some blocks to keep theirs.
+TEST(TrainRunTest, BlocksThatRecomputeByChoice) {
+  for (const char* policy : {"resident", "zero_offload", "patrickstar"})
+    for (const std::int64_t bytes : {600'000, 700'000}) {
+      Scenario scenario = small_gpt(policy);
+      scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 64 * kMiB;
+      scenario.workload.layers = 4;
+      scenario.workload.micro_batches = 2;
+      scenario.workload.recompute = "optimal";
+      scenario.workload.activation_bytes = bytes;
+      scenario.steps = 4;
+      expect_exact(scenario, /*delayed_update=*/false);
+    }
+}
+
 TEST(TrainRunTest, BlocksThatRecomputeInSegments) {
   for (const char* policy :
        {"resident", "zero_offload", "balanced", "stronghold", "zero_infinity", "protrain", "patrickstar", "l2l"}) {

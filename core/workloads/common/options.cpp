@@ -31,9 +31,14 @@ void require_training_options(const Scenario& scenario) {
   require_size("batch", w.batch, kMostSize);
   require_size("micro_batches", w.micro_batches, 1 << 16);
   require_size("devices", w.devices, 1 << 16);
-  require_option(w.recompute == "none" || w.recompute == "block", "recompute", "\"" + w.recompute + "\" is not known",
-                 "allowed: none, block");
+  const bool optimal = w.recompute == "optimal";
+  require_option(optimal || w.recompute == "none" || w.recompute == "block", "recompute",
+                 "\"" + w.recompute + "\" is not known", "allowed: none, block, optimal");
   require_size("checkpoint_every", w.checkpoint_every, kMostLayers);
+  require_option(!optimal || w.checkpoint_every == 1, "checkpoint_every", "recompute: optimal chooses the segments",
+                 "allowed: 1");
+  require_option(optimal || w.activation_bytes == 0, "activation_bytes", "is for recompute: optimal alone",
+                 "leave it out");
   const OptimizerOptions& o = scenario.optimizer;
   if (o.name != "adam" && o.name != "adamw")
     throw ConfigError("optimizer.name: \"" + o.name + "\" is not known; allowed: adam, adamw");

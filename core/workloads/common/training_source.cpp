@@ -7,37 +7,6 @@
 
 namespace tandem {
 
-namespace {
-
-std::vector<bool> recomputed_stages(const TrainingPlan& plan, const Scenario& scenario, const GraphRequest& request) {
-  const auto all = static_cast<std::int64_t>(plan.stages.size());
-  const BlockActivations choice =
-      request.activations.value_or(BlockActivations{0, scenario.workload.recompute == "block" ? all : 0});
-  std::vector<bool> recomputes;
-  std::int64_t block = 0;
-  for (const StageSpec& stage : plan.stages) {
-    const std::int64_t index = stage.recomputable ? block++ : kNone;
-    recomputes.push_back(index >= choice.offload && index - choice.offload < choice.recompute);
-  }
-  return recomputes;
-}
-
-// Stages in a row that recompute, in segments of at most `every`.
-std::vector<std::size_t> segment_begins(const std::vector<bool>& recomputes, std::int64_t every) {
-  std::vector<std::size_t> begins;
-  std::size_t first = 0;  // of the segment
-  for (std::size_t i = 0; i < recomputes.size(); ++i) {
-    const std::size_t next = i + 1;
-    const bool full = static_cast<std::int64_t>(next - first) == every;
-    const bool ends = recomputes[i] && (full || next == recomputes.size() || !recomputes[next]);
-    begins.push_back(ends ? first : next);
-    if (ends || !recomputes[i]) first = next;
-  }
-  return begins;
-}
-
-}  // namespace
-
 TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, const GraphRequest& request)
     : plan_(std::move(plan)),
       optimizer_name_(scenario.optimizer.name),
@@ -47,8 +16,7 @@ TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, cons
       gpu_(scenario.machine.gpu),
       steps_(scenario.steps - scenario.first_step),
       first_step_(scenario.first_step),
-      recomputes_(recomputed_stages(plan_, scenario, request)),
-      recomputes_from_(segment_begins(recomputes_, scenario.workload.checkpoint_every)),
+      recomputation_(choose_recomputation(plan_, scenario, request)),
       delayed_update_(request.delayed_update),
       widens_gradients_(request.fp32_gradients && size_of(plan_.precision) == 2),
       subspace_(request.subspace),

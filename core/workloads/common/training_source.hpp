@@ -13,6 +13,7 @@
 #include "core/graph/graph.hpp"
 #include "core/scenario/scenario.hpp"
 #include "core/workloads/common/plan.hpp"
+#include "core/workloads/common/recomputation.hpp"
 #include "core/workloads/workload.hpp"
 
 namespace tandem {
@@ -104,7 +105,7 @@ class TrainingSource final : public StepSource {
   bool clips() const { return clip_norm_ > 0; }
   // The update waits for the last gradient: its norm, or whether all are finite, decides.
   bool controls_update() const { return clips() || scales_loss_; }
-  bool recomputes(std::size_t index) const { return recomputes_[index]; }
+  bool recomputes(std::size_t index) const { return recomputation_.recomputes[index]; }
 
   TrainingPlan plan_;
   std::string optimizer_name_;
@@ -112,9 +113,7 @@ class TrainingSource final : public StepSource {
   std::int64_t micro_batches_, devices_;
   bool gpu_;
   std::int32_t steps_, first_step_;  // steps of this run, and those before it
-  std::vector<bool> recomputes_;     // by stage
-  // By stage: the first that is recomputed, up to this one, when the backward comes to it; the next one: none is.
-  std::vector<std::size_t> recomputes_from_;
+  Recomputation recomputation_;
   bool delayed_update_, widens_gradients_;
   std::optional<SubspaceUpdate> subspace_;
   bool scales_loss_;  // fp16 has too few exponents for gradients; see runtime/optimizer/update_control.hpp

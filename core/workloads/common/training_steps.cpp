@@ -14,7 +14,7 @@ bool TrainingSource::append_step(Graph& graph, std::int64_t) {
     load_batch(graph, batch_label_, batch_work_);
     for (std::size_t i = 0; i < stages_.size(); ++i) forward(graph, i);
     for (std::size_t i = stages_.size(); i-- > 0;) {
-      recompute(graph, recomputes_from_[i], i);
+      recompute(graph, recomputation_.from[i], i);
       backward(graph, i);
       if (micro_batch_ + 1 == micro_batches_) reduce(graph, i);
     }
