@@ -60,6 +60,7 @@ class Balanced final : public Policy {
 
  private:
   static constexpr std::int64_t kAuto = -1;
+  static constexpr Tier kTiers[] = {Tier::Device, Tier::HostPinned, Tier::Disk};
   // Updates under way: one that streams in, one that streams out, and the next, whose first bytes wait for room.
   static constexpr std::int64_t kUnderWay = 3;
   std::int64_t most_under_way() const { return activations_.fit() ? kUnderWay : kUnderWay - 1; }
@@ -102,10 +103,11 @@ class Balanced final : public Policy {
   std::int64_t launched() const {
     return launched([](const SharedUpdate&) { return true; });
   }
-  // Its gradient is final and somewhere.
+  // Its gradient is final and somewhere: on the disk, where the host was full.
   static bool can_launch(const View& view, const Bucket& bucket) {
-    return view.issuable(bucket.optimizer) &&
-           (view.arrived(bucket.gradient, Tier::Device) || view.arrived(bucket.gradient, Tier::HostPinned));
+    return view.issuable(bucket.optimizer) && std::any_of(std::begin(kTiers), std::end(kTiers), [&](Tier tier) {
+             return view.arrived(bucket.gradient, tier);
+           });
   }
 
   // Starts the update of the bucket whose parameters are needed first, among those whose gradients are there.
