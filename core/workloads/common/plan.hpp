@@ -105,7 +105,9 @@ struct TrainingPlan {
   bool update_reads_parameter() const { return master == Master::Parameter; }
   bool parameter_leads() const { return master != Master::FirstState; }
   // On the host, LibTorch's kernel makes an update that is all in fp32, states included.
-  bool library_updates() const { return precision == DType::F32 && states.back().type == DType::F32; }
+  bool library_updates() const {
+    return precision == DType::F32 && (states.empty() || states.back().type == DType::F32);
+  }
   // Of an optimizer op's first write: parts of it hold whole blocks of every state.
   std::int32_t cut_bytes() const;
 
