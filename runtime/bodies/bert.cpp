@@ -10,6 +10,7 @@
 #include "runtime/bodies/common/embedding.hpp"
 #include "runtime/bodies/common/load.hpp"
 #include "runtime/bodies/common/networks.hpp"
+#include "runtime/bodies/common/tiled_loss.hpp"
 
 namespace tandem {
 namespace {
@@ -205,6 +206,15 @@ std::int64_t head_forward(BodyCall& call) {
   return give_result(call, cross_entropy(h.log_probabilities, h.target_count, logits, targets));
 }
 
+// From the gradient of the norm's output to that of the head's input.
+void transform_backward(const Tensor& grad_x, const Tensor& x, const HeadSaved& h, const Tensor& grad_ln,
+                        const Bucket& p, const Gradients& gradients) {
+  Tensor grad_gelu = gradients.norm("ln", grad_ln, h.gelu, h.ln.mean, h.ln.rstd, p);
+  at::gelu_backward_out(grad_gelu, grad_gelu, h.transform, kGelu);
+  gradients.linear("transform", grad_gelu, x);
+  linear_input_gradient(grad_x, grad_gelu, p["transform.weight"]);
+}
+
 std::int64_t head_backward(BodyCall& call) {
   Operands o(call);
   const Sizes s(o);
@@ -228,19 +238,89 @@ std::int64_t head_backward(BodyCall& call) {
     }
     gradients.row_sum("output.bias", grad_logits);
   }
-  Tensor grad_gelu = gradients.norm("ln", grad_ln, h.gelu, h.ln.mean, h.ln.rstd, p);
-  at::gelu_backward_out(grad_gelu, grad_gelu, h.transform, kGelu);
-  gradients.linear("transform", grad_gelu, x);
-  linear_input_gradient(grad_x, grad_gelu, p["transform.weight"]);
+  transform_backward(grad_x, x, h, grad_ln, p, gradients);
+  return 0;
+}
+
+struct TiledSaved {
+  HeadSaved head;  // without what the loss keeps, nor the norm's output
+  DecoderGradients gradients;
+};
+
+template <typename Next>
+TiledSaved tiled_saved(const Sizes& s, const Next& next) {
+  const std::int64_t n = s.tokens(), c = s.hidden;
+  TiledSaved t;
+  t.head.transform = next({n, c}), t.head.gelu = next({n, c});
+  t.head.ln.mean = next({n}, at::kFloat), t.head.ln.rstd = next({n}, at::kFloat);
+  t.gradients.input = next({n, c});
+  t.gradients.decoder.weight = next({s.vocabulary, c}), t.gradients.decoder.bias = next({s.vocabulary});
+  return t;
+}
+
+// Up to the loss, which it returns; out of training, nothing is kept.
+Tensor tiled_loss(Operands& o, const Sizes& s, bool training) {
+  const Bucket p = o.read_bucket();
+  const Decoder decoder{s.tied ? o.read_bucket()["wte"] : p["output.weight"], p["output.bias"]};
+  const Tensor x = o.read({s.tokens(), s.hidden}), targets = o.read({s.tokens()}, at::kLong);
+  TiledSaved saved;
+  if (training) {
+    saved = tiled_saved(s, [&](at::IntArrayRef shape, auto... type) { return o.write(shape, type...); });
+    saved.gradients.loss_scale = o.loss_scale();
+  } else {
+    saved.head.transform = at::empty_like(x), saved.head.gelu = at::empty_like(x);
+  }
+  linear_out(saved.head.transform, x, p, "transform");
+  at::gelu_out(saved.head.gelu, saved.head.transform, kGelu);
+  const NormResult ln = norm(saved.head.gelu, p, "ln", kBertNormEpsilon);
+  if (!training) return tiled_cross_entropy(s, ln.out, decoder, targets, nullptr);
+  saved.head.ln.mean.copy_(ln.mean.view_as(saved.head.ln.mean));
+  saved.head.ln.rstd.copy_(ln.rstd.view_as(saved.head.ln.rstd));
+  return tiled_cross_entropy(s, ln.out, decoder, targets, &saved.gradients);
+}
+
+std::int64_t tiled_head_forward(BodyCall& call) {
+  Operands o(call);
+  return give_result(call, tiled_loss(o, Sizes(o), /*training=*/true));
+}
+
+std::int64_t tiled_head_forward_light(BodyCall& call) {
+  Operands o(call);
+  return give_result(call, tiled_loss(o, Sizes(o), /*training=*/false));
+}
+
+std::int64_t tiled_head_backward(BodyCall& call) {
+  Operands o(call);
+  const Sizes s(o);
+  const Bucket p = o.read_bucket();
+  if (s.tied) o.read_bucket();
+  const Tensor x = o.read({s.tokens(), s.hidden});
+  const TiledSaved t = tiled_saved(s, [&](at::IntArrayRef shape, auto... type) { return o.read(shape, type...); });
+  const Gradients gradients(o.write_bucket(), s.accumulates);
+  const Tensor grad_x = o.write({s.tokens(), s.hidden});
+  if (s.tied)
+    o.write({s.vocabulary, s.hidden}).copy_(t.gradients.decoder.weight);
+  else
+    gradients.add("output.weight", t.gradients.decoder.weight);
+  gradients.add("output.bias", t.gradients.decoder.bias);
+  transform_backward(grad_x, x, t.head, t.gradients.input, p, gradients);
   return 0;
 }
 
 constexpr BodyEntry kBodies[] = {
-    {"bert.parameters.load", load_parameters},     {"bert.batch.load", load_masked_token_batch},
-    {"bert.embedding.forward", embedding_forward}, {"bert.embedding.backward", embedding_backward},
-    {"bert.block.forward", block_forward},         {"bert.block.forward_light", block_forward_light},
-    {"bert.block.recompute", block_recompute},     {"bert.block.backward", block_backward},
-    {"bert.head.forward", head_forward},           {"bert.head.backward", head_backward},
+    {"bert.parameters.load", load_parameters},
+    {"bert.batch.load", load_masked_token_batch},
+    {"bert.embedding.forward", embedding_forward},
+    {"bert.embedding.backward", embedding_backward},
+    {"bert.block.forward", block_forward},
+    {"bert.block.forward_light", block_forward_light},
+    {"bert.block.recompute", block_recompute},
+    {"bert.block.backward", block_backward},
+    {"bert.head.forward", head_forward},
+    {"bert.head.backward", head_backward},
+    {"bert.tiled_head.forward", tiled_head_forward},
+    {"bert.tiled_head.forward_light", tiled_head_forward_light},
+    {"bert.tiled_head.backward", tiled_head_backward},
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "runtime/bodies/common/embedding.hpp"
 #include "runtime/bodies/common/load.hpp"
 #include "runtime/bodies/common/networks.hpp"
+#include "runtime/bodies/common/tiled_loss.hpp"
 
 namespace tandem {
 namespace {
@@ -203,12 +204,64 @@ std::int64_t head_backward(BodyCall& call) {
   return 0;
 }
 
+// Up to the loss, which it returns.
+Tensor tiled_loss(Operands& o, const Sizes& s, bool training) {
+  const std::int64_t n = s.tokens(), c = s.hidden;
+  const Bucket p = o.read_bucket();
+  const Tensor weight = s.tied ? o.read_bucket()["wte"] : p["output.weight"];
+  const Tensor x = o.read({n, c}), targets = o.read({n}, at::kLong);
+  const NormResult ln = norm(x, p, "ln_f", kGptNormEpsilon);
+  if (!training) return tiled_cross_entropy(s, ln.out, {weight, {}}, targets, nullptr);
+  const Tensor mean = o.write({n}, at::kFloat), rstd = o.write({n}, at::kFloat);
+  mean.copy_(ln.mean.view_as(mean));
+  rstd.copy_(ln.rstd.view_as(rstd));
+  const Tensor grad_ln = o.write({n, c}), grad_weight = o.write({s.vocabulary, c});
+  const DecoderGradients gradients{grad_ln, {grad_weight, {}}, o.loss_scale()};
+  return tiled_cross_entropy(s, ln.out, {weight, {}}, targets, &gradients);
+}
+
+std::int64_t tiled_head_forward(BodyCall& call) {
+  Operands o(call);
+  return give_result(call, tiled_loss(o, Sizes(o), /*training=*/true));
+}
+
+std::int64_t tiled_head_forward_light(BodyCall& call) {
+  Operands o(call);
+  return give_result(call, tiled_loss(o, Sizes(o), /*training=*/false));
+}
+
+std::int64_t tiled_head_backward(BodyCall& call) {
+  Operands o(call);
+  const Sizes s(o);
+  const std::int64_t n = s.tokens(), c = s.hidden;
+  const Bucket p = o.read_bucket();
+  if (s.tied) o.read_bucket();
+  const Tensor x = o.read({n, c}), mean = o.read({n}, at::kFloat), rstd = o.read({n}, at::kFloat);
+  const Tensor grad_ln = o.read({n, c}), grad_weight = o.read({s.vocabulary, c});
+  const Gradients gradients(o.write_bucket(), s.accumulates);
+  const Tensor grad_x = o.write({n, c});
+  if (s.tied)
+    o.write({s.vocabulary, c}).copy_(grad_weight);
+  else
+    gradients.add("output.weight", grad_weight);
+  grad_x.copy_(gradients.norm("ln_f", grad_ln, x, mean, rstd, p));
+  return 0;
+}
+
 constexpr BodyEntry kBodies[] = {
-    {"gpt.parameters.load", load_parameters},     {"gpt.batch.load", load_next_token_batch},
-    {"gpt.embedding.forward", embedding_forward}, {"gpt.embedding.backward", embedding_backward},
-    {"gpt.block.forward", block_forward},         {"gpt.block.forward_light", block_forward_light},
-    {"gpt.block.recompute", block_recompute},     {"gpt.block.backward", block_backward},
-    {"gpt.head.forward", head_forward},           {"gpt.head.backward", head_backward},
+    {"gpt.parameters.load", load_parameters},
+    {"gpt.batch.load", load_next_token_batch},
+    {"gpt.embedding.forward", embedding_forward},
+    {"gpt.embedding.backward", embedding_backward},
+    {"gpt.block.forward", block_forward},
+    {"gpt.block.forward_light", block_forward_light},
+    {"gpt.block.recompute", block_recompute},
+    {"gpt.block.backward", block_backward},
+    {"gpt.head.forward", head_forward},
+    {"gpt.head.backward", head_backward},
+    {"gpt.tiled_head.forward", tiled_head_forward},
+    {"gpt.tiled_head.forward_light", tiled_head_forward_light},
+    {"gpt.tiled_head.backward", tiled_head_backward},
 };
 
 }  // namespace

@@ -95,6 +95,7 @@ void SerialInterpreter::run_op(const Op& op) {
   }
   const std::int64_t lead = op.writes.empty() ? 0 : graph_.value(op.writes[0].value).bytes;
   const std::int64_t step = op.divisible ? (lead / parts_ + kAlignment) / kAlignment * kAlignment : lead;
+  if (lead == 0) run_part(op, {});  // an op may give a result alone
   for (std::int64_t first = 0; first < lead; first += step) run_part(op, {first, std::min(step, lead - first)});
   // What is superseded and read for the last time is given back, so that nothing reads it later unnoticed.
   for (const Write& write : op.writes)
@@ -102,7 +103,7 @@ void SerialInterpreter::run_op(const Op& op) {
 }
 
 void SerialInterpreter::run_part(const Op& op, ByteRange lead) {
-  const std::int64_t lead_bytes = graph_.value(op.writes[0].value).bytes;
+  const std::int64_t lead_bytes = op.writes.empty() ? 0 : graph_.value(op.writes[0].value).bytes;
   const auto at = [&](ValueId value) {
     const std::int64_t first = op.divisible ? operand_range(lead, lead_bytes, graph_.value(value).bytes).first : 0;
     return bytes(value) + first;

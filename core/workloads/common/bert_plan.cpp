@@ -4,18 +4,20 @@
 #include "core/workloads/common/kernels.hpp"
 #include "core/workloads/common/language_head.hpp"
 #include "core/workloads/common/layout.hpp"
+#include "core/workloads/common/tiled_loss.hpp"
 
 namespace tandem {
 namespace {
 
 using Sizes = TransformerSizes;
 
-// Work::sizes of every bert body: batch, sequence, hidden, heads, vocabulary, micro_batches, tied, accumulates.
+// Work::sizes of every bert body: batch, sequence, hidden, heads, vocabulary, micro_batches, tied, accumulates,
+// loss_tiles.
 OpSpec spec_of(const Sizes& s, const char* body, std::vector<Kernel> kernels, std::int64_t workspace,
                bool accumulates = false) {
   return {{body,
            s.type,
-           {s.batch, s.sequence, s.hidden, s.heads, s.vocabulary, s.micro_batches, s.tied, accumulates},
+           {s.batch, s.sequence, s.hidden, s.heads, s.vocabulary, s.micro_batches, s.tied, accumulates, s.loss_tiles},
            std::move(kernels)},
           workspace + library_temporaries(s)};
 }
@@ -137,9 +139,28 @@ std::shared_ptr<const Layout> head_layout(const Sizes& s) {
   return layout.build();
 }
 
-OpSpec head_forward(const Sizes& s) {
+// The transform before the decoder: a linear layer, gelu, norm.
+std::vector<Kernel> transform_forward_kernels(const Sizes& s) {
   std::vector<Kernel> kernels = {gemm(s.tokens(), s.hidden, s.hidden, s.type), memory_kernel(2 * s.rows(s.hidden))};
   append(kernels, norm_forward_kernels(s));
+  return kernels;
+}
+
+std::vector<Kernel> transform_backward_kernels(const Sizes& s) {
+  const std::int64_t c = s.hidden;
+  auto kernels = norm_backward_kernels(s);
+  append(kernels, {memory_kernel(3 * s.rows(c)), gemm(s.tokens(), c, c, s.type), gemm(c, c, s.tokens(), s.type),
+                   memory_kernel(s.rows(c))});
+  return kernels;
+}
+
+void meter_transform_backward(WorkspaceMeter& meter, const Sizes& s, bool accumulates) {
+  meter_norm_backward(meter, s);
+  touch_linear_gradient(meter, s, s.hidden, s.hidden, accumulates);
+}
+
+OpSpec head_forward(const Sizes& s) {
+  auto kernels = transform_forward_kernels(s);
   append(kernels, decoder_forward_kernels(s));
   WorkspaceMeter meter;
   touch_norm_forward(meter, s);
@@ -148,17 +169,48 @@ OpSpec head_forward(const Sizes& s) {
 }
 
 OpSpec head_backward(const Sizes& s, bool accumulates) {
-  const std::int64_t c = s.hidden;
   auto kernels = decoder_backward_kernels(s, accumulates);
   append(kernels, {memory_kernel(s.rows(s.vocabulary))});  // output bias
-  append(kernels, norm_backward_kernels(s));
-  append(kernels, {memory_kernel(3 * s.rows(c)), gemm(s.tokens(), c, c, s.type), gemm(c, c, s.tokens(), s.type),
-                   memory_kernel(s.rows(c))});
+  append(kernels, transform_backward_kernels(s));
   WorkspaceMeter meter;
   meter_decoder_backward(meter, s, accumulates);
-  meter_norm_backward(meter, s);
-  touch_linear_gradient(meter, s, c, c, accumulates);
+  meter_transform_backward(meter, s, accumulates);
   return spec_of(s, "bert.head.backward", std::move(kernels), meter.peak(), accumulates);
+}
+
+void add_whole_head(TrainingPlan& plan, StageSpec& stage, const Sizes& s) {
+  stage.saved.push_back({"ln", s.type, s.rows(s.hidden)});
+  add_loss(stage, s);
+  stage.forward = plan.add(head_forward(s));
+  stage.backward = plan.add(head_backward(s, false));
+  stage.backward_accumulate = plan.add(head_backward(s, true));
+}
+
+OpSpec tiled_forward(const Sizes& s, const char* body, bool gradients) {
+  auto kernels = transform_forward_kernels(s);
+  append(kernels, tiled_decoder_kernels(s, gradients, /*bias=*/true));
+  WorkspaceMeter meter;
+  if (!gradients) meter.take(s.rows(s.hidden)), meter.take(s.rows(s.hidden));          // linear layer, gelu
+  meter.take(s.rows(s.hidden)), meter.take(s.statistic()), meter.take(s.statistic());  // the norm
+  meter_tiled_decoder(meter, s, gradients);
+  return spec_of(s, body, std::move(kernels), meter.peak());
+}
+
+OpSpec tiled_backward(const Sizes& s, bool accumulates) {
+  auto kernels = hand_on_kernels(s, accumulates);
+  append(kernels, {memory_kernel((accumulates ? 3 : 2) * s.vocabulary * size_of(s.type))});  // output bias
+  append(kernels, transform_backward_kernels(s));
+  WorkspaceMeter meter;
+  meter_transform_backward(meter, s, accumulates);
+  return spec_of(s, "bert.tiled_head.backward", std::move(kernels), meter.peak(), accumulates);
+}
+
+void add_tiled_head(TrainingPlan& plan, StageSpec& stage, const Sizes& s) {
+  add_tiled_loss(stage, s, /*bias=*/true);
+  stage.forward = plan.add(tiled_forward(s, "bert.tiled_head.forward", /*gradients=*/true));
+  stage.forward_light = plan.add(tiled_forward(s, "bert.tiled_head.forward_light", /*gradients=*/false));
+  stage.backward = plan.add(tiled_backward(s, false));
+  stage.backward_accumulate = plan.add(tiled_backward(s, true));
 }
 
 StageSpec head_stage(TrainingPlan& plan, const Sizes& s) {
@@ -169,13 +221,9 @@ StageSpec head_stage(TrainingPlan& plan, const Sizes& s) {
   stage.saved = {{"transform", s.type, s.rows(s.hidden)},
                  {"gelu", s.type, s.rows(s.hidden)},
                  {"ln_mean", DType::F32, s.statistic()},
-                 {"ln_rstd", DType::F32, s.statistic()},
-                 {"ln", s.type, s.rows(s.hidden)}};
-  add_loss(stage, s);
+                 {"ln_rstd", DType::F32, s.statistic()}};
   stage.saves_input = true;
-  stage.forward = plan.add(head_forward(s));
-  stage.backward = plan.add(head_backward(s, false));
-  stage.backward_accumulate = plan.add(head_backward(s, true));
+  s.loss_tiles > 1 ? add_tiled_head(plan, stage, s) : add_whole_head(plan, stage, s);
   return stage;
 }
 

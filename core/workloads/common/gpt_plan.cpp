@@ -3,6 +3,7 @@
 #include "core/workloads/common/kernels.hpp"
 #include "core/workloads/common/language_head.hpp"
 #include "core/workloads/common/layout.hpp"
+#include "core/workloads/common/tiled_loss.hpp"
 
 namespace tandem {
 namespace {
@@ -10,9 +11,9 @@ namespace {
 using Sizes = TransformerSizes;
 
 // Sizes of Work::sizes for every gpt body: batch, sequence, hidden, heads, vocabulary, micro_batches, tied,
-// accumulates.
+// accumulates, loss_tiles.
 std::vector<std::int64_t> work_sizes(const Sizes& s, bool accumulates) {
-  return {s.batch, s.sequence, s.hidden, s.heads, s.vocabulary, s.micro_batches, s.tied, accumulates};
+  return {s.batch, s.sequence, s.hidden, s.heads, s.vocabulary, s.micro_batches, s.tied, accumulates, s.loss_tiles};
 }
 
 OpSpec spec_of(const Sizes& s, const char* body, std::vector<Kernel> kernels, std::int64_t workspace,
@@ -116,15 +117,9 @@ StageSpec block_stage(TrainingPlan& plan, const Sizes& s) {
   return stage;
 }
 
-StageSpec head_stage(TrainingPlan& plan, const Sizes& s) {
-  StageSpec stage;
-  stage.name = "head";
-  stage.layout = gpt_final_layout(s);
-  stage.elements = stage.layout->elements;
-  stage.saved = {
-      {"ln_mean", DType::F32, s.statistic()}, {"ln_rstd", DType::F32, s.statistic()}, {"ln", s.type, s.rows(s.hidden)}};
+void add_whole_head(TrainingPlan& plan, StageSpec& stage, const Sizes& s) {
+  stage.saved.push_back({"ln", s.type, s.rows(s.hidden)});
   add_loss(stage, s);
-  stage.saves_input = true;
   auto forward = norm_forward_kernels(s);
   append(forward, decoder_forward_kernels(s));
   WorkspaceMeter forward_meter;
@@ -140,6 +135,39 @@ StageSpec head_stage(TrainingPlan& plan, const Sizes& s) {
     auto& op = accumulates ? stage.backward_accumulate : stage.backward;
     op = plan.add(spec_of(s, "gpt.head.backward", std::move(backward), meter.peak(), accumulates));
   }
+}
+
+OpSpec tiled_forward(const Sizes& s, const char* body, bool gradients) {
+  auto kernels = norm_forward_kernels(s);
+  append(kernels, tiled_decoder_kernels(s, gradients, /*bias=*/false));
+  WorkspaceMeter meter;
+  meter.take(s.rows(s.hidden)), meter.take(s.statistic()), meter.take(s.statistic());  // the norm
+  meter_tiled_decoder(meter, s, gradients);
+  return spec_of(s, body, std::move(kernels), meter.peak());
+}
+
+void add_tiled_head(TrainingPlan& plan, StageSpec& stage, const Sizes& s) {
+  add_tiled_loss(stage, s, /*bias=*/false);
+  stage.forward = plan.add(tiled_forward(s, "gpt.tiled_head.forward", /*gradients=*/true));
+  stage.forward_light = plan.add(tiled_forward(s, "gpt.tiled_head.forward_light", /*gradients=*/false));
+  for (const bool accumulates : {false, true}) {
+    WorkspaceMeter meter;
+    meter_norm_backward(meter, s);
+    auto kernels = hand_on_kernels(s, accumulates);
+    append(kernels, norm_backward_kernels(s));
+    auto& op = accumulates ? stage.backward_accumulate : stage.backward;
+    op = plan.add(spec_of(s, "gpt.tiled_head.backward", std::move(kernels), meter.peak(), accumulates));
+  }
+}
+
+StageSpec head_stage(TrainingPlan& plan, const Sizes& s) {
+  StageSpec stage;
+  stage.name = "head";
+  stage.layout = gpt_final_layout(s);
+  stage.elements = stage.layout->elements;
+  stage.saved = {{"ln_mean", DType::F32, s.statistic()}, {"ln_rstd", DType::F32, s.statistic()}};
+  stage.saves_input = true;
+  s.loss_tiles > 1 ? add_tiled_head(plan, stage, s) : add_whole_head(plan, stage, s);
   return stage;
 }
 

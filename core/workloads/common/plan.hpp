@@ -26,12 +26,13 @@ struct OpSpec {
 using OpSpecIndex = std::int32_t;
 
 // Orders of operands, which bodies rely on:
-//   forward   reads  parameter, [tied parameter], [output of the stage before], [inputs], [targets]
+//   forward   reads  parameter, [tied parameter], [output of the stage before], [inputs], [targets],
+//                    [loss scale if loss_gradient_in_forward, in training]
 //             writes [output], saved...
 //   backward  reads  [gradient of the output], [parameter], [tied parameter], [output of the stage before if
 //   saves_input],
 //                    [own output if saves_output], saved..., [inputs], [targets], [tied contribution],
-//                    [gradient so far, from the second micro-batch on], [loss scale]
+//                    [gradient so far, from the second micro-batch on], [loss scale if has_loss, unless in forward]
 //             writes gradient, [gradient of the stage before's output], [tied contribution]
 //   recompute reads  as forward, writes saved... only.
 struct StageSpec {
@@ -49,8 +50,9 @@ struct StageSpec {
   bool passes_gradient = true;  // false: what it reads needs no gradient
   bool recomputable = false;
   bool has_loss = false;
+  bool loss_gradient_in_forward = false;  // what depends on the loss scale is done there
   OpSpecIndex forward = kNone;
-  OpSpecIndex forward_light = kNone;  // writes the output only; recomputable stages
+  OpSpecIndex forward_light = kNone;  // writes the output only; recomputable stages, and whose forward does more
   OpSpecIndex recompute = kNone;
   OpSpecIndex backward = kNone;             // first micro-batch: writes a fresh gradient
   OpSpecIndex backward_accumulate = kNone;  // later ones: add to it

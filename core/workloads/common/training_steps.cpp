@@ -62,6 +62,7 @@ void TrainingSource::forward(Graph& graph, std::size_t index) {
 void TrainingSource::append_forward(Graph& graph, std::size_t index, Op op, bool writes_output, bool saves) {
   Stage& stage = stages_[index];
   read_forward_operands(index, op);
+  if (saves && spec(index).loss_gradient_in_forward && scales_loss_) op.reads.push_back(latest_loss_scale_);
   if (writes_output && stage.output != kNone) {
     stage.output_value = graph.new_version(stage.output);
     op.writes.push_back({stage.output_value, kNone});
@@ -114,7 +115,7 @@ void TrainingSource::read_backward_operands(std::size_t index, Op& op) const {
   for (std::size_t i = 0; i < stages_.size(); ++i)
     if (spec(i).tied_to == static_cast<std::int32_t>(index)) op.reads.push_back(stages_[i].contribution_value);
   if (micro_batch_ > 0) op.reads.push_back(stage.gradient_value);
-  if (s.has_loss && scales_loss_) op.reads.push_back(latest_loss_scale_);
+  if (s.has_loss && !s.loss_gradient_in_forward && scales_loss_) op.reads.push_back(latest_loss_scale_);
 }
 
 void TrainingSource::backward(Graph& graph, std::size_t index) {

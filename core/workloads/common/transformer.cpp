@@ -18,6 +18,9 @@ TransformerSizes transformer_sizes(const Scenario& scenario) {
   require_option(w.hidden % w.heads == 0, "heads",
                  std::to_string(w.heads) + " does not divide hidden (" + std::to_string(w.hidden) + ")",
                  "allowed: a divisor of hidden");
+  require_option(w.loss_tiles >= 1 && w.loss_tiles <= w.batch * w.sequence, "loss_tiles",
+                 std::to_string(w.loss_tiles) + " is out of range",
+                 "allowed: 1 to " + std::to_string(w.batch * w.sequence) + ", the tokens of a micro-batch");
   require_option(w.attention == "fused", "attention", "\"" + w.attention + "\" is not known", "allowed: fused");
   require_product("hidden", {w.hidden, w.hidden, 4});
   require_product("batch, sequence, hidden", {w.batch, w.sequence, w.hidden, 4});
@@ -28,6 +31,7 @@ TransformerSizes transformer_sizes(const Scenario& scenario) {
   s.layers = w.layers, s.micro_batches = w.micro_batches;
   s.threads = body_threads(scenario);
   s.tied = w.tied_embedding;
+  s.loss_tiles = w.loss_tiles;
   s.type = w.precision;
   s.gpu = scenario.machine.gpu;
   return s;

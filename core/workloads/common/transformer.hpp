@@ -14,6 +14,7 @@ namespace tandem {
 struct TransformerSizes {
   std::int64_t batch = 1, sequence = 0, hidden = 0, heads = 0, vocabulary = 0, layers = 0, micro_batches = 1;
   std::int64_t threads = 1;
+  std::int64_t loss_tiles = 1;
   bool tied = true;
   bool causal = true;  // a token attends to those before it alone
   bool gpu = false;

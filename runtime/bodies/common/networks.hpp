@@ -26,9 +26,11 @@ struct TransformerCall {
         vocabulary(o.size(4)),
         micro_batches(o.size(5)),
         tied(o.size(6) != 0),
-        accumulates(o.size(7) != 0) {}
+        accumulates(o.size(7) != 0),
+        loss_tiles(o.size(8)) {}
   std::int64_t batch, sequence, hidden, heads, vocabulary, micro_batches;
   bool tied, accumulates;
+  std::int64_t loss_tiles;
   std::int64_t tokens() const { return batch * sequence; }
   std::int64_t width() const { return 4 * hidden; }
   AttentionShape attention(bool causal) const { return {batch, sequence, heads, hidden / heads, causal}; }
