@@ -66,6 +66,21 @@ TEST(StepMemory, AsManyLayersStayAsFit) {
   EXPECT_GT(steps, 3);
 }
 
+TEST(StepMemory, MoreLayersStayIfGradientsLeave) {
+  const Graph graph = deep_step();
+  const std::int64_t all = bytes_of(graph, Role::OptimizerState) + bytes_of(graph, Role::Parameter);
+  std::int32_t more = 0;
+  for (std::int64_t capacity = all / 4; capacity < 2 * all; capacity += all / 16) {
+    const std::int32_t stay = most_resident(graph, capacity, {}, 2);
+    const std::int32_t leave = most_resident(graph, capacity, {}, 2, /*gradients_leave=*/true);
+    EXPECT_GE(leave, stay);
+    more += leave - stay;
+    const StatesOnDevice states{.resident = leave, .streamed = 2, .gradients_leave = true};
+    EXPECT_TRUE(leave == 0 || bytes_left(graph, capacity, {}, states) >= 0);
+  }
+  EXPECT_GT(more, 3);
+}
+
 // Unlike gradients that stay for a norm, those of other layers leave once they are summed up.
 TEST(StepMemory, GradientsThatLeaveTakeNoRoom) {
   for (const double clip_norm : {0.0, 1.0}) {

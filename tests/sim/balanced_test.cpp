@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/scenario/load.hpp"
+#include "report/analysis.hpp"
 #include "sim/simulate.hpp"
 #include "tests/common/scenarios.hpp"
 
@@ -76,6 +78,31 @@ TEST(Balanced, TheDeviceGetsMoreOfWhatTheCpuHasToWaitFor) {
   }
   ASSERT_EQ(moved.size(), 6u);
   for (std::int32_t layer = 0; layer < 5; ++layer) EXPECT_GT(moved[5] / all[5], moved[layer] / all[layer]) << layer;
+}
+
+double steady_step_s(const std::vector<std::string>& overrides) {
+  const Scenario scenario = load_scenario(std::string(TANDEM_SOURCE_DIR) + "/scenarios/h200_gpt_1_4b.yaml", overrides);
+  Simulation run(scenario);
+  run.run();
+  return analyse(run.record()).steady_step_s;
+}
+
+// Where room is short, gradients leave instead of states.
+TEST(Balanced, WithMoreDeviceMemoryAStepIsHardlyLonger) {
+  const std::vector<std::string> common = {"machine=h200_measured", "limits.host_bytes=40GiB", "workload.loss_tiles=8",
+                                           "steps=4"};
+  const auto with = [&](const std::string& device, const std::string& policy) {
+    std::vector<std::string> overrides = common;
+    overrides.push_back("limits.device_bytes=" + device);
+    overrides.push_back("policy=" + policy);
+    return steady_step_s(overrides);
+  };
+  double before = with("8GiB", "{name: balanced, resident_buckets: 0}") * 0.9;
+  for (const char* device : {"8GiB", "10GiB", "12GiB", "16GiB", "24GiB"}) {
+    const double step = with(device, "{name: balanced}");
+    EXPECT_LE(step, before * 1.05) << device;
+    before = step;
+  }
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ constexpr std::int64_t kTries = 32;
 
 // Estimated times, in ns.
 struct BlockCosts {
-  std::int64_t step_ns = 0;                       // of computing, with all kept
+  std::int64_t step_ns = 0;                       // of the graph's forwards and backwards
   std::int64_t recompute_ns = 0, offload_ns = 0;  // of one block; offloading: the longer of away and back
   bool offloads() const { return offload_ns < recompute_ns; }
 };
@@ -28,7 +28,7 @@ BlockCosts times_of(const CostModel& estimate, const Graph& graph, std::int32_t 
   BlockCosts times;
   for (OpId id = 0; id < graph.op_count(); ++id) {
     const Op& op = graph.op(id);
-    if (op.phase != Phase::Forward && op.phase != Phase::Backward) continue;
+    if (op.phase != Phase::Forward && op.phase != Phase::Recompute && op.phase != Phase::Backward) continue;
     const std::int64_t run_ns = estimate.run_ns(graph, op.work, Engine::Compute);
     times.step_ns += run_ns;
     if (op.layer != block) continue;
@@ -48,10 +48,12 @@ struct Candidate {
   std::vector<std::int32_t> offloaded;
   std::int64_t capacity_bytes, streamed;
 
-  // With no states resident.
-  bool fits() const { return bytes_left(step, capacity_bytes, offloaded, {0, streamed}) >= 0; }
-  // Layers whose states stay on the device.
-  std::int32_t resident() const { return most_resident(step, capacity_bytes, offloaded, streamed); }
+  // With no states resident, and all gradients on the device until the end.
+  bool fits() const { return bytes_left(step, capacity_bytes, offloaded, {.resident = 0, .streamed = streamed}) >= 0; }
+  // Layers whose states stay on the device. If computing waits for gradients to leave, which are then few, more do.
+  std::int32_t resident(bool gradients_leave) const {
+    return most_resident(step, capacity_bytes, offloaded, streamed - (gradients_leave ? 1 : 0), gradients_leave);
+  }
 };
 
 Candidate candidate(const Scenario& scenario, const std::vector<std::int32_t>& blocks, std::int64_t streamed,
@@ -59,6 +61,34 @@ Candidate candidate(const Scenario& scenario, const std::vector<std::int32_t>& b
   const BlockActivations made = choice.value_or(BlockActivations{});
   return {made, first_step(scenario, choice), first_blocks(blocks, made.offload),
           tier_capacity_bytes(scenario, Tier::Device), streamed};
+}
+
+// How many layers' states stay on the device, and what that is good for.
+struct Residence {
+  std::int32_t resident = 0;
+  bool gradients_leave = false;
+  std::int64_t longer_path_ns = 0;  // of computing and the updates
+};
+
+// Waiting for gradients to leave is worth it if the estimate is so much shorter.
+constexpr double kWorthWaiting = 0.95;
+
+Residence residence(const Scenario& scenario, const Candidate& c, std::int64_t compute_ns, const MemoryUse& use) {
+  const auto with = [&](bool gradients_leave) {
+    const std::int32_t resident = c.resident(gradients_leave);
+    // A cost model remembers costs by work, and each graph numbers its own.
+    const std::int64_t updates_ns = use.updates_ns(c.step, CostModel(scenario.machine), resident);
+    return Residence{resident, gradients_leave, std::max(compute_ns, updates_ns)};
+  };
+  const Residence leaving = with(true);
+  if (!c.fits()) return leaving;
+  const Residence staying = with(false);
+  const double worth = kWorthWaiting * static_cast<double>(staying.longer_path_ns);
+  return static_cast<double>(leaving.longer_path_ns) < worth ? leaving : staying;
+}
+
+std::int64_t passes(const Scenario& scenario) {
+  return std::max<std::int64_t>(scenario.workload.micro_batches / kFirstStepMicroBatches, 1);
 }
 
 // Among those that fit, the one whose longer path is shortest; all blocks, if none fits.
@@ -72,10 +102,8 @@ BlockActivations choose(const Scenario& scenario, const std::vector<std::int32_t
   const auto all = static_cast<std::int64_t>(blocks.size());
   const auto longer_path_ns = [&](const Candidate& c) {
     const std::int64_t count = c.choice.offload + c.choice.recompute;
-    const std::int64_t passes = std::max<std::int64_t>(scenario.workload.micro_batches / kFirstStepMicroBatches, 1);
     const std::int64_t compute_ns = times.step_ns + count * std::min(times.recompute_ns, times.offload_ns);
-    // A cost model remembers costs by work, and each graph numbers its own.
-    return std::max(passes * compute_ns, use.updates_ns(c.step, CostModel(scenario.machine), c.resident()));
+    return residence(scenario, c, passes(scenario) * compute_ns, use).longer_path_ns;
   };
   std::int64_t fewest = 0;
   for (std::int64_t high = all; fewest < high;) {
@@ -178,8 +206,12 @@ Activations::Activations(const Scenario& scenario, const MemoryUse* use) : choic
   if (choice_) trips_ = ActivationTrips(first_blocks(blocks, choice_->offload), {}, {});
   if (use == nullptr) return;
   const Candidate chosen = candidate(scenario, blocks, use->streamed, choice_);
-  fit_ = chosen.fits();
-  resident_ = chosen.resident();
+  // What leaves instead of being recomputed is not counted: it takes the bus, not the lane of computing.
+  const std::int64_t compute_ns =
+      blocks.empty() ? 0 : times_of(CostModel(scenario.machine), chosen.step, blocks.front()).step_ns;
+  const Residence kept = residence(scenario, chosen, passes(scenario) * compute_ns, *use);
+  fit_ = !kept.gradients_leave;
+  resident_ = kept.resident;
 }
 
 Activations::Activations(const Scenario& scenario, Destination destination) {

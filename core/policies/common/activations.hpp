@@ -14,7 +14,8 @@ namespace tandem {
 
 // What a policy does with the device memory that a step's activations leave it.
 struct MemoryUse {
-  std::int64_t streamed = 0;  // buckets in a row whose optimizer states must fit beside the activations
+  // Buckets in a row whose optimizer states must fit beside the activations; one fewer where gradients leave.
+  std::int64_t streamed = 0;
   // The least time that a step's updates take if the first so many stay on the device. `step`: the graph of one step.
   std::function<std::int64_t(const Graph& step, const CostModel& estimate, std::int32_t resident)> updates_ns;
 };
@@ -39,7 +40,8 @@ class Activations {
   const std::optional<BlockActivations>& choice() const { return choice_; }
   // Buckets whose states fit on the device beside that, by the same estimate; 0 without a `use`.
   std::int32_t resident() const { return resident_; }
-  // True if by that estimate a step fits beside what `use` reserves, or without a `use`.
+  // True if by that estimate a step fits beside what `use` reserves with all gradients on the device until the end, and
+  // more resident buckets would not be worth having fewer gradients there; or without a `use`.
   bool fit() const { return fit_; }
   // As ActivationTrips' functions.
   void move(const View& view, Decisions& decisions) { trips_.move(view, decisions); }

@@ -104,7 +104,8 @@ Layers streamed_parameters(const Layers& bytes, std::int32_t resident) {
   return streamed;
 }
 
-// All where they are 16 bits wide and stay on the device; else those of two ops, one of them prefetched, or as many as
+// All where they are 16 bits wide and stay on the device (if they leave room enough, or, as only gradients leave, at
+// all); else those of two ops, one of them prefetched, or as many as
 // have buffers, and of layers that stay.
 std::int64_t parameter_bytes(const Graph& graph, std::int64_t capacity_bytes, const StatesOnDevice& states) {
   const Layers bytes = bytes_by_layer(graph, Role::Parameter);
@@ -118,7 +119,7 @@ std::int64_t parameter_bytes(const Graph& graph, std::int64_t capacity_bytes, co
   std::int64_t narrow = 0;
   for (TensorId id = 0; id < graph.tensor_count(); ++id)
     if (const Tensor& t = graph.tensor(id); t.role == Role::Parameter && size_of(t.type) == 2) narrow += t.bytes;
-  if (narrow > 0 && narrow <= capacity_bytes / 2) return narrow;
+  if (narrow > 0 && narrow <= capacity_bytes / (states.gradients_leave ? 1 : 2)) return narrow;
   return 2 * *std::max_element(bytes.begin(), bytes.end()) + sum(bytes.begin(), bytes.begin() + resident);
 }
 
@@ -202,7 +203,8 @@ std::int64_t bytes_left(const Graph& graph, std::int64_t capacity_bytes,
   const Layers bytes = bytes_by_layer(graph, Role::OptimizerState);
   return capacity_bytes - parameter_bytes(graph, capacity_bytes, states) -
          sum(bytes.begin(), bytes.begin() + states.resident) - largest_run(bytes, states.resident, states.streamed) -
-         activation_peak(graph, offloaded_layers, states.resident, states.buffers.has_value()) - lost_in_holes(graph);
+         activation_peak(graph, offloaded_layers, states.resident, states.buffers || states.gradients_leave) -
+         lost_in_holes(graph);
 }
 
 std::optional<std::int64_t> most_buffers(const Graph& graph, std::int64_t capacity_bytes,
@@ -227,11 +229,13 @@ std::int64_t bytes_left_beside_states(const Graph& graph, std::int64_t capacity_
 }
 
 std::int32_t most_resident(const Graph& graph, std::int64_t capacity_bytes,
-                           const std::vector<std::int32_t>& offloaded_layers, std::int64_t streamed) {
+                           const std::vector<std::int32_t>& offloaded_layers, std::int64_t streamed,
+                           bool gradients_leave) {
   std::int32_t fits = 0;
   for (auto high = static_cast<std::int32_t>(bytes_by_layer(graph, Role::OptimizerState).size()); fits < high;) {
     const std::int32_t middle = (fits + high + 1) / 2;
-    if (bytes_left(graph, capacity_bytes, offloaded_layers, {middle, streamed}) >= 0)
+    const StatesOnDevice states{.resident = middle, .streamed = streamed, .gradients_leave = gradients_leave};
+    if (bytes_left(graph, capacity_bytes, offloaded_layers, states) >= 0)
       fits = middle;
     else
       high = middle - 1;

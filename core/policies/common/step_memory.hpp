@@ -17,6 +17,8 @@ struct StatesOnDevice {
   // The others' parameters live on the host, so many at a time on the device, and their gradients leave when they are
   // final. None: parameters that are 16 bits wide stay on the device if they fit, and gradients until the end.
   std::optional<std::int64_t> buffers = {};
+  // The others' gradients leave when they are final, wherever their parameters are.
+  bool gradients_leave = false;
 };
 
 // What a backward reads of what forwards wrote.
@@ -55,6 +57,7 @@ std::int64_t bytes_left_beside_states(const Graph& graph, std::int64_t capacity_
 
 // The most layers whose states fit on the device beside all else; 0 if none does.
 std::int32_t most_resident(const Graph& graph, std::int64_t capacity_bytes,
-                           const std::vector<std::int32_t>& offloaded_layers, std::int64_t streamed);
+                           const std::vector<std::int32_t>& offloaded_layers, std::int64_t streamed,
+                           bool gradients_leave = false);
 
 }  // namespace tandem
