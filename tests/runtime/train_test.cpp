@@ -422,11 +422,15 @@ TEST(TrainRunTest, StatesParametersAndGradientsStreamFromAndToTheDisk) {
     };
     scenario.policy.options = {{"parameters", "disk"}, {"gradients", "disk"}, {"optimizer_states", "disk"}};
     EXPECT_GT(moved(Role::Parameter, Engine::DiskRead), kMiB);
-    EXPECT_GT(moved(Role::Gradient, Engine::DiskWrite), kMiB);
+    const std::int64_t gradients = moved(Role::Gradient, Engine::DiskWrite);
+    EXPECT_GT(gradients, kMiB);
     const std::int64_t read = moved(Role::OptimizerState, Engine::DiskRead);
     EXPECT_GT(read, 5 * kMiB);
     // Once more than it is read: the initial values.
     EXPECT_EQ(moved(Role::OptimizerState, Engine::DiskWrite), read / scenario.steps * (scenario.steps + 1));
+    // The product widens gradients before they leave.
+    scenario.policy.options["variant"] = "deepspeed";
+    EXPECT_EQ(moved(Role::Gradient, Engine::DiskWrite), precision == DType::F32 ? gradients : 2 * gradients);
   }
 }
 
