@@ -95,8 +95,8 @@ Scenario tiny_gpt(const std::string& policy, std::int64_t device_bytes) {
   scenario.steps = kSteps;
   // Activations that leave and come back. Not recomputed: these bodies make other bytes of other ops.
   if (policy == "zero_offload" || policy == "cotrain" || policy == "balanced" || policy == "stronghold" ||
-      policy == "deep_optimizer_states" || policy == "zero_infinity" || policy == "protrain" || policy == "ssdtrain" ||
-      policy == "patrickstar")
+      policy == "deep_optimizer_states" || policy == "zero_infinity" || policy == "mlp_offload" ||
+      policy == "protrain" || policy == "ssdtrain" || policy == "patrickstar")
     scenario.policy.options["offload_blocks"] = "1";
   if (policy == "l2l") scenario.policy.options = {{"recompute_blocks", "0"}, {"stash", "host"}};
   scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = kHostBytes;
@@ -186,7 +186,8 @@ TEST_P(StressDiskTest, DelaysChangeNoByteOfStatesThatDoNotFitTheHost) {
   EXPECT_EQ(train(scenario, 1), train(ample, 0));
 }
 
-INSTANTIATE_TEST_SUITE_P(DiskPolicies, StressDiskTest, ::testing::Values("on_demand", "zero_infinity", "ssdtrain"));
+INSTANTIATE_TEST_SUITE_P(DiskPolicies, StressDiskTest,
+                         ::testing::Values("on_demand", "zero_infinity", "mlp_offload", "ssdtrain"));
 
 INSTANTIATE_TEST_SUITE_P(Exact, StressTest, ::testing::ValuesIn(testing::exact_policies()));
 INSTANTIATE_TEST_SUITE_P(Approximate, StressTest, ::testing::ValuesIn(testing::approximate_policies()));

@@ -9,7 +9,9 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 
+#include "core/policies/common/buckets.hpp"
 #include "core/scenario/errors.hpp"
 #include "core/scheduler/happens_before.hpp"
 #include "core/scheduler/replay.hpp"
@@ -293,7 +295,7 @@ TEST(TrainRunTest, AsDeepSpeedGradientsTravelInFp32) {
 
 TEST(TrainRunTest, BlocksThatKeepRecomputeAndOffload) {
   for (const char* policy : {"zero_offload", "cotrain", "balanced", "stronghold", "deep_optimizer_states",
-                             "zero_infinity", "protrain", "ssdtrain", "patrickstar"}) {
+                             "zero_infinity", "mlp_offload", "protrain", "ssdtrain", "patrickstar"}) {
     Scenario scenario = small_gpt(policy);
     scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 64 * kMiB;  // nothing is evicted
     scenario.workload.layers = 4;
@@ -327,8 +329,8 @@ TEST(TrainRunTest, BlocksThatRecomputeByChoice) {
 }
 
 TEST(TrainRunTest, BlocksThatRecomputeInSegments) {
-  for (const char* policy :
-       {"resident", "zero_offload", "balanced", "stronghold", "zero_infinity", "protrain", "patrickstar", "l2l"}) {
+  for (const char* policy : {"resident", "zero_offload", "balanced", "stronghold", "zero_infinity", "mlp_offload",
+                             "protrain", "patrickstar", "l2l"}) {
     Scenario scenario = small_gpt(policy);
     scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 64 * kMiB;
     scenario.workload.layers = 4;
@@ -431,6 +433,47 @@ TEST(TrainRunTest, StatesParametersAndGradientsStreamFromAndToTheDisk) {
     // The product widens gradients before they leave.
     scenario.policy.options["variant"] = "deepspeed";
     EXPECT_EQ(moved(Role::Gradient, Engine::DiskWrite), precision == DType::F32 ? gradients : 2 * gradients);
+  }
+}
+
+// Bytes of states of the first step's buckets, in forward order.
+std::vector<std::int64_t> state_bytes(const Scenario& scenario) {
+  const auto run = testing::run_null(scenario);
+  const Graph& graph = run.scheduler->graph();
+  Buckets buckets;
+  buckets.follow(graph);
+  std::vector<std::int64_t> bytes;
+  for (const Bucket& bucket : buckets.step(0)) {
+    bytes.push_back(0);
+    for (ValueId read : graph.op(bucket.optimizer).reads)
+      if (graph.tensor_of(read).role == Role::OptimizerState) bytes.back() += graph.value(read).bytes;
+  }
+  return bytes;
+}
+
+// Each step reads all states but those of the two buckets that the step before updated last.
+TEST(TrainRunTest, StatesThatStayOnTheHostAreNotReadAgain) {
+  for (const DType precision : {DType::F32, DType::BF16, DType::F16}) {
+    Scenario scenario = small_gpt("mlp_offload");
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = 64 * kMiB;
+    scenario.workload.precision = precision;
+    scenario.optimizer.clip_norm = precision == DType::BF16 ? 0.5 : 0;
+    scenario.policy.options = {{"optimizer_states", "disk"}, {"buffers", "2"}};
+    scenario.steps = 5;
+    const auto moved = [&](Role role, Engine lane) {
+      return expect_exact(scenario, false, lane, [role](const Training& training, ValueId value) {
+        return training.graph().tensor_of(value).role == role;
+      });
+    };
+    const auto bytes = state_bytes(scenario);
+    const auto n = bytes.size();
+    const std::int64_t all = std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+    EXPECT_EQ(moved(Role::OptimizerState, Engine::DiskRead),
+              5 * all - 2 * (bytes[0] + bytes[1] + bytes[n - 2] + bytes[n - 1]));
+    EXPECT_EQ(moved(Role::Gradient, Engine::DiskWrite), 0);
+    // On a host that is short of room states leave that would have stayed.
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 5 * kMiB / 4;
+    expect_exact(scenario);
   }
 }
 
