@@ -141,6 +141,28 @@ RATES = [
       for size, rate in (("6 B", 83.6), ("10 B", 87.6), ("15 B", 80.7))),
 ]
 
+# MLP-Offload's models, by its names, as GPTs of as many parameters as its logs count: layers, hidden, heads, layers whose
+# states its buffers on the host hold, and seconds a step: of DeepSpeed with all but parameters on NVMe, and its own.
+ON_NVME = {"40 B": (151, 5120, 40, 25, 242.281, 101.717), "52 B": (54, 8192, 64, 12, 238.598, 92.173),
+           "70 B": (84, 8192, 64, 13, 370.562, 151.338), "100 B": (130, 8192, 64, 9, 572.027, 275.529),
+           "120 B": (84, 10240, 80, 6, 550.361, 288.179)}
+DEEPSPEED_NVME = ("machine=h100_node_nvme", "policy={name: zero_infinity, variant: deepspeed, parameters: device, "
+                  "gradients: disk, optimizer_states: disk}")
+
+
+def on_nvme(size, *changes):
+    """A model of MLP-Offload's logs under it, or with other changes than its buffers."""
+    layers, hidden, heads, buffers, _, _ = ON_NVME[size]
+    sizes = (f"workload.layers={layers}", f"workload.hidden={hidden}", f"workload.heads={heads}")
+    return "mlp_offload_h100", *sizes, *(changes or (f"policy.buffers={buffers}",))
+
+
+# What, figure, published seconds a step, run with one sequence a step.
+STEPS = [
+    *((f"zero_infinity, {size}, all but parameters on NVMe" + (" (calibrated)" if size == "70 B" else ""), "MLP", sizes[4],
+       on_nvme(size, *DEEPSPEED_NVME)) for size, sizes in ON_NVME.items()),
+    *((f"mlp_offload, {size}", "MLP", sizes[5], on_nvme(size)) for size, sizes in ON_NVME.items()),
+]
 
 # What, figure, published ratio of throughputs, run, run it is compared with.
 RATIOS = [
@@ -158,6 +180,8 @@ RATIOS = [
     *((f"patrickstar / zero_infinity, {size}, {gpu}, each at its best batch", f"PS {gpu}", ratio, best_batch(machine, size)[1],
        best_batch(machine, size, ZERO_3, f"limits.device_bytes={device}")[1])
       for size, gpu, machine, device, ratio in (("1 B", "V100", YARD, "31GiB", 54.6 / 43), ("6 B", "A100", SUPERPOD, "39GB", 114 / 83.6))),
+    *((f"mlp_offload / zero_infinity, {size}", "MLP", sizes[4] / sizes[5], on_nvme(size), on_nvme(size, *DEEPSPEED_NVME))
+      for size, sizes in ON_NVME.items()),
     ("lsp_offload / zero_offload, 6.7 B", "LSP", 4.1077 / 1.9677, (RTX_4090,), LSP_ZERO),
     ("lsp_offload / zero_offload, 0.8 B (machine not stated)", "csv", 0.124 / 0.1105, LSP_GPT2, LSP_ZERO_GPT2),
     ("deep_optimizer_states / zero_offload, up to", "abstract", 2.5, (H100, INTERLEAVED), (H100, ZERO_OFFLOAD)),
@@ -245,6 +269,8 @@ def rows():
     for what, figure, published, parameters, run in RATES:
         flops = FLOPS_PER_PARAMETER * parameters * SEQUENCE * samples_per_s(run)
         add("TFLOPS", f"{what}, TFLOPS a GPU", figure, published, flops / 1e12)
+    for what, figure, published, run in STEPS:
+        add("s a step", f"{what}, s a step", figure, published, 1 / samples_per_s(run))
     for what, figure, published, hidden, most, run in SIZES:
         add("sizes", f"{what}, B", figure, published, 12 * most_layers(run, most) * hidden**2 / 1e9)
     lines.append("")

@@ -36,6 +36,7 @@ POLICIES = {
     "deep_optimizer_states": "name: deep_optimizer_states",
     "zero_infinity": "name: zero_infinity",
     "zero_infinity_disk": "name: zero_infinity, optimizer_states: disk",
+    "mlp_offload_disk": "name: mlp_offload, optimizer_states: disk, buffers: 8",
     "protrain": "name: protrain",
     "ssdtrain": "name: ssdtrain",
     "patrickstar": "name: patrickstar",
@@ -77,7 +78,7 @@ STAND_IN_GROUPS = [
 SYSTEMS = [
     ("gpt", "1.4b", 8, 1024, "none", 24,
      "on_demand on_demand_cpu zero_offload zero_offload_delayed zero_offload_deepspeed cotrain stronghold "
-     "deep_optimizer_states zero_infinity zero_infinity_disk protrain patrickstar l2l split_update balanced_host balanced"),
+     "deep_optimizer_states zero_infinity zero_infinity_disk mlp_offload_disk protrain patrickstar l2l split_update balanced_host balanced"),
     ("gpt", "1.4b", 8, 1024, "none", 40, "resident ssdtrain"),
 ]
 
