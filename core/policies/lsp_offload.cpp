@@ -69,22 +69,10 @@ class LspOffload final : public Policy {
  private:
   void update(const View& view, Decisions& decisions) {
     while (view.queued(Engine::CpuOptimizer) < 2) {
-      const Bucket* next = next_update(view);
+      const Bucket* next = next_update(view, buckets_, gradients_);
       if (next == nullptr || decisions.run(next->optimizer, Engine::CpuOptimizer) != Reply::Issued) return;
       uploads_.add(next->parameter);
     }
-  }
-
-  const Bucket* next_update(const View& view) const {
-    const Bucket* next = nullptr;
-    for (OpId op : view.ready_optimizer_ops()) {  // in forward order
-      if (!view.graph().op(op).may_run_on(Engine::CpuOptimizer)) continue;
-      const Bucket& bucket = buckets_.of(view.graph(), op);
-      if (!gradient_has_left(view, bucket)) continue;
-      if (gradients_.have_left(bucket.step)) return &bucket;
-      next = &bucket;
-    }
-    return next;
   }
 
   // Changes that the CPU has made: a command that is issued now waits for the copy on its lane.

@@ -26,6 +26,13 @@ struct SubspaceUpdate {
   bool masters = true;                  // bf16 parameters keep the rest of their fp32 masters
 };
 
+// Adam whose momentum travels as signs (1-bit Adam): core/workloads/common/one_bit.hpp has the method.
+struct OneBitUpdate {
+  std::int64_t warmup_steps = 0;  // of plain Adam, at least 1
+  std::int64_t block = 0;         // numbers that share a scale, a multiple of 32
+  bool error_feedback = true;     // what was not sent is added to what is sent next
+};
+
 // What a policy asks of the graph: rewrites that change what is computed or when results are used. And whose graph it
 // is.
 struct GraphRequest {
@@ -33,10 +40,11 @@ struct GraphRequest {
   bool fp32_gradients = false;  // 16-bit gradients are widened, once they are final, for the update
   std::optional<BlockActivations> activations = {};  // none: as workload.recompute says
   std::optional<SubspaceUpdate> subspace = {};       // none: each parameter is updated by its own gradient
+  std::optional<OneBitUpdate> one_bit = {};          // none: gradients travel
   Rank rank = 0;                                     // the first saves for all
 
   // Training gives other losses than plain training does.
-  bool approximate() const { return delayed_update || subspace; }
+  bool approximate() const { return delayed_update || subspace || one_bit; }
 };
 
 struct WorkloadEntry {

@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/scenario/schedule.hpp"
 #include "core/workloads/common/layout.hpp"
 #include "core/workloads/common/sums.hpp"
+#include "runtime/bodies/common/adam_options.hpp"
 #include "runtime/bodies/common/decay_groups.hpp"
 #include "runtime/bodies/common/device_kernels.hpp"
 #include "runtime/bodies/common/networks.hpp"
@@ -54,14 +54,6 @@ std::int64_t grad_norm(BodyCall& call) {
                .sum_of_squares;
   *doubles(call.writes[0]) = sum;
   return bits_of(sum);
-}
-
-// Of the update that a call is a part of. AdamStep counts steps from 1.
-std::int64_t adam_step_number(const BodyCall& call) { return call.step() + 1; }
-
-AdamOptions adam_options(const BodyCall& call, bool decoupled) {
-  const OptimizerOptions& o = call.scenario.optimizer;
-  return {learning_rate(call.scenario, call.op.step), o.beta1, o.beta2, o.epsilon, o.weight_decay, decoupled};
 }
 
 UpdateRules update_rules(const BodyCall& call) {

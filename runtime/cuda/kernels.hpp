@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "runtime/optimizer/adam.hpp"
+#include "runtime/optimizer/one_bit.hpp"
 #include "runtime/optimizer/update_control.hpp"
 
 namespace tandem {
@@ -26,6 +27,9 @@ void launch_sum(const double* part, bool first, double* total, cudaStream_t stre
 // loss scale before and after, which may be one; null: there is none.
 void launch_control(const UpdateRules& rules, const double* sum, const LossScale* old, LossScale* state,
                     UpdateControl* control, double* copy, cudaStream_t stream);
+
+// compress_momentum() with the control's scale of the gradient (null: 1).
+void launch_compress_momentum(const MomentumSpan& span, const UpdateControl* control, cudaStream_t stream);
 
 // Writes the GPU's time to `at`, on the device; the stream goes on once `ns` have passed since.
 void launch_stamp(std::int64_t* at, cudaStream_t stream);

@@ -29,6 +29,10 @@ void control(const UpdateRules& rules, const double* sum, const LossScale* old, 
   launch_control(rules, sum, old, state, control, copy, stream());
 }
 
+void compress_momentum(const MomentumSpan& span, const UpdateControl* control) {
+  launch_compress_momentum(span, control, stream());
+}
+
 }  // namespace
 
 bool has_device(const std::string& name) { return name == "cpu" || name == "cuda"; }
@@ -37,7 +41,7 @@ std::shared_ptr<Device> open_device(const std::string& name) {
   if (name == "cpu") return nullptr;
   auto device = std::make_shared<CudaDevice>();
   install_cuda_workspace_allocator();
-  set_device_kernels({&adam, &square_sum, &sum, &control});
+  set_device_kernels({&adam, &square_sum, &sum, &control, &compress_momentum});
   return device;
 }
 

@@ -47,12 +47,13 @@ void adam_update(const AdamStep& step, const AdamSpan& span, Isa isa) {
 AdamSpan part_of(const AdamSpan& span, std::int64_t first, std::int64_t elements) {
   CHECK(first >= 0 && elements >= 0 && elements <= span.elements - first);
   AdamSpan part = span;
-  part.gradient = static_cast<const std::byte*>(span.gradient) + first * size_of(span.gradient_type);
+  if (span.gradient != nullptr)
+    part.gradient = static_cast<const std::byte*>(span.gradient) + first * size_of(span.gradient_type);
   const StateBlock block = state_block(span.state_bits);
   CHECK(first % block.elements == 0, first, span.state_bits);
   if (span.state_bits == 32) {
-    part.m += first;
-    part.v += first;
+    if (span.m != nullptr) part.m += first;
+    if (span.v != nullptr) part.v += first;
   } else {
     part.m_blocks += first / block.elements * block.bytes;
     part.v_blocks += first / block.elements * block.bytes;

@@ -6,12 +6,14 @@
 #include <cstdint>
 
 #include "runtime/optimizer/adam.hpp"
+#include "runtime/optimizer/one_bit.hpp"
 
 namespace tandem {
 
 struct Kernels {
   void (*adam)(const AdamStep& step, const AdamSpan& span);
   double (*square_sum)(const void* gradient, DType type, std::int64_t elements);  // of one block
+  void (*one_bit)(const AdamStep& step, const SignSpan& span);
 };
 
 extern const Kernels kScalarKernels;

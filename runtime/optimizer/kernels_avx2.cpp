@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include "runtime/optimizer/kernels.hpp"
+#include "runtime/optimizer/one_bit_loop.hpp"
 #include "runtime/optimizer/quantised_loop.hpp"
 #include "runtime/optimizer/square_sum.hpp"
 
@@ -88,7 +89,7 @@ struct Avx2Ops {
 
 }  // namespace
 
-const Kernels kAvx2Kernels{&adam_of_any_states<Avx2Ops>, &square_sum_kernel<Avx2Ops>};
+const Kernels kAvx2Kernels{&adam_of_any_states<Avx2Ops>, &square_sum_kernel<Avx2Ops>, &adam_by_signs<Avx2Ops>};
 
 }  // namespace tandem
 #endif

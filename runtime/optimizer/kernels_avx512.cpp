@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #include "runtime/optimizer/kernels.hpp"
+#include "runtime/optimizer/one_bit_loop.hpp"
 #include "runtime/optimizer/quantised_loop.hpp"
 #include "runtime/optimizer/square_sum.hpp"
 
@@ -85,7 +86,7 @@ struct Avx512Ops {
 
 }  // namespace
 
-const Kernels kAvx512Kernels{&adam_of_any_states<Avx512Ops>, &square_sum_kernel<Avx512Ops>};
+const Kernels kAvx512Kernels{&adam_of_any_states<Avx512Ops>, &square_sum_kernel<Avx512Ops>, &adam_by_signs<Avx512Ops>};
 
 }  // namespace tandem
 #endif

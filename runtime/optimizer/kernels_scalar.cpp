@@ -1,5 +1,6 @@
 // One element at a time, in portable C++: what the vectors must equal.
 #include "runtime/optimizer/kernels.hpp"
+#include "runtime/optimizer/one_bit_loop.hpp"
 #include "runtime/optimizer/quantised_loop.hpp"
 #include "runtime/optimizer/square_sum.hpp"
 
@@ -62,6 +63,6 @@ struct ScalarOps {
 
 }  // namespace
 
-const Kernels kScalarKernels{&adam_of_any_states<ScalarOps>, &square_sum_kernel<ScalarOps>};
+const Kernels kScalarKernels{&adam_of_any_states<ScalarOps>, &square_sum_kernel<ScalarOps>, &adam_by_signs<ScalarOps>};
 
 }  // namespace tandem

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "core/workloads/common/one_bit.hpp"
 #include "core/workloads/common/state_blocks.hpp"
 #include "core/workloads/common/sums.hpp"
 #include "runtime/cuda/cuda_check.hpp"
@@ -143,6 +144,47 @@ TEST_P(CudaAdam, ASkippedStepLeavesTheParameterAsItWas) {
     EXPECT_EQ(std::memcmp(parameter, before.old_parameter.data(), span.elements * sizeof(BFloat16)), 0);
     EXPECT_TRUE(same_bytes(after.low.copy(), before.low.copy()));
     EXPECT_TRUE(same_bytes(after.m.copy(), before.m.copy()));
+  }
+}
+
+template <class Gradient>
+void expect_same_signs(DType type, bool error_feedback) {
+  constexpr std::int64_t kMany = 200'001, kBlock = 1024;
+  Shared<Gradient> gradient(kMany);
+  Shared<float> on_cpu(kMany), on_gpu(kMany);
+  Shared<std::uint32_t> signs(sign_words(kMany, kBlock)), signs_on_gpu(sign_words(kMany, kBlock));
+  Shared<UpdateControl> control(1);
+  control[0] = {0.37, 1, 1};
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    if constexpr (std::is_same_v<Gradient, float>)
+      gradient[i] = normal(random);
+    else
+      gradient[i] = to_bfloat16(normal(random));
+    on_cpu[i] = on_gpu[i] = normal(random);
+  }
+  MomentumSpan span{.gradient = gradient.data(),
+                    .gradient_type = type,
+                    .kept = on_cpu.data(),
+                    .signs = signs.data(),
+                    .elements = kMany,
+                    .block = kBlock,
+                    .kept_weight = 0.9F,
+                    .gradient_weight = 0.1F,
+                    .error_feedback = error_feedback};
+  compress_momentum(span, 0.37F);
+  span.kept = on_gpu.data(), span.signs = signs_on_gpu.data();
+  launch_compress_momentum(span, control.data(), nullptr);
+  cuda_check(cudaDeviceSynchronize(), "compressing");
+  EXPECT_TRUE(same_bytes(on_cpu.copy(), on_gpu.copy()));
+  EXPECT_EQ(signs.copy(), signs_on_gpu.copy());
+}
+
+TEST_F(CudaKernels, MomentumAndItsSignsAreTheCpus) {
+  for (const bool error_feedback : {true, false}) {
+    expect_same_signs<float>(DType::F32, error_feedback);
+    expect_same_signs<BFloat16>(DType::BF16, error_feedback);
   }
 }
 

@@ -43,6 +43,20 @@ class LeavingGradients {
   std::size_t moved_ = 0;  // of its buckets, from the last
 };
 
+// The bucket that the CPU updates next: first come, first served until all gradients of its step are on their way, then
+// the lowest layer, which the next forward needs first. Null: there is none whose gradient is there.
+inline const Bucket* next_update(const View& view, const Buckets& buckets, const LeavingGradients& gradients) {
+  const Bucket* next = nullptr;
+  for (OpId op : view.ready_optimizer_ops()) {  // in forward order
+    if (!view.graph().op(op).may_run_on(Engine::CpuOptimizer)) continue;
+    const Bucket& bucket = buckets.of(view.graph(), op);
+    if (!gradient_has_left(view, bucket)) continue;
+    if (gradients.have_left(bucket.step)) return &bucket;
+    next = &bucket;
+  }
+  return next;
+}
+
 // Runs on the CPU the updates of buckets that `mine(bucket)` holds for, as their gradients arrive: one runs and one
 // waits.
 template <typename F>

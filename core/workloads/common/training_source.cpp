@@ -20,6 +20,7 @@ TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, cons
       delayed_update_(request.delayed_update),
       widens_gradients_(request.fp32_gradients && size_of(plan_.precision) == 2),
       subspace_(request.subspace),
+      one_bit_(request.one_bit),
       scales_loss_(plan_.precision == DType::F16 && scenario.optimizer.loss_scaling && !plan_.batch.load.body.empty()),
       validation_(scenario.validation),
       saves_(!scenario.checkpoint.directory.empty() && request.rank == 0),
@@ -27,6 +28,11 @@ TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, cons
   // The parameter keeps its master; Adam's moments are of the subspace.
   if (subspace_)
     std::erase_if(plan_.states, [&](const StateSpec& s) { return s.name != "master_low" || !subspace_->masters; });
+  // Both moments are needed by name.
+  if (one_bit_ && plan_.master == Master::InState) {
+    plan_.states = {{"master"}, {"adam_m"}, {"adam_v"}};
+    plan_.master = Master::FirstState;
+  }
 }
 
 void TrainingSource::prologue(Graph& graph) {
@@ -35,6 +41,8 @@ void TrainingSource::prologue(Graph& graph) {
   for (std::size_t i = 0; i < stages_.size(); ++i) add_stage(graph, i);
   if (subspace_) subspaces_.resize(stages_.size());
   for (std::size_t i = 0; i < subspaces_.size(); ++i) add_subspace(graph, i);
+  if (one_bit_) one_bits_.resize(stages_.size());
+  for (std::size_t i = 0; i < one_bits_.size(); ++i) add_one_bit(graph, i);
   if (saves_) add_saves(graph);
   if (scales_loss_) graph.append(loss_scale_op(graph));
   if (first_step_ > 0) {

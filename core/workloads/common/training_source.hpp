@@ -55,6 +55,13 @@ class TrainingSource final : public StepSource {
     bool projects() const { return places != kNone; }
   };
 
+  // What a stage has beside that where its momentum travels as signs.
+  struct OneBit {
+    TensorId signs = kNone, m = kNone, v = kNone;
+    std::int32_t label = kNone;
+    WorkId begin = kNone, compress = kNone, update = kNone;
+  };
+
   // What saves a stage's state.
   struct StageSave {
     std::int32_t label = kNone;
@@ -82,6 +89,7 @@ class TrainingSource final : public StepSource {
   void sum_squares(Graph& graph, Stage& stage, std::size_t index);
   void widen(Graph& graph, Stage& stage, std::size_t index);
   void control_update(Graph& graph);
+  void update(Graph& graph, std::size_t index);
   void optimize(Graph& graph, std::size_t index);
   // Updates in a subspace (training_subspace.cpp).
   void add_subspace(Graph& graph, std::size_t index);
@@ -91,6 +99,12 @@ class TrainingSource final : public StepSource {
   void compress(Graph& graph, std::size_t index);
   void optimize_in_subspace(Graph& graph, std::size_t index);
   void read_projectors(const Graph& graph, std::size_t index, Op& op) const;
+  // Momentum that travels as signs (training_one_bit.cpp).
+  bool sends_signs() const { return one_bit_ && first_step_ + step_ >= one_bit_->warmup_steps; }
+  void add_one_bit(Graph& graph, std::size_t index);
+  void add_one_bit_works(Graph& graph, std::size_t index);
+  void compress_momentum(Graph& graph, std::size_t index);
+  void optimize_by_signs(Graph& graph, std::size_t index);
   // Checkpoints (training_checkpoints.cpp).
   void add_saves(Graph& graph);
   void load_checkpoint(Graph& graph, std::size_t index);
@@ -116,6 +130,7 @@ class TrainingSource final : public StepSource {
   Recomputation recomputation_;
   bool delayed_update_, widens_gradients_;
   std::optional<SubspaceUpdate> subspace_;
+  std::optional<OneBitUpdate> one_bit_;
   bool scales_loss_;  // fp16 has too few exponents for gradients; see runtime/optimizer/update_control.hpp
   ValidationOptions validation_;
   bool saves_;
@@ -124,6 +139,7 @@ class TrainingSource final : public StepSource {
   std::vector<WorkId> works_;  // by OpSpecIndex
   std::vector<Stage> stages_;
   std::vector<Subspace> subspaces_;  // by stage; empty: there are none
+  std::vector<OneBit> one_bits_;     // likewise
   std::vector<StageSave> stage_saves_;
   StageSave commit_;
   std::int32_t saved_step_ = kNone;                    // the last whose outcome is saved

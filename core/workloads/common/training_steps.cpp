@@ -21,11 +21,18 @@ bool TrainingSource::append_step(Graph& graph, std::int64_t) {
   }
   micro_batch_ = static_cast<std::int32_t>(micro_batches_) - 1;  // the update belongs to the last one
   if (controls_update()) control_update(graph);
-  for (std::size_t i = 0; i < stages_.size(); ++i) subspace_ ? optimize_in_subspace(graph, i) : optimize(graph, i);
+  if (controls_update() && sends_signs())
+    for (std::size_t i = stages_.size(); i-- > 0;) compress_momentum(graph, i);
+  for (std::size_t i = 0; i < stages_.size(); ++i) update(graph, i);
   if (saves_after_this_step()) save_state(graph, step_);
   if (evaluates_after(validation_, first_step_ + step_, first_step_ + steps_)) evaluate(graph);
   ++step_;
   return true;
+}
+
+void TrainingSource::update(Graph& graph, std::size_t index) {
+  if (subspace_) return optimize_in_subspace(graph, index);
+  sends_signs() ? optimize_by_signs(graph, index) : optimize(graph, index);
 }
 
 void TrainingSource::load_batch(Graph& graph, std::int32_t label, WorkId work) {
@@ -161,6 +168,7 @@ void TrainingSource::reduce(Graph& graph, std::size_t index) {
     if ((first_step_ + step_) % subspace_->check_every == 0) fit(graph, index);
     compress(graph, index);
   }
+  if (sends_signs() && !controls_update()) compress_momentum(graph, index);
 }
 
 void TrainingSource::sum_squares(Graph& graph, Stage& stage, std::size_t index) {

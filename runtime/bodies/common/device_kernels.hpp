@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/optimizer/adam.hpp"
+#include "runtime/optimizer/one_bit.hpp"
 #include "runtime/optimizer/update_control.hpp"
 
 namespace tandem {
@@ -15,6 +16,7 @@ struct DeviceKernels {
   void (*sum)(const double* part, bool first, double* total) = nullptr;
   void (*control)(const UpdateRules& rules, const double* sum, const LossScale* old, LossScale* state,
                   UpdateControl* control, double* copy) = nullptr;
+  void (*compress_momentum)(const MomentumSpan& span, const UpdateControl* control) = nullptr;
 };
 
 // CHECKs that there are some.
