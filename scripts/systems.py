@@ -199,6 +199,15 @@ SIZES = [
      (ONE_V100, "workload.hidden=2048", "workload.heads=16", "workload.batch=1", "workload.micro_batches=1", "steps=1", PLAIN)),
 ]
 
+# What, figure, published ratio of gradients' bytes to what travels instead, from which step on, run. Of a training of
+# 20 steps, with the warm-up of the announcement.
+WARM_UP, TRAINING = 3, 20
+BERT_LARGE = ("one_bit_adam_rtx_4090", f"policy.warmup_steps={WARM_UP}")
+VOLUMES = [
+    ("gradients / one_bit_adam, BERT-Large, warm-up of 15% and all", "1-bit", 5, 0, BERT_LARGE),
+    ("gradients / one_bit_adam, BERT-Large, after the warm-up", "1-bit", 16, WARM_UP, BERT_LARGE),
+]
+
 # What the medians leave out: a row that the profile was fitted to, the best case of many, and times of a machine that
 # may be another.
 UNCOUNTED = ("(calibrated)", ", up to", "(machine not stated)")
@@ -229,6 +238,16 @@ def most_layers(run, high):
         middle = (low + high) // 2
         low, high = (middle, high) if simulate((*run, f"workload.layers={middle}")) else (low, middle)
     return low
+
+
+def volume_ratio(first, run):
+    """Bytes that leave the device in plain training over those that leave it in the run, from step `first` on."""
+    def bytes_out(steps):
+        return simulate((*run, f"steps={steps}"))["bytes_moved"]["device0/d2h"]
+
+    warm = bytes_out(WARM_UP)
+    plain, compressed = warm - bytes_out(WARM_UP - 1), bytes_out(TRAINING) - warm
+    return (TRAINING - first) * plain / ((WARM_UP - first) * plain + compressed)
 
 
 def simulator():
@@ -273,6 +292,8 @@ def rows():
         add("s a step", f"{what}, s a step", figure, published, 1 / samples_per_s(run))
     for what, figure, published, hidden, most, run in SIZES:
         add("sizes", f"{what}, B", figure, published, 12 * most_layers(run, most) * hidden**2 / 1e9)
+    for what, figure, published, first, run in VOLUMES:
+        add("volumes", what, figure, published, volume_ratio(first, run))
     lines.append("")
     lines.append("Median error: " + ", ".join(f"{kind} {statistics.median(e):.0%}" for kind, e in errors.items()) + ".")
     lines.append(f"Which of two is faster: right in {sum(orders)} of {len(orders)} ratios.")
