@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <mutex>
 #include <utility>
 
 #include "core/scenario/errors.hpp"
@@ -78,6 +79,9 @@ void DiskChannel::through_bounce(Direction direction, std::int64_t offset, std::
     const std::int64_t count = std::min(bytes, window_bytes - skip);
     const std::int64_t whole = disk_round_up(skip + count);
     const auto size = static_cast<std::size_t>(count);
+    // Another thread may be at the other bytes of the first or the last page.
+    std::unique_lock<std::mutex> lock(file_.shared_pages_, std::defer_lock);
+    if (skip != 0 || skip + count != whole) lock.lock();
     if (direction == Direction::Read || skip + count != whole || skip != 0)
       transfer(Direction::Read, window, bounce_.get(), whole);
     if (direction == Direction::Read) {
@@ -120,22 +124,28 @@ void DiskChannel::transfer(Direction direction, std::int64_t offset, std::byte* 
 
 void DiskChannel::start(Direction direction, std::size_t slot) {
   const Block& block = blocks_[slot];
-  const int file = file_.descriptor();
   if (!ring_) {
+    const int file = file_.descriptor();
     const auto size = static_cast<std::size_t>(block.bytes);
     const ssize_t moved = direction == Direction::Read ? pread(file, block.memory, size, block.offset)
                                                        : pwrite(file, block.memory, size, block.offset);
     finished_.push_back({slot, static_cast<std::int32_t>(moved < 0 ? -errno : moved)});
-    return;
+  } else {
+    submit(direction, slot);
   }
+  if (direction == Direction::Write) file_.sums_.note(block.offset, block.memory, block.bytes);  // while it is written
+}
+
+void DiskChannel::submit(Direction direction, std::size_t slot) {
+  const Block& block = blocks_[slot];
   io_uring_sqe* entry = io_uring_get_sqe(&ring_->ring);
   CHECK(entry != nullptr, "more calls in flight than the ring has entries");
   const auto size = static_cast<unsigned>(block.bytes);
   const auto position = static_cast<std::uint64_t>(block.offset);
   if (direction == Direction::Read)
-    io_uring_prep_read(entry, file, block.memory, size, position);
+    io_uring_prep_read(entry, file_.descriptor(), block.memory, size, position);
   else
-    io_uring_prep_write(entry, file, block.memory, size, position);
+    io_uring_prep_write(entry, file_.descriptor(), block.memory, size, position);
   io_uring_sqe_set_data64(entry, slot);
   int submitted = 0;
   while ((submitted = io_uring_submit(&ring_->ring)) < 0 && worth_retrying(-submitted)) {
@@ -166,12 +176,22 @@ bool DiskChannel::advance(Direction direction, Block& block, std::int32_t result
   if (result < 0 && !worth_retrying(-result)) fail(direction, block, -result);
   // Direct I/O goes on at a disk block's border: what a short call moved beyond it is moved again.
   const std::int64_t moved = result == block.bytes ? block.bytes : disk_round_down(std::max<std::int64_t>(result, 0));
+  if (direction == Direction::Read) compare(block, moved);
   block.stalled = moved > 0 ? 0 : block.stalled + 1;
   if (block.stalled > kMaxStalledRetries) fail(direction, block, result < 0 ? -result : 0);
   block.offset += moved;
   block.memory += moved;
   block.bytes -= moved;
   return block.bytes > 0;
+}
+
+void DiskChannel::compare(const Block& block, std::int64_t bytes) const {
+  const auto changed = file_.sums_.first_changed(block.offset, block.memory, bytes);
+  if (!changed) return;
+  throw DeviceError("disk tier: the page at offset " + std::to_string(*changed) + " of the scratch file in " +
+                    file_.options().directory +
+                    " is not as it was written; check the drive and the memory (`dmesg`), or set TANDEM_SCRATCH to a "
+                    "folder on another drive");
 }
 
 void DiskChannel::fail(Direction direction, const Block& block, int error) const {

@@ -31,7 +31,7 @@ int open_scratch(const std::string& directory, int flags) {
 
 }  // namespace
 
-DiskFile::DiskFile(DiskOptions options) : options_(std::move(options)) {
+DiskFile::DiskFile(DiskOptions options) : options_(std::move(options)), sums_(options_.bytes) {
   descriptor_ = open_scratch(options_.directory, O_DIRECT);
   if (descriptor_ < 0 && errno == EINVAL) {
     note_ = options_.directory + ": the filesystem refuses direct I/O; the disk tier goes through the page cache";

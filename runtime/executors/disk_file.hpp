@@ -1,14 +1,17 @@
-// The disk tier of one rank: a scratch file read and written past the page cache, in blocks with many in flight.
-// Must not know values or commands. The file has no name once open, so it is gone when the process ends, however it
-// ends.
+// The disk tier of one rank: a scratch file read and written past the page cache, in blocks with many in flight, each
+// page compared with what was written. Must not know values or commands. The file has no name once open, so it is gone
+// when the process ends, however it ends.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
+
+#include "runtime/executors/page_sums.hpp"
 
 namespace tandem {
 
@@ -35,7 +38,10 @@ class DiskFile {
   const std::string& note() const { return note_; }
 
  private:
+  friend class DiskChannel;
   DiskOptions options_;
+  mutable PageSums sums_;
+  mutable std::mutex shared_pages_;  // held where a page holds ends of two ranges
   int descriptor_ = -1;
   std::string note_;
 };
@@ -49,8 +55,8 @@ class DiskChannel {
   DiskChannel& operator=(const DiskChannel&) = delete;
 
   // Any offsets, lengths and addresses; those at multiples of 4096 go without an intermediate copy. Short transfers and
-  // interrupted calls are retried. Throws DeviceError, saying what to do, for errors that retrying cannot mend; by then
-  // nothing is in flight.
+  // interrupted calls are retried. Throws DeviceError, saying what to do, for errors that retrying cannot mend, and
+  // where a page that is read is not as it was written; by then nothing is in flight.
   void read(std::int64_t offset, std::byte* target, std::int64_t bytes);
   void write(std::int64_t offset, const std::byte* source, std::int64_t bytes);
 
@@ -70,9 +76,11 @@ class DiskChannel {
 
   void transfer(Direction direction, std::int64_t offset, std::byte* memory, std::int64_t bytes);
   void start(Direction direction, std::size_t slot);
+  void submit(Direction direction, std::size_t slot);
   Completion reap();
   // Moves a block past what a call transferred; false when it is wholly done. Throws DeviceError.
   bool advance(Direction direction, Block& block, std::int32_t result) const;
+  void compare(const Block& block, std::int64_t bytes) const;
   [[noreturn]] void fail(Direction direction, const Block& block, int error) const;
   void through_bounce(Direction direction, std::int64_t offset, std::byte* memory, std::int64_t bytes);
 

@@ -1,13 +1,16 @@
 // The disk tier: what is written is read, neighbours stay, and every way in which a call can fail.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/scenario/errors.hpp"
@@ -76,6 +79,54 @@ TEST_F(DiskTest, TheScratchFileHasNoName) {
   DiskChannel(file).write(0, bytes(), 4096);
   EXPECT_TRUE(std::filesystem::is_empty(folder));
   std::filesystem::remove_all(folder);
+}
+
+// What is in the file behind the channel's back: one bit of it turned over.
+void flip_a_bit(const DiskFile& file, std::int64_t offset) {
+  const std::int64_t page = offset / 4096 * 4096;
+  const std::unique_ptr<std::byte, void (*)(void*)> memory(static_cast<std::byte*>(std::aligned_alloc(4096, 4096)),
+                                                           &std::free);
+  ASSERT_EQ(pread(file.descriptor(), memory.get(), 4096, page), 4096);
+  memory.get()[offset - page] ^= std::byte{4};
+  ASSERT_EQ(pwrite(file.descriptor(), memory.get(), 4096, page), 4096);
+}
+
+TEST_F(DiskTest, AFlippedBitIsSeenBeforeItIsUsed) {
+  constexpr std::int64_t kBytes = 6 * kBlockBytes + 1000;
+  for (const std::int64_t at : {std::int64_t{0}, 3 * kBlockBytes + 5000, kBytes - 1}) {
+    const DiskFile file(small_options());
+    DiskChannel channel(file);
+    channel.write(0, bytes(), kBytes);
+    flip_a_bit(file, at);
+    std::vector<std::byte> got(static_cast<std::size_t>(kBytes));
+    try {
+      channel.read(0, got.data(), kBytes);
+      ADD_FAILURE() << at;
+    } catch (const DeviceError& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("the page at offset " + std::to_string(at / 4096 * 4096)));
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("check the drive"));
+    }
+    if (at >= 6 * kBlockBytes) continue;  // writing a part of a page brings its other bytes along, which are wrong
+    channel.write(0, bytes(), kBytes);
+    channel.read(0, got.data(), kBytes);
+    EXPECT_EQ(std::memcmp(got.data(), bytes(), got.size()), 0);
+  }
+}
+
+// One writes the first half of a page over and over, the other reads the second.
+TEST_F(DiskTest, NeighboursInOnePageDoNotDisturbEachOther) {
+  const DiskFile file(small_options());
+  DiskChannel writer(file), reader(file);
+  writer.write(0, bytes(), 4096);
+  std::thread other([&] {
+    for (int i = 0; i < 300; ++i) writer.write(0, bytes() + 4096 * (1 + i % 7), 2048);
+  });
+  std::vector<std::byte> got(2048);
+  for (int i = 0; i < 300; ++i) {
+    reader.read(2048, got.data(), 2048);
+    ASSERT_EQ(std::memcmp(got.data(), bytes() + 2048, got.size()), 0);
+  }
+  other.join();
 }
 
 TEST_F(DiskTest, AMissingFolderIsADeviceErrorThatNamesIt) {
