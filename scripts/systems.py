@@ -54,6 +54,32 @@ THROUGHPUTS += [
     ("zero_offload, 0.8 B (machine not stated)", "csv", 4 / 0.124, LSP_ZERO_GPT2),
 ]
 
+
+
+def bert_base(batch, *changes):
+    """BERT-Base as G10's artifact simulates it."""
+    return "g10_a100", f"workload.batch={batch}", *changes
+
+
+def with_host(gib, batch):
+    """What G10 may take of the host. Without any, its copies still pass through it: room for four of the largest values."""
+    return (f"limits.host_bytes={gib}GiB",) if gib else ("policy.host=false", f"limits.host_bytes={batch // 64}GiB")
+
+
+# Batch: the artifact's seconds a step with all on the device, and with G10. Host in GiB and batch: with G10.
+IDEAL = ("machine.tiers.device.capacity=2TB", PLAIN)
+G10_IDEAL_S = {128: 7.087, 256: 8.743, 512: 11.799, 768: 16.948, 1024: 20.929}
+G10_S = {128: 7.087, 256: 8.773, 384: 13.858, 512: 17.607, 768: 26.63, 1024: 47.061}
+G10_HOST_S = {(64, 512): 17.607, (32, 256): 8.773, (32, 384): 13.858, (32, 512): 28.774, (16, 256): 8.773, (16, 384): 20.348,
+              (16, 512): 38.068, (0, 256): 12.342, (0, 384): 31.123, (0, 512): 51.286}
+THROUGHPUTS += [
+    *((f"plain training, BERT-Base, batch {batch:,}{' (calibrated)' if batch in (128, 1024) else ''}", "G10 15", batch / seconds,
+       bert_base(batch, *IDEAL)) for batch, seconds in G10_IDEAL_S.items()),
+    *((f"g10, BERT-Base, batch {batch:,}", "G10 15", batch / seconds, bert_base(batch)) for batch, seconds in G10_S.items()),
+    *((f"g10, BERT-Base, batch {batch}, {gib} GiB of the host", "G10 16", batch / seconds, bert_base(batch, *with_host(gib, batch)))
+      for (gib, batch), seconds in G10_HOST_S.items()),
+]
+
 DGX2 = "zero_infinity_dgx2"
 
 
@@ -184,6 +210,8 @@ RATIOS = [
       for size, sizes in ON_NVME.items()),
     ("lsp_offload / zero_offload, 6.7 B", "LSP", 4.1077 / 1.9677, (RTX_4090,), LSP_ZERO),
     ("lsp_offload / zero_offload, 0.8 B (machine not stated)", "csv", 0.124 / 0.1105, LSP_GPT2, LSP_ZERO_GPT2),
+    *((f"g10 / plain training, BERT-Base, batch {batch:,}", "G10 15", G10_IDEAL_S[batch] / G10_S[batch], bert_base(batch),
+       bert_base(batch, *IDEAL)) for batch in (256, 512, 768, 1024)),
     ("deep_optimizer_states / zero_offload, up to", "abstract", 2.5, (H100, INTERLEAVED), (H100, ZERO_OFFLOAD)),
 ]
 

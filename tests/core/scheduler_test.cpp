@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"protrain", {{"persistent_chunks", "3"}}, 3 << 20}, Case{"patrickstar", {}},
                       Case{"patrickstar", {{"overlap", "true"}}},
                       Case{"patrickstar", {{"margin_chunks", "2"}, {"chunk_elements", "100000"}}, 3 << 20},
-                      Case{"l2l", {}}, Case{"l2l", {{"optimizer", "device"}, {"recompute_blocks", "2"}}},
+                      Case{"g10", {}}, Case{"g10", {}, 3 << 20}, Case{"l2l", {}}, Case{"l2l", {{"optimizer", "device"}, {"recompute_blocks", "2"}}},
                       Case{"l2l", {{"stash", "host"}, {"prefetch", "0"}}}));
 
 TEST(Scheduler, ResidentSaysWhatDoesNotFit) {

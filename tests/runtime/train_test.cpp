@@ -407,6 +407,19 @@ TEST(TrainRunTest, ActivationsGoToTheDiskAndBack) {
   }
 }
 
+// Where the host may not hold them, or is smaller than the states.
+TEST(TrainRunTest, EveryTensorGoesToTheDiskAndBackBetweenUses) {
+  for (const bool host : {false, true}) {
+    Scenario scenario = small_gpt("g10");
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = 64 * kMiB;
+    if (host) scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 3 * kMiB / 2;
+    scenario.workload.micro_batches = 2;
+    scenario.policy.options["host"] = host ? "true" : "false";
+    for (const Engine lane : {Engine::DiskWrite, Engine::DiskRead})
+      EXPECT_GT(expect_exact(scenario, /*delayed_update=*/false, lane), kMiB) << host;
+  }
+}
+
 // The host is smaller than the states. What is read and written each step follows from where things live.
 TEST(TrainRunTest, StatesParametersAndGradientsStreamFromAndToTheDisk) {
   for (const DType precision : {DType::F32, DType::BF16, DType::F16}) {
