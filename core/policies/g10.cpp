@@ -2,7 +2,7 @@
 // optimizer state, activation) may leave between two uses. What a step uses and when is known beforehand, so migrations
 // are planned on it: who relieves the device most for the time that its ways take leaves right after a use, to the SSD,
 // or to the host where that way is taken, and returns in time for the next one
-// (core/policies/common/migration_plan.hpp). What the plan does not hide is left to demand: fetch at need, evict least
+// (core/policies/common/migration_plan.hpp). What no plan makes fit is left to demand: fetch at need, evict least
 // recently used, as the paper's unified memory does. `host: false` is its G10-GDS: values leave to the SSD alone.
 //
 // The paper's copies go from the GPU to the SSD directly; here they pass through the host, which keeps room for a few

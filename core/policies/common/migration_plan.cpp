@@ -141,7 +141,7 @@ class Planner {
 
   std::optional<Candidate> judge(std::size_t index) const {
     const InactivePeriod& period = step_.periods[index];
-    auto trip = best_trip(period);
+    const auto trip = best_trip(period);
     if (!trip || (hidden_ && !trip->possible())) return std::nullopt;
     const auto [gone, back] = away(period, *trip);
     double relief = 0;  // bytes times ns
