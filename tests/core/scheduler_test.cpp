@@ -90,27 +90,26 @@ TEST_P(EveryPolicy, ReplaysToTheSameCommands) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, EveryPolicy,
-    ::testing::Values(Case{"resident", {}, 1 << 30}, Case{"on_demand", {}}, Case{"on_demand", {{"optimizer", "cpu"}}},
-                      Case{"zero_offload", {}}, Case{"zero_offload", {{"delayed_update", "true"}}}, Case{"cotrain", {}},
-                      Case{"cotrain", {{"separation", "0"}}}, Case{"cotrain", {{"separation", "3"}}, 3 << 20},
-                      Case{"lsp_offload", {{"check_every", "2"}}, 3 << 20}, Case{"one_bit_adam", {}},
-                      Case{"one_bit_adam", {{"block", "32"}}, 3 << 20},
-                      Case{"lsp_offload", {{"rank", "1000"}}, 3 << 20}, Case{"split_update", {}}, Case{"balanced", {}},
-                      Case{"deep_optimizer_states", {}}, Case{"deep_optimizer_states", {{"stride", "1"}}},
-                      Case{"deep_optimizer_states", {{"stride", "2"}, {"resident_buckets", "1"}}},
-                      Case{"stronghold", {}}, Case{"stronghold", {{"window", "3"}}, 3 << 20}, Case{"zero_infinity", {}},
-                      Case{"zero_infinity", {{"prefetch", "0"}}},
-                      Case{"zero_infinity", {{"parameters", "device"}}, 3 << 20},
-                      Case{"zero_infinity", {{"variant", "deepspeed"}}}, Case{"mlp_offload", {}},
-                      Case{"mlp_offload", {{"buffers", "1"}, {"prefetch", "0"}}},
-                      Case{"mlp_offload", {{"parameters", "device"}}, 3 << 20}, Case{"ssdtrain", {}, 4 << 20},
-                      Case{"ssdtrain", {{"offload_blocks", "3"}}, 4 << 20}, Case{"protrain", {}},
-                      Case{"protrain", {{"chunk_buffers", "1"}}},
-                      Case{"protrain", {{"persistent_chunks", "3"}}, 3 << 20}, Case{"patrickstar", {}},
-                      Case{"patrickstar", {{"overlap", "true"}}},
-                      Case{"patrickstar", {{"margin_chunks", "2"}, {"chunk_elements", "100000"}}, 3 << 20},
-                      Case{"g10", {}}, Case{"g10", {}, 3 << 20}, Case{"l2l", {}}, Case{"l2l", {{"optimizer", "device"}, {"recompute_blocks", "2"}}},
-                      Case{"l2l", {{"stash", "host"}, {"prefetch", "0"}}}));
+    ::testing::Values(
+        Case{"resident", {}, 1 << 30}, Case{"on_demand", {}}, Case{"on_demand", {{"optimizer", "cpu"}}},
+        Case{"zero_offload", {}}, Case{"zero_offload", {{"delayed_update", "true"}}}, Case{"cotrain", {}},
+        Case{"cotrain", {{"separation", "0"}}}, Case{"cotrain", {{"separation", "3"}}, 3 << 20},
+        Case{"lsp_offload", {{"check_every", "2"}}, 3 << 20}, Case{"one_bit_adam", {}},
+        Case{"one_bit_adam", {{"block", "32"}}, 3 << 20}, Case{"lsp_offload", {{"rank", "1000"}}, 3 << 20},
+        Case{"split_update", {}}, Case{"balanced", {}}, Case{"deep_optimizer_states", {}},
+        Case{"deep_optimizer_states", {{"stride", "1"}}},
+        Case{"deep_optimizer_states", {{"stride", "2"}, {"resident_buckets", "1"}}}, Case{"stronghold", {}},
+        Case{"stronghold", {{"window", "3"}}, 3 << 20}, Case{"zero_infinity", {}},
+        Case{"zero_infinity", {{"prefetch", "0"}}}, Case{"zero_infinity", {{"parameters", "device"}}, 3 << 20},
+        Case{"zero_infinity", {{"variant", "deepspeed"}}}, Case{"mlp_offload", {}},
+        Case{"mlp_offload", {{"buffers", "1"}, {"prefetch", "0"}}},
+        Case{"mlp_offload", {{"parameters", "device"}}, 3 << 20}, Case{"ssdtrain", {}, 4 << 20},
+        Case{"ssdtrain", {{"offload_blocks", "3"}}, 4 << 20}, Case{"protrain", {}},
+        Case{"protrain", {{"chunk_buffers", "1"}}}, Case{"protrain", {{"persistent_chunks", "3"}}, 3 << 20},
+        Case{"patrickstar", {}}, Case{"patrickstar", {{"overlap", "true"}}},
+        Case{"patrickstar", {{"margin_chunks", "2"}, {"chunk_elements", "100000"}}, 3 << 20}, Case{"g10", {}},
+        Case{"g10", {}, 3 << 20}, Case{"l2l", {}}, Case{"l2l", {{"optimizer", "device"}, {"recompute_blocks", "2"}}},
+        Case{"l2l", {{"stash", "host"}, {"prefetch", "0"}}}));
 
 TEST(Scheduler, ResidentSaysWhatDoesNotFit) {
   const Scenario scenario = gpt_scenario("resident", 1 << 20);
