@@ -58,7 +58,8 @@ std::vector<std::string> drifts(const Probe& profile, const Probe& here) {
     const ProbeFigure &a = profile.*member, &b = here.*member;
     if (a.per_s <= 0 || b.per_s <= 0) continue;
     const double ratio = b.per_s / a.per_s, most = std::max({kLeastDrift, a.spread, b.spread});
-    if (std::abs(ratio - 1) > most)
+    // A fraction is as far away as its inverse: no spread makes a thousandth look alike.
+    if (std::max(ratio, 1 / ratio) - 1 > most)
       out.push_back(both(name, rate(a, unit), rate(b, unit)) + ": " + number("%.2f of it", ratio));
   }
   return out;

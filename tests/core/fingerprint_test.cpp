@@ -61,6 +61,9 @@ TEST(Fingerprint, FiguresOutsideTheirSpreadDrift) {
   const Probe far = {{80e9, 0}, {12.5e9, 0}, {10e9, 0}, {}};
   EXPECT_THAT(drifts(profile, far), ElementsAre("gemm: 100 GFLOPS in the profile, 80 GFLOPS here: 0.80 of it",
                                                 "h2d: 10 GB/s in the profile, 12.5 GB/s here: 1.25 of it"));
+  // Repeats that are a factor of three apart hide a half, but no hundredth.
+  const Probe unsteady = {{}, {5e9, 2}, {100e6, 2}, {}};
+  EXPECT_THAT(drifts(profile, unsteady), ElementsAre("d2h: 10 GB/s in the profile, 0.1 GB/s here: 0.01 of it"));
 }
 
 constexpr const char* kMeasured =
