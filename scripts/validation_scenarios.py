@@ -41,7 +41,13 @@ POLICIES = {
     "ssdtrain": "name: ssdtrain",
     "patrickstar": "name: patrickstar",
     "l2l": "name: l2l",
+    "g10": "name: g10",
+    "lsp_offload": "name: lsp_offload",
+    "one_bit_adam": "name: one_bit_adam, warmup_steps: 1",
+    "balanced_tiles": "name: balanced",
 } | {f"cotrain_k{k}": f"name: cotrain, separation: {k}" for k in (0, 4, 8, 12, 16, 24)}
+# What some of them have besides.
+WORKLOADS = {"balanced_tiles": ", loss_tiles: 8"}
 # Family, model, batch, sequence, recompute, GiB of the device, policies; a star marks the first dozen.
 GROUPS = [
     ("gpt", "127m", 1, 256, "none", 16, "*resident on_demand zero_offload balanced_host"),
@@ -78,7 +84,8 @@ STAND_IN_GROUPS = [
 SYSTEMS = [
     ("gpt", "1.4b", 8, 1024, "none", 24,
      "on_demand on_demand_cpu zero_offload zero_offload_delayed zero_offload_deepspeed cotrain stronghold "
-     "deep_optimizer_states zero_infinity zero_infinity_disk mlp_offload_disk protrain patrickstar l2l split_update balanced_host balanced"),
+     "deep_optimizer_states zero_infinity zero_infinity_disk mlp_offload_disk protrain patrickstar l2l g10 lsp_offload one_bit_adam split_update balanced_host "
+     "balanced balanced_tiles"),
     ("gpt", "1.4b", 8, 1024, "none", 40, "resident ssdtrain"),
 ]
 
@@ -95,7 +102,7 @@ def scenarios(groups, limits=""):
                 "machine: h200_measured\n"
                 f"limits: {{device_bytes: {device}GiB, host_bytes: {host}GiB{limits}}}\n"
                 f"workload: {{family: {family}, layers: {layers}, hidden: {hidden}, heads: {heads}, "
-                f"vocabulary: {vocabulary}, sequence: {sequence}, batch: {batch}, precision: bf16, recompute: {recompute}}}\n"
+                f"vocabulary: {vocabulary}, sequence: {sequence}, batch: {batch}, precision: bf16, recompute: {recompute}{WORKLOADS.get(policy, '')}}}\n"
                 "optimizer: {name: adamw, learning_rate: 1e-4}\n"
                 f"policy: {{{POLICIES[policy]}}}\n"
                 "steps: 7\n"
