@@ -134,12 +134,13 @@ double over(double bytes, double capacity) { return std::max(0.0, bytes - capaci
 void add_cuts(const std::vector<DeviceCut>& cuts, const Sides& sides, double device_bytes, CompulsoryBytes& bytes) {
   StateHinge up, down;
   for (const DeviceCut& cut : cuts) {
-    const double live = over(cut.live_bytes, device_bytes), made = over(cut.made_bytes, device_bytes);
+    const double room = device_bytes - cut.held_bytes;
+    const double live = over(cut.live_bytes, room), made = over(cut.made_bytes, room);
     bytes.up[0].linear.constant += live;
     bytes.down[0].linear.constant += made;
     if (cut.last_of_step) {
-      up.take(cut, cut.live_bytes, device_bytes);
-      down.take(cut, cut.made_bytes, device_bytes);
+      up.take(cut, cut.live_bytes, room);
+      down.take(cut, cut.made_bytes, room);
     } else {
       bytes.up[1].linear.constant += live;
       bytes.down[1].linear.constant += made;
@@ -152,7 +153,7 @@ void add_cuts(const std::vector<DeviceCut>& cuts, const Sides& sides, double dev
 // What fits neither on the device nor in host memory.
 void add_disk(const std::vector<DeviceCut>& cuts, const Capacity& capacity, CompulsoryBytes& bytes) {
   for (const DeviceCut& cut : cuts) {
-    double live = cut.live_bytes;
+    double live = cut.live_bytes + cut.held_bytes;
     for (const DeviceCut::State& state : cut.states) live += static_cast<double>(state.bytes);
     const double left_over = over(live, capacity.device_bytes + capacity.host_bytes);
     bytes.disk_read.linear.constant += left_over;

@@ -31,8 +31,10 @@ class CutFinder {
     if (first_backward.empty()) find_decoding(ops, cuts);
     // The last micro-batch first: values shared by several, such as parameters, then count with the states.
     for (auto it = first_backward.rbegin(); it != first_backward.rend(); ++it) {
+      const double held = held_at(it->second, ops);
       mark_ancestors(it->second);
       cuts.push_back(cut_at(it->second, ops));
+      cuts.back().held_bytes = held;
       cuts.back().last_of_step = it == first_backward.rbegin();
       if (cuts.back().last_of_step) add_states(ops, cuts.back());
       unmark();
@@ -64,6 +66,30 @@ class CutFinder {
   void unmark() {
     for (OpId id : marked_) mark_[static_cast<std::size_t>(id)] = Mark::NotBefore;
     marked_.clear();
+  }
+
+  std::size_t ancestors(OpId op) {
+    mark_ancestors(op);
+    const std::size_t count = marked_.size();
+    unmark();
+    return count;
+  }
+
+  // What the first backward holds while it runs; or the last forward, whose results are read later: whichever holds
+  // more, as no other op's results come between them.
+  double held_at(OpId first, const StepOps& ops) {
+    if (!device_op(first)) return 0;
+    auto held = static_cast<double>(graph_.op(first).workspace_bytes);
+    for (const Write& write : graph_.op(first).writes)
+      if (write.reuses == kNone) held += static_cast<double>(graph_.value(write.value).bytes);
+    mark_ancestors(first);
+    const std::size_t before = marked_.size();
+    OpId last = kNone;
+    for (OpId id : ops)
+      if (mark(id) == Mark::BeforeInStep && device_op(id)) last = std::max(last, id);
+    unmark();
+    if (last == kNone || ancestors(last) + 1 != before) return held;
+    return std::max(held, static_cast<double>(graph_.op(last).workspace_bytes));
   }
 
   Mark mark(OpId id) const { return mark_[static_cast<std::size_t>(id)]; }

@@ -1,5 +1,5 @@
 // Moments at which much must exist at once, so that what exceeds the device's memory must come back over PCIe: in each
-// micro-batch, when the forward is done and the backward has yet to begin; in decoding, when a token is known and the
+// micro-batch, while the forward ends and the backward begins; in decoding, when a token is known and the
 // next step begins. Must not know rates or schedules.
 #pragma once
 
@@ -18,6 +18,7 @@ struct DeviceCut {
   };
   double live_bytes =
       0;  // exist at the cut, have been on the device, and will be read there; each value in one cut only
+  double held_bytes = 0;      // of the device, by the op that runs at the cut, beside what it reads
   double made_bytes = 0;      // those of them that the device made and that nothing on the host reads
   std::vector<State> states;  // of the last cut of a step
   bool last_of_step = false;

@@ -33,7 +33,7 @@ class FakeRun {
   // An op that takes `ns` on every engine; reads and writes are values, and a write makes a new version of a tensor.
   OpId op(const std::string& label, Phase phase, Engine engine, std::int32_t step, const std::vector<ValueId>& reads,
           const std::vector<TensorId>& writes, std::int64_t ns = 0, std::uint16_t more_engines = 0,
-          bool has_result = false) {
+          bool has_result = false, std::int64_t workspace_bytes = 0) {
     Work work;
     work.body = label;
     Kernel kernel;
@@ -48,6 +48,7 @@ class FakeRun {
     o.engines = engine_bit(engine) | more_engines;
     o.step = step;
     o.has_result = has_result;
+    o.workspace_bytes = workspace_bytes;
     for (ValueId read : reads) o.reads.push_back(read);
     for (TensorId write : writes) o.writes.push_back({graph.new_version(write), kNone});
     return graph.append(std::move(o));
