@@ -18,6 +18,7 @@ class Simulation {
  public:
   // Throws ConfigError for a policy or workload that cannot be made.
   explicit Simulation(const Scenario& scenario, Fidelity fidelity = Fidelity::Shared);
+  explicit Simulation(Scenario&&, Fidelity = Fidelity::Shared) = delete;  // it is read until the end
 
   // Runs to the end, once. All that crosses the seam goes to log() and to `watcher`, if there is one.
   // Throws DoesNotFit, and DeviceError if a command failed.

@@ -96,7 +96,7 @@ TEST(OneBitTest, MomentumCutAtBlocksGivesTheSameBits) {
 }
 
 TEST(OneBitTest, ASkippedStepSendsNothing) {
-  std::vector<float> gradient = plain_values(kElements, NAN, 1), kept = plain_values(kElements, 1e-3F, 2);
+  std::vector<float> gradient(kElements, NAN), kept = plain_values(kElements, 1e-3F, 2);
   const std::vector<float> before = kept;
   std::vector<std::uint32_t> signs(no_signs().size(), 7);
   compress_momentum(span_of(gradient, kept, signs), 0);

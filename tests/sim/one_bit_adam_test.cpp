@@ -43,7 +43,8 @@ Scenario wide_gpt(DType precision) {
 TEST(OneBitAdam, ABitForEachParameterLeavesTheDevice) {
   constexpr std::int64_t kWidth = 512, kParameters = 2 * (12 * kWidth * kWidth + 13 * kWidth) + 290 * kWidth;
   for (const DType precision : {DType::F32, DType::BF16}) {
-    Simulation simulation(wide_gpt(precision));
+    const Scenario scenario = wide_gpt(precision);
+    Simulation simulation(scenario);
     simulation.run();
     auto gradients = copied_bytes(simulation, Role::Gradient, Tier::Device, Tier::HostPinned);
     for (const std::int32_t step : {0, 1}) EXPECT_EQ(gradients[step], kParameters * size_of(precision));
@@ -57,7 +58,8 @@ TEST(OneBitAdam, ABitForEachParameterLeavesTheDevice) {
 }
 
 TEST(OneBitAdam, TheMomentumComesToTheDeviceOnceAndParametersEachStep) {
-  Simulation simulation(wide_gpt(DType::BF16));
+  const Scenario scenario = wide_gpt(DType::BF16);
+  Simulation simulation(scenario);
   simulation.run();
   const auto up = [&](Role role) { return copied_bytes(simulation, role, Tier::HostPinned, Tier::Device); };
   const auto parameters = up(Role::Parameter), states = up(Role::OptimizerState);
