@@ -20,13 +20,16 @@ constexpr std::int64_t kFileBytes = std::int64_t{512} << 20;
 enum class Direction : std::uint8_t { Read, Write };
 
 struct Disk {
-  Disk() : file({.directory = folder(), .bytes = kFileBytes}), memory("benchmark", kFileBytes, false) {
+  Disk() : file(options()), memory("benchmark", kFileBytes, false) {
     std::memset(memory.at(0, kFileBytes), 1, static_cast<std::size_t>(kFileBytes));
     DiskChannel(file).write(0, memory.at(0, kFileBytes), kFileBytes);  // no holes
   }
-  static std::string folder() {
+  static DiskOptions options() {
     const char* scratch = std::getenv("TANDEM_SCRATCH");
-    return scratch == nullptr ? "." : scratch;
+    DiskOptions options;
+    options.directory = scratch == nullptr ? "." : scratch;
+    options.bytes = kFileBytes;
+    return options;
   }
   DiskFile file;
   Arena memory;
