@@ -31,13 +31,17 @@ class CutFinder {
     if (first_backward.empty()) find_decoding(ops, cuts);
     // The last micro-batch first: values shared by several, such as parameters, then count with the states.
     for (auto it = first_backward.rbegin(); it != first_backward.rend(); ++it) {
-      const double held = held_at(it->second, ops);
       mark_ancestors(it->second);
+      const std::size_t before = marked_.size();
+      const OpId last = last_before(ops);
       cuts.push_back(cut_at(it->second, ops));
-      cuts.back().held_bytes = held;
       cuts.back().last_of_step = it == first_backward.rbegin();
       if (cuts.back().last_of_step) add_states(ops, cuts.back());
       unmark();
+      cuts.back().held_bytes = held_at(it->second);
+      // No other op's results come between them.
+      if (last != kNone && ancestors(last) + 1 == before)
+        cuts.back().held_bytes = std::max(cuts.back().held_bytes, static_cast<double>(graph_.op(last).workspace_bytes));
     }
   }
 
@@ -75,21 +79,20 @@ class CutFinder {
     return count;
   }
 
-  // What the first backward holds while it runs; or the last forward, whose results are read later: whichever holds
-  // more, as no other op's results come between them.
-  double held_at(OpId first, const StepOps& ops) {
-    if (!device_op(first)) return 0;
-    auto held = static_cast<double>(graph_.op(first).workspace_bytes);
-    for (const Write& write : graph_.op(first).writes)
-      if (write.reuses == kNone) held += static_cast<double>(graph_.value(write.value).bytes);
-    mark_ancestors(first);
-    const std::size_t before = marked_.size();
-    OpId last = kNone;
-    for (OpId id : ops)
-      if (mark(id) == Mark::BeforeInStep && device_op(id)) last = std::max(last, id);
-    unmark();
-    if (last == kNone || ancestors(last) + 1 != before) return held;
-    return std::max(held, static_cast<double>(graph_.op(last).workspace_bytes));
+  // The last marked op of the step on the device.
+  OpId last_before(const StepOps& ops) const {
+    const auto found = std::find_if(ops.rbegin(), ops.rend(),
+                                    [&](OpId id) { return mark(id) == Mark::BeforeInStep && device_op(id); });
+    return found == ops.rend() ? kNone : *found;
+  }
+
+  // What an op holds of the device while it runs, beside what it reads.
+  double held_at(OpId id) const {
+    if (!device_op(id)) return 0;
+    std::int64_t held = graph_.op(id).workspace_bytes;
+    for (const Write& write : graph_.op(id).writes)
+      if (write.reuses == kNone) held += graph_.value(write.value).bytes;
+    return static_cast<double>(held);
   }
 
   Mark mark(OpId id) const { return mark_[static_cast<std::size_t>(id)]; }

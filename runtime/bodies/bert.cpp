@@ -274,8 +274,7 @@ Tensor tiled_loss(Operands& o, const Sizes& s, bool training) {
   at::gelu_out(saved.head.gelu, saved.head.transform, kGelu);
   const NormResult ln = norm(saved.head.gelu, p, "ln", kBertNormEpsilon);
   if (!training) return tiled_cross_entropy(s, ln.out, decoder, targets, nullptr);
-  saved.head.ln.mean.copy_(ln.mean.view_as(saved.head.ln.mean));
-  saved.head.ln.rstd.copy_(ln.rstd.view_as(saved.head.ln.rstd));
+  keep_statistics(saved.head.ln, ln);
   return tiled_cross_entropy(s, ln.out, decoder, targets, &saved.gradients);
 }
 
@@ -298,10 +297,7 @@ std::int64_t tiled_head_backward(BodyCall& call) {
   const TiledSaved t = tiled_saved(s, [&](at::IntArrayRef shape, auto... type) { return o.read(shape, type...); });
   const Gradients gradients(o.write_bucket(), s.accumulates);
   const Tensor grad_x = o.write({s.tokens(), s.hidden});
-  if (s.tied)
-    o.write({s.vocabulary, s.hidden}).copy_(t.gradients.decoder.weight);
-  else
-    gradients.add("output.weight", t.gradients.decoder.weight);
+  hand_on_weight_gradient(o, s, gradients, t.gradients.decoder.weight);
   gradients.add("output.bias", t.gradients.decoder.bias);
   transform_backward(grad_x, x, t.head, t.gradients.input, p, gradients);
   return 0;

@@ -213,8 +213,7 @@ Tensor tiled_loss(Operands& o, const Sizes& s, bool training) {
   const NormResult ln = norm(x, p, "ln_f", kGptNormEpsilon);
   if (!training) return tiled_cross_entropy(s, ln.out, {weight, {}}, targets, nullptr);
   const Tensor mean = o.write({n}, at::kFloat), rstd = o.write({n}, at::kFloat);
-  mean.copy_(ln.mean.view_as(mean));
-  rstd.copy_(ln.rstd.view_as(rstd));
+  keep_statistics({{}, mean, rstd}, ln);
   const Tensor grad_ln = o.write({n, c}), grad_weight = o.write({s.vocabulary, c});
   const DecoderGradients gradients{grad_ln, {grad_weight, {}}, o.loss_scale()};
   return tiled_cross_entropy(s, ln.out, {weight, {}}, targets, &gradients);
@@ -240,10 +239,7 @@ std::int64_t tiled_head_backward(BodyCall& call) {
   const Tensor grad_ln = o.read({n, c}), grad_weight = o.read({s.vocabulary, c});
   const Gradients gradients(o.write_bucket(), s.accumulates);
   const Tensor grad_x = o.write({n, c});
-  if (s.tied)
-    o.write({s.vocabulary, c}).copy_(grad_weight);
-  else
-    gradients.add("output.weight", grad_weight);
+  hand_on_weight_gradient(o, s, gradients, grad_weight);
   grad_x.copy_(gradients.norm("ln_f", grad_ln, x, mean, rstd, p));
   return 0;
 }

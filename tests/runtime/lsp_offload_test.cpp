@@ -9,15 +9,14 @@
 #include <map>
 #include <set>
 
-#include "core/scheduler/happens_before.hpp"
 #include "core/workloads/common/layout.hpp"
 #include "report/analysis.hpp"
 #include "runtime/bodies/common/subspace_fit.hpp"
 #include "runtime/initial_values.hpp"
-#include "runtime/torch_setup.hpp"
 #include "runtime/torch_types.hpp"
 #include "runtime/train.hpp"
 #include "tests/common/scenarios.hpp"
+#include "tests/runtime/checked_run.hpp"
 
 namespace tandem {
 namespace {
@@ -30,16 +29,6 @@ Scenario small_gpt(const std::string& policy) {
   s.optimizer.weight_decay = 0.1;
   s.seed = 7;
   return s;
-}
-
-// Checks the run on the way.
-void run(Training& training) {
-  set_thread_count(1);
-  HappensBefore checker(training.graph());
-  training.run(&checker);
-  EXPECT_EQ(checker.violation(), "");
-  for (const WorkspacePeak& peak : training.executor().workspace_peaks())
-    EXPECT_LE(peak.peak_bytes, peak.declared_bytes) << peak.body;
 }
 
 // The fields of a bucket's latest version.
@@ -72,8 +61,8 @@ TEST(LspOffload, OneStepIsWhatTheMethodSays) {
   plain.steps = scenario.steps = 1;
   const std::int64_t rank = scenario.workload.hidden / 2;
   Training reference(plain), training(scenario);
-  run(reference);
-  run(training);
+  run_checked(reference);
+  run_checked(training);
   auto gradient = fields_of(reference, "block1.adam_m"), m = fields_of(training, "block1.adam_m");
   auto v = fields_of(training, "block1.adam_v"), parameter = fields_of(training, "block1.parameter");
   auto places = fields_of(training, "block1.projector_places"), values = fields_of(training, "block1.projector_values");
@@ -179,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(Precisions, FitTest, ::testing::Values(at::kFloat, at::
 
 std::vector<double> losses_of(const Scenario& scenario) {
   Training training(scenario);
-  run(training);
+  run_checked(training);
   const RunRecord record = training.record();
   return analyse(record).loss;
 }

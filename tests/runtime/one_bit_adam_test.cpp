@@ -10,12 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "core/scheduler/happens_before.hpp"
 #include "core/workloads/common/layout.hpp"
 #include "report/analysis.hpp"
-#include "runtime/torch_setup.hpp"
 #include "runtime/train.hpp"
 #include "tests/common/scenarios.hpp"
+#include "tests/runtime/checked_run.hpp"
 
 namespace tandem {
 namespace {
@@ -31,17 +30,9 @@ Scenario small_gpt(const std::string& policy, std::int32_t steps) {
   return s;
 }
 
-// Checks the run on the way.
-void run(Training& training) {
-  set_thread_count(1);
-  HappensBefore checker(training.graph());
-  training.run(&checker);
-  EXPECT_EQ(checker.violation(), "");
-}
-
 std::vector<double> losses_of(const Scenario& scenario) {
   Training training(scenario);
-  run(training);
+  run_checked(training);
   const RunRecord record = training.record();
   return analyse(record).loss;
 }
@@ -49,7 +40,7 @@ std::vector<double> losses_of(const Scenario& scenario) {
 // Of all that lasts.
 std::map<std::string, std::vector<std::byte>> state_of(const Scenario& scenario) {
   Training training(scenario);
-  run(training);
+  run_checked(training);
   std::map<std::string, std::vector<std::byte>> state;
   for (TensorId id = 0; id < training.graph().tensor_count(); ++id)
     if (training.graph().tensor(id).persistent) state[training.graph().tensor(id).name] = training.latest(id);
@@ -81,7 +72,7 @@ TEST(OneBitAdam, TheStepAfterTheWarmUpIsWhatTheMethodSays) {
   Scenario scenario = small_gpt("one_bit_adam", 3);
   scenario.policy.options = {{"warmup_steps", "2"}, {"block", "64"}};
   Training training(scenario);
-  run(training);
+  run_checked(training);
   const auto before = state_of(small_gpt("resident", 2)), after = state_of(small_gpt("resident", 3));
   std::map<std::string, TensorId> ids;
   for (TensorId id = 0; id < training.graph().tensor_count(); ++id) ids[training.graph().tensor(id).name] = id;

@@ -5,12 +5,12 @@
 #include <bit>
 #include <cmath>
 
-#include "core/scheduler/happens_before.hpp"
 #include "report/analysis.hpp"
 #include "runtime/torch_setup.hpp"
 #include "runtime/train.hpp"
 #include "tests/common/policies.hpp"
 #include "tests/common/scenarios.hpp"
+#include "tests/runtime/checked_run.hpp"
 #include "tests/runtime/serial_interpreter.hpp"
 
 namespace tandem {
@@ -116,11 +116,7 @@ Outcome train(const Scenario& scenario) {
   TrainOptions options;
   options.poison = true;
   Training training(scenario, options);
-  HappensBefore checker(training.graph());
-  training.run(&checker);
-  EXPECT_EQ(checker.violation(), "");
-  for (const WorkspacePeak& peak : training.executor().workspace_peaks())
-    EXPECT_LE(peak.peak_bytes, peak.declared_bytes) << peak.body;
+  run_checked(training);
   const RunRecord record = training.record();
   const Analysis analysis = analyse(record);
   Outcome outcome{analysis.loss, {}, training.parameters()};

@@ -21,6 +21,7 @@
 #include "tests/common/policies.hpp"
 #include "tests/common/run.hpp"
 #include "tests/common/scenarios.hpp"
+#include "tests/runtime/checked_run.hpp"
 
 namespace tandem {
 namespace {
@@ -123,15 +124,11 @@ std::int64_t expect_exact(const Scenario& scenario, bool delayed_update = false,
   TrainOptions options;
   options.poison = true;
   Training training(scenario, options);
-  HappensBefore checker(training.graph());
-  training.run(&checker);
-  EXPECT_EQ(checker.violation(), "");
+  run_checked(training);
   const ReferenceResult reference = train_reference(scenario, *open_data(scenario), {.delayed_update = delayed_update});
   expect_same_losses(training, reference);
   expect_same_parameters(training, reference);
   expect_replays(training, scenario);
-  for (const WorkspacePeak& peak : training.executor().workspace_peaks())
-    EXPECT_LE(peak.peak_bytes, peak.declared_bytes) << peak.body;
   return copied_bytes(training, lane, counts);
 }
 

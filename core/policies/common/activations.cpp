@@ -80,9 +80,10 @@ Residence residence(const Scenario& scenario, const Candidate& c, std::int64_t c
     const std::int64_t updates_ns = use.updates_ns(c.step, CostModel(scenario.machine), resident);
     return Residence{resident, gradients_leave, std::max(compute_ns, updates_ns)};
   };
-  const Residence leaving = with(true);
-  if (!c.fits()) return leaving;
+  if (!c.fits()) return with(true);
   const Residence staying = with(false);
+  if (staying.longer_path_ns == compute_ns) return staying;  // computing alone is as long
+  const Residence leaving = with(true);
   const double worth = kWorthWaiting * static_cast<double>(staying.longer_path_ns);
   return static_cast<double>(leaving.longer_path_ns) < worth ? leaving : staying;
 }

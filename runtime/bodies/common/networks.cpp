@@ -52,6 +52,10 @@ void norm_out(const NormResult& saved, const at::Tensor& x, const Bucket& parame
               double epsilon) {
   const NormResult result = norm(x, parameters, name, epsilon);
   saved.out.copy_(result.out);
+  keep_statistics(saved, result);
+}
+
+void keep_statistics(const NormResult& saved, const NormResult& result) {
   saved.mean.copy_(result.mean.view_as(saved.mean));
   saved.rstd.copy_(result.rstd.view_as(saved.rstd));
 }

@@ -48,6 +48,8 @@ NormResult norm(const at::Tensor& x, const Bucket& parameters, const std::string
 // The same into saved tensors.
 void norm_out(const NormResult& saved, const at::Tensor& x, const Bucket& parameters, const std::string& name,
               double epsilon);
+// Mean and deviation of a result into saved tensors.
+void keep_statistics(const NormResult& saved, const NormResult& result);
 
 struct AttentionResult {
   at::Tensor out;        // [tokens, hidden]

@@ -69,4 +69,12 @@ at::Tensor tiled_cross_entropy(const TransformerCall& call, const at::Tensor& in
   return loss.div_(target_count);
 }
 
+void hand_on_weight_gradient(Operands& operands, const TransformerCall& call, const Gradients& gradients,
+                             const at::Tensor& weight_gradient) {
+  if (call.tied)
+    operands.write({call.vocabulary, call.hidden}).copy_(weight_gradient);
+  else
+    gradients.add("output.weight", weight_gradient);
+}
+
 }  // namespace tandem

@@ -24,4 +24,8 @@ struct DecoderGradients {
 at::Tensor tiled_cross_entropy(const TransformerCall& call, const at::Tensor& input, const Decoder& decoder,
                                const at::Tensor& targets, const DecoderGradients* gradients);
 
+// In the backward: the weight's gradient to its place, which is the op's next write if the weight is tied.
+void hand_on_weight_gradient(Operands& operands, const TransformerCall& call, const Gradients& gradients,
+                             const at::Tensor& weight_gradient);
+
 }  // namespace tandem
