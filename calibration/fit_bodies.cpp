@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "calibration/fit.hpp"
 #include "calibration/fit_profile.hpp"
@@ -20,7 +21,8 @@ constexpr double kExpectedOpNs = 5e3, kOpScaleNs = 20e3, kRowScaleNs = 5, kPrior
 // 11% (90th percentile) without this, by 5 to 6% with it.
 constexpr double kMatrixScale = 0.2, kGpuPriorWeight = 1e-4;
 // On a GPU, ops that take less than so many times what launching their kernels takes may have waited for that, and say
-// nothing of the device.
+// nothing of the device. Where launches are recorded they did not wait, but are small: their least time has a form of
+// its own (BodyCost::least_ns), and would else be spread over all sizes.
 constexpr double kWaits = 1.5;
 constexpr std::size_t kFewest = 3;  // ops that a body's fit needs
 
@@ -31,11 +33,14 @@ std::map<KernelKind, double> kernels_ns(const OpTime& time, const CostModel& mod
   return ns;
 }
 
+// Without gaps between them, where launches can be recorded.
+double kernels_took_ns(const OpTime& time) { return time.repeated.ns > 0 ? time.repeated.ns : time.ns.median; }
+
 // The op's own time, its rows, then each kind of kernels.
 FitRow row_of(const OpTime& time, const CostModel& model) {
   double rows = 0;
   for (const Kernel& kernel : time.work.kernels) rows += static_cast<double>(kernel.rows);
-  FitRow row{{1, rows}, time.ns.median};
+  FitRow row{{1, rows}, kernels_took_ns(time)};
   std::map<KernelKind, double> ns = kernels_ns(time, model);
   for (const KernelKind kind : kKinds) row.terms.push_back(ns[kind]);
   return row;
@@ -54,29 +59,58 @@ FitPrior prior(bool gpu) {
 
 using Ops = std::vector<const OpTime*>;
 
-// What the submitting thread takes to launch the body's kernels, of which all its ops have about as many; 0 where a
-// thread runs them itself.
-double dispatch_ns(const Ops& ops, const CostModel& model) {
-  if (!model.profile().gpu) return 0;
-  std::vector<double> launches;
-  for (const OpTime* op : ops) launches.push_back(op->launch_ns);
-  return quantile(launches, 0.5);
+using Of = double (*)(const OpTime&);
+
+double median_of(const Ops& ops, Of figure) {
+  std::vector<double> figures;
+  for (const OpTime* op : ops) figures.push_back(figure(*op));
+  return figures.empty() ? 0 : quantile(figures, 0.5);
 }
 
+// What the submitting thread takes for the body's kernels, of which all its ops have about as many, however large; 0
+// where a thread runs them itself.
+void fit_launches(const Ops& ops, BodyCost& cost) {
+  cost.dispatch_ns = std::llround(median_of(ops, [](const OpTime& op) { return op.launch_ns; }));
+  Ops recorded, waited_for;  // whose kernels did not wait for launches
+  for (const OpTime* op : ops)
+    if (op->repeated.ns > 0) recorded.push_back(op);
+  for (const OpTime* op : recorded)
+    if (op->ns.median > kWaits * static_cast<double>(cost.dispatch_ns)) waited_for.push_back(op);
+  cost.repeat_ns = std::llround(median_of(recorded, [](const OpTime& op) { return op.repeated.launch_ns; }));
+  cost.record_ns = std::llround(median_of(recorded, [](const OpTime& op) { return op.repeated.record_ns; }));
+  const double gaps_ns = median_of(waited_for, [](const OpTime& op) { return op.ns.median - op.repeated.ns; });
+  cost.gaps_ns = std::max<std::int64_t>(0, std::llround(gaps_ns));
+}
+
+// Of ops that took longer than that.
 std::vector<FitRow> rows_beyond(const Ops& ops, double least_ns, const CostModel& model) {
   std::vector<FitRow> rows;
   for (const OpTime* op : ops)
-    if (op->ns.median > least_ns) rows.push_back(row_of(*op, model));
+    if (kernels_took_ns(*op) > least_ns) rows.push_back(row_of(*op, model));
   return rows;
+}
+
+// Of small ops whose kernels did not wait for launches: what they take, in squares, beyond what the large ones tell.
+std::int64_t least_ns(const Ops& ops, double small_ns, const std::vector<double>& fitted, const CostModel& model) {
+  std::vector<double> squares;
+  for (const OpTime* op : ops) {
+    if (op->repeated.ns == 0 || op->repeated.ns > small_ns) continue;
+    const FitRow row = row_of(*op, model);
+    const double predicted = std::inner_product(fitted.begin(), fitted.end(), row.terms.begin(), 0.0);
+    squares.push_back(op->repeated.ns * op->repeated.ns - predicted * predicted);
+  }
+  return squares.empty() ? 0 : std::llround(std::sqrt(std::max(0.0, quantile(squares, 0.5))));
 }
 
 BodyCost fit_body(const Ops& ops, const CostModel& model) {
   BodyCost cost;
-  const double launching_ns = dispatch_ns(ops, model);
-  cost.dispatch_ns = std::llround(launching_ns);
-  std::vector<FitRow> rows = rows_beyond(ops, kWaits * launching_ns, model);
-  if (rows.size() < kFewest) rows = rows_beyond(ops, 0, model);
+  if (model.profile().gpu) fit_launches(ops, cost);
+  const double waits_ns = kWaits * static_cast<double>(cost.dispatch_ns);
+  std::vector<FitRow> rows = rows_beyond(ops, waits_ns, model);
+  const bool has_large = rows.size() >= kFewest;
+  if (!has_large) rows = rows_beyond(ops, 0, model);
   const std::vector<double> x = fit_nonnegative(rows, prior(model.profile().gpu));
+  if (has_large) cost.least_ns = least_ns(ops, waits_ns / 2, x, model);
   cost.op_ns = std::llround(x[0]);
   cost.row_ns = x[1];
   for (std::size_t i = 0; i < kKinds.size(); ++i) {
@@ -112,8 +146,10 @@ std::vector<Residual> residuals(const std::vector<OpTime>& times, const Hardware
     const CostModel model(profile);
     std::string sizes;
     for (const std::int64_t size : time.work.sizes) sizes += (sizes.empty() ? "" : " ") + std::to_string(size);
-    out.push_back({time.work.body, time.network, std::move(sizes), time.engine, time.held_out, time.ns.median,
-                   static_cast<double>(model.run_ns(graph, work, time.engine)), kernels_ns(time, model)});
+    const std::int64_t predicted_ns =
+        time.repeated.ns > 0 ? model.repeated_run_ns(graph, work) : model.run_ns(graph, work, time.engine);
+    out.push_back({time.work.body, time.network, std::move(sizes), time.engine, time.held_out, kernels_took_ns(time),
+                   static_cast<double>(predicted_ns), kernels_ns(time, model)});
   }
   return out;
 }

@@ -54,7 +54,7 @@ class DeviceClock final : public KernelClock {
  private:
   void run(const std::function<void()>& call, int calls) {
     streams_->run(Engine::Compute, [this, &call, calls] {
-      const WorkspaceScope scope(workspace_.at(0, kWorkspaceBytes), kWorkspaceBytes, kDeviceAlignment);
+      const WorkspaceScope scope(workspace_.at(0, kWorkspaceBytes), kWorkspaceBytes, Processor::Device);
       for (int i = 0; i < calls; ++i) call();
     });
   }

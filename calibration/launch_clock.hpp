@@ -15,8 +15,13 @@ namespace tandem {
 class LaunchClock final : public Device {
  public:
   explicit LaunchClock(std::shared_ptr<Device> device) : device_(std::move(device)) {}
-  // What the compute lane's ops took since this was last asked, in their order, in ns. Only while nothing is in flight.
-  std::vector<double> take() { return std::exchange(*launches_ns_, {}); }
+  enum class How : std::uint8_t { Afresh, Recorded, Repeated };
+  struct Launch {
+    double ns = 0;  // of recording too, where it was recorded
+    How how = How::Afresh;
+  };
+  // Those of the compute lane's ops since this was last asked, in their order. Only while nothing is in flight.
+  std::vector<Launch> take() { return std::exchange(*launches_, {}); }
 
   DeviceFacts facts() override { return device_->facts(); }
   Arena device_arena(std::int64_t bytes) override { return device_->device_arena(bytes); }
@@ -24,24 +29,52 @@ class LaunchClock final : public Device {
     return device_->pinned_arena(name, bytes);
   }
   std::unique_ptr<Streams> open_streams() override {
-    return std::make_unique<TimedStreams>(device_->open_streams(), launches_ns_);
+    return std::make_unique<TimedStreams>(device_->open_streams(), launches_);
   }
   void copy_now(std::byte* target, const std::byte* source, std::int64_t bytes) override {
     device_->copy_now(target, source, bytes);
   }
 
  private:
-  using Times = std::shared_ptr<std::vector<double>>;
+  using Launches = std::shared_ptr<std::vector<Launch>>;
+
+  template <class Call>
+  static double time_ns(const Call& call) {
+    const auto start = std::chrono::steady_clock::now();
+    call();
+    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
+  }
+
+  class TimedRecording final : public Recording {
+   public:
+    TimedRecording(std::unique_ptr<Recording> recording, double recording_ns, Launches launches)
+        : recording_(std::move(recording)), first_ns_(recording_ns), launches_(std::move(launches)) {}
+    void run() override {
+      const bool first = std::exchange(run_, true) == false;
+      const double ns = time_ns([this] { recording_->run(); });
+      launches_->push_back(first ? Launch{ns + first_ns_, How::Recorded} : Launch{ns, How::Repeated});
+    }
+
+   private:
+    std::unique_ptr<Recording> recording_;
+    double first_ns_;
+    bool run_ = false;
+    Launches launches_;
+  };
 
   class TimedStreams final : public Streams {
    public:
-    TimedStreams(std::unique_ptr<Streams> streams, Times times)
-        : streams_(std::move(streams)), times_(std::move(times)) {}
+    TimedStreams(std::unique_ptr<Streams> streams, Launches launches)
+        : streams_(std::move(streams)), launches_(std::move(launches)) {}
     void run(Engine engine, const std::function<void()>& enqueue) override {
-      const auto start = std::chrono::steady_clock::now();
-      streams_->run(engine, enqueue);
-      if (engine == Engine::Compute)
-        times_->push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count());
+      const double ns = time_ns([&] { streams_->run(engine, enqueue); });
+      if (engine == Engine::Compute) launches_->push_back({ns, How::Afresh});
+    }
+    std::unique_ptr<Recording> record(Engine engine, const std::function<void()>& enqueue) override {
+      std::unique_ptr<Recording> recording;
+      const double ns = time_ns([&] { recording = streams_->record(engine, enqueue); });
+      if (!recording) return nullptr;
+      return std::make_unique<TimedRecording>(std::move(recording), ns, launches_);
     }
     bool has(Engine engine) const override { return streams_->has(engine); }
     void bind(const std::function<TimeNs()>& now) override { streams_->bind(now); }
@@ -57,11 +90,11 @@ class LaunchClock final : public Device {
 
    private:
     std::unique_ptr<Streams> streams_;
-    Times times_;
+    Launches launches_;
   };
 
   std::shared_ptr<Device> device_;
-  Times launches_ns_ = std::make_shared<std::vector<double>>();
+  Launches launches_ = std::make_shared<std::vector<Launch>>();
 };
 
 }  // namespace tandem

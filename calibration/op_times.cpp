@@ -12,7 +12,14 @@ namespace tandem {
 namespace {
 
 struct Times {
-  std::vector<double> ns, launch_ns;
+  std::vector<double> ns, launch_ns, repeated_ns, repeat_ns, record_ns;
+
+  void add(double op_ns, const LaunchClock::Launch& launch) {
+    using How = LaunchClock::How;
+    if (launch.how == How::Recorded) return record_ns.push_back(launch.ns);
+    (launch.how == How::Afresh ? ns : repeated_ns).push_back(op_ns);
+    (launch.how == How::Afresh ? launch_ns : repeat_ns).push_back(launch.ns);
+  }
 };
 using Samples = std::map<std::pair<WorkId, Engine>, Times>;
 
@@ -21,17 +28,32 @@ constexpr int kMostPasses = 20;
 // of the trials' two blocks the second's takes down to half as long as the first's.
 constexpr double kWarm = 0.25;
 
+constexpr double kMedian = 0.5;
+
+double quantile_or_none(const std::vector<double>& values, double share) {
+  return values.empty() ? 0 : quantile(values, share);
+}
+
+// Ops that are launched afresh have been timed without others' recordings beside them.
+void take_recorded(const Samples& from, Samples& to) {
+  for (const auto& [key, times] : from) {
+    Times& target = to[key];
+    target.repeated_ns = times.repeated_ns;
+    target.repeat_ns = times.repeat_ns;
+    target.record_ns = times.record_ns;
+  }
+}
+
 // Returns the time that the pass took.
 double run_pass(Workbench& bench, LaunchClock* clock, const std::vector<OpId>& ops, Engine engine, Samples& samples) {
   for (const OpId id : ops) bench.add_run(id, engine);
   const Workbench::Turn turn = bench.execute();
   CHECK(turn.events.size() == ops.size(), turn.events.size(), ops.size());
-  const std::vector<double> launches_ns = clock == nullptr ? std::vector<double>{} : clock->take();
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    Times& times = samples[{bench.graph().op(ops[i]).work, engine}];
-    times.ns.push_back(duration_ns(turn.events[i]));
-    if (i < launches_ns.size()) times.launch_ns.push_back(launches_ns[i]);
-  }
+  std::vector<LaunchClock::Launch> launches;
+  if (clock != nullptr) launches = clock->take();
+  launches.resize(ops.size());
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    samples[{bench.graph().op(ops[i]).work, engine}].add(duration_ns(turn.events[i]), launches[i]);
   return static_cast<double>(turn.last_seen.ns - turn.before_submit.ns);
 }
 
@@ -71,7 +93,15 @@ std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget
   for (const OpId id : bench.ops())
     if (bench.graph().op(id).may_run_on(Engine::CpuOptimizer)) optimizer_ops.push_back(id);
   Samples samples;
-  run_passes(bench, clock.get(), bench.ops(), Engine::Compute, least_passes, budget_ns, samples);
+  bench.record_launches(false);
+  run_passes(bench, clock.get(), bench.ops(), Engine::Compute, least_passes, budget_ns / (clock ? 2 : 1), samples);
+  if (clock) {
+    bench.record_launches(true);
+    Samples with_recorded;
+    run_pass(bench, clock.get(), bench.ops(), Engine::Compute, with_recorded);  // records
+    run_passes(bench, clock.get(), bench.ops(), Engine::Compute, least_passes, budget_ns / 2, with_recorded);
+    take_recorded(with_recorded, samples);
+  }
   if (trial.times_update) {
     copy_operands_to_host(bench, optimizer_ops);
     run_passes(bench, nullptr, optimizer_ops, Engine::CpuOptimizer, least_passes, budget_ns / 4, samples);
@@ -80,9 +110,15 @@ std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget
   for (const OpId id : bench.ops()) ++counts[bench.graph().op(id).work];
   std::vector<OpTime> times;
   for (const auto& [key, of_work] : samples)
-    times.push_back({bench.graph().work(key.first), key.second, network_name(trial.scenario), trial.held_out,
-                     summarize(of_work.ns), counts[key.first],
-                     of_work.launch_ns.empty() ? 0 : quantile(of_work.launch_ns, kWarm)});
+    times.push_back({bench.graph().work(key.first),
+                     key.second,
+                     network_name(trial.scenario),
+                     trial.held_out,
+                     summarize(of_work.ns),
+                     counts[key.first],
+                     quantile_or_none(of_work.launch_ns, kWarm),
+                     {quantile_or_none(of_work.repeated_ns, kMedian), quantile_or_none(of_work.repeat_ns, kWarm),
+                      quantile_or_none(of_work.record_ns, kMedian)}});
   return times;
 }
 

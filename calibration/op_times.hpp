@@ -21,11 +21,15 @@ struct OpTime {
   std::int64_t count = 1;  // ops of this work in a step
   double launch_ns =
       0;  // what the submitting thread takes to launch its kernels after another such op's; 0 without a device
+  // The same where its launches were recorded, of those that can be: 0 else.
+  struct {
+    double ns = 0, launch_ns = 0, record_ns = 0;
+  } repeated;
 };
 
-// Runs the trial's step on the compute lane, then its optimizer ops on the CPU's optimizer lane (if asked for), each at
-// least `least_passes` times and for about `budget_ns`. One entry for each work and engine. Throws DeviceError if an op
-// fails.
+// Runs the trial's step on the compute lane, on a device once more with launches recorded, then its optimizer ops on
+// the CPU's optimizer lane (if asked for), each at least `least_passes` times and all for about `budget_ns`. One entry
+// for each work and engine. Throws DeviceError if an op fails.
 std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget_ns, const BenchDevice& device = {});
 
 // What the ops read as a step leaves it on the device, in the host's arena: for optimizer steps on the CPU.

@@ -46,6 +46,9 @@ Text body(const Text& body_name, const BodyCost& cost) {
       out += Text(", ") + key + ": " + number(found->second);
   if (cost.row_ns > 0) out += ", thousand_rows: " + ns(std::llround(1000 * cost.row_ns));
   if (cost.dispatch_ns > 0) out += ", dispatch: " + ns(cost.dispatch_ns);
+  if (cost.repeat_ns > 0)
+    out += ", repeat: " + ns(cost.repeat_ns) + ", record: " + ns(cost.record_ns) + ", gaps: " + ns(cost.gaps_ns);
+  if (cost.least_ns > 0) out += ", least: " + ns(cost.least_ns);
   return out + "}\n";
 }
 

@@ -56,6 +56,8 @@ class Workbench {
     TimeNs last_seen;           // when the last event was handed over
     std::vector<Event> events;  // by id
   };
+  // Whether launches that come again are recorded from now on, at once: else none is.
+  void record_launches(bool record) { executor_->record_from(record ? 0 : 2); }
   // Submits what was added and waits until all of it is done. Throws DeviceError if a command fails.
   Turn execute();
 

@@ -5,10 +5,10 @@
 
 namespace tandem {
 
-Body find_body(std::string_view name) {
+const BodyEntry& find_body(std::string_view name) {
   for (const std::span<const BodyEntry> file : body_table())
     for (const BodyEntry& entry : file)
-      if (entry.name == name) return entry.body;
+      if (entry.name == name) return entry;
   throw DeviceError("no body performs \"" + std::string(name) +
                     "\": this workload can be simulated, but not trained for real");
 }

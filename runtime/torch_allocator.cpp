@@ -22,8 +22,9 @@ class WorkspaceAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     WorkspaceScope* scope = WorkspaceScope::current();
+    const bool serves = scope != nullptr && scope->processor() == Processor::Host;
     void* address = nullptr;
-    if (bytes > 0) address = scope != nullptr ? scope->allocate(bytes) : c10::alloc_cpu(bytes);
+    if (bytes > 0) address = serves ? scope->allocate(bytes) : c10::alloc_cpu(bytes);
     return {address, address, &free_anywhere, c10::Device(c10::DeviceType::CPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_anywhere; }

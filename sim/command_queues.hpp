@@ -19,6 +19,7 @@ struct PendingCommand {
   OpId op = kNone;
   Part part;
   Match match;
+  bool recorded = false;     // its kernels are started as a whole
   double dispatched_ns = 0;  // when the submitting thread has handed it to its lane
   double started_ns = 0;
   // Bookkeeping of CommandQueues.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/scheduler/check.hpp"
+#include "core/scheduler/repeated_runs.hpp"
 #include "sim/command_queues.hpp"
 #include "sim/device_clock.hpp"
 #include "sim/noise.hpp"
@@ -51,6 +52,7 @@ struct RankState {
   TruthModel truth_model;
   DeviceClock clock;
   CommandQueues queues;
+  RepeatedRuns repeated_runs;
   double submitting_until_ns = 0;                 // the submitting thread is busy until then
   std::uint16_t busy = 0;                         // lanes with an activity under way
   std::array<CommandId, kEngineCount> on_lane{};  // the command that each lane runs
@@ -117,6 +119,7 @@ struct SimgridExecutor::Impl {
   void lane_ended(int lane);
   void complete(CommandRef ref);
   void settle();
+  static void launch(RankState& state, const Command& command);
   void fire_timers();
   void update_speeds(Rank r);
   bool visible(double at_ns) const { return !seen.empty() && seen.front().visible_ns <= at_ns; }
@@ -150,11 +153,24 @@ void SimgridExecutor::Impl::submit(const Command& command) {
   // Hand-over costs the submitting thread's time, one command after another.
   state.submitting_until_ns = std::max(state.submitting_until_ns, now_ns) + static_cast<double>(truth.dispatch_ns);
   state.queues.at(command.id).dispatched_ns = state.submitting_until_ns;
-  // Kernels begin while the thread launches the op's further ones; what comes next waits for it.
-  if (command.kind == CommandKind::Run && command.lane.engine == Engine::Compute)
-    state.submitting_until_ns +=
-        static_cast<double>(state.truth_model.on_device(state.graph->op(command.op).work).dispatch_ns);
+  if (command.kind == CommandKind::Run && command.lane.engine == Engine::Compute) launch(state, command);
   if (startable_now) ready({r, command.id}, true);
+}
+
+// Kernels begin while the thread launches the op's further ones, and what comes next waits for it; those that are
+// started as a whole begin after that.
+void SimgridExecutor::Impl::launch(RankState& state, const Command& command) {
+  using Launch = RepeatedRuns::Launch;
+  const WorkId work = state.graph->op(command.op).work;
+  const TruthModel::OnDevice& truth_of = state.truth_model.on_device(work);
+  const Launch launch = truth_of.repeat_ns > 0 ? state.repeated_runs.next(work, command).launch : Launch::Afresh;
+  state.submitting_until_ns += static_cast<double>(launch == Launch::Afresh     ? truth_of.dispatch_ns
+                                                   : launch == Launch::Recorded ? truth_of.record_ns
+                                                                                : truth_of.repeat_ns);
+  if (launch == Launch::Afresh) return;
+  PendingCommand& pending = state.queues.at(command.id);
+  pending.recorded = true;
+  pending.dispatched_ns = state.submitting_until_ns;
 }
 
 // At the head of its lane with its waits done: it begins as soon as it has been handed over and, if the lane slept

@@ -80,7 +80,11 @@ const TruthModel::OnDevice& TruthModel::on_device(WorkId work) const {
   const auto slot = static_cast<std::size_t>(work);
   if (slot >= on_device_.size()) on_device_.resize(static_cast<std::size_t>(graph_->work_count()));
   std::optional<OnDevice>& found = on_device_[slot];
-  if (!found) found = {cost_.dispatch_ns(graph_->work(work), Engine::Compute), cost_.draw(graph_->work(work))};
+  if (!found) {
+    const BodyCost* body = cost_.body_cost(graph_->work(work), Engine::Compute);
+    const BodyCost cost = body != nullptr ? *body : BodyCost{};
+    found = {cost.dispatch_ns, cost.repeat_ns, cost.record_ns, cost_.draw(graph_->work(work))};
+  }
   return *found;
 }
 
@@ -122,7 +126,9 @@ Load TruthModel::run_load(const PendingCommand& command, double stretch) const {
   double times = factor(command);
   if (stretch != 1) times *= 1 + on_device(op.work).draw.clocked_share * (stretch - 1);
   const std::int64_t ns =
-      scaled_ns(cost_.run_part_ns(*graph_, op.work, command.engine, part_bytes, whole_bytes), times);
+      scaled_ns(command.recorded ? cost_.repeated_run_ns(*graph_, op.work)
+                                 : cost_.run_part_ns(*graph_, op.work, command.engine, part_bytes, whole_bytes),
+                times);
   const double limit = capacity(command.engine);
   if (limit == 0) return flow(ns, 0, Route::Own, command.engine);
   // What was measured alone fits the memory, whatever the profile's bandwidth says.

@@ -48,9 +48,10 @@ class TruthModel {
 
   // `stretch`: of kernels that need the device's clock, which may be lower than its full one.
   Load load(const PendingCommand& command, double stretch = 1) const;
-  // Of an op on the compute lane: what launching its kernels takes the submitting thread, and what the device draws.
+  // Of an op on the compute lane: what launching its kernels takes the submitting thread (BodyCost), and what the
+  // device draws.
   struct OnDevice {
-    std::int64_t dispatch_ns = 0;
+    std::int64_t dispatch_ns = 0, repeat_ns = 0, record_ns = 0;
     CostModel::Draw draw;
   };
   const OnDevice& on_device(WorkId work) const;

@@ -114,9 +114,22 @@ double CostModel::compute_run_ns(const Work& work, Engine engine) const {
     return static_cast<double>(all_reduce_ns(memory_bytes(work) / 2, ranks));
   }
   const BodyCost* body = body_cost(work, engine);
+  const double ns = kernels_ns(work, engine) + (body != nullptr ? static_cast<double>(body->gaps_ns) : 0);
+  return std::max(ns, static_cast<double>(dispatch_ns(work, engine)));
+}
+
+double CostModel::kernels_ns(const Work& work, Engine engine) const {
+  const BodyCost* body = body_cost(work, engine);
   double ns = static_cast<double>(command_ns(work, engine));
   for (const Kernel& kernel : work.kernels) ns += kernel_in_body_ns(kernel, work.type, engine, body);
-  return std::max(ns, static_cast<double>(dispatch_ns(work, engine)));
+  return body != nullptr && body->least_ns > 0 ? std::hypot(ns, static_cast<double>(body->least_ns)) : ns;
+}
+
+std::int64_t CostModel::repeated_run_ns(const Graph& graph, WorkId id) const {
+  const Work& work = graph.work(id);
+  const BodyCost* body = body_cost(work, Engine::Compute);
+  if (body == nullptr || body->repeat_ns == 0) return run_ns(graph, id, Engine::Compute);
+  return std::max(round_ns(kernels_ns(work, Engine::Compute)), body->repeat_ns);
 }
 
 double CostModel::kernel_in_body_ns(const Kernel& kernel, DType type, Engine engine, const BodyCost* body) const {

@@ -30,6 +30,10 @@ class CostModel {
   // What the submitting thread needs to launch the kernels of an op on Compute; 0 where it was not measured. run_ns is
   // no less.
   std::int64_t dispatch_ns(const Work& work, Engine engine) const;
+  // Duration of an op on Compute whose launches were recorded, in ns; where they never are, run_ns.
+  std::int64_t repeated_run_ns(const Graph& graph, WorkId work) const;
+  // What was measured of the work's body; null: nothing.
+  const BodyCost* body_cost(const Work& work, Engine engine) const;
   // Of an op on Compute: the share of its time that a lower clock makes longer, what the device draws in that time at
   // its full clock, and in the rest (PowerLimit).
   struct Draw {
@@ -48,8 +52,8 @@ class CostModel {
   double host_kernel_ns(const Kernel& kernel) const;
   double kernel_time_ns(const Kernel& kernel, DType type, Engine engine) const;
   double kernel_in_body_ns(const Kernel& kernel, DType type, Engine engine, const BodyCost* body) const;
+  double kernels_ns(const Work& work, Engine engine) const;
   double compute_run_ns(const Work& work, Engine engine) const;
-  const BodyCost* body_cost(const Work& work, Engine engine) const;  // null: not measured
   std::int64_t command_ns(const Work& work, Engine engine) const;
   const HardwareProfile* profile_;
   mutable std::vector<std::int64_t> cache_;  // by work * kEngineCount + engine; 0 is "not yet"

@@ -36,12 +36,18 @@ struct TierInfo {
 };
 
 // What a body takes beyond the sum of its kernels: time = op + sum over kernels of (factor(kind) * kernel time + row *
-// rows).
+// rows), but no less than `least_ns`: of the root of both squares, as some kernels of an op are at their least while
+// others are not.
 struct BodyCost {
   std::int64_t op_ns = 0;
   std::map<KernelKind, double> factor;  // 1 where a kind is not there
   double row_ns = 0;                    // and for each row of its kernels
   std::int64_t dispatch_ns = 0;         // of the submitting thread, to launch the kernels: the op takes no less
+  // Where launches that come again are recorded (core/scheduler/repeated_runs.hpp): what the submitting thread takes to
+  // start them again, or to record and start them; 0: they are not. `gaps_ns`: what kernels that are launched one by
+  // one take longer.
+  std::int64_t repeat_ns = 0, record_ns = 0, gaps_ns = 0;
+  std::int64_t least_ns = 0;  // what the kernels take, however little there is to do
 };
 
 // What the device draws while it runs kernels of a kind at its full clock, and while it waits, as a share of its power

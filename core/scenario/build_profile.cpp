@@ -42,6 +42,10 @@ void build_bodies(const Values& values, const std::string& path, HardwareProfile
     cost.op_ns = values.integer(at + ".op");
     cost.row_ns = static_cast<double>(values.integer(at + ".thousand_rows")) / 1000;
     cost.dispatch_ns = values.integer(at + ".dispatch");
+    cost.repeat_ns = values.integer(at + ".repeat");
+    cost.record_ns = values.integer(at + ".record");
+    cost.gaps_ns = values.integer(at + ".gaps");
+    cost.least_ns = values.integer(at + ".least");
     for (const auto& [kind, key] : kKinds)
       if (const std::string factor = at + "." + key; values.has(factor)) cost.factor[kind] = values.number(factor);
   }

@@ -306,17 +306,17 @@ std::int64_t tiled_head_backward(BodyCall& call) {
 constexpr BodyEntry kBodies[] = {
     {"bert.parameters.load", load_parameters},
     {"bert.batch.load", load_masked_token_batch},
-    {"bert.embedding.forward", embedding_forward},
-    {"bert.embedding.backward", embedding_backward},
-    {"bert.block.forward", block_forward},
-    {"bert.block.forward_light", block_forward_light},
-    {"bert.block.recompute", block_recompute},
-    {"bert.block.backward", block_backward},
+    {"bert.embedding.forward", embedding_forward, kRepeatable},
+    {"bert.embedding.backward", embedding_backward, kRepeatable},
+    {"bert.block.forward", block_forward, kRepeatable},
+    {"bert.block.forward_light", block_forward_light, kRepeatable},
+    {"bert.block.recompute", block_recompute, kRepeatable},
+    {"bert.block.backward", block_backward, kRepeatable},
     {"bert.head.forward", head_forward},
-    {"bert.head.backward", head_backward},
+    {"bert.head.backward", head_backward, kRepeatable},
     {"bert.tiled_head.forward", tiled_head_forward},
     {"bert.tiled_head.forward_light", tiled_head_forward_light},
-    {"bert.tiled_head.backward", tiled_head_backward},
+    {"bert.tiled_head.backward", tiled_head_backward, kRepeatable},
 };
 
 }  // namespace

@@ -247,17 +247,17 @@ std::int64_t tiled_head_backward(BodyCall& call) {
 constexpr BodyEntry kBodies[] = {
     {"gpt.parameters.load", load_parameters},
     {"gpt.batch.load", load_next_token_batch},
-    {"gpt.embedding.forward", embedding_forward},
-    {"gpt.embedding.backward", embedding_backward},
-    {"gpt.block.forward", block_forward},
-    {"gpt.block.forward_light", block_forward_light},
-    {"gpt.block.recompute", block_recompute},
-    {"gpt.block.backward", block_backward},
+    {"gpt.embedding.forward", embedding_forward, kRepeatable},
+    {"gpt.embedding.backward", embedding_backward, kRepeatable},
+    {"gpt.block.forward", block_forward, kRepeatable},
+    {"gpt.block.forward_light", block_forward_light, kRepeatable},
+    {"gpt.block.recompute", block_recompute, kRepeatable},
+    {"gpt.block.backward", block_backward, kRepeatable},
     {"gpt.head.forward", head_forward},
-    {"gpt.head.backward", head_backward},
+    {"gpt.head.backward", head_backward, kRepeatable},
     {"gpt.tiled_head.forward", tiled_head_forward},
     {"gpt.tiled_head.forward_light", tiled_head_forward_light},
-    {"gpt.tiled_head.backward", tiled_head_backward},
+    {"gpt.tiled_head.backward", tiled_head_backward, kRepeatable},
 };
 
 }  // namespace

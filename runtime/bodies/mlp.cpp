@@ -78,9 +78,12 @@ std::int64_t head_backward(BodyCall& call) {
 }
 
 constexpr BodyEntry kBodies[] = {
-    {"mlp.parameters.load", load_parameters}, {"mlp.batch.load", load_image_batch},
-    {"mlp.layer.forward", layer_forward},     {"mlp.layer.backward", layer_backward},
-    {"mlp.head.forward", head_forward},       {"mlp.head.backward", head_backward},
+    {"mlp.parameters.load", load_parameters},
+    {"mlp.batch.load", load_image_batch},
+    {"mlp.layer.forward", layer_forward, kRepeatable},
+    {"mlp.layer.backward", layer_backward, kRepeatable},
+    {"mlp.head.forward", head_forward},
+    {"mlp.head.backward", head_backward, kRepeatable},
 };
 
 }  // namespace

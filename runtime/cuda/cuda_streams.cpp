@@ -28,6 +28,19 @@ cudaEvent_t new_event() {
   return event;
 }
 
+class CudaRecording final : public Recording {
+ public:
+  CudaRecording(cudaGraphExec_t launchable, cudaStream_t stream) : launchable_(launchable), stream_(stream) {}
+  ~CudaRecording() override { cudaGraphExecDestroy(launchable_); }
+  CudaRecording(const CudaRecording&) = delete;
+  CudaRecording& operator=(const CudaRecording&) = delete;
+  void run() override { cuda_check(cudaGraphLaunch(launchable_, stream_), "launching a graph of kernels"); }
+
+ private:
+  cudaGraphExec_t launchable_;
+  cudaStream_t stream_;
+};
+
 }  // namespace
 
 CudaStreams::~CudaStreams() {
@@ -108,6 +121,27 @@ void CudaStreams::run(Engine engine, const std::function<void()>& enqueue) {
   const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromExternal(stream(engine), 0));
   enqueue();
   cuda_check(cudaGetLastError(), "launching kernels");
+}
+
+// A stream captures while earlier work of it still runs. Bodies that ask the device something, or the driver for
+// memory, cannot be captured, and a full device has no room for another graph: then nothing is kept of what was tried.
+std::unique_ptr<Recording> CudaStreams::record(Engine engine, const std::function<void()>& enqueue) {
+  const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromExternal(stream(engine), 0));
+  cuda_check(cudaStreamBeginCapture(stream(engine), cudaStreamCaptureModeThreadLocal), "beginning to record kernels");
+  bool whole = true;
+  try {
+    enqueue();
+  } catch (const std::exception&) {
+    whole = false;
+  }
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t launchable = nullptr;
+  whole = cudaStreamEndCapture(stream(engine), &graph) == cudaSuccess && whole;
+  whole = whole && cudaGraphInstantiate(&launchable, graph, 0) == cudaSuccess;
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  if (whole) return std::make_unique<CudaRecording>(launchable, stream(engine));
+  cudaGetLastError();  // it is not to be found by later calls
+  return nullptr;
 }
 
 void CudaStreams::copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes,

@@ -4,6 +4,8 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "runtime/executors/device.hpp"
@@ -17,6 +19,7 @@ class CudaStreams final : public Streams {
   bool has(Engine engine) const override;
   void bind(const std::function<TimeNs()>& now) override;
   void run(Engine engine, const std::function<void()>& enqueue) override;
+  std::unique_ptr<Recording> record(Engine engine, const std::function<void()>& enqueue) override;
   void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes,
             std::int64_t least_ns) override;
   Mark mark(Engine engine) override;

@@ -13,13 +13,11 @@
 #include "core/graph/graph.hpp"
 #include "core/scenario/scenario.hpp"
 #include "core/scenario/schedule.hpp"
+#include "runtime/executors/workspace.hpp"
 
 namespace tandem {
 
 class DataSource;  // runtime/data.hpp: batches of tokens or images, by step, micro-batch and rank
-
-// Where a body's operands are, and who performs it.
-enum class Processor : std::uint8_t { Host, Device };
 
 struct BodyCall {
   const Graph& graph;
@@ -49,11 +47,15 @@ using Body = std::int64_t (*)(BodyCall&);
 struct BodyEntry {
   std::string_view name;  // Work::body
   Body body;
+  // On a device, what it launches depends on Work and the places of operands and workspace alone: on no step, no
+  // result, no bytes of the host. So it can be recorded, and started again without calling the body.
+  bool repeatable = false;
 };
+inline constexpr bool kRepeatable = true;
 
 // What the library that bodies are written in needs around them. Null: nothing.
 struct BodyLibrary {
-  Body (*find_body)(std::string_view name) = nullptr;                // throws DeviceError for a name that it lacks
+  const BodyEntry& (*find_body)(std::string_view name) = nullptr;    // throws DeviceError for a name that it lacks
   void (*set_thread_count)(int threads) = nullptr;                   // intra-operator threads of the calling worker
   std::string (*message_of)(const std::exception& error) = nullptr;  // for people
 };

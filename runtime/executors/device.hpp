@@ -13,6 +13,14 @@
 
 namespace tandem {
 
+// What was launched once, to be launched again as a whole: the same kernels on the same bytes.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  // Only enqueues, in the queue of which it was recorded and which still lives.
+  virtual void run() = 0;
+};
+
 // In-order queues, one an engine of the device. Called from one thread, which calls bind() first. All but reached()
 // and time_of() only enqueue. Throws DeviceError; after one, the device may be lost for good.
 class Streams {
@@ -25,6 +33,9 @@ class Streams {
   virtual void bind(const std::function<TimeNs()>& now) = 0;
   // Calls `enqueue`, whose kernels go to the engine's stream.
   virtual void run(Engine engine, const std::function<void()>& enqueue) = 0;
+  // What `enqueue` would hand to the engine's stream, without handing it over. Null where the device does not keep
+  // such, or cannot keep this.
+  virtual std::unique_ptr<Recording> record(Engine, const std::function<void()>& /*enqueue*/) { return nullptr; }
   // The stream goes on no earlier than `least_ns` after it came to the copy.
   virtual void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes,
                     std::int64_t least_ns) = 0;

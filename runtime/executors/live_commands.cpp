@@ -94,11 +94,11 @@ std::vector<std::byte*> LiveExecutor::operands(const Command& command, std::size
   return addresses;
 }
 
-Body LiveExecutor::body_of(WorkId id) {
+const BodyEntry& LiveExecutor::body_of(WorkId id) {
   const auto work = static_cast<std::size_t>(id);
   if (bodies_.size() <= work) bodies_.resize(work + 1, nullptr);
-  if (bodies_[work] == nullptr) bodies_[work] = options_.library.find_body(graph_.work(id).body);
-  return bodies_[work];
+  if (bodies_[work] == nullptr) bodies_[work] = &options_.library.find_body(graph_.work(id).body);
+  return *bodies_[work];
 }
 
 BodyCall LiveExecutor::body_call(const Command& command) const {
@@ -129,7 +129,7 @@ std::byte* LiveExecutor::workspace_of(const Command& command) const {
 }
 
 LiveExecutor::Work LiveExecutor::run_work(const Command& command) {
-  return [this, body = body_of(graph_.op(command.op).work), call = body_call(command),
+  return [this, body = body_of(graph_.op(command.op).work).body, call = body_call(command),
           workspace = workspace_of(command)]() mutable { return run_body(body, call, workspace); };
 }
 
@@ -146,9 +146,7 @@ StreamTask LiveExecutor::stream_task(const Command& command) {
     };
     task.result = [bytes] { return bytes; };
   } else {
-    task.enqueue = [this, work = run_work(command), engine = task.engine](Streams& streams) {
-      streams.run(engine, work);
-    };
+    task.enqueue = launch_of(command);
     if (graph_.op(command.op).has_result) task.result = [slot = result_slot(command.id)] { return *slot; };
   }
   if (!options_.before_command) return task;
@@ -159,10 +157,34 @@ StreamTask LiveExecutor::stream_task(const Command& command) {
   return task;
 }
 
+// Ops of a training step that come again in the next find their operands in the same places more often than not, under
+// policies that move little; to launch their kernels one by one may take the thread longer than the device runs them.
+std::function<void(Streams&)> LiveExecutor::launch_of(const Command& command) {
+  using Launch = RepeatedRuns::Launch;
+  const Engine engine = command.lane.engine;
+  const WorkId work_id = graph_.op(command.op).work;
+  RepeatedRuns::Turn turn;
+  if (body_of(work_id).repeatable) turn = repeated_runs_.next(work_id, command);
+  if (turn.launch == Launch::Afresh)
+    return [engine, work = run_work(command)](Streams& streams) { streams.run(engine, work); };
+  return [this, engine, turn, work = run_work(command)](Streams& streams) {
+    if (turn.launch == Launch::Recorded) {
+      recordings_.resize(std::max(recordings_.size(), static_cast<std::size_t>(turn.slot) + 1));
+      recordings_[static_cast<std::size_t>(turn.slot)] = {turn.recording, streams.record(engine, work)};
+    }
+    // The slot is another's where the command that was to be recorded has been cancelled.
+    const auto slot = static_cast<std::size_t>(turn.slot);
+    const bool there = slot < recordings_.size() && recordings_[slot].number == turn.recording;
+    if (there && recordings_[slot].launches)
+      recordings_[slot].launches->run();
+    else
+      streams.run(engine, work);
+  };
+}
+
 std::int64_t LiveExecutor::run_body(Body body, BodyCall& call, std::byte* workspace) {
   if (options_.poison && call.processor == Processor::Host) poison(workspace, call.op.workspace_bytes);
-  WorkspaceScope scope(workspace, call.op.workspace_bytes,
-                       call.processor == Processor::Device ? kDeviceAlignment : kHostAlignment);
+  WorkspaceScope scope(workspace, call.op.workspace_bytes, call.processor);
   const auto name = [&] { return std::string(graph_.label(call.op.label)) + " (" + call.work.body + "): "; };
   std::int64_t result = 0;
   try {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/graph/graph.hpp"
+#include "core/scheduler/repeated_runs.hpp"
 #include "core/scheduler/seam.hpp"
 #include "runtime/executors/arena.hpp"
 #include "runtime/executors/body.hpp"
@@ -61,6 +62,8 @@ class LiveExecutor final : public Executor {
 
   // May be called from a signal handler.
   void request_interrupt() { workers_->request_interrupt(); }
+  // From which share of repeated launches on they are recorded (RepeatedRuns): calibration times an op both ways.
+  void record_from(double share) { repeated_runs_.record_from(share); }
   // Copies bytes out of an arena. Only while nothing is in flight.
   void read(Place place, std::byte* target, std::int64_t bytes);
   // Largest needs by body and declared size so far. Only while nothing is in flight.
@@ -89,7 +92,8 @@ class LiveExecutor final : public Executor {
   StreamTask stream_task(const Command& command);
   BodyCall body_call(const Command& command) const;
   std::byte* workspace_of(const Command& command) const;
-  Body body_of(WorkId work);
+  const BodyEntry& body_of(WorkId work);
+  std::function<void(Streams&)> launch_of(const Command& command);
   std::int64_t* result_slot(CommandId id) const;
   const Arena& arena(Tier tier) const { return arenas_[static_cast<std::size_t>(tier)]; }
   DiskChannel& channel(Engine engine);
@@ -103,7 +107,13 @@ class LiveExecutor final : public Executor {
   double pinning_s_ = 0;
   std::unique_ptr<DiskFile> disk_;
   std::array<std::unique_ptr<DiskChannel>, kEngineCount> channels_;
-  std::vector<Body> bodies_;  // by work id; null until first used
+  std::vector<const BodyEntry*> bodies_;  // by work id; null until first used
+  struct Kept {
+    std::int64_t number = -1;
+    std::unique_ptr<Recording> launches;  // null: the device could not
+  };
+  RepeatedRuns repeated_runs_;    // the submitting thread's
+  std::vector<Kept> recordings_;  // by RepeatedRuns' slot; the streams' thread's
   mutable std::mutex peaks_mutex_;
   std::vector<WorkspacePeak> peaks_;
   // Last: its workers use all of the above.

@@ -51,8 +51,11 @@ bool WorkspaceScope::take_back(void* address) {
   return escaped().remove(address);
 }
 
-WorkspaceScope::WorkspaceScope(std::byte* begin, std::int64_t bytes, std::int64_t alignment)
-    : begin_(begin), bytes_(bytes), alignment_(alignment) {
+WorkspaceScope::WorkspaceScope(std::byte* begin, std::int64_t bytes, Processor processor)
+    : begin_(begin),
+      bytes_(bytes),
+      processor_(processor),
+      alignment_(processor == Processor::Device ? kDeviceAlignment : kHostAlignment) {
   CHECK(current_scope == nullptr, "a body runs inside a body");
   CHECK(bytes >= 0 && reinterpret_cast<std::uintptr_t>(begin) % static_cast<std::uintptr_t>(alignment_) == 0, bytes);
   current_scope = this;

@@ -9,14 +9,17 @@
 
 namespace tandem {
 
+// Where a body's operands are, and who performs it.
+enum class Processor : std::uint8_t { Host, Device };
+
 // LibTorch's kernels assume these of every tensor that they allocate.
 inline constexpr std::int64_t kHostAlignment = 64, kDeviceAlignment = 512;
 
 // While it lives, the temporaries of this thread's body come from [begin, begin + bytes). One at a time a thread.
 class WorkspaceScope {
  public:
-  // `alignment`: of what it gives out; `begin` has it.
-  WorkspaceScope(std::byte* begin, std::int64_t bytes, std::int64_t alignment = kHostAlignment);
+  // `begin`: in the processor's memory, aligned as its tensors are.
+  WorkspaceScope(std::byte* begin, std::int64_t bytes, Processor processor = Processor::Host);
   ~WorkspaceScope();
   WorkspaceScope(const WorkspaceScope&) = delete;
   WorkspaceScope& operator=(const WorkspaceScope&) = delete;
@@ -30,6 +33,9 @@ class WorkspaceScope {
 
   // This thread's, or null outside bodies.
   static WorkspaceScope* current();
+
+  // Whose memory it is: LibTorch keeps a scalar or two of a body on the device in the host's.
+  Processor processor() const { return processor_; }
 
   // First fit at aligned borders. Throws DeviceError with the figures if no gap is large enough.
   void* allocate(std::size_t bytes);
@@ -47,7 +53,9 @@ class WorkspaceScope {
     std::int64_t end() const { return offset + bytes; }
   };
   std::byte* begin_;
-  std::int64_t bytes_, alignment_;
+  std::int64_t bytes_;
+  Processor processor_;
+  std::int64_t alignment_;
   std::vector<Range> used_;  // by offset; few: a body keeps some dozens of tensors alive
   std::int64_t live_ = 0, peak_live_ = 0, peak_ = 0;
 };

@@ -106,6 +106,24 @@ TEST(CostModel, ABodyPaysForItsRowsAndNoLessThanItsDispatch) {
   EXPECT_EQ(CostModel(profile).dispatch_ns(graph.work(work), Engine::CpuOptimizer), 0) << "a worker's own";
 }
 
+TEST(CostModel, RecordedLaunchesLeaveNoGapsAndWaitForNoDispatch) {
+  HardwareProfile profile = machine();
+  BodyCost& body = profile.bodies["test"];
+  body.op_ns = 10'000;
+  body.dispatch_ns = 16'000;
+  Graph graph;
+  const WorkId work = add_work(graph, {kernel(KernelKind::Memory, 0, 1'000'000)});
+  EXPECT_EQ(CostModel(profile).repeated_run_ns(graph, work), 16'000) << "where nothing is recorded";
+  body.repeat_ns = 5'000;
+  body.gaps_ns = 7'000;
+  EXPECT_EQ(CostModel(profile).repeated_run_ns(graph, work), 11'000);
+  EXPECT_EQ(CostModel(profile).run_ns(graph, work, Engine::Compute), 18'000);
+  body.repeat_ns = 12'000;
+  EXPECT_EQ(CostModel(profile).repeated_run_ns(graph, work), 12'000);
+  body.least_ns = 60'000;
+  EXPECT_EQ(CostModel(profile).repeated_run_ns(graph, work), 61'000) << "11, 60 and 61: a right triangle";
+}
+
 // 10^8 flops take 10 us at the peak, 20 in this body, which draws over 20 us what the peak draws over 10. As long again
 // goes to memory.
 TEST(CostModel, ASlowProductDrawsLess) {

@@ -53,11 +53,12 @@ std::int64_t fail(BodyCall&) { throw std::runtime_error("the device is on fire")
 
 bool take_leaked_back() { return WorkspaceScope::take_back(leaked); }
 
-Body find_test_body(std::string_view name) {
-  static const std::map<std::string_view, Body> kBodies = {
-      {"test.fill", &fill}, {"test.increment", &increment}, {"test.sum", &sum},        {"test.allocate", &allocate},
-      {"test.leak", &leak}, {"test.fail", &fail},           {"test.nothing", &nothing}};
-  return kBodies.at(name);
+const BodyEntry& find_test_body(std::string_view name) {
+  static constexpr BodyEntry kBodies[] = {{"test.fill", &fill},      {"test.increment", &increment, kRepeatable},
+                                          {"test.sum", &sum},        {"test.allocate", &allocate},
+                                          {"test.leak", &leak},      {"test.fail", &fail, kRepeatable},
+                                          {"test.nothing", &nothing}};
+  return *std::find_if(std::begin(kBodies), std::end(kBodies), [&](const BodyEntry& b) { return b.name == name; });
 }
 
 ExecutorTest::ExecutorTest() {

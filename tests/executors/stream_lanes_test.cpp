@@ -74,6 +74,40 @@ TEST_F(StreamLanesTest, ALostDeviceFailsAllInFlightAndAllThatFollows) {
   EXPECT_EQ(drain().at(3).outcome, Outcome::Failed);
 }
 
+TEST_F(StreamLanesTest, WhatComesAgainOnTheSameBytesIsRecordedOnceAndStartedAsAWhole) {
+  const ValueId made = append("test.fill", {}, {7});
+  const ValueId changed = append("test.increment", {made}, {}, 0, true);
+  start();
+  const auto step = [&](std::int64_t target) {
+    const CommandId filled = next_id_;
+    executor_->submit(
+        std::vector{run(made, Engine::Compute, {0, -1}), run(changed, Engine::Compute, {0, target, -1}, {filled})});
+    for (const auto& [id, event] : drain()) EXPECT_EQ(event.outcome, Outcome::Finished) << id << event.error;
+    EXPECT_THAT(bytes_at(device(target)), Each(8));
+  };
+  step(8192);
+  EXPECT_EQ(device_->recordings.made, 0) << "once tells nothing";
+  for (int i = 0; i < 100; ++i) step(8192);
+  EXPECT_EQ(device_->recordings.made, 1) << "of test.increment; test.fill may do something else each time";
+  const int before = device_->recordings.run;
+  step(16384);
+  EXPECT_EQ(device_->recordings.run, before) << "elsewhere it is another launch";
+  step(8192);
+  EXPECT_EQ(device_->recordings.made, 1);
+  EXPECT_EQ(device_->recordings.run, before + 1);
+}
+
+TEST_F(StreamLanesTest, ADeviceThatKeepsNothingLaunchesEachTime) {
+  device_->recordings.possible = false;
+  const ValueId made = append("test.fill", {}, {7});
+  const ValueId changed = append("test.increment", {made}, {}, 0, true);
+  start();
+  executor_->submit(std::vector{run(made, Engine::Compute, {0, -1})});
+  for (int i = 0; i < 100; ++i) executor_->submit(std::vector{run(changed, Engine::Compute, {0, 0, -1}, {0})});
+  for (const auto& [id, event] : drain()) EXPECT_EQ(event.outcome, Outcome::Finished) << id << event.error;
+  EXPECT_THAT(bytes_at(device(0)), Each(107));
+}
+
 TEST_F(StreamLanesTest, ThrottledCopiesTakeAtLeastTheirTime) {
   constexpr double kRate = 4e6;  // bytes/s: 4,096 bytes take 1.024 ms
   options_.copy_bytes_per_s[static_cast<std::size_t>(Engine::H2D)] = kRate;

@@ -22,8 +22,13 @@ namespace tandem::testing {
 
 class ThreadStreams final : public Streams {
  public:
-  ThreadStreams(std::atomic<bool>& lost, std::function<void()> launching)
-      : lost_(lost), launching_(std::move(launching)) {}
+  // What is recorded, and how often that has run.
+  struct Recordings {
+    bool possible = true;
+    std::atomic<int> made{0}, run{0};
+  };
+  ThreadStreams(std::atomic<bool>& lost, std::function<void()> launching, Recordings& recordings)
+      : lost_(lost), launching_(std::move(launching)), recordings_(recordings) {}
   ~ThreadStreams() override {
     for (auto& stream : streams_)
       if (stream) {
@@ -48,6 +53,14 @@ class ThreadStreams final : public Streams {
   void run(Engine engine, const std::function<void()>& enqueue) override {
     if (launching_) launching_();
     push(at(engine), enqueue);
+  }
+  std::unique_ptr<Recording> record(Engine engine, const std::function<void()>& enqueue) override {
+    if (!recordings_.possible) return nullptr;
+    ++recordings_.made;
+    return std::make_unique<ThreadRecording>([this, &stream = at(engine), enqueue] {
+      ++recordings_.run;
+      push(stream, enqueue);
+    });
   }
   void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes,
             std::int64_t least_ns) override {
@@ -98,6 +111,14 @@ class ThreadStreams final : public Streams {
     bool reached = false;
     TimeNs at;
   };
+  class ThreadRecording final : public Recording {
+   public:
+    explicit ThreadRecording(std::function<void()> run) : run_(std::move(run)) {}
+    void run() override { run_(); }
+
+   private:
+    std::function<void()> run_;
+  };
   struct Stream {
     std::mutex mutex;
     std::condition_variable news;
@@ -131,6 +152,7 @@ class ThreadStreams final : public Streams {
 
   std::atomic<bool>& lost_;
   std::function<void()> launching_;
+  Recordings& recordings_;
   std::function<TimeNs()> now_;
   std::array<std::unique_ptr<Stream>, kEngineCount> streams_;
   std::vector<std::shared_ptr<Point>> points_;  // by mark
@@ -146,12 +168,15 @@ class ThreadDevice final : public Device {
     pinned_bytes += bytes;
     return {name, memory->at(0, bytes), bytes, [this, memory](std::byte*) { pinned_bytes -= memory->size_bytes(); }};
   }
-  std::unique_ptr<Streams> open_streams() override { return std::make_unique<ThreadStreams>(lost, launching); }
+  std::unique_ptr<Streams> open_streams() override {
+    return std::make_unique<ThreadStreams>(lost, launching, recordings);
+  }
   void copy_now(std::byte* target, const std::byte* source, std::int64_t bytes) override {
     std::memcpy(target, source, static_cast<std::size_t>(bytes));
   }
 
   std::int64_t pinned_bytes = 0;
+  ThreadStreams::Recordings recordings;
   std::function<void()> launching;  // called by the thread that launches kernels, each time it does
   std::atomic<bool> lost{false};    // true: the next question fails, as after a sticky error
 };

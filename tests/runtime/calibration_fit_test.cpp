@@ -122,8 +122,13 @@ HardwareProfile refitted(const HardwareProfile& truth, std::int64_t times_as_lar
     for (const std::int64_t hidden : {32, 128, 512}) {
       OpTime time = made_up_op(times_as_large * tokens, times_as_large * hidden);
       Graph graph;
-      time.ns.median = static_cast<double>(CostModel(truth).run_ns(graph, graph.add_work(time.work), Engine::Compute));
-      time.launch_ns = static_cast<double>(truth.bodies.at("made.up").dispatch_ns);
+      const WorkId work = graph.add_work(time.work);
+      const BodyCost& body = truth.bodies.at("made.up");
+      time.ns.median = static_cast<double>(CostModel(truth).run_ns(graph, work, Engine::Compute));
+      time.launch_ns = static_cast<double>(body.dispatch_ns);
+      if (body.repeat_ns > 0)
+        time.repeated = {static_cast<double>(CostModel(truth).repeated_run_ns(graph, work)),
+                         static_cast<double>(body.repeat_ns), static_cast<double>(body.record_ns)};
       times.push_back(std::move(time));
     }
   HardwareProfile fitted = truth;
@@ -149,6 +154,27 @@ TEST(CalibrationBodies, OpsOfAGpuThatMayHaveWaitedForLaunchesDoNotCount) {
   const BodyCost found = refitted(truth, /*times_as_large=*/4).bodies["made.up"];
   EXPECT_EQ(found.dispatch_ns, 25'000);
   EXPECT_NEAR(found.factor.at(KernelKind::Gemm), 1.25, 0.02);
+}
+
+TEST(CalibrationBodies, ABodyThatCanBeRecordedHasGapsAndIsFittedWithoutThem) {
+  HardwareProfile truth = known_profile();
+  BodyCost& made_up = truth.bodies["made.up"];
+  made_up.dispatch_ns = 25'000, made_up.repeat_ns = 4'000, made_up.record_ns = 90'000, made_up.gaps_ns = 6'000;
+  const BodyCost found = refitted(truth, /*times_as_large=*/4).bodies["made.up"];
+  EXPECT_EQ(found.repeat_ns, 4'000);
+  EXPECT_EQ(found.record_ns, 90'000);
+  EXPECT_NEAR(static_cast<double>(found.gaps_ns), 6'000, 10);
+  EXPECT_NEAR(found.factor.at(KernelKind::Gemm), 1.25, 0.02);
+}
+
+TEST(CalibrationBodies, SmallOpsTellTheLeastThatABodyTakes) {
+  HardwareProfile truth = known_profile();
+  BodyCost& made_up = truth.bodies["made.up"];
+  made_up.dispatch_ns = 60'000, made_up.repeat_ns = 4'000, made_up.record_ns = 90'000;
+  made_up.least_ns = 30'000;
+  const BodyCost found = refitted(truth, /*times_as_large=*/4).bodies["made.up"];
+  EXPECT_NEAR(static_cast<double>(found.least_ns), 30'000, 2'000);
+  EXPECT_NEAR(found.factor.at(KernelKind::Gemm), 1.25, 0.05);
 }
 
 // Of the updates, a third took twice as long: something else was running.
@@ -413,7 +439,10 @@ TEST(CalibrationUncertainty, ThereIsNoneWhereNothingCanBeLeftOut) {
 }
 
 TEST(CalibrationYaml, ReadsBackAsTheSameProfile) {
-  const HardwareProfile written = known_profile();
+  HardwareProfile written = known_profile();
+  BodyCost& recorded = written.bodies["recorded"];
+  recorded.dispatch_ns = 25'000, recorded.repeat_ns = 4'000, recorded.record_ns = 90'000, recorded.gaps_ns = 6'000,
+  recorded.least_ns = 50'000;
   const std::string text = profile_yaml(written, "A machine of a test.", "made up");
   const HardwareProfile read = parse_profile(text, "known.yaml");
   EXPECT_EQ(profile_yaml(read, "A machine of a test.", "made up"), text);
@@ -422,6 +451,10 @@ TEST(CalibrationYaml, ReadsBackAsTheSameProfile) {
   EXPECT_EQ(read.lane_cores, written.lane_cores);
   EXPECT_EQ(read.bodies.at("made.up").op_ns, 7000);
   EXPECT_DOUBLE_EQ(read.bodies.at("made.up").row_ns, 0.5);
+  EXPECT_EQ(read.bodies.at("recorded").repeat_ns, 4'000);
+  EXPECT_EQ(read.bodies.at("recorded").record_ns, 90'000);
+  EXPECT_EQ(read.bodies.at("recorded").gaps_ns, 6'000);
+  EXPECT_EQ(read.bodies.at("recorded").least_ns, 50'000);
   EXPECT_EQ(read.processors, 132);
   EXPECT_DOUBLE_EQ(read.power.gemm, 1.5);
   EXPECT_EQ(read.power.window_ns, 40'000'000);

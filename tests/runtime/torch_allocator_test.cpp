@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <functional>
 
 #include "core/scenario/errors.hpp"
 #include "runtime/executors/workspace.hpp"
@@ -44,6 +45,16 @@ TEST_F(TorchAllocatorTest, WhatOutlivesItsScopeNeverReachesTheHeap) {
     kept = take(64);
   }
   kept.clear();  // over memory that is not the heap's: a heap free would abort
+}
+
+// A body on the device keeps scalars in the host's memory: the device's, to which its scope belongs, is none.
+TEST_F(TorchAllocatorTest, InsideAScopeOfTheDeviceTheHostServes) {
+  alignas(kDeviceAlignment) std::array<std::byte, 512> device{};
+  const WorkspaceScope scope(device.data(), 512, Processor::Device);
+  const auto taken = take(64);
+  EXPECT_TRUE(std::less<>()(taken.get(), static_cast<void*>(device.data())) ||
+              !std::less<>()(taken.get(), static_cast<void*>(device.data() + device.size())));
+  EXPECT_EQ(scope.live_bytes(), 0);
 }
 
 TEST_F(TorchAllocatorTest, WhatWasTakenOutsideMayBeFreedInside) {

@@ -55,6 +55,23 @@ TEST(Simulate, ResidentStackTakesTheSumOfItsOps) {
   EXPECT_EQ(ends.at(2) - ends.at(1), 36 * kMs);
 }
 
+// Of a small network the launches are all that takes time, until its steps repeat themselves.
+TEST(Simulate, LaunchesThatComeAgainAreRecordedAndCostNoMoreThanTheirStart) {
+  Scenario scenario = gpt_scenario("resident", 64 * kMiB);
+  for (const char* body : {"gpt.block.forward", "gpt.block.backward"}) {
+    BodyCost& cost = scenario.machine.bodies[body];
+    cost.dispatch_ns = kMs, cost.repeat_ns = kMs / 100, cost.record_ns = 5 * kMs;
+  }
+  scenario.steps = 40;
+  Simulation simulation(scenario);
+  simulation.run();
+  const auto ends = step_ends(simulation);
+  ASSERT_EQ(ends.size(), 40u);
+  EXPECT_GE(ends.at(1) - ends.at(0), 8 * kMs) << "4 layers, forward and backward";
+  EXPECT_LT(ends.at(39) - ends.at(30), 9 * kMs);
+  EXPECT_GE(ends.at(30) - ends.at(0), 8 * kMs + 8 * 5 * kMs) << "recorded once, each";
+}
+
 TEST(Simulate, EveryPolicyKeepsBytesInOrder) {
   for (const PolicyEntry* policy : policies())
     for (const Fidelity fidelity : {Fidelity::Alone, Fidelity::Shared}) {
