@@ -88,6 +88,7 @@ Text copies(const HardwareProfile& p) {
   Text out = "copies:\n" + copy("h2d", p.h2d) + copy("d2h", p.d2h) + copy("disk_read", p.disk_read) +
              copy("disk_write", p.disk_write) + copy("peer", p.peer);
   if (p.pcie_bytes_per_s > 0) out += "  shared_bandwidth: " + gigabytes_per_s(p.pcie_bytes_per_s) + "\n";
+  if (p.host_copy_bytes_per_s > 0) out += "  host_bandwidth: " + gigabytes_per_s(p.host_copy_bytes_per_s) + "\n";
   return out + "  small_copy: " + bytes(p.small_copy_bytes) + "\n";
 }
 

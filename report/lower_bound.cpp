@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/scenario/capacity.hpp"
 #include "report/compulsory.hpp"
 #include "report/critical_path.hpp"
 #include "report/lp.hpp"
@@ -128,8 +129,7 @@ LowerBound lower_bound(const RunRecord& record, const Timeline& timeline, const 
   for (const char* key :
        {"compute", "h2d", "d2h", "cpu_optimizer", "disk", "critical_path", "states_on_host", "overall"})
     bound.step_s[key] = 0;
-  const auto ranks =
-      std::max<std::int64_t>(static_cast<std::int64_t>(timeline.ranks.size()), record.scenario->workload.devices);
+  const std::int64_t ranks = ranks_on_host(*record.scenario);
   for (const RankTimeline& rank : timeline.ranks) bound_rank(rank, {record, steps, ranks}, bound);
   double& overall = bound.step_s["overall"];
   const double shared = overall;

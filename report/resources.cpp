@@ -72,7 +72,8 @@ std::int64_t parameter_count(const Timeline& timeline) {
   const Graph& graph = *timeline.ranks.front().graph;
   for (TensorId id = 0; id < graph.tensor_count(); ++id)
     if (const Tensor& tensor = graph.tensor(id); tensor.role == Role::Parameter)
-      count += tensor.bytes / size_of(tensor.type);
+      // The whole bucket's, where the rank has a part of it.
+      count += tensor.layout != nullptr ? tensor.layout->elements : tensor.bytes / size_of(tensor.type);
   return count;
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/scheduler/ids.hpp"
 #include "runtime/executors/collective.hpp"
@@ -24,11 +25,15 @@ class GlooCollective final : public Collective {
   explicit GlooCollective(const GlooOptions& options);
   ~GlooCollective() override;
   void all_reduce_mean(std::byte* data, std::int64_t elements, DType type) override;
+  void all_reduce_sum(std::byte* data, std::int64_t elements, DType type) override;
+  void reduce_scatter_mean(const std::byte* whole, std::byte* part, std::int64_t elements, DType type) override;
+  void all_gather(const std::byte* part, std::byte* whole, std::int64_t bytes) override;
 
  private:
   struct Group;
   GlooOptions options_;
   std::unique_ptr<Group> group_;
+  std::vector<std::byte> sums_;  // of a whole bucket, of which this rank takes its part
 };
 
 }  // namespace tandem

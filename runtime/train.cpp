@@ -10,6 +10,7 @@
 #include "core/scheduler/check.hpp"
 #include "core/scheduler/driver.hpp"
 #include "core/scheduler/make_scheduler.hpp"
+#include "core/workloads/common/layout.hpp"
 #include "runtime/gloo_collective.hpp"
 #include "runtime/optimizer/low_precision.hpp"
 #include "runtime/torch_setup.hpp"
@@ -20,9 +21,10 @@ namespace {
 // The stand-in device takes one core of those that the scenario allows and the machine has; CPU work gets the rest.
 int cpu_threads(const Scenario& scenario) {
   std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
-  for (std::int64_t cap : {std::int64_t{scenario.limits.cores}, std::int64_t{scenario.machine.cores}})
-    if (cap > 0) cores = std::min(cores, cap);
-  return static_cast<int>(std::max<std::int64_t>(cores / rank_count(scenario) - 1, 1));
+  if (scenario.limits.cores > 0) cores = std::min(cores, std::int64_t{scenario.limits.cores});
+  cores /= rank_count(scenario);
+  if (scenario.machine.cores > 0) cores = std::min(cores, std::int64_t{scenario.machine.cores});  // a rank's share
+  return static_cast<int>(std::max<std::int64_t>(cores - 1, 1));
 }
 
 LiveExecutorOptions executor_options(const Scenario& scenario, const Scheduler& scheduler,
@@ -133,8 +135,10 @@ std::map<std::string, std::vector<float>> Training::parameters() {
     const std::string stage = tensor.name.substr(0, tensor.name.find('.') + 1);
     const std::vector<float> bucket = masters(id);
     for (const Field& field : tensor.layout->fields) {
-      const float* first = bucket.data() + field.offset / size_of(DType::F32);
-      out[stage + field.name].assign(first, first + field.elements());
+      const HeldElements held = held_elements(field, tensor);
+      std::vector<float>& values = out[stage + field.name];
+      if (held.count > 0)
+        values.assign(&bucket[static_cast<std::size_t>(held.first)], bucket.data() + held.first + held.count);
     }
   }
   return out;

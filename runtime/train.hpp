@@ -50,7 +50,8 @@ class Training {
 
   // The bytes of a tensor's latest version, wherever they are. CHECKs that the run is over and the value is whole.
   std::vector<std::byte> latest(TensorId tensor);
-  // All parameters in fp32 (the masters of 16-bit ones) by full field name: "block0.qkv.weight".
+  // All parameters in fp32 (the masters of 16-bit ones) by full field name: "block0.qkv.weight". Where ranks have parts
+  // of them, those elements of each field that this rank has.
   std::map<std::string, std::vector<float>> parameters();
 
  private:

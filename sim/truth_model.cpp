@@ -173,9 +173,9 @@ Load TruthModel::load(const PendingCommand& command, double stretch) const {
 }
 
 Load TruthModel::collective_load(const PendingCommand& command, std::int64_t ranks) const {
-  const double bytes = command.part.value != kNone ? static_cast<double>(command.part.bytes)
-                                                   : memory_bytes(graph_->op(command.op).work) / 2;
-  return {scaled_ns(cost_.all_reduce_ns(std::llround(bytes), ranks), factor(command)), 0, 0, Route::Own};
+  const double bytes = command.part.value != kNone ? 2 * static_cast<double>(command.part.bytes)  // an all-reduce
+                                                   : memory_bytes(graph_->op(command.op).work);
+  return {scaled_ns(cost_.collective_ns(std::llround(bytes), ranks), factor(command)), 0, 0, Route::Own};
 }
 
 }  // namespace tandem

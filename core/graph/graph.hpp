@@ -51,6 +51,7 @@ struct Tensor {
   std::int64_t bytes = 0;
   std::int32_t layer = kNone;            // position in forward order; kNone for scalars and batches
   std::shared_ptr<const Layout> layout;  // buckets only
+  std::int64_t first_element = 0;        // of the bucket, where the tensor is a rank's part of it
   bool persistent = false;  // its latest version outlives the step (parameters, optimizer states, KV cache)
   ValueId latest = kNone;
 };
@@ -65,11 +66,22 @@ struct Value {
   bool superseded = false;   // a newer version of the tensor exists, or the tensor is not persistent
 };
 
-enum class Phase : std::uint8_t { Load, Forward, Recompute, Backward, Reduce, OptimizerStep, Sample, Save, Evaluate };
-inline constexpr int kPhaseCount = 9;
+enum class Phase : std::uint8_t {
+  Load,
+  Forward,
+  Recompute,
+  Backward,
+  Reduce,
+  OptimizerStep,
+  Sample,
+  Save,
+  Evaluate,
+  Gather  // the parts of a bucket that ranks hold, brought together
+};
+inline constexpr int kPhaseCount = 10;
 constexpr std::string_view name_of(Phase phase) {
   constexpr std::string_view kNames[] = {"load",           "forward", "recompute", "backward", "reduce",
-                                         "optimizer_step", "sample",  "save",      "evaluate"};
+                                         "optimizer_step", "sample",  "save",      "evaluate", "gather"};
   return kNames[static_cast<int>(phase)];
 }
 

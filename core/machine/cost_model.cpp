@@ -109,9 +109,9 @@ std::int64_t CostModel::command_ns(const Work& work, Engine engine) const {
 
 double CostModel::compute_run_ns(const Work& work, Engine engine) const {
   if (engine == Engine::Collective) {
-    // A collective's work is {elements, ranks}; its kernel counts each byte read and written once.
+    // A collective's work is {elements, ranks}; its kernel counts the bytes that go around the ring.
     const std::int64_t ranks = work.sizes.size() > 1 ? work.sizes[1] : 1;
-    return static_cast<double>(all_reduce_ns(memory_bytes(work) / 2, ranks));
+    return static_cast<double>(collective_ns(memory_bytes(work), ranks));
   }
   const BodyCost* body = body_cost(work, engine);
   const double ns = kernels_ns(work, engine) + (body != nullptr ? static_cast<double>(body->gaps_ns) : 0);
@@ -205,10 +205,10 @@ std::int64_t CostModel::copy_ns(Engine lane, std::int64_t bytes) const {
          round_ns(at_rate_ns(amount, rate.bytes_per_s, "this copy lane") / rate.efficiency.at(amount));
 }
 
-std::int64_t CostModel::all_reduce_ns(std::int64_t bytes, std::int64_t ranks) const {
+std::int64_t CostModel::collective_ns(std::int64_t bytes, std::int64_t ranks) const {
   if (ranks <= 1) return 0;
-  // Each rank sends and receives 2 (p - 1) / p of the bytes: a reduce-scatter, then an all-gather.
-  const double moved = 2.0 * static_cast<double>(ranks - 1) / static_cast<double>(ranks) * static_cast<double>(bytes);
+  // Each rank keeps its own part, and sends and receives the others.
+  const double moved = static_cast<double>(ranks - 1) / static_cast<double>(ranks) * static_cast<double>(bytes);
   return profile_->collective_latency_ns + round_ns(at_rate_ns(moved, profile_->collective_bytes_per_s, "collectives"));
 }
 

@@ -22,8 +22,8 @@ class CostModel {
                            std::int64_t whole_bytes) const;
   // Duration of a copy alone on its lane, in ns. On Compute, a copy within the device's memory.
   std::int64_t copy_ns(Engine lane, std::int64_t bytes) const;
-  // Ring all-reduce of `bytes` on `ranks` ranks.
-  std::int64_t all_reduce_ns(std::int64_t bytes, std::int64_t ranks) const;
+  // `bytes` once around a ring of `ranks` ranks: a reduce-scatter or an all-gather of so many; an all-reduce of half.
+  std::int64_t collective_ns(std::int64_t bytes, std::int64_t ranks) const;
   // DRAM (CPU lanes) or HBM (Compute) traffic of one op of this work, in bytes.
   static std::int64_t memory_bytes(const Work& work);
 

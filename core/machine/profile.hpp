@@ -97,6 +97,7 @@ struct HardwareProfile {
   // Copies by lane; both directions at once share `pcie_bytes_per_s` (0: no shared cap).
   CopyRate h2d, d2h, disk_read, disk_write, peer;
   double pcie_bytes_per_s = 0;
+  double host_copy_bytes_per_s = 0;      // each direction of all devices of one host together; 0: no shared cap
   std::int64_t small_copy_bytes = 4096;  // up to this size a copy goes on the small-copy lanes
 
   // The CPU: cores, and the optimizer step, parameters/s with all cores and bytes of DRAM traffic a parameter.
@@ -116,7 +117,8 @@ struct HardwareProfile {
   // How lanes share the host's memory: see host_memory.hpp. Empty: equal bytes for all.
   std::map<Engine, double> memory_weights;
   double loader_bytes_per_s = 0;  // batches and initial parameters
-  // Collectives: ring all-reduce of n bytes on p ranks = latency + 2 (p-1)/p n / bandwidth.
+  // Collectives: a ring on p ranks, reduce-scatter or all-gather of n bytes = latency + (p-1)/p n / bandwidth; an
+  // all-reduce is both.
   double collective_bytes_per_s = 0;
   std::int64_t collective_latency_ns = 0;
   // Slow-down of a lane while another is busy, measured in pairs: factor on the duration (1: none). CPU stand-ins share

@@ -22,6 +22,7 @@
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
 #include "core/policies/common/shared_update.hpp"
+#include "core/scenario/errors.hpp"
 
 namespace tandem {
 
@@ -31,7 +32,12 @@ class LayerToLayer final : public Policy {
       : prefetch_(static_cast<std::int32_t>(int_option(scenario, "prefetch", 0, 1, 1))),
         on_device_(choice_option(scenario, "optimizer", {"cpu", "device"}) == "device"),
         stash_(choice_option(scenario, "stash", {"auto", "device", "host"})),
-        recomputed_(int_option(scenario, "recompute_blocks", 0, kMost, kMost)) {}
+        recomputed_(int_option(scenario, "recompute_blocks", 0, kMost, kMost)) {
+    if (scenario.workload.partition != "none")
+      throw ConfigError(
+          "workload.partition: l2l takes all micro-batches through a layer at a time, each of which would gather its "
+          "parameters; allowed: none");
+  }
 
   PolicyTraits traits() const override {
     return {.graph = {.activations = BlockActivations{.offload = 0, .recompute = recomputed_}}};

@@ -75,6 +75,7 @@ void build_copies(const Values& values, const std::string& path, HardwareProfile
   out.disk_write = copy_rate(values, path + "disk_write");
   out.peer = copy_rate(values, path + "peer");
   out.pcie_bytes_per_s = values.number(path + "shared_bandwidth");
+  out.host_copy_bytes_per_s = values.number(path + "host_bandwidth");
   out.small_copy_bytes = values.integer(path + "small_copy");
 }
 

@@ -25,6 +25,7 @@ WorkloadOptions build_workload(const Values& values) {
   out.inputs = size("inputs", out.inputs);
   out.classes = size("classes", out.classes);
   out.devices = size("devices", out.devices);
+  out.partition = values.text("workload.partition", out.partition);
   out.prompt = size("prompt", out.prompt);
   out.new_tokens = size("new_tokens", out.new_tokens);
   out.stop_token = size("stop_token", out.stop_token);

@@ -13,4 +13,10 @@ std::int64_t tier_capacity_bytes(const Scenario& scenario, Tier tier) {
   return limit > 0 ? std::min(capacity, limit) : capacity;
 }
 
+std::int64_t ranks_on_host(const Scenario& scenario) {
+  const std::int64_t ranks = std::max<std::int64_t>(scenario.workload.devices, 1);
+  const std::int64_t most = scenario.machine.devices_per_host;
+  return most > 0 ? std::min(ranks, most) : ranks;
+}
+
 }  // namespace tandem

@@ -1,4 +1,5 @@
-// A tier's capacity under the scenario's limits. Must not know ranks, pools or runs.
+// A tier's capacity under the scenario's limits, and by how many ranks the host's is shared. Must not know pools or
+// runs.
 #pragma once
 
 #include <cstdint>
@@ -9,5 +10,8 @@ namespace tandem {
 
 // Of one device, or of the whole host or disk.
 std::int64_t tier_capacity_bytes(const Scenario& scenario, Tier tier);
+
+// Data-parallel ranks of one host, which share it equally.
+std::int64_t ranks_on_host(const Scenario& scenario);
 
 }  // namespace tandem

@@ -55,6 +55,7 @@ constexpr Range kRanges[] = {
     {"copies.peer.bandwidth", kBytesPerS, 0, kMostLink, kLinkWhy},
     {"copies.disk_read.bandwidth", kBytesPerS, 0, kMostDisk, kDiskWhy},
     {"copies.disk_write.bandwidth", kBytesPerS, 0, kMostDisk, kDiskWhy},
+    {"copies.host_bandwidth", kBytesPerS, kLeastBus, kMostLink, kBusWhy},
     {"copies.h2d.latency", kTime, 0, kMostDelayNs, kDelayWhy},
     {"copies.d2h.latency", kTime, 0, kMostDelayNs, kDelayWhy},
     {"copies.peer.latency", kTime, 0, kMostDelayNs, kDelayWhy},

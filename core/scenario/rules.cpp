@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/scenario/build.hpp"
+#include "core/scenario/capacity.hpp"
 
 namespace tandem {
 namespace {
@@ -130,6 +131,16 @@ static void limit_copies(CopyRate& lane, double bytes_per_s) {
   lane.bytes_per_s = bytes_per_s;
 }
 
+// Each rank has its share of the host, as each live rank is a process of its own: of its cores, of what they update,
+// and of what all devices' links bring together.
+static void share_host(HardwareProfile& machine, std::int64_t ranks) {
+  if (ranks == 1) return;
+  limit_cores(machine, static_cast<std::int32_t>(std::max<std::int64_t>(machine.cores / ranks, 1)));
+  const double each_way = machine.host_copy_bytes_per_s / static_cast<double>(ranks);
+  limit_copies(machine.h2d, each_way);
+  limit_copies(machine.d2h, each_way);
+}
+
 void warn(Scenario& scenario) {
   HardwareProfile& machine = scenario.machine;
   const DType precision = scenario.workload.precision;
@@ -158,6 +169,7 @@ void warn(Scenario& scenario) {
   limit_cores(machine, scenario.limits.cores);
   limit_copies(machine.h2d, scenario.limits.h2d_bytes_per_s);
   limit_copies(machine.d2h, scenario.limits.d2h_bytes_per_s);
+  share_host(machine, ranks_on_host(scenario));
 }
 
 }  // namespace tandem

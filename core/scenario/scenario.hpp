@@ -32,8 +32,9 @@ struct WorkloadOptions {
   std::int64_t checkpoint_every = 1;  // blocks in a row of which the first's input alone is kept, if they recompute
   std::int64_t activation_bytes = 0;  // optimal: what a micro-batch may take of the device; 0: by default
   bool tied_embedding = true;
-  std::int64_t loss_tiles = 1;  // a micro-batch's tokens pass through the output layer and the loss in so many parts
-  std::int64_t devices = 1;     // data-parallel ranks
+  std::int64_t loss_tiles = 1;     // a micro-batch's tokens pass through the output layer and the loss in so many parts
+  std::int64_t devices = 1;        // data-parallel ranks
+  std::string partition = "none";  // none | states | parameters: what each rank has a part of instead of all
   // decode: tokens of the prompt, most new tokens, and the token that ends it (kNone: none)
   std::int64_t prompt = 0, new_tokens = 0;
   std::int64_t stop_token = kNone;

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "core/scenario/capacity.hpp"
 #include "core/scenario/errors.hpp"
 #include "core/scheduler/policy.hpp"
 #include "core/workloads/workload.hpp"
@@ -25,7 +26,7 @@ std::unique_ptr<Scheduler> make_scheduler(const Scenario& scenario, const CostMo
   request.rank = rank;
   auto source = workload->make(scenario, request);
   return std::make_unique<Scheduler>(scenario, estimate, std::move(source), std::move(policy), rank,
-                                     rank_count(scenario));
+                                     static_cast<Rank>(ranks_on_host(scenario)));
 }
 
 }  // namespace tandem

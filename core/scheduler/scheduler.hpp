@@ -22,7 +22,8 @@ namespace tandem {
 
 class Scheduler {
  public:
-  // `scenario` and `estimate` must outlive the scheduler. Host and disk capacities are shared equally by the ranks.
+  // `scenario` and `estimate` must outlive the scheduler. Host and disk capacities are shared equally by the
+  // `ranks` of a host.
   Scheduler(const Scenario& scenario, const CostModel& estimate, std::unique_ptr<StepSource> source,
             std::unique_ptr<Policy> policy, Rank rank = 0, Rank ranks = 1);
 

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/mul.h>
@@ -49,9 +50,12 @@ std::int64_t grad_norm(BodyCall& call) {
   }
   const auto& gradient = call.graph.tensor_of(call.op.reads[0]);
   double sum = 0;
-  for (const Field& field : gradient.layout->fields)
-    sum += check_gradient(call.reads[0] + field_offset(field, gradient.type), gradient.type, field.elements())
-               .sum_of_squares;
+  for (const Field& field : gradient.layout->fields) {
+    const HeldElements held = held_elements(field, gradient);
+    if (held.count > 0)
+      sum +=
+          check_gradient(call.reads[0] + held.first * size_of(gradient.type), gradient.type, held.count).sum_of_squares;
+  }
   *doubles(call.writes[0]) = sum;
   return bits_of(sum);
 }
@@ -106,7 +110,9 @@ using FusedAdam = decltype(&at::_ops::_fused_adam_::call);
 // has a place of its own. The bf16 parameter is read at one place and written to the other instead.
 struct Part {
   explicit Part(BodyCall& call)
-      : gradient(call.reads[0]), first(call.first_byte / leader_size(call)), elements(call.bytes / leader_size(call)) {
+      : gradient(call.reads[0]),
+        first(leader(call).first_element + call.first_byte / leader_size(call)),
+        elements(call.bytes / leader_size(call)) {
     const DType type = call.work.type;
     const std::size_t updated = type == DType::BF16 ? 4 : 3;
     m = call.writes[updated - 2];
@@ -128,9 +134,8 @@ struct Part {
                          call.graph.value(value).bytes)
         .bytes;
   }
-  static std::int64_t leader_size(const BodyCall& call) {
-    return size_of(call.graph.tensor_of(call.op.writes[0].value).type);
-  }
+  static const tandem::Tensor& leader(const BodyCall& call) { return call.graph.tensor_of(call.op.writes[0].value); }
+  static std::int64_t leader_size(const BodyCall& call) { return size_of(leader(call).type); }
 
   std::byte *gradient, *m = nullptr, *v = nullptr;
   std::byte *master = nullptr, *parameter = nullptr;          // fp32: `master` is the parameter
@@ -158,12 +163,12 @@ void update_fields_as_torch(BodyCall& call, const Part& part, bool decoupled) {
   AdamOptions plain = decaying;
   plain.weight_decay = 0;
   const std::int64_t chunk = part.control != nullptr ? kOptimizerChunk * size_of(DType::F32) : call.bytes;
+  const std::int64_t begin = part.first * size_of(DType::F32);
   for (const Field& field : call.graph.tensor_of(call.op.writes[0].value).layout->fields) {
-    const std::int64_t first = std::max(field.offset, call.first_byte);
-    const std::int64_t end =
-        std::min(field.offset + field.elements() * size_of(DType::F32), call.first_byte + call.bytes);
+    const std::int64_t first = std::max(field.offset, begin);
+    const std::int64_t end = std::min(field.offset + field.elements() * size_of(DType::F32), begin + call.bytes);
     for (std::int64_t at = first; at < end; at += chunk)
-      update_as_torch(adam, decays(call.scenario.optimizer, field) ? decaying : plain, call, part, at - call.first_byte,
+      update_as_torch(adam, decays(call.scenario.optimizer, field) ? decaying : plain, call, part, at - begin,
                       std::min(chunk, end - at) / size_of(DType::F32));
   }
 }
@@ -249,6 +254,16 @@ std::int64_t adam_part(BodyCall& call, bool decoupled) {
   return 0;
 }
 
+// What micro-batches' gradients add up to, where each is reduced by itself: the sum so far, and another.
+std::int64_t accumulate(BodyCall& call) {
+  Operands operands(call);
+  const std::int64_t elements = call.work.sizes.at(0);
+  const Tensor so_far = operands.read({elements}), gradient = operands.read({elements});
+  Tensor sum = operands.write({elements});
+  at::add_out(sum, so_far, gradient);
+  return 0;
+}
+
 // A bucket in fp32, padding and all.
 std::int64_t widen(BodyCall& call) {
   Operands operands(call);
@@ -272,10 +287,15 @@ std::int64_t adam(BodyCall& call) { return adam_part(call, /*decoupled=*/false);
 std::int64_t adamw(BodyCall& call) { return adam_part(call, /*decoupled=*/true); }
 
 constexpr BodyEntry kBodies[] = {
-    {"grad_norm", grad_norm},           {"clip", clip},
-    {"loss_scale", loss_scale},         {"loss_scale.load", load_loss_scale},
-    {"gradient.widen", widen},          {"optimizer.adam", adam},
-    {"optimizer.adamw", adamw},         {"subspace.adam", subspace_adam},
+    {"grad_norm", grad_norm},
+    {"clip", clip},
+    {"loss_scale", loss_scale},
+    {"loss_scale.load", load_loss_scale},
+    {"gradient.accumulate", accumulate},
+    {"gradient.widen", widen},
+    {"optimizer.adam", adam},
+    {"optimizer.adamw", adamw},
+    {"subspace.adam", subspace_adam},
     {"subspace.adamw", subspace_adamw},
 };
 

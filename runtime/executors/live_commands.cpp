@@ -5,6 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -34,7 +35,7 @@ std::chrono::nanoseconds held_for(std::int64_t bytes, double bytes_per_s) {
 LiveExecutor::Work LiveExecutor::work_of(const Command& command) {
   CHECK(command.lane.rank == options_.rank, "command", command.id, "of rank", command.lane.rank);
   if (command.kind == CommandKind::Run)
-    return command.lane.engine == Engine::Collective ? reduce_work(command) : run_work(command);
+    return command.lane.engine == Engine::Collective ? collective_work(command) : run_work(command);
   CHECK(command.source.rank == options_.rank && command.target.rank == options_.rank, "command", command.id,
         "copies between ranks, which CPU processes do not");
   const bool disk = command.source.tier == Tier::Disk || command.target.tier == Tier::Disk;
@@ -210,28 +211,40 @@ void LiveExecutor::record_peak(const BodyCall& call, std::int64_t peak_bytes, st
   peak->peak_live_bytes = std::max(peak->peak_live_bytes, peak_live_bytes);
 }
 
-LiveExecutor::Work LiveExecutor::reduce_work(const Command& command) {
+// By the body's name, as core/workloads/common has them; each read goes with the write at its place.
+LiveExecutor::Work LiveExecutor::collective_work(const Command& command) {
   const Op& op = graph_.op(command.op);
   CHECK(options_.collective != nullptr, "command", command.id, "is a collective in a run of one rank");
-  CHECK(op.reads.size() == op.writes.size(), "a reduction reads what it writes:", graph_.op_name(command.op));
+  CHECK(op.reads.size() == op.writes.size(), "a collective writes what it reads:", graph_.op_name(command.op));
   struct Operand {
     const std::byte* read;
     std::byte* write;
-    std::int64_t bytes;
+    std::int64_t read_bytes, bytes;
     DType type;
   };
   const auto reads = operands(command, 0, op.reads.size());
   const auto writes = operands(command, op.reads.size(), op.writes.size());
   std::vector<Operand> all;
   for (std::size_t i = 0; i < writes.size(); ++i)
-    all.push_back({reads[i], writes[i], operand_bytes(op, command, op.writes[i].value),
-                   graph_.tensor_of(op.writes[i].value).type});
-  return [this, all = std::move(all)] {
+    all.push_back({reads[i], writes[i], operand_bytes(op, command, op.reads[i]),
+                   operand_bytes(op, command, op.writes[i].value), graph_.tensor_of(op.writes[i].value).type});
+  return [this, all = std::move(all), body = std::string_view(graph_.work_of(op).body)] {
+    Collective& collective = *options_.collective;
     std::int64_t moved = 0;
     for (const Operand& o : all) {
-      if (o.read != o.write) std::memcpy(o.write, o.read, static_cast<std::size_t>(o.bytes));
-      options_.collective->all_reduce_mean(o.write, o.bytes / size_of(o.type), o.type);
-      moved += o.bytes;
+      const std::int64_t elements = o.bytes / size_of(o.type);
+      moved += std::max(o.read_bytes, o.bytes);
+      if (body == "all_gather") {
+        collective.all_gather(o.read, o.write, o.read_bytes);
+      } else if (body == "reduce_scatter") {
+        collective.reduce_scatter_mean(o.read, o.write, elements, o.type);
+      } else {
+        if (o.read != o.write) std::memcpy(o.write, o.read, static_cast<std::size_t>(o.bytes));
+        if (body == "all_reduce_sum")
+          collective.all_reduce_sum(o.write, elements, o.type);
+        else
+          collective.all_reduce_mean(o.write, elements, o.type);
+      }
     }
     return moved;
   };

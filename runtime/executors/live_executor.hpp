@@ -77,7 +77,7 @@ class LiveExecutor final : public Executor {
   using Work = std::function<std::int64_t()>;
   Work work_of(const Command& command);
   Work run_work(const Command& command);
-  Work reduce_work(const Command& command);
+  Work collective_work(const Command& command);
   Work copy_work(const Command& command);
   Work disk_copy_work(const Command& command);
   void note_release(const Command& command);

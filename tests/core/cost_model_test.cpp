@@ -179,9 +179,9 @@ TEST(CostModel, CopiesByLane) {
 TEST(CostModel, RingAllReduce) {
   const HardwareProfile profile = machine();
   const CostModel cost(profile);
-  EXPECT_EQ(cost.all_reduce_ns(1'000'000'000, 1), 0);
-  EXPECT_EQ(cost.all_reduce_ns(1'000'000'000, 2), 10'010'000);  // 2 x 1/2 x 1 GB / 100 GB/s
-  EXPECT_EQ(cost.all_reduce_ns(1'000'000'000, 4), 15'010'000);
+  EXPECT_EQ(cost.collective_ns(1'000'000'000, 1), 0);
+  EXPECT_EQ(cost.collective_ns(2'000'000'000, 2), 10'010'000);  // 1/2 x 2 GB / 100 GB/s
+  EXPECT_EQ(cost.collective_ns(2'000'000'000, 4), 15'010'000);
   // The op of it: {elements, ranks}, each byte counted read and written.
   Graph graph;
   const WorkId reduce = add_work(graph, {kernel(KernelKind::Memory, 0, 2'000'000'000)}, DType::F32, {250'000'000, 4});

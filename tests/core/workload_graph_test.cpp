@@ -152,6 +152,66 @@ TEST(WorkloadGraph, RanksReduceEachBucketInTheSameOrder) {
   EXPECT_EQ(sequence, 3 * 5);
 }
 
+// What a rank owns is a range of each bucket; a whole parameter is gathered once a step, or once a pass.
+TEST(WorkloadGraph, RanksHavePartsOfEachBucket) {
+  for (const char* partition : {"states", "parameters"}) {
+    Scenario scenario = small_scenario("gpt");
+    scenario.workload.devices = 4;
+    scenario.workload.micro_batches = 2;
+    scenario.workload.partition = partition;
+    scenario.steps = 2;
+    const Graph graph = whole_graph(scenario, {.rank = 3});
+    const auto tensor = [&](const std::string& name) {
+      for (TensorId id = 0; id < graph.tensor_count(); ++id)
+        if (graph.tensor(id).name == name) return graph.tensor(id);
+      return Tensor{};
+    };
+    const Tensor whole = tensor("block1.whole_parameter");
+    for (const char* name : {"block1.parameter", "block1.gradient"}) {
+      EXPECT_EQ(tensor(name).bytes * 4, whole.bytes);
+      EXPECT_EQ(tensor(name).first_element, 3 * tensor(name).bytes / size_of(whole.type));
+      EXPECT_EQ(tensor(name).layout, whole.layout);
+    }
+    EXPECT_EQ(tensor("block1.adam_m").first_element, tensor("block1.parameter").first_element);
+    EXPECT_EQ(whole.layout->elements * size_of(whole.type), whole.bytes);
+    EXPECT_FALSE(whole.persistent);
+    // Two steps of two micro-batches. For each pass: a forward and a backward.
+    const bool each_pass = std::string(partition) == "parameters";
+    EXPECT_EQ(ops_of(graph, "block1.all_gather").size(), each_pass ? 8u : 2u);
+    // The last stage's backward follows its forward; an embedding's backward reads no parameters.
+    EXPECT_EQ(ops_of(graph, "head.all_gather").size(), each_pass ? 4u : 2u);
+    EXPECT_EQ(ops_of(graph, "embedding.all_gather").size(), each_pass ? 4u : 2u);
+    EXPECT_EQ(ops_of(graph, "block1.reduce_scatter").size(), 4u);
+    EXPECT_EQ(ops_of(graph, "block1.accumulate").size(), 2u);
+    std::int32_t sequence = 0;
+    for (OpId id = 0; id < graph.op_count(); ++id) {
+      if (graph.op(id).engine != Engine::Collective) continue;
+      EXPECT_EQ(graph.op(id).match_sequence, sequence++);
+    }
+  }
+}
+
+TEST(WorkloadGraph, WhatCannotBeDividedIsAnInputError) {
+  Scenario scenario = small_scenario("gpt");
+  scenario.workload.devices = 2;
+  scenario.workload.partition = "states";
+  const auto problem = [&](const GraphRequest& request) -> std::string {
+    try {
+      whole_graph(scenario, request);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(problem({}), "");
+  EXPECT_THAT(problem({.one_bit = OneBitUpdate{.warmup_steps = 1, .block = 32}}),
+              HasSubstr("workload.partition: this policy's updates need whole gradients; allowed: none"));
+  scenario.checkpoint.directory = "/tmp/checkpoints";
+  EXPECT_THAT(problem({}), HasSubstr("workload.partition: a checkpoint holds whole states"));
+  scenario.workload.devices = 1;
+  EXPECT_EQ(problem({}), "") << "one rank has all";
+}
+
 // Five blocks by two: what the backward comes to, and what it is made from.
 TEST(WorkloadGraph, OfASegmentOfBlocksTheFirstInputAloneIsKept) {
   Scenario scenario = small_scenario("gpt");

@@ -81,6 +81,30 @@ class CollectiveTest : public ::testing::Test {
   const std::string meeting_file_ = ::testing::TempDir() + "tandem_meeting_" + std::to_string(getpid());
 };
 
+// Each rank's half of the mean, and then both halves together; and a sum.
+void scatter_and_gather(Collective& collective, Rank rank) {
+  std::vector<float> whole = contribution(rank), mean(kElements - 1), half((kElements - 1) / 2), sum{1.5F};
+  const auto bytes = [](std::vector<float>& data) { return reinterpret_cast<std::byte*>(data.data()); };
+  const auto elements = static_cast<std::int64_t>(half.size());
+  const std::vector<float> before = whole;
+  collective.reduce_scatter_mean(bytes(whole), bytes(half), elements, DType::F32);
+  EXPECT_EQ(whole, before) << "what is read is not written";
+  const std::size_t first = rank == 0 ? 0 : half.size();
+  for (std::size_t i = 0; i < half.size(); ++i)
+    ASSERT_EQ(half[i], (static_cast<float>((first + i) % 1000) * 2 + 0.25F) / 2) << i;
+  collective.all_gather(bytes(half), bytes(mean), elements * size_of(DType::F32));
+  expect_mean(mean);
+  collective.all_reduce_sum(bytes(sum), 1, DType::F32);
+  EXPECT_EQ(sum[0], 3);
+}
+
+TEST_F(CollectiveTest, TwoProcessesShareTheMeanOut) {
+  Peer peer("CollectivePeer.DISABLED_ScattersAndGathers", meeting_file_);
+  GlooCollective collective(options_of(0, meeting_file_));
+  scatter_and_gather(collective, 0);
+  EXPECT_EQ(peer.join(), 0);
+}
+
 TEST_F(CollectiveTest, TwoProcessesGetTheMean) {
   Peer peer("CollectivePeer.DISABLED_ReducesTwice", meeting_file_);
   GlooCollective collective(options_of(0, meeting_file_));
@@ -115,6 +139,11 @@ TEST(CollectivePeer, DISABLED_ReducesTwice) {
     reduce(collective, data);
     expect_mean(data);
   }
+}
+
+TEST(CollectivePeer, DISABLED_ScattersAndGathers) {
+  GlooCollective collective(options_of(1, std::getenv(kMeetingVariable)));
+  scatter_and_gather(collective, 1);
 }
 
 TEST(CollectivePeer, DISABLED_LeavesAtOnce) {

@@ -39,6 +39,8 @@ Scenario random_scenario(const std::string& policy, Pick& pick) {
     s.workload.recompute = pick.of<const char*>({"none", "block"});
     s.workload.precision = pick.of({DType::F32, DType::BF16});
     s.workload.devices = pick.of({1, 1, 2});
+    if (policy != "l2l" && policy != "lsp_offload" && policy != "one_bit_adam")
+      s.workload.partition = pick.of<const char*>({"none", "states", "parameters"});
   }
   s.machine.h2d.latency_ns = s.machine.d2h.latency_ns = pick.of({0, 5000});
   s.machine.pcie_bytes_per_s = pick.of({0.0, 1.2e10});

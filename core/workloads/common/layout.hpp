@@ -1,6 +1,7 @@
 // Builds the inside of a flat bucket. Must not know what the fields mean.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -47,6 +48,18 @@ inline std::shared_ptr<const Layout> aligned_to(const Layout& layout, std::int64
     aligned.fields.push_back(std::move(field));
   }
   return std::make_shared<const Layout>(std::move(aligned));
+}
+
+// The elements of a field that a tensor holds, which may be a part of a bucket: the first's place in the tensor, their
+// count, and how many of the field come before.
+struct HeldElements {
+  std::int64_t first = 0, count = 0, before = 0;
+};
+inline HeldElements held_elements(const Field& field, const Tensor& tensor) {
+  const std::int64_t begin = field.offset / size_of(DType::F32), held = tensor.bytes / size_of(tensor.type);
+  const std::int64_t first = std::max(begin, tensor.first_element);
+  const std::int64_t end = std::min(begin + field.elements(), tensor.first_element + held);
+  return {first - tensor.first_element, std::max<std::int64_t>(end - first, 0), first - begin};
 }
 
 // Offset of a field in bytes in a bucket of `type`.

@@ -13,6 +13,9 @@ TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, cons
       clip_norm_(scenario.optimizer.clip_norm),
       micro_batches_(scenario.workload.micro_batches),
       devices_(scenario.workload.devices),
+      parts_(scenario.workload.partition == "none" ? 1 : devices_),
+      divides_parameters_(scenario.workload.partition == "parameters"),
+      rank_(request.rank),
       gpu_(scenario.machine.gpu),
       steps_(scenario.steps - scenario.first_step),
       first_step_(scenario.first_step),
@@ -33,6 +36,7 @@ TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, cons
     plan_.states = {{"master"}, {"adam_m"}, {"adam_v"}};
     plan_.master = Master::FirstState;
   }
+  if (divides()) divide_stages();
 }
 
 void TrainingSource::prologue(Graph& graph) {
@@ -43,6 +47,8 @@ void TrainingSource::prologue(Graph& graph) {
   for (std::size_t i = 0; i < subspaces_.size(); ++i) add_subspace(graph, i);
   if (one_bit_) one_bits_.resize(stages_.size());
   for (std::size_t i = 0; i < one_bits_.size(); ++i) add_one_bit(graph, i);
+  if (divides()) partitions_.resize(stages_.size());
+  for (std::size_t i = 0; i < partitions_.size(); ++i) add_partition(graph, i);
   if (saves_) add_saves(graph);
   if (scales_loss_) graph.append(loss_scale_op(graph));
   if (first_step_ > 0) {
@@ -59,12 +65,11 @@ void TrainingSource::prologue(Graph& graph) {
 
 namespace {
 
-// A gradient's fields, one after another, each in blocks at once; a block's numbers are added one by one.
-std::vector<Kernel> norm_kernels(const StageSpec& stage, DType type) {
-  const auto sum = [&](std::int64_t elements) {
-    return row_kernel(std::min(elements, kNormBlock), elements * size_of(type));
-  };
-  if (stage.layout == nullptr) return {sum(stage.elements)};
+// A gradient's fields, one after another, each in blocks at once; a block's numbers are added one by one. Of a part of
+// a bucket the fields are not looked at: it is taken for one.
+std::vector<Kernel> norm_kernels(const StageSpec& stage, std::int64_t elements, DType type) {
+  const auto sum = [&](std::int64_t count) { return row_kernel(std::min(count, kNormBlock), count * size_of(type)); };
+  if (stage.layout == nullptr || elements < stage.elements) return {sum(elements)};
   std::vector<Kernel> kernels;
   for (const Field& field : stage.layout->fields) kernels.push_back(sum(field.elements()));
   return kernels;
@@ -99,6 +104,11 @@ void TrainingSource::add_control(Graph& graph) {
   Work work{name, DType::F64, {buckets}, {memory_kernel((buckets + 1) * size_of(DType::F64))}};
   control_work_ = graph.add_work(std::move(work));
   control_label_ = graph.intern(name);
+  if (divides()) {
+    norm_sum_work_ = graph.add_work(
+        {"all_reduce_sum", DType::F64, {buckets, devices_}, {memory_kernel(2 * buckets * size_of(DType::F64))}});
+    norm_sum_label_ = graph.intern("grad_norm.all_reduce");
+  }
   control_ = add_plain_tensor(graph, "update_control", Role::Scalar, DType::F64, kUpdateControlBytes);
   if (scales_loss_)
     loss_scale_ = add_plain_tensor(graph, "loss_scale", Role::Scalar, DType::F64, kLossScaleBytes, /*persistent=*/true);
@@ -118,6 +128,7 @@ void TrainingSource::add_batch_works(Graph& graph) {
 void TrainingSource::add_stage(Graph& graph, std::size_t index) {
   const StageSpec& s = spec(index);
   Stage& stage = stages_[index];
+  const std::int64_t owned = s.elements / parts_, rank_part = divides() ? rank_ : 0;
   const auto add = [&](std::string_view name, Role role, DType type, std::int64_t bytes, bool bucket, bool persistent) {
     Tensor tensor;
     tensor.name = s.name + "." + std::string(name);
@@ -126,17 +137,17 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
     tensor.bytes = bytes;
     tensor.layer = static_cast<std::int32_t>(index);
     if (bucket) tensor.layout = s.layout;
+    if (bucket) tensor.first_element = rank_part * owned;
     tensor.persistent = persistent;
     return graph.add_tensor(std::move(tensor));
   };
-  const std::int64_t bucket_bytes = s.elements * size_of(plan_.precision);
+  const std::int64_t bucket_bytes = owned * size_of(plan_.precision);
   stage.parameter = add("parameter", Role::Parameter, plan_.precision, bucket_bytes, true, true);
   for (const StateSpec& state : plan_.states)
-    stage.states.push_back(add(state.name, Role::OptimizerState, state.type, state.bytes(s.elements), true, true));
+    stage.states.push_back(add(state.name, Role::OptimizerState, state.type, state.bytes(owned), true, true));
   stage.gradient = add("gradient", Role::Gradient, plan_.precision, bucket_bytes, true, false);
   if (widens_gradients_)
-    stage.wide_gradient =
-        add("fp32_gradient", Role::Gradient, DType::F32, s.elements * size_of(DType::F32), true, false);
+    stage.wide_gradient = add("fp32_gradient", Role::Gradient, DType::F32, owned * size_of(DType::F32), true, false);
   if (controls_update())
     stage.square_sum = add("square_sum", Role::Scalar, DType::F64, size_of(DType::F64), false, false);
   if (s.output_bytes > 0) {
@@ -169,7 +180,7 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
 
 // The works that depend on a bucket's size alone.
 void TrainingSource::add_bucket_works(Graph& graph, const StageSpec& s, Stage& stage) {
-  const std::int64_t elements = s.elements;
+  const std::int64_t elements = s.elements / parts_;
   const std::int64_t bytes = elements * size_of(plan_.precision);
   std::int64_t state_bytes = 0;
   for (const StateSpec& state : plan_.states) state_bytes += state.bytes(elements);
@@ -178,7 +189,7 @@ void TrainingSource::add_bucket_works(Graph& graph, const StageSpec& s, Stage& s
   std::int64_t traffic = gradient_bytes + 2 * state_bytes + bytes;
   if (plan_.update_reads_parameter()) traffic += bytes;
   Work optimizer{"optimizer." + optimizer_name_, plan_.precision, {elements, clips()}, {}};
-  optimizer.kernels.push_back(plan_.optimizer_fixed_ns > 0 ? fixed_kernel(plan_.optimizer_fixed_ns)
+  optimizer.kernels.push_back(plan_.optimizer_fixed_ns > 0 ? fixed_kernel(plan_.optimizer_fixed_ns / parts_)
                                                            : optimizer_kernel(elements, traffic));
   // In fp32, clipping scales a copy of the gradient, and under delayed update the parameters are copied before they are
   // updated. 16-bit updates, and those of quantised states, do it all in one pass.
@@ -189,18 +200,19 @@ void TrainingSource::add_bucket_works(Graph& graph, const StageSpec& s, Stage& s
   if (widens_gradients_)
     stage.widen =
         graph.add_work({"gradient.widen", plan_.precision, {elements}, {memory_kernel(bytes + gradient_bytes)}});
-  if (devices_ > 1)
+  if (devices_ > 1 && !divides())
     stage.all_reduce =
         graph.add_work({"all_reduce", plan_.precision, {elements, devices_}, {memory_kernel(2 * bytes)}});
   if (controls_update())
-    stage.grad_norm = graph.add_work({"grad_norm", plan_.precision, {elements}, norm_kernels(s, plan_.precision)});
+    stage.grad_norm =
+        graph.add_work({"grad_norm", plan_.precision, {elements}, norm_kernels(s, elements, plan_.precision)});
 }
 
 Op TrainingSource::load_op(Graph& graph, std::size_t index, const std::string& body, std::span<const TensorId> states) {
   Stage& stage = stages_[index];
   std::int64_t bytes = graph.tensor(stage.parameter).bytes;
   for (TensorId state : states) bytes += graph.tensor(state).bytes;
-  const WorkId work = graph.add_work({body, plan_.precision, {spec(index).elements}, {memory_kernel(bytes)}});
+  const WorkId work = graph.add_work({body, plan_.precision, {spec(index).elements / parts_}, {memory_kernel(bytes)}});
   Op op = new_op(graph.intern(spec(index).name + ".load"), work, Phase::Load, index);
   op.engine = Engine::Loader;
   op.engines = engine_bit(Engine::Loader);

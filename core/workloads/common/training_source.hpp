@@ -30,6 +30,14 @@ class TrainingSource final : public StepSource {
   struct StageLabels {
     std::int32_t forward, recompute, backward, all_reduce, grad_norm, widen, optimizer, evaluate;
   };
+  // What a stage has beside that where each rank has a part of it.
+  struct Partition {
+    TensorId whole_parameter = kNone, whole_gradient = kNone;
+    std::int32_t gather_label = kNone, scatter_label = kNone, add_label = kNone;
+    WorkId gather = kNone, scatter = kNone, add = kNone;
+    ValueId whole_value = kNone, gathered_from = kNone;  // the last that was brought together, and its part
+    std::int32_t gathered_in = kNone;                    // and in which pass
+  };
   // The tensors of a stage, and the versions that the step in hand reads.
   struct Stage {
     TensorId parameter = kNone, gradient = kNone, wide_gradient = kNone, output = kNone, output_gradient = kNone,
@@ -105,6 +113,19 @@ class TrainingSource final : public StepSource {
   void add_one_bit_works(Graph& graph, std::size_t index);
   void compress_momentum(Graph& graph, std::size_t index);
   void optimize_by_signs(Graph& graph, std::size_t index);
+  // States, or parameters too, of which each rank has a part (training_partition.cpp).
+  bool divides() const { return parts_ > 1; }
+  void divide_stages();
+  void add_partition(Graph& graph, std::size_t index);
+  Op collective(std::int32_t label, WorkId work, Phase phase, std::size_t index);
+  void begin_pass() { ++pass_; }
+  void turn_back();
+  void gather_ahead(Graph& graph, std::size_t index);
+  void gather(Graph& graph, std::size_t index, Phase phase);
+  void gather_for(Graph& graph, std::size_t index, Phase phase);
+  void reduce_scatter(Graph& graph, std::size_t index);
+  void sum_squares_of_ranks(Graph& graph);
+  ValueId parameter_of(std::size_t index) const;
   // Checkpoints (training_checkpoints.cpp).
   void add_saves(Graph& graph);
   void load_checkpoint(Graph& graph, std::size_t index);
@@ -119,12 +140,17 @@ class TrainingSource final : public StepSource {
   bool clips() const { return clip_norm_ > 0; }
   // The update waits for the last gradient: its norm, or whether all are finite, decides.
   bool controls_update() const { return clips() || scales_loss_; }
+  // A rank's own gradients are added up, where it keeps them whole.
+  bool accumulates() const { return micro_batch_ > 0 && !divides(); }
   bool recomputes(std::size_t index) const { return recomputation_.recomputes[index]; }
 
   TrainingPlan plan_;
   std::string optimizer_name_;
   double clip_norm_;
   std::int64_t micro_batches_, devices_;
+  std::int64_t parts_;       // of each stage's gradient and states, by rank
+  bool divides_parameters_;  // and of its parameters
+  Rank rank_;
   bool gpu_;
   std::int32_t steps_, first_step_;  // steps of this run, and those before it
   Recomputation recomputation_;
@@ -138,17 +164,19 @@ class TrainingSource final : public StepSource {
 
   std::vector<WorkId> works_;  // by OpSpecIndex
   std::vector<Stage> stages_;
-  std::vector<Subspace> subspaces_;  // by stage; empty: there are none
-  std::vector<OneBit> one_bits_;     // likewise
+  std::vector<Subspace> subspaces_;    // by stage; empty: there are none
+  std::vector<OneBit> one_bits_;       // likewise
+  std::vector<Partition> partitions_;  // likewise
   std::vector<StageSave> stage_saves_;
   StageSave commit_;
   std::int32_t saved_step_ = kNone;                    // the last whose outcome is saved
   std::map<std::int64_t, std::size_t> stage_of_size_;  // by elements: the first stage, whose works the others share
-  WorkId batch_work_ = kNone, held_out_work_ = kNone, control_work_ = kNone;
+  WorkId batch_work_ = kNone, held_out_work_ = kNone, control_work_ = kNone, norm_sum_work_ = kNone;
   TensorId inputs_ = kNone, targets_ = kNone, control_ = kNone, loss_scale_ = kNone;
-  std::int32_t batch_label_ = kNone, held_out_label_ = kNone, control_label_ = kNone;
+  std::int32_t batch_label_ = kNone, held_out_label_ = kNone, control_label_ = kNone, norm_sum_label_ = kNone;
   std::int32_t step_ = 0, micro_batch_ = 0;
   std::int32_t collectives_ = 0;
+  std::int32_t pass_ = 0;  // over the stages, forward or backward
   ValueId inputs_value_ = kNone, targets_value_ = kNone, control_value_ = kNone, latest_loss_scale_ = kNone;
 };
 

@@ -12,14 +12,18 @@ bool TrainingSource::append_step(Graph& graph, std::int64_t) {
   if (step_ >= steps_) return false;
   for (micro_batch_ = 0; micro_batch_ < micro_batches_; ++micro_batch_) {
     load_batch(graph, batch_label_, batch_work_);
+    begin_pass();
     for (std::size_t i = 0; i < stages_.size(); ++i) forward(graph, i);
+    turn_back();
     for (std::size_t i = stages_.size(); i-- > 0;) {
       recompute(graph, recomputation_.from[i], i);
+      if (i > 0) gather_ahead(graph, i - 1);
       backward(graph, i);
       if (micro_batch_ + 1 == micro_batches_) reduce(graph, i);
     }
   }
   micro_batch_ = static_cast<std::int32_t>(micro_batches_) - 1;  // the update belongs to the last one
+  if (controls_update() && divides()) sum_squares_of_ranks(graph);
   if (controls_update()) control_update(graph);
   if (controls_update() && sends_signs())
     for (std::size_t i = stages_.size(); i-- > 0;) compress_momentum(graph, i);
@@ -50,8 +54,8 @@ void TrainingSource::load_batch(Graph& graph, std::int32_t label, WorkId work) {
 
 void TrainingSource::read_forward_operands(std::size_t index, Op& op) const {
   const StageSpec& s = spec(index);
-  op.reads.push_back(stages_[index].parameter_in_use);
-  if (s.tied_to != kNone) op.reads.push_back(stages_[static_cast<std::size_t>(s.tied_to)].parameter_in_use);
+  op.reads.push_back(parameter_of(index));
+  if (s.tied_to != kNone) op.reads.push_back(parameter_of(static_cast<std::size_t>(s.tied_to)));
   if (index > 0) op.reads.push_back(stages_[index - 1].output_value);
   if (s.reads_inputs) op.reads.push_back(inputs_value_);
   if (s.reads_targets) op.reads.push_back(targets_value_);
@@ -68,6 +72,7 @@ void TrainingSource::forward(Graph& graph, std::size_t index) {
 // `saves`: for a backward.
 void TrainingSource::append_forward(Graph& graph, std::size_t index, Op op, bool writes_output, bool saves) {
   Stage& stage = stages_[index];
+  gather_for(graph, index, op.phase == Phase::Evaluate ? Phase::Evaluate : Phase::Gather);
   read_forward_operands(index, op);
   if (saves && spec(index).loss_gradient_in_forward && scales_loss_) op.reads.push_back(latest_loss_scale_);
   if (writes_output && stage.output != kNone) {
@@ -87,6 +92,7 @@ void TrainingSource::append_forward(Graph& graph, std::size_t index, Op op, bool
 void TrainingSource::evaluate(Graph& graph) {
   for (micro_batch_ = 0; micro_batch_ < validation_.batches; ++micro_batch_) {
     load_batch(graph, held_out_label_, held_out_work_);
+    begin_pass();
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       const StageSpec& s = spec(i);
       const bool light = s.forward_light != kNone;
@@ -112,8 +118,8 @@ void TrainingSource::read_backward_operands(std::size_t index, Op& op) const {
   const StageSpec& s = spec(index);
   const Stage& stage = stages_[index];
   if (stage.output != kNone) op.reads.push_back(stage.output_gradient_value);
-  if (s.backward_reads_parameter) op.reads.push_back(stage.parameter_in_use);
-  if (s.tied_to != kNone) op.reads.push_back(stages_[static_cast<std::size_t>(s.tied_to)].parameter_in_use);
+  if (s.backward_reads_parameter) op.reads.push_back(parameter_of(index));
+  if (s.tied_to != kNone) op.reads.push_back(parameter_of(static_cast<std::size_t>(s.tied_to)));
   if (s.saves_input) op.reads.push_back(stages_[index - 1].output_value);
   if (s.saves_output) op.reads.push_back(stage.output_value);
   for (ValueId saved : stage.saved_values) op.reads.push_back(saved);
@@ -121,19 +127,19 @@ void TrainingSource::read_backward_operands(std::size_t index, Op& op) const {
   if (s.backward_reads_targets) op.reads.push_back(targets_value_);
   for (std::size_t i = 0; i < stages_.size(); ++i)
     if (spec(i).tied_to == static_cast<std::int32_t>(index)) op.reads.push_back(stages_[i].contribution_value);
-  if (micro_batch_ > 0) op.reads.push_back(stage.gradient_value);
+  if (accumulates()) op.reads.push_back(stage.gradient_value);
   if (s.has_loss && !s.loss_gradient_in_forward && scales_loss_) op.reads.push_back(latest_loss_scale_);
 }
 
 void TrainingSource::backward(Graph& graph, std::size_t index) {
   const StageSpec& s = spec(index);
   Stage& stage = stages_[index];
-  const bool accumulates = micro_batch_ > 0;
-  Op op = planned_op(stage.labels.backward, accumulates ? s.backward_accumulate : s.backward, Phase::Backward, index);
+  Op op = planned_op(stage.labels.backward, accumulates() ? s.backward_accumulate : s.backward, Phase::Backward, index);
+  if (s.backward_reads_parameter) gather_for(graph, index, Phase::Gather);
   read_backward_operands(index, op);
-  const ValueId so_far = accumulates ? stage.gradient_value : kNone;
-  stage.gradient_value = graph.new_version(stage.gradient);
-  op.writes.push_back({stage.gradient_value, so_far});
+  const ValueId so_far = accumulates() ? stage.gradient_value : kNone;
+  const ValueId gradient = graph.new_version(divides() ? partitions_[index].whole_gradient : stage.gradient);
+  op.writes.push_back({gradient, so_far});
   if (index > 0 && s.passes_gradient) {
     Stage& before = stages_[index - 1];
     before.output_gradient_value = graph.new_version(before.output_gradient);
@@ -144,18 +150,16 @@ void TrainingSource::backward(Graph& graph, std::size_t index) {
     op.writes.push_back({stage.contribution_value, kNone});
   }
   graph.append(std::move(op));
+  if (divides()) return reduce_scatter(graph, index);
+  stage.gradient_value = gradient;
 }
 
 // What a bucket's gradient goes through once its last micro-batch is in: the mean over ranks, its share of the norm,
 // and its rounding's end.
 void TrainingSource::reduce(Graph& graph, std::size_t index) {
   Stage& stage = stages_[index];
-  if (devices_ > 1) {
-    Op op = new_op(stage.labels.all_reduce, stage.all_reduce, Phase::Reduce, index);
-    op.engine = Engine::Collective;
-    op.engines = engine_bit(Engine::Collective);
-    op.match_group = 0;
-    op.match_sequence = collectives_++;
+  if (devices_ > 1 && !divides()) {
+    Op op = collective(stage.labels.all_reduce, stage.all_reduce, Phase::Reduce, index);
     op.reads.push_back(stage.gradient_value);
     const ValueId local = stage.gradient_value;
     stage.gradient_value = graph.new_version(stage.gradient);

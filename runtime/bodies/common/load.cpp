@@ -28,22 +28,21 @@ std::int64_t* tokens(std::byte* bytes) { return reinterpret_cast<std::int64_t*>(
 
 std::span<const std::int64_t> shape_of(const Field& field) { return {field.shape.data(), field.shape.size()}; }
 
-// Elements [first, end) of a field of the bf16 bucket that is being loaded, and of the states that keep the rest of its
-// masters, if there are such.
-void fill_split(const BodyCall& call, const Field& field, std::int64_t first, std::int64_t end,
+// Elements [first, first + count) of a field, at `at` of the bf16 parameter that is being loaded, and of the state that
+// keeps the rest of its masters, if there is one.
+void fill_split(const BodyCall& call, const Field& field, std::int64_t first, std::int64_t count, std::int64_t at,
                 const std::string& name) {
   constexpr std::int64_t kChunk = 1024;
   std::array<float, kChunk> masters;
-  auto* parameter = reinterpret_cast<BFloat16*>(call.writes[0] + field_offset(field, DType::BF16));
-  auto* low = call.writes.size() > 1 ? reinterpret_cast<std::int16_t*>(call.writes[1] + field_offset(field, DType::I16))
-                                     : nullptr;
-  for (; first < end; first += kChunk) {
-    const std::int64_t count = std::min(kChunk, end - first);
-    fill_initial(masters.data(), first, count, shape_of(field), name, call.scenario.seed);
-    for (std::int64_t i = 0; i < count; ++i) {
+  auto* parameter = reinterpret_cast<BFloat16*>(call.writes[0]) + at;
+  auto* low = call.writes.size() > 1 ? reinterpret_cast<std::int16_t*>(call.writes[1]) + at : nullptr;
+  for (std::int64_t done = 0; done < count; done += kChunk) {
+    const std::int64_t some = std::min(kChunk, count - done);
+    fill_initial(masters.data(), first + done, some, shape_of(field), name, call.scenario.seed);
+    for (std::int64_t i = 0; i < some; ++i) {
       const SplitMaster halves = split_master(masters[static_cast<std::size_t>(i)]);
-      parameter[first + i] = halves.parameter;
-      if (low != nullptr) low[first + i] = halves.low;
+      parameter[done + i] = halves.parameter;
+      if (low != nullptr) low[done + i] = halves.low;
     }
   }
 }
@@ -58,28 +57,28 @@ void zero(ThreadTeam& team, std::byte* bytes, std::int64_t count) {
 }  // namespace
 
 std::int64_t load_parameters(BodyCall& call) {
-  Operands operands(call);
-  const auto& tensor = call.graph.tensor_of(call.op.writes[0].value);
-  const Bucket bucket = operands.write_bucket();
-  bucket.zero_padding();
+  const Operands no_autograd(call);
+  const tandem::Tensor& tensor = call.graph.tensor_of(call.op.writes[0].value);
   ThreadTeam& team = ThreadTeam::mine(at::get_num_threads());
-  for (std::size_t i = 1; i < call.writes.size(); ++i)
+  for (std::size_t i = 0; i < call.writes.size(); ++i)
     zero(team, call.writes[i], call.graph.value(call.op.writes[i].value).bytes);
-  std::byte* masters = call.writes[tensor.type == DType::F16 ? 1 : 0];
+  auto* masters = reinterpret_cast<float*>(call.writes[tensor.type == DType::F16 ? 1 : 0]);
   const std::string stage = tensor.name.substr(0, tensor.name.find('.') + 1);
-  for (const Field& field : bucket.layout().fields) {
+  for (const Field& field : tensor.layout->fields) {
+    const HeldElements held = held_elements(field, tensor);
+    if (held.count == 0) continue;
     team.run([&](int thread) {
-      const std::int64_t first = field.elements() * thread / team.size();
-      const std::int64_t end = field.elements() * (thread + 1) / team.size();
+      const std::int64_t first = held.count * thread / team.size();
+      const std::int64_t count = held.count * (thread + 1) / team.size() - first;
       if (tensor.type == DType::BF16)
-        fill_split(call, field, first, end, stage + field.name);
+        fill_split(call, field, held.before + first, count, held.first + first, stage + field.name);
       else
-        fill_initial(reinterpret_cast<float*>(masters + field.offset) + first, first, end - first, shape_of(field),
-                     stage + field.name, call.scenario.seed);
+        fill_initial(masters + held.first + first, held.before + first, count, shape_of(field), stage + field.name,
+                     call.scenario.seed);
     });
     if (tensor.type == DType::F16)
-      bucket[field.name].view(-1).copy_(
-          tensor_at(Processor::Host, masters + field.offset, {field.elements()}, at::kFloat));
+      tensor_at(Processor::Host, call.writes[0] + held.first * size_of(DType::F16), {held.count}, at::kHalf)
+          .copy_(tensor_at(Processor::Host, masters + held.first, {held.count}, at::kFloat));
   }
   return 0;
 }

@@ -7,8 +7,8 @@
 
 namespace tandem {
 
-// Writes: a parameter bucket, then optimizer states. Parameters get their initial values (a master copy those of fp32,
-// from which a 16-bit parameter is rounded; in bf16 the two halves of those), moments zero.
+// Writes: a parameter bucket or a rank's part of it, then optimizer states. Parameters get their initial values (a
+// master copy those of fp32, from which a 16-bit parameter is rounded; in bf16 the two halves of those), moments zero.
 std::int64_t load_parameters(BodyCall& call);
 // Throws DeviceError for a token that the embedding has no row for: the data is not of this vocabulary.
 void check_tokens(const std::int64_t* tokens, std::int64_t count, std::int64_t vocabulary);

@@ -1,0 +1,139 @@
+// Ranks that have a part of each layer's states, or of its parameters too: whole simulated runs.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "core/scenario/errors.hpp"
+#include "core/scheduler/contents.hpp"
+#include "core/scheduler/happens_before.hpp"
+#include "report/analysis.hpp"
+#include "sim/simulate.hpp"
+#include "tests/common/scenarios.hpp"
+
+namespace tandem::testing {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kGB = 1'000'000'000;
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+
+// Two layers of 1 GB that compute 10 ms forward, 20 ms backward, and update in 100 ms. Copies and rings: 10 GB/s.
+Scenario two_layers(const char* partition) {
+  Scenario scenario = layers_scenario("zero_offload", 16 * kGiB, 2, kGB, 10 * kMs, 20 * kMs, 100 * kMs);
+  scenario.workload.devices = 2;
+  scenario.workload.partition = partition;
+  scenario.steps = 5;
+  return scenario;
+}
+
+std::int64_t step_ns(const Scenario& scenario) {
+  Simulation simulation(scenario);
+  simulation.run();
+  return std::llround(analyse(simulation.record()).step_s.median * 1e9);
+}
+
+TEST(Partition, WholeStatesOnEveryRank) {
+  // Forwards 0 to 20 ms, backwards to 40 and 60. Rings of 2 x 1/2 x 1 GB, 100 ms each, to 140 and 240; gradients to the
+  // host to 240 and 340; updates, the lower layer first, to 440 and 540; parameters back to 540 and 640.
+  EXPECT_EQ(step_ns(two_layers("none")), 640 * kMs);
+}
+
+TEST(Partition, APartOfTheStatesOnEachRank) {
+  // All-gathers of 1/2 x 1 GB to 50 and 100 ms; forwards to 60 and 110, backwards to 130 and 150. Reduce-scatters to
+  // 180 and 230; halves of the gradients to the host to 230 and 280; halves of the updates to 330 and 380; halves of
+  // the parameters back to 380 and 430.
+  EXPECT_EQ(step_ns(two_layers("states")), 430 * kMs);
+}
+
+TEST(Partition, APartOfTheParametersOnEachRank) {
+  // As above to the upper layer's backward, 130 ms, which needs no second all-gather. The lower layer's is from 100 to
+  // 150, its backward to 170; reduce-scatters to 200 and 250, gradients to 250 and 300, updates to 350 and 400,
+  // parameters to 400 and 450.
+  EXPECT_EQ(step_ns(two_layers("parameters")), 450 * kMs);
+}
+
+TEST(Partition, WhatEachRankHolds) {
+  const auto peaks = [](const char* partition) {
+    const Scenario scenario = two_layers(partition);
+    Simulation simulation(scenario);
+    simulation.run();
+    return simulation.record().ranks[1].peak_bytes;
+  };
+  const auto whole = peaks("none"), states = peaks("states"), parameters = peaks("parameters");
+  const auto host = [](const auto& of_rank) { return of_rank[static_cast<std::size_t>(Tier::HostPinned)]; };
+  const auto device = [](const auto& of_rank) { return of_rank[static_cast<std::size_t>(Tier::Device)]; };
+  constexpr std::int64_t kPages = 16 * kPageBytes;  // small values take whole ones
+  EXPECT_GE(2 * host(states), host(whole));
+  EXPECT_LE(2 * host(states), host(whole) + kPages);
+  EXPECT_EQ(host(parameters), host(states));
+  EXPECT_LE(device(parameters), device(states));
+}
+
+// Eight layers: of the parameters, only those near their use are whole on the device.
+TEST(Partition, ParametersOfManyLayersAreWholeInTurn) {
+  const auto fits = [](const char* partition, std::int64_t device_bytes) {
+    Scenario scenario = layers_scenario("zero_offload", device_bytes, 8, 64 * kMiB, kMs, kMs, kMs);
+    scenario.workload.devices = 4;
+    scenario.workload.partition = partition;
+    scenario.policy.options["parameters"] = "device";  // nothing is evicted
+    try {
+      Simulation(scenario).run();
+      return true;
+    } catch (const DoesNotFit&) {
+      return false;
+    }
+  };
+  // Own parts 128 MiB, and so much that is whole: 512 MiB of all layers, or a few layers' of 64.
+  EXPECT_FALSE(fits("states", 512 * kMiB));
+  EXPECT_TRUE(fits("parameters", 512 * kMiB));
+  EXPECT_TRUE(fits("states", 1024 * kMiB));
+}
+
+TEST(Partition, EveryPolicyKeepsBytesInOrder) {
+  int runs = 0;
+  for (const PolicyEntry* policy : policies())
+    for (const char* partition : {"states", "parameters"})
+      for (const double clip_norm : {0.0, 1.0}) {
+        Scenario scenario = gpt_scenario(std::string(policy->name), 8 * kMiB);
+        scenario.workload.devices = 3;
+        scenario.workload.micro_batches = 2;
+        scenario.workload.precision = clip_norm > 0 ? DType::BF16 : DType::F32;
+        scenario.workload.partition = partition;
+        scenario.workload.recompute = clip_norm > 0 ? "block" : "none";
+        scenario.optimizer.clip_norm = clip_norm;
+        scenario.truth.noise = 0.3;
+        std::unique_ptr<Simulation> simulation;
+        try {
+          simulation = std::make_unique<Simulation>(scenario);
+        } catch (const ConfigError&) {  // a policy that cannot
+          continue;
+        }
+        NoLog none;
+        std::vector<std::unique_ptr<EventLog>> checkers;
+        EventLog* next = &none;
+        std::vector<const Contents*> contents;
+        std::vector<const HappensBefore*> orders;
+        for (Rank rank = 0; rank < 3; ++rank) {
+          auto of_rank = std::make_unique<Contents>(simulation->graph(rank), rank, next);
+          contents.push_back(of_rank.get());
+          auto order = std::make_unique<HappensBefore>(simulation->graph(rank), rank, of_rank.get());
+          orders.push_back(order.get());
+          next = order.get();
+          checkers.push_back(std::move(of_rank));
+          checkers.push_back(std::move(order));
+        }
+        simulation->run(next);
+        for (std::size_t rank = 0; rank < 3; ++rank) {
+          EXPECT_EQ(orders[rank]->violation() + contents[rank]->violation(), "") << policy->name << ' ' << partition;
+          EXPECT_GT(orders[rank]->checked(), 100) << policy->name;
+        }
+        ++runs;
+      }
+  EXPECT_GE(runs, 4 * 14);
+}
+
+}  // namespace
+}  // namespace tandem::testing
