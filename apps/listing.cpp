@@ -48,6 +48,8 @@ constexpr Transform kTransforms[] = {
     {"workload.recompute: block", "Keep only the input of each block and run its forward again before its backward"},
     {"workload.micro_batches: N", "Gradient accumulation: N forwards and backwards for one optimizer step"},
     {"workload.devices: N", "Data parallel: N ranks with batches of their own and an all-reduce of the gradients"},
+    {"workload.partition: states",
+     "Ranks divide gradients and optimizer states; parameters: and parameters, which are gathered for each pass"},
     {"policy.delayed_update: true", "Forward and backward use the parameters from before the last optimizer step"},
 };
 

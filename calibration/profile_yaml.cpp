@@ -102,8 +102,8 @@ Text cpu(const HardwareProfile& p) {
 }
 
 Text host(const HardwareProfile& p) {
-  Text out =
-      "host:\n  dispatch: " + ns(p.dispatch_ns) + "\n  event: " + ns(p.event_ns) + "\n  wake: " + ns(p.wake_ns) + "\n";
+  Text out = "host:\n" + (p.devices_per_host > 0 ? printed("  devices: %d\n", p.devices_per_host) : Text()) +
+             "  dispatch: " + ns(p.dispatch_ns) + "\n  event: " + ns(p.event_ns) + "\n  wake: " + ns(p.wake_ns) + "\n";
   if (!p.lane_cores.empty()) out += "  lane_cores:\n";
   for (const auto& [lane, cores] : p.lane_cores)
     out += "    - {lane: " + name(lane) + ", cores: " + number(cores) + "}\n";

@@ -80,6 +80,7 @@ THROUGHPUTS += [
       for (gib, batch), seconds in G10_HOST_S.items()),
 ]
 
+# A node of 16 GPUs, each with a part of every parameter.
 DGX2 = "zero_infinity_dgx2"
 
 
@@ -90,11 +91,16 @@ def model(layers, hidden, batch, home, *changes):
     return 12 * layers * hidden**2, (DGX2, *sizes, policy, *changes)
 
 
-def on_host(layers, hidden, batch, prefetch="auto"):
+# Between nodes rings cross InfiniBand: 80% of its 800 Gb/s a node (ZeRO-Infinity, section 8).
+BETWEEN_NODES = "machine.collective.bandwidth=80GB/s"
+FOUR_NODES = ("workload.devices=64", BETWEEN_NODES)
+
+
+def on_host(layers, hidden, batch, *changes, prefetch="auto"):
     """A model with all states on the host."""
     policy = f"policy={{name: zero_infinity, parameters: host, gradients: host, optimizer_states: host, prefetch: {prefetch}}}"
     sizes = (f"workload.layers={layers}", f"workload.hidden={hidden}", f"workload.heads={hidden // 128}", f"workload.batch={batch}")
-    return 12 * layers * hidden**2, (DGX2, *sizes, policy)
+    return 12 * layers * hidden**2, (DGX2, *sizes, policy, *changes)
 
 
 ONE_V100 = "zero_offload_dgx2"
@@ -111,25 +117,52 @@ def offloaded(size, *changes, batch=None):
     return 12 * layers * hidden**2, (ONE_V100, *(f"workload.{key}={value}" for key, value in sizes.items()), *changes)
 
 
+def on_gpus(size, gpus, *changes, micro_batches=1):
+    """The same on several GPUs, which divide gradients and states (ZeRO-2): a micro-batch of figure 8 on each."""
+    network = (BETWEEN_NODES,) if gpus > 16 else ()
+    return offloaded(size, f"workload.micro_batches={micro_batches}", f"workload.devices={gpus}", "workload.partition=states",
+                     "machine.host.devices=16", *network, *changes)
+
+
+# 512 sequences on a node of 16 are so many micro-batches, of 10 sequences 3.2.
+ON_A_NODE = {"1 B": 1, "2 B": 1, "8 B": 2, "10 B": 3, "13 B": 8}
+
 L2L = "policy={name: l2l, optimizer: device}"
 DELAYED = "policy={name: zero_offload, delayed_update: true}"
 
 # PatrickStar's models (its examples/model_builder.py; 30 B is not there: the width of 20 and 40 B): layers, hidden.
 CHUNKED = {"1 B": (20, 2048), "2 B": (40, 2048), "4 B": (64, 2304), "6 B": (53, 3072), "8 B": (72, 3072),
            "10 B": (50, 4096), "12 B": (60, 4096), "15 B": (78, 4096), "20 B": (25, 8192), "30 B": (37, 8192),
-           "40 B": (50, 8192), "50 B": (62, 8192)}
+           "40 B": (50, 8192), "50 B": (62, 8192), "60 B": (75, 8192)}
 # Machine, its batches (a node of the first has no script of its own), the memory that PatrickStar takes of its device.
 SUPERPOD, YARD = ("superpod_a100", (4, 8, 16), "36GB"), ("yard_v100", (4, 8, 16, 32), "28.8GB")
 ZERO_3 = "policy={name: zero_infinity, parameters: host, gradients: host, optimizer_states: host}"
 
 
-def best_batch(machine, size, *changes):
-    """Of PatrickStar's benchmark, whose figures are of the best batch: parameters, with embeddings, and a run for each."""
+def best_batch(machine, size, *changes, gpus=1):
+    """Of PatrickStar's benchmark, whose figures are of the best batch: parameters, with embeddings, and a run for each.
+
+    Several GPUs divide every parameter and its states."""
     name, batches, device = machine
     layers, hidden = CHUNKED[size]
     run = ("patrickstar_a100", f"machine={name}", f"limits.device_bytes={device}", f"workload.layers={layers}",
            f"workload.hidden={hidden}", *changes)
+    if gpus > 1:
+        run = (*run, f"workload.devices={gpus}", "workload.partition=parameters")
     return 12 * layers * hidden**2 + 50257 * hidden, [(*run, f"workload.batch={batch}") for batch in batches]
+
+
+# Published TFLOPS of PatrickStar on several GPUs together.
+CHUNKS_ON_V100 = {2: {"2 B": 100.21, "8 B": 83.92, "10 B": 86.54, "12 B": 75.52}, 4: {"2 B": 212.31, "8 B": 211.96, "10 B": 237.25, "12 B": 224.59},
+                  8: {"2 B": 425, "8 B": 467, "10 B": 494, "12 B": 482, "15 B": 465}}
+CHUNKS_ON_A100 = {2: {"6 B": 237, "15 B": 210, "30 B": 137}, 4: {"6 B": 534, "15 B": 519, "30 B": 524, "60 B": 333},
+                  8: {"6 B": 1180, "15 B": 1134, "30 B": 1132, "60 B": 920}}
+
+
+def on_several(name, published, machine, *changes, gpu):
+    """Rows of PatrickStar's benchmark on several GPUs."""
+    return [(f"{name}, {size}, {gpus} {gpu}", f"PS {gpu}", rate / gpus, *best_batch(machine, size, *changes, gpus=gpus))
+            for gpus, rates in published.items() for size, rate in rates.items()]
 
 
 # What, figure, published TFLOPS a GPU, parameters, run, or several of which the fastest counts. The papers count 8 flops
@@ -141,8 +174,11 @@ RATES = [
     ("zero_offload, 6 B, batch 512", "ZO 8", 37.2, *offloaded("6 B")),
     ("zero_offload, 8 B, batch 512", "ZO 8", 41.7, *offloaded("8 B")),
     ("zero_offload, 10 B, batch 512 (calibrated)", "ZO 8", 41.1, *offloaded("10 B")),
-    ("zero_offload, 1 B, batch 512", "ZO 10", 35.8, *offloaded("1 B")),
-    ("zero_offload, 13 B, batch 512", "ZO 10", 34.2, *offloaded("13 B")),
+    *((f"zero_offload, {size}, 16 GPUs, batch 512", "ZO 10", rate, *on_gpus(size, 16, micro_batches=ON_A_NODE[size]))
+      for size, rate in (("1 B", 35.8), ("2 B", 35.8), ("8 B", 41.1), ("10 B", 41.1), ("13 B", 34.2))),
+    ("plain training, ZeRO-2, 1 B, 16 GPUs, batch 512", "ZO 10", 34.8, *on_gpus("1 B", 16, PLAIN)),
+    *((f"zero_offload, 10 B, {gpus} GPU{'s' if gpus > 1 else ''}, batch 10 on each", "ZO 11", rate, *on_gpus("10 B", gpus))
+      for gpus, rate in ((1, 35), (2, 32), (4, 30), (8, 29.8), (16, 31), (32, 34), (64, 33.4), (128, 31.3))),
     *((f"l2l, {size}, batch 512, updates on the device", "ZO 8", rate, *offloaded(size, L2L))
       for size, rate in (("2 B", 30.8), ("4 B", 32), ("6 B", 33.9), ("8 B", 35.9), ("10 B", 35), ("11 B", 32.8), ("13 B", 29.5))),
     ("zero_offload, 2 B, batch 8", "ZO 9", 27, *offloaded("2 B", batch=8)),
@@ -151,10 +187,10 @@ RATES = [
     ("zero_offload, 8 B, batch 8", "ZO 9", 34.6, *offloaded("8 B", batch=8)),
     ("zero_offload, 10 B, batch 8", "ZO 9", 34.8, *offloaded("10 B", batch=8)),
     ("zero_offload, 10 B, batch 8, delayed update", "ZO 9", 39, *offloaded("10 B", DELAYED, batch=8)),
-    ("zero_infinity, 10 B, all on the host", "5c", 45, *on_host(50, 4096, 8)),
-    ("zero_infinity, 100 B, states on NVMe", "5c", 41, *model(125, 8192, 24, "host")),
-    ("zero_infinity, 0.5 T, all on NVMe", "5c", 33, *model(124, 18432, 8, "disk")),
-    ("zero_infinity, 1 T, all on NVMe, on cards of 64 GiB", "5c", 27,
+    ("zero_infinity, 10 B, 16 GPUs, all on the host", "5c", 45, *on_host(50, 4096, 8)),
+    ("zero_infinity, 100 B, 16 GPUs, states on NVMe", "5c", 41, *model(125, 8192, 24, "host")),
+    ("zero_infinity, 0.5 T, 16 GPUs, all on NVMe", "5c", 33, *model(124, 18432, 8, "disk")),
+    ("zero_infinity, 1 T, 16 GPUs, all on NVMe, on cards of 64 GiB", "5c", 27,
      *model(128, 25600, 7, "disk", "machine.tiers.device.capacity=64GiB")),
     ("plain training, 1 B, V100 (calibrated)", "PS V100", 55.5, *best_batch(YARD, "1 B", PLAIN, "limits.device_bytes=31GiB")),
     *((f"patrickstar, {size}, V100", "PS V100", rate, *best_batch(YARD, size))
@@ -165,6 +201,10 @@ RATES = [
       for size, rate in (("10 B", 118), ("15 B", 113), ("20 B", 93), ("30 B", 57), ("40 B", 56), ("50 B", 67))),
     *((f"zero_infinity, {size}, A100, all on the host", "PS A100", rate, *best_batch(SUPERPOD, size, ZERO_3, "limits.device_bytes=39GB"))
       for size, rate in (("6 B", 83.6), ("10 B", 87.6), ("15 B", 80.7))),
+    *on_several("patrickstar", CHUNKS_ON_V100, YARD, gpu="V100"),
+    *on_several("patrickstar", CHUNKS_ON_A100, SUPERPOD, gpu="A100"),
+    *on_several("zero_infinity", {2: {"10 B": 181}, 4: {"10 B": 341}, 8: {"10 B": 738}}, SUPERPOD, ZERO_3, "limits.device_bytes=39GB",
+                gpu="A100"),
 ]
 
 # MLP-Offload's models, by its names, as GPTs of as many parameters as its logs count: layers, hidden, heads, layers whose
@@ -192,7 +232,8 @@ STEPS = [
 
 # What, figure, published ratio of throughputs, run, run it is compared with.
 RATIOS = [
-    *((f"zero_infinity / the same without prefetch, 8 B, batch {batch}", "6d", ratio, on_host(10, 8192, batch)[1], on_host(10, 8192, batch, prefetch=0)[1])
+    *((f"zero_infinity / the same without prefetch, 8 B, 64 GPUs, batch {batch}", "6d", ratio,
+       on_host(10, 8192, batch, *FOUR_NODES)[1], on_host(10, 8192, batch, *FOUR_NODES, prefetch=0)[1])
       for batch, ratio in ((2, 1.29), (4, 1.185), (8, 1.09), (10, 1.055))),
     ("stronghold / plain training, 1.7 B", "8a", 0.6647 / 0.7496, gpt(32, STRONGHOLD), gpt(32, PLAIN)),
     ("stronghold / zero_offload, 1.7 B", "8a", 0.6647 / 0.3711, gpt(32, STRONGHOLD), gpt(32, ZERO_OFFLOAD)),
@@ -218,7 +259,7 @@ RATIOS = [
 # What, figure, published billions of parameters, hidden width, most layers that are tried, run without layers.
 ON_HOST = "policy={name: zero_infinity, parameters: host, gradients: host, optimizer_states: host}"
 SIZES = [
-    ("largest model, zero_infinity, all on the host", "6a", 70, 8192, 256,
+    ("largest model, zero_infinity, 16 GPUs, all on the host", "6a", 70, 8192, 256,
      (DGX2, "workload.hidden=8192", "workload.batch=1", "steps=1", "limits.disk_bytes=4KiB", ON_HOST)),
     ("largest model, zero_offload, parameters on the device, micro-batch 4", "ZO 7", 13, 4096, 128,
      (ONE_V100, "workload.batch=4", "workload.micro_batches=1", "steps=1",
@@ -279,7 +320,7 @@ def volume_ratio(first, run):
 
 
 def simulator():
-    """One function that simulates each run once, and returns samples/s: of several runs, the most of those that fit."""
+    """One function that simulates each run once, and returns samples/s a GPU: of several runs, the most of those that fit."""
     known = {}
 
     def samples_per_s(run):
@@ -287,7 +328,8 @@ def simulator():
         for one in runs:
             if one not in known:
                 result = simulate(one)
-                known[one] = result["throughput"]["samples_per_s"] if result else 0
+                gpus = sum(tier.startswith("device") for tier in result["peak_bytes"]) if result else 1
+                known[one] = result["throughput"]["samples_per_s"] / gpus if result else 0
         most = max(known[one] for one in runs)
         if most == 0:
             sys.exit(f"{' '.join(runs[0])}: does not fit")

@@ -1,4 +1,4 @@
-// ZeRO-Infinity (Rajbhandari et al., SC 2021), on one device: model states live on the host or on disk. While a layer
+// ZeRO-Infinity (Rajbhandari et al., SC 2021): model states live on the host or on disk. While a layer
 // computes, the parameters of the next layers come to the device and those of the layers after them from disk to the
 // host (section 6.2, overlap-centric design); a layer's device copy is dropped once it is passed. Gradients leave as
 // they come. The update follows the backward, on the CPU: the states of one bucket are read from disk while another's
@@ -6,9 +6,9 @@
 //
 // A chunk of states is a bucket, a layer's tensors, where the paper's have a fixed number of elements. Gradients of
 // several micro-batches are summed on the device, and leave with the last. Checkpointed activations leave where the
-// device has no room for them, the longest unused first. The paper's tiling of large operators is not here, nor is its
-// partition of each parameter over several devices' links. `variant: deepspeed` widens gradients to fp32 on the device
-// before they leave, as its product does (DeepSpeed 0.13, runtime/zero/stage3.py).
+// device has no room for them, the longest unused first. The paper's partition of each parameter over several devices'
+// links is the workload's; its tiling of large operators is not here. `variant: deepspeed` widens gradients to fp32 on
+// the device before they leave, as its product does (DeepSpeed 0.13, runtime/zero/stage3.py).
 #include <algorithm>
 
 #include "core/policies/common/activations.hpp"

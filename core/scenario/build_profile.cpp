@@ -86,6 +86,7 @@ void build_host(const Values& values, const std::string& prefix, HardwareProfile
   out.cpu_optimizer_efficiency = curve(values, prefix + "cpu.optimizer.efficiency");
   out.cpu_optimizer_threads = curve(values, prefix + "cpu.optimizer.threads");
   out.cpu_op_ns = values.integer(prefix + "cpu.op");
+  out.devices_per_host = static_cast<std::int32_t>(values.integer(prefix + "host.devices"));
   out.dispatch_ns = values.integer(prefix + "host.dispatch");
   out.event_ns = values.integer(prefix + "host.event");
   out.wake_ns = values.integer(prefix + "host.wake");

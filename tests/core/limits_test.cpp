@@ -1,6 +1,10 @@
 // Limits change the machine that is simulated, not only the one that is trained on.
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "core/scenario/capacity.hpp"
 #include "core/scenario/load.hpp"
 
 namespace tandem {
@@ -36,6 +40,22 @@ TEST(Limits, FewerThreadsUpdateAtTheRateThatTheProfileHasForThem) {
   EXPECT_DOUBLE_EQ(one.machine.cpu_optimizer_parameters_per_s,
                    five.machine.cpu_optimizer_parameters_per_s * 0.25 / five.machine.cpu_optimizer_threads.at(5));
   EXPECT_EQ(one.machine.lane_cores.at(Engine::CpuOptimizer), 1);
+}
+
+// Four ranks, of which two share a host.
+TEST(Limits, RanksShareTheirHost) {
+  const std::vector<std::string> links = {"machine.copies.host_bandwidth=12GB/s", "machine.host.devices=2"};
+  const Scenario one = parse_scenario(kScenario, "one.yaml", links);
+  EXPECT_EQ(one.machine.h2d.bytes_per_s, 10e9);
+  std::vector<std::string> four = links;
+  four.push_back("workload.devices=4");
+  const Scenario ranks = parse_scenario(kScenario, "ranks.yaml", four);
+  EXPECT_EQ(ranks_on_host(ranks), 2);
+  EXPECT_EQ(ranks.machine.h2d.bytes_per_s, 6e9);
+  EXPECT_EQ(ranks.machine.d2h.bytes_per_s, 6e9);
+  EXPECT_EQ(ranks.machine.cores, 4);
+  EXPECT_DOUBLE_EQ(ranks.machine.cpu_optimizer_parameters_per_s, one.machine.cpu_optimizer_parameters_per_s / 2);
+  EXPECT_EQ(ranks_on_host(parse_scenario(kScenario, "all.yaml", {"workload.devices=4"})), 4);
 }
 
 // Copies of 16 MiB reach the limit, as those that reach the bus do; small ones keep what latency leaves them.

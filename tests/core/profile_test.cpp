@@ -87,9 +87,10 @@ TEST(Profile, EveryKey) {
       "[[1KiB, 2]], source: x}}, launch: 1us, op: 2us}\n"
       "copies: {h2d: {bandwidth: 1GB/s, latency: 3us, efficiency: [[1B, 0.1]]}, d2h: {bandwidth: 2GB/s}, disk_read: "
       "{bandwidth: 3GB/s}, disk_write: {bandwidth: 4GB/s}, peer: {bandwidth: 5GB/s}, shared_bandwidth: 2.5GB/s, "
-      "small_copy: 1KiB}\n"
+      "host_bandwidth: 4.5GB/s, small_copy: 1KiB}\n"
       "cpu: {cores: 3, peak: 5GFLOPS, optimizer: {rate: 2Mparameters/s, efficiency: [[1parameters, 0.5]]}, op: 4us}\n"
-      "host: {dispatch: 5us, event: 6us}\nloader: {bandwidth: 6GB/s}\ncollective: {bandwidth: 7GB/s, latency: 8us}\n"
+      "host: {devices: 4, dispatch: 5us, event: 6us}\nloader: {bandwidth: 6GB/s}\ncollective: {bandwidth: 7GB/s, "
+      "latency: 8us}\n"
       "interference: [{lane: compute, while_busy: cpu_optimizer, factor: 1.25}]\n"
       "uncertainty: {compute: {value: 0.02, source: held out}, copies: 0, cpu_optimizer: 0.03, dispatch: 1, sharing: "
       "0.5}\n",
@@ -107,6 +108,8 @@ TEST(Profile, EveryKey) {
   EXPECT_EQ(p.disk_write.bytes_per_s, 4e9);
   EXPECT_EQ(p.peer.bytes_per_s, 5e9);
   EXPECT_EQ(p.pcie_bytes_per_s, 2.5e9);
+  EXPECT_EQ(p.host_copy_bytes_per_s, 4.5e9);
+  EXPECT_EQ(p.devices_per_host, 4);
   EXPECT_EQ(p.small_copy_bytes, 1024);
   EXPECT_EQ(p.cpu_flops, 5e9);
   EXPECT_EQ(p.cpu_optimizer_parameters_per_s, 2e6);

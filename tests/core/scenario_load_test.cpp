@@ -58,7 +58,7 @@ TEST(ScenarioLoad, EveryKey) {
       "machine: m\nlimits: {device_bytes: 512MiB, host_bytes: 4GB, cores: 2}\n"
       "workload: {family: gpt, layers: 3, hidden: 96, heads: 6, vocabulary: 50257, sequence: 32, batch: 2,\n"
       "  micro_batches: 4, precision: fp32, attention: fused, recompute: block, dropout: 0, tied_embedding: false,\n"
-      "  devices: 2}\n"
+      "  devices: 2, partition: parameters}\n"
       "optimizer: {name: adam, learning_rate: 3e-4, betas: [0.8, 0.95], epsilon: 1e-6, weight_decay: 0.1,\n"
       "  clip_norm: 1.5, schedule: cosine, warmup_steps: 2, decay_steps: 6, final_learning_rate: 3e-5,\n"
       "  decay: matrices}\n"
@@ -77,6 +77,7 @@ TEST(ScenarioLoad, EveryKey) {
   EXPECT_EQ(s.workload.recompute, "block");
   EXPECT_FALSE(s.workload.tied_embedding);
   EXPECT_EQ(s.workload.devices, 2);
+  EXPECT_EQ(s.workload.partition, "parameters");
   EXPECT_EQ(s.optimizer.name, "adam");
   EXPECT_EQ(s.optimizer.beta1, 0.8);
   EXPECT_EQ(s.optimizer.clip_norm, 1.5);

@@ -174,9 +174,10 @@ TEST(WorkloadGraph, RanksHavePartsOfEachBucket) {
     }
     EXPECT_EQ(tensor("block1.adam_m").first_element, tensor("block1.parameter").first_element);
     EXPECT_EQ(whole.layout->elements * size_of(whole.type), whole.bytes);
-    EXPECT_FALSE(whole.persistent);
-    // Two steps of two micro-batches. For each pass: a forward and a backward.
     const bool each_pass = std::string(partition) == "parameters";
+    EXPECT_EQ(whole.persistent, !each_pass) << "stays from update to update";
+    EXPECT_EQ(ops_of(graph, "block1.all_gather")[1]->writes[0].reuses == kNone, each_pass);
+    // Two steps of two micro-batches. For each pass: a forward and a backward.
     EXPECT_EQ(ops_of(graph, "block1.all_gather").size(), each_pass ? 8u : 2u);
     // The last stage's backward follows its forward; an embedding's backward reads no parameters.
     EXPECT_EQ(ops_of(graph, "head.all_gather").size(), each_pass ? 4u : 2u);

@@ -76,12 +76,20 @@ std::int64_t lost_in_holes(const TrainingPlan& plan) {
 
 // See activation_bytes in the schema; at least `least`.
 std::int64_t default_budget(const TrainingPlan& plan, const Scenario& scenario, std::int64_t least) {
-  std::int64_t elements = 0, state_bytes = 0;
+  std::int64_t elements = 0, largest = 0, state_bytes = 0;
   for (const StageSpec& stage : plan.stages) {
     elements += stage.elements;
+    largest = std::max(largest, stage.elements);
     for (const StateSpec& state : plan.states) state_bytes += state.bytes(stage.elements);
   }
-  const std::int64_t left = tier_capacity_bytes(scenario, Tier::Device) - 2 * elements * size_of(plan.precision) -
+  // Of what ranks divide, a part of all layers, and all of those that are at work: two parameters, a gradient.
+  const std::string& partition = scenario.workload.partition;
+  const std::int64_t parts = partition == "none" ? 1 : scenario.workload.devices;
+  std::int64_t held = 2 * elements;
+  if (parts > 1)
+    held = elements / parts + (partition == "states" ? elements + largest : elements / parts + 3 * largest);
+  state_bytes /= parts;
+  const std::int64_t left = tier_capacity_bytes(scenario, Tier::Device) - held * size_of(plan.precision) -
                             always_there(plan) - lost_in_holes(plan);
   return std::max(left - state_bytes >= least ? left - state_bytes : left, least);
 }

@@ -8,11 +8,13 @@
 //   gradient.accumulate reads  the sum so far, a micro-batch's part; writes the sum
 //   all_reduce_sum      reads  sums of squares of all stages' parts; writes those of the buckets
 //
-// With `states` a parameter is brought together once a step, before its first use, and stays. With `parameters` it is
-// for each pass over the layers: before a forward, and before what the backward computes again or reads.
+// With `states` a parameter is brought together once an update, before its first use, and stays. With `parameters` it
+// is for each pass over the layers: before a forward, and before what the backward computes again or reads.
+#include <algorithm>
 #include <map>
 #include <numeric>
 
+#include "core/scenario/capacity.hpp"
 #include "core/workloads/common/kernels.hpp"
 #include "core/workloads/common/layout.hpp"
 #include "core/workloads/common/options.hpp"
@@ -21,7 +23,7 @@
 namespace tandem {
 
 // Pads each bucket, so that all ranks' parts are equal and hold whole blocks of every state.
-void TrainingSource::divide_stages() {
+void TrainingSource::divide_stages(const Scenario& scenario) {
   require_option(!subspace_ && !one_bit_, "partition", "this policy's updates need whole gradients", "allowed: none");
   require_option(!saves_ && first_step_ == 0, "partition", "a checkpoint holds whole states, which no rank has",
                  "allowed: none, or no checkpoint.directory and no --resume");
@@ -39,14 +41,19 @@ void TrainingSource::divide_stages() {
     }
     stage.layout = layout;
   }
+  // Where two layers' parameters and a gradient would take more than half of the device, computing waits for rings
+  // rather than for what they displace.
+  std::int64_t largest = 0;
+  for (const StageSpec& stage : plan_.stages) largest = std::max(largest, stage.elements * size_of(plan_.precision));
+  gathers_ahead_ = 3 * largest <= tier_capacity_bytes(scenario, Tier::Device) / 2;
 }
 
-// What is whole is no model state: it lives on the device between the ops that make and read it.
+// What is whole is no model state: it is on the device for the ops that read it, and nowhere else unless it is evicted.
 void TrainingSource::add_partition(Graph& graph, std::size_t index) {
   const StageSpec& s = spec(index);
   Partition& part = partitions_[index];
   const std::int64_t bytes = s.elements * size_of(plan_.precision);
-  const auto add = [&](const char* name) {
+  const auto add = [&](const char* name, bool persistent) {
     Tensor tensor;
     tensor.name = s.name + name;
     tensor.role = Role::Activation;
@@ -54,10 +61,11 @@ void TrainingSource::add_partition(Graph& graph, std::size_t index) {
     tensor.bytes = bytes;
     tensor.layer = static_cast<std::int32_t>(index);
     tensor.layout = s.layout;
+    tensor.persistent = persistent;
     return graph.add_tensor(std::move(tensor));
   };
-  part.whole_parameter = add(".whole_parameter");
-  part.whole_gradient = add(".whole_gradient");
+  part.whole_parameter = add(".whole_parameter", /*persistent=*/!divides_parameters_);
+  part.whole_gradient = add(".whole_gradient", /*persistent=*/false);
   part.gather_label = graph.intern(s.name + ".all_gather");
   part.scatter_label = graph.intern(s.name + ".reduce_scatter");
   part.add_label = graph.intern(s.name + ".accumulate");
@@ -98,14 +106,14 @@ void TrainingSource::gather_for(Graph& graph, std::size_t index, Phase phase) {
 void TrainingSource::gather(Graph& graph, std::size_t index, Phase phase) {
   Partition& part = partitions_[index];
   const ValueId own = stages_[index].parameter_in_use;
-  const std::int32_t time = divides_parameters_ ? pass_ : step_;
-  if (part.gathered_from == own && part.gathered_in == time) return;
+  if (part.gathered_from == own && (!divides_parameters_ || part.gathered_in == pass_)) return;
   part.gathered_from = own;
-  part.gathered_in = time;
+  part.gathered_in = pass_;
   Op op = collective(part.gather_label, part.gather, phase, index);
   op.reads.push_back(own);
+  const ValueId before = divides_parameters_ ? kNone : part.whole_value;  // takes its place
   part.whole_value = graph.new_version(part.whole_parameter);
-  op.writes.push_back({part.whole_value, kNone});
+  op.writes.push_back({part.whole_value, before});
   graph.append(std::move(op));
 }
 
@@ -114,12 +122,13 @@ void TrainingSource::turn_back() {
   begin_pass();
   if (!divides()) return;
   const std::int32_t tied = plan_.stages.back().tied_to;
-  if (divides_parameters_) partitions_.back().gathered_in = pass_;
-  if (divides_parameters_ && tied != kNone) partitions_[static_cast<std::size_t>(tied)].gathered_in = pass_;
+  partitions_.back().gathered_in = pass_;
+  if (tied != kNone) partitions_[static_cast<std::size_t>(tied)].gathered_in = pass_;
 }
 
 // Before the backward of the stage above, lest it wait in the collectives' lane for that one's gradient.
 void TrainingSource::gather_ahead(Graph& graph, std::size_t index) {
+  if (!gathers_ahead_) return;
   if (spec(index).backward_reads_parameter || recomputes(index)) gather_for(graph, index, Phase::Gather);
 }
 

@@ -36,7 +36,7 @@ TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, cons
     plan_.states = {{"master"}, {"adam_m"}, {"adam_v"}};
     plan_.master = Master::FirstState;
   }
-  if (divides()) divide_stages();
+  if (divides()) divide_stages(scenario);
 }
 
 void TrainingSource::prologue(Graph& graph) {

@@ -115,7 +115,7 @@ class TrainingSource final : public StepSource {
   void optimize_by_signs(Graph& graph, std::size_t index);
   // States, or parameters too, of which each rank has a part (training_partition.cpp).
   bool divides() const { return parts_ > 1; }
-  void divide_stages();
+  void divide_stages(const Scenario& scenario);
   void add_partition(Graph& graph, std::size_t index);
   Op collective(std::int32_t label, WorkId work, Phase phase, std::size_t index);
   void begin_pass() { ++pass_; }
@@ -150,6 +150,7 @@ class TrainingSource final : public StepSource {
   std::int64_t micro_batches_, devices_;
   std::int64_t parts_;       // of each stage's gradient and states, by rank
   bool divides_parameters_;  // and of its parameters
+  bool gathers_ahead_ = true;
   Rank rank_;
   bool gpu_;
   std::int32_t steps_, first_step_;  // steps of this run, and those before it
