@@ -124,6 +124,8 @@ struct FirstOfTwo {
   Training training;
 };
 
+void PrintTo(const Division& d, std::ostream* out) { *out << d.partition << ' ' << d.policy << ' ' << d.precision; }
+
 class DividedRanksTest : public ::testing::TestWithParam<Division> {};
 
 // Each rank's parts of parameters, joined, and each rank's losses are those of ranks that have all.
@@ -151,7 +153,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Division{"states", "zero_offload", "fp32"}, Division{"states", "on_demand", "bf16", 1},
                       Division{"states", "balanced", "fp16"}, Division{"states", "split_update", "bf16", 0, 8},
                       Division{"parameters", "zero_infinity", "fp16", 1}, Division{"parameters", "patrickstar", "bf16"},
-                      Division{"parameters", "zero_offload", "fp32", 1}));
+                      Division{"parameters", "zero_offload", "fp32", 1}),
+    [](const auto& test) { return test.param.partition + "_" + test.param.policy + "_" + test.param.precision; });
 
 // Each micro-batch is reduced by itself, so that sums are taken in another order: one rounding, which Adam's first
 // steps turn into at most a small part of the learning rate.
