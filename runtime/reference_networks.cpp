@@ -2,13 +2,20 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/baddbmm.h>
+#include <ATen/ops/bmm.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/softmax.h>
+
+#include <cmath>
+#include <limits>
 
 #include "core/scenario/errors.hpp"
 #include "runtime/initial_values.hpp"
@@ -70,6 +77,20 @@ struct Block {
   Norm ln1, ln2;
   Linear qkv, projection, up, down;
 
+  // Of [batch, heads, sequence, head size].
+  static Tensor unfused(const Tensor& query, const Tensor& key, const Tensor& value, bool causal) {
+    const auto merged = [](const Tensor& heads) { return heads.contiguous().flatten(0, 1); };
+    const Tensor keys = merged(key).transpose(1, 2);
+    const std::int64_t sequence = query.size(2);
+    const Tensor none = at::empty({query.size(0) * query.size(1), sequence, sequence}, query.options());
+    Tensor scores =
+        at::baddbmm(none, merged(query), keys, /*beta=*/0, 1 / std::sqrt(static_cast<double>(query.size(3))));
+    if (causal)
+      scores = scores.masked_fill(at::ones({sequence, sequence}, query.options().dtype(at::kBool)).triu(1),
+                                  -std::numeric_limits<double>::infinity());
+    return at::bmm(at::softmax(scores, 2), merged(value)).view(query.sizes());
+  }
+
   // [tokens, hidden] to [tokens, hidden].
   Tensor attention(const Tensor& x, const WorkloadOptions& w, bool causal) const {
     const std::int64_t hidden = w.hidden;
@@ -77,8 +98,10 @@ struct Block {
       return rows.view({w.batch, w.sequence, w.heads, hidden / w.heads}).transpose(1, 2);
     };
     const std::vector<Tensor> parts = qkv(x).split(hidden, 1);
-    const Tensor out = at::scaled_dot_product_attention(heads(parts[0]), heads(parts[1]), heads(parts[2]), {},
-                                                        /*dropout=*/0.0, causal);
+    const Tensor query = heads(parts[0]), key = heads(parts[1]), value = heads(parts[2]);
+    const Tensor out = w.attention == "unfused"
+                           ? unfused(query, key, value, causal)
+                           : at::scaled_dot_product_attention(query, key, value, {}, /*dropout=*/0.0, causal);
     return projection(out.transpose(1, 2).reshape({-1, hidden}));
   }
 };

@@ -60,6 +60,8 @@ DecodeSource::DecodeSource(const Scenario& scenario) : w_(scenario.workload), si
   require_option(w_.batch == 1, "batch", "one text is decoded at a time", "allowed: 1");
   require_option(w_.micro_batches == 1, "micro_batches", "decoding has no micro-batches", "allowed: 1");
   require_option(w_.devices == 1, "devices", "decoding runs on one device", "allowed: 1");
+  require_option(w_.attention == "fused", "attention", "decoding attends to its cache by fused kernels",
+                 "allowed: fused");
   require_option(w_.recompute == "none", "recompute", "decoding keeps nothing for backward", "allowed: none");
   require_option(w_.stop_token < w_.vocabulary, "stop_token", "is outside the vocabulary", "allowed: below vocabulary");
 }

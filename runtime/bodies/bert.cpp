@@ -35,7 +35,7 @@ BlockSaved block_saved(const Sizes& s, const Next& next) {
   const std::int64_t n = s.tokens(), c = s.hidden;
   BlockSaved b;
   b.qkv = next({n, 3 * c});
-  b.attention.out = next({n, c}), b.attention.logsumexp = next({s.batch, s.sequence, s.heads}, at::kFloat);
+  b.attention = saved_attention(s, next);
   b.sum1 = next({n, c});
   b.ln1.mean = next({n}, at::kFloat), b.ln1.rstd = next({n}, at::kFloat), b.ln1.out = next({n, c});
   b.up = next({n, s.width()}), b.gelu = next({n, s.width()});

@@ -37,7 +37,7 @@ BlockSaved block_saved(const Sizes& s, const Next& next) {
   BlockSaved b;
   b.ln1.mean = next({n}, at::kFloat), b.ln1.rstd = next({n}, at::kFloat), b.ln1.out = next({n, c});
   b.qkv = next({n, 3 * c});
-  b.attention.out = next({n, c}), b.attention.logsumexp = next({s.batch, s.sequence, s.heads}, at::kFloat);
+  b.attention = saved_attention(s, next);
   b.middle = next({n, c});
   b.ln2.mean = next({n}, at::kFloat), b.ln2.rstd = next({n}, at::kFloat), b.ln2.out = next({n, c});
   b.up = next({n, s.width()}), b.gelu = next({n, s.width()});

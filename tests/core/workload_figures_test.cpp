@@ -67,6 +67,9 @@ const Case kCases[] = {
     {"bert_tied", "bert", [](WorkloadOptions&) {}},
     {"bert_untied", "bert", [](WorkloadOptions& w) { w.tied_embedding = false; }},
     {"bert_recompute", "bert", [](WorkloadOptions& w) { w.recompute = "block"; }},
+    {"gpt_unfused", "gpt", [](WorkloadOptions& w) { w.attention = "unfused"; }},
+    {"gpt_unfused_recompute", "gpt", [](WorkloadOptions& w) { w.attention = "unfused", w.recompute = "block"; }},
+    {"bert_unfused", "bert", [](WorkloadOptions& w) { w.attention = "unfused"; }},
     {"mlp", "mlp", [](WorkloadOptions&) {}},
     {"mlp_one_layer", "mlp", [](WorkloadOptions& w) { w.layers = 1; }},
 };
@@ -77,6 +80,7 @@ std::string json_line(const Case& c, const WorkloadOptions& w, const Figures& f)
       << ", \"hidden\": " << w.hidden << ", \"heads\": " << w.heads << ", \"vocabulary\": " << w.vocabulary
       << ", \"sequence\": " << w.sequence << ", \"batch\": " << w.batch << ", \"inputs\": " << w.inputs
       << ", \"classes\": " << w.classes << ", \"tied\": " << (w.tied_embedding ? "true" : "false")
+      << ", \"fused\": " << (w.attention == "fused" ? "true" : "false")
       << ", \"recompute\": " << (w.recompute == "block" ? "true" : "false")
       << ", \"forward_flops\": " << f.forward_flops << ", \"backward_flops\": " << f.backward_flops
       << ", \"recompute_flops\": " << f.recompute_flops << ", \"parameter_bytes\": " << f.parameter_bytes

@@ -95,6 +95,16 @@ const Case kCases[] = {
     {"recompute", [](Scenario& s) { s.workload.recompute = "block"; }},
     {"clip", [](Scenario& s) { s.optimizer.clip_norm = 0.5; }},
     {"clip_high", [](Scenario& s) { s.optimizer.clip_norm = 1e6; }},
+    {"unfused", [](Scenario& s) { s.workload.attention = "unfused"; }},
+    {"unfused_all",
+     [](Scenario& s) {
+       s.workload.attention = "unfused";
+       s.workload.micro_batches = 2;
+       s.workload.recompute = "block";
+       s.workload.checkpoint_every = 2;
+       s.workload.sequence = 200;
+       s.workload.batch = 1;
+     }},
     {"adam", [](Scenario& s) { s.optimizer.name = "adam"; }},
     {"all",
      [](Scenario& s) {

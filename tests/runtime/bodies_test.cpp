@@ -53,13 +53,15 @@ TEST(Decoding, SamplesWhatWholeForwardPassesSample) {
 TEST(Workspaces, AreTight) {
   constexpr double kSlack = 1.3;
   constexpr std::int64_t kRoundings = 512;  // eight granules
-  for (const std::string family : {"gpt", "bert", "mlp"})
+  for (const auto& [family, attention] :
+       {std::pair{"gpt", "fused"}, {"bert", "fused"}, {"gpt", "unfused"}, {"bert", "unfused"}, {"mlp", "fused"}})
     for (const bool heavy : {false, true}) {
       Scenario scenario = scenario_of(family);
+      scenario.workload.attention = attention;
       scenario.workload.micro_batches = heavy ? 2 : 1;
       scenario.workload.tied_embedding = !heavy;
       scenario.optimizer.clip_norm = heavy ? 0.5 : 0;
-      if (family != "mlp" && heavy) scenario.workload.recompute = "block";
+      if (std::string(family) != "mlp" && heavy) scenario.workload.recompute = "block";
       const HashedData data(256);
       SerialInterpreter interpreter(scenario, data);
       interpreter.run();

@@ -55,11 +55,22 @@ class Parameters:
         return functional.layer_norm(x, (size,), self(name + ".weight", size), self(name + ".bias", size))
 
 
+def unfused_attention(query, key, value, causal):
+    size, sequence = query.shape[3], query.shape[2]
+    merged = [heads.reshape(-1, sequence, size) for heads in (query, key, value)]
+    mask = torch.full((sequence, sequence), float("-inf")).triu(1) if causal else torch.zeros(sequence, sequence)
+    scores = torch.baddbmm(mask, merged[0], merged[1].transpose(1, 2), alpha=size**-0.5)
+    return torch.bmm(functional.softmax(scores, 2), merged[2]).view(query.shape)
+
+
 def attention(p, name, x, o, causal):
     batch, sequence, hidden, heads = o["batch"], o["sequence"], o["hidden"], o["heads"]
     parts = p.linear(name + ".qkv", x, 3 * hidden).split(hidden, 1)
     query, key, value = (t.view(batch, sequence, heads, hidden // heads).transpose(1, 2) for t in parts)
-    out = functional.scaled_dot_product_attention(query, key, value, is_causal=causal)
+    if o["fused"]:
+        out = functional.scaled_dot_product_attention(query, key, value, is_causal=causal)
+    else:
+        out = unfused_attention(query, key, value, causal)
     return p.linear(name + ".projection", out.transpose(1, 2).reshape(-1, hidden), hidden)
 
 

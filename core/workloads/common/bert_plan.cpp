@@ -12,12 +12,13 @@ namespace {
 using Sizes = TransformerSizes;
 
 // Work::sizes of every bert body: batch, sequence, hidden, heads, vocabulary, micro_batches, tied, accumulates,
-// loss_tiles.
+// loss_tiles, fused.
 OpSpec spec_of(const Sizes& s, const char* body, std::vector<Kernel> kernels, std::int64_t workspace,
                bool accumulates = false) {
   return {{body,
            s.type,
-           {s.batch, s.sequence, s.hidden, s.heads, s.vocabulary, s.micro_batches, s.tied, accumulates, s.loss_tiles},
+           {s.batch, s.sequence, s.hidden, s.heads, s.vocabulary, s.micro_batches, s.tied, accumulates, s.loss_tiles,
+            s.fused},
            std::move(kernels)},
           workspace + library_temporaries(s)};
 }
@@ -60,7 +61,7 @@ std::vector<TensorSpec> block_saved(const Sizes& s) {
   const auto row = s.rows(s.hidden);
   return {{"qkv", s.type, 3 * row},
           {"attention", s.type, row},
-          {"logsumexp", DType::F32, s.logsumexp()},
+          attention_saved(s),
           {"attention_sum", s.type, row},  // the first norm's input
           {"ln1_mean", DType::F32, s.statistic()},
           {"ln1_rstd", DType::F32, s.statistic()},
@@ -74,7 +75,7 @@ std::vector<TensorSpec> block_saved(const Sizes& s) {
 
 std::int64_t block_forward_workspace(const Sizes& s) {
   WorkspaceMeter meter;
-  touch_attention_forward(meter, s, s.sequence);
+  touch_attention(meter, s, /*saves=*/true);
   touch_norm_forward(meter, s);
   return meter.peak();
 }
@@ -84,7 +85,7 @@ std::int64_t block_forward_light_workspace(const Sizes& s) {
   const std::int64_t row = s.rows(s.hidden);
   const auto sum = meter.take(row);
   const auto qkv = meter.take(3 * row);
-  touch_attention_forward(meter, s, s.sequence);
+  touch_attention(meter, s, /*saves=*/false);
   meter.drop(qkv);
   meter.take(row), meter.take(s.statistic()), meter.take(s.statistic());  // the first norm
   meter.drop(sum);

@@ -11,9 +11,10 @@ namespace {
 using Sizes = TransformerSizes;
 
 // Sizes of Work::sizes for every gpt body: batch, sequence, hidden, heads, vocabulary, micro_batches, tied,
-// accumulates, loss_tiles.
+// accumulates, loss_tiles, fused.
 std::vector<std::int64_t> work_sizes(const Sizes& s, bool accumulates) {
-  return {s.batch, s.sequence, s.hidden, s.heads, s.vocabulary, s.micro_batches, s.tied, accumulates, s.loss_tiles};
+  return {s.batch,         s.sequence, s.hidden,    s.heads,      s.vocabulary,
+          s.micro_batches, s.tied,     accumulates, s.loss_tiles, s.fused};
 }
 
 OpSpec spec_of(const Sizes& s, const char* body, std::vector<Kernel> kernels, std::int64_t workspace,
@@ -24,7 +25,7 @@ OpSpec spec_of(const Sizes& s, const char* body, std::vector<Kernel> kernels, st
 std::int64_t block_forward_workspace(const Sizes& s) {
   WorkspaceMeter meter;
   touch_norm_forward(meter, s);
-  touch_attention_forward(meter, s, s.sequence);
+  touch_attention(meter, s, /*saves=*/true);
   return meter.peak();
 }
 
@@ -33,7 +34,7 @@ std::int64_t block_forward_light_workspace(const Sizes& s) {
   meter.take(s.rows(s.hidden));  // after the attention's residual
   const auto qkv = meter.take(3 * s.rows(s.hidden));
   touch_norm_forward(meter, s);
-  touch_attention_forward(meter, s, s.sequence);
+  touch_attention(meter, s, /*saves=*/false);
   meter.drop(qkv);
   meter.take(s.rows(s.width()));
   touch_norm_forward(meter, s);
@@ -64,7 +65,7 @@ std::vector<TensorSpec> block_saved(const Sizes& s) {
           {"ln1", s.type, row},
           {"qkv", s.type, 3 * row},
           {"attention", s.type, row},
-          {"logsumexp", DType::F32, s.logsumexp()},
+          attention_saved(s),
           {"middle", s.type, row},  // after the attention's residual: the second norm's input
           {"ln2_mean", DType::F32, s.statistic()},
           {"ln2_rstd", DType::F32, s.statistic()},

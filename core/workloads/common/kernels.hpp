@@ -2,9 +2,15 @@
 // Must not know families.
 #pragma once
 
+#include <vector>
+
 #include "core/graph/graph.hpp"
 
 namespace tandem {
+
+inline void append(std::vector<Kernel>& to, const std::vector<Kernel>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
 
 // [m, k] times [k, n].
 inline Kernel gemm(std::int64_t m, std::int64_t n, std::int64_t k, DType type) {
@@ -13,6 +19,13 @@ inline Kernel gemm(std::int64_t m, std::int64_t n, std::int64_t k, DType type) {
   kernel.m = m, kernel.n = n, kernel.k = k;
   kernel.flops = 2 * m * n * k;
   kernel.bytes = (m * k + k * n + m * n) * size_of(type);
+  return kernel;
+}
+
+// As many products of [m, k] times [k, n], with operands of their own.
+inline Kernel batched_gemm(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, DType type) {
+  Kernel kernel = gemm(batch * m, n, k, type);
+  kernel.bytes += (batch - 1) * k * n * size_of(type);
   return kernel;
 }
 

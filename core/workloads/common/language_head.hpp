@@ -9,10 +9,6 @@
 
 namespace tandem {
 
-inline void append(std::vector<Kernel>& to, const std::vector<Kernel>& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
-
 // Inputs and targets of [batch, sequence] int64 tokens; `body` loads them.
 BatchSpec token_batch(const char* body, const TransformerSizes& s);
 

@@ -5,6 +5,7 @@
 #include "core/workloads/common/kernels.hpp"
 #include "core/workloads/common/layout.hpp"
 #include "core/workloads/common/options.hpp"
+#include "core/workloads/common/unfused_attention.hpp"
 
 namespace tandem {
 
@@ -21,9 +22,11 @@ TransformerSizes transformer_sizes(const Scenario& scenario) {
   require_option(w.loss_tiles >= 1 && w.loss_tiles <= w.batch * w.sequence, "loss_tiles",
                  std::to_string(w.loss_tiles) + " is out of range",
                  "allowed: 1 to " + std::to_string(w.batch * w.sequence) + ", the tokens of a micro-batch");
-  require_option(w.attention == "fused", "attention", "\"" + w.attention + "\" is not known", "allowed: fused");
+  require_option(w.attention == "fused" || w.attention == "unfused", "attention",
+                 "\"" + w.attention + "\" is not known", "allowed: fused, unfused");
   require_product("hidden", {w.hidden, w.hidden, 4});
   require_product("batch, sequence, hidden", {w.batch, w.sequence, w.hidden, 4});
+  if (w.attention == "unfused") require_product("batch, heads, sequence", {w.batch, w.heads, w.sequence, w.sequence});
   require_product("batch, sequence, vocabulary", {w.batch, w.sequence, w.vocabulary});
   require_product("vocabulary, hidden", {w.vocabulary, w.hidden});
   TransformerSizes s;
@@ -31,6 +34,7 @@ TransformerSizes transformer_sizes(const Scenario& scenario) {
   s.layers = w.layers, s.micro_batches = w.micro_batches;
   s.threads = body_threads(scenario);
   s.tied = w.tied_embedding;
+  s.fused = w.attention == "fused";
   s.loss_tiles = w.loss_tiles;
   s.type = w.precision;
   s.gpu = scenario.machine.gpu;
@@ -60,13 +64,13 @@ std::int64_t row_sum_bytes(std::int64_t rows, std::int64_t columns) {
   return std::min(filling, worth) * columns * kColumns * size_of(DType::F32);
 }
 
-// One of three at a time: sorts and reductions beside the attention's backward; the latter with more parts; the sum of
-// a bias's gradient.
+// One of three at a time: sorts and reductions beside the fused attention's backward; the latter with more parts; the
+// sum of a bias's gradient.
 std::int64_t gpu_temporaries(const TransformerSizes& s) {
   constexpr std::int64_t kMiB = 1 << 20;
-  const std::int64_t part = s.tokens() * s.hidden * size_of(DType::F32);
+  const std::int64_t part = s.fused ? s.tokens() * s.hidden * size_of(DType::F32) : 0;
   const std::int64_t sum = std::max(row_sum_bytes(s.tokens(), s.width()), row_sum_bytes(s.tokens(), s.vocabulary));
-  return 2 * s.logsumexp() +
+  return (s.fused ? 2 * s.logsumexp() : 0) +
          std::max({64 * kMiB + 2 * part, 32 * kMiB + query_gradient_parts(s) * part, 32 * kMiB + sum});
 }
 
@@ -94,20 +98,30 @@ std::vector<Kernel> norm_backward_kernels(const TransformerSizes& s) {
   return {row_kernel(s.tokens(), 3 * s.rows(s.hidden) + 2 * s.statistic())};
 }
 
+namespace {
+
+std::vector<Kernel> attention_forward_kernels(const TransformerSizes& s) {
+  if (!s.fused) return unfused_attention_forward_kernels(s);
+  return {attention_forward(s.batch * s.heads, s.sequence, s.sequence, s.head_size(), s.type, s.causal)};
+}
+
+std::vector<Kernel> attention_backward_kernels(const TransformerSizes& s) {
+  if (!s.fused) return unfused_attention_backward_kernels(s);
+  return {attention_backward(s.batch * s.heads, s.sequence, s.sequence, s.head_size(), s.type, s.causal)};
+}
+
+}  // namespace
+
 std::vector<Kernel> block_forward_kernels(const TransformerSizes& s, bool with_down_projection) {
   const std::int64_t n = s.tokens(), c = s.hidden;
   const Kernel norm = norm_forward_kernels(s).front();
   const Kernel residual = memory_kernel(3 * s.rows(c));
-  std::vector<Kernel> kernels = {
-      norm,
-      gemm(n, 3 * c, c, s.type),
-      attention_forward(s.batch * s.heads, s.sequence, s.sequence, s.head_size(), s.type, s.causal),
-      gemm(n, c, c, s.type),
-      residual,
-      norm,
-      gemm(n, s.width(), c, s.type),
-      memory_kernel(2 * s.rows(s.width())),  // gelu
-  };
+  std::vector<Kernel> kernels = {norm, gemm(n, 3 * c, c, s.type)};
+  append(kernels, attention_forward_kernels(s));
+  append(kernels, {
+                      gemm(n, c, c, s.type), residual, norm, gemm(n, s.width(), c, s.type),
+                      memory_kernel(2 * s.rows(s.width())),  // gelu
+                  });
   if (with_down_projection) {
     kernels.push_back(gemm(n, c, s.width(), s.type));
     kernels.push_back(residual);
@@ -139,7 +153,7 @@ std::vector<Kernel> block_backward_kernels(const TransformerSizes& s, bool accum
   kernels.push_back(norm);
   kernels.push_back(residual);
   add_linear_backward(kernels, s, c, c, accumulates);
-  kernels.push_back(attention_backward(s.batch * s.heads, s.sequence, s.sequence, s.head_size(), s.type, s.causal));
+  append(kernels, attention_backward_kernels(s));
   kernels.push_back(memory_kernel(2 * s.rows(3 * c)));  // joins the gradients of query, key and value
   add_linear_backward(kernels, s, 3 * c, c, accumulates);
   kernels.push_back(norm);
@@ -168,6 +182,15 @@ void touch_attention_forward(WorkspaceMeter& meter, const TransformerSizes& s, s
   meter.touch_all({s.rows(s.hidden), s.logsumexp(), tiles});
 }
 
+void touch_attention(WorkspaceMeter& meter, const TransformerSizes& s, bool saves) {
+  s.fused ? touch_attention_forward(meter, s, s.sequence) : touch_unfused_attention(meter, s, saves);
+}
+
+TensorSpec attention_saved(const TransformerSizes& s) {
+  if (s.fused) return {"logsumexp", DType::F32, s.logsumexp()};
+  return {"attention_probabilities", s.type, s.scores()};
+}
+
 void touch_gradient(WorkspaceMeter& meter, const TransformerSizes& s, std::int64_t elements, bool accumulates) {
   if (accumulates) meter.touch(elements * size_of(s.type));
 }
@@ -186,17 +209,25 @@ std::int64_t meter_norm_backward(WorkspaceMeter& meter, const TransformerSizes& 
   return input;
 }
 
-std::int64_t meter_attention_backward(WorkspaceMeter& meter, const TransformerSizes& s, bool accumulates) {
+namespace {
+
+void touch_attention_backward(WorkspaceMeter& meter, const TransformerSizes& s) {
   const std::int64_t row = s.rows(s.hidden);
   const std::int64_t q = query_split(s.sequence), k = key_split(s.sequence);
-  const auto qkv = meter.take(3 * row);
-  const auto attention = meter.take(row);
-  touch_linear_gradient(meter, s, s.hidden, s.hidden, accumulates);
   const std::int64_t parts[] = {meter.take(row), meter.take(row), meter.take(row)};
   const auto tiles = meter.take(s.threads * 2 * q * k * size_of(DType::F32));  // scores and their gradient
   meter.touch(q * size_of(DType::F32));                                        // one sum a row
   meter.drop(tiles);
   for (const std::int64_t part : parts) meter.drop(part);
+}
+
+}  // namespace
+
+std::int64_t meter_attention_backward(WorkspaceMeter& meter, const TransformerSizes& s, bool accumulates) {
+  const auto qkv = meter.take(3 * s.rows(s.hidden));
+  const auto attention = meter.take(s.rows(s.hidden));
+  touch_linear_gradient(meter, s, s.hidden, s.hidden, accumulates);
+  s.fused ? touch_attention_backward(meter, s) : touch_unfused_attention_backward(meter, s);
   meter.drop(attention);
   touch_linear_gradient(meter, s, 3 * s.hidden, s.hidden, accumulates);
   return qkv;

@@ -17,6 +17,7 @@ struct TransformerSizes {
   std::int64_t loss_tiles = 1;
   bool tied = true;
   bool causal = true;  // a token attends to those before it alone
+  bool fused = true;   // attention: no scores in memory
   bool gpu = false;
   DType type = DType::F32;
 
@@ -28,6 +29,8 @@ struct TransformerSizes {
   // Bytes of one number a token, and of one a token and head, in fp32: statistics stay in fp32 in every precision.
   std::int64_t statistic() const { return tokens() * size_of(DType::F32); }
   std::int64_t logsumexp() const { return tokens() * heads * size_of(DType::F32); }
+  // Bytes of the attention's scores, where it is not fused.
+  std::int64_t scores() const { return tokens() * heads * sequence * size_of(type); }
 };
 
 // What kernels may take beyond the temporaries that a WorkspaceMeter follows, which are those of the CPU's in fp32. On
@@ -53,6 +56,11 @@ std::vector<Kernel> norm_backward_kernels(const TransformerSizes& s);
 void touch_norm_forward(WorkspaceMeter& meter, const TransformerSizes& s);
 // `keys`: rows that each query sees; the sequence in training, more in decoding.
 void touch_attention_forward(WorkspaceMeter& meter, const TransformerSizes& s, std::int64_t keys);
+// The same in training, of either kind of attention. `saves`: for a backward, to which an unfused one leaves its
+// probabilities; without, these are temporaries.
+void touch_attention(WorkspaceMeter& meter, const TransformerSizes& s, bool saves);
+// What attention saves for its backward beside its output.
+TensorSpec attention_saved(const TransformerSizes& s);
 
 // The same for the pieces of a backward body. Gradients of matrices need temporaries only where they are added to
 // earlier micro-batches' ones; the first micro-batch writes them in place.

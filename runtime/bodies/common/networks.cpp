@@ -22,6 +22,8 @@
 #include <string>
 #include <tuple>
 
+#include "runtime/bodies/common/unfused_attention.hpp"
+
 namespace tandem {
 namespace {
 
@@ -67,13 +69,10 @@ at::Tensor rows_of(const at::Tensor& heads, const AttentionShape& s) {
   return heads.transpose(1, 2).view({s.batch * s.sequence, s.heads * s.head_size});
 }
 
-struct Projections {
-  Projections(const at::Tensor& qkv, const AttentionShape& s)
-      : query(heads_of(qkv, 0, s)),
-        key(heads_of(qkv, s.heads * s.head_size, s)),
-        value(heads_of(qkv, 2 * s.heads * s.head_size, s)) {}
-  at::Tensor query, key, value;
-};
+Projections projections_of(const at::Tensor& qkv, const AttentionShape& s) {
+  const std::int64_t hidden = s.heads * s.head_size;
+  return {heads_of(qkv, 0, s), heads_of(qkv, hidden, s), heads_of(qkv, 2 * hidden, s)};
+}
 
 // FlashAttention takes 16-bit numbers only; fp32 goes to the memory-efficient kernel.
 bool flash(const at::Tensor& x) { return x.scalar_type() != at::kFloat; }
@@ -94,7 +93,7 @@ ThreeTensors device_attention_backward(const at::Tensor& grad, const Projections
                                        const AttentionShape& s) {
   const at::Tensor out = heads_of(saved.out, 0, s);
   // Kept in the kernel's own order: [batch, heads, sequence].
-  const at::Tensor logsumexp = saved.logsumexp.view({s.batch, s.heads, s.sequence});
+  const at::Tensor logsumexp = saved.kept.view({s.batch, s.heads, s.sequence});
   const at::Tensor seed = at::empty({2}, p.query.options().dtype(at::kUInt64)),
                    no_offset = at::empty({}, seed.options());
   if (flash(p.query))
@@ -108,7 +107,13 @@ ThreeTensors device_attention_backward(const at::Tensor& grad, const Projections
 }  // namespace
 
 AttentionResult attention(const at::Tensor& qkv, AttentionShape s) {
-  const Projections p(qkv, s);
+  const Projections p = projections_of(qkv, s);
+  if (!s.fused) {
+    const AttentionResult result = {at::empty({s.batch * s.sequence, s.heads * s.head_size}, qkv.options()),
+                                    at::empty({s.batch * s.heads, s.sequence, s.sequence}, qkv.options())};
+    unfused_attention_out(heads_of(result.out, 0, s), result.kept, p, s.causal);
+    return result;
+  }
   if (qkv.is_cuda()) return device_attention(p, s);
   const auto [out, logsumexp] =
       at::_scaled_dot_product_flash_attention_for_cpu(p.query, p.key, p.value, /*dropout=*/0.0, s.causal);
@@ -116,23 +121,26 @@ AttentionResult attention(const at::Tensor& qkv, AttentionShape s) {
 }
 
 void attention_out(const AttentionResult& saved, const at::Tensor& qkv, AttentionShape shape) {
+  if (!shape.fused)
+    return unfused_attention_out(heads_of(saved.out, 0, shape), saved.kept, projections_of(qkv, shape), shape.causal);
   const AttentionResult result = attention(qkv, shape);
   saved.out.copy_(result.out);
-  saved.logsumexp.copy_(qkv.is_cuda() ? result.logsumexp.view_as(saved.logsumexp) : result.logsumexp);
+  saved.kept.copy_(qkv.is_cuda() ? result.kept.view_as(saved.kept) : result.kept);
 }
 
 void attention_backward(const at::Tensor& qkv_gradient, const at::Tensor& grad, const at::Tensor& qkv,
                         const AttentionResult& saved, AttentionShape s) {
-  const std::int64_t hidden = s.heads * s.head_size;
-  const Projections p(qkv, s);
+  const Projections p = projections_of(qkv, s);
+  const Projections gradients = projections_of(qkv_gradient, s);
+  if (!s.fused) return unfused_attention_backward(gradients, heads_of(grad, 0, s), p, saved.kept);
   const auto [query, key, value] = qkv.is_cuda()
                                        ? device_attention_backward(heads_of(grad, 0, s), p, saved, s)
                                        : ThreeTensors(at::_scaled_dot_product_flash_attention_for_cpu_backward(
                                              heads_of(grad, 0, s), p.query, p.key, p.value, heads_of(saved.out, 0, s),
-                                             saved.logsumexp.transpose(1, 2), /*dropout=*/0.0, s.causal));
-  heads_of(qkv_gradient, 0, s).copy_(query);
-  heads_of(qkv_gradient, hidden, s).copy_(key);
-  heads_of(qkv_gradient, 2 * hidden, s).copy_(value);
+                                             saved.kept.transpose(1, 2), /*dropout=*/0.0, s.causal));
+  gradients.query.copy_(query);
+  gradients.key.copy_(key);
+  gradients.value.copy_(value);
 }
 
 at::Tensor projected_attention_backward(const at::Tensor& grad, const Bucket& parameters, const at::Tensor& qkv,

@@ -13,7 +13,7 @@ namespace tandem {
 
 struct AttentionShape {
   std::int64_t batch, sequence, heads, head_size;
-  bool causal;
+  bool causal, fused;
 };
 
 // Work::sizes of the transformer families' bodies, in this order.
@@ -27,13 +27,15 @@ struct TransformerCall {
         micro_batches(o.size(5)),
         tied(o.size(6) != 0),
         accumulates(o.size(7) != 0),
-        loss_tiles(o.size(8)) {}
+        loss_tiles(o.size(8)),
+        fused(o.size(9) != 0) {}
   std::int64_t batch, sequence, hidden, heads, vocabulary, micro_batches;
   bool tied, accumulates;
   std::int64_t loss_tiles;
+  bool fused;
   std::int64_t tokens() const { return batch * sequence; }
   std::int64_t width() const { return 4 * hidden; }
-  AttentionShape attention(bool causal) const { return {batch, sequence, heads, hidden / heads, causal}; }
+  AttentionShape attention(bool causal) const { return {batch, sequence, heads, hidden / heads, causal, fused}; }
 };
 
 // out = x weight^T + bias, of the bucket's fields <name>.weight and <name>.bias. `out` may not be x.
@@ -52,9 +54,16 @@ void norm_out(const NormResult& saved, const at::Tensor& x, const Bucket& parame
 void keep_statistics(const NormResult& saved, const NormResult& result);
 
 struct AttentionResult {
-  at::Tensor out;        // [tokens, hidden]
-  at::Tensor logsumexp;  // one number a token and head, in the kernel's own order
+  at::Tensor out;   // [tokens, hidden]
+  at::Tensor kept;  // fused: the log-sum-exp, a number a token and head in the kernel's own order; unfused: the softmax
 };
+// `next` gives the tensor of a shape: the next operand to read, or to write.
+template <typename Next>
+AttentionResult saved_attention(const TransformerCall& s, const Next& next) {
+  const at::Tensor out = next({s.tokens(), s.hidden});
+  if (s.fused) return {out, next({s.batch, s.sequence, s.heads}, at::kFloat)};
+  return {out, next({s.batch * s.heads, s.sequence, s.sequence})};
+}
 // Of qkv [tokens, 3 hidden].
 AttentionResult attention(const at::Tensor& qkv, AttentionShape shape);
 void attention_out(const AttentionResult& saved, const at::Tensor& qkv, AttentionShape shape);
