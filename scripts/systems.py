@@ -86,7 +86,7 @@ DGX2 = "zero_infinity_dgx2"
 
 def model(layers, hidden, batch, home, *changes):
     """A model of figure 5c, with its parameters and gradients at home there."""
-    policy = f"policy={{name: zero_infinity, parameters: {home}, gradients: {home}, optimizer_states: disk}}"
+    policy = f"policy={{name: zero_infinity, variant: deepspeed, parameters: {home}, gradients: {home}, optimizer_states: disk}}"
     sizes = (f"workload.layers={layers}", f"workload.hidden={hidden}", f"workload.batch={batch}")
     return 12 * layers * hidden**2, (DGX2, *sizes, policy, *changes)
 
@@ -98,7 +98,7 @@ FOUR_NODES = ("workload.devices=64", BETWEEN_NODES)
 
 def on_host(layers, hidden, batch, *changes, prefetch="auto"):
     """A model with all states on the host."""
-    policy = f"policy={{name: zero_infinity, parameters: host, gradients: host, optimizer_states: host, prefetch: {prefetch}}}"
+    policy = f"policy={{name: zero_infinity, variant: deepspeed, parameters: host, gradients: host, optimizer_states: host, prefetch: {prefetch}}}"
     sizes = (f"workload.layers={layers}", f"workload.hidden={hidden}", f"workload.heads={hidden // 128}", f"workload.batch={batch}")
     return 12 * layers * hidden**2, (DGX2, *sizes, policy, *changes)
 
@@ -136,7 +136,7 @@ CHUNKED = {"1 B": (20, 2048), "2 B": (40, 2048), "4 B": (64, 2304), "6 B": (53, 
            "40 B": (50, 8192), "50 B": (62, 8192), "60 B": (75, 8192)}
 # Machine, its batches (a node of the first has no script of its own), the memory that PatrickStar takes of its device.
 SUPERPOD, YARD = ("superpod_a100", (4, 8, 16), "36GB"), ("yard_v100", (4, 8, 16, 32), "28.8GB")
-ZERO_3 = "policy={name: zero_infinity, parameters: host, gradients: host, optimizer_states: host}"
+ZERO_3 = "policy={name: zero_infinity, variant: deepspeed, parameters: host, gradients: host, optimizer_states: host}"
 
 
 def best_batch(machine, size, *changes, gpus=1):
@@ -257,7 +257,7 @@ RATIOS = [
 ]
 
 # What, figure, published billions of parameters, hidden width, most layers that are tried, run without layers.
-ON_HOST = "policy={name: zero_infinity, parameters: host, gradients: host, optimizer_states: host}"
+ON_HOST = "policy={name: zero_infinity, variant: deepspeed, parameters: host, gradients: host, optimizer_states: host}"
 SIZES = [
     ("largest model, zero_infinity, 16 GPUs, all on the host", "6a", 70, 8192, 256,
      (DGX2, "workload.hidden=8192", "workload.batch=1", "steps=1", "limits.disk_bytes=4KiB", ON_HOST)),
@@ -266,6 +266,20 @@ SIZES = [
       "policy={name: zero_offload, parameters: device}")),
     ("largest model, plain training, batch 1", "ZO 7", 1.4, 2048, 128,
      (ONE_V100, "workload.hidden=2048", "workload.heads=16", "workload.batch=1", "workload.micro_batches=1", "steps=1", PLAIN)),
+]
+
+# What, figure, published ratio of parameters, embeddings included, most layers that are tried, run without layers, run it
+# is compared with. Both of width 2,048.
+LARGEST_HIDDEN = 2048
+COTRAIN = ("cotrain_titan_rtx", "steps=1")
+STRONGHOLD_6A = (V100, "policy={name: stronghold, window: 4}", "steps=1")
+SIZE_RATIOS = [
+    *((f"largest model, stronghold / {name}", "SH 6a", 5.141 / size, 256, STRONGHOLD_6A, (V100, policy, "steps=1"))
+      for name, size, policy in (("plain training", 1.717, PLAIN), ("l2l", 4.033, "policy={name: l2l, optimizer: device}"),
+                                 ("zero_offload", 2.522, "policy={name: zero_offload, variant: deepspeed, parameters: device}"),
+                                 ("zero_infinity", 2.522, ON_HOST))),
+    ("largest model, cotrain / zero_offload, up to", "abstract", 1.07, 256, COTRAIN,
+     (*COTRAIN, "policy={name: zero_offload, parameters: device}")),
 ]
 
 # What, figure, published ratio of gradients' bytes to what travels instead, from which step on, run. Of a training of
@@ -307,6 +321,11 @@ def most_layers(run, high):
         middle = (low + high) // 2
         low, high = (middle, high) if simulate((*run, f"workload.layers={middle}")) else (low, middle)
     return low
+
+
+def largest(run, high):
+    """Parameters of the largest model of LARGEST_HIDDEN that fits."""
+    return 12 * most_layers(run, high) * LARGEST_HIDDEN**2 + 50257 * LARGEST_HIDDEN
 
 
 def volume_ratio(first, run):
@@ -363,6 +382,10 @@ def rows():
         add("s a step", f"{what}, s a step", figure, published, 1 / samples_per_s(run))
     for what, figure, published, hidden, most, run in SIZES:
         add("sizes", f"{what}, B", figure, published, 12 * most_layers(run, most) * hidden**2 / 1e9)
+    for what, figure, published, most, run, other in SIZE_RATIOS:
+        predicted = largest(run, most) / largest(other, most)
+        add("ratios of sizes", what, figure, published, predicted)
+        orders.append((published > 1) == (predicted > 1))
     for what, figure, published, first, run in VOLUMES:
         add("volumes", what, figure, published, volume_ratio(first, run))
     lines.append("")
