@@ -4,6 +4,7 @@
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/baddbmm.h>
 #include <ATen/ops/bmm.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
@@ -71,6 +72,55 @@ ReferenceBucket block_bucket(const std::string& name, std::int64_t hidden) {
   return bucket;
 }
 
+// The buckets of a block in tiles (core/workloads/common/gpt_tiles.hpp): those of attention, then of the feed-forward.
+std::vector<ReferenceBucket> tiled_block_buckets(const std::string& name, const WorkloadOptions& w) {
+  std::vector<ReferenceBucket> buckets;
+  const std::int64_t part = w.hidden / w.linear_tiles;
+  for (const bool attends : {true, false})
+    for (std::int64_t i = 0; i < w.linear_tiles; ++i) {
+      const std::string tile = name + (attends ? "_attention" : "_feed_forward") + std::to_string(i) + ".";
+      ReferenceBucket bucket;
+      if (i == 0) add_norm(bucket, tile + (attends ? "ln1" : "ln2"), w.hidden);
+      add_linear(bucket, tile + (attends ? "qkv" : "up"), (attends ? 3 : 4) * part, w.hidden);
+      const std::string second = tile + (attends ? "projection" : "down");
+      bucket.push_back({second + ".weight", {w.hidden, (attends ? 1 : 4) * part}, {}});
+      if (i == 0) bucket.push_back({second + ".bias", {w.hidden}, {}});
+      buckets.push_back(std::move(bucket));
+    }
+  return buckets;
+}
+
+// A half of a block in tiles, put together. Rows of each tile's first map are in `parts` groups, such as query, key and
+// value.
+ReferenceBucket untiled_half(const std::vector<ReferenceBucket>& p, std::size_t begin, std::int64_t tiles,
+                             std::int64_t parts) {
+  std::vector<Tensor> weights(static_cast<std::size_t>(parts * tiles)), biases = weights, second;
+  for (std::int64_t i = 0; i < tiles; ++i) {
+    const ReferenceBucket& tile = p[begin + static_cast<std::size_t>(i)];
+    const std::size_t first = i == 0 ? 2 : 0;  // after the norm
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const auto slot = static_cast<std::size_t>(part * tiles + i);
+      weights[slot] = tile[first].tensor.chunk(parts, 0)[static_cast<std::size_t>(part)];
+      biases[slot] = tile[first + 1].tensor.chunk(parts, 0)[static_cast<std::size_t>(part)];
+    }
+    second.push_back(tile[first + 2].tensor);
+  }
+  const ReferenceBucket& head = p[begin];
+  return {head[0], head[1], {"", {}, at::cat(weights)}, {"", {}, at::cat(biases)}, {"", {}, at::cat(second, 1)},
+          head[5]};
+}
+
+// As block_bucket.
+ReferenceBucket untiled_block(const std::vector<ReferenceBucket>& p, std::size_t begin, std::int64_t tiles) {
+  const ReferenceBucket attention = untiled_half(p, begin, tiles, 3);
+  const ReferenceBucket feed_forward = untiled_half(p, begin + static_cast<std::size_t>(tiles), tiles, 1);
+  ReferenceBucket block(attention.begin(), attention.begin() + 2);
+  block.insert(block.end(), feed_forward.begin(), feed_forward.begin() + 2);
+  block.insert(block.end(), attention.begin() + 2, attention.end());
+  block.insert(block.end(), feed_forward.begin() + 2, feed_forward.end());
+  return block;
+}
+
 struct Block {
   explicit Block(const ReferenceBucket& bucket) : Block(Cursor(bucket)) {}
   explicit Block(Cursor c) : ln1(c), ln2(c), qkv(c), projection(c), up(c), down(c) {}
@@ -115,8 +165,9 @@ Tensor tokens_like(const WorkloadOptions& w) { return at::empty({w.batch, w.sequ
 
 // From embedded tokens [tokens, hidden] to logits.
 Tensor gpt_logits(const WorkloadOptions& w, const std::vector<ReferenceBucket>& p, Tensor x) {
-  for (std::size_t i = 1; i + 1 < p.size(); ++i) {
-    const Block block(p[i]);
+  const std::size_t stages = w.linear_tiles > 1 ? static_cast<std::size_t>(2 * w.linear_tiles) : 1;  // of a block
+  for (std::size_t i = 1; i + 1 < p.size(); i += stages) {
+    const Block block(stages > 1 ? untiled_block(p, i, w.linear_tiles) : p[i]);
     x = x + block.attention(block.ln1(x, kGptEpsilon), w, /*causal=*/true);
     x = x + block.down(at::gelu(block.up(block.ln2(x, kGptEpsilon)), "tanh"));
   }
@@ -134,8 +185,12 @@ class Gpt final : public ReferenceNetwork {
     std::vector<ReferenceBucket> buckets;
     buckets.push_back(
         {{"embedding.wte", {w_.vocabulary, w_.hidden}, {}}, {"embedding.wpe", {w_.sequence, w_.hidden}, {}}});
-    for (std::int64_t i = 0; i < w_.layers; ++i)
-      buckets.push_back(block_bucket("block" + std::to_string(i), w_.hidden));
+    for (std::int64_t i = 0; i < w_.layers; ++i) {
+      const std::string name = "block" + std::to_string(i);
+      if (w_.linear_tiles == 1) buckets.push_back(block_bucket(name, w_.hidden));
+      if (w_.linear_tiles > 1)
+        for (ReferenceBucket& tile : tiled_block_buckets(name, w_)) buckets.push_back(std::move(tile));
+    }
     ReferenceBucket head;
     add_norm(head, "head.ln_f", w_.hidden);
     if (!w_.tied_embedding) head.push_back({"head.output.weight", {w_.vocabulary, w_.hidden}, {}});

@@ -84,11 +84,11 @@ THROUGHPUTS += [
 DGX2 = "zero_infinity_dgx2"
 
 
-def model(layers, hidden, batch, home, *changes):
+def model(layers, hidden, batch, home):
     """A model of figure 5c, with its parameters and gradients at home there."""
     policy = f"policy={{name: zero_infinity, variant: deepspeed, parameters: {home}, gradients: {home}, optimizer_states: disk}}"
     sizes = (f"workload.layers={layers}", f"workload.hidden={hidden}", f"workload.batch={batch}")
-    return 12 * layers * hidden**2, (DGX2, *sizes, policy, *changes)
+    return 12 * layers * hidden**2, (DGX2, *sizes, policy)
 
 
 # Between nodes rings cross InfiniBand: 80% of its 800 Gb/s a node (ZeRO-Infinity, section 8).
@@ -136,7 +136,9 @@ CHUNKED = {"1 B": (20, 2048), "2 B": (40, 2048), "4 B": (64, 2304), "6 B": (53, 
            "40 B": (50, 8192), "50 B": (62, 8192), "60 B": (75, 8192)}
 # Machine, its batches (a node of the first has no script of its own), the memory that PatrickStar takes of its device.
 SUPERPOD, YARD = ("superpod_a100", (4, 8, 16), "36GB"), ("yard_v100", (4, 8, 16, 32), "28.8GB")
-ZERO_3 = "policy={name: zero_infinity, variant: deepspeed, parameters: host, gradients: host, optimizer_states: host}"
+# It fetches module by module: at most a linear map of 4 h^2 parameters at once, as in zero_infinity_dgx2.
+ZERO_3 = ("workload.linear_tiles=2",
+          "policy={name: zero_infinity, variant: deepspeed, parameters: host, gradients: host, optimizer_states: host}")
 
 
 def best_batch(machine, size, *changes, gpus=1):
@@ -190,16 +192,15 @@ RATES = [
     ("zero_infinity, 10 B, 16 GPUs, all on the host", "5c", 45, *on_host(50, 4096, 8)),
     ("zero_infinity, 100 B, 16 GPUs, states on NVMe", "5c", 41, *model(125, 8192, 24, "host")),
     ("zero_infinity, 0.5 T, 16 GPUs, all on NVMe", "5c", 33, *model(124, 18432, 8, "disk")),
-    ("zero_infinity, 1 T, 16 GPUs, all on NVMe, on cards of 64 GiB", "5c", 27,
-     *model(128, 25600, 7, "disk", "machine.tiers.device.capacity=64GiB")),
+    ("zero_infinity, 1 T, 16 GPUs, all on NVMe", "5c", 27, *model(128, 25600, 7, "disk")),
     ("plain training, 1 B, V100 (calibrated)", "PS V100", 55.5, *best_batch(YARD, "1 B", PLAIN, "limits.device_bytes=31GiB")),
     *((f"patrickstar, {size}, V100", "PS V100", rate, *best_batch(YARD, size))
       for size, rate in (("1 B", 54.6), ("2 B", 50.57), ("4 B", 48.39), ("6 B", 46.31), ("8 B", 42.24), ("10 B", 45.69), ("12 B", 33.78))),
-    ("zero_infinity, 1 B, V100, all on the host", "PS V100", 43, *best_batch(YARD, "1 B", ZERO_3, "limits.device_bytes=31GiB")),
+    ("zero_infinity, 1 B, V100, all on the host", "PS V100", 43, *best_batch(YARD, "1 B", *ZERO_3, "limits.device_bytes=31GiB")),
     ("patrickstar, 6 B, A100 (calibrated)", "PS A100", 114, *best_batch(SUPERPOD, "6 B")),
     *((f"patrickstar, {size}, A100", "PS A100", rate, *best_batch(SUPERPOD, size))
       for size, rate in (("10 B", 118), ("15 B", 113), ("20 B", 93), ("30 B", 57), ("40 B", 56), ("50 B", 67))),
-    *((f"zero_infinity, {size}, A100, all on the host", "PS A100", rate, *best_batch(SUPERPOD, size, ZERO_3, "limits.device_bytes=39GB"))
+    *((f"zero_infinity, {size}, A100, all on the host", "PS A100", rate, *best_batch(SUPERPOD, size, *ZERO_3, "limits.device_bytes=39GB"))
       for size, rate in (("6 B", 83.6), ("10 B", 87.6), ("15 B", 80.7))),
     *on_several("patrickstar", CHUNKS_ON_V100, YARD, gpu="V100"),
     *on_several("patrickstar", CHUNKS_ON_A100, SUPERPOD, gpu="A100"),
@@ -245,7 +246,7 @@ RATIOS = [
      offloaded("10 B", batch=8)[1]),
     ("zero_offload / l2l, 10 B, batch 512", "ZO 8", 41.1 / 35, offloaded("10 B")[1], offloaded("10 B", L2L)[1]),
     *((f"patrickstar / zero_infinity, {size}, {gpu}, each at its best batch", f"PS {gpu}", ratio, best_batch(machine, size)[1],
-       best_batch(machine, size, ZERO_3, f"limits.device_bytes={device}")[1])
+       best_batch(machine, size, *ZERO_3, f"limits.device_bytes={device}")[1])
       for size, gpu, machine, device, ratio in (("1 B", "V100", YARD, "31GiB", 54.6 / 43), ("6 B", "A100", SUPERPOD, "39GB", 114 / 83.6))),
     *((f"mlp_offload / zero_infinity, {size}", "MLP", sizes[4] / sizes[5], on_nvme(size), on_nvme(size, *DEEPSPEED_NVME))
       for size, sizes in ON_NVME.items()),

@@ -38,6 +38,7 @@ WorkloadOptions build_workload(const Values& values) {
   out.recompute = values.text("workload.recompute", out.recompute);
   out.activation_bytes = size("activation_bytes", out.activation_bytes);
   if (values.has("workload.checkpoint_every")) out.checkpoint_every = values.integer("workload.checkpoint_every");
+  out.linear_tiles = size("linear_tiles", out.linear_tiles);
   out.loss_tiles = size("loss_tiles", out.loss_tiles);
   if (values.has("workload.tied_embedding")) out.tied_embedding = values.flag("workload.tied_embedding");
   return out;

@@ -27,11 +27,12 @@ struct WorkloadOptions {
   std::int64_t layers = 0, hidden = 0, heads = 0, vocabulary = 0, sequence = 0, batch = 1, micro_batches = 1;
   std::int64_t inputs = 0, classes = 0;  // mlp: features in, classes out
   DType precision = DType::F32;
-  std::string attention = "fused";    // fused
+  std::string attention = "fused";    // fused | unfused
   std::string recompute = "none";     // none | block | optimal
   std::int64_t checkpoint_every = 1;  // blocks in a row of which the first's input alone is kept, if they recompute
   std::int64_t activation_bytes = 0;  // optimal: what a micro-batch may take of the device; 0: by default
   bool tied_embedding = true;
+  std::int64_t linear_tiles = 1;   // a gpt block's linear maps are so many ops, one after another
   std::int64_t loss_tiles = 1;     // a micro-batch's tokens pass through the output layer and the loss in so many parts
   std::int64_t devices = 1;        // data-parallel ranks
   std::string partition = "none";  // none | states | parameters: what each rank has a part of instead of all

@@ -11,6 +11,7 @@ namespace {
 
 std::unique_ptr<StepSource> make_bert(const Scenario& scenario, const GraphRequest& request) {
   require_training_options(scenario);
+  require_option(scenario.workload.linear_tiles == 1, "linear_tiles", "is for gpt alone", "allowed: 1");
   return std::make_unique<TrainingSource>(bert_plan(scenario), scenario, request);
 }
 

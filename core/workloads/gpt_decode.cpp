@@ -62,6 +62,7 @@ DecodeSource::DecodeSource(const Scenario& scenario) : w_(scenario.workload), si
   require_option(w_.devices == 1, "devices", "decoding runs on one device", "allowed: 1");
   require_option(w_.attention == "fused", "attention", "decoding attends to its cache by fused kernels",
                  "allowed: fused");
+  require_option(w_.linear_tiles == 1, "linear_tiles", "decoding has blocks in one piece", "allowed: 1");
   require_option(w_.recompute == "none", "recompute", "decoding keeps nothing for backward", "allowed: none");
   require_option(w_.stop_token < w_.vocabulary, "stop_token", "is outside the vocabulary", "allowed: below vocabulary");
 }

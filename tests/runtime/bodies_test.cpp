@@ -53,15 +53,18 @@ TEST(Decoding, SamplesWhatWholeForwardPassesSample) {
 TEST(Workspaces, AreTight) {
   constexpr double kSlack = 1.3;
   constexpr std::int64_t kRoundings = 512;  // eight granules
-  for (const auto& [family, attention] :
-       {std::pair{"gpt", "fused"}, {"bert", "fused"}, {"gpt", "unfused"}, {"bert", "unfused"}, {"mlp", "fused"}})
+  const std::vector<std::tuple<std::string, std::string, std::int64_t>> kinds = {
+      {"gpt", "fused", 1}, {"bert", "fused", 1},  {"gpt", "unfused", 1}, {"bert", "unfused", 1},
+      {"gpt", "fused", 2}, {"gpt", "unfused", 4}, {"mlp", "fused", 1}};
+  for (const auto& [family, attention, tiles] : kinds)
     for (const bool heavy : {false, true}) {
       Scenario scenario = scenario_of(family);
       scenario.workload.attention = attention;
+      scenario.workload.linear_tiles = tiles;
       scenario.workload.micro_batches = heavy ? 2 : 1;
       scenario.workload.tied_embedding = !heavy;
       scenario.optimizer.clip_norm = heavy ? 0.5 : 0;
-      if (std::string(family) != "mlp" && heavy) scenario.workload.recompute = "block";
+      if (family != "mlp" && heavy) scenario.workload.recompute = "block";
       const HashedData data(256);
       SerialInterpreter interpreter(scenario, data);
       interpreter.run();

@@ -1,6 +1,7 @@
 #include "core/policies/common/first_step.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace tandem {
 
@@ -15,7 +16,7 @@ Graph first_step(Scenario scenario, std::optional<BlockActivations> choice) {
 }
 
 std::vector<std::int32_t> blocks_of(const Scenario& scenario) {
-  const Graph graph = first_step(scenario, BlockActivations{0, scenario.workload.layers});
+  const Graph graph = first_step(scenario, BlockActivations{0, std::numeric_limits<std::int64_t>::max()});
   std::vector<std::int32_t> layers;
   for (OpId id = 0; id < graph.op_count(); ++id)
     if (const Op& op = graph.op(id); op.phase == Phase::Recompute && op.step == 0 && op.micro_batch == 0)

@@ -1,8 +1,10 @@
 #include "core/workloads/common/gpt_plan.hpp"
 
+#include "core/workloads/common/gpt_tiles.hpp"
 #include "core/workloads/common/kernels.hpp"
 #include "core/workloads/common/language_head.hpp"
 #include "core/workloads/common/layout.hpp"
+#include "core/workloads/common/options.hpp"
 #include "core/workloads/common/tiled_loss.hpp"
 
 namespace tandem {
@@ -10,16 +12,9 @@ namespace {
 
 using Sizes = TransformerSizes;
 
-// Sizes of Work::sizes for every gpt body: batch, sequence, hidden, heads, vocabulary, micro_batches, tied,
-// accumulates, loss_tiles, fused.
-std::vector<std::int64_t> work_sizes(const Sizes& s, bool accumulates) {
-  return {s.batch,         s.sequence, s.hidden,    s.heads,      s.vocabulary,
-          s.micro_batches, s.tied,     accumulates, s.loss_tiles, s.fused};
-}
-
 OpSpec spec_of(const Sizes& s, const char* body, std::vector<Kernel> kernels, std::int64_t workspace,
                bool accumulates = false) {
-  return {{body, s.type, work_sizes(s, accumulates), std::move(kernels)}, workspace + library_temporaries(s)};
+  return {{body, s.type, gpt_work_sizes(s, accumulates), std::move(kernels)}, workspace + library_temporaries(s)};
 }
 
 std::int64_t block_forward_workspace(const Sizes& s) {
@@ -118,6 +113,18 @@ StageSpec block_stage(TrainingPlan& plan, const Sizes& s) {
   return stage;
 }
 
+std::vector<StageSpec> block_stages(TrainingPlan& plan, const Scenario& scenario, const Sizes& s) {
+  const std::int64_t tiles = scenario.workload.linear_tiles;
+  if (tiles == 1) return {block_stage(plan, s)};
+  require_option(tiles > 1 && s.heads % tiles == 0, "linear_tiles",
+                 std::to_string(tiles) + " does not divide heads (" + std::to_string(s.heads) + ")",
+                 "allowed: a divisor of heads");
+  require_option(2 * tiles * s.layers <= kMostLayers, "layers, linear_tiles",
+                 std::to_string(2 * tiles * s.layers) + " tiles are too many",
+                 "allowed: at most " + std::to_string(kMostLayers));
+  return tiled_block_stages(plan, s, tiles);
+}
+
 void add_whole_head(TrainingPlan& plan, StageSpec& stage, const Sizes& s) {
   stage.saved.push_back({"ln", s.type, s.rows(s.hidden)});
   add_loss(stage, s);
@@ -174,6 +181,11 @@ StageSpec head_stage(TrainingPlan& plan, const Sizes& s) {
 
 }  // namespace
 
+std::vector<std::int64_t> gpt_work_sizes(const Sizes& s, bool accumulates) {
+  return {s.batch,         s.sequence, s.hidden,    s.heads,      s.vocabulary,
+          s.micro_batches, s.tied,     accumulates, s.loss_tiles, s.fused};
+}
+
 std::shared_ptr<const Layout> gpt_embedding_layout(const Sizes& s) {
   return LayoutBuilder().add("wte", {s.vocabulary, s.hidden}).add("wpe", {s.sequence, s.hidden}).build();
 }
@@ -199,11 +211,13 @@ TrainingPlan gpt_plan(const Scenario& scenario) {
   plan.precision = s.type;
   plan.batch = token_batch("gpt.batch.load", s);
   plan.stages.push_back(embedding_stage(plan, s));
-  const StageSpec block = block_stage(plan, s);
-  for (std::int64_t i = 0; i < s.layers; ++i) {
-    plan.stages.push_back(block);
-    plan.stages.back().name = "block" + std::to_string(i);
-  }
+  const std::vector<StageSpec> block = block_stages(plan, scenario, s);
+  plan.block_stages = std::ssize(block);
+  for (std::int64_t i = 0; i < s.layers; ++i)
+    for (const StageSpec& stage : block) {
+      plan.stages.push_back(stage);
+      plan.stages.back().name = "block" + std::to_string(i) + stage.name;
+    }
   plan.stages.push_back(head_stage(plan, s));
   if (s.tied) {
     plan.stages.back().tied_to = 0;

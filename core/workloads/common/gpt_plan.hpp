@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "core/scenario/scenario.hpp"
 #include "core/workloads/common/plan.hpp"
@@ -10,6 +11,10 @@
 namespace tandem {
 
 TrainingPlan gpt_plan(const Scenario& scenario);
+
+// Work::sizes of every gpt body: batch, sequence, hidden, heads, vocabulary, micro_batches, tied, accumulates,
+// loss_tiles, fused.
+std::vector<std::int64_t> gpt_work_sizes(const TransformerSizes& s, bool accumulates);
 
 std::shared_ptr<const Layout> gpt_embedding_layout(const TransformerSizes& sizes);
 std::shared_ptr<const Layout> gpt_block_layout(const TransformerSizes& sizes);

@@ -93,6 +93,7 @@ struct TrainingPlan {
   DType precision = DType::F32;
   std::vector<OpSpec> ops;
   std::vector<StageSpec> stages;
+  std::int64_t block_stages = 1;  // in a row, that make a block
   BatchSpec batch;
   std::vector<StateSpec> states;
   Master master = Master::Parameter;

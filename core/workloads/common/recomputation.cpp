@@ -122,7 +122,7 @@ Recomputation choose_recomputation(const TrainingPlan& plan, const Scenario& sce
   Recomputation out;
   out.recomputes =
       recomputed_stages(plan, request.activations.value_or(BlockActivations{0, w.recompute == "block" ? all : 0}));
-  out.from = segment_begins(out.recomputes, w.checkpoint_every);
+  out.from = segment_begins(out.recomputes, w.checkpoint_every * plan.block_stages);
   return out;
 }
 

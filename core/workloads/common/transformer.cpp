@@ -98,8 +98,6 @@ std::vector<Kernel> norm_backward_kernels(const TransformerSizes& s) {
   return {row_kernel(s.tokens(), 3 * s.rows(s.hidden) + 2 * s.statistic())};
 }
 
-namespace {
-
 std::vector<Kernel> attention_forward_kernels(const TransformerSizes& s) {
   if (!s.fused) return unfused_attention_forward_kernels(s);
   return {attention_forward(s.batch * s.heads, s.sequence, s.sequence, s.head_size(), s.type, s.causal)};
@@ -109,8 +107,6 @@ std::vector<Kernel> attention_backward_kernels(const TransformerSizes& s) {
   if (!s.fused) return unfused_attention_backward_kernels(s);
   return {attention_backward(s.batch * s.heads, s.sequence, s.sequence, s.head_size(), s.type, s.causal)};
 }
-
-}  // namespace
 
 std::vector<Kernel> block_forward_kernels(const TransformerSizes& s, bool with_down_projection) {
   const std::int64_t n = s.tokens(), c = s.hidden;
@@ -209,9 +205,8 @@ std::int64_t meter_norm_backward(WorkspaceMeter& meter, const TransformerSizes& 
   return input;
 }
 
-namespace {
-
 void touch_attention_backward(WorkspaceMeter& meter, const TransformerSizes& s) {
+  if (!s.fused) return touch_unfused_attention_backward(meter, s);
   const std::int64_t row = s.rows(s.hidden);
   const std::int64_t q = query_split(s.sequence), k = key_split(s.sequence);
   const std::int64_t parts[] = {meter.take(row), meter.take(row), meter.take(row)};
@@ -221,13 +216,11 @@ void touch_attention_backward(WorkspaceMeter& meter, const TransformerSizes& s) 
   for (const std::int64_t part : parts) meter.drop(part);
 }
 
-}  // namespace
-
 std::int64_t meter_attention_backward(WorkspaceMeter& meter, const TransformerSizes& s, bool accumulates) {
   const auto qkv = meter.take(3 * s.rows(s.hidden));
   const auto attention = meter.take(s.rows(s.hidden));
   touch_linear_gradient(meter, s, s.hidden, s.hidden, accumulates);
-  s.fused ? touch_attention_backward(meter, s) : touch_unfused_attention_backward(meter, s);
+  touch_attention_backward(meter, s);
   meter.drop(attention);
   touch_linear_gradient(meter, s, 3 * s.hidden, s.hidden, accumulates);
   return qkv;

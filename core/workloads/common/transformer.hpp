@@ -48,6 +48,9 @@ void add_block_linears(class LayoutBuilder& layout, const TransformerSizes& size
 // Kernels of a block's forward and backward, in the order that the bodies launch them (both norm positions).
 std::vector<Kernel> block_forward_kernels(const TransformerSizes& s, bool with_down_projection);
 std::vector<Kernel> block_backward_kernels(const TransformerSizes& s, bool accumulates);
+// Of attention alone; backward: without the copies that join the gradients of query, key and value.
+std::vector<Kernel> attention_forward_kernels(const TransformerSizes& s);
+std::vector<Kernel> attention_backward_kernels(const TransformerSizes& s);
 std::vector<Kernel> norm_forward_kernels(const TransformerSizes& s);
 std::vector<Kernel> norm_backward_kernels(const TransformerSizes& s);
 
@@ -69,6 +72,8 @@ void touch_linear_gradient(WorkspaceMeter& meter, const TransformerSizes& s, std
                            bool accumulates);
 // Returns the offset of the input's gradient, still held.
 std::int64_t meter_norm_backward(WorkspaceMeter& meter, const TransformerSizes& s);
+// From the gradient of the attention's output to those of query, key and value, beside both.
+void touch_attention_backward(WorkspaceMeter& meter, const TransformerSizes& s);
 // From the gradient of the attention's projected output to that of query, key and value, whose offset it returns (still
 // held), and the gradients of both linear layers.
 std::int64_t meter_attention_backward(WorkspaceMeter& meter, const TransformerSizes& s, bool accumulates);

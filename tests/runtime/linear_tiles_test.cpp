@@ -1,0 +1,151 @@
+// A block in tiles: losses and gradients are those of the whole block of the same parameters but for the order of sums,
+// and the same to the bit under every policy.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "report/analysis.hpp"
+#include "runtime/reference.hpp"
+#include "runtime/reference_networks.hpp"
+#include "runtime/torch_setup.hpp"
+#include "runtime/train.hpp"
+#include "tests/common/policies.hpp"
+#include "tests/common/scenarios.hpp"
+#include "tests/runtime/checked_run.hpp"
+#include "tests/runtime/serial_interpreter.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr std::int64_t kBytes = 256;
+
+Scenario scenario_of(std::int64_t tiles, const std::string& attention, const std::string& recompute) {
+  Scenario s;
+  s.machine = testing::round_machine(64 * kMiB);
+  s.machine.cores = 2;
+  s.steps = 2;
+  s.seed = 11;
+  WorkloadOptions& w = s.workload;
+  w.family = "gpt";
+  w.linear_tiles = tiles, w.attention = attention, w.recompute = recompute;
+  if (recompute == "optimal") w.activation_bytes = kMiB;
+  w.micro_batches = 2;
+  w.layers = 2, w.hidden = 48, w.heads = 6, w.vocabulary = kBytes + 1, w.sequence = 40, w.batch = 3;
+  // An update of g / (|g| + 1): parameters then differ as gradients do.
+  s.optimizer.learning_rate = s.optimizer.epsilon = 1;
+  return s;
+}
+
+double relative_error(const std::vector<float>& got, const float* expected) {
+  double error = 0, norm = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    error += std::pow(got[i] - expected[i], 2);
+    norm += std::pow(expected[i], 2);
+  }
+  return std::sqrt(error / norm);
+}
+
+using Shape = std::tuple<std::int64_t, std::string, std::string>;
+class LinearTiles : public ::testing::TestWithParam<Shape> {};
+
+TEST_P(LinearTiles, TrainAsTheWholeBlockDoes) {
+  const auto& [tiles, attention, recompute] = GetParam();
+  const Scenario scenario = scenario_of(tiles, attention, recompute);
+  make_torch_deterministic();
+  set_thread_count(2);
+  const HashedData data(kBytes);
+  const ReferenceResult reference = train_reference(scenario, data, {});
+  SerialInterpreter interpreter(scenario, data);
+  interpreter.run();
+  bool recomputes = false;
+  for (OpId id = 0; id < interpreter.graph().op_count(); ++id)
+    recomputes |= interpreter.graph().op(id).phase == Phase::Recompute;
+  EXPECT_EQ(recomputes, recompute != "none");
+  const auto& losses = interpreter.results("head.forward");
+  ASSERT_EQ(losses.size(), 4u);
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    EXPECT_NEAR(std::bit_cast<double>(losses[i]), reference.losses[i / 2][i % 2],
+                1e-6 * reference.losses[i / 2][i % 2]);
+  std::vector<ReferenceBucket> initial = reference_network(scenario)->buckets();
+  fill_parameters(initial, scenario.seed);
+  const auto parameters = interpreter.parameters();
+  ASSERT_EQ(parameters.size(), reference.parameters.size());
+  for (const ReferenceBucket& bucket : initial)
+    for (const ReferenceParameter& p : bucket) {
+      const std::vector<float>& trained = reference.parameters.at(p.name);
+      ASSERT_TRUE(parameters.contains(p.name)) << p.name;
+      EXPECT_LE(relative_error(parameters.at(p.name), trained.data()), 1e-6) << p.name;
+      EXPECT_GE(relative_error(trained, p.tensor.data_ptr<float>()), 1e-5) << p.name << " has no gradient";
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, LinearTiles,
+                         ::testing::Combine(::testing::Values(2, 3, 6), ::testing::Values("fused", "unfused"),
+                                            ::testing::Values("none", "block", "optimal")),
+                         [](const auto& test) {
+                           return std::to_string(std::get<0>(test.param)) + "_" + std::get<1>(test.param) + "_" +
+                                  std::get<2>(test.param);
+                         });
+
+TEST(LinearTiles, TrainIn16Bits) {
+  std::map<DType, double> first_loss;
+  for (const DType precision : {DType::F32, DType::BF16, DType::F16}) {
+    Scenario scenario = scenario_of(3, "fused", "block");
+    scenario.workload.precision = precision;
+    scenario.optimizer = {};
+    scenario.optimizer.initial_loss_scale = 1024;
+    const HashedData data(kBytes);
+    SerialInterpreter interpreter(scenario, data);
+    interpreter.run();
+    const auto& losses = interpreter.results("head.forward");
+    first_loss[precision] = std::bit_cast<double>(losses[0]);
+    EXPECT_TRUE(std::isfinite(std::bit_cast<double>(losses.back())));
+  }
+  EXPECT_NEAR(first_loss[DType::BF16], first_loss[DType::F32], 1e-2);
+  EXPECT_NEAR(first_loss[DType::F16], first_loss[DType::F32], 1e-3);
+}
+
+struct Outcome {
+  std::vector<double> losses;
+  std::map<std::string, std::vector<float>> parameters;
+};
+
+Outcome train(const std::string& policy, const std::string& recompute) {
+  Scenario s = testing::gpt_scenario(policy, 64 * kMiB);
+  s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 256 * kMiB;
+  s.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = 64 * kMiB;
+  s.workload.precision = DType::BF16;
+  s.workload.linear_tiles = 2;
+  s.workload.recompute = recompute;
+  s.workload.micro_batches = 2;
+  s.optimizer.clip_norm = 0.5;
+  s.validation = {.every = 3, .batches = 1};
+  s.steps = 6;
+  s.seed = 7;
+  set_thread_count(1);
+  TrainOptions options;
+  options.poison = true;
+  Training training(s, options);
+  run_checked(training);
+  return {analyse(training.record()).loss, training.parameters()};
+}
+
+class LinearTilesUnderPolicies : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(LinearTilesUnderPolicies, HaveTheBitsOfResident) {
+  const Outcome expected = train("resident", "none");
+  for (const char* recompute : {"none", "block"}) {
+    const Outcome got = train(GetParam(), recompute);
+    EXPECT_EQ(got.losses, expected.losses);
+    EXPECT_EQ(got.parameters, expected.parameters);
+  }
+  EXPECT_LT(expected.losses.back(), expected.losses.front());
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, LinearTilesUnderPolicies, ::testing::ValuesIn(testing::exact_policies()),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace tandem
