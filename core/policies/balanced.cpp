@@ -13,7 +13,9 @@
 // CPU waits for.
 //
 // Where what the blocks save does not fit beside that, the first of them recompute it, or send it to the host in
-// between (offload_blocks, recompute_blocks; chosen unless given, or unless the scenario recomputes).
+// between (offload_blocks, recompute_blocks; chosen unless given, or unless the scenario recomputes). Where room is so
+// short that computing evicts activations, they return ahead of their backward, so that it gets ahead of the updates:
+// those that wait go on during the next forward, whose first layers they do not hold up.
 #include <algorithm>
 #include <vector>
 
@@ -70,6 +72,10 @@ class Balanced final : public Policy {
   static constexpr int kCpuAhead = 2;
   // And on the way from the device: behind fewer, states return.
   static constexpr int kReturnsAhead = 2;
+  // Ops ahead of which activations return that had to leave.
+  static constexpr std::size_t kReturnAhead = 6;
+  // Updates that wait may take so many forwards: they are not the last ones alone, so that the forward waits for them.
+  static constexpr double kWaitingForwards = 2;
   // What the device's share changes by when one side has waited for the other.
   static constexpr double kShareStep = 0.01;
 
@@ -263,6 +269,7 @@ class Balanced final : public Policy {
 
   bool feed(const View& view, Decisions& decisions) {
     bool fed = false;
+    if (!activations_.fit()) bring_back(view, decisions);
     if (!parameters_.fit()) prefetch_parameters(view, decisions, kAhead);
     while (view.queued(Engine::Compute) < kAhead && !view.compute_program().empty()) {
       const OpId next = view.compute_program().front();
@@ -275,6 +282,36 @@ class Balanced final : public Policy {
     return fed;
   }
 
+  // Gradients wait, the updates of which take longer than a forward: if the backward ran further ahead, no update could
+  // go on for longer during the next forward, and more gradients would have to leave and return.
+  bool enough_wait(const View& view) {
+    if (forward_ns_ < 0) {
+      forward_ns_ = 0;
+      for (OpId id = 0; id < view.graph().op_count(); ++id)
+        if (const Op& op = view.graph().op(id); op.phase == Phase::Forward && op.step == 0 && op.micro_batch == 0)
+          forward_ns_ += view.estimate().run_ns(view.graph(), op.work, Engine::Compute);
+    }
+    double left_ns = kWaitingForwards * static_cast<double>(forward_ns_);
+    for (OpId op : view.ready_optimizer_ops()) {
+      if (under_way(op)) continue;
+      const UpdateCosts costs = update_costs_together(view.graph(), view.estimate(), view.graph().op(op));
+      if ((left_ns -= (1 - costs.device_share()) * costs.cpu_ns) < 0) return true;
+    }
+    return false;
+  }
+
+  // Activations that had to leave return before the ops that read them are issued: behind what is queued then, they
+  // would hold up computing.
+  void bring_back(const View& view, Decisions& decisions) {
+    const auto program = view.compute_program();
+    for (OpId op : program.first(std::min<std::size_t>(kReturnAhead, program.size())))
+      for (ValueId read : view.graph().op(op).reads)
+        if (view.graph().tensor_of(read).role == Role::Activation && !view.valid(read, Tier::Device) &&
+            view.arrived(read, Tier::HostPinned) &&
+            (enough_wait(view) || decisions.copy(read, Tier::Device) != Reply::Issued))
+          return;
+  }
+
   // A parameter that is on its way would stop the compute lane, and with it the device's parts of updates.
   bool available(const View& view, ValueId parameter) const {
     if (view.arrived(parameter, Tier::Device)) return true;
@@ -282,6 +319,7 @@ class Balanced final : public Policy {
   }
 
   std::int64_t device_percent_, resident_;
+  std::int64_t forward_ns_ = -1;                       // of a micro-batch, estimated; below 0: not yet
   double correction_ = 0;                              // of the device's share
   bool held_by_cpu_ = false, held_by_device_ = false;  // what the next update has waited for
   BatchesAhead batches_;

@@ -105,5 +105,43 @@ TEST(Balanced, WithMoreDeviceMemoryAStepIsHardlyLonger) {
   }
 }
 
+// When an op of the step began, or the last of its updates ended: of a layer's forward, of the CPU's updates.
+struct Turn {
+  std::int64_t forward_starts_ns = 0, updates_end_ns = 0;
+};
+
+Turn turn_after(const Simulation& run, std::int32_t step, std::int32_t layer) {
+  std::map<CommandId, OpId> updates, forwards;
+  Turn turn;
+  for (const auto& entry : run.log().entries()) {
+    for (const Event& event : entry.batch.events) {
+      if (updates.contains(event.command)) turn.updates_end_ns = std::max(turn.updates_end_ns, event.finished.ns);
+      if (forwards.contains(event.command)) turn.forward_starts_ns = event.started.ns;
+    }
+    for (const Command& command : entry.commands) {
+      if (command.kind != CommandKind::Run) continue;
+      const Op& op = run.graph().op(command.op);
+      if (command.lane.engine == Engine::CpuOptimizer && op.step == step) updates[command.id] = command.op;
+      if (op.phase == Phase::Forward && op.step == step + 1 && op.layer == layer) forwards[command.id] = command.op;
+    }
+  }
+  return turn;
+}
+
+// 9.67 billion parameters that fill the device: activations have to leave, but return in time, so that the backward
+// runs ahead of the updates, which go on during the next forward.
+TEST(Balanced, UpdatesGoOnDuringTheNextForward) {
+  const Scenario scenario = load_scenario(
+      std::string(TANDEM_SOURCE_DIR) + "/scenarios/h200_gpt_4b.yaml",
+      {"machine=h200_measured", "policy={name: balanced}", "workload.layers=46", "workload.hidden=4096",
+       "workload.heads=32", "workload.loss_tiles=8", "limits.device_bytes=24GiB", "limits.host_bytes=112GiB"});
+  Simulation run(scenario);
+  run.run();
+  constexpr std::int32_t kMiddle = 23;
+  const Turn turn = turn_after(run, 1, kMiddle);
+  EXPECT_GT(turn.forward_starts_ns, 0);
+  EXPECT_GT(turn.updates_end_ns, turn.forward_starts_ns);
+}
+
 }  // namespace
 }  // namespace tandem

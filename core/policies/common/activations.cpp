@@ -50,9 +50,9 @@ struct Candidate {
 
   // With no states resident, and all gradients on the device until the end.
   bool fits() const { return bytes_left(step, capacity_bytes, offloaded, {.resident = 0, .streamed = streamed}) >= 0; }
-  // Layers whose states stay on the device. If computing waits for gradients to leave, which are then few, more do.
-  std::int32_t resident(bool gradients_leave) const {
-    return most_resident(step, capacity_bytes, offloaded, streamed - (gradients_leave ? 1 : 0), gradients_leave);
+  // Layers whose states stay on the device beside those of `fewer` fewer layers under way.
+  std::int32_t resident(bool gradients_leave, std::int64_t fewer) const {
+    return most_resident(step, capacity_bytes, offloaded, streamed - fewer, gradients_leave);
   }
 };
 
@@ -73,19 +73,23 @@ struct Residence {
 // Waiting for gradients to leave is worth it if the estimate is so much shorter.
 constexpr double kWorthWaiting = 0.95;
 
+// If computing waits for gradients to leave, which are then few, more layers stay: one in place of an update under way,
+// and of another where the updates would still take longer than computing. The estimate counts what is under way with
+// the step's widest op, where most of it has ended by then.
 Residence residence(const Scenario& scenario, const Candidate& c, std::int64_t compute_ns, const MemoryUse& use) {
-  const auto with = [&](bool gradients_leave) {
-    const std::int32_t resident = c.resident(gradients_leave);
+  const auto with = [&](bool gradients_leave, std::int64_t fewer) {
+    const std::int32_t resident = c.resident(gradients_leave, fewer);
     // A cost model remembers costs by work, and each graph numbers its own.
     const std::int64_t updates_ns = use.updates_ns(c.step, CostModel(scenario.machine), resident);
     return Residence{resident, gradients_leave, std::max(compute_ns, updates_ns)};
   };
-  if (!c.fits()) return with(true);
-  const Residence staying = with(false);
-  if (staying.longer_path_ns == compute_ns) return staying;  // computing alone is as long
-  const Residence leaving = with(true);
+  const bool fits = c.fits();
+  const Residence staying = fits ? with(false, 0) : Residence{};
+  if (fits && staying.longer_path_ns == compute_ns) return staying;  // computing alone is as long
+  const Residence leaving = with(true, 1);
   const double worth = kWorthWaiting * static_cast<double>(staying.longer_path_ns);
-  return static_cast<double>(leaving.longer_path_ns) < worth ? leaving : staying;
+  if (fits && static_cast<double>(leaving.longer_path_ns) >= worth) return staying;
+  return leaving.longer_path_ns == compute_ns ? leaving : with(true, 2);
 }
 
 std::int64_t passes(const Scenario& scenario) {
