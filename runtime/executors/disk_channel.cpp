@@ -108,6 +108,7 @@ void DiskChannel::transfer(Direction direction, std::int64_t offset, std::byte* 
       memory += blocks_[slot].bytes;
       start(direction, slot);
     }
+    compare_read(failure);
     const Completion done = reap();
     try {
       if (!failure && advance(direction, blocks_[done.slot], done.result)) {
@@ -119,6 +120,7 @@ void DiskChannel::transfer(Direction direction, std::int64_t offset, std::byte* 
     }
     idle_.push_back(done.slot);
   }
+  compare_read(failure);
   if (failure) std::rethrow_exception(failure);
 }
 
@@ -172,11 +174,11 @@ DiskChannel::Completion DiskChannel::reap() {
   return done;
 }
 
-bool DiskChannel::advance(Direction direction, Block& block, std::int32_t result) const {
+bool DiskChannel::advance(Direction direction, Block& block, std::int32_t result) {
   if (result < 0 && !worth_retrying(-result)) fail(direction, block, -result);
   // Direct I/O goes on at a disk block's border: what a short call moved beyond it is moved again.
   const std::int64_t moved = result == block.bytes ? block.bytes : disk_round_down(std::max<std::int64_t>(result, 0));
-  if (direction == Direction::Read) compare(block, moved);
+  if (direction == Direction::Read && moved > 0) read_.push_back({block.offset, block.memory, moved});
   block.stalled = moved > 0 ? 0 : block.stalled + 1;
   if (block.stalled > kMaxStalledRetries) fail(direction, block, result < 0 ? -result : 0);
   block.offset += moved;
@@ -185,8 +187,18 @@ bool DiskChannel::advance(Direction direction, Block& block, std::int32_t result
   return block.bytes > 0;
 }
 
-void DiskChannel::compare(const Block& block, std::int64_t bytes) const {
-  const auto changed = file_.sums_.first_changed(block.offset, block.memory, bytes);
+// While the drive works on what was started since.
+void DiskChannel::compare_read(std::exception_ptr& failure) {
+  for (std::size_t i = 0; i < read_.size() && !failure; ++i) try {
+      compare(read_[i]);
+    } catch (const DeviceError&) {
+      failure = std::current_exception();
+    }
+  read_.clear();
+}
+
+void DiskChannel::compare(const Block& block) const {
+  const auto changed = file_.sums_.first_changed(block.offset, block.memory, block.bytes);
   if (!changed) return;
   throw DeviceError("disk tier: the page at offset " + std::to_string(*changed) + " of the scratch file in " +
                     file_.options().directory +

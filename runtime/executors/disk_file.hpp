@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -79,8 +80,10 @@ class DiskChannel {
   void submit(Direction direction, std::size_t slot);
   Completion reap();
   // Moves a block past what a call transferred; false when it is wholly done. Throws DeviceError.
-  bool advance(Direction direction, Block& block, std::int32_t result) const;
-  void compare(const Block& block, std::int64_t bytes) const;
+  bool advance(Direction direction, Block& block, std::int32_t result);
+  // What was read since the last call with what was written there; the first difference becomes the failure.
+  void compare_read(std::exception_ptr& failure);
+  void compare(const Block& block) const;
   [[noreturn]] void fail(Direction direction, const Block& block, int error) const;
   void through_bounce(Direction direction, std::int64_t offset, std::byte* memory, std::int64_t bytes);
 
@@ -89,6 +92,7 @@ class DiskChannel {
   std::unique_ptr<std::byte, void (*)(std::byte*)> bounce_;
   std::vector<Block> blocks_;         // by slot
   std::vector<std::size_t> idle_;     // slots
+  std::vector<Block> read_;           // and not yet compared
   std::vector<Completion> finished_;  // of calls made without a ring
   std::int64_t calls_ = 0;
 };
