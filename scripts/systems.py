@@ -204,7 +204,7 @@ RATES = [
       for size, rate in (("6 B", 83.6), ("10 B", 87.6), ("15 B", 80.7))),
     *on_several("patrickstar", CHUNKS_ON_V100, YARD, gpu="V100"),
     *on_several("patrickstar", CHUNKS_ON_A100, SUPERPOD, gpu="A100"),
-    *on_several("zero_infinity", {2: {"10 B": 181}, 4: {"10 B": 341}, 8: {"10 B": 738}}, SUPERPOD, ZERO_3, "limits.device_bytes=39GB",
+    *on_several("zero_infinity", {2: {"10 B": 181}, 4: {"10 B": 341}, 8: {"10 B": 738}}, SUPERPOD, *ZERO_3, "limits.device_bytes=39GB",
                 gpu="A100"),
 ]
 
