@@ -76,10 +76,14 @@ std::int64_t gpu_temporaries(const TransformerSizes& s) {
 
 }  // namespace
 
+// On the CPU, oneDNN copies both operands of a product in 16 bits where the processor has units that want them in an
+// order of their own (AMX), and elsewhere a weight.
 std::int64_t library_temporaries(const TransformerSizes& s) {
   constexpr std::int64_t kCpuBytes = 256 << 10;
   if (s.gpu) return gpu_temporaries(s);
-  return s.type == DType::F32 ? 0 : kCpuBytes + s.vocabulary * s.hidden * size_of(s.type);
+  if (s.type == DType::F32) return 0;
+  const std::int64_t widest = std::max({s.vocabulary, s.width(), 3 * s.hidden});
+  return kCpuBytes + (widest * s.hidden + s.tokens() * s.width()) * size_of(s.type);
 }
 
 void add_block_linears(LayoutBuilder& layout, const TransformerSizes& s) {
