@@ -83,6 +83,9 @@ Scenario build_scenario(const Values& values) {
   out.limits.cores = static_cast<std::int32_t>(values.integer("limits.cores"));
   out.limits.h2d_bytes_per_s = values.number("limits.h2d");
   out.limits.d2h_bytes_per_s = values.number("limits.d2h");
+  out.product.device_bytes_per_parameter = values.number("product.device_bytes_per_parameter");
+  out.product.host_bytes_per_parameter = values.number("product.host_bytes_per_parameter");
+  out.product.power_of_two_blocks = values.text("product.pinned_blocks") == "power_of_two";
   out.workload = build_workload(values);
   out.optimizer = build_optimizer(values);
   out.data_text = values.text("data.text", out.data_text);

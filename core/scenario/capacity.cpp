@@ -4,13 +4,20 @@
 
 namespace tandem {
 
-std::int64_t tier_capacity_bytes(const Scenario& scenario, Tier tier) {
+std::int64_t tier_memory_bytes(const Scenario& scenario, Tier tier) {
   const std::int64_t capacity = scenario.machine.tiers[static_cast<std::size_t>(tier)].capacity_bytes;
   const std::int64_t limit = tier == Tier::Device       ? scenario.limits.device_bytes
                              : tier == Tier::HostPinned ? scenario.limits.host_bytes
                              : tier == Tier::Disk       ? scenario.limits.disk_bytes
                                                         : 0;
   return limit > 0 ? std::min(capacity, limit) : capacity;
+}
+
+std::int64_t tier_capacity_bytes(const Scenario& scenario, Tier tier) {
+  const std::int64_t memory = tier_memory_bytes(scenario, tier);
+  const std::int64_t sharers = tier == Tier::Device ? 1 : ranks_on_host(scenario);
+  const std::int64_t kept = scenario.product.kept_bytes[static_cast<std::size_t>(tier)];
+  return kept < memory / sharers ? memory - kept * sharers : 0;
 }
 
 std::int64_t ranks_on_host(const Scenario& scenario) {

@@ -8,7 +8,9 @@
 
 namespace tandem {
 
-// Of one device, or of the whole host or disk.
+// Of one device, or of the whole host or disk: what the machine has, under the scenario's limits.
+std::int64_t tier_memory_bytes(const Scenario& scenario, Tier tier);
+// The same without what the scenario's product keeps of it: what a run can place.
 std::int64_t tier_capacity_bytes(const Scenario& scenario, Tier tier);
 
 // Data-parallel ranks of one host, which share it equally.

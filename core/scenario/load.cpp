@@ -7,6 +7,7 @@
 #include "core/scenario/checker.hpp"
 #include "core/scenario/machine_files.hpp"
 #include "core/scenario/overrides.hpp"
+#include "core/scenario/product.hpp"
 #include "core/scenario/reader.hpp"
 #include "core/scheduler/policy.hpp"
 #include "core/workloads/workload.hpp"
@@ -69,8 +70,9 @@ void expand_short_forms(Node& root) {
   throw ConfigError((section != nullptr ? section->at : root.at).text() + ": " + message);
 }
 
-void try_making(const Scenario& scenario, const Node& root, const Values& values) {
+void try_making(Scenario& scenario, const Node& root, const Values& values) {
   try {
+    scenario.product.kept_bytes = bytes_kept_beside(scenario);
     const auto policy = find_policy(scenario.policy.name)->make(scenario);
     find_workload(scenario.workload.family)->make(scenario, policy->traits().graph);
   } catch (const ConfigError& error) {

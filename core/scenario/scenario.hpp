@@ -1,7 +1,8 @@
-// A scenario as checked values: machine, limits, workload, optimizer, data, policy, steps, seed.
+// A scenario as checked values: machine, limits, product, workload, optimizer, data, policy, steps, seed.
 // Filled by load_scenario (load.hpp); must not know YAML or any world.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -19,6 +20,14 @@ struct Limits {  // caps on the machine; 0 means none
   std::int64_t disk_bytes = 0;
   std::int32_t cores = 0;
   double h2d_bytes_per_s = 0, d2h_bytes_per_s = 0;
+};
+
+// How a framework allocates, beside what the policy decides.
+struct ProductOptions {
+  double device_bytes_per_parameter = 0, host_bytes_per_parameter = 0;  // kept beside, of what a rank updates
+  bool power_of_two_blocks = false;                                     // of pinned memory
+  // The same in bytes of one rank, by tier (product.hpp).
+  std::array<std::int64_t, kTierCount> kept_bytes{};
 };
 
 // Options of all families in one flat struct; a family reads those it documents in the schema.
@@ -89,6 +98,7 @@ struct Scenario {
   std::string text;  // the source, after --set, for log headers
   HardwareProfile machine;
   Limits limits;
+  ProductOptions product;
   WorkloadOptions workload;
   OptimizerOptions optimizer;
   std::string data_text = "corpus";  // the installed corpus, or a path (gpt, bert)

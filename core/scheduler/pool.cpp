@@ -7,8 +7,11 @@
 
 namespace tandem {
 
-Pool::Pool(std::int64_t capacity_bytes, std::int64_t alignment_bytes)
-    : capacity_(capacity_bytes / alignment_bytes * alignment_bytes), alignment_(alignment_bytes) {
+Pool::Pool(std::int64_t capacity_bytes, std::int64_t alignment_bytes, std::int64_t kept_bytes, Blocks blocks)
+    : capacity_(capacity_bytes / alignment_bytes * alignment_bytes),
+      alignment_(alignment_bytes),
+      kept_(kept_bytes),
+      blocks_(blocks) {
   CHECK(std::has_single_bit(static_cast<std::uint64_t>(alignment_)), alignment_);
   if (capacity_ > 0) free_.push_back({0, capacity_, kNone});
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <boost/container/static_vector.hpp>
 #include <cstdint>
 #include <optional>
@@ -63,8 +64,12 @@ enum class End : std::uint8_t { Low, High };
 
 class Pool {
  public:
-  // The alignment is a power of two.
-  Pool(std::int64_t capacity_bytes, std::int64_t alignment_bytes);
+  // Sizes of blocks: multiples of the alignment, or powers of two that are at least as large.
+  enum class Blocks : std::uint8_t { Aligned, PowersOfTwo };
+
+  // The alignment is a power of two. `kept_bytes` lie beside the capacity, always taken: they count in the peak alone.
+  Pool(std::int64_t capacity_bytes, std::int64_t alignment_bytes, std::int64_t kept_bytes = 0,
+       Blocks blocks = Blocks::Aligned);
 
   // An offset for `bytes`, or none. Adds to `waits` what last used those bytes. Prefers bytes for which a command of
   // `lane` need not wait: that nothing still uses, or only the lane itself. With `packed` it takes the outermost ones,
@@ -83,11 +88,17 @@ class Pool {
   std::vector<Gap> hide(std::int64_t begin, std::int64_t end);
   void show(const std::vector<Gap>& hidden, const LaneProgress& progress);
 
-  std::int64_t rounded(std::int64_t bytes) const { return (bytes + alignment_ - 1) & -alignment_; }
+  // What a block of so many bytes takes.
+  std::int64_t rounded(std::int64_t bytes) const {
+    const std::int64_t aligned = (bytes + alignment_ - 1) & -alignment_;
+    return blocks_ == Blocks::Aligned ? aligned
+                                      : static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(aligned)));
+  }
   std::int64_t capacity_bytes() const { return capacity_; }
+  std::int64_t kept_bytes() const { return kept_; }
   std::int64_t charged_bytes() const { return charged_; }
   std::int64_t free_bytes() const { return capacity_ - charged_; }
-  std::int64_t peak_bytes() const { return peak_; }
+  std::int64_t peak_bytes() const { return kept_ + peak_; }
 
  private:
   // Free bytes with one fence; neighbours with other fences may adjoin. Plain numbers, because segments are moved
@@ -113,7 +124,8 @@ class Pool {
   void add_fence(const Segment& segment, Fence& waits) const;
   std::int64_t take(Span span, std::int64_t bytes, End end, Fence& waits);
 
-  std::int64_t capacity_, alignment_;
+  std::int64_t capacity_, alignment_, kept_;
+  Blocks blocks_;
   std::int64_t charged_ = 0, peak_ = 0;
   std::vector<Segment> free_;  // by offset
   std::vector<Fence> fences_;

@@ -27,8 +27,12 @@ Scheduler::Scheduler(const Scenario& scenario, const CostModel& estimate, std::u
       policy_(std::move(policy)),
       rank_(rank),
       traits_(policy_->traits()) {
-  pools_.emplace_back(tier_capacity_bytes(scenario, Tier::Device), kDeviceAlignment);
-  for (Tier tier : {Tier::HostPinned, Tier::HostPageable, Tier::Disk})
+  const ProductOptions& product = scenario.product;
+  const auto kept = [&](Tier tier) { return product.kept_bytes[static_cast<std::size_t>(tier)]; };
+  pools_.emplace_back(tier_capacity_bytes(scenario, Tier::Device), kDeviceAlignment, kept(Tier::Device));
+  pools_.emplace_back(tier_capacity_bytes(scenario, Tier::HostPinned) / ranks, kPageAlignment, kept(Tier::HostPinned),
+                      product.power_of_two_blocks ? Pool::Blocks::PowersOfTwo : Pool::Blocks::Aligned);
+  for (Tier tier : {Tier::HostPageable, Tier::Disk})
     pools_.emplace_back(tier_capacity_bytes(scenario, tier) / ranks, kPageAlignment);
   progress_.fill(kNoCommand);
   for (auto& lane : known_) lane.fill(kNoCommand);

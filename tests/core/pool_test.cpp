@@ -24,6 +24,29 @@ TEST(Pool, RefusesWhatExceedsTheCapacity) {
   EXPECT_EQ(pool.peak_bytes(), 960);
 }
 
+TEST(Pool, RoundsBlocksToPowersOfTwo) {
+  Pool pool(1024, 64, 0, Pool::Blocks::PowersOfTwo);
+  Fence waits;
+  EXPECT_EQ(pool.rounded(1), 64);
+  EXPECT_EQ(pool.rounded(256), 256);
+  EXPECT_EQ(pool.rounded(257), 512);
+  EXPECT_EQ(pool.allocate(257, End::Low, nothing_finished(), waits), 0);
+  EXPECT_EQ(pool.allocate(1, End::Low, nothing_finished(), waits), 512);
+  EXPECT_FALSE(pool.allocate(449, End::Low, nothing_finished(), waits)) << "of 448 free bytes";
+  pool.free(0, 257, {}, nothing_finished());
+  EXPECT_EQ(pool.free_bytes(), 1024 - 64);
+}
+
+TEST(Pool, CountsWhatIsKeptBesideItInThePeakAlone) {
+  Pool pool(1024, 64, 100);
+  Fence waits;
+  EXPECT_EQ(pool.capacity_bytes(), 1024);
+  EXPECT_EQ(pool.peak_bytes(), 100);
+  ASSERT_TRUE(pool.allocate(1024, End::Low, nothing_finished(), waits));
+  EXPECT_EQ(pool.free_bytes(), 0);
+  EXPECT_EQ(pool.peak_bytes(), 1124);
+}
+
 TEST(Pool, PlacesFromBothEnds) {
   Pool pool(1024, 64);
   Fence waits;
