@@ -257,30 +257,85 @@ RATIOS = [
     ("deep_optimizer_states / zero_offload, up to", "abstract", 2.5, (H100, INTERLEAVED), (H100, ZERO_OFFLOAD)),
 ]
 
+
+
+def product(device=0, host=0):
+    """What a product keeps beside what its policy does, in bytes a parameter that a rank updates."""
+    return f"product={{device_bytes_per_parameter: {device}, host_bytes_per_parameter: {host}}}"
+
+
 # What, figure, published billions of parameters, hidden width, most layers that are tried, run without layers.
 ON_HOST = "policy={name: zero_infinity, variant: deepspeed, parameters: host, gradients: host, optimizer_states: host}"
+# ZeRO-Infinity, section 3: 20 bytes a parameter, fp16 gradients beside fp32 ones.
+BOTH_GRADIENTS = product(host=2)
+# Mixed precision in plain training and ZeRO-2: fp32 gradients beside fp16 ones, and all fp16 gradients in one buffer
+# (Megatron-LM v1.1: fp16/fp16.py, model/distributed.py; DeepSpeed 0.3: runtime/zero/stage2.py, step; ZeRO, section 3.2).
+FLAT_GRADIENTS = product(device=6)
+
+
+def in_plain_training(hidden, *changes):
+    """Of ZeRO-Offload's figure 7: its baselines with one sequence on a GPU."""
+    return (ONE_V100, f"workload.hidden={hidden}", f"workload.heads={hidden // 128}", "workload.batch=1", "workload.micro_batches=1",
+            "steps=1", PLAIN, FLAT_GRADIENTS, *changes)
+
+
+def dividing_states(gpus):
+    return f"workload.devices={gpus}", "workload.partition=states", "machine.host.devices=16"
+
+
 SIZES = [
     ("largest model, zero_infinity, 16 GPUs, all on the host", "6a", 70, 8192, 256,
-     (DGX2, "workload.hidden=8192", "workload.batch=1", "steps=1", "limits.disk_bytes=4KiB", ON_HOST)),
+     (DGX2, "workload.hidden=8192", "workload.batch=1", "steps=1", "limits.disk_bytes=4KiB", ON_HOST, BOTH_GRADIENTS)),
     ("largest model, zero_offload, parameters on the device, micro-batch 4", "ZO 7", 13, 4096, 128,
      (ONE_V100, "workload.batch=4", "workload.micro_batches=1", "steps=1",
       "policy={name: zero_offload, parameters: device}")),
-    ("largest model, plain training, batch 1", "ZO 7", 1.4, 2048, 128,
-     (ONE_V100, "workload.hidden=2048", "workload.heads=16", "workload.batch=1", "workload.micro_batches=1", "steps=1", PLAIN)),
+    ("largest model, zero_offload, 16 GPUs, parameters on the device, micro-batch 4", "6a", 13, 4096, 128,
+     (ONE_V100, "workload.batch=4", "workload.micro_batches=1", "steps=1", *dividing_states(16),
+      "policy={name: zero_offload, parameters: device}")),
+    ("largest model, plain training, batch 1", "ZO 7", 1.4, 2048, 128, in_plain_training(2048)),
+    ("largest model, ZeRO-2, 4 GPUs, batch 1", "ZO 7", 3.9, 2304, 128, in_plain_training(2304, *dividing_states(4))),
+    ("largest model, ZeRO-2, 16 GPUs, batch 1", "ZO 7", 8, 3072, 128, in_plain_training(3072, *dividing_states(16))),
 ]
 
 # What, figure, published ratio of parameters, embeddings included, most layers that are tried, run without layers, run it
 # is compared with. Both of width 2,048.
 LARGEST_HIDDEN = 2048
 COTRAIN = ("cotrain_titan_rtx", "steps=1")
-STRONGHOLD_6A = (V100, "policy={name: stronghold, window: 4}", "steps=1")
+ON_DEVICE = "policy={name: zero_offload, variant: deepspeed, parameters: device}"
+# The artifact's L2L updates on the CPU; all gradients are in one buffer on the device (megatron/model/distributed.py) and
+# copied to the host for the update (megatron/optimizer/optimizer.py, CPU_FP32Optimizer).
+L2L_6A = ("policy={name: l2l}", product(device=4, host=4))
+# Its STRONGHOLD keeps pinned gradients of all layers (megatron/model/transformer.py). Its ZeRO-Offload updates with
+# torch.optim.AdamW, which makes two temporaries of a whole tensor; DeepSpeed's ZeRO-3 has a copy of the parameters
+# beside the masters, and PyTorch keeps the blocks that they were in before.
+STRONGHOLD_6A = (V100, "policy={name: stronghold, window: 4}", product(host=4), "steps=1")
+UNDER_OFFLOAD, UNDER_INFINITY = (V100, ON_DEVICE, product(host=8), "steps=1"), (V100, ON_HOST, product(host=8), "steps=1")
+# The abstract's range is over systems that offload; the artifact's README has that machine's memory.
+WHOLE_HOST = "machine.tiers.host_pinned.capacity=755GB"
 SIZE_RATIOS = [
-    *((f"largest model, stronghold / {name}", "SH 6a", 5.141 / size, 256, STRONGHOLD_6A, (V100, policy, "steps=1"))
-      for name, size, policy in (("plain training", 1.717, PLAIN), ("l2l", 4.033, "policy={name: l2l, optimizer: device}"),
-                                 ("zero_offload", 2.522, "policy={name: zero_offload, variant: deepspeed, parameters: device}"),
-                                 ("zero_infinity", 2.522, ON_HOST))),
+    *((f"largest model, stronghold / {name}", "SH 6a", 5.141 / size, 256, STRONGHOLD_6A, run)
+      for name, size, run in (("plain training", 1.717, (V100, PLAIN, "steps=1")), ("l2l", 4.033, (V100, *L2L_6A, "steps=1")),
+                              ("zero_offload", 2.522, UNDER_OFFLOAD), ("zero_infinity", 2.522, UNDER_INFINITY))),
+    *((f"largest model, stronghold / {name}, 755 GB of the host", "SH", ratio, 1024, (*STRONGHOLD_6A, WHOLE_HOST), (*run, WHOLE_HOST))
+      for name, ratio, run in (("zero_offload", 6.5, UNDER_OFFLOAD), ("zero_infinity", 1.9, UNDER_INFINITY))),
     ("largest model, cotrain / zero_offload, up to", "abstract", 1.07, 256, COTRAIN,
      (*COTRAIN, "policy={name: zero_offload, parameters: device}")),
+]
+
+# What, figure, peak of the artifact's log in GiB, tier, run.
+PEAKS = [
+    ("plain training, 1.7 B", "SH log", 29775.17 / 1024, "device0", gpt(32, PLAIN)),
+    *((f"l2l, {size}", "SH log", peak / 1024, "device0", (*gpt(layers, L2L_6A[0]), L2L_6A[1]))
+      for size, layers, peak in (("1.7 B", 32, 10785.59), ("4.0 B", 78, 21094.26))),
+    *((f"zero_offload, {size}", "SH log", peak / 1024, "device0", gpt(layers, ON_DEVICE))
+      for size, layers, peak in (("1.7 B", 32, 10359.84), ("2.5 B", 48, 13945.47))),
+    *((f"zero_offload, {size}, host", "SH log", peak, "host", gpt(layers, ON_DEVICE))
+      for size, layers, peak in (("1.7 B", 32, 29.88 - 3.17), ("2.5 B", 48, 42.12 - 3.07))),
+    *((f"zero_infinity, {size}", "SH log", peak / 1024, "device0", gpt(layers, ON_HOST))
+      for size, layers, peak in (("1.7 B", 32, 4971.76), ("2.5 B", 48, 5485.41))),
+    *((f"stronghold, {size}, window {window}", "SH log", peak / 1024, "device0",
+       gpt(layers, f"policy={{name: stronghold, window: {window}}}"))
+      for size, layers, window, peak in (("1.7 B", 32, 2, 7472.60), ("1.7 B", 32, 15, 23593.41), ("5.1 B", 100, 4, 12178.01))),
 ]
 
 # What, figure, published ratio of gradients' bytes to what travels instead, from which step on, run. Of a training of
@@ -387,6 +442,8 @@ def rows():
         predicted = largest(run, most) / largest(other, most)
         add("ratios of sizes", what, figure, published, predicted)
         orders.append((published > 1) == (predicted > 1))
+    for what, figure, published, tier, run in PEAKS:
+        add("peaks of memory", f"{what}, GiB", figure, published, simulate(run)["peak_bytes"][tier] / 2**30)
     for what, figure, published, first, run in VOLUMES:
         add("volumes", what, figure, published, volume_ratio(first, run))
     lines.append("")
