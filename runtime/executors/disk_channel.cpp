@@ -2,23 +2,35 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "core/scenario/errors.hpp"
 #include "core/scheduler/check.hpp"
 #include "runtime/executors/disk_alignment.hpp"
 #include "runtime/executors/disk_file.hpp"
+#include "runtime/executors/thread_team.hpp"
 
 namespace tandem {
 namespace {
 
 // A call that moves nothing this often in a row will not move anything.
 constexpr int kMaxStalledRetries = 16;
+constexpr std::int64_t kPieceBytes = std::int64_t{256} << 10;  // that one thread compares at a time
+constexpr std::int64_t kNoPage = std::numeric_limits<std::int64_t>::max();
+
+// Of 16 cores, four keep up with any drive.
+int comparing_threads() {
+  constexpr unsigned kCoresEach = 4, kMost = 4;
+  return static_cast<int>(std::clamp(std::thread::hardware_concurrency() / kCoresEach, 1U, kMost));
+}
 
 void free_bounce(std::byte* bounce) { std::free(bounce); }
 
@@ -187,23 +199,29 @@ bool DiskChannel::advance(Direction direction, Block& block, std::int32_t result
   return block.bytes > 0;
 }
 
-// While the drive works on what was started since.
+// While the drive works on what was started since, if there is more: the last blocks of a short read come at about the
+// same time, so that several threads compare them.
 void DiskChannel::compare_read(std::exception_ptr& failure) {
-  for (std::size_t i = 0; i < read_.size() && !failure; ++i) try {
-      compare(read_[i]);
-    } catch (const DeviceError&) {
-      failure = std::current_exception();
-    }
+  std::vector<Block> pieces;
+  for (const Block& block : read_)
+    for (std::int64_t done = 0; done < block.bytes; done += kPieceBytes)
+      pieces.push_back({block.offset + done, block.memory + done, std::min(kPieceBytes, block.bytes - done)});
   read_.clear();
-}
-
-void DiskChannel::compare(const Block& block) const {
-  const auto changed = file_.sums_.first_changed(block.offset, block.memory, block.bytes);
-  if (!changed) return;
-  throw DeviceError("disk tier: the page at offset " + std::to_string(*changed) + " of the scratch file in " +
-                    file_.options().directory +
-                    " is not as it was written; check the drive and the memory (`dmesg`), or set TANDEM_SCRATCH to a "
-                    "folder on another drive");
+  if (failure || pieces.empty()) return;
+  std::atomic<std::int64_t> first_changed = kNoPage;
+  ThreadTeam::mine(comparing_threads()).share(static_cast<int>(pieces.size()), [&](int i) {
+    const Block& piece = pieces[static_cast<std::size_t>(i)];
+    const auto changed = file_.sums_.first_changed(piece.offset, piece.memory, piece.bytes);
+    std::int64_t first = first_changed;
+    while (changed && *changed < first && !first_changed.compare_exchange_weak(first, *changed)) {
+    }
+  });
+  if (first_changed == kNoPage) return;
+  failure = std::make_exception_ptr(
+      DeviceError("disk tier: the page at offset " + std::to_string(first_changed) + " of the scratch file in " +
+                  file_.options().directory +
+                  " is not as it was written; check the drive and the memory (`dmesg`), or set TANDEM_SCRATCH to a "
+                  "folder on another drive"));
 }
 
 void DiskChannel::fail(Direction direction, const Block& block, int error) const {

@@ -83,7 +83,6 @@ class DiskChannel {
   bool advance(Direction direction, Block& block, std::int32_t result);
   // What was read since the last call with what was written there; the first difference becomes the failure.
   void compare_read(std::exception_ptr& failure);
-  void compare(const Block& block) const;
   [[noreturn]] void fail(Direction direction, const Block& block, int error) const;
   void through_bounce(Direction direction, std::int64_t offset, std::byte* memory, std::int64_t bytes);
 
