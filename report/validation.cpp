@@ -13,12 +13,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // A run of few steps may have no step time but the warm ones: then those count.
-Spread timed_steps(const Json& result, std::int64_t warm_steps) {
+std::vector<double> timed_steps(const Json& result, std::int64_t warm_steps) {
   auto times = result.at("step_time_s").at("all").get<std::vector<double>>();
   // The first step has no time of its own in the list: it is counted from the first step's end.
   const auto warm = std::min<std::size_t>(static_cast<std::size_t>(std::max<std::int64_t>(warm_steps - 1, 0)),
                                           times.empty() ? 0 : times.size() - 1);
   times.erase(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(warm));
+  return times;
+}
+
+Spread step_spread(const Json& result, std::vector<double> times) {
   return spread_of(std::move(times), result.at("step_time_s").at("median").get<double>());
 }
 
@@ -31,6 +35,30 @@ double peak_error(const Json& predicted, const Json& measured, const std::string
     if (std::isnan(error) || std::abs(here) > std::abs(error)) error = here;
   }
   return error;
+}
+
+// The medians of every `count` steps in a row, in order of size: what as many measured steps might have had.
+std::vector<double> medians_in_a_row(const std::vector<double>& steps, std::size_t count) {
+  std::vector<double> medians;
+  for (std::size_t first = 0; first + count <= steps.size(); ++first) {
+    std::vector<double> window(steps.begin() + static_cast<std::ptrdiff_t>(first),
+                               steps.begin() + static_cast<std::ptrdiff_t>(first + count));
+    medians.push_back(spread_of(std::move(window), 0).median);
+  }
+  std::sort(medians.begin(), medians.end());
+  return medians;
+}
+
+// With what `measured` steps of a predicted run that has more may differ by, for chance.
+Interval widened(Interval interval, double predicted_s, const std::vector<double>& predicted, std::size_t measured) {
+  constexpr double kTail = 0.05;
+  if (predicted.size() < 2 * measured) return interval;
+  const std::vector<double> medians = medians_in_a_row(predicted, measured);
+  const auto tail = static_cast<std::size_t>(kTail * static_cast<double>(medians.size()));
+  interval.low = predicted_s - std::hypot(predicted_s - interval.low, predicted_s - medians[tail]);
+  interval.high =
+      predicted_s + std::hypot(interval.high - predicted_s, medians[medians.size() - 1 - tail] - predicted_s);
+  return interval;
 }
 
 // Of the median of all steps, which is not quite that of the timed ones.
@@ -62,10 +90,13 @@ ValidatedScenario validate_scenario(const std::string& name, const std::string& 
   ValidatedScenario row;
   row.name = name;
   row.group = group;
-  const Spread steps = timed_steps(measured, warm_steps);
-  row.predicted_s = timed_steps(predicted, warm_steps).median;
+  const std::vector<double> measured_steps = timed_steps(measured, warm_steps),
+                            predicted_steps = timed_steps(predicted, warm_steps);
+  const Spread steps = step_spread(measured, measured_steps);
+  row.predicted_s = step_spread(predicted, predicted_steps).median;
   row.measured_s = steps.median;
   row.interval = interval_of(predicted, row.predicted_s);
+  if (row.interval) row.interval = widened(*row.interval, row.predicted_s, predicted_steps, measured_steps.size());
   row.spread = (steps.p90 - steps.p10) / steps.median;
   row.device_error = peak_error(predicted, measured, "device");
   row.host_error = peak_error(predicted, measured, "host");
