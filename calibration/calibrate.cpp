@@ -71,13 +71,17 @@ Calibration calibrate_cpu(const CalibrationOptions& options) {
                   options.quick ? kQuickOpBudgetNs : kOpBudgetNs,
                   {}};
   measured.ops = measure_ops(trials, options.progress, notes);
+  notes.say("other updates");
+  OpDesign updates{designed_update_trials(options.quick, out.machine.cores), kUpdatePasses, 0, {}, &time_update};
+  measured.updates = measure_ops(updates, {}, notes);
   fit_copies(measured.copies, profile);
   fit_cpu_optimizer(measured.ops, profile);
   fit_slow_downs(measured.slow_downs, measured.ops, profile);
   notes.say("kernels");
   measure_kernels(profile, options.quick, notes);
   fit_device_optimizer(measured.ops, profile);
-  fit_bodies(measured.ops, profile);
+  fit_bodies(measured.all_ops(), profile);
+  fit_cpu_updates(measured.updates, profile);
   fit_hand_over(measured.hand_over, options.quick, profile, notes);
   profile.loader_bytes_per_s = bench.load_bytes_per_s();
   notes.say("disk");

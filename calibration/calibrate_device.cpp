@@ -138,11 +138,14 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
   notes.say("whole ops");
   measured.ops =
       measure_ops({design.trials, design.passes, design.op_budget_ns, bench_device}, options.progress, notes);
+  notes.say("other updates");
+  measured.updates = measure_ops({design.update_trials, kUpdatePasses, 0, bench_device, &time_update}, {}, notes);
   fit_copies(measured.copies, profile);
   fit_cpu_optimizer(measured.ops, profile);
   fit_host_memory(measured.slow_downs, measured.ops, triad.median, profile);
   fit_device_optimizer(measured.ops, profile);
-  fit_bodies(measured.ops, profile);
+  fit_bodies(measured.all_ops(), profile);
+  fit_cpu_updates(measured.updates, profile);
   notes.say(printed("  optimizer on the CPU: %.4g G parameters/s; host memory: %.4g GB/s",
                     profile.cpu_optimizer_parameters_per_s / 1e9, tier(profile, Tier::HostPinned).bytes_per_s / 1e9));
   fit_hand_over(measured.hand_over, options.quick, profile, notes);

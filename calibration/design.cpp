@@ -1,7 +1,9 @@
 #include "calibration/design.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <span>
+#include <utility>
 
 #include "core/workloads/workload.hpp"
 
@@ -23,6 +25,15 @@ constexpr Transformer kTransformers[] = {
     {160, 5, 80, 6, 700, false, true, true},     {448, 7, 112, 2, 1200, true, false, true},
 };
 constexpr Transformer kContention = {288, 9, 120, 3, 900, false, false, false};
+// Updates that are not plain Adam, in subspaces of half the hidden width and less.
+struct UpdateNetwork {
+  Transformer network;
+  std::int64_t rank;
+};
+constexpr UpdateNetwork kUpdates[] = {
+    {{144, 4, 40, 2, 700, false, false, false}, 72},
+    {{264, 4, 56, 2, 900, false, false, false}, 64},
+};
 constexpr std::size_t kQuickTransformers[] = {1, 3, 4, 5, 7, 12};
 
 struct Mlp {
@@ -90,6 +101,26 @@ std::vector<Trial> designed_trials(bool quick, std::int32_t cores) {
   append<Transformer>(trials, "gpt", kTransformers, kQuickTransformers, quick, cores);
   append<Transformer>(trials, "bert", kTransformers, kQuickTransformers, quick, cores);
   append<Mlp>(trials, "mlp", kMlps, kQuickMlps, quick, cores);
+  return trials;
+}
+
+std::vector<Trial> update_trials(const Trial& network, std::int64_t rank) {
+  constexpr std::int64_t kNonzeros = 16, kBlock = 1024;
+  constexpr std::int64_t kMostLayers = 2;  // a fit of a block's projectors takes as long as hundreds of its backwards
+  Trial subspace = network, one_bit = network;
+  subspace.scenario.workload.layers = std::min(network.scenario.workload.layers, kMostLayers);
+  subspace.request.subspace = SubspaceUpdate{.rank = rank, .nonzeros = kNonzeros, .check_every = 1};  // fits, whatever
+  one_bit.request.one_bit = OneBitUpdate{.warmup_steps = 1, .block = kBlock};
+  std::vector<Trial> trials{subspace, one_bit};
+  for (const std::int64_t bits : {8, 4}) trials.emplace_back(network).scenario.optimizer.state_bits = bits;
+  return trials;
+}
+
+std::vector<Trial> designed_update_trials(bool quick, std::int32_t cores) {
+  std::vector<Trial> trials;
+  if (find_workload("gpt") == nullptr) return trials;
+  for (const UpdateNetwork& u : std::span(kUpdates).first(quick ? 1 : std::size(kUpdates)))
+    for (Trial& trial : update_trials(trial_of("gpt", u.network, cores), u.rank)) trials.push_back(std::move(trial));
   return trials;
 }
 

@@ -7,6 +7,7 @@
 
 #include "calibration/kernel_times.hpp"
 #include "core/scenario/scenario.hpp"
+#include "core/workloads/workload.hpp"
 
 namespace tandem {
 
@@ -21,12 +22,17 @@ KernelDesign designed_kernels(bool quick);
 struct Trial {
   Scenario scenario;
   bool held_out = false;
-  bool fp32_gradients = false;  // 16-bit gradients are widened for the update, as a GraphRequest may ask
+  GraphRequest request = {};
   bool times_update = true;  // on the CPU; not where caches would hold the states, which those of runs do not let them
 };
 
+// The network as trained by updates of each kind that is not plain Adam, of whose steps only what plain training lacks
+// is timed: gradients in a subspace of `rank`, in a step that fits the projectors, momentum by signs, quantised states.
+std::vector<Trial> update_trials(const Trial& network, std::int64_t rank);
+
 // `cores` sizes the workspaces of bodies, as it does in runs.
 std::vector<Trial> designed_trials(bool quick, std::int32_t cores);
+std::vector<Trial> designed_update_trials(bool quick, std::int32_t cores);
 // The network of which lanes' slow-downs are measured: its ops take milliseconds, its states do not fit in caches.
 Trial contention_trial(std::int32_t cores);
 

@@ -17,9 +17,10 @@ constexpr std::array kKinds = {KernelKind::Gemm, KernelKind::Attention, KernelKi
 // much as an error of 0.5% of all its times.
 constexpr double kExpectedOpNs = 5e3, kOpScaleNs = 20e3, kRowScaleNs = 5, kPriorWeight = 2.5e-5;
 // A GPU's products and attention are the same kernels alone and in a body, with operands from the same memory: their
-// factors are expected within a fifth of 1. Few networks cannot tell them apart: with 7 a family, 22 others were off by
-// 11% (90th percentile) without this, by 5 to 6% with it.
-constexpr double kMatrixScale = 0.2, kGpuPriorWeight = 1e-4;
+// factors are expected within a tenth of 1, as near as their models come (core/machine/gemm.hpp, attention.hpp).
+// Few networks cannot tell them apart: with 7 a family, 22 others were off by 11% (90th percentile) without this, by 5
+// to 6% with it.
+constexpr double kMatrixScale = 0.1, kGpuPriorWeight = 1e-4;
 // On a GPU, ops that take less than so many times what launching their kernels takes may have waited for that, and say
 // nothing of the device. Where launches are recorded they did not wait, but are small: their least time has a form of
 // its own (BodyCost::least_ns), and would else be spread over all sizes.
@@ -133,21 +134,30 @@ BodyCost fit_body(const Ops& ops, const CostModel& model) {
   return cost;
 }
 
-bool is_optimizer_step(const Work& work) {
-  return !work.kernels.empty() && work.kernels.front().kind == KernelKind::Optimizer;
-}
-
 }  // namespace
 
 void fit_bodies(const std::vector<OpTime>& times, HardwareProfile& profile) {
   const CostModel model(profile);
   std::map<std::string, Ops> of_bodies;
   for (const OpTime& time : times)
-    if (time.engine == Engine::Compute && !time.held_out && !is_optimizer_step(time.work))
+    if (time.engine == Engine::Compute && !time.held_out && !CostModel::is_update(time.work))
       of_bodies[time.work.body].push_back(&time);
   std::map<std::string, BodyCost> bodies;
   for (const auto& [body, ops] : of_bodies) bodies[body] = fit_body(ops, model);
   profile.bodies = std::move(bodies);
+}
+
+void fit_cpu_updates(const std::vector<OpTime>& updates, HardwareProfile& profile) {
+  const CostModel model(profile);
+  std::map<std::string, std::pair<double, double>> sums;  // measured and as plain Adam: large ones tell the most
+  for (const OpTime& time : updates) {
+    if (time.engine != Engine::CpuOptimizer || time.held_out || !CostModel::is_update(time.work)) continue;
+    auto& [measured_ns, plain_ns] = sums[time.work.body];
+    measured_ns += std::max(0.0, time.ns.median - static_cast<double>(profile.cpu_op_ns));
+    for (const auto& [kind, ns] : kernels_ns(time, model)) plain_ns += ns;
+  }
+  for (const auto& [body, sum] : sums)
+    if (sum.first > 0 && sum.second > 0) profile.bodies[body].factor[KernelKind::Optimizer] = sum.first / sum.second;
 }
 
 std::vector<Residual> residuals(const std::vector<OpTime>& times, const HardwareProfile& profile) {

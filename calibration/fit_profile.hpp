@@ -54,6 +54,10 @@ bool is_optimizer(const Work& work);
 // What the largest optimizer op on the CPU moved, which no cache holds; 0 if none was timed.
 double cpu_optimizer_bytes_per_s(const std::vector<OpTime>& ops);
 
+// How much longer than plain Adam of as many parameters the CPU takes for other updates: the factor of their bodies.
+// Needs the fits of the optimizer and of bodies.
+void fit_cpu_updates(const std::vector<OpTime>& updates, HardwareProfile& profile);
+
 // Of every op, held out or not, by the finished profile.
 std::vector<Residual> residuals(const std::vector<OpTime>& times, const HardwareProfile& profile);
 

@@ -1,5 +1,7 @@
 #include "calibration/gpu_design.hpp"
 
+#include <utility>
+
 #include "core/workloads/workload.hpp"
 
 namespace tandem {
@@ -34,6 +36,15 @@ constexpr Transformer kTransformers[] = {
     {512, 8, 128, 1, 8192, true, false, false, true},      {640, 10, 64, 2, 12288, false, true, false, true},
     {1280, 20, 1024, 4, 24000, true, true, true, true},    {2304, 18, 1024, 8, 40000, false, false, true, false},
 };
+// Large ones, whose kernels do not wait for launches and whose states are in no cache; with ranks of a half and less.
+struct UpdateNetwork {
+  Transformer network;
+  std::int64_t rank;
+};
+constexpr UpdateNetwork kUpdates[] = {
+    {{2048, 16, 256, 4, 12288, false, false, false, true}, 1024},
+    {{2560, 20, 256, 4, 10240, false, false, false, false}, 896},
+};
 constexpr Transformer kContention = {2304, 18, 1024, 8, 4096, false, false, false, false};
 
 // Two blocks where that is little memory, so that the second finds the caches as the first left them.
@@ -42,7 +53,7 @@ std::int64_t layers_of(std::int64_t hidden) { return hidden <= 2048 ? 2 : 1; }
 Trial trial_of(const char* family, const Transformer& t, std::int32_t cores) {
   Trial trial;
   trial.held_out = t.held_out;
-  trial.fp32_gradients = t.fp32_gradients;
+  trial.request.fp32_gradients = t.fp32_gradients;
   Scenario& scenario = trial.scenario;
   scenario.machine.gpu = true;
   scenario.machine.cores = cores;
@@ -98,6 +109,10 @@ DeviceDesign gpu_design(bool quick, std::int32_t cores) {
     for (const Transformer& t : kTransformers)
       if (!quick || t.quick) design.trials.push_back(trial_of(family, t, cores));
   }
+  for (const UpdateNetwork& u : kUpdates)
+    if (find_workload("gpt") != nullptr && (!quick || u.network.quick))
+      for (Trial& trial : update_trials(trial_of("gpt", u.network, cores), u.rank))
+        design.update_trials.push_back(std::move(trial));
   design.passes = quick ? 3 : 5;
   design.op_budget_ns = quick ? 0.2e9 : 1.0e9;
   design.triad_bytes = (quick ? 1 : 3) * kGiB;

@@ -21,10 +21,11 @@ struct DeviceDesign {
   int kernel_repeats = 0;
   PowerDesign power;
   CopyDesign copies;
-  Trial contention;           // of which lanes' slow-downs are measured
-  std::vector<Trial> trials;  // whole ops
-  int passes = 0;             // of each trial, at least
-  double op_budget_ns = 0;    // of each trial
+  Trial contention;                  // of which lanes' slow-downs are measured
+  std::vector<Trial> trials;         // whole ops
+  int passes = 0;                    // of each trial, at least
+  double op_budget_ns = 0;           // of each trial
+  std::vector<Trial> update_trials;  // of updates that are not plain Adam
   std::int64_t triad_bytes = 0;
   std::int64_t probe_copy_bytes = 0;  // probe.hpp, which also takes peak_product and contention
 };

@@ -62,7 +62,7 @@ std::vector<OpTime> measure_ops(const OpDesign& design, const std::function<void
   std::string failure;
   for (std::size_t i = 0; i < design.trials.size(); ++i) {
     try {
-      for (OpTime& time : time_ops(design.trials[i], design.passes, design.budget_ns, design.device))
+      for (OpTime& time : design.time(design.trials[i], design.passes, design.budget_ns, design.device))
         times.push_back(std::move(time));
     } catch (const DeviceError& error) {
       failure = error.what();
@@ -137,7 +137,7 @@ void conclude(const Measurements& measured, const ProbeDesign& probe, Calibratio
   add_drift(out.conditions.first, out.conditions.last, profile.uncertainty);
   out.conditions.end = cpu_times_now();
   profile.fingerprint->probe = joined(out.conditions.first, out.conditions.last);
-  out.residuals = residuals(measured.ops, profile);
+  out.residuals = residuals(measured.all_ops(), profile);
 }
 
 std::vector<std::string> residual_report(const std::vector<Residual>& residuals) {

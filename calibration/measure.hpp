@@ -38,11 +38,13 @@ struct KernelTimes {
 void measure_power(const KernelSite& site, const PowerDesign& design, HardwareProfile& profile, Notes& notes);
 KernelTimes measure_kernels(const KernelSite& site, const KernelDesign& design, int repeats, Notes& notes);
 
+inline constexpr int kUpdatePasses = 3;  // of each trial of other updates: a fit of projectors takes most of them
 struct OpDesign {
   std::vector<Trial> trials;
   int passes = 0;
   double budget_ns = 0;
   BenchDevice device;
+  decltype(&time_ops) time = &time_ops;  // or time_update
 };
 // `progress` is told the share of the trials that is done; it may be empty. A network that this machine cannot run is a
 // remark; throws DeviceError if it can run none.

@@ -1,7 +1,10 @@
 #include "calibration/op_times.hpp"
 
+#include <chrono>
 #include <map>
 #include <memory>
+#include <set>
+#include <thread>
 #include <utility>
 
 #include "calibration/launch_clock.hpp"
@@ -57,14 +60,24 @@ double run_pass(Workbench& bench, LaunchClock* clock, const std::vector<OpId>& o
   return static_cast<double>(turn.last_seen.ns - turn.before_submit.ns);
 }
 
+// A device that computes without a pause lowers its clock to keep to its power limit, which a profile knows apart
+// (PowerLimit): ops are to be timed at the full one. Half as long as a pass takes, it waits.
+void pause_after(double pass_ns) {
+  constexpr double kPause = 0.5;
+  std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<std::int64_t>(kPause * pass_ns)));
+}
+
 // The first pass is all page faults: it is not counted.
 void run_passes(Workbench& bench, LaunchClock* clock, const std::vector<OpId>& ops, Engine engine, int least,
                 double budget_ns, Samples& samples) {
   Samples cold;
   run_pass(bench, clock, ops, engine, cold);
   double spent_ns = 0;
-  for (int pass = 0; pass < least || (spent_ns < budget_ns && pass < kMostPasses); ++pass)
-    spent_ns += run_pass(bench, clock, ops, engine, samples);
+  for (int pass = 0; pass < least || (spent_ns < budget_ns && pass < kMostPasses); ++pass) {
+    const double pass_ns = run_pass(bench, clock, ops, engine, samples);
+    if (clock != nullptr) pause_after(pass_ns);
+    spent_ns += pass_ns;
+  }
 }
 
 }  // namespace
@@ -84,28 +97,16 @@ std::string network_name(const Scenario& scenario) {
   return name;
 }
 
-std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget_ns, const BenchDevice& device) {
-  GraphRequest request;
-  request.fp32_gradients = trial.fp32_gradients;
-  const auto clock = device.device ? std::make_shared<LaunchClock>(device.device) : nullptr;
-  Workbench bench(trial.scenario, 0, {clock, device.library}, request);
-  std::vector<OpId> optimizer_ops;
-  for (const OpId id : bench.ops())
-    if (bench.graph().op(id).may_run_on(Engine::CpuOptimizer)) optimizer_ops.push_back(id);
-  Samples samples;
-  bench.record_launches(false);
-  run_passes(bench, clock.get(), bench.ops(), Engine::Compute, least_passes, budget_ns / (clock ? 2 : 1), samples);
-  if (clock) {
-    bench.record_launches(true);
-    Samples with_recorded;
-    run_pass(bench, clock.get(), bench.ops(), Engine::Compute, with_recorded);  // records
-    run_passes(bench, clock.get(), bench.ops(), Engine::Compute, least_passes, budget_ns / 2, with_recorded);
-    take_recorded(with_recorded, samples);
-  }
-  if (trial.times_update) {
-    copy_operands_to_host(bench, optimizer_ops);
-    run_passes(bench, nullptr, optimizer_ops, Engine::CpuOptimizer, least_passes, budget_ns / 4, samples);
-  }
+namespace {
+
+std::vector<OpId> ops_on(const Workbench& bench, const std::vector<OpId>& ops, Engine engine) {
+  std::vector<OpId> on;
+  for (const OpId id : ops)
+    if (bench.graph().op(id).may_run_on(engine)) on.push_back(id);
+  return on;
+}
+
+std::vector<OpTime> times_of(const Workbench& bench, const Trial& trial, const Samples& samples) {
   std::map<WorkId, std::int64_t> counts;
   for (const OpId id : bench.ops()) ++counts[bench.graph().op(id).work];
   std::vector<OpTime> times;
@@ -120,6 +121,57 @@ std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget
                      {quantile_or_none(of_work.repeated_ns, kMedian), quantile_or_none(of_work.repeat_ns, kWarm),
                       quantile_or_none(of_work.record_ns, kMedian)}});
   return times;
+}
+
+// Bodies of a step of plain training.
+std::set<std::string> plain_bodies(Scenario scenario) {
+  scenario.optimizer.state_bits = OptimizerOptions{}.state_bits;
+  Graph graph;
+  find_workload(scenario.workload.family)->make(scenario, {})->prologue(graph);
+  std::set<std::string> bodies;
+  for (WorkId id = 0; id < graph.work_count(); ++id) bodies.insert(graph.work(id).body);
+  return bodies;
+}
+
+}  // namespace
+
+std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget_ns, const BenchDevice& device) {
+  const auto clock = device.device ? std::make_shared<LaunchClock>(device.device) : nullptr;
+  Workbench bench(trial.scenario, 0, {clock, device.library}, trial.request);
+  Samples samples;
+  bench.record_launches(false);
+  run_passes(bench, clock.get(), bench.ops(), Engine::Compute, least_passes, budget_ns / (clock ? 2 : 1), samples);
+  if (clock) {
+    bench.record_launches(true);
+    Samples with_recorded;
+    run_pass(bench, clock.get(), bench.ops(), Engine::Compute, with_recorded);  // records
+    run_passes(bench, clock.get(), bench.ops(), Engine::Compute, least_passes, budget_ns / 2, with_recorded);
+    take_recorded(with_recorded, samples);
+  }
+  if (trial.times_update) {
+    const std::vector<OpId> updates = ops_on(bench, bench.ops(), Engine::CpuOptimizer);
+    copy_operands_to_host(bench, updates);
+    run_passes(bench, nullptr, updates, Engine::CpuOptimizer, least_passes, budget_ns / 4, samples);
+  }
+  return times_of(bench, trial, samples);
+}
+
+std::vector<OpTime> time_update(const Trial& trial, int least_passes, double budget_ns, const BenchDevice& device) {
+  const auto clock = device.device ? std::make_shared<LaunchClock>(device.device) : nullptr;
+  Workbench bench(trial.scenario, 0, {clock, device.library}, trial.request);
+  const std::set<std::string> plain = plain_bodies(trial.scenario);
+  std::vector<OpId> ops;
+  for (const OpId id : bench.ops())
+    if (!plain.contains(bench.graph().work(bench.graph().op(id).work).body)) ops.push_back(id);
+  Samples samples, whole;
+  bench.record_launches(false);
+  run_pass(bench, clock.get(), ops_on(bench, bench.ops(), Engine::Compute), Engine::Compute, whole);
+  run_passes(bench, clock.get(), ops_on(bench, ops, Engine::Compute), Engine::Compute, least_passes, budget_ns,
+             samples);
+  const std::vector<OpId> updates = ops_on(bench, ops, Engine::CpuOptimizer);
+  copy_operands_to_host(bench, updates);
+  run_passes(bench, nullptr, updates, Engine::CpuOptimizer, least_passes, budget_ns, samples);
+  return times_of(bench, trial, samples);
 }
 
 }  // namespace tandem

@@ -32,6 +32,10 @@ struct OpTime {
 // for each work and engine. Throws DeviceError if an op fails.
 std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget_ns, const BenchDevice& device = {});
 
+// The same of what a trial's update has that plain training lacks, on the lanes that it may run on, after one run of
+// all else, so that there are gradients. Nothing of it has recorded launches.
+std::vector<OpTime> time_update(const Trial& trial, int least_passes, double budget_ns, const BenchDevice& device = {});
+
 // What the ops read as a step leaves it on the device, in the host's arena: for optimizer steps on the CPU.
 void copy_operands_to_host(Workbench& bench, const std::vector<OpId>& ops);
 

@@ -16,8 +16,14 @@ struct Measurements {
   CopyTimes copies;
   HandOver hand_over;
   std::vector<SlowDown> slow_downs;
-  std::vector<OpTime> ops;
+  std::vector<OpTime> ops, updates;  // of plain training; of what other updates have beside
   DiskTimes disk;
+
+  std::vector<OpTime> all_ops() const {
+    std::vector<OpTime> all = ops;
+    all.insert(all.end(), updates.begin(), updates.end());
+    return all;
+  }
 };
 
 // Of the finished profile: all causes, each with what it is from, or none where something was measured too little to be

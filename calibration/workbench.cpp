@@ -25,17 +25,22 @@ bool runs_on_host(const Op& op) {
 
 }  // namespace
 
+std::int32_t Workbench::steps_of(const GraphRequest& request) {
+  return request.one_bit ? static_cast<std::int32_t>(request.one_bit->warmup_steps) + 2 : 1;
+}
+
 Workbench::Workbench(const Scenario& scenario, std::int64_t scratch_bytes, BenchDevice device, GraphRequest request)
     : scenario_(scenario),
       data_(make_noise_data(scenario.seed, tokens_of(scenario.workload))),
       alignment_(device.device ? kDeviceAlignment : kHostAlignment) {
-  scenario_.steps = 1;
+  scenario_.steps = steps_of(request);
   const WorkloadEntry* family = find_workload(scenario_.workload.family);
   CHECK(family != nullptr, "no workload family", scenario_.workload.family);
   const std::unique_ptr<StepSource> source = family->make(scenario_, request);
   source->prologue(graph_);
   const OpId first = graph_.op_count();
-  CHECK(source->append_step(graph_, 0), "a step of", scenario_.workload.family);
+  for (std::int32_t step = 0; step < scenario_.steps; ++step)
+    CHECK(source->append_step(graph_, step), "a step of", scenario_.workload.family);
   for (OpId id = 0; id < graph_.op_count(); ++id) {
     if (graph_.op(id).phase != Phase::Load)
       ops_.push_back(id);

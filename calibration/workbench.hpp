@@ -1,6 +1,7 @@
-// One training step of a workload, placed once on a real executor, whose ops and copies can be run at will: alone,
-// again and again, or beside each other. Takes threads, allocator and bodies from the runtime, so that what is measured
-// is what a run pays. Must not know policies, nor what the times are for.
+// One training step of a workload, or as many as an update needs until it repeats itself, placed once on a real
+// executor, whose ops and copies can be run at will: alone, again and again, or beside each other. Takes threads,
+// allocator and bodies from the runtime, so that what is measured is what a run pays. Must not know policies, nor what
+// the times are for.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +27,18 @@ struct BenchDevice {
 
 class Workbench {
  public:
-  // Places all values of one step in the device's arena, and those that the host needs (loads, the optimizer's
+  // Places all values of these steps in the device's arena, and those that the host needs (loads, the optimizer's
   // operands) at the same offsets of the host's; `scratch_bytes` behind them in both. Loads parameters and batches into
   // both. Throws as LiveExecutor does.
   Workbench(const Scenario& scenario, std::int64_t scratch_bytes, BenchDevice device = {}, GraphRequest request = {});
 
+  // One; where momentum travels by signs, those of plain Adam before, and another after the first of its own.
+  static std::int32_t steps_of(const GraphRequest& request);
   // Intra-operator threads of the CPU lanes' workers where runs have so many cores: the device's stand-in takes one.
   static std::int32_t cpu_threads(std::int32_t cores) { return cores > 1 ? cores - 1 : 1; }
 
   const Graph& graph() const { return graph_; }
-  const std::vector<OpId>& ops() const { return ops_; }  // of the step, loads left out, in graph order
+  const std::vector<OpId>& ops() const { return ops_; }  // of the steps, loads left out, in graph order
   std::int64_t scratch_offset() const { return scratch_; }
   // Rate at which the loader made initial values and batches.
   double load_bytes_per_s() const { return load_bytes_per_s_; }

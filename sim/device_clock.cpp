@@ -1,15 +1,10 @@
 #include "sim/device_clock.hpp"
 
-#include <algorithm>
 #include <cmath>
 
+#include "core/machine/clock_stretch.hpp"
+
 namespace tandem {
-namespace {
-
-// Of the limit, for kernels that need the clock, however much the others draw.
-constexpr double kLeastShare = 0.1;
-
-}  // namespace
 
 void DeviceClock::average(double now_ns, double clocked, double other) {
   const double kept = std::exp((until_ns_ - now_ns) / static_cast<double>(limit_.window_ns));
@@ -18,12 +13,10 @@ void DeviceClock::average(double now_ns, double clocked, double other) {
   until_ns_ = now_ns;
 }
 
-// Power goes with the square of the clock, near the full one: on an H200, products draw 1.5 times the limit and take
-// 1.22 times as long without a pause, and 1.10 times where they pause for a quarter of the time.
 double DeviceClock::stretch(double now_ns) {
   if (limit_.window_ns == 0) return 1;
   average(now_ns, 0, limit_.idle);
-  return std::max(1.0, std::sqrt(clocked_ / std::max(kLeastShare, 1 - other_)));
+  return clock_stretch(clocked_, other_);
 }
 
 void DeviceClock::ran(double now_ns, const CostModel::Draw& draw) {

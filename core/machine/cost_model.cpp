@@ -5,6 +5,7 @@
 
 #include "core/machine/attention.hpp"
 #include "core/machine/gemm.hpp"
+#include "core/machine/softmax.hpp"
 #include "core/scheduler/check.hpp"
 
 namespace tandem {
@@ -58,7 +59,8 @@ std::int64_t CostModel::memory_bytes(const Work& work) {
 
 // The roofline: the flops at the precision's peak or the bytes at the memory's bandwidth, whichever takes longer.
 double CostModel::device_kernel_ns(const Kernel& kernel, DType type) const {
-  const auto bytes = static_cast<double>(kernel.bytes);
+  const double bytes =
+      is_softmax(kernel) ? softmax_bytes(kernel, profile_->processors) : static_cast<double>(kernel.bytes);
   const double flops = kernel.kind == KernelKind::Attention ? attention_flops(kernel, profile_->processors)
                                                             : gemm_flops(kernel, profile_->processors);
   // Only matrix kernels have an efficiency over flops; their traffic streams as any other kernel's does.
@@ -72,8 +74,9 @@ double CostModel::device_kernel_ns(const Kernel& kernel, DType type) const {
 }
 
 // The optimizer's rate is measured whole, DRAM included; other work is a roofline over the cores' flops and DRAM. It is
-// measured with fp32 states and taken for quantised ones, too: those take a core longer, which few cores feel, and move
-// half the bytes, which many cores feel. What they leave of DRAM to copies at the same time does count (memory_bytes).
+// measured with fp32 states; an update whose body has no factor of its own is taken for one of those, quantised states
+// too: they take a core longer, which few cores feel, and move half the bytes, which many cores feel. What they leave
+// of DRAM to copies at the same time does count (memory_bytes).
 double CostModel::host_kernel_ns(const Kernel& kernel) const {
   if (kernel.kind == KernelKind::Optimizer && profile_->cpu_optimizer_parameters_per_s > 0) {
     const auto elements = static_cast<double>(kernel.elements);
@@ -95,8 +98,12 @@ std::int64_t CostModel::kernel_ns(const Kernel& kernel, DType type, Engine engin
   return round_ns(kernel_time_ns(kernel, type, engine));
 }
 
+bool CostModel::is_update(const Work& work) {
+  return !work.kernels.empty() && work.kernels.front().kind == KernelKind::Optimizer;
+}
+
 const BodyCost* CostModel::body_cost(const Work& work, Engine engine) const {
-  if (on_host(engine)) return nullptr;
+  if (is_update(work) ? engine != Engine::CpuOptimizer : on_host(engine)) return nullptr;
   const auto found = profile_->bodies.find(work.body);
   return found == profile_->bodies.end() ? nullptr : &found->second;
 }
@@ -153,9 +160,10 @@ CostModel::Draw CostModel::draw(const Work& work) const {
     all += ns;
     if (kernel.kind != KernelKind::Gemm && kernel.kind != KernelKind::Attention) continue;
     clocked += ns;
-    // A product draws what its flops do at the peak, where that was measured: a slower one draws it over a longer time.
-    clocked_draw +=
-        kernel.kind == KernelKind::Gemm ? power.gemm * static_cast<double>(kernel.flops) / peak : power.attention * ns;
+    // A product draws what its flops do at the peak, where that was measured, tiles that are not full as much as full
+    // ones: a slower one draws it over a longer time.
+    clocked_draw += kernel.kind == KernelKind::Gemm ? power.gemm * gemm_flops(kernel, profile_->processors) / peak
+                                                    : power.attention * ns;
   }
   if (clocked <= 0) return {0, 0, power.memory};
   return {clocked / all, clocked_draw / clocked, power.memory};

@@ -32,7 +32,10 @@ class CostModel {
   std::int64_t dispatch_ns(const Work& work, Engine engine) const;
   // Duration of an op on Compute whose launches were recorded, in ns; where they never are, run_ns.
   std::int64_t repeated_run_ns(const Graph& graph, WorkId work) const;
-  // What was measured of the work's body; null: nothing.
+  // An optimizer step, whatever else its kernels do.
+  static bool is_update(const Work& work);
+  // What was measured of the work's body; null: nothing. Of an update, how much longer than plain Adam of as many
+  // parameters it takes on the CPU; of all others, what they take on Compute.
   const BodyCost* body_cost(const Work& work, Engine engine) const;
   // Of an op on Compute: the share of its time that a lower clock makes longer, what the device draws in that time at
   // its full clock, and in the rest (PowerLimit).

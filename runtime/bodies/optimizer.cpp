@@ -295,6 +295,10 @@ constexpr BodyEntry kBodies[] = {
     {"gradient.widen", widen},
     {"optimizer.adam", adam},
     {"optimizer.adamw", adamw},
+    {"optimizer.adam_8bit", adam},
+    {"optimizer.adamw_8bit", adamw},
+    {"optimizer.adam_4bit", adam},
+    {"optimizer.adamw_4bit", adamw},
     {"subspace.adam", subspace_adam},
     {"subspace.adamw", subspace_adamw},
 };

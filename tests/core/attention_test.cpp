@@ -23,19 +23,27 @@ TEST(Attention, WithoutANumberOfProcessorsItsFlopsCount) {
   EXPECT_EQ(attention_flops(kernel, 0), static_cast<double>(kernel.flops));
 }
 
-// 1,024 heads of 8 blocks of queries: 8 blocks of keys and 0.75 of one for each, of 64 + 29 columns.
+// 1,056 heads of 8 blocks of queries, 8 for each processor: 8 blocks of keys and one to begin and end for each of 64,
+// of 64 + 29 columns.
 TEST(Attention, ManyBlocksTakeWhatTheyDo) {
-  EXPECT_DOUBLE_EQ(busy(forward(1024, 1024, 64, false)), 2.0 * 2 * 128 * 128 * 93 * 1024 * 8 * 8.75);
+  EXPECT_DOUBLE_EQ(busy(forward(1056, 1024, 64, false)), 2.0 * 2 * 128 * 128 * 93 * kProcessors * 64 * 9);
 }
 
-// The first block of queries sees one block of keys, the last all eight: 4.5 on average.
+// The first block of queries sees one block of keys, the last all eight: 4.5 on average, and half of one more.
 TEST(Attention, ACausalMaskLeavesBlocksOut) {
-  EXPECT_DOUBLE_EQ(busy(forward(1024, 1024, 64, true)) / busy(forward(1024, 1024, 64, false)), 5.25 / 8.75);
+  EXPECT_NEAR(busy(forward(1056, 1024, 64, true)) / busy(forward(1056, 1024, 64, false)), 6.0 / 9, 0.02);
 }
 
-// One head of eight blocks: 124 multiprocessors have nothing to do.
-TEST(Attention, FewBlocksLeaveProcessorsIdle) {
+// One head of eight blocks: 124 multiprocessors have nothing to do. 17 heads are 136 blocks, four more than fill them.
+TEST(Attention, TheLastRoundTakesAsLongAsAFullOne) {
   EXPECT_DOUBLE_EQ(busy(forward(1, 1024, 64, false)), busy(forward(16, 1024, 64, false)));
+  EXPECT_DOUBLE_EQ(busy(forward(17, 1024, 64, false)), 2 * busy(forward(16, 1024, 64, false)));
+}
+
+// Two heads on three processors: 1 and 2 blocks, twice, and 1.5 each. The first is done at 2.5, the second at 3.5; the
+// other head's begin at 0 and 2.5, and end at 2.5 and 6.
+TEST(Attention, BlocksRunInOrderAsProcessorsBecomeFree) {
+  EXPECT_DOUBLE_EQ(attention_flops(forward(2, 256, 64, true), 3), 2.0 * 2 * 128 * 128 * 93 * 3 * 6);
 }
 
 // 132 heads fill the GPU once, and 133 take as long as 264: one thread block a head, each with all eight blocks of

@@ -139,6 +139,15 @@ TEST(CostModel, ASlowProductDrawsLess) {
   EXPECT_DOUBLE_EQ(draw.other, 0.8);
 }
 
+TEST(CostModel, AnUpdatesBodyIsThatOfTheCpu) {
+  HardwareProfile profile = machine();
+  profile.bodies["test"] = {7'000, {{KernelKind::Optimizer, 0.5}}, 0, 0};
+  Graph graph;
+  const WorkId update = add_work(graph, {kernel(KernelKind::Optimizer, 0, 28'000'000, 1'000'000)});
+  EXPECT_EQ(CostModel(profile).run_ns(graph, update, Engine::CpuOptimizer), 500'000) << "half of 10^6 / 10^9 a s";
+  EXPECT_EQ(CostModel(profile).run_ns(graph, update, Engine::Compute), 28'000) << "28 MB / 1 TB/s, as without";
+}
+
 TEST(CostModel, OptimizerOnTheCpuGoesByItsMeasuredRate) {
   HardwareProfile profile = machine();
   Graph graph;

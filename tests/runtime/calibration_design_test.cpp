@@ -49,15 +49,22 @@ int expect_held_out(const char* folder_name, const Trial& contention, const std:
   return scenarios;
 }
 
+std::vector<Trial> joined(std::vector<Trial> trials, const std::vector<Trial>& more) {
+  trials.insert(trials.end(), more.begin(), more.end());
+  return trials;
+}
+
 TEST(CalibrationDesign, SharesNoWorkWithTheAccuracyScenarios) {
-  EXPECT_GE(expect_held_out("accuracy", contention_trial(2), designed_trials(/*quick=*/false, 2)), 12);
+  const auto trials = joined(designed_trials(/*quick=*/false, 2), designed_update_trials(/*quick=*/false, 2));
+  EXPECT_GE(expect_held_out("accuracy", contention_trial(2), trials), 12);
 }
 
 TEST(CalibrationDesign, OfAGpuSharesNoWorkWithTheValidationScenarios) {
   const DeviceDesign design = gpu_design(/*quick=*/false, 16);
-  EXPECT_GE(expect_held_out("validation", design.contention, design.trials), 60);
-  EXPECT_GE(expect_held_out("stand_ins", design.contention, design.trials), 15);
-  EXPECT_GE(expect_held_out("systems", design.contention, design.trials), 12);
+  const std::vector<Trial> trials = joined(design.trials, design.update_trials);
+  EXPECT_GE(expect_held_out("validation", design.contention, trials), 60);
+  EXPECT_GE(expect_held_out("stand_ins", design.contention, trials), 15);
+  EXPECT_GE(expect_held_out("systems", design.contention, trials), 12);
 }
 
 TEST(CalibrationDesign, QuickTakesFewerOfTheSameNetworks) {
@@ -93,6 +100,23 @@ TEST(CalibrationWorkbench, RunsEveryOpOfAStepOnTheRealExecutor) {
                            "gpt.head.backward", "gpt.embedding.backward", "optimizer.adamw"})
     EXPECT_TRUE(bodies.contains(body)) << body;
   EXPECT_TRUE(on_cpu);
+}
+
+TEST(CalibrationWorkbench, TimesOfAnotherUpdateOnlyWhatPlainTrainingLacks) {
+  std::set<std::string> found;
+  for (const Trial& trial : update_trials({tiny_network()}, /*rank=*/16))
+    for (const OpTime& time : time_update(trial, /*least_passes=*/2, /*budget_ns=*/0)) {
+      EXPECT_GT(time.ns.median, 0) << time.work.body;
+      found.insert(std::string(name_of(time.engine)) + " " + time.work.body);
+    }
+  const std::string on_device = std::string(name_of(Engine::Compute)) + " ";
+  const std::string on_cpu = std::string(name_of(Engine::CpuOptimizer)) + " ";
+  const std::set<std::string> expected{
+      on_device + "subspace.fit",      on_device + "subspace.compress",    on_device + "subspace.apply",
+      on_device + "subspace.adamw",    on_cpu + "subspace.adamw",          on_device + "one_bit.begin",
+      on_device + "one_bit.compress",  on_cpu + "one_bit.update",          on_device + "optimizer.adamw_8bit",
+      on_cpu + "optimizer.adamw_8bit", on_device + "optimizer.adamw_4bit", on_cpu + "optimizer.adamw_4bit"};
+  EXPECT_EQ(found, expected);
 }
 
 TEST(CalibrationWorkbench, CopiesWaitForWhatTheyAreToldTo) {

@@ -72,6 +72,9 @@ DeviceDesign tiny_design() {
   shrink(design.contention, 64);
   shrink(design.trials[0], 64);
   shrink(design.trials[1], 640);  // an optimizer step that is more than its overhead
+  // Projectors of the small network, whose moments are next to nothing; the other updates of the large one.
+  design.update_trials = update_trials(design.trials[1], /*rank=*/32);
+  design.update_trials.front() = update_trials(design.trials[0], /*rank=*/32).front();
   design.passes = 5;
   design.op_budget_ns = 0;
   design.triad_bytes = 4 * kMiB;
@@ -100,8 +103,12 @@ TEST(CalibrationDevice, MeasuresAllOfAProfile) {
   EXPECT_GT(profile.peak_flops.at(DType::F32), 0);
   for (const KernelKind kind : {KernelKind::Gemm, KernelKind::Attention, KernelKind::Memory, KernelKind::Optimizer})
     EXPECT_FALSE(profile.efficiency.at(kind).x.empty());
-  for (const char* body : {"gpt.block.forward", "gpt.block.backward", "gpt.head.forward", "gpt.embedding.backward"})
+  for (const char* body : {"gpt.block.forward", "gpt.block.backward", "gpt.head.forward", "gpt.embedding.backward",
+                           "subspace.compress", "subspace.apply", "subspace.fit", "one_bit.begin", "one_bit.compress"})
     EXPECT_TRUE(profile.bodies.contains(body)) << body;
+  for (const char* update : {"one_bit.update", "optimizer.adamw_8bit", "optimizer.adamw_4bit"})
+    EXPECT_GT(profile.bodies.at(update).factor.at(KernelKind::Optimizer), 0) << update;
+  EXPECT_FALSE(profile.bodies.contains("optimizer.adamw")) << "plain Adam has the rate";
   EXPECT_GT(profile.cpu_optimizer_parameters_per_s, 0);
   EXPECT_EQ(profile.cpu_optimizer_threads.at(Workbench::cpu_threads(profile.cores)), 1);
   EXPECT_GT(profile.cpu_flops, 0);
@@ -152,11 +159,11 @@ struct Footprint {
 };
 Footprint footprint(const Trial& trial) {
   Scenario scenario = trial.scenario;
-  scenario.steps = 1;
+  scenario.steps = Workbench::steps_of(trial.request);
   Graph graph;
-  const auto source = find_workload(scenario.workload.family)->make(scenario, GraphRequest{});
+  const auto source = find_workload(scenario.workload.family)->make(scenario, trial.request);
   source->prologue(graph);
-  EXPECT_TRUE(source->append_step(graph, 0));
+  for (std::int32_t step = 0; step < scenario.steps; ++step) EXPECT_TRUE(source->append_step(graph, step));
   Footprint bytes;
   std::int64_t workspace = 0;
   std::set<ValueId> host;
@@ -180,6 +187,7 @@ TEST(GpuDesign, FitsTheMachineAndCoversWhatItClaims) {
     const DeviceDesign design = gpu_design(quick, 16);
     std::vector<Trial> all = design.trials;
     all.push_back(design.contention);
+    all.insert(all.end(), design.update_trials.begin(), design.update_trials.end());
     std::int64_t pinned = 0, largest_hidden = 0;
     bool held_out = false;
     for (const Trial& trial : all) {
@@ -211,6 +219,7 @@ TEST(GpuDesign, DoesNotMeasureTheScenarioThatItIsToPredict) {
   const DeviceDesign design = gpu_design(/*quick=*/false, 16);
   std::vector<Trial> all = design.trials;
   all.push_back(design.contention);
+  all.insert(all.end(), design.update_trials.begin(), design.update_trials.end());
   for (const Trial& trial : all) {
     const WorkloadOptions &a = trial.scenario.workload, &b = scenario.workload;
     EXPECT_FALSE(a.hidden == b.hidden && a.batch * a.sequence == b.batch * b.sequence) << a.hidden;

@@ -169,6 +169,7 @@ TEST(CalibrationBodies, ABodyThatCanBeRecordedHasGapsAndIsFittedWithoutThem) {
 
 TEST(CalibrationBodies, SmallOpsTellTheLeastThatABodyTakes) {
   HardwareProfile truth = known_profile();
+  truth.processors = 0;  // tiles of a machine of 10 TFLOPS would take longer than the least
   BodyCost& made_up = truth.bodies["made.up"];
   made_up.dispatch_ns = 60'000, made_up.repeat_ns = 4'000, made_up.record_ns = 90'000;
   made_up.least_ns = 30'000;
@@ -189,6 +190,26 @@ TEST(CalibrationCpuOptimizer, DisturbedUpdatesDoNotCount) {
   HardwareProfile fitted = known_profile();
   fit_cpu_optimizer(times, fitted);
   EXPECT_NEAR(fitted.cpu_optimizer_parameters_per_s, 5e9, 0.1e9);
+}
+
+// Half as long as plain Adam beyond the cost of a command; ops on the device and those held out do not count.
+TEST(CalibrationCpuOptimizer, AnotherUpdateHasAFactorOfItsOwn) {
+  HardwareProfile profile = known_profile();
+  profile.cpu_op_ns = 10'000;
+  std::vector<OpTime> times(4);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const auto elements = static_cast<std::int64_t>(1'000'000 * (i + 1));
+    times[i].engine = i == 2 ? Engine::Compute : Engine::CpuOptimizer;
+    times[i].held_out = i == 3;
+    times[i].work.body = "half.update";
+    times[i].work.kernels = {optimizer_kernel(elements, 12 * elements)};
+    times[i].ns.median =
+        i < 2 ? 0.5e9 * static_cast<double>(elements) / profile.cpu_optimizer_parameters_per_s + 1e4 : 1;
+  }
+  fit_cpu_updates(times, profile);
+  EXPECT_NEAR(profile.bodies.at("half.update").factor.at(KernelKind::Optimizer), 0.5, 1e-3);
+  times.resize(2);
+  for (const Residual& residual : residuals(times, profile)) EXPECT_NEAR(residual.error(), 0, 1e-3);
 }
 
 TEST(CalibrationBodies, ResidualsAreATable) {

@@ -9,13 +9,13 @@ import tempfile
 
 BIN = pathlib.Path(os.environ["TANDEM_BUILD"]) / "bin"
 RECORDED = pathlib.Path(os.environ["TANDEM_SOURCE"]) / "tests" / "accuracy"
-# Of each set of runs, with the profile calibrated before them (`profile`, or that of the name), when they were recorded, and a point of play: median and 90th
+# Of each set of runs, with the profile calibrated before them (`profile`, or that of the name), and a little play: median and 90th
 # percentile of the step times' errors, 90th percentile of the peaks', and groups whose fastest policy is foreseen within 2%.
 SETS = {
-    "h200_repeated": {"step_median": 0.023, "step_p90": 0.062, "peak_p90": 0.01, "runs": 68, "groups": 22, "foreseen": 21},
-    "h200": {"step_median": 0.025, "step_p90": 0.072, "peak_p90": 0.01, "runs": 83, "groups": 24, "foreseen": 22},
-    "h200_systems": {"step_median": 0.024, "step_p90": 0.13, "peak_p90": 0.01, "runs": 23, "groups": 2, "foreseen": 2},
-    "h200_stand_ins": {"profile": "h200_systems", "step_median": 0.027, "step_p90": 0.09, "peak_p90": 0.013, "runs": 15, "groups": 6, "foreseen": 6},
+    "h200_repeated": {"step_median": 0.019, "step_p90": 0.052, "peak_p90": 0.01, "runs": 68, "groups": 22, "foreseen": 21},
+    "h200": {"step_median": 0.033, "step_p90": 0.069, "peak_p90": 0.01, "runs": 68, "groups": 22, "foreseen": 20},
+    "h200_systems": {"profile": "h200", "step_median": 0.052, "step_p90": 0.12, "peak_p90": 0.01, "runs": 21, "groups": 2, "foreseen": 2},
+    "h200_stand_ins": {"profile": "h200", "step_median": 0.056, "step_p90": 0.135, "peak_p90": 0.013, "runs": 15, "groups": 6, "foreseen": 6},
 }
 
 
@@ -44,7 +44,7 @@ def misses(name, *settings):
 
 
 wrong = [line for name in SETS for line in misses(name)]
-if not misses("h200", "--set", "truth.compute_time=0.9"):
+if not misses("h200_repeated", "--set", "truth.compute_time=0.9"):
     wrong.append("predictions with computing that is a tenth too fast pass: this test cannot fail")
 print("\n".join(wrong))
 sys.exit(bool(wrong))

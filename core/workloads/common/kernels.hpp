@@ -66,6 +66,14 @@ inline Kernel row_kernel(std::int64_t rows, std::int64_t bytes) {
   return kernel;
 }
 
+// A log softmax of fp32 numbers over each row, or its backward, which reads the result and the gradient.
+inline Kernel softmax_kernel(std::int64_t rows, std::int64_t columns, bool backward) {
+  Kernel kernel = memory_kernel((backward ? 3 : 2) * rows * columns * size_of(DType::F32));
+  kernel.m = rows, kernel.n = columns;
+  kernel.backward = backward;
+  return kernel;
+}
+
 inline Kernel optimizer_kernel(std::int64_t elements, std::int64_t bytes) {
   Kernel kernel;
   kernel.kind = KernelKind::Optimizer;

@@ -9,6 +9,12 @@ std::int64_t log_probability_bytes(const TransformerSizes& s) {
   return s.tokens() * s.vocabulary * size_of(DType::F32);
 }
 
+// Logits in 16 bits made fp32, for the loss.
+std::vector<Kernel> widening_kernels(const TransformerSizes& s) {
+  if (s.type == DType::F32) return {};
+  return {memory_kernel(s.rows(s.vocabulary) + log_probability_bytes(s))};
+}
+
 }  // namespace
 
 BatchSpec token_batch(const char* body, const TransformerSizes& s) {
@@ -26,17 +32,19 @@ void add_loss(StageSpec& stage, const TransformerSizes& s) {
 }
 
 std::vector<Kernel> decoder_forward_kernels(const TransformerSizes& s) {
-  return {gemm(s.tokens(), s.vocabulary, s.hidden, s.type),
-          memory_kernel(s.rows(s.vocabulary) + log_probability_bytes(s)),  // log softmax
-          memory_kernel(s.tokens() * size_of(DType::I64))};                // loss: one number a target
+  std::vector<Kernel> kernels = {gemm(s.tokens(), s.vocabulary, s.hidden, s.type)};
+  append(kernels, widening_kernels(s));
+  kernels.push_back(softmax_kernel(s.tokens(), s.vocabulary, /*backward=*/false));
+  kernels.push_back(memory_kernel(s.tokens() * size_of(DType::I64)));  // loss: one number a target
+  return kernels;
 }
 
 std::vector<Kernel> decoder_backward_kernels(const TransformerSizes& s, bool accumulates) {
   const std::int64_t table = s.vocabulary * s.hidden * size_of(s.type);
   std::vector<Kernel> kernels = {memory_kernel(log_probability_bytes(s)),  // the loss's gradient, nearly all zeros
-                                 memory_kernel(2 * log_probability_bytes(s) + s.rows(s.vocabulary)),
-                                 gemm(s.tokens(), s.hidden, s.vocabulary, s.type),
-                                 gemm(s.vocabulary, s.hidden, s.tokens(), s.type)};
+                                 softmax_kernel(s.tokens(), s.vocabulary, /*backward=*/true)};
+  append(kernels, widening_kernels(s));  // the other way
+  append(kernels, {gemm(s.tokens(), s.hidden, s.vocabulary, s.type), gemm(s.vocabulary, s.hidden, s.tokens(), s.type)});
   if (accumulates && !s.tied) kernels.push_back(memory_kernel(3 * table));
   return kernels;
 }

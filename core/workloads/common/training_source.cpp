@@ -7,9 +7,20 @@
 
 namespace tandem {
 
+namespace {
+
+// "adamw", or with quantised states "adamw_8bit": bodies of their own, as they cost something else.
+std::string name_with_states(const OptimizerOptions& optimizer) {
+  std::string name = optimizer.name;
+  if (optimizer.state_bits < 32) name.append("_").append(std::to_string(optimizer.state_bits)).append("bit");
+  return name;
+}
+
+}  // namespace
+
 TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, const GraphRequest& request)
     : plan_(std::move(plan)),
-      optimizer_name_(scenario.optimizer.name),
+      optimizer_name_(name_with_states(scenario.optimizer)),
       clip_norm_(scenario.optimizer.clip_norm),
       micro_batches_(scenario.workload.micro_batches),
       devices_(scenario.workload.devices),
