@@ -7,6 +7,7 @@
 // widened to fp32 on the device and travel so, Adam starts when the last one is on the host, and parameters travel back
 // when the last one is updated.
 #include <algorithm>
+#include <array>
 
 #include "core/policies/common/activations.hpp"
 #include "core/policies/common/buckets.hpp"
@@ -59,8 +60,10 @@ class ZeroOffload final : public Policy {
   }
 
  private:
+  static constexpr std::array kTiers = {Tier::Device, Tier::HostPinned, Tier::Disk};
+
   // The blocking optimizer step: no forward of the next step until the last parameters of this one are back (on the
-  // device, or, where the device cannot hold them all, in host memory for demand fetches).
+  // device, or, where the device cannot hold them all, in host memory or, if that is full, on disk for demand fetches).
   bool waits_for_parameters(const View& view) {
     const auto program = view.compute_program();
     if (delayed_ || program.empty()) return false;
@@ -72,8 +75,9 @@ class ZeroOffload final : public Policy {
     }
     for (const auto& buckets = buckets_.step(step - 1); arrived_ < buckets.size(); ++arrived_) {
       const ValueId parameter = buckets[arrived_].parameter;
-      const Tier tier = view.valid(parameter, Tier::Device) ? Tier::Device : Tier::HostPinned;
-      if (!view.arrived(parameter, tier)) return true;
+      const auto highest =
+          std::find_if(kTiers.begin(), kTiers.end(), [&](Tier tier) { return view.valid(parameter, tier); });
+      if (highest == kTiers.end() || !view.arrived(parameter, *highest)) return true;
     }
     return false;
   }

@@ -145,6 +145,23 @@ TEST(Simulate, ParametersThatMustStayOnTheDeviceAreTheLimitOfZeroOffload) {
   train(4 * kGiB, "device");
 }
 
+// With 28 MiB of host memory a parameter that was updated goes on to the disk before the next step, which may begin
+// then.
+TEST(Simulate, ZeroOffloadGoesOnWhereAParameterHasLeftTheHost) {
+  for (std::int64_t host_mib = 24; host_mib <= 32; ++host_mib) {
+    Scenario scenario = layers_scenario("zero_offload", kGiB, 4, kMiB, kMs, 2 * kMs, 3 * kMs);
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = host_mib * kMiB;
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = kGiB;
+    Simulation simulation(scenario);
+    if (host_mib < 28) {
+      EXPECT_THROW(simulation.run(), DoesNotFit) << host_mib;
+    } else {
+      simulation.run();
+      EXPECT_EQ(step_ends(simulation).size(), 3u) << host_mib;
+    }
+  }
+}
+
 TEST(Simulate, DevicesReduceTogether) {
   Scenario scenario = gpt_scenario("resident", kGiB);
   scenario.workload.devices = 4;

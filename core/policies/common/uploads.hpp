@@ -32,7 +32,10 @@ class ParameterUploads {
   }
 
  private:
-  static bool updated(const View& view, ValueId parameter) { return view.arrived(parameter, Tier::HostPinned); }
+  // Where the host's memory is full, an update may already have left for the disk.
+  static bool updated(const View& view, ValueId parameter) {
+    return view.arrived(parameter, Tier::HostPinned) || view.arrived(parameter, Tier::Disk);
+  }
 
   std::vector<ValueId> waiting_;
 };
