@@ -101,11 +101,13 @@ Amounts undisturbed(const Amounts& timed) {
 
 void fit_cpu_optimizer(const std::vector<OpTime>& times, HardwareProfile& profile) {
   Amounts timed;
-  double least_ns = 0;
+  double least_ns = 0, bytes = 0, elements = 0;
   for (const OpTime& time : times) {
     if (time.engine != Engine::CpuOptimizer || time.held_out || !is_optimizer(time.work)) continue;
+    const Kernel& update = time.work.kernels.front();
     least_ns = least_ns == 0 ? time.ns.median : std::min(least_ns, time.ns.median);
-    timed.emplace_back(static_cast<double>(time.work.kernels.front().elements), time.ns.median);
+    timed.emplace_back(static_cast<double>(update.elements), time.ns.median);
+    bytes += static_cast<double>(update.bytes), elements += static_cast<double>(update.elements);
   }
   CHECK(!timed.empty(), "no optimizer op was timed on the CPU");
   timed = undisturbed(timed);
@@ -114,6 +116,7 @@ void fit_cpu_optimizer(const std::vector<OpTime>& times, HardwareProfile& profil
   profile.cpu_op_ns = std::llround(least_ns);
   const double best = std::max_element(points.begin(), points.end())->second;  // of the largest
   profile.cpu_optimizer_parameters_per_s = best * kNsPerS;
+  profile.cpu_optimizer_bytes = elements > 0 ? bytes / elements : 0;
   profile.cpu_optimizer_efficiency = efficiency_curve(points, best);
 }
 

@@ -101,7 +101,11 @@ DeviceDesign gpu_design(bool quick, std::int32_t cores) {
   design.cpu_product = {2048, 2048, 2048};
   design.kernels = kernels(quick);
   design.kernel_repeats = quick ? 5 : 9;
-  design.power = {{8192, 13312, 3328}, {208, 1024, 128}, std::int64_t{1} << 26, 0.6};
+  design.power = {{{8192, 6144, 1536}, {8192, 2560, 2560}, {8192, 8192, 4096}, {2304, 2304, 8192}},
+                  {208, 1024, 128},
+                  std::int64_t{1} << 25,
+                  0.6,
+                  3.2};
   design.copies = {(quick ? 1 : 2) * kGiB, (quick ? 256 : 1024) * kMiB, 32 * kMiB};
   design.contention = trial_of("gpt", kContention, cores);
   for (const char* family : {"gpt", "bert"}) {

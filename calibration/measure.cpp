@@ -7,7 +7,9 @@
 
 #include "calibration/scheduler_times.hpp"
 #include "calibration/text.hpp"
+#include "core/machine/gemm.hpp"
 #include "core/scenario/errors.hpp"
+#include "core/workloads/common/kernels.hpp"
 #include "report/csv_cell.hpp"
 #include "runtime/fingerprint.hpp"
 
@@ -21,6 +23,13 @@ constexpr double kDiskShare = 0.5;
 
 // A clock's offset may make a short wait look negative.
 std::int64_t duration_ns(double ns) { return std::max<std::int64_t>(0, std::llround(ns)); }
+
+// What the design's products, tiles that are not full as much as full ones, reach of the peak.
+double share_of_peak(const PowerDesign& design, double gemms_ns, DType type, const HardwareProfile& profile) {
+  double flops = 0;
+  for (const GemmSize& g : design.gemms) flops += gemm_flops(gemm(g.m, g.n, g.k, type), profile.processors);
+  return flops / gemms_ns * 1e9 / profile.peak_flops.at(type);
+}
 
 }  // namespace
 
@@ -36,12 +45,15 @@ void Notes::figure(const std::string& what, const Summary& summary, double unit,
 
 void measure_power(const KernelSite& site, const PowerDesign& design, HardwareProfile& profile, Notes& notes) {
   if (design.seconds <= 0) return;
-  const PowerTimes times = time_power(site, design);
-  profile.power = power_limit(times);
-  notes.say(
-      printed("  without a pause, products take %.3f times as long as at first, attention %.3f; products between "
-              "memory kernels (%.0f%% of the time) %.3f",
-              times.gemm, times.attention, 100 * (1 - times.product_share), times.mixed_gemm));
+  const PowerSeries series = time_power(site, design);
+  const double of_peak = share_of_peak(design, series.brief.gemms_ns, site.type, profile);
+  profile.power = power_limit(series.brief, of_peak, kBriefWindowNs);
+  profile.sustained_power = power_limit(series.sustained, of_peak, kSustainedWindowNs);
+  for (const auto& [when, times] : {std::pair{"soon", series.brief}, std::pair{"for long", series.sustained}})
+    notes.say(
+        printed("  without a pause, products %s take %.3f times as long as at first, attention %.3f; products "
+                "between memory kernels (%.0f%% of the time) %.3f",
+                when, times.gemm, times.attention, 100 * (1 - times.product_share), times.mixed_gemm));
 }
 
 KernelTimes measure_kernels(const KernelSite& site, const KernelDesign& design, int repeats, Notes& notes) {

@@ -52,14 +52,17 @@ Text body(const Text& body_name, const BodyCost& cost) {
   return out + "}\n";
 }
 
+Text power_limit(const char* key, const PowerLimit& p) {
+  if (p.window_ns == 0) return {};
+  return Text("  ") + key + ": {gemm: " + number(p.gemm) + ", attention: " + number(p.attention) +
+         ", memory: " + number(p.memory) + ", idle: " + number(p.idle) + ", window: " + ns(p.window_ns) + "}\n";
+}
+
 Text compute(const HardwareProfile& p) {
   Text out = "compute:\n";
   if (p.gpu) out += "  processor: gpu\n";
   if (p.processors > 0) out += printed("  processors: %d\n", p.processors);
-  if (p.power.window_ns > 0)
-    out += "  power: {gemm: " + number(p.power.gemm) + ", attention: " + number(p.power.attention) +
-           ", memory: " + number(p.power.memory) + ", idle: " + number(p.power.idle) +
-           ", window: " + ns(p.power.window_ns) + "}\n";
+  out += power_limit("power", p.power) + power_limit("sustained_power", p.sustained_power);
   out += "  peak:\n";
   for (const auto& [type, flops] : p.peak_flops)
     out += "    " + Text(name_of(type)) + ": " + printed("%.5gGFLOPS", flops / 1e9) + "\n";
@@ -95,6 +98,7 @@ Text copies(const HardwareProfile& p) {
 Text cpu(const HardwareProfile& p) {
   Text out = printed("cpu:\n  cores: %d\n  peak: %.5gGFLOPS\n  optimizer:\n    rate: %.5gMparameters/s\n", p.cores,
                      p.cpu_flops / 1e9, p.cpu_optimizer_parameters_per_s / 1e6);
+  if (p.cpu_optimizer_bytes > 0) out += printed("    bytes: %.4gB\n", p.cpu_optimizer_bytes);
   if (!p.cpu_optimizer_efficiency.x.empty())
     out += "    efficiency:" + curve("      ", p.cpu_optimizer_efficiency, "parameters");
   if (!p.cpu_optimizer_threads.x.empty()) out += "    threads:" + curve("      ", p.cpu_optimizer_threads, "");

@@ -46,7 +46,9 @@ struct SeenEvent {
 struct RankState {
   RankState(const Graph& rank_graph, const HardwareProfile& truth, const Truth& factors, std::uint64_t seed,
             Fidelity fidelity, Rank rank)
-      : graph(&rank_graph), truth_model(rank_graph, truth, factors, seed, fidelity, rank), clock(truth.power) {}
+      : graph(&rank_graph),
+        truth_model(rank_graph, truth, factors, seed, fidelity, rank),
+        clock({truth.power, truth.sustained_power}) {}
 
   const Graph* graph;
   TruthModel truth_model;
@@ -293,7 +295,7 @@ void SimgridExecutor::Impl::complete(CommandRef ref) {
   event.finished = {round_ns(now_ns)};
   if (pending.kind == CommandKind::Run) {
     const Op& op = state.graph->op(pending.op);
-    if (engine == Engine::Compute) state.clock.ran(now_ns, state.truth_model.on_device(op.work).draw);
+    if (engine == Engine::Compute) state.clock.ran(now_ns, state.truth_model.on_device(op.work).activity);
     // A simulated run computes nothing: its losses and norms are 0, and only a token changes what comes next.
     if (op.grows) event.result = tokens(op, ref.rank);
   }

@@ -83,7 +83,7 @@ const TruthModel::OnDevice& TruthModel::on_device(WorkId work) const {
   if (!found) {
     const BodyCost* body = cost_.body_cost(graph_->work(work), Engine::Compute);
     const BodyCost cost = body != nullptr ? *body : BodyCost{};
-    found = {cost.dispatch_ns, cost.repeat_ns, cost.record_ns, cost_.draw(graph_->work(work))};
+    found = {cost.dispatch_ns, cost.repeat_ns, cost.record_ns, cost_.activity(graph_->work(work))};
   }
   return *found;
 }
@@ -124,7 +124,7 @@ Load TruthModel::run_load(const PendingCommand& command, double stretch) const {
   const std::int64_t whole_bytes = op.writes.empty() ? 0 : graph_->value(op.writes.front().value).bytes;
   const std::int64_t part_bytes = command.part.bytes == 0 ? whole_bytes : command.part.bytes;
   double times = factor(command);
-  if (stretch != 1) times *= 1 + on_device(op.work).draw.clocked_share * (stretch - 1);
+  if (stretch != 1) times *= 1 + on_device(op.work).activity.clocked * (stretch - 1);
   const std::int64_t ns =
       scaled_ns(command.recorded ? cost_.repeated_run_ns(*graph_, op.work)
                                  : cost_.run_part_ns(*graph_, op.work, command.engine, part_bytes, whole_bytes),

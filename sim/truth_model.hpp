@@ -48,11 +48,11 @@ class TruthModel {
 
   // `stretch`: of kernels that need the device's clock, which may be lower than its full one.
   Load load(const PendingCommand& command, double stretch = 1) const;
-  // Of an op on the compute lane: what launching its kernels takes the submitting thread (BodyCost), and what the
-  // device draws.
+  // Of an op on the compute lane: what launching its kernels takes the submitting thread (BodyCost), and what keeps the
+  // device busy.
   struct OnDevice {
     std::int64_t dispatch_ns = 0, repeat_ns = 0, record_ns = 0;
-    CostModel::Draw draw;
+    CostModel::Activity activity;
   };
   const OnDevice& on_device(WorkId work) const;
   // A collective of `ranks` members, each with this command's bytes.

@@ -76,12 +76,16 @@ double CostModel::device_kernel_ns(const Kernel& kernel, DType type) const {
 // The optimizer's rate is measured whole, DRAM included; other work is a roofline over the cores' flops and DRAM. It is
 // measured with fp32 states; an update whose body has no factor of its own is taken for one of those, quantised states
 // too: they take a core longer, which few cores feel, and move half the bytes, which many cores feel. What they leave
-// of DRAM to copies at the same time does count (memory_bytes).
+// of DRAM to copies at the same time does count (memory_bytes). All cores together wait for memory, so that an update
+// that moves more than the one that was timed, as with fp32 gradients, takes as much longer.
 double CostModel::host_kernel_ns(const Kernel& kernel) const {
   if (kernel.kind == KernelKind::Optimizer && profile_->cpu_optimizer_parameters_per_s > 0) {
     const auto elements = static_cast<double>(kernel.elements);
-    return at_rate_ns(elements, profile_->cpu_optimizer_parameters_per_s, "the optimizer on the CPU") /
-           (elements > 0 ? profile_->cpu_optimizer_efficiency.at(elements) : 1);
+    const double ns = at_rate_ns(elements, profile_->cpu_optimizer_parameters_per_s, "the optimizer on the CPU");
+    if (elements == 0) return ns;
+    const double known = profile_->cpu_optimizer_bytes * elements;
+    const double longer = known > 0 ? std::max(1.0, static_cast<double>(kernel.bytes) / known) : 1;
+    return ns * longer / profile_->cpu_optimizer_efficiency.at(elements);
   }
   return std::max(at_rate_ns(static_cast<double>(kernel.flops), profile_->cpu_flops, "flops of the CPU"),
                   at_rate_ns(static_cast<double>(kernel.bytes), tier_bytes_per_s(*profile_, Tier::HostPinned), "DRAM"));
@@ -150,23 +154,22 @@ std::int64_t CostModel::dispatch_ns(const Work& work, Engine engine) const {
   return body != nullptr ? body->dispatch_ns : 0;
 }
 
-CostModel::Draw CostModel::draw(const Work& work) const {
-  const PowerLimit& power = profile_->power;
+CostModel::Activity CostModel::activity(const Work& work) const {
   const BodyCost* body = body_cost(work, Engine::Compute);
   const double peak = peak_flops(*profile_, work.type) / kNsPerS;
-  double all = 0, clocked = 0, clocked_draw = 0;
+  double all = 0, products = 0, products_at_peak = 0, attention = 0;
   for (const Kernel& kernel : work.kernels) {
     const double ns = kernel_in_body_ns(kernel, work.type, Engine::Compute, body);
     all += ns;
-    if (kernel.kind != KernelKind::Gemm && kernel.kind != KernelKind::Attention) continue;
-    clocked += ns;
+    if (kernel.kind == KernelKind::Attention) attention += ns;
+    if (kernel.kind != KernelKind::Gemm) continue;
+    products += ns;
     // A product draws what its flops do at the peak, where that was measured, tiles that are not full as much as full
     // ones: a slower one draws it over a longer time.
-    clocked_draw += kernel.kind == KernelKind::Gemm ? power.gemm * gemm_flops(kernel, profile_->processors) / peak
-                                                    : power.attention * ns;
+    products_at_peak += gemm_flops(kernel, profile_->processors) / peak;
   }
-  if (clocked <= 0) return {0, 0, power.memory};
-  return {clocked / all, clocked_draw / clocked, power.memory};
+  if (all <= 0) return {};
+  return {(products + attention) / all, products_at_peak / all, attention / all};
 }
 
 std::int64_t CostModel::run_ns(const Graph& graph, WorkId work, Engine engine) const {

@@ -37,12 +37,13 @@ class CostModel {
   // What was measured of the work's body; null: nothing. Of an update, how much longer than plain Adam of as many
   // parameters it takes on the CPU; of all others, what they take on Compute.
   const BodyCost* body_cost(const Work& work, Engine engine) const;
-  // Of an op on Compute: the share of its time that a lower clock makes longer, what the device draws in that time at
-  // its full clock, and in the rest (PowerLimit).
-  struct Draw {
-    double clocked_share = 0, clocked = 0, other = 0;
+  // How an op on Compute spends its time at the full clock, for what the device draws (PowerLimit): `clocked`, the
+  // share that a lower clock makes longer; `attention`, the part of it in fused attention; `products`, its flops in
+  // matrix products over what the peak does in that time.
+  struct Activity {
+    double clocked = 0, products = 0, attention = 0;
   };
-  Draw draw(const Work& work) const;
+  Activity activity(const Work& work) const;
 
   // The rate that a copy lane follows. CHECKs that `lane` copies.
   const CopyRate& copy_rate(Engine lane) const;

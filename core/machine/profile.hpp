@@ -51,7 +51,8 @@ struct BodyCost {
 };
 
 // What the device draws while it runs kernels of a kind at its full clock, and while it waits, as a share of its power
-// limit. Above the limit it lowers its clock, until the average of a `window` meets it. `window_ns` 0: never.
+// limit. Above the limit it lowers its clock, until the average of a `window` meets it. `window_ns` 0: never. What the
+// device takes for its limit depends on the window: for half a second an H200 draws up to 8% more than it may for long.
 struct PowerLimit {
   double gemm = 0, attention = 0, memory = 0, idle = 0;
   std::int64_t window_ns = 0;
@@ -85,7 +86,7 @@ struct HardwareProfile {
   // Who runs the compute lane's bodies: a GPU, whose kernels need other temporaries, or a CPU that stands in for one.
   bool gpu = false;
   std::int32_t processors = 0;  // multiprocessors of a GPU; 0: not known
-  PowerLimit power;
+  PowerLimit power, sustained_power;
   // Device compute. Time of a kernel = launch + max(flops / (peak * efficiency), bytes / (memory bandwidth *
   // efficiency)).
   std::map<DType, double> peak_flops;      // by precision
@@ -105,6 +106,7 @@ struct HardwareProfile {
   double cpu_flops = 0;
   double cpu_optimizer_parameters_per_s = 0;
   Curve cpu_optimizer_efficiency;  // over parameters
+  double cpu_optimizer_bytes = 0;  // that the update so timed moves, a parameter; 0: not known
   Curve cpu_optimizer_threads;     // share of the rate by threads; empty: in proportion
   std::int64_t cpu_op_ns = 0;      // per command on a CPU lane
   // Host-side costs.

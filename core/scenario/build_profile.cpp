@@ -51,6 +51,11 @@ void build_bodies(const Values& values, const std::string& path, HardwareProfile
   }
 }
 
+PowerLimit power_limit(const Values& values, const std::string& path) {
+  return {values.number(path + "gemm"), values.number(path + "attention"), values.number(path + "memory"),
+          values.number(path + "idle"), values.integer(path + "window")};
+}
+
 void build_compute(const Values& values, const std::string& path, HardwareProfile& out) {
   out.gpu = values.text(path + "processor") == "gpu";
   for (const DType type : {DType::F32, DType::F16, DType::BF16, DType::F64})
@@ -60,9 +65,8 @@ void build_compute(const Values& values, const std::string& path, HardwareProfil
     if (const std::string at = path + "efficiency." + key; values.count(at) > 0)
       out.efficiency[kind] = curve(values, at);
   out.processors = static_cast<std::int32_t>(values.integer(path + "processors"));
-  const std::string power = path + "power.";
-  out.power = {values.number(power + "gemm"), values.number(power + "attention"), values.number(power + "memory"),
-               values.number(power + "idle"), values.integer(power + "window")};
+  out.power = power_limit(values, path + "power.");
+  out.sustained_power = power_limit(values, path + "sustained_power.");
   out.launch_ns = values.integer(path + "launch");
   out.op_ns = values.integer(path + "op");
   build_bodies(values, path + "bodies", out);
@@ -84,6 +88,7 @@ void build_host(const Values& values, const std::string& prefix, HardwareProfile
   out.cpu_flops = values.number(prefix + "cpu.peak");
   out.cpu_optimizer_parameters_per_s = values.number(prefix + "cpu.optimizer.rate");
   out.cpu_optimizer_efficiency = curve(values, prefix + "cpu.optimizer.efficiency");
+  out.cpu_optimizer_bytes = values.number(prefix + "cpu.optimizer.bytes");
   out.cpu_optimizer_threads = curve(values, prefix + "cpu.optimizer.threads");
   out.cpu_op_ns = values.integer(prefix + "cpu.op");
   out.devices_per_host = static_cast<std::int32_t>(values.integer(prefix + "host.devices"));

@@ -124,19 +124,17 @@ TEST(CostModel, RecordedLaunchesLeaveNoGapsAndWaitForNoDispatch) {
   EXPECT_EQ(CostModel(profile).repeated_run_ns(graph, work), 61'000) << "11, 60 and 61: a right triangle";
 }
 
-// 10^8 flops take 10 us at the peak, 20 in this body, which draws over 20 us what the peak draws over 10. As long again
-// goes to memory.
-TEST(CostModel, ASlowProductDrawsLess) {
+// 10^8 flops take 10 us at the peak, 20 in this body. As long again goes to memory.
+TEST(CostModel, ASlowProductIsLessActive) {
   HardwareProfile profile = machine();
   profile.bodies["test"] = {0, {{KernelKind::Gemm, 2}}, 0, 0};
-  profile.power = {1.5, 1.0, 0.8, 0.2, 1'000'000};
   Graph graph;
   const WorkId work =
       add_work(graph, {kernel(KernelKind::Gemm, 100'000'000, 0), kernel(KernelKind::Memory, 0, 20'000'000)});
-  const CostModel::Draw draw = CostModel(profile).draw(graph.work(work));
-  EXPECT_DOUBLE_EQ(draw.clocked_share, 0.5);
-  EXPECT_DOUBLE_EQ(draw.clocked, 0.75);
-  EXPECT_DOUBLE_EQ(draw.other, 0.8);
+  const CostModel::Activity activity = CostModel(profile).activity(graph.work(work));
+  EXPECT_DOUBLE_EQ(activity.clocked, 0.5);
+  EXPECT_DOUBLE_EQ(activity.products, 0.25);
+  EXPECT_DOUBLE_EQ(activity.attention, 0);
 }
 
 TEST(CostModel, AnUpdatesBodyIsThatOfTheCpu) {
@@ -156,6 +154,10 @@ TEST(CostModel, OptimizerOnTheCpuGoesByItsMeasuredRate) {
   EXPECT_EQ(CostModel(profile).run_ns(graph, update, Engine::Compute), 28'000);          // 28 MB / 1 TB/s
   profile.cpu_optimizer_efficiency = {{1e5, 1e7}, {0.5, 1}};
   EXPECT_EQ(CostModel(profile).run_ns(graph, update, Engine::CpuOptimizer), 1'333'333);  // at 0.75
+  profile.cpu_optimizer_bytes = 14;  // and this one moves 28 a parameter
+  EXPECT_EQ(CostModel(profile).run_ns(graph, update, Engine::CpuOptimizer), 2'666'667);
+  profile.cpu_optimizer_bytes = 56;  // a rate that waits for cores, or for more bytes, is kept
+  EXPECT_EQ(CostModel(profile).run_ns(graph, update, Engine::CpuOptimizer), 1'333'333);
   profile.cpu_optimizer_parameters_per_s = 0;  // not measured: 28 MB / 100 GB/s
   EXPECT_EQ(CostModel(profile).run_ns(graph, update, Engine::CpuOptimizer), 280'000);
 }

@@ -61,7 +61,7 @@ DeviceDesign tiny_design() {
   design.peak_product = design.cpu_product = {64, 64, 64};
   design.kernels = {{{32, 32, 32}, {128, 512, 128}}, {{2, 16, 16}, {4, 64, 32}}, {256, 1 << 20}};
   design.kernel_repeats = 2;
-  design.power = {{64, 64, 64}, {2, 16, 16}, 1 << 16, 0.02};
+  design.power = {{{64, 64, 64}}, {2, 16, 16}, 1 << 16, 0.02, 0.06};
   design.copies = {2 * kMiB, kMiB, 256 << 10};
   design.trials.resize(2);
   const auto shrink = [](Trial& trial, std::int64_t hidden) {

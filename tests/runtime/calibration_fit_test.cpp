@@ -91,6 +91,7 @@ HardwareProfile known_profile() {
   profile.bodies["made.up"] = {7000, {{KernelKind::Gemm, 1.25}, {KernelKind::Memory, 2.5}}, 0.5, 0};
   profile.processors = 132;
   profile.power = {1.5, 1.1, 0.8, 0.2, 40'000'000};
+  profile.sustained_power = {1.6, 1.2, 0.9, 0.15, 300'000'000};
   profile.wake_ns = 12000;
   profile.dispatch_ns = 700;
   profile.event_ns = 2500;
@@ -479,6 +480,7 @@ TEST(CalibrationYaml, ReadsBackAsTheSameProfile) {
   EXPECT_EQ(read.processors, 132);
   EXPECT_DOUBLE_EQ(read.power.gemm, 1.5);
   EXPECT_EQ(read.power.window_ns, 40'000'000);
+  EXPECT_DOUBLE_EQ(read.sustained_power.memory, 0.9);
   EXPECT_DOUBLE_EQ(read.bodies.at("made.up").factor.at(KernelKind::Memory), 2.5);
   EXPECT_EQ(read.interference, written.interference);
   EXPECT_EQ(read.memory_weights, written.memory_weights);
