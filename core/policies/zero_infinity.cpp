@@ -8,7 +8,10 @@
 // several micro-batches are summed on the device, and leave with the last. Checkpointed activations leave where the
 // device has no room for them, the longest unused first. The paper's partition of each parameter over several devices'
 // links is the workload's; its tiling of large operators is not here. `variant: deepspeed` widens gradients to fp32 on
-// the device before they leave, as its product does (DeepSpeed 0.13, runtime/zero/stage3.py).
+// the device before they leave, as its product does (DeepSpeed 0.13, runtime/zero/stage3.py). `gradient_copies:
+// blocking` has nothing compute while gradients leave, as there, too: 0.5 waits for the whole device before each module
+// computes (runtime/zero/partition_parameters.py, _allgather_param, _allgather_params_coalesced), and from 0.7 on
+// the thread that launches kernels waits for the copies (stage3.py, partition_grads, until pull request 8207).
 #include <algorithm>
 
 #include "core/policies/common/activations.hpp"
@@ -28,6 +31,7 @@ class ZeroInfinity final : public Policy {
                 .gradients = home_option(scenario, "gradients", {"auto", "device", "host", "disk"}),
                 .states = home_option(scenario, "optimizer_states", {"auto", "host", "disk"})},
         as_deepspeed_(choice_option(scenario, "variant", {"paper", "deepspeed"}) == "deepspeed"),
+        blocking_(choice_option(scenario, "gradient_copies", {"async", "blocking"}) == "blocking"),
         stream_(int_or_auto_option(scenario, "prefetch", 0, kMost)),
         buffers_(int_option(scenario, "buffers", 1, kMost, kUpdateStages)),
         activations_(scenario) {}
@@ -50,7 +54,8 @@ class ZeroInfinity final : public Policy {
       progress = updates_.move(view, decisions, buckets_, homes_);
       // The host copy was only a staging buffer, unless the next update reads it.
       progress |= updates_.upload(view, decisions, /*staged=*/!buckets_.step(0).front().reads_parameter);
-      if (!updates_.in_phase()) progress |= stream_.advance(view, decisions, homes_, activations_);
+      if (!updates_.in_phase())
+        progress |= stream_.advance(view, decisions, homes_, activations_, !blocking_ || !leaving_.on_the_way(view));
     }
   }
 
@@ -74,7 +79,7 @@ class ZeroInfinity final : public Policy {
   }
 
   HomeChoice choice_;
-  bool as_deepspeed_;
+  bool as_deepspeed_, blocking_;
   bool begun_ = false;
   StateHomes homes_;
   LayerStream stream_;
@@ -88,5 +93,5 @@ class ZeroInfinity final : public Policy {
 }  // namespace tandem
 
 TANDEM_POLICY(zero_infinity, ZeroInfinity, "ZeRO-Infinity: states on the host or disk, streamed to where they are used",
-              "parameters", "gradients", "optimizer_states", "variant", "prefetch", "buffers", "offload_blocks",
-              "recompute_blocks")
+              "parameters", "gradients", "optimizer_states", "variant", "gradient_copies", "prefetch", "buffers",
+              "offload_blocks", "recompute_blocks")

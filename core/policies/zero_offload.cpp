@@ -5,7 +5,9 @@
 //
 // `variant: deepspeed` is what its product does instead (DeepSpeed 0.19, runtime/zero/stage_1_and_2.py): gradients are
 // widened to fp32 on the device and travel so, Adam starts when the last one is on the host, and parameters travel back
-// when the last one is updated.
+// when the last one is updated. `gradient_copies: blocking` has nothing compute while gradients leave: 0.5 copies on
+// the stream that computes, and its thread looks at each gradient for infinities before the next kernel
+// (runtime/zero/stage2.py, reduce_ipg_grads and update_overflow_tracker_for_param_grad).
 #include <algorithm>
 #include <array>
 
@@ -24,6 +26,7 @@ class ZeroOffload final : public Policy {
   explicit ZeroOffload(const Scenario& scenario)
       : delayed_(bool_option(scenario, "delayed_update", false)),
         as_deepspeed_(choice_option(scenario, "variant", {"paper", "deepspeed"}) == "deepspeed"),
+        blocking_(choice_option(scenario, "gradient_copies", {"async", "blocking"}) == "blocking"),
         on_device_(choice_option(scenario, "parameters", {"auto", "device"}) == "device"),
         activations_(scenario) {
     if (delayed_ && as_deepspeed_)
@@ -47,13 +50,8 @@ class ZeroOffload final : public Policy {
     buckets_.follow(view.graph());
     bool progress = true;
     while (progress) {
-      progress = false;
-      if (!waits_for_parameters(view))
-        feed_compute(view, decisions, [&](OpId) {
-          activations_.move(view, decisions);
-          progress = true;
-        });
-      gradients_.move(view, decisions, buckets_, [](const Bucket&) { return false; });
+      progress = !waits_for_parameters(view) && compute(view, decisions);
+      send_gradients(view, decisions);
       if (backward_issued(view)) progress |= update(view, decisions);
       progress |= upload_parameters(view, decisions);
     }
@@ -61,6 +59,24 @@ class ZeroOffload final : public Policy {
 
  private:
   static constexpr std::array kTiers = {Tier::Device, Tier::HostPinned, Tier::Disk};
+
+  void send_gradients(const View& view, Decisions& decisions) {
+    gradients_.move(view, decisions, buckets_, [](const Bucket&) { return false; });
+  }
+
+  bool compute(const View& view, Decisions& decisions) {
+    bool any = false;
+    const auto may_run = [&] {
+      if (!blocking_) return true;
+      send_gradients(view, decisions);
+      return !gradients_.on_the_way(view);
+    };
+    feed_compute(view, decisions, may_run, [&](OpId) {
+      activations_.move(view, decisions);
+      any = true;
+    });
+    return any;
+  }
 
   // The blocking optimizer step: no forward of the next step until the last parameters of this one are back (on the
   // device, or, where the device cannot hold them all, in host memory or, if that is full, on disk for demand fetches).
@@ -115,7 +131,7 @@ class ZeroOffload final : public Policy {
     return uploads_.send(view, decisions, /*wait_for_room=*/delayed_, staged);
   }
 
-  bool delayed_, as_deepspeed_, on_device_;
+  bool delayed_, as_deepspeed_, blocking_, on_device_;
   Activations activations_;
   DeviceParameters parameters_;
   Buckets buckets_;
@@ -128,4 +144,4 @@ class ZeroOffload final : public Policy {
 }  // namespace tandem
 
 TANDEM_POLICY(zero_offload, ZeroOffload, "ZeRO-Offload: gradients to the host, Adam on the CPU, parameters back",
-              "delayed_update", "variant", "parameters", "offload_blocks", "recompute_blocks")
+              "delayed_update", "variant", "gradient_copies", "parameters", "offload_blocks", "recompute_blocks")

@@ -290,6 +290,18 @@ TEST(TrainRunTest, AsDeepSpeedGradientsTravelInFp32) {
   }
 }
 
+TEST(TrainRunTest, GradientsThatLeaveWhileNothingComputes) {
+  for (const char* policy : {"zero_offload", "zero_infinity"})
+    for (const char* variant : {"paper", "deepspeed"}) {
+      Scenario scenario = small_gpt(policy);
+      scenario.workload.precision = DType::BF16;
+      scenario.workload.micro_batches = 2;
+      scenario.optimizer.clip_norm = 0.5;
+      scenario.policy.options = {{"gradient_copies", "blocking"}, {"variant", variant}};
+      expect_exact(scenario);
+    }
+}
+
 TEST(TrainRunTest, BlocksThatKeepRecomputeAndOffload) {
   for (const char* policy : {"zero_offload", "cotrain", "balanced", "stronghold", "deep_optimizer_states",
                              "zero_infinity", "mlp_offload", "protrain", "ssdtrain", "patrickstar"}) {

@@ -1,8 +1,10 @@
 // ZeRO-Infinity's overlap in simulated time, by arithmetic on a stack of four layers and a disk of 1 GB/s.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/scenario/errors.hpp"
 #include "sim/simulate.hpp"
@@ -53,6 +55,46 @@ TEST(ZeroInfinity, ParametersHideBehindTheLayersBefore) {
   EXPECT_EQ(step_ns(four_layers({{"parameters", "disk"}, {"prefetch", "0"}})), kAllOnHost + 2 * 64 * kMs + 2 * 3 * way);
   // The last gradient goes to the disk and comes back.
   EXPECT_EQ(step_ns(four_layers({{"parameters", "disk"}, {"gradients", "disk"}})), kAllOnHost + 4 * 64 * kMs);
+}
+
+// Simulated time, in ns, during which an op computes and a gradient is on its way to the host.
+std::int64_t computing_beside_gradients_ns(const Scenario& scenario) {
+  Simulation simulation(scenario);
+  simulation.run();
+  std::map<CommandId, bool> computes;  // or carries a gradient
+  std::vector<Event> ops, gradients;
+  for (const auto& entry : simulation.log().entries()) {
+    for (const Event& event : entry.batch.events)
+      if (const auto found = computes.find(event.command); found != computes.end())
+        (found->second ? ops : gradients).push_back(event);
+    for (const Command& command : entry.commands) {
+      if (command.kind == CommandKind::Run && command.lane.engine == Engine::Compute) computes[command.id] = true;
+      if (command.kind == CommandKind::Copy && command.lane.engine == Engine::D2H &&
+          simulation.graph().tensor_of(command.part.value).role == Role::Gradient)
+        computes[command.id] = false;
+    }
+  }
+  EXPECT_EQ(gradients.size(), 3U * 4U);
+  std::int64_t both_ns = 0;
+  for (const Event& op : ops)
+    for (const Event& gradient : gradients)
+      both_ns += std::max(std::int64_t{0}, std::min(op.finished.ns, gradient.finished.ns) -
+                                               std::max(op.started.ns, gradient.started.ns));
+  return both_ns;
+}
+
+TEST(ZeroInfinity, NothingComputesWhileGradientsLeaveByBlockingCopies) {
+  for (const char* policy : {"zero_infinity", "zero_offload"}) {
+    const auto with = [&](const char* gradient_copies) {
+      Scenario scenario = four_layers({{"gradient_copies", gradient_copies}});
+      scenario.policy.name = policy;
+      return scenario;
+    };
+    EXPECT_GT(computing_beside_gradients_ns(with("async")), 3 * 3 * 6 * kMs) << policy;
+    EXPECT_EQ(computing_beside_gradients_ns(with("blocking")), 0) << policy;
+  }
+  // Three of four gradients hid behind the backwards below them, for 6.4 ms each.
+  EXPECT_EQ(step_ns(four_layers({{"gradient_copies", "blocking"}})), kAllOnHost + 3 * 6'400'000);
 }
 
 TEST(ZeroInfinity, StatesAreReadAndWrittenWhileOthersAreUpdated) {

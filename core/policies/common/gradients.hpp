@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "core/policies/common/buckets.hpp"
 #include "core/scheduler/policy.hpp"
@@ -29,18 +30,34 @@ class LeavingGradients {
   // All of the step's are on their way.
   bool have_left(std::int32_t step) const { return step_ > step; }
 
+  // Copies that were begun have yet to end: where the thread that launches kernels waits for each, nothing computes
+  // meanwhile.
+  bool on_the_way(const View& view) {
+    forget_arrived(view);
+    return !leaving_.empty();
+  }
+
  private:
-  bool leave(const View& view, Decisions& decisions, const Bucket& bucket) const {
+  // One that is gone from there has been used, so it had arrived.
+  void forget_arrived(const View& view) {
+    std::erase_if(leaving_,
+                  [&](ValueId gradient) { return !view.valid(gradient, to_) || view.arrived(gradient, to_); });
+  }
+
+  bool leave(const View& view, Decisions& decisions, const Bucket& bucket) {
     if (!gradient_may_leave(view, bucket)) return false;
     if (decisions.copy(bucket.gradient, to_) != Reply::Issued) return false;
+    forget_arrived(view);
+    leaving_.push_back(bucket.gradient);
     decisions.release(bucket.gradient, Tier::Device);
     if (to_ != Tier::HostPinned) decisions.release(bucket.gradient, Tier::HostPinned);
     return true;
   }
 
   Tier to_;
-  std::int32_t step_ = 0;  // whose gradients are being moved
-  std::size_t moved_ = 0;  // of its buckets, from the last
+  std::int32_t step_ = 0;         // whose gradients are being moved
+  std::size_t moved_ = 0;         // of its buckets, from the last
+  std::vector<ValueId> leaving_;  // not seen to have arrived
 };
 
 // The bucket that the CPU updates next: first come, first served until all gradients of its step are on their way, then

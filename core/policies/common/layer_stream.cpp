@@ -58,11 +58,12 @@ void LayerStream::follow(const View& view, Decisions& decisions, const StateHome
   while (!running_.empty() && view.finished(running_.front())) running_.pop_front();
 }
 
-bool LayerStream::advance(const View& view, Decisions& decisions, const StateHomes& homes, Activations& activations) {
+bool LayerStream::advance(const View& view, Decisions& decisions, const StateHomes& homes, Activations& activations,
+                          bool may_run) {
   const std::size_t ops = ops_ahead(view, *ahead_);
   fetch_to_host(view, decisions, homes, ops_ahead(view, 2 * *ahead_));
   fetch_to_device(view, decisions, homes, ops);
-  if (ops == 0 || view.queued(Engine::Compute) >= kComputeAhead) return false;
+  if (!may_run || ops == 0 || view.queued(Engine::Compute) >= kComputeAhead) return false;
   const OpId next = view.compute_program().front();
   if (decisions.run(next) != Reply::Issued) return false;
   running_.push_back(next);

@@ -22,8 +22,10 @@ class LayerStream {
   void begin(const View& view, const std::vector<Bucket>& of_step, const StateHomes& homes);
   // Drops from the host what was loaded and lives on disk, and sees what has run.
   void follow(const View& view, Decisions& decisions, const StateHomes& homes);
-  // Issues the next op if its layer is among those that come next; true if it did.
-  bool advance(const View& view, Decisions& decisions, const StateHomes& homes, Activations& activations);
+  // Fetches what the next layers read, and issues the next op if it `may_run` and its layer is among those that come
+  // next; true if it did.
+  bool advance(const View& view, Decisions& decisions, const StateHomes& homes, Activations& activations,
+               bool may_run = true);
 
  private:
   std::size_t ops_ahead(const View& view, std::int64_t layers) const;

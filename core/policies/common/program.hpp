@@ -9,12 +9,12 @@ namespace tandem {
 // decisions are taken late, with knowledge.
 inline constexpr int kComputeAhead = 4;
 
-// Issues the compute program until the lane has `kComputeAhead` commands queued, the program ends, or the next op is
-// not ready. Calls `issued(op)` after each op. True if it stopped because the next op waits for an unissued optimizer
-// step or the program has ended.
-template <typename F>
-bool feed_compute(const View& view, Decisions& decisions, F&& issued) {
-  while (view.queued(Engine::Compute) < kComputeAhead) {
+// Issues the compute program until the lane has `kComputeAhead` commands queued, the program ends, the next op is not
+// ready, or `may_run()` does not hold before it. Calls `issued(op)` after each op. True if it stopped because the next
+// op waits for an unissued optimizer step or the program has ended.
+template <typename G, typename F>
+bool feed_compute(const View& view, Decisions& decisions, G&& may_run, F&& issued) {
+  while (view.queued(Engine::Compute) < kComputeAhead && may_run()) {
     const auto program = view.compute_program();
     if (program.empty()) return true;
     const OpId next = program.front();
@@ -22,6 +22,12 @@ bool feed_compute(const View& view, Decisions& decisions, F&& issued) {
     issued(next);
   }
   return false;
+}
+
+template <typename F>
+bool feed_compute(const View& view, Decisions& decisions, F&& issued) {
+  return feed_compute(
+      view, decisions, [] { return true; }, issued);
 }
 
 // Runs the optimizer steps that are ready and `mine(op)`; true if there were any.
