@@ -16,13 +16,34 @@ PAGE = ROOT / "docs" / "systems.md"
 
 # A run: a scenario and what is set in it.
 V100, H100 = "stronghold_v100_vm", "deep_optimizer_states_h100"
-STRONGHOLD, PLAIN = "policy={name: stronghold, window: 15}", "policy={name: resident}"
-ZERO_OFFLOAD, PAPER = "policy={name: zero_offload, variant: deepspeed}", "policy={name: zero_offload}"
+PLAIN = "policy={name: resident}"
+# Nothing computes while gradients leave: in DeepSpeed 0.5.8, STRONGHOLD's baseline (runtime/zero/stage2.py: copies on the
+# stream that computes, in reduce_ipg_grads, and a look at each gradient's sum, in update_overflow_tracker_for_param_grad),
+# and in 0.13.3, that of Deep Optimizer States (runtime/zero/stage3.py, partition_grads: a copy_ that the thread waits for).
+ZERO_OFFLOAD = "policy={name: zero_offload, variant: deepspeed, gradient_copies: blocking}"
+# ZeRO-3 of 0.5.7 and 0.5.8 fetches module by module: at most a linear map of 4 h^2 parameters at once, as in
+# zero_infinity_dgx2. Before a module computes it waits for all that the device does, gradients' copies as well
+# (runtime/zero/stage3.py, _synchronize_communication); before each parameter's copy, too, prefetched or not, so that
+# most of them leave the device idle (partition_parameters.py, _allgather_param, _allgather_params_coalesced).
+ZERO_INFINITY = ("policy={name: zero_infinity, variant: deepspeed, gradient_copies: blocking, prefetch: 0, parameters: host, "
+                 "gradients: host, optimizer_states: host}", "workload.linear_tiles=2")
 INTERLEAVED = "policy={name: deep_optimizer_states, stride: 2}"
 
 
-def gpt(layers, policy):
-    return V100, f"workload.layers={layers}", policy
+def gpt(layers, policy, *changes):
+    return V100, f"workload.layers={layers}", policy, *changes
+
+
+# What STRONGHOLD's CPU updates in a second: its Adam is compiled without vector instructions
+# (SHv0/megatron/optimizer/__init__.py, load_utils), DeepSpeed's, of which the profile's rate is, with AVX-512. From its
+# logs of 40 and 92 layers, which are no rows here: 252.1 ms for each further layer of 50.4 M parameters, of which 41.0
+# are its forward (Megatron-LM's log).
+SLOW_ADAM = "machine.cpu.optimizer.rate=0.238Gparameters/s"
+
+
+def stronghold(layers, window=15):
+    """A run of the artifact, whose window is so many blocks beside the embedding (there, gl_get_megatron_optimizer)."""
+    return gpt(layers, f"policy={{name: stronghold, window: {window + 1}}}", SLOW_ADAM)
 
 
 # What, figure, published samples/s, run.
@@ -30,13 +51,15 @@ THROUGHPUTS = [
     ("plain training, 1.7 B (calibrated)", "8a", 0.7496, gpt(32, PLAIN)),
     ("zero_offload, 1.7 B", "8a", 0.3711, gpt(32, ZERO_OFFLOAD)),
     ("zero_offload, 2.5 B", "7a", 0.2523, gpt(48, ZERO_OFFLOAD)),
-    ("stronghold, 0.9 B", "8b", 4 / 2.6273, gpt(16, STRONGHOLD)),
-    ("stronghold, 1.3 B", "8b", 4 / 4.1661, gpt(24, STRONGHOLD)),
-    ("stronghold, 1.7 B", "8a", 0.6647, gpt(32, STRONGHOLD)),
-    ("stronghold, 2.5 B", "7a", 0.3999, gpt(48, STRONGHOLD)),
-    ("stronghold, 4.0 B", "7a", 0.2271, gpt(78, STRONGHOLD)),
-    ("stronghold, 1.7 B, window 2", "9", 4 / 7.9089, gpt(32, "policy={name: stronghold, window: 2}")),
-    ("stronghold, 1.7 B, window 8", "9", 4 / 7.2305, gpt(32, "policy={name: stronghold, window: 8}")),
+    ("zero_infinity, 1.7 B", "8a", 0.3587, gpt(32, *ZERO_INFINITY)),
+    ("zero_infinity, 2.5 B", "7a", 0.2439, gpt(48, *ZERO_INFINITY)),
+    ("stronghold, 0.9 B", "8b", 4 / 2.6273, stronghold(16)),
+    ("stronghold, 1.3 B", "8b", 4 / 4.1661, stronghold(24)),
+    ("stronghold, 1.7 B", "8a", 0.6647, stronghold(32)),
+    ("stronghold, 2.5 B", "7a", 0.3999, stronghold(48)),
+    ("stronghold, 4.0 B", "7a", 0.2271, stronghold(78)),
+    ("stronghold, 1.7 B, window 2", "9", 4 / 7.9089, stronghold(32, window=2)),
+    ("stronghold, 1.7 B, window 8", "9", 4 / 7.2305, stronghold(32, window=8)),
     ("zero_offload, 6 B", "log", 1 / 9.4816, (H100, ZERO_OFFLOAD)),
     ("deep_optimizer_states, 6 B, stride 2", "log", 1 / 6.8183, (H100, INTERLEAVED)),
 ]
@@ -46,7 +69,9 @@ RTX_4090 = "lsp_offload_rtx_4090"
 GPT2_LARGE = ("workload.layers=36", "workload.hidden=1280", "workload.heads=20", "workload.vocabulary=50257",
               "workload.sequence=512", "workload.tied_embedding=true")
 LSP_GPT2 = (RTX_4090, *GPT2_LARGE, "policy.rank=512", "policy.nonzeros=16")
-LSP_ZERO, LSP_ZERO_GPT2 = (RTX_4090, PAPER), (RTX_4090, *GPT2_LARGE, PAPER)
+# Its ZeRO-Offload looks for NaN in each gradient on the stream that copies (para_offload_modules.py, _d2h_comm).
+BLOCKING = "policy={name: zero_offload, gradient_copies: blocking}"
+LSP_ZERO, LSP_ZERO_GPT2 = (RTX_4090, BLOCKING), (RTX_4090, *GPT2_LARGE, BLOCKING)
 THROUGHPUTS += [
     ("lsp_offload, 6.7 B", "LSP", 4 / 1.9677, (RTX_4090,)),
     ("zero_offload, 6.7 B", "LSP", 4 / 4.1077, LSP_ZERO),
@@ -136,9 +161,10 @@ CHUNKED = {"1 B": (20, 2048), "2 B": (40, 2048), "4 B": (64, 2304), "6 B": (53, 
            "40 B": (50, 8192), "50 B": (62, 8192), "60 B": (75, 8192)}
 # Machine, its batches (a node of the first has no script of its own), the memory that PatrickStar takes of its device.
 SUPERPOD, YARD = ("superpod_a100", (4, 8, 16), "36GB"), ("yard_v100", (4, 8, 16, 32), "28.8GB")
-# It fetches module by module: at most a linear map of 4 h^2 parameters at once, as in zero_infinity_dgx2.
-ZERO_3 = ("workload.linear_tiles=2",
-          "policy={name: zero_infinity, variant: deepspeed, parameters: host, gradients: host, optimizer_states: host}")
+# Of its baseline, DeepSpeed 0.5.7, the update is more than Adam alone, of which the profiles' rates are: what a log shows
+# on a DGX-2 (dgx2_v100), in proportion to DRAM.
+ZERO_3_V100 = (*ZERO_INFINITY, "limits.device_bytes=31GiB", "machine.cpu.optimizer.rate=1.64Gparameters/s")
+ZERO_3_A100 = (*ZERO_INFINITY, "limits.device_bytes=39GB", "machine.cpu.optimizer.rate=2.6Gparameters/s")
 
 
 def best_batch(machine, size, *changes, gpus=1):
@@ -161,10 +187,15 @@ CHUNKS_ON_A100 = {2: {"6 B": 237, "15 B": 210, "30 B": 137}, 4: {"6 B": 534, "15
                   8: {"6 B": 1180, "15 B": 1134, "30 B": 1132, "60 B": 920}}
 
 
+# What nothing leaves: the step is all computing, and superpod_a100's efficiency is calibrated on it.
+CALIBRATED_A100 = "patrickstar, 6 B, 8 A100"
+
+
 def on_several(name, published, machine, *changes, gpu):
     """Rows of PatrickStar's benchmark on several GPUs."""
-    return [(f"{name}, {size}, {gpus} {gpu}", f"PS {gpu}", rate / gpus, *best_batch(machine, size, *changes, gpus=gpus))
-            for gpus, rates in published.items() for size, rate in rates.items()]
+    rows_of = [(f"{name}, {size}, {gpus} {gpu}", f"PS {gpu}", rate / gpus, *best_batch(machine, size, *changes, gpus=gpus))
+               for gpus, rates in published.items() for size, rate in rates.items()]
+    return [(what + " (calibrated)" * (what == CALIBRATED_A100), *row) for what, *row in rows_of]
 
 
 # What, figure, published TFLOPS a GPU, parameters, run, or several of which the fastest counts. The papers count 8 flops
@@ -196,16 +227,14 @@ RATES = [
     ("plain training, 1 B, V100 (calibrated)", "PS V100", 55.5, *best_batch(YARD, "1 B", PLAIN, "limits.device_bytes=31GiB")),
     *((f"patrickstar, {size}, V100", "PS V100", rate, *best_batch(YARD, size))
       for size, rate in (("1 B", 54.6), ("2 B", 50.57), ("4 B", 48.39), ("6 B", 46.31), ("8 B", 42.24), ("10 B", 45.69), ("12 B", 33.78))),
-    ("zero_infinity, 1 B, V100, all on the host", "PS V100", 43, *best_batch(YARD, "1 B", *ZERO_3, "limits.device_bytes=31GiB")),
-    ("patrickstar, 6 B, A100 (calibrated)", "PS A100", 114, *best_batch(SUPERPOD, "6 B")),
+    ("zero_infinity, 1 B, V100, all on the host", "PS V100", 43, *best_batch(YARD, "1 B", *ZERO_3_V100)),
     *((f"patrickstar, {size}, A100", "PS A100", rate, *best_batch(SUPERPOD, size))
-      for size, rate in (("10 B", 118), ("15 B", 113), ("20 B", 93), ("30 B", 57), ("40 B", 56), ("50 B", 67))),
-    *((f"zero_infinity, {size}, A100, all on the host", "PS A100", rate, *best_batch(SUPERPOD, size, *ZERO_3, "limits.device_bytes=39GB"))
+      for size, rate in (("6 B", 114), ("10 B", 118), ("15 B", 113), ("20 B", 93), ("30 B", 57), ("40 B", 56), ("50 B", 67))),
+    *((f"zero_infinity, {size}, A100, all on the host", "PS A100", rate, *best_batch(SUPERPOD, size, *ZERO_3_A100))
       for size, rate in (("6 B", 83.6), ("10 B", 87.6), ("15 B", 80.7))),
     *on_several("patrickstar", CHUNKS_ON_V100, YARD, gpu="V100"),
     *on_several("patrickstar", CHUNKS_ON_A100, SUPERPOD, gpu="A100"),
-    *on_several("zero_infinity", {2: {"10 B": 181}, 4: {"10 B": 341}, 8: {"10 B": 738}}, SUPERPOD, *ZERO_3, "limits.device_bytes=39GB",
-                gpu="A100"),
+    *on_several("zero_infinity", {2: {"10 B": 181}, 4: {"10 B": 341}, 8: {"10 B": 738}}, SUPERPOD, *ZERO_3_A100, gpu="A100"),
 ]
 
 # MLP-Offload's models, by its names, as GPTs of as many parameters as its logs count: layers, hidden, heads, layers whose
@@ -236,9 +265,11 @@ RATIOS = [
     *((f"zero_infinity / the same without prefetch, 8 B, 64 GPUs, batch {batch}", "6d", ratio,
        on_host(10, 8192, batch, *FOUR_NODES)[1], on_host(10, 8192, batch, *FOUR_NODES, prefetch=0)[1])
       for batch, ratio in ((2, 1.29), (4, 1.185), (8, 1.09), (10, 1.055))),
-    ("stronghold / plain training, 1.7 B", "8a", 0.6647 / 0.7496, gpt(32, STRONGHOLD), gpt(32, PLAIN)),
-    ("stronghold / zero_offload, 1.7 B", "8a", 0.6647 / 0.3711, gpt(32, STRONGHOLD), gpt(32, ZERO_OFFLOAD)),
-    ("stronghold / zero_offload, 2.5 B", "7a", 0.3999 / 0.2523, gpt(48, STRONGHOLD), gpt(48, ZERO_OFFLOAD)),
+    ("stronghold / plain training, 1.7 B", "8a", 0.6647 / 0.7496, stronghold(32), gpt(32, PLAIN)),
+    ("stronghold / zero_offload, 1.7 B", "8a", 0.6647 / 0.3711, stronghold(32), gpt(32, ZERO_OFFLOAD)),
+    ("stronghold / zero_offload, 2.5 B", "7a", 0.3999 / 0.2523, stronghold(48), gpt(48, ZERO_OFFLOAD)),
+    ("stronghold / zero_infinity, 2.5 B", "7a", 0.3999 / 0.2439, stronghold(48), gpt(48, *ZERO_INFINITY)),
+    ("zero_offload / zero_infinity, 1.7 B", "8a", 0.3711 / 0.3587, gpt(32, ZERO_OFFLOAD), gpt(32, *ZERO_INFINITY)),
     ("deep_optimizer_states / zero_offload, 6 B", "log", 9.4816 / 6.8183, (H100, INTERLEAVED), (H100, ZERO_OFFLOAD)),
     ("delayed update / zero_offload, 2 B, batch 8", "ZO 9", 31.2 / 27, offloaded("2 B", DELAYED, batch=8)[1],
      offloaded("2 B", batch=8)[1]),
@@ -246,8 +277,9 @@ RATIOS = [
      offloaded("10 B", batch=8)[1]),
     ("zero_offload / l2l, 10 B, batch 512", "ZO 8", 41.1 / 35, offloaded("10 B")[1], offloaded("10 B", L2L)[1]),
     *((f"patrickstar / zero_infinity, {size}, {gpu}, each at its best batch", f"PS {gpu}", ratio, best_batch(machine, size)[1],
-       best_batch(machine, size, *ZERO_3, f"limits.device_bytes={device}")[1])
-      for size, gpu, machine, device, ratio in (("1 B", "V100", YARD, "31GiB", 54.6 / 43), ("6 B", "A100", SUPERPOD, "39GB", 114 / 83.6))),
+       best_batch(machine, size, *baseline)[1])
+      for size, gpu, machine, baseline, ratio in (("1 B", "V100", YARD, ZERO_3_V100, 54.6 / 43),
+                                                  ("6 B", "A100", SUPERPOD, ZERO_3_A100, 114 / 83.6))),
     *((f"mlp_offload / zero_infinity, {size}", "MLP", sizes[4] / sizes[5], on_nvme(size), on_nvme(size, *DEEPSPEED_NVME))
       for size, sizes in ON_NVME.items()),
     ("lsp_offload / zero_offload, 6.7 B", "LSP", 4.1077 / 1.9677, (RTX_4090,), LSP_ZERO),
@@ -308,7 +340,7 @@ L2L_6A = ("policy={name: l2l}", product(device=4, host=4))
 # Its STRONGHOLD keeps pinned gradients of all layers (megatron/model/transformer.py). Its ZeRO-Offload updates with
 # torch.optim.AdamW, which makes two temporaries of a whole tensor; DeepSpeed's ZeRO-3 has a copy of the parameters
 # beside the masters, and PyTorch keeps the blocks that they were in before.
-STRONGHOLD_6A = (V100, "policy={name: stronghold, window: 4}", product(host=4), "steps=1")
+STRONGHOLD_6A = (V100, "policy={name: stronghold, window: 5}", product(host=4), "steps=1")
 UNDER_OFFLOAD, UNDER_INFINITY = (V100, ON_DEVICE, product(host=8), "steps=1"), (V100, ON_HOST, product(host=8), "steps=1")
 # The abstract's range is over systems that offload; the artifact's README has that machine's memory.
 WHOLE_HOST = "machine.tiers.host_pinned.capacity=755GB"
@@ -334,7 +366,7 @@ PEAKS = [
     *((f"zero_infinity, {size}", "SH log", peak / 1024, "device0", gpt(layers, ON_HOST))
       for size, layers, peak in (("1.7 B", 32, 4971.76), ("2.5 B", 48, 5485.41))),
     *((f"stronghold, {size}, window {window}", "SH log", peak / 1024, "device0",
-       gpt(layers, f"policy={{name: stronghold, window: {window}}}"))
+       stronghold(layers, window))
       for size, layers, window, peak in (("1.7 B", 32, 2, 7472.60), ("1.7 B", 32, 15, 23593.41), ("5.1 B", 100, 4, 12178.01))),
 ]
 
