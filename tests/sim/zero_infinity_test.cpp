@@ -133,6 +133,19 @@ TEST(ZeroInfinity, AHostThatIsSmallerThanTheStatesTrainsThroughTheDisk) {
   EXPECT_GE(run.scheduler->pool(Tier::Disk).peak_bytes(), 4 * 6 * kLayerBytes);
 }
 
+// A gradient that leaves for the disk is on its way until it is there.
+TEST(ZeroInfinity, BlockingCopiesEndWhereMemoryIsTight) {
+  for (const char* gradients : {"auto", "disk", "device"})
+    for (const int micro_batches : {1, 2}) {
+      Scenario scenario = four_layers({{"gradient_copies", "blocking"}, {"gradients", gradients}});
+      scenario.limits.host_bytes = 1'000'000'000;
+      scenario.workload.micro_batches = micro_batches;
+      const auto run = run_null(scenario);
+      EXPECT_EQ(run.violation, "") << gradients;
+      EXPECT_TRUE(run.scheduler->finished()) << gradients;
+    }
+}
+
 TEST(ZeroInfinity, GradientsThatWaitOnTheDeviceLeaveTheHostToOneUpdate) {
   const auto with = [](const char* gradients) {
     Scenario scenario = four_layers({{"gradients", gradients}, {"optimizer_states", "disk"}, {"buffers", "1"}});
