@@ -26,9 +26,9 @@ constexpr int kMaxStalledRetries = 16;
 constexpr std::int64_t kPieceBytes = std::int64_t{256} << 10;  // that one thread compares at a time
 constexpr std::int64_t kNoPage = std::numeric_limits<std::int64_t>::max();
 
-// Of 16 cores, four keep up with any drive.
+// Of 16 cores, a few keep up with any drive; more of them have less left to do when its last block has come.
 int comparing_threads() {
-  constexpr unsigned kCoresEach = 4, kMost = 4;
+  constexpr unsigned kCoresEach = 2, kMost = 8;
   return static_cast<int>(std::clamp(std::thread::hardware_concurrency() / kCoresEach, 1U, kMost));
 }
 
@@ -121,19 +121,20 @@ void DiskChannel::transfer(Direction direction, std::int64_t offset, std::byte* 
       start(direction, slot);
     }
     compare_read(failure);
-    const Completion done = reap();
-    try {
-      if (!failure && advance(direction, blocks_[done.slot], done.result)) {
-        start(direction, done.slot);
-        continue;
-      }
-    } catch (const DeviceError&) {
-      failure = std::current_exception();  // thrown once nothing is in flight: the kernel still fills the buffers
-    }
-    idle_.push_back(done.slot);
+    do finish(direction, reap(), failure);
+    while (idle_.size() < blocks_.size() && has_finished());
   }
   compare_read(failure);
   if (failure) std::rethrow_exception(failure);
+}
+
+void DiskChannel::finish(Direction direction, const Completion& done, std::exception_ptr& failure) {
+  try {
+    if (!failure && advance(direction, blocks_[done.slot], done.result)) return start(direction, done.slot);
+  } catch (const DeviceError&) {
+    failure = std::current_exception();  // thrown once nothing is in flight: the kernel still fills the buffers
+  }
+  idle_.push_back(done.slot);
 }
 
 void DiskChannel::start(Direction direction, std::size_t slot) {
@@ -166,6 +167,8 @@ void DiskChannel::submit(Direction direction, std::size_t slot) {
   }
   CHECK(submitted >= 0, "io_uring_submit:", std::strerror(-submitted));
 }
+
+bool DiskChannel::has_finished() const { return ring_ ? io_uring_cq_ready(&ring_->ring) > 0 : !finished_.empty(); }
 
 DiskChannel::Completion DiskChannel::reap() {
   Completion done;
@@ -200,7 +203,7 @@ bool DiskChannel::advance(Direction direction, Block& block, std::int32_t result
 }
 
 // While the drive works on what was started since, if there is more: the last blocks of a short read come at about the
-// same time, so that several threads compare them.
+// same time, so that several threads compare them, all that have come at once.
 void DiskChannel::compare_read(std::exception_ptr& failure) {
   std::vector<Block> pieces;
   for (const Block& block : read_)

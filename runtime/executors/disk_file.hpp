@@ -78,7 +78,10 @@ class DiskChannel {
   void transfer(Direction direction, std::int64_t offset, std::byte* memory, std::int64_t bytes);
   void start(Direction direction, std::size_t slot);
   void submit(Direction direction, std::size_t slot);
-  Completion reap();
+  Completion reap();  // waits for one
+  bool has_finished() const;
+  // Starts the rest of a block, or frees its slot.
+  void finish(Direction direction, const Completion& done, std::exception_ptr& failure);
   // Moves a block past what a call transferred; false when it is wholly done. Throws DeviceError.
   bool advance(Direction direction, Block& block, std::int32_t result);
   // What was read since the last call with what was written there; the first difference becomes the failure.
