@@ -46,7 +46,7 @@ void Notes::figure(const std::string& what, const Summary& summary, double unit,
 void measure_power(const KernelSite& site, const PowerDesign& design, HardwareProfile& profile, Notes& notes) {
   if (design.seconds <= 0) return;
   const PowerSeries series = time_power(site, design);
-  const double of_peak = share_of_peak(design, series.brief.gemms_ns, site.type, profile);
+  const double of_peak = share_of_peak(design, series.gemms_ns, site.type, profile);
   profile.power = power_limit(series.brief, of_peak, kBriefWindowNs);
   profile.sustained_power = power_limit(series.sustained, of_peak, kSustainedWindowNs);
   for (const auto& [when, times] : {std::pair{"soon", series.brief}, std::pair{"for long", series.sustained}})

@@ -109,7 +109,6 @@ PowerSeries time_series(const KernelSite& site, const PowerDesign& design) {
   const Rounds products = series.times(repeated(calls_in(kRoundNs, gemms_ns), gemms));
   const Rounds attentions = series.times(repeated(calls_in(kRoundNs, attention_ns), attention));
   const auto products_a_turn = static_cast<double>(design.gemms.size());
-  const double first_ns = products.first / calls_in(kRoundNs, gemms_ns);
   const int additions = calls_in(gemms_ns / products_a_turn, addition_ns), turns = calls_in(kRoundNs / 2, gemms_ns);
   const auto sums = repeated(additions, addition);
   const Rounds mixed = series.times(repeated(turns, [&] { series.gemms(sums); }));
@@ -117,9 +116,9 @@ PowerSeries time_series(const KernelSite& site, const PowerDesign& design) {
   const auto at = [&](double Rounds::*when) {
     const double left = mixed.*when - (1 - share) * mixed.first;
     return PowerTimes{times_as_long(products.*when, products.first), times_as_long(attentions.*when, attentions.first),
-                      first_ns, share, times_as_long(left, share * mixed.first)};
+                      share, times_as_long(left, share * mixed.first)};
   };
-  return {at(&Rounds::brief), at(&Rounds::sustained)};
+  return {at(&Rounds::brief), at(&Rounds::sustained), products.first / calls_in(kRoundNs, gemms_ns)};
 }
 
 }  // namespace

@@ -23,7 +23,6 @@ inline constexpr std::int64_t kBriefWindowNs = 40'000'000, kSustainedWindowNs = 
 // How many times as long kernels take after some time without a pause as at first.
 struct PowerTimes {
   double gemm = 1, attention = 1;
-  double gemms_ns = 0;  // of the design's products, each once, at first
   // A series of single products and as much of memory kernels by turns, as in a training step: the share of the time
   // that products take at first, and how many times as long they take then, where memory kernels take as long as ever.
   // (With 5 ms of each by turns the clock is higher.)
@@ -32,6 +31,7 @@ struct PowerTimes {
 // After the design's `seconds`, and in the mean of a longer time.
 struct PowerSeries {
   PowerTimes brief, sustained;
+  double gemms_ns = 0;  // of the design's products, each once, at first
 };
 PowerSeries time_power(const KernelSite& site, const PowerDesign& design);
 

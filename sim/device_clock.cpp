@@ -6,6 +6,7 @@
 #include "core/machine/clock_stretch.hpp"
 
 namespace tandem {
+
 DeviceClock::DeviceClock(const std::vector<PowerLimit>& limits) {
   for (const PowerLimit& limit : limits)
     if (limit.window_ns > 0) averages_.push_back({limit, 0, 0});
