@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "calibration/gpu_design.hpp"
 #include "calibration/measure.hpp"
 #include "calibration/probe.hpp"
 #include "calibration/text.hpp"
 #include "calibration/triad_times.hpp"
+#include "calibration/update_turns.hpp"
+#include "core/scenario/errors.hpp"
 #include "runtime/host_memory.hpp"
 
 namespace tandem {
@@ -103,6 +106,30 @@ void measure_update_threads(const DeviceDesign& design, Device& device, Hardware
   }
 }
 
+// On a device that the network does not fit on, of a smaller one: caches then hold more of its states.
+std::unique_ptr<UpdateTurns> update_turns(const DeviceDesign& design, const BenchDevice& device, Notes& notes) {
+  try {
+    return std::make_unique<UpdateTurns>(design.updates, device);
+  } catch (const DeviceError& error) {
+    notes.remark("updates of " + network_name(design.contention.scenario) + " instead of " +
+                 network_name(design.updates.scenario) + ": " + error.what());
+    return std::make_unique<UpdateTurns>(design.contention, device);
+  }
+}
+
+// Whole ops of all networks, and after each a turn of updates on the CPU.
+std::vector<OpTime> measure_networks(const DeviceDesign& design, const BenchDevice& device,
+                                     const CalibrationOptions& options, Notes& notes) {
+  const std::unique_ptr<UpdateTurns> updates = update_turns(design, device, notes);
+  const auto next = [&](double share) {
+    updates->take();
+    if (options.progress) options.progress(share);
+  };
+  std::vector<OpTime> times = measure_ops({design.trials, design.passes, design.op_budget_ns, device}, next, notes);
+  times.insert(times.end(), updates->times().begin(), updates->times().end());
+  return times;
+}
+
 }  // namespace
 
 Calibration calibrate_device(const CalibrationOptions& options, const std::shared_ptr<Device>& device,
@@ -136,8 +163,7 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
   notes.say("kernels");
   measure_device_kernels(design, device, profile, notes);
   notes.say("whole ops");
-  measured.ops =
-      measure_ops({design.trials, design.passes, design.op_budget_ns, bench_device}, options.progress, notes);
+  measured.ops = measure_networks(design, bench_device, options, notes);
   notes.say("other updates");
   measured.updates = measure_ops({design.update_trials, kUpdatePasses, 0, bench_device, &time_update}, {}, notes);
   fit_copies(measured.copies, profile);

@@ -31,6 +31,15 @@ Amounts rates_beyond(const Amounts& timed, double overhead_ns) {
   return {{amount, amount / ns}};
 }
 
+// The median where several are as large.
+double rate_of_largest(const Amounts& rates) {
+  const double largest = std::max_element(rates.begin(), rates.end())->first;
+  std::vector<double> of_largest;
+  for (const auto& [amount, rate] : rates)
+    if (amount == largest) of_largest.push_back(rate);
+  return quantile(std::move(of_largest), 0.5);
+}
+
 // latency + bytes / (bandwidth x efficiency): the smallest copy is nearly all latency; the largest reaches the
 // bandwidth.
 CopyRate copy_rate(const std::vector<CopyTime>& times) {
@@ -58,15 +67,13 @@ bool is_optimizer(const Work& work) {
 }
 
 double cpu_optimizer_bytes_per_s(const std::vector<OpTime>& ops) {
-  double bytes = 0, rate = 0;
+  Amounts rates;
   for (const OpTime& time : ops) {
     if (time.engine != Engine::CpuOptimizer || !is_optimizer(time.work)) continue;
     const auto moved = static_cast<double>(CostModel::memory_bytes(time.work));
-    if (moved <= bytes) continue;
-    bytes = moved;
-    rate = moved / time.ns.median * kNsPerS;
+    rates.emplace_back(moved, moved / time.ns.median * kNsPerS);
   }
-  return rate;
+  return rates.empty() ? 0 : rate_of_largest(rates);
 }
 
 void fit_copies(const CopyTimes& times, HardwareProfile& profile) {
@@ -114,7 +121,7 @@ void fit_cpu_optimizer(const std::vector<OpTime>& times, HardwareProfile& profil
   // The smallest is nearly all overhead, which is the command's and not the rate's.
   const auto points = rates_beyond(timed, least_ns);
   profile.cpu_op_ns = std::llround(least_ns);
-  const double best = std::max_element(points.begin(), points.end())->second;  // of the largest
+  const double best = rate_of_largest(points);
   profile.cpu_optimizer_parameters_per_s = best * kNsPerS;
   profile.cpu_optimizer_bytes = elements > 0 ? bytes / elements : 0;
   profile.cpu_optimizer_efficiency = efficiency_curve(points, best);

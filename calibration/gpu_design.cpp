@@ -9,9 +9,6 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20, kGiB = std::int64_t{1} << 30;
 
-// Of a parameter, with its gradient; and more than the last-level cache of any host.
-constexpr std::int64_t kStateBytes = 14, kMostCache = 768 * kMiB;
-
 struct Transformer {
   std::int64_t hidden, heads, sequence, batch, vocabulary;
   bool recompute, tied, held_out, quick, fp32_gradients = false;
@@ -45,6 +42,8 @@ constexpr UpdateNetwork kUpdates[] = {
     {{2048, 16, 256, 4, 12288, false, false, false, true}, 1024},
     {{2560, 20, 256, 4, 10240, false, false, false, false}, 896},
 };
+// Nearly all of it one block's, whose states and gradients are 2.8 GB: many times what a host's caches hold.
+constexpr Transformer kLargestUpdate = {4096, 32, 256, 1, 1024, false, true, false, true};
 constexpr Transformer kContention = {2304, 18, 1024, 8, 4096, false, false, false, false};
 
 // Two blocks where that is little memory, so that the second finds the caches as the first left them.
@@ -71,8 +70,7 @@ Trial trial_of(const char* family, const Transformer& t, std::int32_t cores) {
   w.precision = DType::BF16;
   w.recompute = t.recompute ? "block" : "none";
   w.tied_embedding = t.tied;
-  const std::int64_t parameters = w.layers * 12 * t.hidden * t.hidden + (t.tied ? 1 : 2) * t.vocabulary * t.hidden;
-  trial.times_update = parameters * kStateBytes > kMostCache;
+  trial.times_update = false;  // DeviceDesign::updates
   return trial;
 }
 
@@ -108,6 +106,7 @@ DeviceDesign gpu_design(bool quick, std::int32_t cores) {
                   3.2};
   design.copies = {(quick ? 1 : 2) * kGiB, (quick ? 256 : 1024) * kMiB, 32 * kMiB};
   design.contention = trial_of("gpt", kContention, cores);
+  design.updates = trial_of("gpt", kLargestUpdate, cores);
   for (const char* family : {"gpt", "bert"}) {
     if (find_workload(family) == nullptr) continue;
     for (const Transformer& t : kTransformers)

@@ -22,7 +22,8 @@ struct DeviceDesign {
   PowerDesign power;
   CopyDesign copies;
   Trial contention;                  // of which lanes' slow-downs are measured
-  std::vector<Trial> trials;         // whole ops
+  Trial updates;                     // whose largest update is timed on the CPU (update_turns.hpp)
+  std::vector<Trial> trials;         // whole ops, on the device
   int passes = 0;                    // of each trial, at least
   double op_budget_ns = 0;           // of each trial
   std::vector<Trial> update_trials;  // of updates that are not plain Adam

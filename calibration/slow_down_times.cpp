@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "calibration/lane_times.hpp"
-#include "core/scheduler/check.hpp"
 
 namespace tandem {
 namespace {
@@ -16,12 +15,7 @@ constexpr double kQuietShare = 0.25;  // of rounds
 // which nothing reads for a step.
 class Mix {
  public:
-  Mix(Workbench& bench, const CopyDesign& copies) : bench_(bench), copies_(copies) {
-    for (const OpId id : bench.ops()) {
-      const bool optimizer = bench.graph().op(id).may_run_on(Engine::CpuOptimizer);
-      if (optimizer && largest(id, optimizer_)) optimizer_ = id;
-    }
-    CHECK(optimizer_ != kNone, "no optimizer to time");
+  Mix(Workbench& bench, const CopyDesign& copies) : bench_(bench), copies_(copies), optimizer_(largest_update(bench)) {
     const Graph& graph = bench.graph();
     const std::int64_t half = copies.scratch_bytes / 2;
     ranges_[Engine::CpuOptimizer] = {0, graph.value(graph.op(optimizer_).writes.front().value).bytes};
@@ -42,10 +36,6 @@ class Mix {
   }
 
  private:
-  bool largest(OpId id, OpId before) const {
-    const auto elements = [&](OpId op) { return bench_.graph().work_of(bench_.graph().op(op)).sizes.at(0); };
-    return before == kNone || elements(id) > elements(before);
-  }
   void add_round(Engine lane) {
     if (lane == Engine::Compute) {
       for (const OpId id : bench_.ops()) bench_.add_run(id, lane);
@@ -67,7 +57,7 @@ class Mix {
 
   Workbench& bench_;
   CopyDesign copies_;
-  OpId optimizer_ = kNone;
+  OpId optimizer_;
   std::map<Engine, ByteRange> ranges_;  // of copies, of the arenas; of the optimizer's first write
   std::map<Engine, double> round_ns_;
   std::map<Engine, std::int64_t> at_;

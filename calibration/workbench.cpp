@@ -182,4 +182,14 @@ Workbench::Turn Workbench::execute() {
   return turn;
 }
 
+OpId largest_update(const Workbench& bench) {
+  const auto elements = [&](OpId op) { return bench.graph().work_of(bench.graph().op(op)).sizes.at(0); };
+  OpId largest = kNone;
+  for (const OpId id : bench.ops())
+    if (bench.graph().op(id).may_run_on(Engine::CpuOptimizer))
+      if (largest == kNone || elements(id) > elements(largest)) largest = id;
+  CHECK(largest != kNone, "no optimizer to time");
+  return largest;
+}
+
 }  // namespace tandem

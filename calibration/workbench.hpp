@@ -85,4 +85,7 @@ class Workbench {
   CommandId next_id_ = 0;
 };
 
+// The op that updates most parameters. CHECKs that there is one.
+OpId largest_update(const Workbench& bench);
+
 }  // namespace tandem

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -162,7 +163,10 @@ class ThreadStreams final : public Streams {
 class ThreadDevice final : public Device {
  public:
   DeviceFacts facts() override { return {"device of threads", "", 0, 0, std::int64_t{1} << 30}; }
-  Arena device_arena(std::int64_t bytes) override { return {"device", bytes, false}; }
+  Arena device_arena(std::int64_t bytes) override {
+    if (bytes > most_bytes) throw DeviceError("the device has no " + std::to_string(bytes) + " bytes");
+    return {"device", bytes, false};
+  }
   Arena pinned_arena(const std::string& name, std::int64_t bytes) override {
     const auto memory = std::make_shared<Arena>(name, bytes, false);
     pinned_bytes += bytes;
@@ -176,6 +180,7 @@ class ThreadDevice final : public Device {
   }
 
   std::int64_t pinned_bytes = 0;
+  std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max();  // of an arena
   ThreadStreams::Recordings recordings;
   std::function<void()> launching;  // called by the thread that launches kernels, each time it does
   std::atomic<bool> lost{false};    // true: the next question fails, as after a sticky error

@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 
 #include "calibration/design.hpp"
 #include "calibration/gpu_design.hpp"
 #include "calibration/op_times.hpp"
+#include "calibration/update_turns.hpp"
 #include "calibration/workbench.hpp"
 #include "core/scenario/load.hpp"
 
@@ -61,7 +63,8 @@ TEST(CalibrationDesign, SharesNoWorkWithTheAccuracyScenarios) {
 
 TEST(CalibrationDesign, OfAGpuSharesNoWorkWithTheValidationScenarios) {
   const DeviceDesign design = gpu_design(/*quick=*/false, 16);
-  const std::vector<Trial> trials = joined(design.trials, design.update_trials);
+  std::vector<Trial> trials = joined(design.trials, design.update_trials);
+  trials.push_back(design.updates);
   EXPECT_GE(expect_held_out("validation", design.contention, trials), 60);
   EXPECT_GE(expect_held_out("stand_ins", design.contention, trials), 15);
   EXPECT_GE(expect_held_out("systems", design.contention, trials), 12);
@@ -117,6 +120,29 @@ TEST(CalibrationWorkbench, TimesOfAnotherUpdateOnlyWhatPlainTrainingLacks) {
       on_device + "one_bit.compress",  on_cpu + "one_bit.update",          on_device + "optimizer.adamw_8bit",
       on_cpu + "optimizer.adamw_8bit", on_device + "optimizer.adamw_4bit", on_cpu + "optimizer.adamw_4bit"};
   EXPECT_EQ(found, expected);
+}
+
+// Each turn has the least size and two of the four others; two turns have all.
+TEST(CalibrationUpdateTurns, GoAroundTheLargestUpdateInPartsOfEachSize) {
+  Scenario scenario = tiny_network();
+  scenario.workload.hidden = 128;  // a block of 198,272 parameters
+  UpdateTurns turns({scenario}, {});
+  for (int turn = 0; turn < 4; ++turn) turns.take();
+  ASSERT_EQ(turns.times().size(), 12U);
+  std::map<std::int64_t, int> entries;
+  for (const OpTime& time : turns.times()) {
+    ASSERT_EQ(time.work.kernels.size(), 1U);
+    const Kernel& update = time.work.kernels.front();
+    EXPECT_EQ(time.engine, Engine::CpuOptimizer);
+    EXPECT_GT(time.ns.median, 0);
+    EXPECT_EQ(update.elements, time.work.sizes.at(0));
+    EXPECT_NEAR(static_cast<double>(update.bytes) / static_cast<double>(update.elements), 28, 0.1) << "all in fp32";
+    ++entries[update.elements];
+  }
+  EXPECT_EQ(turns.times().front().network, "updates, turn 1");
+  EXPECT_EQ(turns.times().back().network, "updates, turn 4");
+  EXPECT_EQ(entries.size(), 5U);
+  EXPECT_EQ(entries[198272], 2) << "whole";
 }
 
 TEST(CalibrationWorkbench, CopiesWaitForWhatTheyAreToldTo) {

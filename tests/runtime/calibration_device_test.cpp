@@ -51,6 +51,12 @@ BodyLibrary host_library() {
   return library;
 }
 
+void shrink(Trial& trial, std::int64_t hidden) {
+  WorkloadOptions& w = trial.scenario.workload;
+  w.layers = 1, w.hidden = hidden, w.heads = 2, w.sequence = 16, w.batch = 2, w.vocabulary = 64;
+  w.precision = DType::F32;
+}
+
 // A GPU's design, made small enough for a thread.
 DeviceDesign tiny_design() {
   DeviceDesign design = gpu_design(/*quick=*/true, /*cores=*/2);
@@ -64,12 +70,8 @@ DeviceDesign tiny_design() {
   design.power = {{{64, 64, 64}}, {2, 16, 16}, 1 << 16, 0.02, 0.06};
   design.copies = {2 * kMiB, kMiB, 256 << 10};
   design.trials.resize(2);
-  const auto shrink = [](Trial& trial, std::int64_t hidden) {
-    WorkloadOptions& w = trial.scenario.workload;
-    w.layers = 1, w.hidden = hidden, w.heads = 2, w.sequence = 16, w.batch = 2, w.vocabulary = 64;
-    w.precision = DType::F32;
-  };
   shrink(design.contention, 64);
+  shrink(design.updates, 640);
   shrink(design.trials[0], 64);
   shrink(design.trials[1], 640);  // an optimizer step that is more than its overhead
   // Projectors of the small network, whose moments are next to nothing; the other updates of the large one.
@@ -121,6 +123,22 @@ TEST(CalibrationDevice, MeasuresAllOfAProfile) {
   EXPECT_EQ(figures(profile.fingerprint->probe).size(), 4U);
   EXPECT_EQ(figures(joined(result.conditions.first, result.conditions.last)), figures(profile.fingerprint->probe));
   EXPECT_GE(result.conditions.end.own_s, result.conditions.begin.own_s);
+}
+
+// Three GB of states for a device that has one.
+TEST(CalibrationDevice, UpdatesOfASmallerNetworkWhereTheLargeOneDoesNotFit) {
+  CalibrationOptions options;
+  options.scratch_folder = ::testing::TempDir();
+  options.quick = options.quiet = true;
+  DeviceDesign design = tiny_design();
+  design.updates = gpu_design(/*quick=*/true, /*cores=*/2).updates;
+  shrink(design.contention, 640);
+  const auto device = std::make_shared<testing::ThreadDevice>();
+  device->most_bytes = kGiB;
+  const Calibration result = calibrate_device(options, device, design);
+  EXPECT_GT(result.profile.cpu_optimizer_parameters_per_s, 0);
+  EXPECT_THAT(result.remarks, ::testing::Contains(HasSubstr("updates of gpt hidden 640, batch 2 x 16 instead of gpt "
+                                                            "hidden 4096, batch 1 x 256: ")));
 }
 
 TEST(CalibrationProbe, TwoProbesHaveTheWholeRangeOfBoth) {
@@ -187,6 +205,7 @@ TEST(GpuDesign, FitsTheMachineAndCoversWhatItClaims) {
     const DeviceDesign design = gpu_design(quick, 16);
     std::vector<Trial> all = design.trials;
     all.push_back(design.contention);
+    all.push_back(design.updates);
     all.insert(all.end(), design.update_trials.begin(), design.update_trials.end());
     std::int64_t pinned = 0, largest_hidden = 0;
     bool held_out = false;
@@ -201,7 +220,7 @@ TEST(GpuDesign, FitsTheMachineAndCoversWhatItClaims) {
       held_out = held_out || trial.held_out;
     }
     // At 0.2 s a GiB, pinning is a small part of the time that the flag promises.
-    EXPECT_LE(pinned, (quick ? 40 : 120) * kGiB);
+    EXPECT_LE(pinned, (quick ? 42 : 120) * kGiB);
     EXPECT_LE(design.copies.scratch_bytes, 2 * kGiB);
     EXPECT_GE(design.copies.scratch_bytes, design.copies.most_bytes);
     EXPECT_GE(design.copies.scratch_bytes / 2, design.copies.bucket_bytes);
@@ -219,6 +238,7 @@ TEST(GpuDesign, DoesNotMeasureTheScenarioThatItIsToPredict) {
   const DeviceDesign design = gpu_design(/*quick=*/false, 16);
   std::vector<Trial> all = design.trials;
   all.push_back(design.contention);
+  all.push_back(design.updates);
   all.insert(all.end(), design.update_trials.begin(), design.update_trials.end());
   for (const Trial& trial : all) {
     const WorkloadOptions &a = trial.scenario.workload, &b = scenario.workload;

@@ -193,6 +193,22 @@ TEST(CalibrationCpuOptimizer, DisturbedUpdatesDoNotCount) {
   EXPECT_NEAR(fitted.cpu_optimizer_parameters_per_s, 5e9, 0.1e9);
 }
 
+// What the memory gives changes from turn to turn: the profile's rate is that of most.
+TEST(CalibrationCpuOptimizer, TurnsOfTheLargestSizeHaveTheirMedian) {
+  std::vector<OpTime> times(6);
+  const double rates[] = {5, 5, 4.8, 5.4, 5.2, 4.7};  // elements/ns, of the last five those of the largest
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const std::int64_t elements = i == 0 ? 64 : 10'000'000;
+    times[i].engine = Engine::CpuOptimizer;
+    times[i].work.kernels = {optimizer_kernel(elements, 26 * elements)};
+    times[i].ns.median = static_cast<double>(elements) / rates[i] + (i == 0 ? 0 : 64 / 5.0);
+  }
+  HardwareProfile fitted = known_profile();
+  fit_cpu_optimizer(times, fitted);
+  EXPECT_NEAR(fitted.cpu_optimizer_parameters_per_s, 5e9, 1e6);
+  EXPECT_NEAR(cpu_optimizer_bytes_per_s(times), 26 * 5e9, 1e6);
+}
+
 // Half as long as plain Adam beyond the cost of a command; ops on the device and those held out do not count.
 TEST(CalibrationCpuOptimizer, AnotherUpdateHasAFactorOfItsOwn) {
   HardwareProfile profile = known_profile();
