@@ -15,6 +15,7 @@
 #include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/workloads/common/state_blocks.hpp"
 #include "runtime/executors/arena.hpp"
@@ -166,6 +167,27 @@ void libtorch(benchmark::State& state, bool converts) {
   count(state, converts ? 2 + 24 + 2 : 4 + 24);  // what a fused step would move, so that rates compare
 }
 
+int places() {
+  const char* text = std::getenv("CPU_ADAM_PLACES");
+  return text == nullptr ? 1 : std::max(1, std::atoi(text));
+}
+
+// CPU_ADAM_PLACES pieces of memory are held at once, and each is a benchmark. With --benchmark_repetitions and
+// --benchmark_enable_random_interleaving, repetitions of one differ by the moment, medians of several by the place.
+void place(benchmark::State& state) {
+  static ThreadTeam team(std::max(1, static_cast<int>(std::thread::hardware_concurrency()) - 1));
+  static std::vector<std::unique_ptr<Operands>> held;
+  while (held.size() < static_cast<std::size_t>(places()))
+    held.push_back(std::make_unique<Operands>(team, DType::BF16, DType::BF16));
+  const Operands& operands = *held[static_cast<std::size_t>(state.range(0))];
+  std::int64_t step = 0;
+  for ([[maybe_unused]] auto _ : state) {
+    const AdamStep constants = adam_step({}, ++step);
+    team.run([&](int thread) { adam_update(constants, chunk_of(operands.span, thread, team.size())); });
+  }
+  count(state, operands.bytes_per_element());
+}
+
 void by_threads(benchmark::internal::Benchmark* b) {
   const int most = static_cast<int>(std::thread::hardware_concurrency());
   for (int threads = 1; threads < most; threads *= 2) b->Arg(threads);
@@ -173,6 +195,7 @@ void by_threads(benchmark::internal::Benchmark* b) {
 }
 
 BENCHMARK(memory_limit)->Apply(by_threads);
+BENCHMARK(place)->DenseRange(0, places() - 1)->Iterations(3)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(ours, bf16, DType::BF16, DType::BF16, best_isa())->Apply(by_threads);
 BENCHMARK_CAPTURE(ours, bf16_apart, DType::BF16, DType::BF16, best_isa(), true)->Apply(by_threads);
 BENCHMARK_CAPTURE(ours, bf16_8_bits, DType::BF16, DType::BF16, best_isa(), false, 8)->Apply(by_threads);
