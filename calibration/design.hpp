@@ -23,8 +23,8 @@ struct Trial {
   Scenario scenario;
   bool held_out = false;
   GraphRequest request = {};
-  bool times_update =
-      true;  // on the CPU; caches may hold states of small networks, which those of runs do not let them
+  // On the CPU. Caches may hold states of small networks, as they do not in runs.
+  bool times_update = true;
 };
 
 // The network as trained by updates of each kind that is not plain Adam, of whose steps only what plain training lacks

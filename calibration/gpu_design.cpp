@@ -70,7 +70,6 @@ Trial trial_of(const char* family, const Transformer& t, std::int32_t cores) {
   w.precision = DType::BF16;
   w.recompute = t.recompute ? "block" : "none";
   w.tied_embedding = t.tied;
-  trial.times_update = false;  // DeviceDesign::updates
   return trial;
 }
 
@@ -110,7 +109,10 @@ DeviceDesign gpu_design(bool quick, std::int32_t cores) {
   for (const char* family : {"gpt", "bert"}) {
     if (find_workload(family) == nullptr) continue;
     for (const Transformer& t : kTransformers)
-      if (!quick || t.quick) design.trials.push_back(trial_of(family, t, cores));
+      if (!quick || t.quick) {
+        design.trials.push_back(trial_of(family, t, cores));
+        design.trials.back().times_update = false;  // DeviceDesign::updates
+      }
   }
   for (const UpdateNetwork& u : kUpdates)
     if (find_workload("gpt") != nullptr && (!quick || u.network.quick))

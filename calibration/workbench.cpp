@@ -19,18 +19,16 @@ std::int64_t tokens_of(const WorkloadOptions& workload) {
 
 std::int64_t round_up(std::int64_t bytes, std::int64_t step) { return (bytes + step - 1) / step * step; }
 
-bool runs_on_host(const Op& op) {
-  return op.may_run_on(Engine::Loader) || op.may_run_on(Engine::CpuOptimizer) || op.may_run_on(Engine::CpuCompute);
-}
-
 }  // namespace
 
 std::int32_t Workbench::steps_of(const GraphRequest& request) {
   return request.one_bit ? static_cast<std::int32_t>(request.one_bit->warmup_steps) + 2 : 1;
 }
 
-Workbench::Workbench(const Scenario& scenario, std::int64_t scratch_bytes, BenchDevice device, GraphRequest request)
-    : scenario_(scenario),
+Workbench::Workbench(const Scenario& scenario, std::int64_t scratch_bytes, BenchDevice device, GraphRequest request,
+                     bool updates_on_host)
+    : updates_on_host_(updates_on_host),
+      scenario_(scenario),
       data_(make_noise_data(scenario.seed, tokens_of(scenario.workload))),
       alignment_(device.device ? kDeviceAlignment : kHostAlignment) {
   scenario_.steps = steps_of(request);
@@ -56,6 +54,11 @@ Workbench::Workbench(const Scenario& scenario, std::int64_t scratch_bytes, Bench
   options.device = std::move(device.device);
   executor_ = std::make_unique<LiveExecutor>(graph_, scenario_, *data_, options);
   load();
+}
+
+bool Workbench::runs_on_host(const Op& op) const {
+  return op.may_run_on(Engine::Loader) || (updates_on_host_ && op.may_run_on(Engine::CpuOptimizer)) ||
+         op.may_run_on(Engine::CpuCompute);
 }
 
 // Operands of ops that can run on the host. A value has the place of the one whose storage it takes over.

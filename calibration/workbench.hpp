@@ -27,10 +27,11 @@ struct BenchDevice {
 
 class Workbench {
  public:
-  // Places all values of these steps in the device's arena, and those that the host needs (loads, the optimizer's
-  // operands) at the same offsets of the host's; `scratch_bytes` behind them in both. Loads parameters and batches into
-  // both. Throws as LiveExecutor does.
-  Workbench(const Scenario& scenario, std::int64_t scratch_bytes, BenchDevice device = {}, GraphRequest request = {});
+  // Places all values of these steps in the device's arena, and those that the host needs (loads, and the optimizer's
+  // operands if `updates_on_host`) at the same offsets of the host's; `scratch_bytes` behind them in both. Loads
+  // parameters and batches into both. Throws as LiveExecutor does.
+  Workbench(const Scenario& scenario, std::int64_t scratch_bytes, BenchDevice device = {}, GraphRequest request = {},
+            bool updates_on_host = true);
 
   // One; where momentum travels by signs, those of plain Adam before, and another after the first of its own.
   static std::int32_t steps_of(const GraphRequest& request);
@@ -65,12 +66,14 @@ class Workbench {
   Turn execute();
 
  private:
+  bool runs_on_host(const Op& op) const;
   std::vector<bool> values_on_host() const;
   void place(std::int64_t scratch_bytes);
   void load();
   Command& add(CommandKind kind, Engine engine);
   static void collect(EventBatch batch, Turn& turn);
 
+  bool updates_on_host_;
   Scenario scenario_;
   std::unique_ptr<DataSource> data_;
   Graph graph_;

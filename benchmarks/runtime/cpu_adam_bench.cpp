@@ -102,6 +102,15 @@ void count(benchmark::State& state, double bytes_per_element) {
       static_cast<std::int64_t>(static_cast<double>(state.iterations() * elements()) * bytes_per_element));
 }
 
+void update(benchmark::State& state, ThreadTeam& team, const Operands& operands, Isa isa) {
+  std::int64_t step = 0;
+  for ([[maybe_unused]] auto _ : state) {
+    const AdamStep constants = adam_step({}, ++step);
+    team.run([&](int thread) { adam_update(constants, chunk_of(operands.span, thread, team.size()), isa); });
+  }
+  count(state, operands.bytes_per_element());
+}
+
 // `apart`: a bf16 parameter does not take the old one's place, as under delayed update.
 void ours(benchmark::State& state, DType gradient, DType parameter, Isa isa, bool apart = false,
           std::int64_t state_bits = 32) {
@@ -113,12 +122,7 @@ void ours(benchmark::State& state, DType gradient, DType parameter, Isa isa, boo
     other = std::make_unique<Operands>(team, DType::F32, DType::F16);
     operands.span.parameter = other->span.parameter;
   }
-  std::int64_t step = 0;
-  for ([[maybe_unused]] auto _ : state) {
-    const AdamStep constants = adam_step({}, ++step);
-    team.run([&](int thread) { adam_update(constants, chunk_of(operands.span, thread, team.size()), isa); });
-  }
-  count(state, operands.bytes_per_element());
+  update(state, team, operands, isa);
 }
 
 // As many streams as the update with bf16 has: four read and written, one read.
@@ -179,13 +183,7 @@ void place(benchmark::State& state) {
   static std::vector<std::unique_ptr<Operands>> held;
   while (held.size() < static_cast<std::size_t>(places()))
     held.push_back(std::make_unique<Operands>(team, DType::BF16, DType::BF16));
-  const Operands& operands = *held[static_cast<std::size_t>(state.range(0))];
-  std::int64_t step = 0;
-  for ([[maybe_unused]] auto _ : state) {
-    const AdamStep constants = adam_step({}, ++step);
-    team.run([&](int thread) { adam_update(constants, chunk_of(operands.span, thread, team.size())); });
-  }
-  count(state, operands.bytes_per_element());
+  update(state, team, *held[static_cast<std::size_t>(state.range(0))], best_isa());
 }
 
 void by_threads(benchmark::internal::Benchmark* b) {

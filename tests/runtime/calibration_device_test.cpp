@@ -190,7 +190,8 @@ Footprint footprint(const Trial& trial) {
     workspace = std::max(workspace, op.workspace_bytes);
     for (const Write& write : op.writes)
       if (write.reuses == kNone) bytes.device += graph.value(write.value).bytes;
-    if (!op.may_run_on(Engine::CpuOptimizer) && !op.may_run_on(Engine::Loader)) continue;
+    const bool updates = trial.times_update && op.may_run_on(Engine::CpuOptimizer);
+    if (!updates && !op.may_run_on(Engine::Loader)) continue;
     for (const ValueId read : op.reads) host.insert(read);
     for (const Write& write : op.writes)
       if (write.reuses == kNone) host.insert(write.value);
@@ -220,7 +221,7 @@ TEST(GpuDesign, FitsTheMachineAndCoversWhatItClaims) {
       held_out = held_out || trial.held_out;
     }
     // At 0.2 s a GiB, pinning is a small part of the time that the flag promises.
-    EXPECT_LE(pinned, (quick ? 42 : 120) * kGiB);
+    EXPECT_LE(pinned, (quick ? 40 : 120) * kGiB);
     EXPECT_LE(design.copies.scratch_bytes, 2 * kGiB);
     EXPECT_GE(design.copies.scratch_bytes, design.copies.most_bytes);
     EXPECT_GE(design.copies.scratch_bytes / 2, design.copies.bucket_bytes);
