@@ -28,6 +28,7 @@ class LaunchClock final : public Device {
   Arena pinned_arena(const std::string& name, std::int64_t bytes) override {
     return device_->pinned_arena(name, bytes);
   }
+  std::int64_t far_bytes() const override { return device_->far_bytes(); }
   std::unique_ptr<Streams> open_streams() override {
     return std::make_unique<TimedStreams>(device_->open_streams(), launches_);
   }

@@ -108,7 +108,10 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
   if (record.mode == "measured") result["loss"] = list(analysis.loss);
   if (!analysis.validation_loss.empty()) result["validation_loss"] = validation_loss(analysis);
   if (!analysis.gradient_norm.empty()) result["gradient_norm"] = list(analysis.gradient_norm);
-  if (record.pinning_s > 0) result["pinning_s"] = record.pinning_s;
+  if (record.pinning_s > 0) {
+    result["pinning_s"] = record.pinning_s;
+    result["far_host_bytes"] = record.far_host_bytes;
+  }
   result["commands"] = analysis.timeline.commands_count;
   if (record.mode == "simulated") {
     const auto events = static_cast<double>(analysis.timeline.commands_count);

@@ -26,8 +26,9 @@ struct RunRecord {
   const MemoryLog* log = nullptr;
   // False: copies and work on the CPU did not slow each other (a fidelity of the simulator), so bounds leave DRAM out.
   bool memory_shared = true;
-  double wall_s = 0;     // simulated: how long the simulator took
-  double pinning_s = 0;  // measured on a device: how long pinning host memory took, before the run
+  double wall_s = 0;                // simulated: how long the simulator took
+  double pinning_s = 0;             // measured on a device: how long pinning host memory took, before the run
+  std::int64_t far_host_bytes = 0;  // measured on a device: pinned memory on another socket than the cores
 };
 
 }  // namespace tandem

@@ -100,6 +100,12 @@ std::string bound_line(const Analysis& analysis, double bound_s, const std::stri
   return fmt::format("{} a step, {}; {}", format_time(bound_s), held_text(held_by), distance);
 }
 
+std::string pinning_line(const RunRecord& record) {
+  std::string text = format_time(record.pinning_s) + " for all host memory that the run may use, before it began";
+  if (record.far_host_bytes > 0) text += "; " + format_bytes(record.far_host_bytes) + " of it are far from the cores";
+  return text;
+}
+
 std::string loss_line(const Analysis& analysis) {
   return fmt::format("{:.4f} in the first step, {:.4f} in the last", analysis.loss.front(), analysis.loss.back());
 }
@@ -169,9 +175,7 @@ std::string summary(const Analysis& analysis, SummaryStyle style) {
     text += line("checkpoints", fmt::format("{} of saving over the whole run", format_time(analysis.checkpoint_s)));
   if (!analysis.loss.empty()) text += line("loss", loss_line(analysis));
   if (!analysis.validation_loss.empty()) text += line("validation", validation_line(analysis));
-  if (analysis.record->pinning_s > 0)
-    text += line("pinning", format_time(analysis.record->pinning_s) +
-                                " for all host memory that the run may use, before it began");
+  if (analysis.record->pinning_s > 0) text += line("pinning", pinning_line(*analysis.record));
   if (analysis.record->mode == "simulated" && analysis.record->wall_s > 0)
     text += line("simulated", fmt::format("{} commands in {} of wall clock",
                                           format_count(static_cast<double>(analysis.timeline.commands_count)),

@@ -12,6 +12,11 @@ namespace tandem {
 std::int64_t cgroup_limit_bytes(const std::string& groups = "/proc/self/cgroup",
                                 const std::string& mount = "/sys/fs/cgroup");
 
+// What the process may still take now, in bytes: what is available on the machine (`meminfo`), or less where a control
+// group is nearer to its limit.
+std::int64_t free_host_bytes(const std::string& groups = "/proc/self/cgroup",
+                             const std::string& mount = "/sys/fs/cgroup", const std::string& meminfo = "/proc/meminfo");
+
 // What of a limit arenas may take: the rest is for the program itself, LibTorch's libraries among it.
 std::int64_t for_arenas(std::int64_t limit_bytes);
 

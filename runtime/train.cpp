@@ -87,6 +87,7 @@ RunRecord Training::record() const {
   record.ranks.push_back(rank);
   record.log = &log_;
   record.pinning_s = executor_->pinning_s();
+  record.far_host_bytes = executor_->far_host_bytes();
   return record;
 }
 

@@ -1,14 +1,13 @@
 #include "runtime/cuda/cuda_device.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "runtime/cuda/cuda_check.hpp"
 #include "runtime/cuda/cuda_streams.hpp"
+#include "runtime/host_memory.hpp"
 
 namespace tandem {
 namespace {
@@ -61,21 +60,33 @@ Arena CudaDevice::device_arena(std::int64_t bytes) {
   return {"device", static_cast<std::byte*>(data), bytes, [](std::byte* memory) { cudaFree(memory); }};
 }
 
+std::int64_t CudaDevice::bring_in(const Arena& arena) {
+  const std::int64_t bytes = arena.size_bytes();
+  ThreadTeam team(std::max(1, static_cast<int>(std::thread::hardware_concurrency()) - 1));
+  for (std::int64_t at = 0; at < bytes; at += kPieceBytes) {
+    const std::int64_t piece = std::min(kPieceBytes, bytes - at);
+    if (const int refusal = populate(team, arena.at(at, piece), piece); refusal != 0)
+      throw DeviceError("host memory: " + std::string(std::strerror(refusal)) + " after " + bytes_of(at) + " of " +
+                        bytes_of(bytes) + "; lower limits.host_bytes");
+  }
+  // Half of what is free at most, and for a moment: others may need some.
+  return near_memory_.bring_near(team, arena.at(0, bytes), bytes, free_host_bytes() / 2).far_bytes;
+}
+
 Arena CudaDevice::pinned_arena(const std::string& name, std::int64_t bytes) {
   if (bytes == 0) return {};
   const auto memory = std::make_shared<Arena>(name, bytes, false);
-  for (std::int64_t at = 0; at < bytes; at += kPieceBytes) {
-    const std::int64_t piece = std::min(kPieceBytes, bytes - at);
-    if (madvise(memory->at(at, piece), static_cast<std::size_t>(piece), MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
-      throw DeviceError("host memory: " + std::string(std::strerror(errno)) + " after " + bytes_of(at) + " of " +
-                        bytes_of(bytes) + "; lower limits.host_bytes");
-  }
+  const std::int64_t far = bring_in(*memory);
   // As one range: CUDA refuses copies that cross from one registered range into another.
   std::byte* data = memory->at(0, bytes);
   const cudaError_t code = cudaHostRegister(data, static_cast<std::size_t>(bytes), cudaHostRegisterDefault);
   if (code != cudaSuccess) cudaGetLastError();  // it is reported here; later calls are not to find it
   cuda_check(code, "pinning " + bytes_of(bytes) + " of host memory; lower limits.host_bytes");
-  return {name, data, bytes, [memory](std::byte* pinned) { cudaHostUnregister(pinned); }};
+  far_bytes_ += far;
+  return {name, data, bytes, [this, memory, far](std::byte* pinned) {
+            cudaHostUnregister(pinned);
+            far_bytes_ -= far;
+          }};
 }
 
 std::unique_ptr<Streams> CudaDevice::open_streams() { return std::make_unique<CudaStreams>(); }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "runtime/executors/device.hpp"
+#include "runtime/executors/near_memory.hpp"
 
 namespace tandem {
 
@@ -16,6 +17,14 @@ class CudaDevice final : public Device {
   Arena pinned_arena(const std::string& name, std::int64_t bytes) override;
   std::unique_ptr<Streams> open_streams() override;
   void copy_now(std::byte* target, const std::byte* source, std::int64_t bytes) override;
+  std::int64_t far_bytes() const override { return far_bytes_; }
+
+ private:
+  // Brings a new arena's memory in, near where there is such. Returns how much of it is far.
+  std::int64_t bring_in(const Arena& arena);
+
+  NearMemory near_memory_;
+  std::int64_t far_bytes_ = 0;
 };
 
 }  // namespace tandem

@@ -63,6 +63,8 @@ class Device {
   virtual Arena device_arena(std::int64_t bytes) = 0;
   // Host memory where the device copies at full speed. What is in it is undefined. The device outlives its arenas.
   virtual Arena pinned_arena(const std::string& name, std::int64_t bytes) = 0;
+  // What of that memory is farther from the processor's cores than the rest, now.
+  virtual std::int64_t far_bytes() const { return 0; }
   virtual std::unique_ptr<Streams> open_streams() = 0;
   // Copies between any two places and waits for it. Only while no stream works.
   virtual void copy_now(std::byte* target, const std::byte* source, std::int64_t bytes) = 0;

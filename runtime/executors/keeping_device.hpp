@@ -18,6 +18,7 @@ class KeepingDevice final : public Device {
   // before more is pinned, so that never more is kept than runs have needed at a time.
   Arena pinned_arena(const std::string& name, std::int64_t bytes) override;
 
+  std::int64_t far_bytes() const override { return device_->far_bytes(); }
   DeviceFacts facts() override { return device_->facts(); }
   Arena device_arena(std::int64_t bytes) override { return device_->device_arena(bytes); }
   std::unique_ptr<Streams> open_streams() override { return device_->open_streams(); }

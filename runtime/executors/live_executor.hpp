@@ -70,6 +70,8 @@ class LiveExecutor final : public Executor {
   std::vector<WorkspacePeak> workspace_peaks() const;
   // How long it took to pin the host arena; 0 without a device.
   double pinning_s() const { return pinning_s_; }
+  // What of a device's pinned memory is far from the cores (NearMemory).
+  std::int64_t far_host_bytes() const { return options_.device ? options_.device->far_bytes() : 0; }
   // What differs from the intended set-up on this machine, for people; "" if nothing does.
   std::string note() const { return disk_ ? disk_->note() : ""; }
 

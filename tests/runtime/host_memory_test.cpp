@@ -45,6 +45,20 @@ TEST_F(HostMemoryTest, WithoutGroupsThereIsNoLimit) {
   EXPECT_EQ(limit(), 0);
 }
 
+TEST_F(HostMemoryTest, FreeIsWhatTheMachineHasOrTheNearestLimitLeaves) {
+  const auto free = [&] { return free_host_bytes(root_ / "groups", root_ / "mount", root_ / "meminfo"); };
+  EXPECT_EQ(free(), 0);
+  write("meminfo", "MemTotal:       2000 kB\nMemFree:         100 kB\nMemAvailable:   1000 kB\n");
+  EXPECT_EQ(free(), 1'024'000);
+  write("groups", "0::/user/job\n");
+  write("mount/user/job/memory.max", "900000\n");
+  write("mount/user/job/memory.current", "200000\n");
+  EXPECT_EQ(free(), 700'000);
+  write("mount/user/memory.max", "500000\n");
+  write("mount/user/memory.current", "600000\n");
+  EXPECT_EQ(free(), 0);
+}
+
 TEST_F(HostMemoryTest, TheProgramKeepsAShare) {
   constexpr std::int64_t kGiB = std::int64_t{1} << 30;
   EXPECT_EQ(for_arenas(64 * kGiB), 60 * kGiB);
