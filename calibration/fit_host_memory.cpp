@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <map>
+#include <numbers>
 #include <numeric>
 #include <set>
 
@@ -15,9 +18,9 @@ namespace {
 
 // A pair's loss below this is noise.
 constexpr double kLeastInterference = 1.01;
-// Weights that are tried, and the steps of the search.
-constexpr double kLeastWeight = 0.25, kMostWeight = 8, kWeightStep = 1.0905077326652577;  // 2^(1/8)
-constexpr double kBandwidthStep = 1.01;
+// What is tried, and the steps of the search.
+constexpr double kLeastWeight = 0.25, kMostWeight = 8, kLeastCost = 0.25, kMostCost = 2;
+constexpr double kCoarseStep = std::numbers::sqrt2, kLeastStep = 1.002;
 constexpr double kNoPreference = 1e-6;  // decides between what fits equally well
 
 // Lanes that were busy at once, with the rates that they got of the host's memory.
@@ -65,24 +68,93 @@ std::vector<double> geometric(double first, double last, double step) {
   return values;
 }
 
-// The bandwidth and the weights of copies (the optimizer's is 1) that fit best, by trying them. Those that make no
-// difference are 1.
-void search(const std::vector<Group>& groups, const std::vector<double>& bandwidths, HardwareProfile& profile) {
-  HardwareProfile tried = profile;
-  double best = std::numeric_limits<double>::infinity();
-  const std::vector<double> weights = geometric(kLeastWeight, kMostWeight, kWeightStep);
-  for (const double up : weights)
-    for (const double down : weights)
-      for (const double bytes_per_s : bandwidths) {
-        tried.memory_weights = {{Engine::H2D, up}, {Engine::D2H, down}};
-        bandwidth(tried) = bytes_per_s;
-        const double from_one = std::pow(std::log(up), 2) + std::pow(std::log(down), 2);
-        const double error = misfit(groups, tried) + kNoPreference * from_one;
-        if (error >= best) continue;
-        best = error;
-        profile.memory_weights = tried.memory_weights;
-        bandwidth(profile) = bytes_per_s;
+// Bandwidth, and weights and costs of copies (to the device, from it); the optimizer's are 1.
+enum Figure : std::uint8_t { kBandwidth, kUpWeight, kDownWeight, kUpCost, kDownCost };
+constexpr std::size_t kFigures = 5;
+using Sharing = std::array<double, kFigures>;
+
+void put_into(HardwareProfile& profile, const Sharing& sharing) {
+  bandwidth(profile) = sharing[kBandwidth];
+  profile.memory_weights = {{Engine::H2D, {sharing[kUpWeight], sharing[kUpCost]}},
+                            {Engine::D2H, {sharing[kDownWeight], sharing[kDownCost]}}};
+}
+
+class Search {
+ public:
+  Search(const std::vector<Group>& groups, const Sharing& least, const Sharing& most, const HardwareProfile& profile)
+      : groups_(&groups), least_(least), most_(most), tried_(profile) {}
+
+  // Everything by large steps, then from the best by smaller and smaller ones, of one figure or of two at once: what
+  // one costs more another may cost less.
+  Sharing best() {
+    for_all(0, least_);
+    for (double step = kCoarseStep; step > kLeastStep; step = std::sqrt(step))
+      while (improves(step)) {
       }
+    return best_;
+  }
+
+ private:
+  void for_all(std::size_t figure, Sharing sharing) {
+    if (figure == kFigures) return static_cast<void>(try_out(sharing));
+    for (const double value : geometric(least_[figure], most_[figure], kCoarseStep)) {
+      sharing[figure] = value;
+      for_all(figure + 1, sharing);
+    }
+  }
+
+  bool improves(double step) {
+    const Sharing from = best_;
+    bool better = false;
+    const auto moved = [&](Sharing sharing, std::size_t figure, double by) {
+      sharing[figure] = std::clamp(sharing[figure] * by, least_[figure], most_[figure]);
+      return sharing;
+    };
+    for (std::size_t one = 0; one < kFigures; ++one)
+      for (std::size_t other = one; other < kFigures; ++other)
+        for (const double by : {step, 1 / step})
+          for (const double other_by : {step, 1 / step}) {
+            const Sharing first = moved(from, one, by);
+            better = try_out(one == other ? first : moved(first, other, other_by)) || better;
+          }
+    return better;
+  }
+
+  // What makes little difference is 1.
+  static double from_one(const Sharing& sharing) {
+    double sum = 0;
+    for (std::size_t figure = kUpWeight; figure < kFigures; ++figure) sum += std::pow(std::log(sharing[figure]), 2);
+    return sum;
+  }
+
+  bool try_out(const Sharing& sharing) {
+    put_into(tried_, sharing);
+    const double error = misfit(*groups_, tried_) + kNoPreference * from_one(sharing);
+    if (error >= error_) return false;
+    error_ = error;
+    best_ = sharing;
+    return true;
+  }
+
+  const std::vector<Group>* groups_;
+  Sharing least_, most_;
+  HardwareProfile tried_;
+  Sharing best_{};
+  double error_ = std::numeric_limits<double>::infinity();
+};
+
+// The bandwidth is the most that the memory was seen to give, whatever to: bounds, and a simulation's link, count plain
+// bytes. Costs are more in proportion.
+void in_plain_bytes(const std::vector<Group>& groups, double most, HardwareProfile& profile) {
+  for (const Group& group : groups) {
+    const MemoryRates got = share_host_memory(profile, group.wanted);
+    if (got != group.wanted) most = std::max(most, std::accumulate(got.begin(), got.end(), 0.0));
+  }
+  const double more = most / bandwidth(profile);
+  if (more <= 1) return;
+  profile.memory_weights[Engine::CpuOptimizer];
+  for (auto& [lane, weight] : profile.memory_weights) weight.cost *= more;
+  bandwidth(profile) = most;
 }
 
 }  // namespace
@@ -90,11 +162,14 @@ void search(const std::vector<Group>& groups, const std::vector<double>& bandwid
 void fit_host_memory(const std::vector<SlowDown>& slow_downs, const std::vector<OpTime>& ops, double triad_bytes_per_s,
                      HardwareProfile& profile) {
   const MemoryRates alone = host_memory_rates(ops, profile);
-  const double least =
-      std::max({triad_bytes_per_s, *std::max_element(alone.begin(), alone.end()), profile.pcie_bytes_per_s});
+  const double least = *std::max_element(alone.begin(), alone.end());
   CHECK(least > 0, "nothing of the host's memory was measured");
   const double all = std::accumulate(alone.begin(), alone.end(), 0.0);
-  search(groups_of(slow_downs, alone), geometric(least, std::max(least, all), kBandwidthStep), profile);
+  const std::vector<Group> groups = groups_of(slow_downs, alone);
+  Search search(groups, {least, kLeastWeight, kLeastWeight, kLeastCost, kLeastCost},
+                {all, kMostWeight, kMostWeight, kMostCost, kMostCost}, profile);
+  put_into(profile, search.best());
+  in_plain_bytes(groups, std::max(triad_bytes_per_s, profile.pcie_bytes_per_s), profile);
   for (const SlowDown& s : slow_downs) {
     if (s.others.size() != 1 || (alone[index(s.lane)] > 0 && alone[index(s.others.front())] > 0)) continue;
     const double factor = machine_factor(s);

@@ -113,7 +113,8 @@ Text host(const HardwareProfile& p) {
     out += "    - {lane: " + name(lane) + ", cores: " + number(cores) + "}\n";
   if (!p.memory_weights.empty()) out += "  memory_weights:\n";
   for (const auto& [lane, weight] : p.memory_weights)
-    out += "    - {lane: " + name(lane) + ", weight: " + number(weight) + "}\n";
+    out += "    - {lane: " + name(lane) + ", weight: " + number(weight.weight) +
+           (weight.cost == 1 ? "" : ", cost: " + number(weight.cost)) + "}\n";
   return out;
 }
 

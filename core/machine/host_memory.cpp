@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 
 namespace tandem {
 namespace {
@@ -17,11 +16,9 @@ void share_bus(double bytes_per_s, MemoryRates& rates) {
   down /= over;
 }
 
-// What a lane's share of the memory is in proportion to.
-double claim(const HardwareProfile& profile, std::size_t lane, double wanted) {
-  if (profile.memory_weights.empty()) return 1;
+MemoryWeight weight_of(const HardwareProfile& profile, std::size_t lane) {
   const auto found = profile.memory_weights.find(static_cast<Engine>(lane));
-  return found == profile.memory_weights.end() ? wanted : wanted * found->second;
+  return found == profile.memory_weights.end() ? MemoryWeight{} : found->second;
 }
 
 }  // namespace
@@ -29,23 +26,31 @@ double claim(const HardwareProfile& profile, std::size_t lane, double wanted) {
 MemoryRates share_host_memory(const HardwareProfile& profile, MemoryRates wanted) {
   share_bus(profile.pcie_bytes_per_s, wanted);
   const double capacity = profile.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s;
-  if (capacity <= 0 || std::accumulate(wanted.begin(), wanted.end(), 0.0) <= capacity) return wanted;
+  MemoryRates claims{}, costs{};  // what a lane's share is in proportion to; what a byte of it costs
+  double asked = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const MemoryWeight weight = weight_of(profile, i);
+    claims[i] = profile.memory_weights.empty() ? 1 : wanted[i] * weight.weight;
+    costs[i] = weight.cost;
+    asked += costs[i] * wanted[i];
+  }
+  if (capacity <= 0 || asked <= capacity) return wanted;
   // Fills all lanes at once, by one level; those that have all they want leave the rest to the others.
   MemoryRates got{};
   for (bool more = true; more;) {
-    double left = capacity, claims = 0;
+    double left = capacity, claimed = 0;
     for (std::size_t i = 0; i < wanted.size(); ++i)
-      got[i] == wanted[i] ? left -= got[i] : claims += claim(profile, i, wanted[i]);
-    if (claims == 0) break;
+      got[i] == wanted[i] ? left -= costs[i] * got[i] : claimed += costs[i] * claims[i];
+    if (claimed == 0) break;
     more = false;
     for (std::size_t i = 0; i < wanted.size(); ++i)
-      if (got[i] < wanted[i] && left / claims * claim(profile, i, wanted[i]) >= wanted[i]) {
+      if (got[i] < wanted[i] && left / claimed * claims[i] >= wanted[i]) {
         got[i] = wanted[i];
         more = true;
       }
     if (more) continue;
     for (std::size_t i = 0; i < wanted.size(); ++i)
-      if (got[i] < wanted[i]) got[i] = left / claims * claim(profile, i, wanted[i]);
+      if (got[i] < wanted[i]) got[i] = left / claimed * claims[i];
   }
   return got;
 }

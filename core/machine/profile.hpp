@@ -73,6 +73,13 @@ struct Uncertainty {
   std::string source;
 };
 
+// How a lane shares the host's memory (host_memory.hpp).
+struct MemoryWeight {
+  double weight = 1;
+  double cost = 1;  // what a byte takes of the bandwidth
+  bool operator==(const MemoryWeight&) const = default;
+};
+
 struct HardwareProfile {
   std::string name;
   std::string path;
@@ -116,8 +123,8 @@ struct HardwareProfile {
   // CPU cores that a lane's worker keeps busy while it runs a command; 0 where not given. Where busy lanes want more
   // cores than there are, they share them equally.
   std::map<Engine, double> lane_cores;
-  // How lanes share the host's memory: see host_memory.hpp. Empty: equal bytes for all.
-  std::map<Engine, double> memory_weights;
+  // Empty: equal bytes for all.
+  std::map<Engine, MemoryWeight> memory_weights;
   double loader_bytes_per_s = 0;  // batches and initial parameters
   // Collectives: a ring on p ranks, reduce-scatter or all-gather of n bytes = latency + (p-1)/p n / bandwidth; an
   // all-reduce is both.

@@ -101,7 +101,9 @@ void build_host(const Values& values, const std::string& prefix, HardwareProfile
   }
   for (std::size_t i = 0; i < values.count(prefix + "host.memory_weights"); ++i) {
     const std::string at = prefix + "host.memory_weights." + std::to_string(i);
-    out.memory_weights[engine_named(values.text(at + ".lane"))] = values.number(at + ".weight");
+    MemoryWeight& weight = out.memory_weights[engine_named(values.text(at + ".lane"))];
+    weight.weight = values.number(at + ".weight");
+    if (values.has(at + ".cost")) weight.cost = values.number(at + ".cost");
   }
   out.loader_bytes_per_s = values.number(prefix + "loader.bandwidth");
   out.collective_bytes_per_s = values.number(prefix + "collective.bandwidth");

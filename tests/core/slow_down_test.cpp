@@ -31,9 +31,25 @@ TEST(SlowDown, LanesWithoutWeightsShareMemoryEqually) {
 // By what they want, half of it each.
 TEST(SlowDown, LanesWithWeightsShareMemoryByWhatTheyWant) {
   HardwareProfile profile = machine();
-  profile.memory_weights = {{Engine::H2D, 1.0}};
+  profile.memory_weights = {{Engine::H2D, {1.0}}};
   EXPECT_DOUBLE_EQ(factor(profile, Engine::H2D), 2);
   EXPECT_DOUBLE_EQ(factor(profile, Engine::CpuOptimizer), 2);
+}
+
+// A byte of the update costs 1.5, one from the device a half. By what they want, of 60: x = 60 / (1.5 * 80 + 20 + 10),
+// so each gets 0.4 of it.
+TEST(SlowDown, WhatABytesCostsIsTakenFromTheBandwidth) {
+  HardwareProfile profile = machine();
+  profile.memory_weights = {{Engine::CpuOptimizer, {1, 1.5}}, {Engine::D2H, {1, 0.5}}};
+  for (const Engine lane : {Engine::CpuOptimizer, Engine::H2D, Engine::D2H})
+    EXPECT_DOUBLE_EQ(factor(profile, lane), 2.5) << name_of(lane);
+  // All that a copy wants, 10 of the 60; the rest as 120 to 20.
+  profile.memory_weights[Engine::D2H].weight = 100;
+  EXPECT_DOUBLE_EQ(factor(profile, Engine::D2H), 1);
+  EXPECT_DOUBLE_EQ(factor(profile, Engine::CpuOptimizer), 140.0 / 50);
+  EXPECT_DOUBLE_EQ(factor(profile, Engine::H2D), 140.0 / 50);
+  // Alone, the update fills the memory with 40 GB/s.
+  EXPECT_DOUBLE_EQ(factor(profile, Engine::CpuOptimizer, engine_bit(Engine::CpuOptimizer)), 2);
 }
 
 // The CPU alone finds 60 of its 80 GB/s; a copy that is slowed by half wants a third less.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "calibration/calibrate.hpp"
 #include "calibration/curves.hpp"
@@ -13,6 +14,7 @@
 #include "calibration/uncertainty.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/machine/host_memory.hpp"
+#include "core/machine/slow_down.hpp"
 #include "core/scenario/load.hpp"
 #include "core/workloads/common/kernels.hpp"
 #include "tests/common/scenarios.hpp"
@@ -97,7 +99,7 @@ HardwareProfile known_profile() {
   profile.event_ns = 2500;
   profile.lane_cores = {{Engine::Compute, 1}, {Engine::CpuOptimizer, 1.5}};
   profile.interference[{Engine::Compute, Engine::H2D}] = 1.05;
-  profile.memory_weights = {{Engine::H2D, 0.5}, {Engine::D2H, 1.75}};
+  profile.memory_weights = {{Engine::H2D, {0.5}}, {Engine::D2H, {1.75, 0.65}}};
   profile.gpu = true;
   profile.uncertainty = {{TimeCause::Compute, {0.02, "six networks"}},
                          {TimeCause::Copies, {0.01, "repeats"}},
@@ -319,7 +321,7 @@ const std::vector<std::pair<Engine, std::vector<Engine>>> kMemoryGroups = {
 TEST(CalibrationHostMemory, FindsTheSharesThatWereMeasured) {
   HardwareProfile truth = with_copies(55e9, 100e9);
   truth.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s = 150e9;
-  truth.memory_weights = {{kUp, 0.8}, {kDown, 1.5}};
+  truth.memory_weights = {{kUp, {0.8}}, {kDown, {1.5}}};
   std::vector<SlowDown> measured;
   for (const auto& [lane, others] : kMemoryGroups) {
     measured.push_back(slow_down(lane, others, 1));
@@ -330,10 +332,34 @@ TEST(CalibrationHostMemory, FindsTheSharesThatWereMeasured) {
   HardwareProfile profile = with_copies(55e9, 100e9);
   fit_host_memory(measured, updates(5e9), 110e9, profile);
   EXPECT_NEAR(host_bandwidth(profile), 150e9, 1.5e9);
-  EXPECT_NEAR(profile.memory_weights.at(kUp), 0.8, 0.08);
-  EXPECT_NEAR(profile.memory_weights.at(kDown), 1.5, 0.15);
+  EXPECT_NEAR(profile.memory_weights.at(kUp).weight, 0.8, 0.08);
+  EXPECT_NEAR(profile.memory_weights.at(kDown).weight, 1.5, 0.15);
   const std::map<std::pair<Engine, Engine>, double> expected = {{{kUp, Engine::Compute}, 1.1}};
   EXPECT_EQ(profile.interference, expected);
+}
+
+// An update that fills the memory alone, and copies that take less of it for a byte. Costs are found in proportion to
+// the bandwidth, which is the most that lanes got together.
+TEST(CalibrationHostMemory, FindsWhatBytesCost) {
+  HardwareProfile truth = with_copies(55e9, 100e9);
+  truth.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s = 130e9;
+  truth.memory_weights = {{kUp, {0.9, 0.6}}, {kDown, {1.8, 0.7}}};
+  std::vector<SlowDown> measured;
+  for (const auto& [lane, others] : kMemoryGroups) {
+    measured.push_back(slow_down(lane, others, 1));
+    measured.back().quiet_factor = modelled_factor(truth, 130e9, measured.back());
+  }
+  const MemoryRates all = share_host_memory(truth, memory_rates_alone(truth, 130e9));
+  const double most = std::accumulate(all.begin(), all.end(), 0.0);
+  HardwareProfile profile = with_copies(55e9, 100e9);
+  fit_host_memory(measured, updates(5e9), 110e9, profile);
+  EXPECT_NEAR(host_bandwidth(profile), most, 0.02 * most);
+  const double unit = most / 130e9;
+  EXPECT_NEAR(profile.memory_weights.at(kUpdate).cost, unit, 0.02 * unit);
+  EXPECT_NEAR(profile.memory_weights.at(kUp).cost, 0.6 * unit, 0.05);
+  EXPECT_NEAR(profile.memory_weights.at(kDown).cost, 0.7 * unit, 0.05);
+  for (const SlowDown& s : measured)
+    EXPECT_NEAR(modelled_factor(profile, 130e9, s) / s.quiet_factor, 1, 0.02) << name_of(s.lane);
 }
 
 // What a GPU's host did: 4.8 G parameters/s alone, each lane's slow-down in the order of kMemoryGroups.
@@ -354,7 +380,7 @@ TEST(CalibrationHostMemory, IsAllThatIsAskedForWhereNothingSlowsDown) {
   HardwareProfile profile = with_copies(50e9, 100e9);
   fit_host_memory(measured, updates(5e9), 110e9, profile);
   EXPECT_DOUBLE_EQ(host_bandwidth(profile), 230e9);
-  EXPECT_NEAR(profile.memory_weights.at(kDown), 1, 0.1);
+  EXPECT_NEAR(profile.memory_weights.at(kDown).weight, 1, 0.1);
 }
 
 TEST(CalibrationDeviceMemory, IsTheLargestKernels) {

@@ -163,7 +163,7 @@ TEST(ClosedForms, BusyLanesSlowEachOther) {
 TEST(ClosedForms, LanesShareHostMemoryByTheirWeights) {
   HardwareProfile machine = round_machine();
   memory_rate(machine, Tier::HostPinned) = 30e9;
-  machine.memory_weights = {{Engine::D2H, 4}};
+  machine.memory_weights = {{Engine::D2H, {4}}};
   SimWorld world(machine, Fidelity::Shared);
   // The update wants 30 GB/s, copies 10 each. By weight 30 : 10 : 40 the copy from the device gets all of its 10, the
   // others share 20 as 3 to 1. The update ends at 200 ms. Then nothing is short: the other copy goes on at 10 GB/s.

@@ -126,7 +126,7 @@ TEST(IntervalBySimulation, LanesThatShareMemory) {
   scenario.workload.hidden = 512;
   scenario.machine.cpu_optimizer_parameters_per_s = 5e8;
   scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s = 16e9;
-  scenario.machine.memory_weights = {{Engine::H2D, 1}, {Engine::D2H, 1.5}};
+  scenario.machine.memory_weights = {{Engine::H2D, {1}}, {Engine::D2H, {1.5, 0.8}}};
   ASSERT_GT(predict(scenario).path.of(TimeCause::Sharing), 0);
   expect_first_order(scenario, "memory");
 }
