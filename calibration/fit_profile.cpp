@@ -60,7 +60,7 @@ CopyRate copy_rate(const std::vector<CopyTime>& times) {
 
 }  // namespace
 
-double machine_factor(const SlowDown& slow_down) { return std::max(1.0, slow_down.quiet_factor); }
+double machine_factor(const SlowDown& slow_down) { return std::max(1.0, slow_down.own_factor); }
 
 bool is_optimizer(const Work& work) {
   return work.kernels.size() == 1 && work.kernels.front().kind == KernelKind::Optimizer;

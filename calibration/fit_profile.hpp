@@ -46,8 +46,7 @@ void fit_device_optimizer(const std::vector<OpTime>& times, HardwareProfile& pro
 // All other bodies on the device. Ops that were held out are left out of all fits.
 void fit_bodies(const std::vector<OpTime>& times, HardwareProfile& profile);
 
-// Other programs and unlucky placements of threads only ever slow lanes down, and do so in many rounds: the machine's
-// own figure is that of the quieter ones. At least 1.
+// The machine's own, at least 1.
 double machine_factor(const SlowDown& slow_down);
 // An optimizer step and nothing else.
 bool is_optimizer(const Work& work);

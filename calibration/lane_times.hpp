@@ -25,6 +25,10 @@ struct CopyDesign {
   std::int64_t scratch_bytes = 0;  // of the bench: cycled through, so that copies do not find their bytes in a cache
   std::int64_t most_bytes = 0;     // the largest copy
   std::int64_t bucket_bytes = 0;   // about a bucket's: copies beside others
+  // Which quantile of a slow-down's rounds is the machine's own. Where a few cores run everything, the quieter rounds':
+  // other programs and unlucky placements of threads only ever slow lanes down, and do so in many rounds. The median
+  // where the rates alone are medians, too.
+  double own_quantile = 0.25;
 };
 CopyTimes time_copies(Workbench& bench, const CopyDesign& design);
 
@@ -40,8 +44,8 @@ HandOver time_hand_over(Workbench& bench, bool quick);
 struct SlowDown {
   Engine lane;
   std::vector<Engine> others;
-  Summary factor;           // over rounds
-  double quiet_factor = 1;  // the first quartile of the rounds
+  Summary factor;         // over rounds
+  double own_factor = 1;  // CopyDesign::own_quantile of the rounds
 };
 std::vector<SlowDown> time_slow_downs(Workbench& bench, const CopyDesign& design, bool quick);
 

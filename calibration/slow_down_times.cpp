@@ -8,7 +8,6 @@ namespace tandem {
 namespace {
 
 constexpr int kRounds = 9, kQuickRounds = 3;
-constexpr double kQuietShare = 0.25;  // of rounds
 
 // Keeps lanes busy: each lane has work of about the same length, in commands of one lane's kind, as runs have them, of
 // a bucket's size. They go round so much memory that no cache holds it: most of what a run copies is optimizer states,
@@ -134,7 +133,7 @@ std::vector<SlowDown> time_slow_downs(Workbench& bench, const CopyDesign& design
   }
   std::vector<SlowDown> out;
   for (const auto& [key, samples] : factors) {
-    SlowDown slow{key.second, groups[key.first], summarize(samples), quantile(samples, kQuietShare)};
+    SlowDown slow{key.second, groups[key.first], summarize(samples), quantile(samples, design.own_quantile)};
     std::erase(slow.others, key.second);
     out.push_back(std::move(slow));
   }

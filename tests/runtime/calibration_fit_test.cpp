@@ -325,7 +325,7 @@ TEST(CalibrationHostMemory, FindsTheSharesThatWereMeasured) {
   std::vector<SlowDown> measured;
   for (const auto& [lane, others] : kMemoryGroups) {
     measured.push_back(slow_down(lane, others, 1));
-    measured.back().quiet_factor = modelled_factor(truth, 130e9, measured.back());
+    measured.back().own_factor = modelled_factor(truth, 130e9, measured.back());
   }
   measured.push_back(slow_down(kUp, {Engine::Compute}, 1.1));    // no memory of the host's is shared
   measured.push_back(slow_down(Engine::Compute, {kUp}, 1.005));  // noise
@@ -347,7 +347,7 @@ TEST(CalibrationHostMemory, FindsWhatBytesCost) {
   std::vector<SlowDown> measured;
   for (const auto& [lane, others] : kMemoryGroups) {
     measured.push_back(slow_down(lane, others, 1));
-    measured.back().quiet_factor = modelled_factor(truth, 130e9, measured.back());
+    measured.back().own_factor = modelled_factor(truth, 130e9, measured.back());
   }
   const MemoryRates all = share_host_memory(truth, memory_rates_alone(truth, 130e9));
   const double most = std::accumulate(all.begin(), all.end(), 0.0);
@@ -359,7 +359,7 @@ TEST(CalibrationHostMemory, FindsWhatBytesCost) {
   EXPECT_NEAR(profile.memory_weights.at(kUp).cost, 0.6 * unit, 0.05);
   EXPECT_NEAR(profile.memory_weights.at(kDown).cost, 0.7 * unit, 0.05);
   for (const SlowDown& s : measured)
-    EXPECT_NEAR(modelled_factor(profile, 130e9, s) / s.quiet_factor, 1, 0.02) << name_of(s.lane);
+    EXPECT_NEAR(modelled_factor(profile, 130e9, s) / s.own_factor, 1, 0.02) << name_of(s.lane);
 }
 
 // What a GPU's host did: 4.8 G parameters/s alone, each lane's slow-down in the order of kMemoryGroups.
@@ -371,7 +371,7 @@ TEST(CalibrationHostMemory, IsCloseToWhatAMachineDid) {
   HardwareProfile profile = with_copies(55.4e9, 100.7e9);
   fit_host_memory(measured, updates(4.796e9), 107.2e9, profile);
   for (const SlowDown& s : measured)
-    EXPECT_NEAR(modelled_factor(profile, 4.796e9 * 26, s) / s.quiet_factor, 1, 0.12) << name_of(s.lane);
+    EXPECT_NEAR(modelled_factor(profile, 4.796e9 * 26, s) / s.own_factor, 1, 0.12) << name_of(s.lane);
 }
 
 TEST(CalibrationHostMemory, IsAllThatIsAskedForWhereNothingSlowsDown) {
