@@ -22,6 +22,7 @@ struct ValidateFlags {
   CommonFlags common;
   std::vector<std::string> files;          // none: those that come with Tandem
   std::string measure_only, measured;      // that file, for one half alone; both "": both halves
+  bool as_probed = false;                  // each run on its machine as it was then
   std::string csv;                         // "": none
   std::vector<std::string> for_measuring;  // flags of the measured half alone
 };

@@ -70,6 +70,8 @@ int validate(const Arguments& arguments) {
   app.add_option("--measure-only", flags.measure_only, "Only run them for real: RESULTS grows by a line a scenario")
       ->type_name("RESULTS");
   app.add_option("--measured", flags.measured, "Only predict, beside what RESULTS holds")->type_name("RESULTS");
+  app.add_flag("--as-probed", flags.as_probed,
+               "Predict each run with the CPU's update, and the host's memory, as fast as beside that run");
   app.add_option("--csv", flags.csv, "Write the table as CSV")->type_name("FILE");
   tandem::add_common_flags(app, flags.common);
   add_train_flags(app, flags.for_measuring);

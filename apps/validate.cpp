@@ -1,11 +1,15 @@
 // `tandem validate`: the training program measures, the simulator predicts, and the two meet in a file.
+#include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <numeric>
 
 #include "apps/commands.hpp"
 #include "apps/measurements.hpp"
 #include "apps/siblings.hpp"
 #include "core/scenario/errors.hpp"
+#include "core/scenario/load.hpp"
 #include "report/atomic_file.hpp"
 #include "report/validation.hpp"
 
@@ -36,6 +40,30 @@ bool unsteady(const nlohmann::ordered_json& result) {
   return times.at("p90").get<double>() - times.at("p10").get<double>() > kUnsteady * times.at("median").get<double>();
 }
 
+std::vector<std::string> overrides_of(const Measurement& measurement, const CommonFlags& flags) {
+  std::vector<std::string> overrides = measurement.set;
+  overrides.insert(overrides.end(), flags.overrides.begin(), flags.overrides.end());
+  return overrides;
+}
+
+// The machine as it was then: where others share a host, its memory gives more or less from minute to minute. What the
+// CPU's update took beside the run, by as many threads, takes the place of what calibration found. If these are all
+// that there are, they fill the memory, and its bandwidth changes in proportion. "" where nothing was timed.
+std::string profile_then(const Measurement& measurement, const CommonFlags& flags) {
+  const auto timed = measurement.machine.value("cpu_optimizer", std::vector<double>{});
+  if (timed.empty()) return "";
+  const Scenario scenario = parse_scenario(measurement.text, measurement.scenario, overrides_of(measurement, flags));
+  const HardwareProfile profile = load_profile(scenario.machine.path);
+  const double mean = std::accumulate(timed.begin(), timed.end(), 0.0) / static_cast<double>(timed.size());
+  const double change = mean / scenario.machine.cpu_optimizer_parameters_per_s;
+  const double bytes_per_s = profile.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s;
+  const bool all_cores = scenario.machine.cores == profile.cores;
+  const auto times = [](double value, double by) { return std::to_string(std::llround(value * by)); };
+  return "derive_from: " + std::filesystem::absolute(profile.path).string() +
+         "\ncpu: {optimizer: {rate: " + times(profile.cpu_optimizer_parameters_per_s, change) +
+         "parameters/s}}\ntiers: {host_pinned: {bandwidth: " + times(bytes_per_s, all_cores ? change : 1) + "B/s}}\n";
+}
+
 Prediction simulate(const Measurement& measurement, const CommonFlags& flags, const std::vector<std::string>& more) {
   const TemporaryFolder folder;
   const std::string file = folder.file(measurement.scenario + ".yaml"), json = folder.file("result.json");
@@ -52,18 +80,25 @@ Prediction simulate(const Measurement& measurement, const CommonFlags& flags, co
   return prediction;
 }
 
-Prediction predict(const Measurement& measurement, const CommonFlags& flags) {
-  Prediction prediction = simulate(measurement, flags, {});
+Prediction predict(const Measurement& measurement, const ValidateFlags& flags) {
+  const TemporaryFolder folder;
+  std::vector<std::string> more;
+  if (const std::string then = flags.as_probed ? profile_then(measurement, flags.common) : ""; !then.empty()) {
+    const std::string file = folder.file("then.yaml");
+    write_file(file, then);
+    more.push_back("--set=machine=" + file);
+  }
+  Prediction prediction = simulate(measurement, flags.common, more);
   if (prediction.exit_code != kDone || !unsteady(prediction.result)) return prediction;
-  const Prediction longer = simulate(measurement, flags, {kManySteps});
+  more.emplace_back(kManySteps);
+  const Prediction longer = simulate(measurement, flags.common, more);
   if (longer.exit_code == kDone) prediction.result["step_time_s"] = longer.result.at("step_time_s");
   return prediction;
 }
 
 // All of the scenario but its policy.
 std::string group_of(const Measurement& measurement, const CommonFlags& flags) {
-  std::vector<std::string> overrides = measurement.set;
-  overrides.insert(overrides.end(), flags.overrides.begin(), flags.overrides.end());
+  std::vector<std::string> overrides = overrides_of(measurement, flags);
   overrides.emplace_back("policy={name: on_demand}");
   return parse_scenario(measurement.text, measurement.scenario, overrides).text;
 }
@@ -85,7 +120,7 @@ int predict_all(const ValidateFlags& flags, const std::string& results) {
   print(validation_head());
   ValidationTable validation;
   for (const Measurement& m : measurements) {
-    const Prediction prediction = predict(m, flags.common);
+    const Prediction prediction = predict(m, flags);
     if (prediction.exit_code == kBadInput || prediction.exit_code == kInterrupted) {
       std::fprintf(stderr, "tandem: %s\n", prediction.error.c_str());
       return prediction.exit_code;

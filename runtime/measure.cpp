@@ -15,6 +15,8 @@
 #include "apps/measurements.hpp"
 #include "apps/siblings.hpp"
 #include "calibration/probe.hpp"
+#include "calibration/triad_times.hpp"
+#include "calibration/workbench.hpp"
 #include "core/scenario/errors.hpp"
 #include "report/json_result.hpp"
 #include "report/summary.hpp"
@@ -138,6 +140,23 @@ void run(Job& job, const std::string& device_name, const std::shared_ptr<Device>
   job.measurement.result = to_json(analyse(training.record()));
 }
 
+// Parameters/s of the CPU's update by as many threads as the run's, in memory as it has it. On a host that others
+// share, it changes from minute to minute; so it is timed beside each run. None without a device, or where one is lost
+// or its memory is used up.
+std::optional<double> update_rate_now(const Job& job, Device* device) {
+  constexpr std::int64_t kBytes = 2'800'000'000;
+  constexpr int kRepeats = 5;
+  if (device == nullptr) return std::nullopt;
+  const std::int32_t cores = std::min(job.machine.cores, probe_machine().cores);
+  try {
+    return time_updates({Workbench::cpu_threads(cores)}, device->pinned_arena("updates", kBytes), kRepeats)
+        .front()
+        .median;
+  } catch (const DeviceError&) {
+    return std::nullopt;
+  }
+}
+
 // That a scenario fails is part of the measurement; bad input is not.
 void run_and_note(Job& job, const std::string& device_name, const std::shared_ptr<Device>& device) {
   const auto note = [&](int code, const std::exception& error) {
@@ -185,7 +204,10 @@ int measure(int argc, char** argv) {
     const Stopwatch one;
     Job& job = jobs[i];
     job.measurement.machine = machine_of(device.get());  // a device that is lost for good ends the run here
+    const std::optional<double> before = update_rate_now(job, device.get());
     run_and_note(job, flags.device, device);
+    const std::optional<double> after = update_rate_now(job, device.get());
+    if (before && after) job.measurement.machine["cpu_optimizer"] = {*before, *after};
     results.append(job.measurement);
     if (!flags.common.quiet)
       std::fprintf(stderr, "[%zu/%zu] %s: %s (%s in all)\n", i + 1, jobs.size(), job.measurement.scenario.c_str(),

@@ -60,23 +60,19 @@ class HeldBack {
 double load_ns([[maybe_unused]] const std::byte* page) {
 #ifdef __x86_64__
   constexpr std::size_t kLine = 64, kLines = kPage / kLine, kStride = 20'297;  // odd, as no prefetcher goes
-  constexpr int kLoads = 64, kTries = 3;
-  double least = std::numeric_limits<double>::infinity();
+  constexpr std::size_t kLoads = 64;
   std::size_t nothing = 0;
   asm volatile("" : "+r"(nothing));  // so that each load's address depends on the load before
-  for (int i = 0; i < kTries; ++i) {
-    for (std::size_t load = 0; load < kLoads; ++load) _mm_clflush(page + load * kStride % kLines * kLine);
-    _mm_mfence();
-    const auto start = std::chrono::steady_clock::now();
-    std::size_t line = 0;
-    for (int load = 0; load < kLoads; ++load) {
-      const auto* word = reinterpret_cast<const volatile std::size_t*>(page + line * kLine);
-      line = (line + kStride + (*word & nothing)) % kLines;
-    }
-    asm volatile("" : : "r"(line));
-    least = std::min(least, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count());
+  for (std::size_t load = 0; load < kLoads; ++load) _mm_clflush(page + load * kStride % kLines * kLine);
+  _mm_mfence();
+  const auto start = std::chrono::steady_clock::now();
+  std::size_t line = 0;
+  for (std::size_t load = 0; load < kLoads; ++load) {
+    const auto* word = reinterpret_cast<const volatile std::size_t*>(page + line * kLine);
+    line = (line + kStride + (*word & nothing)) % kLines;
   }
-  return least / kLoads;
+  asm volatile("" : : "r"(line));
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / kLoads;
 #else
   return 0;
 #endif

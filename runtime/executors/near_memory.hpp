@@ -14,8 +14,8 @@
 
 namespace tandem {
 
-// ns of a load from the huge page at `page` that no cache holds: the least of several means. 0 on processors where this
-// cannot be timed.
+// ns of a load from the huge page at `page` that no cache holds: the mean of a few. 0 on processors where this cannot
+// be timed.
 double load_ns(const std::byte* page);
 
 // What a range of memory consists of, and consisted of before far pages were exchanged.

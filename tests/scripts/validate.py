@@ -80,6 +80,24 @@ def predict(folder, results):
     check("--set", all(a > b["predicted_s"] for a, b in zip(slower, numbers["scenarios"], strict=True)), slower)
 
 
+def as_probed(folder, results):
+    """Predicted with the update's rate that was timed beside the run, where one was."""
+
+    def predicted(rates, *flags):
+        line = lines_of(results)[0]
+        line["text"] = line["text"].replace("on_demand", "zero_offload")
+        if rates:
+            line["machine"]["cpu_optimizer"] = rates
+        file = folder / "probed.jsonl"
+        file.write_text(json.dumps(line) + "\n")
+        return json.loads(run("validate", "--measured", file, "--json", "-", *flags).stdout)["scenarios"][0]["predicted_s"]
+
+    calibrated = predicted([1e6, 3e6])
+    check("without the flag", predicted([], "--as-probed") == calibrated and predicted([]) == calibrated, calibrated)
+    slow, slower = predicted([1e6, 3e6], "--as-probed"), predicted([1e6, 1e6], "--as-probed")
+    check("as probed", calibrated < slow < slower, (calibrated, slow, slower))
+
+
 def wrong_input(folder, scenarios, results):
     broken = folder / "broken.jsonl"
     broken.write_text(results.read_text() + "{}\n")
@@ -114,6 +132,7 @@ def main():
         if (BIN / "tandem-train").exists() and (BIN / "tandem-simulate").exists():
             results = measure(folder, scenarios)
             predict(folder, results)
+            as_probed(folder, results)
             wrong_input(folder, scenarios, results)
             # A profile of one's own, found beside its scenario.
             (folder / "mine.yaml").write_text("derive_from: round_numbers\n")
