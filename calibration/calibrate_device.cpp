@@ -80,6 +80,7 @@ Measurements measure_lanes(const DeviceDesign& design, const BenchDevice& device
   figures.copies = time_copies(bench, design.copies);
   figures.hand_over = time_hand_over(bench, quick);
   figures.slow_downs = time_slow_downs(bench, design.copies, quick);
+  figures.launches = time_launches(design.launches, design.copies, device, quick);
   report_lanes(figures.copies, figures.hand_over, figures.slow_downs, notes);
   return figures;
 }
@@ -172,6 +173,11 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
   fit_device_optimizer(measured.ops, profile);
   fit_bodies(measured.all_ops(), profile);
   fit_cpu_updates(measured.updates, profile);
+  fit_launches_beside(measured.launches, measured.ops, profile);
+  for (const auto& [lane, slow] : profile.launches_beside)
+    notes.say(
+        printed("  beside %s: kernels start later by %.3g of their launch, %.3g if recorded; launches take %.3g times",
+                std::string(name_of(lane)).c_str(), slow.starts, slow.repeated_starts, slow.launch));
   notes.say(printed("  optimizer on the CPU: %.4g G parameters/s; host memory: %.4g GB/s",
                     profile.cpu_optimizer_parameters_per_s / 1e9, tier(profile, Tier::HostPinned).bytes_per_s / 1e9));
   fit_hand_over(measured.hand_over, options.quick, profile, notes);

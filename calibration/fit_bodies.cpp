@@ -80,6 +80,8 @@ void fit_launches(const Ops& ops, BodyCost& cost) {
     if (op->ns.median > kWaits * static_cast<double>(cost.dispatch_ns)) waited_for.push_back(op);
   cost.repeat_ns = std::llround(median_of(recorded, [](const OpTime& op) { return op.repeated.launch_ns; }));
   cost.record_ns = std::llround(median_of(recorded, [](const OpTime& op) { return op.repeated.record_ns; }));
+  const double late_ns = median_of(waited_for, [](const OpTime& op) { return op.late_ns - op.ns.median; });
+  cost.late_ns = std::max<std::int64_t>(0, std::llround(late_ns));
   const double gaps_ns = median_of(waited_for, [](const OpTime& op) { return op.ns.median - op.repeated.ns; });
   cost.gaps_ns = std::max<std::int64_t>(0, std::llround(gaps_ns));
 }

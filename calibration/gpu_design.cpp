@@ -44,6 +44,8 @@ constexpr UpdateNetwork kUpdates[] = {
 };
 // Nearly all of it one block's, whose states and gradients are 2.8 GB: many times what a host's caches hold.
 constexpr Transformer kLargestUpdate = {4096, 32, 256, 1, 1024, false, true, false, true};
+// Forward and backward of a block take about twice as long as their launches; its states are beyond caches.
+constexpr Transformer kLaunches = {1792, 14, 512, 5, 4096, false, false, false, true};
 constexpr Transformer kContention = {2304, 18, 1024, 8, 4096, false, false, false, false};
 
 // Two blocks where that is little memory, so that the second finds the caches as the first left them.
@@ -103,8 +105,9 @@ DeviceDesign gpu_design(bool quick, std::int32_t cores) {
                   std::int64_t{1} << 25,
                   0.6,
                   3.2};
-  design.copies = {(quick ? 1 : 2) * kGiB, (quick ? 256 : 1024) * kMiB, 32 * kMiB, 0.5};
+  design.copies = {(quick ? 1 : 2) * kGiB, (quick ? 256 : 1024) * kMiB, 32 * kMiB, 0.5, 1};
   design.contention = trial_of("gpt", kContention, cores);
+  design.launches = trial_of("gpt", kLaunches, cores);
   design.updates = trial_of("gpt", kLargestUpdate, cores);
   for (const char* family : {"gpt", "bert"}) {
     if (find_workload(family) == nullptr) continue;

@@ -22,6 +22,7 @@ struct DeviceDesign {
   PowerDesign power;
   CopyDesign copies;
   Trial contention;                  // of which lanes' slow-downs are measured
+  Trial launches;                    // of which launches are, beside busy lanes (launch_times.hpp)
   Trial updates;                     // whose largest update is timed on the CPU (update_turns.hpp)
   std::vector<Trial> trials;         // whole ops, on the device
   int passes = 0;                    // of each trial, at least

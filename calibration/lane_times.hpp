@@ -29,6 +29,9 @@ struct CopyDesign {
   // other programs and unlucky placements of threads only ever slow lanes down, and do so in many rounds. The median
   // where the rates alone are medians, too.
   double own_quantile = 0.25;
+  // So many times as long as a turn with kernels took, beside others or alone, the device rests: one that computes
+  // without a pause lowers its clock to keep to its power limit, which would look like what others took from it.
+  double rest = 0;
 };
 CopyTimes time_copies(Workbench& bench, const CopyDesign& design);
 

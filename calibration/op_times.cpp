@@ -15,7 +15,7 @@ namespace tandem {
 namespace {
 
 struct Times {
-  std::vector<double> ns, launch_ns, repeated_ns, repeat_ns, record_ns;
+  std::vector<double> ns, launch_ns, late_ns, repeated_ns, repeat_ns, record_ns;
 
   void add(double op_ns, const LaunchClock::Launch& launch) {
     using How = LaunchClock::How;
@@ -26,7 +26,7 @@ struct Times {
 };
 using Samples = std::map<std::pair<WorkId, Engine>, Times>;
 
-constexpr int kMostPasses = 20;
+constexpr int kMostPasses = 20, kLatePasses = 4;
 // Where in the order of an op's launches one lies that follows another of its kind, as most of a network's blocks do:
 // of the trials' two blocks the second's takes down to half as long as the first's.
 constexpr double kWarm = 0.25;
@@ -80,6 +80,14 @@ void run_passes(Workbench& bench, LaunchClock* clock, const std::vector<OpId>& o
   }
 }
 
+// Each op by itself, launched when the device has nothing to do.
+void run_late(Workbench& bench, LaunchClock& clock, Samples& samples) {
+  Samples ones;
+  for (int pass = 0; pass < kLatePasses; ++pass)
+    for (const OpId id : bench.ops()) run_pass(bench, &clock, {id}, Engine::Compute, ones);
+  for (const auto& [key, times] : ones) samples[key].late_ns = times.ns;
+}
+
 }  // namespace
 
 void copy_operands_to_host(Workbench& bench, const std::vector<OpId>& ops) {
@@ -118,6 +126,7 @@ std::vector<OpTime> times_of(const Workbench& bench, const Trial& trial, const S
                      summarize(of_work.ns),
                      counts[key.first],
                      quantile_or_none(of_work.launch_ns, kWarm),
+                     quantile_or_none(of_work.late_ns, kMedian),
                      {quantile_or_none(of_work.repeated_ns, kMedian), quantile_or_none(of_work.repeat_ns, kWarm),
                       quantile_or_none(of_work.record_ns, kMedian)}});
   return times;
@@ -142,6 +151,7 @@ std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget
   bench.record_launches(false);
   run_passes(bench, clock.get(), bench.ops(), Engine::Compute, least_passes, budget_ns / (clock ? 2 : 1), samples);
   if (clock) {
+    run_late(bench, *clock, samples);
     bench.record_launches(true);
     Samples with_recorded;
     run_pass(bench, clock.get(), bench.ops(), Engine::Compute, with_recorded);  // records

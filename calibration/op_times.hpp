@@ -21,6 +21,7 @@ struct OpTime {
   std::int64_t count = 1;  // ops of this work in a step
   double launch_ns =
       0;  // what the submitting thread takes to launch its kernels after another such op's; 0 without a device
+  double late_ns = 0;  // what it takes where nothing ran before it while its kernels were launched
   // The same where its launches were recorded, of those that can be: 0 else.
   struct {
     double ns = 0, launch_ns = 0, record_ns = 0;

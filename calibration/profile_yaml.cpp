@@ -46,6 +46,7 @@ Text body(const Text& body_name, const BodyCost& cost) {
       out += Text(", ") + key + ": " + number(found->second);
   if (cost.row_ns > 0) out += ", thousand_rows: " + ns(std::llround(1000 * cost.row_ns));
   if (cost.dispatch_ns > 0) out += ", dispatch: " + ns(cost.dispatch_ns);
+  if (cost.late_ns > 0) out += ", late: " + ns(cost.late_ns);
   if (cost.repeat_ns > 0)
     out += ", repeat: " + ns(cost.repeat_ns) + ", record: " + ns(cost.record_ns) + ", gaps: " + ns(cost.gaps_ns);
   if (cost.least_ns > 0) out += ", least: " + ns(cost.least_ns);
@@ -127,6 +128,15 @@ Text interference(const HardwareProfile& p) {
   return out;
 }
 
+Text launches_beside(const HardwareProfile& p) {
+  if (p.launches_beside.empty()) return "";
+  Text out = "launches_beside:\n";
+  for (const auto& [lane, slow] : p.launches_beside)
+    out += "  - {lane: " + name(lane) + ", starts: " + number(slow.starts) +
+           ", repeated_starts: " + number(slow.repeated_starts) + ", launch: " + number(slow.launch) + "}\n";
+  return out;
+}
+
 Text uncertainty(const HardwareProfile& p) {
   if (p.uncertainty.empty()) return "";
   Text out = "uncertainty:\n";
@@ -173,7 +183,7 @@ std::string profile_yaml(const HardwareProfile& p, const std::string& descriptio
     out += "collective: {bandwidth: " + gigabytes_per_s(p.collective_bytes_per_s) +
            ", latency: " + ns(p.collective_latency_ns) + "}\n";
   if (p.fingerprint) out += fingerprint(*p.fingerprint);
-  return out + interference(p) + uncertainty(p);
+  return out + interference(p) + launches_beside(p) + uncertainty(p);
 }
 
 }  // namespace tandem

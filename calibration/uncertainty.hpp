@@ -8,6 +8,7 @@
 
 #include "calibration/disk_times.hpp"
 #include "calibration/fit_profile.hpp"
+#include "calibration/launch_times.hpp"
 
 namespace tandem {
 
@@ -16,6 +17,7 @@ struct Measurements {
   CopyTimes copies;
   HandOver hand_over;
   std::vector<SlowDown> slow_downs;
+  std::vector<LaunchTime> launches;
   std::vector<OpTime> ops, updates;  // of plain training; of what other updates have beside
   DiskTimes disk;
 

@@ -145,7 +145,7 @@ void run(Job& job, const std::string& device_name, const std::shared_ptr<Device>
 // or its memory is used up.
 std::optional<double> update_rate_now(const Job& job, Device* device) {
   constexpr std::int64_t kBytes = 2'800'000'000;
-  constexpr int kRepeats = 5;
+  constexpr int kRepeats = 15;
   if (device == nullptr) return std::nullopt;
   const std::int32_t cores = std::min(job.machine.cores, probe_machine().cores);
   try {

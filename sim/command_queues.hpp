@@ -21,6 +21,7 @@ struct PendingCommand {
   Match match;
   bool recorded = false;     // its kernels are started as a whole
   double dispatched_ns = 0;  // when the submitting thread has handed it to its lane
+  double launched_ns = 0;    // and, on the compute lane, when it has launched the op's kernels
   double started_ns = 0;
   // Bookkeeping of CommandQueues.
   std::int32_t blockers = 0;       // unfinished waits, the lane's earlier command among them

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/machine/slow_down.hpp"
 #include "core/scheduler/check.hpp"
 #include "core/scheduler/repeated_runs.hpp"
 #include "sim/command_queues.hpp"
@@ -102,7 +103,7 @@ struct SimgridExecutor::Impl {
       ranks.emplace_back(*graphs[i], truth, factors, seed, fidelity, static_cast<Rank>(i));
     speeds_vary = std::any_of(truth.interference.begin(), truth.interference.end(),
                               [](const auto& entry) { return entry.second != 1; }) ||
-                  !truth.lane_cores.empty() || !truth.memory_weights.empty();
+                  !truth.lane_cores.empty() || !truth.memory_weights.empty() || !truth.launches_beside.empty();
   }
 
   RankState& rank(Rank r) { return ranks[static_cast<std::size_t>(r)]; }
@@ -121,7 +122,7 @@ struct SimgridExecutor::Impl {
   void lane_ended(int lane);
   void complete(CommandRef ref);
   void settle();
-  static void launch(RankState& state, const Command& command);
+  void launch(RankState& state, const Command& command);
   void fire_timers();
   void update_speeds(Rank r);
   bool visible(double at_ns) const { return !seen.empty() && seen.front().visible_ns <= at_ns; }
@@ -166,11 +167,14 @@ void SimgridExecutor::Impl::launch(RankState& state, const Command& command) {
   const WorkId work = state.graph->op(command.op).work;
   const TruthModel::OnDevice& truth_of = state.truth_model.on_device(work);
   const Launch launch = truth_of.repeat_ns > 0 ? state.repeated_runs.next(work, command).launch : Launch::Afresh;
-  state.submitting_until_ns += static_cast<double>(launch == Launch::Afresh     ? truth_of.dispatch_ns
-                                                   : launch == Launch::Recorded ? truth_of.record_ns
-                                                                                : truth_of.repeat_ns);
-  if (launch == Launch::Afresh) return;
+  const std::int64_t alone_ns = launch == Launch::Afresh     ? truth_of.dispatch_ns
+                                : launch == Launch::Recorded ? truth_of.record_ns
+                                                             : truth_of.repeat_ns;
+  const double ns = static_cast<double>(alone_ns) * slower_launch(truth, state.busy);
+  state.submitting_until_ns += std::round(ns);
   PendingCommand& pending = state.queues.at(command.id);
+  pending.launched_ns = state.submitting_until_ns;
+  if (launch == Launch::Afresh) return;
   pending.recorded = true;
   pending.dispatched_ns = state.submitting_until_ns;
 }
@@ -198,8 +202,9 @@ void SimgridExecutor::Impl::begin(CommandRef ref) {
   if (pending.match.group != kNone && pending.kind == CommandKind::Run) return join_collective(ref, pending);
   pending.started_ns = now_ns;
   const bool computes = pending.engine == Engine::Compute && pending.kind == CommandKind::Run;
-  state.load[e] = state.truth_model.load(pending, computes ? state.clock.stretch(now_ns) : 1);
-  const Load& load = state.load[e];
+  Load& load = state.load[e] = state.truth_model.load(pending, computes ? state.clock.stretch(now_ns) : 1);
+  if (computes)
+    load.fixed_ns += state.truth_model.late_ns(state.graph->op(pending.op).work, pending.launched_ns - now_ns);
   if (load.fixed_ns == 0 && load.amount == 0) return done.push_back(ref);
   state.busy = static_cast<std::uint16_t>(state.busy | engine_bit(pending.engine));
   if (load.fixed_ns > 0)

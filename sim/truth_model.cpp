@@ -46,6 +46,7 @@ TruthModel::TruthModel(const Graph& graph, const HardwareProfile& truth, const T
   for (const auto& [engine, cores] : truth.lane_cores) wanted += cores;
   for (const auto& [engine, cores] : truth.lane_cores)
     if (cores > 0 && wanted > truth.cores) slowed_[static_cast<std::size_t>(engine)] = true;
+  if (!truth.launches_beside.empty()) slowed_[static_cast<std::size_t>(Engine::Compute)] = true;
   for (int e = 0; e < kEngineCount; ++e)
     if (weighs_memory() && uses_host_memory(static_cast<Engine>(e))) slowed_[static_cast<std::size_t>(e)] = true;
 }
@@ -58,7 +59,13 @@ std::array<double, kEngineCount> TruthModel::slow_downs(const std::array<Load, k
     if ((busy & engine_bit(engine)) && loads[e].flows() && uses_host_memory(engine) && loads[e].route == Route::Memory)
       alone[e] = loads[e].amount / static_cast<double>(loads[e].flow_ns) * kNsPerS;
   }
-  return tandem::slow_downs(*profile_, alone, busy);
+  std::array<double, kEngineCount> factors = tandem::slow_downs(*profile_, alone, busy);
+  const Load& computes = loads[static_cast<std::size_t>(Engine::Compute)];
+  if (computes.dispatch_ns > 0 && computes.flow_ns > 0)
+    factors[static_cast<std::size_t>(Engine::Compute)] += later_starts(*profile_, factors, busy, computes.recorded) *
+                                                          static_cast<double>(computes.dispatch_ns) /
+                                                          static_cast<double>(computes.flow_ns);
+  return factors;
 }
 
 double TruthModel::factor(const PendingCommand& command) const {
@@ -83,9 +90,15 @@ const TruthModel::OnDevice& TruthModel::on_device(WorkId work) const {
   if (!found) {
     const BodyCost* body = cost_.body_cost(graph_->work(work), Engine::Compute);
     const BodyCost cost = body != nullptr ? *body : BodyCost{};
-    found = {cost.dispatch_ns, cost.repeat_ns, cost.record_ns, cost_.activity(graph_->work(work))};
+    found = {cost.dispatch_ns, cost.repeat_ns, cost.record_ns, cost.late_ns, cost_.activity(graph_->work(work))};
   }
   return *found;
+}
+
+std::int64_t TruthModel::late_ns(WorkId work, double launching_ns) const {
+  const OnDevice& op = on_device(work);
+  if (launching_ns <= 0 || op.dispatch_ns == 0) return 0;
+  return std::llround(static_cast<double>(op.late_ns) * launching_ns / static_cast<double>(op.dispatch_ns));
 }
 
 // The memory that an engine's traffic goes to, in bytes/s; 0 where it is not modelled.
@@ -169,7 +182,13 @@ Load TruthModel::copy_load(const PendingCommand& command) const {
 }
 
 Load TruthModel::load(const PendingCommand& command, double stretch) const {
-  return command.kind == CommandKind::Copy ? copy_load(command) : run_load(command, stretch);
+  if (command.kind == CommandKind::Copy) return copy_load(command);
+  Load load = run_load(command, stretch);
+  if (command.engine == Engine::Compute) {
+    load.dispatch_ns = on_device(graph_->op(command.op).work).dispatch_ns;
+    load.recorded = command.recorded;
+  }
+  return load;
 }
 
 Load TruthModel::collective_load(const PendingCommand& command, std::int64_t ranks) const {

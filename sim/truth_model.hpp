@@ -33,6 +33,9 @@ struct Load {
   std::int64_t flow_ns = 0;
   double amount = 0;  // bytes on every resource of the route
   Route route = Route::Own;
+  // Of an op on the compute lane: what launching its kernels takes alone, and whether they are started as a whole.
+  std::int64_t dispatch_ns = 0;
+  bool recorded = false;
 
   bool flows() const { return fixed_ns == 0 && amount > 0; }
 };
@@ -51,10 +54,12 @@ class TruthModel {
   // Of an op on the compute lane: what launching its kernels takes the submitting thread (BodyCost), and what keeps the
   // device busy.
   struct OnDevice {
-    std::int64_t dispatch_ns = 0, repeat_ns = 0, record_ns = 0;
+    std::int64_t dispatch_ns = 0, repeat_ns = 0, record_ns = 0, late_ns = 0;
     CostModel::Activity activity;
   };
   const OnDevice& on_device(WorkId work) const;
+  // What the op takes longer that begins so long before the last of its kernels is launched.
+  std::int64_t late_ns(WorkId work, double launching_ns) const;
   // A collective of `ranks` members, each with this command's bytes.
   Load collective_load(const PendingCommand& command, std::int64_t ranks) const;
   // Lanes that other lanes slow down keep a flow, whose speed can change.

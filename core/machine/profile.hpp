@@ -47,6 +47,8 @@ struct BodyCost {
   // start them again, or to record and start them; 0: they are not. `gaps_ns`: what kernels that are launched one by
   // one take longer.
   std::int64_t repeat_ns = 0, record_ns = 0, gaps_ns = 0;
+  // What the op takes longer where its kernels are launched as it runs, all of them, not while the op before it runs.
+  std::int64_t late_ns = 0;
   std::int64_t least_ns = 0;  // what the kernels take, however little there is to do
 };
 
@@ -78,6 +80,15 @@ struct MemoryWeight {
   double weight = 1;
   double cost = 1;  // what a byte takes of the bandwidth
   bool operator==(const MemoryWeight&) const = default;
+};
+
+// What a busy lane does to ops on Compute by way of their launches. A GPU reads what it needs to start a kernel from
+// the host's memory, behind what copies to the device read: each kernel starts later, the small ones' ops feel it most.
+// Shares of BodyCost::dispatch_ns, which stands for how many kernels there are.
+struct LaunchSlowDown {
+  double starts = 0, repeated_starts = 0;  // what ops take longer: launched afresh, or again from a recording
+  double launch = 1;                       // factor on what the submitting thread takes to launch them
+  bool operator==(const LaunchSlowDown&) const = default;
 };
 
 struct HardwareProfile {
@@ -133,6 +144,7 @@ struct HardwareProfile {
   // Slow-down of a lane while another is busy, measured in pairs: factor on the duration (1: none). CPU stand-ins share
   // cores' caches and DRAM in ways that a bandwidth share alone does not show.
   std::map<std::pair<Engine, Engine>, double> interference;
+  std::map<Engine, LaunchSlowDown> launches_beside;
   // Independent between causes. Empty: not known, so that a prediction has no interval.
   std::map<TimeCause, Uncertainty> uncertainty;
 };

@@ -1,5 +1,7 @@
 #include "core/machine/slow_down.hpp"
 
+#include <algorithm>
+
 #include "core/machine/lane_slow_down.hpp"
 
 namespace tandem {
@@ -27,6 +29,22 @@ std::array<double, kEngineCount> slow_downs(const HardwareProfile& profile, cons
   for (std::size_t lane = 0; lane < factors.size(); ++lane)
     if (got[lane] > 0) factors[lane] *= wanted[lane] / got[lane];
   return factors;
+}
+
+double later_starts(const HardwareProfile& profile, const std::array<double, kEngineCount>& factors, std::uint16_t busy,
+                    bool recorded) {
+  double share = 0;
+  for (const auto& [lane, slow] : profile.launches_beside)
+    if (busy & engine_bit(lane))
+      share += (recorded ? slow.repeated_starts : slow.starts) * factors[static_cast<std::size_t>(lane)];
+  return share;
+}
+
+double slower_launch(const HardwareProfile& profile, std::uint16_t busy) {
+  double factor = 1;
+  for (const auto& [lane, slow] : profile.launches_beside)
+    if (busy & engine_bit(lane)) factor += slow.launch - 1;
+  return std::max(factor, 0.0);
 }
 
 }  // namespace tandem

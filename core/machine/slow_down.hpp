@@ -18,4 +18,13 @@ MemoryRates memory_rates_alone(const HardwareProfile& profile, double cpu_optimi
 std::array<double, kEngineCount> slow_downs(const HardwareProfile& profile, const MemoryRates& alone,
                                             std::uint16_t busy);
 
+// What an op on Compute takes longer for its kernels' starts while the lanes of `busy` are, as a share of its
+// BodyCost::dispatch_ns; `recorded`: started again from a recording. In proportion to `factors`, slow_downs() of the
+// same lanes: copies that come slower from the host's memory keep what starts a kernel waiting as much longer.
+double later_starts(const HardwareProfile& profile, const std::array<double, kEngineCount>& factors, std::uint16_t busy,
+                    bool recorded);
+
+// The factor on what the submitting thread takes to launch an op's kernels while the lanes of `busy` are.
+double slower_launch(const HardwareProfile& profile, std::uint16_t busy);
+
 }  // namespace tandem

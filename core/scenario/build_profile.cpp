@@ -45,6 +45,7 @@ void build_bodies(const Values& values, const std::string& path, HardwareProfile
     cost.repeat_ns = values.integer(at + ".repeat");
     cost.record_ns = values.integer(at + ".record");
     cost.gaps_ns = values.integer(at + ".gaps");
+    cost.late_ns = values.integer(at + ".late");
     cost.least_ns = values.integer(at + ".least");
     for (const auto& [kind, key] : kKinds)
       if (const std::string factor = at + "." + key; values.has(factor)) cost.factor[kind] = values.number(factor);
@@ -150,6 +151,11 @@ HardwareProfile build_profile(const Values& values, const std::string& prefix) {
     const std::string pair = prefix + "interference." + std::to_string(i);
     out.interference[{engine_named(values.text(pair + ".lane")), engine_named(values.text(pair + ".while_busy"))}] =
         values.number(pair + ".factor", 1);
+  }
+  for (std::size_t i = 0; i < values.count(prefix + "launches_beside"); ++i) {
+    const std::string at = prefix + "launches_beside." + std::to_string(i);
+    out.launches_beside[engine_named(values.text(at + ".lane"))] = {
+        values.number(at + ".starts"), values.number(at + ".repeated_starts"), values.number(at + ".launch", 1)};
   }
   build_uncertainty(values, prefix + "uncertainty.", out);
   return out;

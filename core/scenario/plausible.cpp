@@ -50,6 +50,7 @@ constexpr Range kRanges[] = {
     {"compute.bodies.*.record", kTime, 0, kMostDelayNs, kDelayWhy},
     {"compute.bodies.*.least", kTime, 0, kMostDelayNs, kDelayWhy},
     {"compute.bodies.*.gaps", kTime, 0, kMostDelayNs, kDelayWhy},
+    {"compute.bodies.*.late", kTime, 0, kMostDelayNs, kDelayWhy},
     {"copies.h2d.bandwidth", kBytesPerS, kLeastBus, kMostLink, kBusWhy},
     {"copies.d2h.bandwidth", kBytesPerS, kLeastBus, kMostLink, kBusWhy},
     {"copies.peer.bandwidth", kBytesPerS, 0, kMostLink, kLinkWhy},

@@ -92,6 +92,8 @@ TEST(Profile, EveryKey) {
       "host: {devices: 4, dispatch: 5us, event: 6us}\nloader: {bandwidth: 6GB/s}\ncollective: {bandwidth: 7GB/s, "
       "latency: 8us}\n"
       "interference: [{lane: compute, while_busy: cpu_optimizer, factor: 1.25}]\n"
+      "launches_beside: [{lane: h2d, starts: 0.2, repeated_starts: {value: 0.1, source: x}, launch: 1.5}, {lane: d2h, "
+      "starts: 0, repeated_starts: 0}]\n"
       "uncertainty: {compute: {value: 0.02, source: held out}, copies: 0, cpu_optimizer: 0.03, dispatch: 1, sharing: "
       "0.5}\n",
       "all.yaml");
@@ -125,6 +127,8 @@ TEST(Profile, EveryKey) {
   EXPECT_EQ(p.collective_bytes_per_s, 7e9);
   EXPECT_EQ(p.collective_latency_ns, 8000);
   EXPECT_EQ((p.interference.at({Engine::Compute, Engine::CpuOptimizer})), 1.25);
+  EXPECT_EQ(p.launches_beside.at(Engine::H2D), (LaunchSlowDown{0.2, 0.1, 1.5}));
+  EXPECT_EQ(p.launches_beside.at(Engine::D2H), LaunchSlowDown{});
 }
 
 bool is_number(const Schema& schema) {
@@ -165,6 +169,7 @@ TEST(ProfileSchema, NamesMatchTheCode) {
   const Schema& pair = profile_schema().find("interference")->schema.items.front();
   EXPECT_EQ(pair.find("lane")->schema.words, lanes);
   EXPECT_EQ(pair.find("while_busy")->schema.words, lanes);
+  EXPECT_EQ(profile_schema().find("launches_beside")->schema.items.front().find("lane")->schema.words, lanes);
   EXPECT_EQ(profile_schema().find("tiers")->schema.keys(), tiers);
   EXPECT_EQ(profile_schema().find("compute")->schema.find("peak")->schema.keys(), precisions);
   EXPECT_EQ(scenario_schema().find("workload")->schema.find("precision")->schema.words, precisions);

@@ -61,6 +61,22 @@ TEST(SlowDown, OnlyBusyLanesCount) {
   EXPECT_DOUBLE_EQ(factor(profile, Engine::CpuOptimizer), 80 / (60 - 20 / 1.5 - 20));
 }
 
+// A copy at a third of its speed keeps kernels waiting three times as long; lanes that are not busy, not at all.
+TEST(SlowDown, KernelsStartLaterAsLanesThatKeepThemWaitingAreSlowed) {
+  HardwareProfile profile = machine();
+  profile.launches_beside = {{Engine::H2D, {0.2, 0.05, 1.1}}, {Engine::CpuOptimizer, {0.1, 0, 1.5}}};
+  std::array<double, kEngineCount> factors;
+  factors.fill(1);
+  factors[static_cast<std::size_t>(Engine::H2D)] = 3;
+  const std::uint16_t copies = engine_bit(Engine::H2D) | engine_bit(Engine::D2H);
+  EXPECT_DOUBLE_EQ(later_starts(profile, factors, copies, /*recorded=*/false), 0.6);
+  EXPECT_DOUBLE_EQ(later_starts(profile, factors, copies, /*recorded=*/true), 0.15);
+  EXPECT_DOUBLE_EQ(later_starts(profile, factors, kAll, /*recorded=*/false), 0.7);
+  EXPECT_DOUBLE_EQ(slower_launch(profile, copies), 1.1);
+  EXPECT_DOUBLE_EQ(slower_launch(profile, kAll), 1.6);
+  EXPECT_DOUBLE_EQ(slower_launch(profile, 0), 1);
+}
+
 // A third on the device: the bus takes 4/3 for states and 2/3 for parameters, the CPU 2/3 of 3. Two thirds if the CPU
 // begins two later: 8/3 + 1/3 on the bus, 2 + 1 on the CPU.
 TEST(UpdateCosts, BothSidesEndTogether) {

@@ -65,6 +65,7 @@ TEST(CalibrationDesign, OfAGpuSharesNoWorkWithTheValidationScenarios) {
   const DeviceDesign design = gpu_design(/*quick=*/false, 16);
   std::vector<Trial> trials = joined(design.trials, design.update_trials);
   trials.push_back(design.updates);
+  trials.push_back(design.launches);
   EXPECT_GE(expect_held_out("validation", design.contention, trials), 60);
   EXPECT_GE(expect_held_out("stand_ins", design.contention, trials), 15);
   EXPECT_GE(expect_held_out("systems", design.contention, trials), 12);

@@ -71,6 +71,7 @@ DeviceDesign tiny_design() {
   design.copies = {2 * kMiB, kMiB, 256 << 10};
   design.trials.resize(2);
   shrink(design.contention, 64);
+  shrink(design.launches, 64);
   shrink(design.updates, 640);
   shrink(design.trials[0], 64);
   shrink(design.trials[1], 640);  // an optimizer step that is more than its overhead
@@ -111,6 +112,10 @@ TEST(CalibrationDevice, MeasuresAllOfAProfile) {
   for (const char* update : {"one_bit.update", "optimizer.adamw_8bit", "optimizer.adamw_4bit"})
     EXPECT_GT(profile.bodies.at(update).factor.at(KernelKind::Optimizer), 0) << update;
   EXPECT_FALSE(profile.bodies.contains("optimizer.adamw")) << "plain Adam has the rate";
+  for (const auto& [lane, slow] : profile.launches_beside) {
+    EXPECT_GE(slow.starts, 0) << name_of(lane);
+    EXPECT_GE(slow.launch, 1) << name_of(lane);
+  }
   EXPECT_GT(profile.cpu_optimizer_parameters_per_s, 0);
   EXPECT_EQ(profile.cpu_optimizer_threads.at(Workbench::cpu_threads(profile.cores)), 1);
   EXPECT_GT(profile.cpu_flops, 0);
@@ -206,6 +211,7 @@ TEST(GpuDesign, FitsTheMachineAndCoversWhatItClaims) {
     const DeviceDesign design = gpu_design(quick, 16);
     std::vector<Trial> all = design.trials;
     all.push_back(design.contention);
+    all.push_back(design.launches);
     all.push_back(design.updates);
     all.insert(all.end(), design.update_trials.begin(), design.update_trials.end());
     std::int64_t pinned = 0, largest_hidden = 0;

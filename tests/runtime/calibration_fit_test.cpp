@@ -9,6 +9,7 @@
 #include "calibration/curves.hpp"
 #include "calibration/fit.hpp"
 #include "calibration/fit_profile.hpp"
+#include "calibration/launch_times.hpp"
 #include "calibration/profile_yaml.hpp"
 #include "calibration/slow_down_model.hpp"
 #include "calibration/uncertainty.hpp"
@@ -100,6 +101,7 @@ HardwareProfile known_profile() {
   profile.lane_cores = {{Engine::Compute, 1}, {Engine::CpuOptimizer, 1.5}};
   profile.interference[{Engine::Compute, Engine::H2D}] = 1.05;
   profile.memory_weights = {{Engine::H2D, {0.5}}, {Engine::D2H, {1.75, 0.65}}};
+  profile.launches_beside = {{Engine::H2D, {0.25, 0.125, 1.5}}};
   profile.gpu = true;
   profile.uncertainty = {{TimeCause::Compute, {0.02, "six networks"}},
                          {TimeCause::Copies, {0.01, "repeats"}},
@@ -129,6 +131,7 @@ HardwareProfile refitted(const HardwareProfile& truth, std::int64_t times_as_lar
       const BodyCost& body = truth.bodies.at("made.up");
       time.ns.median = static_cast<double>(CostModel(truth).run_ns(graph, work, Engine::Compute));
       time.launch_ns = static_cast<double>(body.dispatch_ns);
+      time.late_ns = time.ns.median + static_cast<double>(body.late_ns);
       if (body.repeat_ns > 0)
         time.repeated = {static_cast<double>(CostModel(truth).repeated_run_ns(graph, work)),
                          static_cast<double>(body.repeat_ns), static_cast<double>(body.record_ns)};
@@ -162,11 +165,13 @@ TEST(CalibrationBodies, OpsOfAGpuThatMayHaveWaitedForLaunchesDoNotCount) {
 TEST(CalibrationBodies, ABodyThatCanBeRecordedHasGapsAndIsFittedWithoutThem) {
   HardwareProfile truth = known_profile();
   BodyCost& made_up = truth.bodies["made.up"];
-  made_up.dispatch_ns = 25'000, made_up.repeat_ns = 4'000, made_up.record_ns = 90'000, made_up.gaps_ns = 6'000;
+  made_up.dispatch_ns = 25'000, made_up.repeat_ns = 4'000, made_up.record_ns = 90'000, made_up.gaps_ns = 6'000,
+  made_up.late_ns = 9'000;
   const BodyCost found = refitted(truth, /*times_as_large=*/4, /*tolerance=*/0.02).bodies["made.up"];
   EXPECT_EQ(found.repeat_ns, 4'000);
   EXPECT_EQ(found.record_ns, 90'000);
   EXPECT_NEAR(static_cast<double>(found.gaps_ns), 6'000, 10);
+  EXPECT_EQ(found.late_ns, 9'000);
   EXPECT_NEAR(found.factor.at(KernelKind::Gemm), 1.25, 0.02);
 }
 
@@ -409,6 +414,53 @@ TEST(CalibrationSlowDowns, InterferenceAddsUpAndCoresAreShared) {
   EXPECT_NEAR(modelled_slow_down(slow_down(Engine::Compute, {kUp}, 1), updates(1e9), profile), 1.1, 1e-9);
 }
 
+// Of a body of 200 us of launches, in ops of two sizes, as `truth` has them beside all mixes of busy lanes.
+std::vector<LaunchTime> launches_of(const HardwareProfile& truth) {
+  constexpr double kDispatchNs = 200e3;
+  std::vector<LaunchTime> times;
+  for (const double alone_ns : {400e3, 900e3})
+    for (const bool recorded : {false, true})
+      for (const std::vector<Engine>& others : std::vector<std::vector<Engine>>{
+               {}, {kUp}, {kDown}, {kUpdate}, {kUp, kDown}, {kUpdate, kUp}, {kUpdate, kDown}, {kUpdate, kUp, kDown}}) {
+        std::uint16_t busy = engine_bit(Engine::Compute);
+        for (const Engine lane : others) busy = static_cast<std::uint16_t>(busy | engine_bit(lane));
+        const auto factors = slow_downs(truth, host_memory_rates(updates(5e9), truth), busy);
+        LaunchTime& time = times.emplace_back();
+        time.work.body = alone_ns < 500e3 ? "forward" : "backward";
+        time.others = others;
+        time.recorded = recorded;
+        time.ns = alone_ns * factors[static_cast<std::size_t>(Engine::Compute)] +
+                  kDispatchNs * later_starts(truth, factors, busy, recorded);
+        time.launch_ns = kDispatchNs * slower_launch(truth, busy);
+      }
+  return times;
+}
+
+TEST(CalibrationLaunches, FindsWhatBusyLanesDoToThem) {
+  HardwareProfile truth = with_copies(55e9, 100e9);
+  truth.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s = 150e9;
+  truth.bodies["forward"].dispatch_ns = truth.bodies["backward"].dispatch_ns = 200'000;
+  truth.interference[{Engine::Compute, kUp}] = 1.02;
+  HardwareProfile profile = truth;
+  truth.launches_beside = {{kUp, {0.16, 0.06, 1}}, {kDown, {0.02, 0, 1.1}}, {kUpdate, {0.03, 0.01, 1.4}}};
+  fit_launches_beside(launches_of(truth), updates(5e9), profile);
+  ASSERT_EQ(profile.launches_beside.size(), 3U);
+  for (const auto& [lane, slow] : truth.launches_beside) {
+    EXPECT_NEAR(profile.launches_beside.at(lane).starts, slow.starts, 2e-3) << name_of(lane);
+    EXPECT_NEAR(profile.launches_beside.at(lane).repeated_starts, slow.repeated_starts, 2e-3) << name_of(lane);
+    EXPECT_NEAR(profile.launches_beside.at(lane).launch, slow.launch, 2e-3) << name_of(lane);
+  }
+}
+
+// Ops that may have waited for their launches say nothing.
+TEST(CalibrationLaunches, NeedOpsThatDoNotWaitForThem) {
+  HardwareProfile profile = with_copies(55e9, 100e9);
+  profile.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s = 150e9;
+  profile.bodies["forward"].dispatch_ns = profile.bodies["backward"].dispatch_ns = 700'000;
+  fit_launches_beside(launches_of(profile), updates(5e9), profile);
+  EXPECT_TRUE(profile.launches_beside.empty());
+}
+
 // Sizes of errors with a median of 0.02: 1.4826 of it is a normal distribution's deviation, and Student's t widens it.
 TEST(CalibrationUncertainty, FewSamplesMakeItWider) {
   EXPECT_NEAR(deviation_of({0.02, -0.01, 0.03}), 1.4826 * 0.02 * 2.3534 / 1.6449, 1e-6);
@@ -506,7 +558,7 @@ TEST(CalibrationYaml, ReadsBackAsTheSameProfile) {
   HardwareProfile written = known_profile();
   BodyCost& recorded = written.bodies["recorded"];
   recorded.dispatch_ns = 25'000, recorded.repeat_ns = 4'000, recorded.record_ns = 90'000, recorded.gaps_ns = 6'000,
-  recorded.least_ns = 50'000;
+  recorded.least_ns = 50'000, recorded.late_ns = 30'000;
   const std::string text = profile_yaml(written, "A machine of a test.", "made up");
   const HardwareProfile read = parse_profile(text, "known.yaml");
   EXPECT_EQ(profile_yaml(read, "A machine of a test.", "made up"), text);
@@ -519,6 +571,7 @@ TEST(CalibrationYaml, ReadsBackAsTheSameProfile) {
   EXPECT_EQ(read.bodies.at("recorded").record_ns, 90'000);
   EXPECT_EQ(read.bodies.at("recorded").gaps_ns, 6'000);
   EXPECT_EQ(read.bodies.at("recorded").least_ns, 50'000);
+  EXPECT_EQ(read.bodies.at("recorded").late_ns, 30'000);
   EXPECT_EQ(read.processors, 132);
   EXPECT_DOUBLE_EQ(read.power.gemm, 1.5);
   EXPECT_EQ(read.power.window_ns, 40'000'000);
@@ -526,6 +579,7 @@ TEST(CalibrationYaml, ReadsBackAsTheSameProfile) {
   EXPECT_DOUBLE_EQ(read.bodies.at("made.up").factor.at(KernelKind::Memory), 2.5);
   EXPECT_EQ(read.interference, written.interference);
   EXPECT_EQ(read.memory_weights, written.memory_weights);
+  EXPECT_EQ(read.launches_beside, written.launches_beside);
   ASSERT_EQ(read.uncertainty.size(), 5U);
   EXPECT_DOUBLE_EQ(read.uncertainty.at(TimeCause::Sharing).relative, 0.25);
   EXPECT_EQ(read.uncertainty.at(TimeCause::Compute).source, "six networks");

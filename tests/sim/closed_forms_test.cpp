@@ -230,6 +230,36 @@ TEST(ClosedForms, HandOverAndEventsCostTheirTime) {
   EXPECT_EQ(world.finished(third), 109'000);
 }
 
+// Launching an op's kernels takes 10 ms, or 20 beside a copy to the device, beside which an op takes 5 ms longer; one
+// whose kernels are launched as it runs takes 4 ms longer.
+TEST(ClosedForms, LaunchesAndStartsTakeLongerBesideACopy) {
+  HardwareProfile machine = round_machine();
+  machine.bodies[SimWorld::kBody].dispatch_ns = 10 * kMs;
+  machine.bodies[SimWorld::kBody].late_ns = 4 * kMs;
+  machine.launches_beside[Engine::H2D] = {0.5, 0.2, 2};
+  SimWorld world(machine);
+  const CommandId first = world.run(Engine::Compute, 40 * kMs);
+  const CommandId second = world.run(Engine::Compute, 40 * kMs);
+  // Handed over when both are launched, at 20 ms, by when the first has 4 ms of lateness and 16 of its 40 behind it.
+  const CommandId up = world.copy(Engine::H2D, kGB);
+  world.drain();
+  EXPECT_EQ(world.started(up), 20 * kMs);
+  EXPECT_EQ(world.finished(first), (20 + 27) * kMs) << "24 ms at 40/45 of the speed";
+  EXPECT_EQ(world.finished(second), (47 + 45) * kMs) << "launched while the first ran";
+  EXPECT_EQ(world.finished(up), 120 * kMs);
+  const CommandId again = world.copy(Engine::H2D, kGB);
+  const CommandId delay = world.run(Engine::CpuCompute, kMs);
+  while (world.wait().events.front().command != delay) {
+  }
+  const CommandId third = world.run(Engine::Compute, 40 * kMs);
+  const CommandId after = world.run(Engine::CpuCompute, kMs);
+  world.drain();
+  EXPECT_EQ(world.started(third), 121 * kMs);
+  EXPECT_EQ(world.started(after), (121 + 20) * kMs);
+  EXPECT_EQ(world.finished(third), (121 + 8 + 45) * kMs) << "twice as late";
+  EXPECT_EQ(world.finished(again), 220 * kMs);
+}
+
 TEST(ClosedForms, TruthDiffersFromTheProfile) {
   HardwareProfile machine = round_machine();
   machine.pcie_bytes_per_s = 16e9;

@@ -36,6 +36,8 @@ inline double& memory_rate(HardwareProfile& machine, Tier tier) {
 // A simulated machine and the commands of its ranks, submitted in the order in which they are written.
 class SimWorld {
  public:
+  static constexpr const char* kBody = "test.nothing";  // of all ops
+
   explicit SimWorld(HardwareProfile machine, Fidelity fidelity = Fidelity::Alone, Rank ranks = 1, Truth factors = {},
                     std::uint64_t seed = 0)
       : machine_(std::move(machine)),
@@ -105,7 +107,7 @@ class SimWorld {
     Graph& graph = graphs_[static_cast<std::size_t>(rank)];
     Op op;
     op.label = graph.intern("op");
-    op.work = graph.add_work({"test.nothing", DType::F32, {}, {kernel}});
+    op.work = graph.add_work({kBody, DType::F32, {}, {kernel}});
     op.engines = engine_bit(op.engine);
     return graph.append(op);
   }
