@@ -30,8 +30,8 @@ struct Prediction {
   std::string error;
 };
 
-// Steps that differ by as much from each other are no steady run: what a few of them take is chance, so that the
-// prediction is of many.
+// Steps that differ by as much from each other are no steady run: which ones lie among those that count may be chance,
+// so that the prediction's interval needs many.
 constexpr double kUnsteady = 0.15;
 constexpr const char* kManySteps = "--set=steps=48";
 

@@ -55,9 +55,10 @@ Interval widened(Interval interval, double predicted_s, const std::vector<double
   if (predicted.size() < 2 * measured) return interval;
   const std::vector<double> medians = medians_in_a_row(predicted, measured);
   const auto tail = static_cast<std::size_t>(kTail * static_cast<double>(medians.size()));
-  interval.low = predicted_s - std::hypot(predicted_s - interval.low, predicted_s - medians[tail]);
-  interval.high =
-      predicted_s + std::hypot(interval.high - predicted_s, medians[medians.size() - 1 - tail] - predicted_s);
+  const double below = std::max(0.0, predicted_s - medians[tail]);
+  const double above = std::max(0.0, medians[medians.size() - 1 - tail] - predicted_s);
+  interval.low = predicted_s - std::hypot(predicted_s - interval.low, below);
+  interval.high = predicted_s + std::hypot(interval.high - predicted_s, above);
   return interval;
 }
 
@@ -93,7 +94,11 @@ ValidatedScenario validate_scenario(const std::string& name, const std::string& 
   const std::vector<double> measured_steps = timed_steps(measured, warm_steps),
                             predicted_steps = timed_steps(predicted, warm_steps);
   const Spread steps = step_spread(measured, measured_steps);
-  row.predicted_s = step_spread(predicted, predicted_steps).median;
+  // The same steps: where they differ, each has its reasons. What more a prediction has says what chance may do.
+  const auto same = std::min(predicted_steps.size(), measured_steps.size());
+  row.predicted_s =
+      step_spread(predicted, {predicted_steps.begin(), predicted_steps.begin() + static_cast<std::ptrdiff_t>(same)})
+          .median;
   row.measured_s = steps.median;
   row.interval = interval_of(predicted, row.predicted_s);
   if (row.interval) row.interval = widened(*row.interval, row.predicted_s, predicted_steps, measured_steps.size());
