@@ -174,10 +174,7 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
   fit_bodies(measured.all_ops(), profile);
   fit_cpu_updates(measured.updates, profile);
   fit_launches_beside(measured.launches, measured.ops, profile);
-  for (const auto& [lane, slow] : profile.launches_beside)
-    notes.say(
-        printed("  beside %s: kernels start later by %.3g of their launch, %.3g if recorded; launches take %.3g times",
-                std::string(name_of(lane)).c_str(), slow.starts, slow.repeated_starts, slow.launch));
+  for (const std::string& line : launch_report(measured.launches, measured.ops, profile)) notes.say("  " + line);
   notes.say(printed("  optimizer on the CPU: %.4g G parameters/s; host memory: %.4g GB/s",
                     profile.cpu_optimizer_parameters_per_s / 1e9, tier(profile, Tier::HostPinned).bytes_per_s / 1e9));
   fit_hand_over(measured.hand_over, options.quick, profile, notes);

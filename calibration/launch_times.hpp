@@ -2,6 +2,7 @@
 // to. Must not know how.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "calibration/lane_times.hpp"
@@ -27,5 +28,9 @@ std::vector<LaunchTime> time_launches(const Trial& trial, const CopyDesign& copi
 // Needs the fits of the host's memory and of bodies.
 void fit_launches_beside(const std::vector<LaunchTime>& times, const std::vector<OpTime>& ops,
                          HardwareProfile& profile);
+
+// How well it gives back each op that it was fitted to, for people: "gpt.block.forward beside h2d: 370 us, ...".
+std::vector<std::string> launch_report(const std::vector<LaunchTime>& times, const std::vector<OpTime>& ops,
+                                       const HardwareProfile& profile);
 
 }  // namespace tandem

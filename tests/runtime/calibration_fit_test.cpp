@@ -450,6 +450,9 @@ TEST(CalibrationLaunches, FindsWhatBusyLanesDoToThem) {
     EXPECT_NEAR(profile.launches_beside.at(lane).repeated_starts, slow.repeated_starts, 2e-3) << name_of(lane);
     EXPECT_NEAR(profile.launches_beside.at(lane).launch, slow.launch, 2e-3) << name_of(lane);
   }
+  const std::vector<std::string> report = launch_report(launches_of(truth), updates(5e9), truth);
+  ASSERT_EQ(report.size(), 28U) << "two ops, two ways, seven mixes";
+  EXPECT_EQ(report.front(), "forward beside h2d: 440 us, modelled 440, alone 400; launched in 200 us, alone 200");
 }
 
 // Ops that may have waited for their launches say nothing.
