@@ -1,5 +1,6 @@
 // `tandem compare-policies`: policies on one scenario, or over the values of one of its keys.
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 
@@ -14,11 +15,17 @@
 namespace tandem {
 namespace {
 
-// What ends the whole command: an interrupt, a crash, an input that no policy could have.
+// What ends the whole command: an interrupt, an input that no policy could have.
 struct Ended {
   int exit_code;
   std::string why;
 };
+
+// A failed CHECK, or the kernel short of memory; not a user who wants all of it to end.
+bool ended_by_signal(int exit_code) {
+  constexpr int kSignal = 128;
+  return exit_code > kSignal && exit_code != kInterrupted && exit_code != kSignal + SIGTERM;
+}
 
 class Runs {
  public:
@@ -39,8 +46,9 @@ class Runs {
     run.does_not_fit = child.exit_code == kDoesNotFit;
     if (child.exit_code != kDone) {
       run.why_not = child.reason();
-      // What a policy refuses or cannot fit is a line of the table.
-      if (run.does_not_fit || child.exit_code == kBadInput) return run;
+      run.failed = ended_by_signal(child.exit_code);
+      // What a policy refuses, cannot fit or fails at is a line of the table: it says nothing of the others.
+      if (run.does_not_fit || run.failed || child.exit_code == kBadInput) return run;
       throw Ended{child.exit_code, "policy " + policy + ": " + run.why_not};
     }
     std::ifstream in(json);
@@ -58,6 +66,7 @@ class Runs {
       settings.back() = range.key + "=" + std::to_string(number);
       PolicyRun run = this->run(policy, settings);
       if (run.ran()) run.largest = number;
+      if (run.failed) run.why_not = settings.back() + ": " + run.why_not;
       return run;
     };
     PolicyRun best = try_with(range.low);
@@ -66,6 +75,7 @@ class Runs {
     for (std::int64_t step = 1; fits + 1 < above; step = std::min(step * 2, range.high)) {
       const std::int64_t number = above > range.high ? std::min(fits + step, range.high) : fits + (above - fits) / 2;
       PolicyRun run = try_with(number);
+      if (run.failed) return run;
       if (run.exit_code == kBadInput) throw Ended{kBadInput, "--largest: " + settings.back() + ": " + run.why_not};
       if (!run.ran()) {
         above = number;
@@ -132,6 +142,17 @@ void run_all(const PoliciesFlags& flags, const std::vector<std::string>& names, 
     }
 }
 
+// Says which policies failed. Returns the first one's exit code, or kDone.
+int say_failures(const PolicyComparison& comparison) {
+  int exit_code = kDone;
+  for (const PolicyRun& run : comparison.runs) {
+    if (!run.failed) continue;
+    std::fprintf(stderr, "tandem: policy %s failed: %s\n", run.policy.c_str(), run.why_not.c_str());
+    if (exit_code == kDone) exit_code = run.exit_code;
+  }
+  return exit_code;
+}
+
 }  // namespace
 
 int compare_policies(const PoliciesFlags& flags) {
@@ -155,6 +176,7 @@ int compare_policies(const PoliciesFlags& flags) {
   if (over.key.empty()) sort_by_step(comparison.runs);
   if (!flags.common.quiet && flags.common.json != "-") std::fputs(policies_text(comparison).c_str(), stdout);
   write_files(flags, comparison);
+  if (const int failure = say_failures(comparison); failure != kDone) return failure;
   for (const PolicyRun& run : comparison.runs)
     if (run.ran()) return kDone;
   std::fputs("tandem: no policy can run this scenario\n", stderr);

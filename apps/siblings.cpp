@@ -122,6 +122,7 @@ ChildResult run_child(const std::string& part, const std::vector<std::string>& a
 
 std::string ChildResult::reason() const {
   std::string line = errors.substr(0, errors.find('\n'));
+  if (line.empty() && exit_code > 128) return "ended by signal " + std::to_string(exit_code - 128);
   if (line.starts_with("tandem: ")) line.erase(0, std::string("tandem: ").size());
   return terminal_text(line);
 }

@@ -16,7 +16,8 @@ std::string sibling(const std::string& part);
 struct ChildResult {
   int exit_code = 0;   // 128 + the signal's number, if one ended it
   std::string errors;  // what it wrote to standard error, if that was asked for
-  // Their first line, without the program's name and without what could drive a terminal.
+  // Their first line, without the program's name and without what could drive a terminal; the signal that ended it if
+  // there is none.
   std::string reason() const;
 };
 // Runs tandem-<part> to its end. `keep_errors`: standard error is returned and not shown. `output`: a file that

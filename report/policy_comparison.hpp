@@ -16,6 +16,7 @@ struct PolicyRun {
   std::optional<std::int64_t> largest;  // of PolicyComparison::largest: `result` is of a run with it
   int exit_code = 0;
   bool does_not_fit = false;
+  bool failed = false;            // a bug, or something ended the program
   std::string why_not;            // where there is no result
   nlohmann::ordered_json result;  // as to_json() makes it
   bool ran() const { return exit_code == 0; }

@@ -52,7 +52,9 @@ const std::vector<Chart>& charts() {
   return all;
 }
 
-const char* short_reason(const PolicyRun& run) { return run.does_not_fit ? "does not fit" : "refused"; }
+const char* short_reason(const PolicyRun& run) {
+  return run.does_not_fit ? "does not fit" : run.failed ? "failed" : "refused";
+}
 
 // Rates have their words instead of a unit's name.
 std::string axis_of(const Chart& chart, const Unit& unit, const std::string& figure) {

@@ -74,7 +74,7 @@ std::string pivot(const PolicyComparison& comparison, const std::string& title, 
     rows.push_back({comparison.runs[p].policy});
     for (std::size_t v = 0; v < comparison.values.size(); ++v) {
       const PolicyRun& run = comparison.runs[v * policies + p];
-      rows.back().push_back(run.ran() ? cell(run) : run.does_not_fit ? "no room" : "refused");
+      rows.back().push_back(run.ran() ? cell(run) : run.does_not_fit ? "no room" : run.failed ? "failed" : "refused");
     }
   }
   return title + " by " + terminal_text(comparison.over) + "\n" + aligned(std::move(rows)) + "\n";

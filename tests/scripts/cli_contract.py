@@ -116,6 +116,23 @@ def policies(folder, scenario):
         check("values of an option", [r["policy"] for r in runs] == names, runs)
         check("the option has an effect", runs[0]["result"]["steady_step_s"] != runs[len(names) // 2]["result"]["steady_step_s"], runs)
 
+    # One policy's bug loses no other's result, and is not passed over.
+    programs = folder / "programs"
+    programs.mkdir()
+    shutil.copy(TANDEM, programs / "tandem")
+    stand_in = programs / "tandem-simulate"
+    stand_in.write_text(f'#!/bin/sh\ncase "$*" in *"name: resident"*) echo "a.cpp:1: bug: CHECK(x) failed" >&2; kill -ABRT $$;; esac\n'
+                        f'exec {BIN}/tandem-simulate "$@"\n')
+    stand_in.chmod(0o755)
+    for words in ((), ("--largest", "workload.layers=1..3")):
+        result = subprocess.run([str(word) for word in (programs / "tandem", *two, *words, "--csv", table)],
+                                capture_output=True, text=True, timeout=120, env={**os.environ, "TANDEM_HOME": os.environ["TANDEM_SOURCE"]})
+        expect("a policy that fails", result, 128 + signal.SIGABRT, "policy resident failed: ")
+        check("a policy that fails", "bug: CHECK(x) failed" in result.stderr, result.stderr)
+        with open(table, newline="") as file:
+            ran = {row["policy"]: float(row["gpu_idle_share"] or -1) >= 0 for row in csv.DictReader(file)}
+        check("a policy that fails", ran == {"on_demand": True, "resident": False}, ran)
+
     # What --largest finds fits, and one more does not.
     result = run("compare-policies", scenario, "--policies", "resident", "--set", "limits.device_bytes=3MiB", "--largest",
                  "workload.layers=1..200", "--json", "-")
