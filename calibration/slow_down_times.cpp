@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "calibration/lane_times.hpp"
@@ -10,9 +11,9 @@ namespace {
 
 constexpr int kRounds = 9, kQuickRounds = 3;
 
-// Weighs each kind of command by the time that it takes alone.
-double ratio(const std::map<std::string, std::vector<double>>& beside,
-             const std::map<std::string, std::vector<double>>& alone) {
+// Weighs each kind of command by the time that it takes alone. None where none ran while all lanes were busy.
+std::optional<double> ratio(const std::map<std::string, std::vector<double>>& beside,
+                            const std::map<std::string, std::vector<double>>& alone) {
   double beside_ns = 0, alone_ns = 0;
   for (const auto& [kind, ns] : beside) {
     const auto found = alone.find(kind);
@@ -22,7 +23,8 @@ double ratio(const std::map<std::string, std::vector<double>>& beside,
     beside_ns += sum;
     alone_ns += quantile(found->second, 0.5) * static_cast<double>(ns.size());
   }
-  return alone_ns > 0 ? beside_ns / alone_ns : 1;
+  if (alone_ns <= 0) return std::nullopt;
+  return beside_ns / alone_ns;
 }
 
 }  // namespace
@@ -57,7 +59,8 @@ std::vector<SlowDown> time_slow_downs(Workbench& bench, const CopyDesign& design
       const std::vector<Command> commands = bench.commands();
       const Workbench::Turn turn = mix.execute();
       for (const Engine lane : groups[g])
-        factors[{g, lane}].push_back(ratio(times_beside(bench, turn, lane, commands), alone[lane]));
+        if (const auto factor = ratio(times_beside(bench, turn, lane, commands), alone[lane]))
+          factors[{g, lane}].push_back(*factor);
     }
   }
   std::vector<SlowDown> out;

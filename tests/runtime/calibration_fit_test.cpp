@@ -10,6 +10,7 @@
 #include "calibration/fit.hpp"
 #include "calibration/fit_profile.hpp"
 #include "calibration/launch_times.hpp"
+#include "calibration/mix.hpp"
 #include "calibration/profile_yaml.hpp"
 #include "calibration/slow_down_model.hpp"
 #include "calibration/uncertainty.hpp"
@@ -412,6 +413,22 @@ TEST(CalibrationSlowDowns, InterferenceAddsUpAndCoresAreShared) {
   profile.interference = {{{Engine::Compute, kUp}, 1.1}, {{Engine::Compute, kDown}, 1.2}};
   EXPECT_NEAR(modelled_slow_down(slow_down(Engine::Compute, {kUp, kDown}, 1), updates(1e9), profile), 1.3 * 1.5, 1e-9);
   EXPECT_NEAR(modelled_slow_down(slow_down(Engine::Compute, {kUp}, 1), updates(1e9), profile), 1.1, 1e-9);
+}
+
+TEST(CalibrationMix, OnlyWhatRanWhileAllLanesWereBusyCounts) {
+  Workbench::Turn turn;
+  std::vector<Command> commands;
+  const auto ran = [&](Engine lane, std::int64_t from, std::int64_t to) {
+    commands.emplace_back().lane.engine = lane;
+    Event& event = turn.events.emplace_back();
+    event.started.ns = from, event.finished.ns = to;
+  };
+  for (const std::int64_t from : {0, 10, 20}) ran(Engine::Compute, from, from + 10);
+  ran(kUp, 5, 25);
+  const Busy busy = all_busy(turn, commands);
+  std::vector<bool> counts;
+  for (const Event& event : turn.events) counts.push_back(busy.holds(event));
+  EXPECT_EQ(counts, (std::vector<bool>{false, true, false, true}));
 }
 
 // Of a body of 200 us of launches, in ops of two sizes, as `truth` has them beside all mixes of busy lanes.
