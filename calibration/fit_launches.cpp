@@ -1,6 +1,8 @@
 #include <array>
+#include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 
 #include "calibration/fit.hpp"
 #include "calibration/launch_times.hpp"
@@ -38,14 +40,18 @@ struct Beside {
   std::uint16_t busy;
 };
 
+// Those of one body that add to gradients take longer than those that write them, by their sizes.
+using Alike = std::tuple<std::string, std::vector<std::int64_t>, bool>;
+Alike alike(const LaunchTime& time) { return {time.work.body, time.work.sizes, time.recorded}; }
+
 std::vector<Beside> all_beside(const std::vector<LaunchTime>& times, const HardwareProfile& profile) {
-  std::map<std::pair<std::string, bool>, const LaunchTime*> alone;  // by body, and whether launches are recorded
+  std::map<Alike, const LaunchTime*> alone;
   for (const LaunchTime& time : times)
-    if (time.others.empty()) alone[{time.work.body, time.recorded}] = &time;
+    if (time.others.empty()) alone[alike(time)] = &time;
   std::vector<Beside> out;
   for (const LaunchTime& time : times) {
     const auto body = profile.bodies.find(time.work.body);
-    const auto same = alone.find({time.work.body, time.recorded});
+    const auto same = alone.find(alike(time));
     if (time.others.empty() || CostModel::is_update(time.work) || body == profile.bodies.end() || same == alone.end())
       continue;
     const auto dispatch_ns = static_cast<double>(body->second.dispatch_ns);

@@ -431,11 +431,12 @@ TEST(CalibrationMix, OnlyWhatRanWhileAllLanesWereBusyCounts) {
   EXPECT_EQ(counts, (std::vector<bool>{false, true, false, true}));
 }
 
-// Of a body of 200 us of launches, in ops of two sizes, as `truth` has them beside all mixes of busy lanes.
+// Of two bodies of 200 us of launches, one of them in ops of two sizes, as `truth` has them beside all mixes of busy
+// lanes.
 std::vector<LaunchTime> launches_of(const HardwareProfile& truth) {
   constexpr double kDispatchNs = 200e3;
   std::vector<LaunchTime> times;
-  for (const double alone_ns : {400e3, 900e3})
+  for (const double alone_ns : {400e3, 830e3, 900e3})
     for (const bool recorded : {false, true})
       for (const std::vector<Engine>& others : std::vector<std::vector<Engine>>{
                {}, {kUp}, {kDown}, {kUpdate}, {kUp, kDown}, {kUpdate, kUp}, {kUpdate, kDown}, {kUpdate, kUp, kDown}}) {
@@ -444,6 +445,8 @@ std::vector<LaunchTime> launches_of(const HardwareProfile& truth) {
         const auto factors = slow_downs(truth, host_memory_rates(updates(5e9), truth), busy);
         LaunchTime& time = times.emplace_back();
         time.work.body = alone_ns < 500e3 ? "forward" : "backward";
+        time.work.sizes = {alone_ns >
+                           850e3};  // backward that adds to gradients takes longer than that which writes them
         time.others = others;
         time.recorded = recorded;
         time.ns = alone_ns * factors[static_cast<std::size_t>(Engine::Compute)] +
@@ -468,7 +471,7 @@ TEST(CalibrationLaunches, FindsWhatBusyLanesDoToThem) {
     EXPECT_NEAR(profile.launches_beside.at(lane).launch, slow.launch, 2e-3) << name_of(lane);
   }
   const std::vector<std::string> report = launch_report(launches_of(truth), updates(5e9), truth);
-  ASSERT_EQ(report.size(), 28U) << "two ops, two ways, seven mixes";
+  ASSERT_EQ(report.size(), 42U) << "three ops, two ways, seven mixes";
   EXPECT_EQ(report.front(), "forward beside h2d: 440 us, modelled 440, alone 400; launched in 200 us, alone 200");
 }
 
