@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/cli.hpp"
+#include "cli/cli.hpp"
 
 namespace tandem {
 
@@ -40,9 +40,5 @@ int check_files(const std::vector<std::string>& files, const std::vector<std::st
 // `what`: policies, transforms, workloads, machines or scenarios.
 int list(const std::string& what);
 int replay_log(const std::string& path, bool quiet);
-
-// Flags as arguments for a child: --set and --seed; with FILE before them.
-std::vector<std::string> setting_arguments(const CommonFlags& flags);
-std::vector<std::string> scenario_arguments(const CommonFlags& flags);
 
 }  // namespace tandem

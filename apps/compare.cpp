@@ -6,15 +6,15 @@
 #include <fstream>
 #include <memory>
 
+#include "analysis/step_difference.hpp"
 #include "apps/commands.hpp"
 #include "apps/recorded_run.hpp"
-#include "apps/siblings.hpp"
-#include "core/scenario/errors.hpp"
-#include "report/atomic_file.hpp"
+#include "cli/atomic_file.hpp"
+#include "cli/siblings.hpp"
+#include "core/base/errors.hpp"
 #include "report/comparison.hpp"
 #include "report/html.hpp"
 #include "report/json_result.hpp"
-#include "report/step_difference.hpp"
 #include "report/summary.hpp"
 #include "report/trace.hpp"
 
@@ -103,19 +103,6 @@ void show(const CommonFlags& common, ComparedRuns& runs) {
 }
 
 }  // namespace
-
-std::vector<std::string> setting_arguments(const CommonFlags& flags) {
-  std::vector<std::string> arguments;
-  for (const std::string& override_text : flags.overrides) arguments.push_back("--set=" + override_text);
-  if (flags.seed) arguments.push_back("--seed=" + std::to_string(*flags.seed));
-  return arguments;
-}
-
-std::vector<std::string> scenario_arguments(const CommonFlags& flags) {
-  std::vector<std::string> arguments = setting_arguments(flags);
-  arguments.insert(arguments.begin(), flags.scenario_path);
-  return arguments;
-}
 
 int compare(const CompareFlags& flags) {
   if (flags.common.scenario_path.empty() == flags.measured.empty())

@@ -5,11 +5,12 @@
 #include <fstream>
 
 #include "apps/commands.hpp"
-#include "apps/siblings.hpp"
 #include "apps/sweep.hpp"
-#include "core/scenario/errors.hpp"
+#include "cli/atomic_file.hpp"
+#include "cli/siblings.hpp"
+#include "core/base/errors.hpp"
+#include "core/run/policies.hpp"
 #include "core/scheduler/policy.hpp"
-#include "report/atomic_file.hpp"
 #include "report/policy_comparison.hpp"
 
 namespace tandem {

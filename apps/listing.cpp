@@ -4,11 +4,12 @@
 #include <cstdio>
 #include <fstream>
 
-#include "apps/cli.hpp"
 #include "apps/commands.hpp"
 #include "apps/recorded_run.hpp"
+#include "cli/cli.hpp"
+#include "core/run/load.hpp"
+#include "core/run/policies.hpp"
 #include "core/scenario/dirs.hpp"
-#include "core/scenario/load.hpp"
 #include "core/scheduler/policy.hpp"
 #include "core/workloads/workload.hpp"
 #include "report/summary.hpp"

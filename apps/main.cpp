@@ -3,8 +3,9 @@
 #include <cstdio>
 
 #include "apps/commands.hpp"
-#include "apps/siblings.hpp"
-#include "core/scenario/errors.hpp"
+#include "cli/siblings.hpp"
+#include "core/base/errors.hpp"
+#include "core/yaml/suggest.hpp"
 
 namespace {
 

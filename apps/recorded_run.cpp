@@ -4,8 +4,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "core/scenario/load.hpp"
-#include "core/scheduler/make_scheduler.hpp"
+#include "core/run/load.hpp"
+#include "core/run/make_scheduler.hpp"
 
 namespace tandem {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/record.hpp"
 #include "core/scheduler/replay.hpp"
-#include "report/record.hpp"
 
 namespace tandem {
 

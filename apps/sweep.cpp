@@ -4,8 +4,9 @@
 #include <charconv>
 #include <string_view>
 
-#include "core/scenario/errors.hpp"
-#include "core/scenario/load.hpp"
+#include "core/base/errors.hpp"
+#include "core/run/load.hpp"
+#include "core/yaml/suggest.hpp"
 
 namespace tandem {
 namespace {

@@ -6,11 +6,11 @@
 #include <numeric>
 
 #include "apps/commands.hpp"
-#include "apps/measurements.hpp"
-#include "apps/siblings.hpp"
-#include "core/scenario/errors.hpp"
-#include "core/scenario/load.hpp"
-#include "report/atomic_file.hpp"
+#include "cli/atomic_file.hpp"
+#include "cli/measurements.hpp"
+#include "cli/siblings.hpp"
+#include "core/base/errors.hpp"
+#include "core/run/load.hpp"
 #include "report/validation.hpp"
 
 namespace tandem {

@@ -8,7 +8,7 @@
 #include "calibration/text.hpp"
 #include "calibration/triad_times.hpp"
 #include "calibration/update_turns.hpp"
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/host_memory.hpp"
 
 namespace tandem {

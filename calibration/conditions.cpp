@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "calibration/text.hpp"
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 
 namespace tandem {
 namespace {

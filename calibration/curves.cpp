@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "calibration/statistics.hpp"
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
 
 namespace tandem {
 namespace {

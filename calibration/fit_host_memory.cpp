@@ -10,8 +10,8 @@
 
 #include "calibration/fit_profile.hpp"
 #include "calibration/slow_down_model.hpp"
+#include "core/base/check.hpp"
 #include "core/machine/host_memory.hpp"
-#include "core/scheduler/check.hpp"
 
 namespace tandem {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "calibration/curves.hpp"
 #include "calibration/statistics.hpp"
+#include "core/base/check.hpp"
 #include "core/machine/attention.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/machine/gemm.hpp"
-#include "core/scheduler/check.hpp"
 
 namespace tandem {
 namespace {

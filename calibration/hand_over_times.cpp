@@ -1,5 +1,5 @@
 #include "calibration/lane_times.hpp"
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
 
 namespace tandem {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "calibration/kernel_calls.hpp"
 #include "calibration/kernel_clock.hpp"
-#include "core/workloads/common/kernels.hpp"
+#include "core/graph/kernels.hpp"
 
 namespace tandem {
 namespace {

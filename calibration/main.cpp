@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "apps/cli.hpp"
-#include "apps/siblings.hpp"
 #include "calibration/calibrate.hpp"
 #include "calibration/gpu_design.hpp"
 #include "calibration/profile_yaml.hpp"
 #include "calibration/text.hpp"
-#include "report/atomic_file.hpp"
+#include "cli/atomic_file.hpp"
+#include "cli/cli.hpp"
+#include "cli/siblings.hpp"
 #include "runtime/machine_probe.hpp"
 #include "runtime/open_device.hpp"
 #include "runtime/train.hpp"

@@ -7,9 +7,9 @@
 
 #include "calibration/scheduler_times.hpp"
 #include "calibration/text.hpp"
+#include "core/base/errors.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/machine/gemm.hpp"
-#include "core/scenario/errors.hpp"
-#include "core/workloads/common/kernels.hpp"
 #include "report/csv_cell.hpp"
 #include "runtime/fingerprint.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "calibration/launch_clock.hpp"
 #include "calibration/text.hpp"
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
 
 namespace tandem {
 namespace {

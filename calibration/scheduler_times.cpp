@@ -5,8 +5,8 @@
 
 #include "calibration/design.hpp"
 #include "core/machine/cost_model.hpp"
+#include "core/run/make_scheduler.hpp"
 #include "core/scheduler/driver.hpp"
-#include "core/scheduler/make_scheduler.hpp"
 #include "core/scheduler/null_executor.hpp"
 
 namespace tandem {

@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "calibration/text.hpp"
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
 
 namespace tandem {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
 
 namespace tandem {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "calibration/text.hpp"
-#include "core/workloads/common/kernels.hpp"
+#include "core/graph/kernels.hpp"
 
 namespace tandem {
 namespace {

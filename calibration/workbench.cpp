@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "calibration/noise_data.hpp"
-#include "core/scenario/errors.hpp"
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/executors/workspace.hpp"
 
 namespace tandem {

@@ -1,17 +1,22 @@
-# Registration by file: every core/policies/*.cpp must define <stem>_policy_entry (its last line does), every
-# core/workloads/*.cpp <stem>_workload_entry. The generated table names each one, so that a file without it does not link.
+# Registration by file: every core/policies/NAME.cpp (or NAME/NAME.cpp) must define NAME_policy_entry (its last line
+# does), every core/workloads/*.cpp <stem>_workload_entry. The generated table names each one, so that a file without it does not link.
 function(tandem_registry KIND TYPE FILES OUT)
   set(declarations "")
   set(entries "")
+  set(stems "")
   foreach(file IN LISTS FILES)
     get_filename_component(stem ${file} NAME_WE)
+    list(APPEND stems ${stem})
+  endforeach()
+  list(SORT stems)
+  foreach(stem IN LISTS stems)
     string(APPEND declarations "extern const ${TYPE} ${stem}_${KIND}_entry;\n")
     string(APPEND entries "      &${stem}_${KIND}_entry,\n")
   endforeach()
   set(KIND ${KIND})
   set(TYPE ${TYPE})
   if(KIND STREQUAL "policy")
-    set(HEADER core/scheduler/policy.hpp)
+    set(HEADER core/run/policies.hpp)
     set(PLURAL policies)
   else()
     set(HEADER core/workloads/workload.hpp)

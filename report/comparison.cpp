@@ -6,7 +6,7 @@
 #include <limits>
 #include <set>
 
-#include "report/units.hpp"
+#include "core/base/units.hpp"
 
 namespace tandem {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "report/step_difference.hpp"
+#include "analysis/step_difference.hpp"
 
 namespace tandem {
 

@@ -11,9 +11,9 @@
 #include <fstream>
 #include <optional>
 
-#include "core/scenario/errors.hpp"
+#include "analysis/analysis.hpp"
+#include "core/base/errors.hpp"
 #include "core/scenario/schedule.hpp"
-#include "report/analysis.hpp"
 
 namespace tandem {
 namespace {

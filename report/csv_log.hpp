@@ -6,9 +6,9 @@
 #include <map>
 #include <string>
 
+#include "analysis/record.hpp"
+#include "analysis/step_figures.hpp"
 #include "core/scheduler/event_log.hpp"
-#include "report/record.hpp"
-#include "report/step_figures.hpp"
 
 namespace tandem {
 

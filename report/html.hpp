@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "report/analysis.hpp"
+#include "analysis/analysis.hpp"
 #include "report/comparison.hpp"
 
 namespace tandem {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/tier_capacity.hpp"
 #include "core/scenario/capacity.hpp"
 #include "report/json_result.hpp"
-#include "report/tier_capacity.hpp"
 
 namespace tandem {
 namespace {

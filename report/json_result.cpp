@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/resources.hpp"
+#include "analysis/resources.hpp"
 
 namespace tandem {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "report/analysis.hpp"
+#include "analysis/analysis.hpp"
 
 namespace tandem {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string_view>
 
-#include "core/scheduler/check.hpp"
-#include "report/units.hpp"
+#include "core/base/check.hpp"
+#include "core/base/units.hpp"
 
 namespace tandem {
 namespace {

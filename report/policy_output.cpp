@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "core/base/units.hpp"
 #include "report/csv_cell.hpp"
 #include "report/policy_comparison.hpp"
 #include "report/summary.hpp"
-#include "report/units.hpp"
 
 namespace tandem {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/tier_capacity.hpp"
+#include "analysis/tier_capacity.hpp"
 
 namespace tandem {
 namespace {

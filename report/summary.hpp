@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "report/analysis.hpp"
+#include "analysis/analysis.hpp"
 
 namespace tandem {
 

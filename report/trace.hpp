@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "report/analysis.hpp"
+#include "analysis/analysis.hpp"
 
 namespace tandem {
 

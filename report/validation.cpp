@@ -5,7 +5,7 @@
 #include <limits>
 #include <set>
 
-#include "report/steps.hpp"
+#include "analysis/steps.hpp"
 
 namespace tandem {
 namespace {

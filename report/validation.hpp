@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "report/interval.hpp"
+#include "analysis/interval.hpp"
 
 namespace tandem {
 

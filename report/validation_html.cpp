@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/units.hpp"
 #include "report/comparison.hpp"
 #include "report/html_page.hpp"
-#include "report/units.hpp"
 #include "report/validation.hpp"
 
 namespace tandem {

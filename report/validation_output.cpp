@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/units.hpp"
 #include "report/comparison.hpp"
 #include "report/csv_cell.hpp"
 #include "report/summary.hpp"
-#include "report/units.hpp"
 #include "report/validation.hpp"
 
 namespace tandem {

@@ -6,8 +6,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "core/scenario/errors.hpp"
-#include "core/scenario/load.hpp"
+#include "core/base/errors.hpp"
+#include "core/run/load.hpp"
+#include "core/scenario/dirs.hpp"
 
 namespace tandem {
 

@@ -1,6 +1,6 @@
 #include <string>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/body_table.hpp"
 
 namespace tandem {

@@ -8,7 +8,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <vector>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/torch_error.hpp"
 #include "runtime/torch_types.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/scheduler/ids.hpp"
+#include "core/base/ids.hpp"
 #include "runtime/executors/collective.hpp"
 
 namespace tandem {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
 #include "runtime/batch_hash.hpp"
 #include "runtime/data_files.hpp"
 

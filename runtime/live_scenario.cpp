@@ -1,6 +1,6 @@
 #include "runtime/live_scenario.hpp"
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/host_memory.hpp"
 
 namespace tandem {

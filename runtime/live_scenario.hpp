@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "apps/cli.hpp"
+#include "cli/cli.hpp"
 
 namespace tandem {
 

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 
 namespace tandem {
 namespace {

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string_view>
 
-#include "apps/cli.hpp"
-#include "apps/siblings.hpp"
-#include "core/scenario/errors.hpp"
+#include "cli/cli.hpp"
+#include "cli/siblings.hpp"
+#include "core/base/errors.hpp"
 #include "report/csv_log.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/resume.hpp"

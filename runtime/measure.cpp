@@ -11,20 +11,19 @@
 #include <optional>
 #include <set>
 
-#include "apps/commands.hpp"
-#include "apps/measurements.hpp"
-#include "apps/siblings.hpp"
-#include "calibration/probe.hpp"
-#include "calibration/triad_times.hpp"
-#include "calibration/workbench.hpp"
-#include "core/scenario/errors.hpp"
+#include "cli/cli.hpp"
+#include "cli/measurements.hpp"
+#include "cli/siblings.hpp"
+#include "core/base/errors.hpp"
+#include "core/base/units.hpp"
+#include "core/scenario/dirs.hpp"
 #include "report/json_result.hpp"
 #include "report/summary.hpp"
-#include "report/units.hpp"
 #include "runtime/executors/keeping_device.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/live_scenario.hpp"
 #include "runtime/machine_probe.hpp"
+#include "runtime/machine_speed.hpp"
 #include "runtime/open_device.hpp"
 #include "runtime/rank_processes.hpp"
 #include "runtime/train.hpp"
@@ -105,7 +104,7 @@ void compare_machines(const std::vector<Job>& jobs, const MeasureFlags& flags, c
   std::set<std::string> warnings;
   for (const Job& job : jobs) warnings.insert(fingerprint_warning(job.machine, device.get()));
   if (flags.probe) {
-    const Probe probe = run_probe(probe_of(device));
+    const Probe probe = probe_now(device);
     for (const std::string& figure : figures(probe))
       if (!flags.common.quiet) std::fprintf(stderr, "probe: %s\n", figure.c_str());
     for (const Job& job : jobs) warnings.insert(probe_warning(job.machine, probe, device.get()));
@@ -140,21 +139,9 @@ void run(Job& job, const std::string& device_name, const std::shared_ptr<Device>
   job.measurement.result = to_json(analyse(training.record()));
 }
 
-// Parameters/s of the CPU's update by as many threads as the run's, in memory as it has it. On a host that others
-// share, it changes from minute to minute; so it is timed beside each run. None without a device, or where one is lost
-// or its memory is used up.
+// Timed beside each run.
 std::optional<double> update_rate_now(const Job& job, Device* device) {
-  constexpr std::int64_t kBytes = 2'800'000'000;
-  constexpr int kRepeats = 15;
-  if (device == nullptr) return std::nullopt;
-  const std::int32_t cores = std::min(job.machine.cores, probe_machine().cores);
-  try {
-    return time_updates({Workbench::cpu_threads(cores)}, device->pinned_arena("updates", kBytes), kRepeats)
-        .front()
-        .median;
-  } catch (const DeviceError&) {
-    return std::nullopt;
-  }
+  return update_rate_now(std::min(job.machine.cores, probe_machine().cores), device);
 }
 
 // That a scenario fails is part of the measurement; bad input is not.

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 
 extern char** environ;
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/scheduler/ids.hpp"
+#include "core/base/ids.hpp"
 
 namespace tandem {
 

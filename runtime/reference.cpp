@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/formats/state_blocks.hpp"
 #include "core/scenario/schedule.hpp"
-#include "core/workloads/common/state_blocks.hpp"
 #include "runtime/optimizer/adam.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
 #include "runtime/optimizer/low_precision.hpp"

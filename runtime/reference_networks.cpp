@@ -18,7 +18,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/initial_values.hpp"
 
 namespace tandem {

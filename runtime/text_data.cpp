@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/scenario/errors.hpp"
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/batch_hash.hpp"
 #include "runtime/data_files.hpp"
 

@@ -6,11 +6,11 @@
 #include <thread>
 #include <utility>
 
-#include "core/scenario/errors.hpp"
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
+#include "core/base/errors.hpp"
+#include "core/formats/layout.hpp"
+#include "core/run/make_scheduler.hpp"
 #include "core/scheduler/driver.hpp"
-#include "core/scheduler/make_scheduler.hpp"
-#include "core/workloads/common/layout.hpp"
 #include "runtime/gloo_collective.hpp"
 #include "runtime/optimizer/low_precision.hpp"
 #include "runtime/torch_setup.hpp"

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "analysis/record.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/scheduler/scheduler.hpp"
-#include "report/record.hpp"
 #include "runtime/data.hpp"
 #include "runtime/executors/live_executor.hpp"
 

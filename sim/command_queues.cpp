@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
 
 namespace tandem {
 namespace {

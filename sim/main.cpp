@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <map>
 
-#include "apps/cli.hpp"
+#include "cli/cli.hpp"
 #include "sim/simulate.hpp"
 
 namespace {

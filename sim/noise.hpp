@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "core/scheduler/ids.hpp"
+#include "core/base/ids.hpp"
 
 namespace tandem {
 

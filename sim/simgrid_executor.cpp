@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/check.hpp"
 #include "core/machine/slow_down.hpp"
-#include "core/scheduler/check.hpp"
 #include "core/scheduler/repeated_runs.hpp"
 #include "sim/command_queues.hpp"
 #include "sim/device_clock.hpp"

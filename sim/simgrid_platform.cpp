@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
 #include "sim/simgrid_compat.hpp"
 
 namespace tandem {

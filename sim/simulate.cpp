@@ -4,10 +4,10 @@
 #include <chrono>
 #include <utility>
 
-#include "core/scenario/errors.hpp"
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
+#include "core/base/errors.hpp"
+#include "core/run/make_scheduler.hpp"
 #include "core/scheduler/driver.hpp"
-#include "core/scheduler/make_scheduler.hpp"
 
 namespace tandem {
 Simulation::Simulation(const Scenario& scenario, Fidelity fidelity) : scenario_(scenario), fidelity_(fidelity) {

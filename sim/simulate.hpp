@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "analysis/record.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/scheduler/scheduler.hpp"
-#include "report/record.hpp"
 #include "sim/simgrid_executor.hpp"
 
 namespace tandem {

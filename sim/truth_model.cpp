@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/check.hpp"
 #include "core/machine/slow_down.hpp"
-#include "core/scheduler/check.hpp"
 #include "sim/noise.hpp"
 
 namespace tandem {

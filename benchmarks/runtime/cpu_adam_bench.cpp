@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/workloads/common/state_blocks.hpp"
+#include "core/formats/state_blocks.hpp"
 #include "runtime/executors/arena.hpp"
 #include "runtime/executors/thread_team.hpp"
 #include "runtime/optimizer/adam.hpp"

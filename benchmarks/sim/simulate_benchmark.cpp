@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/scenario/load.hpp"
+#include "core/run/load.hpp"
 #include "sim/simgrid_platform.hpp"
 #include "sim/simulate.hpp"
 

@@ -4,6 +4,7 @@
 
 #include <boost/container/small_vector.hpp>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <span>
@@ -11,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/graph/dtype.hpp"
-#include "core/graph/stable_vector.hpp"
-#include "core/scheduler/ids.hpp"
+#include "core/base/dtype.hpp"
+#include "core/base/ids.hpp"
+#include "core/base/stable_vector.hpp"
 
 namespace tandem {
 
@@ -22,6 +23,7 @@ inline constexpr int kRoleCount = 7;
 constexpr std::string_view name_of(Role role) {
   constexpr std::string_view kNames[] = {"parameter", "gradient", "optimizer_state", "activation",
                                          "batch",     "kv_cache", "scalar"};
+  static_assert(std::size(kNames) == kRoleCount);
   return kNames[static_cast<int>(role)];
 }
 
@@ -82,6 +84,7 @@ inline constexpr int kPhaseCount = 10;
 constexpr std::string_view name_of(Phase phase) {
   constexpr std::string_view kNames[] = {"load",           "forward", "recompute", "backward", "reduce",
                                          "optimizer_step", "sample",  "save",      "evaluate", "gather"};
+  static_assert(std::size(kNames) == kPhaseCount);
   return kNames[static_cast<int>(phase)];
 }
 

@@ -5,6 +5,8 @@
 #include <queue>
 #include <vector>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
@@ -25,6 +27,7 @@ double block_flops(const Kernel& kernel, int products, double more_columns) {
 
 // How long rows of blocks take that run in this order as processors become free, all of them `heads` times.
 double last_done(const std::vector<double>& rows, std::int64_t heads, std::int64_t processors) {
+  CHECK(heads >= 0 && processors > 0, heads, processors);
   std::priority_queue<double, std::vector<double>, std::greater<>> free_at;
   for (std::int64_t i = 0; i < processors; ++i) free_at.push(0);
   double last = 0;
@@ -59,6 +62,7 @@ double forward_flops(const Kernel& kernel, std::int32_t processors) {
 double backward_flops(const Kernel& kernel, std::int32_t processors) {
   const std::int64_t queries = blocks_of(kernel.n), keys = blocks_of(kernel.keys);
   const std::int64_t step = (processors + kernel.m - 1) / kernel.m, of_head = std::min(step, keys);
+  CHECK(of_head >= 1, "a head without a thread block", kernel.m, kernel.keys);
   const std::int64_t rounds = (kernel.m * of_head + processors - 1) / processors;
   double longest = 0;
   for (std::int64_t first = 0; first < of_head; ++first) {
@@ -74,6 +78,7 @@ double backward_flops(const Kernel& kernel, std::int32_t processors) {
 }  // namespace
 
 double attention_flops(const Kernel& kernel, std::int32_t processors) {
+  CHECK(kernel.kind == KernelKind::Attention, static_cast<int>(kernel.kind));
   if (processors <= 0 || kernel.m <= 0 || kernel.keys <= 0) return static_cast<double>(kernel.flops);
   return kernel.backward ? backward_flops(kernel, processors) : forward_flops(kernel, processors);
 }

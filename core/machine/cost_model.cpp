@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/check.hpp"
 #include "core/machine/attention.hpp"
 #include "core/machine/gemm.hpp"
 #include "core/machine/softmax.hpp"
-#include "core/scheduler/check.hpp"
 
 namespace tandem {
 namespace {
@@ -16,6 +16,7 @@ constexpr double kNsPerS = 1e9;
 // An amount at a rate, in ns. A rate of 0 is a resource that the profile does not have: using it is a bug upstream,
 // unless nothing is used.
 double at_rate_ns(double amount, double per_s, const char* what) {
+  CHECK(std::isfinite(amount) && std::isfinite(per_s), amount, per_s, what);
   if (amount <= 0) return 0;
   CHECK(per_s > 0, "the profile has no rate for", what);
   return amount / per_s * kNsPerS;
@@ -23,7 +24,9 @@ double at_rate_ns(double amount, double per_s, const char* what) {
 
 double efficiency(const HardwareProfile& profile, KernelKind kind, double x) {
   const auto found = profile.efficiency.find(kind);
-  return found == profile.efficiency.end() ? 1 : found->second.at(x);
+  const double share = found == profile.efficiency.end() ? 1 : found->second.at(x);
+  CHECK(share > 0, "an efficiency that takes for ever", share, x);
+  return share;
 }
 
 double tier_bytes_per_s(const HardwareProfile& profile, Tier tier) {
@@ -47,7 +50,12 @@ double factor_of(const BodyCost& body, KernelKind kind) {
   return found == body.factor.end() ? 1 : found->second;
 }
 
-std::int64_t round_ns(double ns) { return std::llround(ns); }
+// 2^62 ns are 146 years: sums of durations stay in 64 bits.
+std::int64_t round_ns(double ns) {
+  constexpr double kMost = 0x1p62;
+  CHECK(ns >= 0 && ns < kMost, "a duration of", ns, "ns");
+  return std::llround(ns);
+}
 
 }  // namespace
 
@@ -85,13 +93,17 @@ double CostModel::host_kernel_ns(const Kernel& kernel) const {
     if (elements == 0) return ns;
     const double known = profile_->cpu_optimizer_bytes * elements;
     const double longer = known > 0 ? std::max(1.0, static_cast<double>(kernel.bytes) / known) : 1;
-    return ns * longer / profile_->cpu_optimizer_efficiency.at(elements);
+    const double share = profile_->cpu_optimizer_efficiency.at(elements);
+    CHECK(share > 0, "an update that takes for ever", elements);
+    return ns * longer / share;
   }
   return std::max(at_rate_ns(static_cast<double>(kernel.flops), profile_->cpu_flops, "flops of the CPU"),
                   at_rate_ns(static_cast<double>(kernel.bytes), tier_bytes_per_s(*profile_, Tier::HostPinned), "DRAM"));
 }
 
 double CostModel::kernel_time_ns(const Kernel& kernel, DType type, Engine engine) const {
+  CHECK(kernel.bytes >= 0 && kernel.flops >= 0 && kernel.elements >= 0 && kernel.fixed_ns >= 0, kernel.bytes,
+        kernel.flops, kernel.elements, kernel.fixed_ns);
   if (kernel.kind == KernelKind::Fixed) return static_cast<double>(kernel.fixed_ns);
   if (engine == Engine::Loader)
     return at_rate_ns(static_cast<double>(kernel.bytes), profile_->loader_bytes_per_s, "the loader");
@@ -173,6 +185,7 @@ CostModel::Activity CostModel::activity(const Work& work) const {
 }
 
 std::int64_t CostModel::run_ns(const Graph& graph, WorkId work, Engine engine) const {
+  CHECK(work >= 0 && work < graph.work_count(), work, graph.work_count());
   const std::size_t slot = static_cast<std::size_t>(work) * kEngineCount + static_cast<std::size_t>(engine);
   if (slot >= cache_.size()) cache_.resize(static_cast<std::size_t>(graph.work_count()) * kEngineCount);
   if (cache_[slot] == 0) cache_[slot] = round_ns(compute_run_ns(graph.work(work), engine));
@@ -181,6 +194,7 @@ std::int64_t CostModel::run_ns(const Graph& graph, WorkId work, Engine engine) c
 
 std::int64_t CostModel::run_part_ns(const Graph& graph, WorkId work, Engine engine, std::int64_t part_bytes,
                                     std::int64_t whole_bytes) const {
+  CHECK(part_bytes >= 0 && part_bytes <= whole_bytes, part_bytes, whole_bytes);
   const std::int64_t whole_ns = run_ns(graph, work, engine);
   if (part_bytes == whole_bytes || whole_bytes == 0) return whole_ns;
   const std::int64_t fixed_ns = std::min(command_ns(graph.work(work), engine), whole_ns);
@@ -208,6 +222,7 @@ const CopyRate& CostModel::copy_rate(Engine lane) const {
 }
 
 std::int64_t CostModel::copy_ns(Engine lane, std::int64_t bytes) const {
+  CHECK(bytes >= 0, bytes, name_of(lane));
   if (lane == Engine::Compute) return kernel_ns({.kind = KernelKind::Memory, .bytes = 2 * bytes}, DType::F32, lane);
   const CopyRate& rate = copy_rate(lane);
   if (bytes == 0) return rate.latency_ns;
@@ -217,7 +232,8 @@ std::int64_t CostModel::copy_ns(Engine lane, std::int64_t bytes) const {
 }
 
 std::int64_t CostModel::collective_ns(std::int64_t bytes, std::int64_t ranks) const {
-  if (ranks <= 1) return 0;
+  CHECK(bytes >= 0 && ranks >= 1, bytes, ranks);
+  if (ranks == 1) return 0;
   // Each rank keeps its own part, and sends and receives the others.
   const double moved = static_cast<double>(ranks - 1) / static_cast<double>(ranks) * static_cast<double>(bytes);
   return profile_->collective_latency_ns + round_ns(at_rate_ns(moved, profile_->collective_bytes_per_s, "collectives"));

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
@@ -47,6 +49,7 @@ double busy_flops(const Kernel& kernel, const Tile& tile, double processors) {
     const double flops = rounds_of(tiles * parts, processors) * processors * tile_flops(tile) * inner;
     least = parts == 1 ? flops : std::min(least, flops);
   }
+  CHECK(least > 0, kernel.m, kernel.n, kernel.k, kernel.flops);
   return least;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
@@ -32,6 +34,7 @@ MemoryRates share_host_memory(const HardwareProfile& profile, MemoryRates wanted
     const MemoryWeight weight = weight_of(profile, i);
     claims[i] = profile.memory_weights.empty() ? 1 : wanted[i] * weight.weight;
     costs[i] = weight.cost;
+    CHECK(wanted[i] >= 0 && claims[i] >= 0 && costs[i] >= 0, i, wanted[i], claims[i], costs[i]);
     asked += costs[i] * wanted[i];
   }
   if (capacity <= 0 || asked <= capacity) return wanted;
@@ -41,6 +44,7 @@ MemoryRates share_host_memory(const HardwareProfile& profile, MemoryRates wanted
     double left = capacity, claimed = 0;
     for (std::size_t i = 0; i < wanted.size(); ++i)
       got[i] == wanted[i] ? left -= costs[i] * got[i] : claimed += costs[i] * claims[i];
+    CHECK(claimed >= 0, claimed);
     if (claimed == 0) break;
     more = false;
     for (std::size_t i = 0; i < wanted.size(); ++i)
@@ -52,6 +56,7 @@ MemoryRates share_host_memory(const HardwareProfile& profile, MemoryRates wanted
     for (std::size_t i = 0; i < wanted.size(); ++i)
       if (got[i] < wanted[i]) got[i] = left / claimed * claims[i];
   }
+  for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] <= wanted[i], i, got[i], wanted[i]);
   return got;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
@@ -14,6 +16,7 @@ double core_shortage(const HardwareProfile& profile, Engine lane, std::uint16_t 
   double wanted = 0;
   for (const auto& [other, cores] : profile.lane_cores)
     if (busy & engine_bit(other)) wanted += cores;
+  CHECK(profile.cores >= 1, profile.cores);
   return std::max(1.0, wanted / profile.cores);
 }
 
@@ -21,6 +24,7 @@ double core_shortage(const HardwareProfile& profile, Engine lane, std::uint16_t 
 
 // Slow-downs by several lanes add up: each takes its own share of what the lanes have in common.
 double lane_slow_down(const HardwareProfile& profile, Engine lane, std::uint16_t busy) {
+  CHECK(busy & engine_bit(lane), name_of(lane), "is slowed down and not busy");
   double factor = 1;
   for (const auto& [pair, by_one] : profile.interference)
     if (pair.first == lane && pair.second != lane && (busy & engine_bit(pair.second))) factor += by_one - 1;

@@ -4,15 +4,16 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/base/ids.hpp"
 #include "core/graph/graph.hpp"
 #include "core/machine/fingerprint.hpp"
-#include "core/scheduler/ids.hpp"
 
 namespace tandem {
 
@@ -66,6 +67,7 @@ enum class TimeCause : std::uint8_t { Compute, Copies, CpuOptimizer, Disk, Dispa
 inline constexpr int kTimeCauseCount = 6;
 constexpr std::string_view name_of(TimeCause cause) {
   constexpr std::string_view kNames[] = {"compute", "copies", "cpu_optimizer", "disk", "dispatch", "sharing"};
+  static_assert(std::size(kNames) == kTimeCauseCount);
   return kNames[static_cast<int>(cause)];
 }
 

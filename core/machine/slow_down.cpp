@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
 #include "core/machine/lane_slow_down.hpp"
 
 namespace tandem {
@@ -23,11 +24,13 @@ std::array<double, kEngineCount> slow_downs(const HardwareProfile& profile, cons
     const auto engine = static_cast<Engine>(lane);
     if (!(busy & engine_bit(engine))) continue;
     factors[lane] = lane_slow_down(profile, engine, busy);
+    CHECK(factors[lane] > 0 && alone[lane] >= 0, name_of(engine), factors[lane], alone[lane]);
     wanted[lane] = alone[lane] / factors[lane];
   }
   const MemoryRates got = share_host_memory(profile, wanted);
   for (std::size_t lane = 0; lane < factors.size(); ++lane)
     if (got[lane] > 0) factors[lane] *= wanted[lane] / got[lane];
+  for (const double factor : factors) CHECK(factor > 0, factor, busy);
   return factors;
 }
 

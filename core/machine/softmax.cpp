@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
@@ -19,6 +21,9 @@ constexpr std::array kTraffic = {Traffic{2048, 10.4, 12.7},  Traffic{4096, 13.4,
                                  Traffic{20480, 10.4, 16.1}, Traffic{24576, 11.5, 16.9}, Traffic{32768, 14.2, 17.4},
                                  Traffic{40960, 17.1, 17.7}, Traffic{50304, 18.0, 18.2}, Traffic{65536, 17.9, 17.5}};
 
+static_assert(std::is_sorted(kTraffic.begin(), kTraffic.end(),
+                             [](const Traffic& a, const Traffic& b) { return a.columns < b.columns; }));
+
 double element_bytes(double columns, double Traffic::*of) {
   if (columns <= kTraffic.front().columns) return kTraffic.front().*of;
   const auto above =
@@ -32,6 +37,7 @@ double element_bytes(double columns, double Traffic::*of) {
 }  // namespace
 
 double softmax_bytes(const Kernel& kernel, std::int32_t processors) {
+  CHECK(is_softmax(kernel), static_cast<int>(kernel.kind), kernel.n);
   if (processors <= 0) return static_cast<double>(kernel.bytes);
   return static_cast<double>(kernel.m) * static_cast<double>(kernel.n) *
          element_bytes(static_cast<double>(kernel.n), kernel.backward ? &Traffic::backward : &Traffic::forward);

@@ -17,12 +17,12 @@
 #include <tuple>
 #include <vector>
 
+#include "core/base/errors.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/gradients.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
 #include "core/policies/common/shared_update.hpp"
-#include "core/scenario/errors.hpp"
 
 namespace tandem {
 

@@ -10,12 +10,12 @@
 // on the device, 2 bytes more each, unless `masters: false`, as in the paper.
 #include <algorithm>
 
+#include "core/base/errors.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/gradients.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
 #include "core/policies/common/uploads.hpp"
-#include "core/scenario/errors.hpp"
 
 namespace tandem {
 

@@ -1,6 +1,6 @@
 // 1-bit Adam (Tang et al., ICML 2021, arXiv 2102.02888) with the CPU in place of the other workers: after a warm-up of
 // plain Adam its variance is frozen, and a bit of momentum for each parameter leaves the device instead of a gradient
-// (core/workloads/common/one_bit.hpp). The CPU updates buckets as they arrive, first come, first served until the
+// (core/formats/one_bit.hpp). The CPU updates buckets as they arrive, first come, first served until the
 // backward is over, then lowest layer first; each bucket's parameters return in full, and a forward waits for its own
 // layer's only.
 //
@@ -8,13 +8,13 @@
 // first step after the warm-up on, what the device keeps of its momentum takes 4 bytes a parameter there.
 #include <algorithm>
 
+#include "core/base/errors.hpp"
+#include "core/formats/one_bit.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/gradients.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
 #include "core/policies/common/uploads.hpp"
-#include "core/scenario/errors.hpp"
-#include "core/workloads/common/one_bit.hpp"
 
 namespace tandem {
 

@@ -7,11 +7,11 @@
 //
 // The paper's copies go from the GPU to the disk directly (GPUDirect Storage); here they pass through the host, which
 // holds a few blocks' at a time. Its unit is a tensor of a module, here of a block.
+#include "core/base/errors.hpp"
 #include "core/policies/common/activations.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
 #include "core/scenario/capacity.hpp"
-#include "core/scenario/errors.hpp"
 
 namespace tandem {
 

@@ -11,13 +11,13 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/errors.hpp"
 #include "core/policies/common/activations.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/gradients.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
 #include "core/policies/common/uploads.hpp"
-#include "core/scenario/errors.hpp"
 
 namespace tandem {
 

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/scenario/scenario.hpp"
-#include "core/scenario/values.hpp"
+#include "core/yaml/values.hpp"
 
 namespace tandem {
 
@@ -18,7 +19,10 @@ void check_profile_rules(const Values& values, const std::string& prefix);
 // Figures that no machine has, on their own or beside each other (plausible.cpp).
 void check_plausible(const Values& values, const std::string& prefix);
 void check_scenario_rules(const Values& values, const Scenario& scenario);
-// What is odd but allowed. May give `scenario.machine` the emulated rate of a precision that it has no units for.
-void warn(Scenario& scenario);
+// What is odd but allowed, "key: text", of a machine as its profile has it (oddities.cpp).
+std::vector<std::string> oddities(const Scenario& scenario);
+// Makes the machine the one that a rank runs on: capped by `limits`, one of the ranks that share the host, with a rate
+// for the workload's precision (limits.cpp). Capacities stay: tier_capacity_bytes has their limits.
+void apply_limits(Scenario& scenario);
 
 }  // namespace tandem

@@ -4,8 +4,6 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/scenario/load.hpp"
-
 namespace tandem {
 namespace {
 

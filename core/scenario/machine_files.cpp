@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/scenario/checker.hpp"
 #include "core/scenario/dirs.hpp"
+#include "core/yaml/checker.hpp"
 
 namespace tandem {
 namespace {

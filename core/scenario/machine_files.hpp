@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/scenario/known_names.hpp"
-#include "core/scenario/yaml_tree.hpp"
+#include "core/yaml/known_names.hpp"
+#include "core/yaml/yaml_tree.hpp"
 
 namespace tandem {
 

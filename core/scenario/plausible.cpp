@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/scenario/build.hpp"
-#include "core/scenario/schema.hpp"
+#include "core/yaml/schema.hpp"
 
 namespace tandem {
 namespace {

@@ -1,8 +1,8 @@
 // How a policy's decisions are checked and turned into commands, and what it sees.
 #include <algorithm>
 
-#include "core/scenario/errors.hpp"
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
+#include "core/base/errors.hpp"
 #include "core/scheduler/scheduler.hpp"
 
 namespace tandem {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 
 namespace tandem {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "core/scenario/errors.hpp"
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
+#include "core/base/errors.hpp"
 #include "core/scheduler/scheduler.hpp"
 
 namespace tandem {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "core/graph/graph.hpp"
+#include "core/graph/request.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/scenario/scenario.hpp"
 #include "core/scheduler/seam.hpp"
-#include "core/workloads/workload.hpp"
 
 namespace tandem {
 
@@ -112,10 +112,6 @@ struct PolicyEntry {
   std::unique_ptr<Policy> (*make)(const Scenario&);
   std::vector<std::string_view> options;  // names, for suggestions
 };
-
-// All policies in alphabetical order.
-const std::vector<const PolicyEntry*>& policies();
-const PolicyEntry* find_policy(std::string_view name);
 
 }  // namespace tandem
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
 
 namespace tandem {
 

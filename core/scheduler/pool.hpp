@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/scheduler/ids.hpp"
+#include "core/base/ids.hpp"
 
 namespace tandem {
 

@@ -1,6 +1,6 @@
 #include "core/scheduler/replay.hpp"
 
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
 #include "core/scheduler/driver.hpp"
 
 namespace tandem {

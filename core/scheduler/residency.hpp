@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/ids.hpp"
 #include "core/graph/graph.hpp"
-#include "core/scheduler/ids.hpp"
 #include "core/scheduler/pool.hpp"
 
 namespace tandem {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/check.hpp"
+#include "core/base/errors.hpp"
 #include "core/scenario/capacity.hpp"
-#include "core/scenario/errors.hpp"
-#include "core/scheduler/check.hpp"
 
 namespace tandem {
 namespace {

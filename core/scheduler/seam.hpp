@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/scheduler/ids.hpp"
+#include "core/base/ids.hpp"
 
 namespace tandem {
 

@@ -1,8 +1,8 @@
 // Generates text with a gpt: the prompt in one step, then one token a step, until the stop token or new_tokens. Keys
 // and values of past tokens stay in a cache a block; the graph grows by the sampled token.
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/workloads/common/gpt_plan.hpp"
-#include "core/workloads/common/kernels.hpp"
 #include "core/workloads/common/language_head.hpp"
 #include "core/workloads/common/options.hpp"
 #include "core/workloads/workload.hpp"

@@ -1,7 +1,7 @@
 // A stack given by measured times: what a run looks like to a scheduler when only sizes and times are known. It has no
 // bodies: it is simulated only. Per layer: 16-bit parameters, a gradient of the same size, six times as much state.
-#include "core/scenario/errors.hpp"
-#include "core/workloads/common/kernels.hpp"
+#include "core/base/errors.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/workloads/common/options.hpp"
 #include "core/workloads/common/training_source.hpp"
 #include "core/workloads/workload.hpp"

@@ -1,7 +1,7 @@
 // Multi-layer perceptron on images: `layers` linear layers with relu, then a linear classifier with cross entropy. One
 // bucket a layer.
-#include "core/workloads/common/kernels.hpp"
-#include "core/workloads/common/layout.hpp"
+#include "core/formats/layout.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/workloads/common/meter.hpp"
 #include "core/workloads/common/options.hpp"
 #include "core/workloads/common/training_source.hpp"

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <string>
 
-#include "core/workloads/common/layout.hpp"
+#include "core/formats/layout.hpp"
 #include "runtime/body_table.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/manifest.hpp"

@@ -1,13 +1,13 @@
-// Bodies of 1-bit Adam: core/workloads/common/one_bit.hpp has the method, training_one_bit.cpp the operands. All but
+// Bodies of 1-bit Adam: core/formats/one_bit.hpp has the method, training_one_bit.cpp the operands. All but
 // the kernels is pointers: nothing here needs LibTorch's operators.
-#include "core/workloads/common/one_bit.hpp"
+#include "core/formats/one_bit.hpp"
 
 #include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "core/workloads/common/layout.hpp"
+#include "core/formats/layout.hpp"
 #include "runtime/bodies/common/adam_options.hpp"
 #include "runtime/bodies/common/decay_groups.hpp"
 #include "runtime/bodies/common/device_kernels.hpp"

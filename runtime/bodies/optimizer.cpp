@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/workloads/common/layout.hpp"
-#include "core/workloads/common/sums.hpp"
+#include "core/formats/layout.hpp"
+#include "core/formats/sums.hpp"
 #include "runtime/bodies/common/adam_options.hpp"
 #include "runtime/bodies/common/decay_groups.hpp"
 #include "runtime/bodies/common/device_kernels.hpp"

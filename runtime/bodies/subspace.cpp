@@ -7,8 +7,8 @@
 #include <cstring>
 #include <string>
 
+#include "core/formats/layout.hpp"
 #include "core/scenario/schedule.hpp"
-#include "core/workloads/common/layout.hpp"
 #include "runtime/bodies/common/decay_groups.hpp"
 #include "runtime/bodies/common/operands.hpp"
 #include "runtime/bodies/common/subspace_fit.hpp"

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/checkpoint/manifest.hpp"
 #include "runtime/checkpoint/saved_file.hpp"
 

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 
 namespace tandem {
 namespace {

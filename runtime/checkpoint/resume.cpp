@@ -2,7 +2,8 @@
 
 #include <filesystem>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
+#include "core/run/policies.hpp"
 #include "core/scheduler/policy.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/manifest.hpp"

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/checkpoint/saved_file.hpp"
 
 namespace tandem {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/dtype.hpp"
+#include "core/base/dtype.hpp"
 
 namespace tandem {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 
 namespace tandem {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "core/workloads/common/layout.hpp"
+#include "core/formats/layout.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
 
 namespace tandem {

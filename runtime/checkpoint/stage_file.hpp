@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/formats/state_blocks.hpp"
 #include "core/graph/graph.hpp"
-#include "core/workloads/common/state_blocks.hpp"
 #include "runtime/checkpoint/saved_file.hpp"
 
 namespace tandem {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 
 namespace tandem {
 

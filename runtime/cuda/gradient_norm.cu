@@ -1,7 +1,7 @@
 // The gradient norm on the GPU, in the order of sums that the CPU keeps (gradient_checks.hpp): blocks of kNormBlock
 // elements in order, and in each block eight sums, one for every eighth element. So clipping is the same to the bit
 // wherever a gradient is.
-#include "core/workloads/common/sums.hpp"
+#include "core/formats/sums.hpp"
 #include "runtime/cuda/kernels.hpp"
 #include "runtime/optimizer/low_precision.hpp"
 

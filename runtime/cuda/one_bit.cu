@@ -1,7 +1,7 @@
 // 1-bit Adam's momentum on the GPU: a warp has a block. It adds what was kept to the gradient's share, then sums
 // magnitudes over its lanes, and sends a bit for each number and keeps the rest, as the CPU does
 // (runtime/optimizer/one_bit.cpp).
-#include "core/workloads/common/one_bit.hpp"
+#include "core/formats/one_bit.hpp"
 #include "runtime/cuda/kernels.hpp"
 #include "runtime/optimizer/one_bit_formula.hpp"
 

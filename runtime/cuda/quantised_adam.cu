@@ -1,6 +1,6 @@
 // Adam on the GPU with moments quantised block by block: a warp takes a block's moments from their codes, updates them
 // by the formula that the CPU computes, finds the new largest ones, and writes their codes.
-#include "core/workloads/common/state_blocks.hpp"
+#include "core/formats/state_blocks.hpp"
 #include "runtime/cuda/kernels.hpp"
 #include "runtime/cuda/masters.cuh"
 #include "runtime/optimizer/state_map.hpp"

@@ -12,8 +12,8 @@
 #include <thread>
 #include <utility>
 
-#include "core/scenario/errors.hpp"
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/executors/disk_alignment.hpp"
 #include "runtime/executors/disk_file.hpp"
 #include "runtime/executors/thread_team.hpp"

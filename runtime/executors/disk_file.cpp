@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/executors/disk_alignment.hpp"
 
 namespace tandem {

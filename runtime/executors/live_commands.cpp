@@ -9,8 +9,8 @@
 #include <thread>
 #include <utility>
 
-#include "core/scenario/errors.hpp"
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/executors/live_executor.hpp"
 #include "runtime/executors/workspace.hpp"
 

@@ -5,7 +5,7 @@
 #include <exception>
 #include <utility>
 
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
 
 namespace tandem {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
 
 namespace tandem {
 namespace {

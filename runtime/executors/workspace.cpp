@@ -7,8 +7,8 @@
 #include <set>
 #include <string>
 
-#include "core/scenario/errors.hpp"
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
+#include "core/base/errors.hpp"
 
 namespace tandem {
 namespace {

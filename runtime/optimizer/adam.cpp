@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstddef>
 
-#include "core/scheduler/check.hpp"
-#include "core/workloads/common/state_blocks.hpp"
+#include "core/base/check.hpp"
+#include "core/formats/state_blocks.hpp"
 #include "runtime/optimizer/kernels.hpp"
 
 namespace tandem {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "core/graph/dtype.hpp"
+#include "core/base/dtype.hpp"
 #include "runtime/optimizer/adam_formula.hpp"
 #include "runtime/optimizer/isa.hpp"
 #include "runtime/optimizer/low_precision.hpp"

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstddef>
 
-#include "core/scheduler/check.hpp"
-#include "core/workloads/common/sums.hpp"
+#include "core/base/check.hpp"
+#include "core/formats/sums.hpp"
 #include "runtime/optimizer/kernels.hpp"
 
 namespace tandem {

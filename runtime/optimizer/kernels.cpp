@@ -1,6 +1,6 @@
 #include "runtime/optimizer/kernels.hpp"
 
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
 
 namespace tandem {
 

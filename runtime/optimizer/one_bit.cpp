@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include "core/scheduler/check.hpp"
-#include "core/workloads/common/one_bit.hpp"
+#include "core/base/check.hpp"
+#include "core/formats/one_bit.hpp"
 #include "runtime/optimizer/kernels.hpp"
 #include "runtime/optimizer/one_bit_formula.hpp"
 

@@ -1,4 +1,4 @@
-// 1-bit Adam's two halves over a field (core/workloads/common/one_bit.hpp has the method): what the device makes of a
+// 1-bit Adam's two halves over a field (core/formats/one_bit.hpp has the method): what the device makes of a
 // gradient, here on the CPU, and the update of masters by the signs that travelled. The same bits on every instruction
 // set, on a GPU (runtime/cuda/one_bit.cu), and however a field is cut at whole blocks. Must not know LibTorch, graphs
 // or threads.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/workloads/common/one_bit.hpp"
+#include "core/formats/one_bit.hpp"
 #include "runtime/optimizer/adam_loop.hpp"
 #include "runtime/optimizer/one_bit.hpp"
 #include "runtime/optimizer/one_bit_formula.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/workloads/common/state_blocks.hpp"
+#include "core/formats/state_blocks.hpp"
 #include "runtime/optimizer/adam_loop.hpp"
 #include "runtime/optimizer/state_map.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/graph/dtype.hpp"
+#include "core/base/dtype.hpp"
 #include "runtime/optimizer/low_precision.hpp"
 
 namespace tandem {

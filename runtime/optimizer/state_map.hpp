@@ -1,6 +1,6 @@
 // What the codes of quantised optimizer states mean, and which code a number gets: the same on every processor. A block
 // of numbers has one scale, the largest magnitude among them; a code stands for a level, a share of the scale. Must not
-// know where blocks are (core/workloads/common/state_blocks.hpp).
+// know where blocks are (core/formats/state_blocks.hpp).
 //
 // | moment | bits | levels                                                                              |
 // |--------|------|-------------------------------------------------------------------------------------|

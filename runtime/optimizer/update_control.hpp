@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/workloads/common/sums.hpp"
+#include "core/formats/sums.hpp"
 #include "runtime/optimizer/adam_formula.hpp"
 
 namespace tandem {

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/scenario/errors.hpp"
-#include "core/workloads/common/layout.hpp"
+#include "core/base/errors.hpp"
+#include "core/formats/layout.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/manifest.hpp"
 #include "runtime/checkpoint/resume.hpp"

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/run/policies.hpp"
 #include "core/scheduler/policy.hpp"
 #include "tests/common/scenarios.hpp"
 

@@ -4,10 +4,10 @@
 #include <memory>
 #include <string>
 
+#include "core/run/make_scheduler.hpp"
 #include "core/scheduler/contents.hpp"
 #include "core/scheduler/driver.hpp"
 #include "core/scheduler/happens_before.hpp"
-#include "core/scheduler/make_scheduler.hpp"
 #include "core/scheduler/null_executor.hpp"
 
 namespace tandem::testing {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <random>
 
+#include "core/base/errors.hpp"
 #include "core/policies/common/step_memory.hpp"
-#include "core/scenario/errors.hpp"
 #include "core/workloads/workload.hpp"
 #include "tests/common/scenarios.hpp"
 

@@ -1,10 +1,10 @@
 // A step by chunks: its time by hand, and the layout that is chosen for it.
-#include "core/policies/common/chunks.hpp"
+#include "core/policies/protrain/chunks.hpp"
 
 #include <gtest/gtest.h>
 
-#include "core/policies/common/chunk_search.hpp"
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
+#include "core/policies/protrain/chunk_search.hpp"
 #include "tests/common/run.hpp"
 #include "tests/common/scenarios.hpp"
 

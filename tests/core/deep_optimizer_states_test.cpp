@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "tests/common/run.hpp"
 #include "tests/common/scenarios.hpp"
 

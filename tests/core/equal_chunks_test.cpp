@@ -1,5 +1,5 @@
 // Layers in chunks of one size, and the size that wastes least.
-#include "core/policies/common/equal_chunks.hpp"
+#include "core/policies/patrickstar/equal_chunks.hpp"
 
 #include <gtest/gtest.h>
 

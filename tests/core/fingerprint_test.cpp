@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/scenario/load.hpp"
+#include "core/run/load.hpp"
 
 namespace tandem {
 namespace {

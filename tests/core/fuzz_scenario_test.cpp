@@ -8,7 +8,7 @@
 #include <iostream>
 #include <random>
 
-#include "core/scenario/yaml_tree.hpp"
+#include "core/yaml/yaml_tree.hpp"
 #include "tests/core/scenario_cases.hpp"
 
 namespace tandem::test {

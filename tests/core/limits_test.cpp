@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/run/load.hpp"
 #include "core/scenario/capacity.hpp"
-#include "core/scenario/load.hpp"
 
 namespace tandem {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "tests/core/workload_fixture.hpp"
 
 namespace tandem {

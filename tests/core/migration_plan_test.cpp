@@ -1,6 +1,6 @@
 // What G10's plan moves, by arithmetic: ops of one second, values of gigabytes, 0.1 s a gigabyte over the bus and 1 s
 // to or from the disk.
-#include "core/policies/common/migration_plan.hpp"
+#include "core/policies/g10/migration_plan.hpp"
 
 #include <gtest/gtest.h>
 

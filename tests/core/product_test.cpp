@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "core/base/errors.hpp"
+#include "core/run/load.hpp"
 #include "core/scenario/capacity.hpp"
-#include "core/scenario/errors.hpp"
-#include "core/scenario/load.hpp"
 #include "tests/common/run.hpp"
 
 namespace tandem {

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <limits>
 
-#include "core/scenario/schema.hpp"
-#include "core/scenario/yaml_tree.hpp"
+#include "core/yaml/schema.hpp"
+#include "core/yaml/yaml_tree.hpp"
 #include "tests/core/scenario_cases.hpp"
 
 namespace tandem::test {

@@ -3,7 +3,8 @@
 
 #include <random>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
+#include "core/workloads/workload.hpp"
 #include "tests/common/run.hpp"
 #include "tests/common/scenarios.hpp"
 

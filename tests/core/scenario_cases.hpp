@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/scenario/load.hpp"
+#include "core/run/load.hpp"
 #include "core/scenario/reader.hpp"
 
 namespace tandem::test {

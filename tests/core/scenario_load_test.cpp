@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/scenario/load.hpp"
+#include "core/run/load.hpp"
 #include "tests/core/scenario_cases.hpp"
 
 namespace tandem::test {

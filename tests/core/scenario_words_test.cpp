@@ -1,9 +1,10 @@
 // Suggestions, strict decimals, and words of the input inside messages.
 #include <gtest/gtest.h>
 
-#include "core/scenario/decimal.hpp"
-#include "core/scenario/load.hpp"
-#include "core/scenario/position.hpp"
+#include "core/run/load.hpp"
+#include "core/yaml/decimal.hpp"
+#include "core/yaml/position.hpp"
+#include "core/yaml/suggest.hpp"
 
 namespace tandem {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/scenario/yaml_tree.hpp"
+#include "core/yaml/yaml_tree.hpp"
 
 namespace tandem {
 namespace {

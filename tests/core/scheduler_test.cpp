@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "core/scheduler/replay.hpp"
 #include "tests/common/run.hpp"
 #include "tests/common/scenarios.hpp"

@@ -1,5 +1,5 @@
 // CoTrain's separation distance: bisection against brute force over every k, and paths checked by hand.
-#include "core/policies/common/separation.hpp"
+#include "core/policies/cotrain/separation.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/workloads/common/kernels.hpp"
+#include "core/graph/kernels.hpp"
 
 namespace tandem {
 namespace {

@@ -1,7 +1,7 @@
 // The loss over a tile of the tokens at a time: as much arithmetic, less memory.
 #include <gtest/gtest.h>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "tests/core/workload_fixture.hpp"
 
 namespace tandem {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "tests/core/workload_fixture.hpp"
 
 namespace tandem {

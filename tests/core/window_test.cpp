@@ -1,12 +1,12 @@
 // STRONGHOLD's window: the arithmetic by hand, and what the policy keeps on the device.
-#include "core/policies/common/window.hpp"
+#include "core/policies/stronghold/window.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "tests/common/run.hpp"
 #include "tests/common/scenarios.hpp"
 

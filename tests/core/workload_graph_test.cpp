@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
-#include "core/scenario/errors.hpp"
-#include "core/workloads/common/state_blocks.hpp"
+#include "core/base/errors.hpp"
+#include "core/formats/state_blocks.hpp"
 #include "tests/core/workload_fixture.hpp"
 
 namespace tandem {

@@ -8,9 +8,9 @@
 #include <random>
 #include <vector>
 
-#include "core/workloads/common/one_bit.hpp"
-#include "core/workloads/common/state_blocks.hpp"
-#include "core/workloads/common/sums.hpp"
+#include "core/formats/one_bit.hpp"
+#include "core/formats/state_blocks.hpp"
+#include "core/formats/sums.hpp"
 #include "runtime/cuda/cuda_check.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
 #include "runtime/optimizer/low_precision.hpp"

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 
 namespace tandem {
 namespace {

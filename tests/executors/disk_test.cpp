@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/executors/arena.hpp"
 #include "runtime/executors/disk_file.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "tests/executors/executor_fixture.hpp"
 
 namespace tandem {

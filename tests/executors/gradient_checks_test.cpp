@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/workloads/common/sums.hpp"
+#include "core/formats/sums.hpp"
 #include "tests/executors/adam_fixture.hpp"
 
 namespace tandem {

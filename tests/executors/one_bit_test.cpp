@@ -1,6 +1,6 @@
 // 1-bit Adam's halves: nothing of the gradients is lost between what is sent and what is kept, and the update by signs
 // is Adam's by the numbers that they stand for, on every instruction set and however a field is cut.
-#include "core/workloads/common/one_bit.hpp"
+#include "core/formats/one_bit.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "core/workloads/common/state_blocks.hpp"
+#include "core/formats/state_blocks.hpp"
 #include "runtime/optimizer/state_map.hpp"
 #include "tests/executors/adam_fixture.hpp"
 

@@ -5,7 +5,7 @@
 #include <future>
 #include <thread>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/executors/keeping_device.hpp"
 #include "tests/executors/executor_fixture.hpp"
 #include "tests/executors/thread_device.hpp"

@@ -8,10 +8,10 @@
 #include <map>
 #include <thread>
 
+#include "core/run/make_scheduler.hpp"
 #include "core/scheduler/contents.hpp"
 #include "core/scheduler/driver.hpp"
 #include "core/scheduler/happens_before.hpp"
-#include "core/scheduler/make_scheduler.hpp"
 #include "tests/common/policies.hpp"
 #include "tests/common/scenarios.hpp"
 #include "tests/executors/executor_fixture.hpp"

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/executors/device.hpp"
 
 namespace tandem::testing {

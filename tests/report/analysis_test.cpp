@@ -1,10 +1,10 @@
 // Times, stalls, traffic, losses and throughput of hand-made runs. All expectations follow from the drawing in
 // fake_run.hpp.
-#include "report/analysis.hpp"
+#include "analysis/analysis.hpp"
 
 #include <gmock/gmock.h>
 
-#include "report/resources.hpp"
+#include "analysis/resources.hpp"
 #include "tests/report/fake_run.hpp"
 
 namespace tandem {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "tests/report/fake_run.hpp"
 
 namespace tandem {

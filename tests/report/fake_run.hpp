@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/record.hpp"
+#include "analysis/record.hpp"
 
 namespace tandem::testing {
 

@@ -1,9 +1,9 @@
 // The critical path of a run and the interval that follows from it, on runs of known times.
-#include "report/interval.hpp"
+#include "analysis/interval.hpp"
 
 #include <gmock/gmock.h>
 
-#include "report/analysis.hpp"
+#include "analysis/analysis.hpp"
 #include "report/comparison.hpp"
 #include "report/json_result.hpp"
 #include "report/summary.hpp"

@@ -1,11 +1,11 @@
 // Bounds in closed form.
-#include "report/lower_bound.hpp"
+#include "analysis/lower_bound.hpp"
 
 #include <gtest/gtest.h>
 
-#include "report/analysis.hpp"
-#include "report/lp.hpp"
-#include "report/policy_load.hpp"
+#include "analysis/analysis.hpp"
+#include "analysis/lp.hpp"
+#include "analysis/policy_load.hpp"
 #include "tests/report/fake_run.hpp"
 
 namespace tandem {

@@ -9,8 +9,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "core/scenario/errors.hpp"
-#include "report/atomic_file.hpp"
+#include "cli/atomic_file.hpp"
+#include "core/base/errors.hpp"
 #include "report/html.hpp"
 #include "report/json_result.hpp"
 #include "report/summary.hpp"

@@ -1,5 +1,5 @@
 // Where the difference of two hand-made runs comes from. The drawing of TwoSteps is in fake_run.hpp.
-#include "report/step_difference.hpp"
+#include "analysis/step_difference.hpp"
 
 #include <gmock/gmock.h>
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/body_table.hpp"
 #include "runtime/reference.hpp"
 #include "runtime/torch_setup.hpp"

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "calibration/conditions.hpp"
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 
 namespace tandem {
 namespace {

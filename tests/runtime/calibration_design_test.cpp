@@ -11,7 +11,7 @@
 #include "calibration/op_times.hpp"
 #include "calibration/update_turns.hpp"
 #include "calibration/workbench.hpp"
-#include "core/scenario/load.hpp"
+#include "core/run/load.hpp"
 
 namespace tandem {
 namespace {

@@ -11,7 +11,7 @@
 #include "calibration/kernel_clock.hpp"
 #include "calibration/probe.hpp"
 #include "calibration/triad_times.hpp"
-#include "core/scenario/load.hpp"
+#include "core/run/load.hpp"
 #include "runtime/body_table.hpp"
 #include "runtime/executors/workspace.hpp"
 #include "runtime/fingerprint.hpp"

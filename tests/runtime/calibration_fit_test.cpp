@@ -14,11 +14,11 @@
 #include "calibration/profile_yaml.hpp"
 #include "calibration/slow_down_model.hpp"
 #include "calibration/uncertainty.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/machine/host_memory.hpp"
 #include "core/machine/slow_down.hpp"
-#include "core/scenario/load.hpp"
-#include "core/workloads/common/kernels.hpp"
+#include "core/run/load.hpp"
 #include "tests/common/scenarios.hpp"
 
 namespace tandem {

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <filesystem>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "core/scheduler/happens_before.hpp"
 #include "core/scheduler/replay.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/workloads/common/layout.hpp"
+#include "core/formats/layout.hpp"
 
 namespace tandem {
 namespace {

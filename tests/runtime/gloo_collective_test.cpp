@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 
 extern char** environ;
 

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "report/analysis.hpp"
+#include "analysis/analysis.hpp"
 #include "runtime/reference.hpp"
 #include "runtime/reference_networks.hpp"
 #include "runtime/torch_setup.hpp"

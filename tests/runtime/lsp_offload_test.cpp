@@ -9,8 +9,8 @@
 #include <map>
 #include <set>
 
-#include "core/workloads/common/layout.hpp"
-#include "report/analysis.hpp"
+#include "analysis/analysis.hpp"
+#include "core/formats/layout.hpp"
 #include "runtime/bodies/common/subspace_fit.hpp"
 #include "runtime/initial_values.hpp"
 #include "runtime/torch_types.hpp"

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/workloads/common/layout.hpp"
-#include "report/analysis.hpp"
+#include "analysis/analysis.hpp"
+#include "core/formats/layout.hpp"
 #include "runtime/train.hpp"
 #include "tests/common/scenarios.hpp"
 #include "tests/runtime/checked_run.hpp"

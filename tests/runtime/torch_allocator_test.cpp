@@ -7,7 +7,7 @@
 #include <array>
 #include <functional>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/executors/workspace.hpp"
 
 namespace tandem {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/rank_processes.hpp"
 #include "runtime/torch_setup.hpp"
 #include "runtime/train.hpp"

@@ -11,11 +11,11 @@
 #include <limits>
 #include <numeric>
 
+#include "analysis/analysis.hpp"
+#include "core/base/errors.hpp"
 #include "core/policies/common/buckets.hpp"
-#include "core/scenario/errors.hpp"
 #include "core/scheduler/happens_before.hpp"
 #include "core/scheduler/replay.hpp"
-#include "report/analysis.hpp"
 #include "runtime/reference.hpp"
 #include "runtime/torch_setup.hpp"
 #include "tests/common/policies.hpp"

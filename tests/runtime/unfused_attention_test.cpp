@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "report/analysis.hpp"
+#include "analysis/analysis.hpp"
 #include "runtime/torch_setup.hpp"
 #include "runtime/train.hpp"
 #include "tests/common/policies.hpp"

@@ -43,7 +43,7 @@ check_words() {
     "$(cd "$SOURCE" && grep -rnE '^ *# *include +"' core | grep -vE '"core/')"
   expect_nothing "one world includes the other:" \
     "$(cd "$SOURCE" && grep -rnE '^ *# *include +[<"](sim/|simgrid)' runtime calibration
-       cd "$SOURCE" && grep -rnE '^ *# *include +[<"](runtime/|torch|ATen|c10)' sim report apps)"
+       cd "$SOURCE" && grep -rnE '^ *# *include +[<"](runtime/|torch|ATen|c10)' sim analysis report cli apps)"
 }
 
 check_configures_without_torch() {

@@ -26,7 +26,8 @@ plant_line() {
   local tree
   tree=$(mktemp -d -p "$WORK")
   mkdir -p "$tree"
-  cp -r "$SOURCE/core" "$SOURCE/sim" "$SOURCE/runtime" "$SOURCE/calibration" "$SOURCE/report" "$SOURCE/apps" "$tree"
+  cp -r "$SOURCE/core" "$SOURCE/sim" "$SOURCE/runtime" "$SOURCE/calibration" "$SOURCE/analysis" "$SOURCE/report" \
+    "$SOURCE/cli" "$SOURCE/apps" "$tree"
   echo "$2" >"$tree/$1/planted.hpp"
   report "$1: $2" "$3" "$(verdict check_sources "$tree")"
 }

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <map>
 
-#include "core/scenario/load.hpp"
-#include "report/analysis.hpp"
+#include "analysis/analysis.hpp"
+#include "core/run/load.hpp"
 #include "sim/simulate.hpp"
 #include "tests/common/scenarios.hpp"
 

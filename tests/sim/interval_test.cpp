@@ -1,6 +1,6 @@
 // The critical path's first order beside brute force: every cause is made slower and faster, the run is simulated
 // again, and the step must change by as much as the path has of the cause.
-#include "report/interval.hpp"
+#include "analysis/interval.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <functional>
 #include <map>
 
-#include "report/analysis.hpp"
+#include "analysis/analysis.hpp"
 #include "sim/simulate.hpp"
 #include "tests/common/scenarios.hpp"
 

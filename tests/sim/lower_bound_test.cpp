@@ -1,12 +1,13 @@
 // No simulated run has shorter steps than its lower bounds: over policies, families, capacities, truths and fidelities.
-#include "report/lower_bound.hpp"
+#include "analysis/lower_bound.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "core/scenario/errors.hpp"
-#include "report/analysis.hpp"
+#include "analysis/analysis.hpp"
+#include "core/base/errors.hpp"
+#include "core/run/policies.hpp"
 #include "sim/simulate.hpp"
 #include "tests/common/scenarios.hpp"
 

@@ -5,8 +5,9 @@
 #include <map>
 #include <string>
 
-#include "core/scenario/errors.hpp"
-#include "core/scheduler/make_scheduler.hpp"
+#include "core/base/errors.hpp"
+#include "core/run/make_scheduler.hpp"
+#include "core/run/policies.hpp"
 #include "sim/simulate.hpp"
 #include "tests/common/scenarios.hpp"
 

@@ -5,10 +5,11 @@
 #include <memory>
 #include <vector>
 
-#include "core/scenario/errors.hpp"
+#include "analysis/analysis.hpp"
+#include "core/base/errors.hpp"
+#include "core/run/policies.hpp"
 #include "core/scheduler/contents.hpp"
 #include "core/scheduler/happens_before.hpp"
-#include "report/analysis.hpp"
 #include "sim/simulate.hpp"
 #include "tests/common/scenarios.hpp"
 

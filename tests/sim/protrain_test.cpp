@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "core/policies/common/chunks.hpp"
+#include "core/policies/protrain/chunks.hpp"
 #include "sim/simulate.hpp"
 #include "tests/common/scenarios.hpp"
 

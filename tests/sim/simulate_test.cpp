@@ -6,7 +6,8 @@
 #include <map>
 #include <sstream>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
+#include "core/run/policies.hpp"
 #include "core/scheduler/contents.hpp"
 #include "core/scheduler/happens_before.hpp"
 #include "tests/common/scenarios.hpp"

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "core/workloads/workload.hpp"
 #include "sim/simulate.hpp"
 #include "tests/common/run.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 #include "sim/simulate.hpp"
 #include "tests/common/run.hpp"
 #include "tests/common/scenarios.hpp"

@@ -64,10 +64,10 @@ void ActivationTrips::add_trip(const Graph& graph, OpId backward) {
 
 // How many of backwards_ are near enough for their activations to be there.
 std::size_t ActivationTrips::backwards_near(const View& view) {
-  const auto is_past = [&](OpId op) { return lead_.of_running ? view.finished(op) : view.issued(op); };
+  const auto is_past = [&](OpId op) { return ahead_.of_running ? view.finished(op) : view.issued(op); };
   while (!backwards_.empty() && is_past(backwards_.front())) backwards_.pop_front();
   const bool runs = !backwards_.empty() && view.issued(backwards_.front());
-  return std::min(backwards_.size(), static_cast<std::size_t>(lead_.backwards + (runs ? 1 : 0)));
+  return std::min(backwards_.size(), static_cast<std::size_t>(ahead_.backwards + (runs ? 1 : 0)));
 }
 
 void ActivationTrips::bring_back(const View& view, Decisions& decisions) {

@@ -18,7 +18,7 @@ struct Destination {
 
 // How many backwards ahead of theirs activations come back: of the next to be issued, or of the one that runs. The
 // latter takes less memory, where a policy issues few ops ahead.
-struct Lead {
+struct Ahead {
   std::int64_t backwards = 2;
   bool of_running = false;
 };
@@ -27,8 +27,8 @@ class ActivationTrips {
  public:
   ActivationTrips() = default;
   // Of the layers in `layers`, in order.
-  ActivationTrips(std::vector<std::int32_t> layers, Destination destination, Lead lead)
-      : layers_(std::move(layers)), destination_(destination), lead_(lead) {}
+  ActivationTrips(std::vector<std::int32_t> layers, Destination destination, Ahead ahead)
+      : layers_(std::move(layers)), destination_(destination), ahead_(ahead) {}
 
   // Sends what is to leave, once the last forward that reads it is issued, and brings it back. To be called after each
   // op that is issued to the compute lane; where it goes to the disk, at the start of each decision, too.
@@ -67,7 +67,7 @@ class ActivationTrips {
 
   std::vector<std::int32_t> layers_;
   Destination destination_;
-  Lead lead_;
+  Ahead ahead_;
   OpId seen_ = 0;
   std::vector<OpId> last_forward_;  // by value: that reads or writes it
   std::vector<bool> claimed_;       // by value: the first reader after the forwards is known

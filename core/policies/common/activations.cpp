@@ -64,7 +64,7 @@ Candidate candidate(const Scenario& scenario, const std::vector<std::int32_t>& b
 }
 
 // How many layers' states stay on the device, and what that is good for.
-struct Residence {
+struct StatesKept {
   std::int32_t resident = 0;
   bool gradients_leave = false;
   std::int64_t longer_path_ns = 0;  // of computing and the updates
@@ -76,17 +76,17 @@ constexpr double kWorthWaiting = 0.95;
 // If computing waits for gradients to leave, which are then few, more layers stay: one in place of an update under way,
 // and of another where the updates would still take longer than computing. The estimate counts what is under way with
 // the step's widest op, where most of it has ended by then.
-Residence residence(const Scenario& scenario, const Candidate& c, std::int64_t compute_ns, const MemoryUse& use) {
+StatesKept states_kept(const Scenario& scenario, const Candidate& c, std::int64_t compute_ns, const MemoryUse& use) {
   const auto with = [&](bool gradients_leave, std::int64_t fewer) {
     const std::int32_t resident = c.resident(gradients_leave, fewer);
     // A cost model remembers costs by work, and each graph numbers its own.
     const std::int64_t updates_ns = use.updates_ns(c.step, CostModel(scenario.machine), resident);
-    return Residence{resident, gradients_leave, std::max(compute_ns, updates_ns)};
+    return StatesKept{resident, gradients_leave, std::max(compute_ns, updates_ns)};
   };
   const bool fits = c.fits();
-  const Residence staying = fits ? with(false, 0) : Residence{};
+  const StatesKept staying = fits ? with(false, 0) : StatesKept{};
   if (fits && staying.longer_path_ns == compute_ns) return staying;  // computing alone is as long
-  const Residence leaving = with(true, 1);
+  const StatesKept leaving = with(true, 1);
   const double worth = kWorthWaiting * static_cast<double>(staying.longer_path_ns);
   if (fits && static_cast<double>(leaving.longer_path_ns) >= worth) return staying;
   return leaving.longer_path_ns == compute_ns ? leaving : with(true, 2);
@@ -108,7 +108,7 @@ BlockActivations choose(const Scenario& scenario, const std::vector<std::int32_t
   const auto longer_path_ns = [&](const Candidate& c) {
     const std::int64_t count = c.choice.offload + c.choice.recompute;
     const std::int64_t compute_ns = times.step_ns + count * std::min(times.recompute_ns, times.offload_ns);
-    return residence(scenario, c, passes(scenario) * compute_ns, use).longer_path_ns;
+    return states_kept(scenario, c, passes(scenario) * compute_ns, use).longer_path_ns;
   };
   std::int64_t fewest = 0;
   for (std::int64_t high = all; fewest < high;) {
@@ -214,7 +214,7 @@ Activations::Activations(const Scenario& scenario, const MemoryUse* use) : choic
   // What leaves instead of being recomputed is not counted: it takes the bus, not the lane of computing.
   const std::int64_t compute_ns =
       blocks.empty() ? 0 : times_of(CostModel(scenario.machine), chosen.step, blocks.front()).step_ns;
-  const Residence kept = residence(scenario, chosen, passes(scenario) * compute_ns, *use);
+  const StatesKept kept = states_kept(scenario, chosen, passes(scenario) * compute_ns, *use);
   fit_ = !kept.gradients_leave;
   resident_ = kept.resident;
 }
@@ -229,16 +229,16 @@ Activations::Activations(const Scenario& scenario, Destination destination) {
   const CostModel estimate(scenario.machine);
   const std::vector<BlockTimes> times =
       block_times(estimate, first_step(scenario, BlockActivations{}), blocks, destination.tier);
-  Lead lead{.of_running = true};
+  Ahead ahead{.of_running = true};
   if (automatic) {
     const std::int64_t others = std::max(std::ssize(blocks) - choice.recompute, std::int64_t{0});
-    choice.offload = std::max(std::min(most_hidden(times, lead.backwards), others),
+    choice.offload = std::max(std::min(most_hidden(times, ahead.backwards), others),
                               fewest_that_fit(scenario, blocks, choice.recompute));
   }
   std::vector<std::int32_t> offloaded = first_blocks(blocks, choice.offload);
-  lead.backwards = backwards_ahead(times, std::ssize(offloaded), lead.backwards).value_or(lead.backwards);
+  ahead.backwards = backwards_ahead(times, std::ssize(offloaded), ahead.backwards).value_or(ahead.backwards);
   choice_ = choice;
-  trips_ = ActivationTrips(std::move(offloaded), destination, lead);
+  trips_ = ActivationTrips(std::move(offloaded), destination, ahead);
 }
 
 }  // namespace tandem

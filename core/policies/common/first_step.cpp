@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/workloads/workload.hpp"
+
 namespace tandem {
 
 Graph first_step(Scenario scenario, std::optional<BlockActivations> choice) {

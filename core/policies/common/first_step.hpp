@@ -6,8 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "core/graph/graph.hpp"
+#include "core/graph/request.hpp"
 #include "core/scenario/scenario.hpp"
-#include "core/workloads/workload.hpp"
 
 namespace tandem {
 

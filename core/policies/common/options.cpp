@@ -4,7 +4,7 @@
 #include <charconv>
 #include <sstream>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 
 namespace tandem {
 namespace {

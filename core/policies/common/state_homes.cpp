@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/errors.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/step_memory.hpp"
 #include "core/scenario/capacity.hpp"
-#include "core/scenario/errors.hpp"
 
 namespace tandem {
 

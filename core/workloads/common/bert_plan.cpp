@@ -1,9 +1,9 @@
 #include "core/workloads/common/bert_plan.hpp"
 
+#include "core/formats/layout.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/workloads/common/gpt_plan.hpp"
-#include "core/workloads/common/kernels.hpp"
 #include "core/workloads/common/language_head.hpp"
-#include "core/workloads/common/layout.hpp"
 #include "core/workloads/common/tiled_loss.hpp"
 
 namespace tandem {

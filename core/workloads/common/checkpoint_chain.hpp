@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/scheduler/ids.hpp"
+#include "core/base/ids.hpp"
 
 namespace tandem {
 

@@ -1,8 +1,8 @@
 #include "core/workloads/common/gpt_tiles.hpp"
 
+#include "core/formats/layout.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/workloads/common/gpt_plan.hpp"
-#include "core/workloads/common/kernels.hpp"
-#include "core/workloads/common/layout.hpp"
 
 namespace tandem {
 namespace {

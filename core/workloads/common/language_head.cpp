@@ -1,6 +1,6 @@
 #include "core/workloads/common/language_head.hpp"
 
-#include "core/workloads/common/kernels.hpp"
+#include "core/graph/kernels.hpp"
 
 namespace tandem {
 namespace {

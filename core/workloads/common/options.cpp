@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "core/scenario/errors.hpp"
+#include "core/base/errors.hpp"
 
 namespace tandem {
 

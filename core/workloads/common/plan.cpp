@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/workloads/common/layout.hpp"
+#include "core/formats/layout.hpp"
 
 namespace tandem {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/formats/state_blocks.hpp"
 #include "core/graph/graph.hpp"
-#include "core/workloads/common/state_blocks.hpp"
 
 namespace tandem {
 

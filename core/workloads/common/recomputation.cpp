@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/errors.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/scenario/capacity.hpp"
-#include "core/scenario/errors.hpp"
 #include "core/workloads/common/checkpoint_chain.hpp"
 
 namespace tandem {

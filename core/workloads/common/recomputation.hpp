@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/graph/request.hpp"
 #include "core/scenario/scenario.hpp"
 #include "core/workloads/common/plan.hpp"
-#include "core/workloads/workload.hpp"
 
 namespace tandem {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "core/workloads/common/kernels.hpp"
-#include "core/workloads/common/layout.hpp"
+#include "core/formats/layout.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/workloads/common/meter.hpp"
 
 namespace tandem {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/graph/graph.hpp"
-#include "core/workloads/workload.hpp"
+#include "core/graph/request.hpp"
 
 namespace tandem {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/workloads/common/kernels.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/workloads/common/language_head.hpp"
 
 namespace tandem {

@@ -8,7 +8,7 @@
 //   checkpoint.load           as the family's own load: writes the parameter, then the states
 //   checkpoint.load_in_use    writes the parameter that the first step uses under delayed update
 //   checkpoint.load_loss_scale writes fp16's loss scale
-#include "core/workloads/common/kernels.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/workloads/common/training_source.hpp"
 
 namespace tandem {

@@ -5,9 +5,9 @@
 //   one_bit.update    reads  signs, v, [parameter], [master_low], [control]; writes parameter, [master_low].
 //                     Work::sizes: warmup_steps
 // Work::sizes of all begin with the block. m and kept are versions of one tensor.
-#include "core/scheduler/check.hpp"
-#include "core/workloads/common/kernels.hpp"
-#include "core/workloads/common/one_bit.hpp"
+#include "core/base/check.hpp"
+#include "core/formats/one_bit.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/workloads/common/training_source.hpp"
 
 namespace tandem {

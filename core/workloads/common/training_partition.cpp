@@ -14,9 +14,9 @@
 #include <map>
 #include <numeric>
 
+#include "core/formats/layout.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/scenario/capacity.hpp"
-#include "core/workloads/common/kernels.hpp"
-#include "core/workloads/common/layout.hpp"
 #include "core/workloads/common/options.hpp"
 #include "core/workloads/common/training_source.hpp"
 

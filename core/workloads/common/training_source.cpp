@@ -1,9 +1,9 @@
 #include "core/workloads/common/training_source.hpp"
 
+#include "core/base/check.hpp"
+#include "core/formats/sums.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/scenario/schedule.hpp"
-#include "core/scheduler/check.hpp"
-#include "core/workloads/common/kernels.hpp"
-#include "core/workloads/common/sums.hpp"
 
 namespace tandem {
 

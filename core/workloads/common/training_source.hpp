@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "core/graph/graph.hpp"
+#include "core/graph/request.hpp"
 #include "core/scenario/scenario.hpp"
 #include "core/workloads/common/plan.hpp"
 #include "core/workloads/common/recomputation.hpp"
-#include "core/workloads/workload.hpp"
 
 namespace tandem {
 

@@ -1,9 +1,9 @@
 // TrainingSource's steps: the order of ops and what each reads and writes.
 #include <algorithm>
 
+#include "core/formats/sums.hpp"
 #include "core/scenario/schedule.hpp"
 #include "core/workloads/common/meter.hpp"
-#include "core/workloads/common/sums.hpp"
 #include "core/workloads/common/training_source.hpp"
 
 namespace tandem {

@@ -11,7 +11,7 @@
 // Stages without a matrix that is compressed have no projectors, and no fit.
 #include <cmath>
 
-#include "core/workloads/common/kernels.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/workloads/common/subspace.hpp"
 #include "core/workloads/common/training_source.hpp"
 

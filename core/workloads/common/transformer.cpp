@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/workloads/common/kernels.hpp"
-#include "core/workloads/common/layout.hpp"
+#include "core/formats/layout.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/workloads/common/options.hpp"
 #include "core/workloads/common/unfused_attention.hpp"
 

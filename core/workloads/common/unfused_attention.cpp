@@ -1,7 +1,7 @@
 #include "core/workloads/common/unfused_attention.hpp"
 
-#include "core/workloads/common/kernels.hpp"
-#include "core/workloads/common/layout.hpp"
+#include "core/formats/layout.hpp"
+#include "core/graph/kernels.hpp"
 
 namespace tandem {
 namespace {

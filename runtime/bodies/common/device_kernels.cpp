@@ -1,6 +1,6 @@
 #include "runtime/bodies/common/device_kernels.hpp"
 
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
 
 namespace tandem {
 namespace {

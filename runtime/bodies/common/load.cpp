@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
-#include "core/scenario/errors.hpp"
-#include "core/workloads/common/layout.hpp"
+#include "core/base/errors.hpp"
+#include "core/formats/layout.hpp"
 #include "runtime/bodies/common/operands.hpp"
 #include "runtime/data.hpp"
 #include "runtime/executors/thread_team.hpp"

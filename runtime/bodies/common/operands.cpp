@@ -8,13 +8,13 @@
 #include <bit>
 #include <string>
 
-#include "core/scenario/errors.hpp"
-#include "core/workloads/common/layout.hpp"
-#include "core/workloads/common/sums.hpp"
+#include "core/base/errors.hpp"
+#include "core/formats/layout.hpp"
+#include "core/formats/sums.hpp"
 #include "runtime/torch_types.hpp"
 
 #undef CHECK  // LibTorch's logging defines one, too
-#include "core/scheduler/check.hpp"
+#include "core/base/check.hpp"
 
 namespace tandem {
 

@@ -1,0 +1,58 @@
+// All that is derived from a record, once, for every report: times, stalls, traffic, losses, throughput and bounds.
+// Must not know formats or worlds.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/interval.hpp"
+#include "analysis/lower_bound.hpp"
+#include "analysis/memory.hpp"
+#include "analysis/stalls.hpp"
+#include "analysis/steps.hpp"
+#include "analysis/timeline.hpp"
+
+namespace tandem {
+
+struct LaneReport {
+  Rank rank = 0;
+  Engine engine = Engine::Compute;
+  LaneUse use;
+};
+
+struct Validation {
+  std::int64_t step = 0;  // training steps done by then, from the training's start
+  double loss = 0;
+};
+
+struct Analysis {
+  const RunRecord* record = nullptr;
+  Timeline timeline;
+  Steps steps;
+  std::vector<LaneReport> lanes;  // those that ran a command, by rank and engine
+  Spread step_s;
+  std::optional<Interval> step_interval;    // 90%, of a simulated run's median step
+  double mean_step_s = 0;                   // makespan over steps
+  double steady_step_s = 0;                 // mean of the step times: what lower bounds stand beside
+  double compute_s = 0;                     // a step, mean over ranks: the compute lane is busy
+  std::map<std::string, double> exposed_s;  // a step, mean over ranks: the compute lane waits, by cause
+  double samples_per_s = 0, tokens_per_s = 0, model_flops_per_s = 0;
+  std::vector<std::pair<std::string, std::int64_t>> peak_bytes;  // device0..., host, host_pinned, disk
+  double checkpoint_s = 0;                                       // the loader lanes save, over the whole run
+  // Measured runs only. Norms are those of gradients before clipping.
+  std::vector<double> loss, gradient_norm;
+  std::vector<Validation> validation_loss;
+  LowerBound bound;
+};
+
+// The record and what it points to must outlive the result.
+Analysis analyse(const RunRecord& record);
+
+// Samples and tokens of one training step (of one decoding step: one token a sequence), over all ranks.
+double samples_per_step(const WorkloadOptions& workload);
+double tokens_per_step(const WorkloadOptions& workload);
+
+}  // namespace tandem

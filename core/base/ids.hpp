@@ -1,0 +1,70 @@
+// The identifiers, tiers and engines that the graph, the scheduler and the executors share.
+// Knows nothing of time, policies or any world.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <string_view>
+
+namespace tandem {
+
+using Rank = std::int32_t;
+using OpId = std::int32_t;
+using ValueId = std::int32_t;
+using TensorId = std::int32_t;
+using WorkId = std::int32_t;
+// Dense per rank: the n-th command that a scheduler issued. Ids of different ranks do not compare.
+using CommandId = std::int64_t;
+
+inline constexpr std::int32_t kNone = -1;
+inline constexpr CommandId kNoCommand = -1;
+
+// Where bytes can live. Order matters: eviction goes to a later tier.
+enum class Tier : std::uint8_t { Device, HostPinned, HostPageable, Disk };
+inline constexpr int kTierCount = 4;
+
+// What a lane drives. One lane an engine and rank; each runs one command at a time in issue order.
+enum class Engine : std::uint8_t {
+  Compute,
+  H2D,
+  D2H,
+  H2DSmall,  // scalars: four bytes must not queue behind gigabytes
+  D2HSmall,
+  P2P,
+  Collective,
+  CpuCompute,
+  CpuOptimizer,
+  DiskRead,
+  DiskWrite,
+  Loader,
+};
+inline constexpr int kEngineCount = 12;
+
+constexpr std::string_view name_of(Tier tier) {
+  constexpr std::string_view kNames[] = {"device", "host_pinned", "host_pageable", "disk"};
+  static_assert(std::size(kNames) == kTierCount);
+  return kNames[static_cast<int>(tier)];
+}
+
+constexpr std::string_view name_of(Engine engine) {
+  constexpr std::string_view kNames[] = {"compute",       "h2d",       "d2h",        "h2d_small",
+                                         "d2h_small",     "p2p",       "collective", "cpu_compute",
+                                         "cpu_optimizer", "disk_read", "disk_write", "loader"};
+  static_assert(std::size(kNames) == kEngineCount);
+  return kNames[static_cast<int>(engine)];
+}
+
+// The tier that an engine's operands must be in.
+constexpr Tier operand_tier(Engine engine) {
+  switch (engine) {
+    case Engine::CpuCompute:
+    case Engine::CpuOptimizer:
+    case Engine::Loader:
+      return Tier::HostPinned;
+    default:
+      return Tier::Device;
+  }
+}
+
+}  // namespace tandem

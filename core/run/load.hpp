@@ -1,0 +1,30 @@
+// YAML files to checked structs, with the policies and families that this build has. Every error is a ConfigError whose
+// text begins "file:line:column: key: ".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/errors.hpp"
+#include "core/scenario/scenario.hpp"
+#include "core/yaml/known_names.hpp"
+
+namespace tandem {
+
+// The policies, families and folders of profiles of this build.
+KnownNames registered_names();
+
+// `overrides` are --set arguments, "path.to.key=value", applied before checking. `machine: name` is looked up as
+// <profile_dir>/name.yaml for each directory of profile_dirs() and beside the scenario. Throws ConfigError.
+Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides = {});
+// The same from a text; `name` stands for the file in messages, `directory` for its folder.
+Scenario parse_scenario(const std::string& text, const std::string& name,
+                        const std::vector<std::string>& overrides = {}, const std::string& directory = ".");
+HardwareProfile load_profile(const std::string& path);
+HardwareProfile parse_profile(const std::string& text, const std::string& name);
+// A file that is either, told apart by its keys: a scenario has `workload`, a profile `tiers` or `derive_from`. Throws
+// ConfigError for whatever loading it would refuse.
+enum class FileKind { Scenario, Profile };
+FileKind check_file(const std::string& path, const std::vector<std::string>& overrides = {});
+
+}  // namespace tandem

@@ -1,0 +1,64 @@
+// What a scenario's limits, its ranks and its precision make of the machine.
+#include <algorithm>
+
+#include "core/scenario/build.hpp"
+#include "core/scenario/capacity.hpp"
+
+namespace tandem {
+namespace {
+
+// Threads of the optimizer's lane on so many cores: others than its own keep theirs.
+double optimizer_threads(const HardwareProfile& machine, std::int32_t cores) {
+  const auto wanted = machine.lane_cores.find(Engine::CpuOptimizer);
+  const double all = wanted == machine.lane_cores.end() ? machine.cores : wanted->second;
+  return std::max(1.0, all - (machine.cores - cores));
+}
+
+// The optimizer's rate by threads where the profile has it: memory may serve a few threads as well as many. Else the
+// CPU's rates are taken to scale with its cores, unless the profile says how many cores each lane wants: then the lanes
+// share what is left.
+void limit_cores(HardwareProfile& machine, std::int32_t cores) {
+  if (cores <= 0 || cores >= machine.cores) return;
+  const double share = static_cast<double>(cores) / machine.cores;
+  if (machine.lane_cores.empty()) machine.cpu_flops *= share;
+  if (const Curve& by_threads = machine.cpu_optimizer_threads; !by_threads.x.empty()) {
+    const double threads = optimizer_threads(machine, cores);
+    machine.cpu_optimizer_parameters_per_s *=
+        by_threads.at(threads) / by_threads.at(optimizer_threads(machine, machine.cores));
+    if (machine.lane_cores.contains(Engine::CpuOptimizer)) machine.lane_cores[Engine::CpuOptimizer] = threads;
+  } else if (machine.lane_cores.empty()) {
+    machine.cpu_optimizer_parameters_per_s *= share;
+  }
+  machine.cores = cores;
+}
+
+// No size is copied faster than the limit; small copies may be slower by themselves.
+void limit_copies(CopyRate& lane, double bytes_per_s) {
+  if (bytes_per_s <= 0 || bytes_per_s >= lane.bytes_per_s) return;
+  for (double& efficiency : lane.efficiency.y) efficiency = std::min(1.0, efficiency * lane.bytes_per_s / bytes_per_s);
+  lane.bytes_per_s = bytes_per_s;
+}
+
+// Each rank has its share of the host, as each live rank is a process of its own: of its cores, of what they update,
+// and of what all devices' links bring together.
+void share_host(HardwareProfile& machine, std::int64_t ranks) {
+  if (ranks == 1) return;
+  limit_cores(machine, static_cast<std::int32_t>(std::max<std::int64_t>(machine.cores / ranks, 1)));
+  const double each_way = machine.host_copy_bytes_per_s / static_cast<double>(ranks);
+  limit_copies(machine.h2d, each_way);
+  limit_copies(machine.d2h, each_way);
+}
+
+}  // namespace
+
+void apply_limits(Scenario& scenario) {
+  HardwareProfile& machine = scenario.machine;
+  // A precision without units of its own runs at fp32's rate.
+  machine.peak_flops.emplace(scenario.workload.precision, machine.peak_flops[DType::F32]);
+  limit_cores(machine, scenario.limits.cores);
+  limit_copies(machine.h2d, scenario.limits.h2d_bytes_per_s);
+  limit_copies(machine.d2h, scenario.limits.d2h_bytes_per_s);
+  share_host(machine, ranks_on_host(scenario));
+}
+
+}  // namespace tandem

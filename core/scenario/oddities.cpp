@@ -1,0 +1,53 @@
+// What is odd in a scenario but allowed, in words.
+#include <cmath>
+
+#include "core/scenario/build.hpp"
+
+namespace tandem {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// A flag may choose another schedule than the file was written for, so these are odd and not wrong.
+void say_of_schedule(const OptimizerOptions& o, Words& out) {
+  if (o.schedule != "constant") return;
+  const auto unused = [&](bool given, const char* key) {
+    if (given) out.push_back(std::string("optimizer.") + key + ": has no effect with schedule: constant");
+  };
+  unused(o.decay_steps > 0, "decay_steps");
+  unused(o.final_learning_rate > 0, "final_learning_rate");
+}
+
+void say_of_limits(const Limits& limits, const HardwareProfile& machine, Words& out) {
+  const auto cap = [&](const char* key, std::int64_t limit, std::int64_t machine_has) {
+    if (limit > machine_has)
+      out.push_back(std::string("limits.") + key + ": " + std::to_string(limit) + " is more than the " +
+                    std::to_string(machine_has) + " of " + machine.name + "; it limits nothing");
+  };
+  const auto capacity = [&](Tier tier) { return machine.tiers[static_cast<std::size_t>(tier)].capacity_bytes; };
+  cap("device_bytes", limits.device_bytes, capacity(Tier::Device));
+  cap("host_bytes", limits.host_bytes, capacity(Tier::HostPinned) + capacity(Tier::HostPageable));
+  cap("disk_bytes", limits.disk_bytes, capacity(Tier::Disk));
+  cap("cores", limits.cores, machine.cores);
+  cap("h2d", std::llround(limits.h2d_bytes_per_s), std::llround(machine.h2d.bytes_per_s));
+  cap("d2h", std::llround(limits.d2h_bytes_per_s), std::llround(machine.d2h.bytes_per_s));
+}
+
+}  // namespace
+
+std::vector<std::string> oddities(const Scenario& scenario) {
+  Words out;
+  const DType precision = scenario.workload.precision;
+  if (!scenario.machine.peak_flops.contains(precision))
+    out.push_back("workload.precision: " + scenario.machine.name + " has no units for " +
+                  std::string(name_of(precision)) + "; it is emulated at fp32's rate");
+  if (precision == DType::F16 && !scenario.optimizer.loss_scaling)
+    out.emplace_back("optimizer.loss_scaling: without it, gradients that fp16 cannot hold vanish unseen");
+  if (scenario.checkpoint.every > 0 && scenario.checkpoint.directory.empty())
+    out.emplace_back("checkpoint.every: no checkpoint.directory is given, so nothing is saved");
+  say_of_schedule(scenario.optimizer, out);
+  say_of_limits(scenario.limits, scenario.machine, out);
+  return out;
+}
+
+}  // namespace tandem

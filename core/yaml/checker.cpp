@@ -1,0 +1,201 @@
+#include "core/yaml/checker.hpp"
+
+#include <algorithm>
+
+#include "core/yaml/suggest.hpp"
+
+namespace tandem {
+namespace {
+
+bool is_scalar(ValueType type) { return type != ValueType::Map && type != ValueType::List; }
+
+bool begins_like_number(const Node& node) {
+  return node.kind == NodeKind::Scalar && !node.text.empty() &&
+         std::string_view("0123456789.+-").find(node.text[0]) != std::string_view::npos;
+}
+
+// The alternative of the node's kind; among scalars, numbers and quantities are those that begin like a number.
+const Schema* branch_for(const Node& node, const Schema& schema) {
+  const Schema* found = nullptr;
+  for (const Schema& branch : schema.one_of) {
+    const bool fits = node.kind == NodeKind::Map        ? branch.type == ValueType::Map
+                      : node.kind == NodeKind::Sequence ? branch.type == ValueType::List
+                                                        : is_scalar(branch.type);
+    if (!fits) continue;
+    const bool is_numeric = branch.type != ValueType::Text;
+    if (found == nullptr || is_numeric == begins_like_number(node)) found = &branch;
+  }
+  return found;
+}
+
+bool contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+std::string shown_path(const std::string& path) { return path.empty() ? "file" : path; }
+
+}  // namespace
+
+std::string hint(const std::string& word, const std::vector<std::string>& allowed) {
+  const std::string near = suggest(word, allowed);
+  return near.empty() ? "" : ", did you mean '" + near + "'?";
+}
+
+std::string child_path(const std::string& path, const std::string& key) {
+  return path.empty() ? key : path + "." + key;
+}
+
+void Checker::check(Node& node, const Schema& schema, const std::string& path) {
+  if (!schema.one_of.empty()) return check_one_of(node, schema, path);
+  switch (schema.type) {
+    case ValueType::Map:
+      return check_map(node, schema, path);
+    case ValueType::List:
+      return check_list(node, schema, path);
+    case ValueType::Text:
+      return check_text(node, schema, path);
+    case ValueType::Integer:
+      return values_->set(path, node.at, checked_integer(node, schema, path));
+    case ValueType::Number:
+      return values_->set(path, node.at, checked_number(node, schema, path));
+    case ValueType::Flag:
+      return values_->set(path, node.at, checked_flag(node, schema, path));
+    case ValueType::Quantity:
+      return values_->set(path, node.at, checked_quantity(node, schema, path));
+  }
+}
+
+void Checker::check_one_of(Node& node, const Schema& schema, const std::string& path) {
+  const Schema* branch = branch_for(node, schema);
+  if (branch == nullptr || node.kind == NodeKind::Null)
+    refuse(node.at, path, "is " + describe(node), allowed_text(schema));
+  if (!branch->is_sourced) return check(node, *branch, path);
+  // {value:, source:}: the value stands at the path of the whole.
+  check_keys(node, *branch, path);
+  Node* value = node.find("value");
+  if (value == nullptr) refuse(node.at, child_path(path, "value"), "is missing", allowed_text(schema.one_of.front()));
+  check(*value, branch->find("value")->schema, path);
+  if (Node* source = node.find("source")) check(*source, branch->find("source")->schema, child_path(path, "source"));
+}
+
+void Checker::check_keys(const Node& map, const Schema& schema, const std::string& path) {
+  if (!schema.additional.empty()) return;
+  const std::vector<std::string> keys = schema.keys();
+  for (const Entry& entry : map.entries)
+    if (!contains(keys, entry.key))
+      refuse(entry.at, child_path(path, printable(entry.key)), "is not a key here" + hint(entry.key, keys), join(keys));
+}
+
+void Checker::check_map(Node& map, const Schema& schema, const std::string& path) {
+  if (map.kind != NodeKind::Map) refuse(map.at, shown_path(path), "is " + describe(map), allowed_text(schema));
+  check_keys(map, schema, path);
+  // What decides which other keys are taken comes first: a slip in it explains the rest.
+  for (const Case& rule : schema.cases)
+    if (Node* node = map.find(rule.key)) check(*node, schema.find(rule.key)->schema, child_path(path, rule.key));
+  const Case* rule = apply_cases(map, schema, path);
+  for (const Property& property : schema.properties)
+    if (Node* node = map.find(property.key)) check(*node, property.schema, child_path(path, property.key));
+  for (const std::string& key : schema.required)
+    if (map.find(key) == nullptr)
+      refuse(map.at, child_path(path, key), "is missing", allowed(schema.find(key)->schema));
+  check_option_names(map, schema, path);
+  complete(map, schema, rule, path);
+  check_relations(map, schema, path);
+}
+
+const Case* Checker::apply_cases(const Node& map, const Schema& schema, const std::string& path) {
+  for (const Case& rule : schema.cases) {
+    const Node* node = map.find(rule.key);
+    if (node == nullptr || node->text != rule.value) continue;
+    for (const Entry& entry : map.entries)
+      if (!contains(rule.taken, entry.key))
+        refuse(entry.at, child_path(path, entry.key),
+               rule.key + " '" + rule.value + "' takes no such key" + hint(entry.key, rule.taken), join(rule.taken));
+    for (const std::string& key : rule.required)
+      if (map.find(key) == nullptr)
+        refuse(map.at, child_path(path, key), "is missing; " + rule.key + " '" + rule.value + "' needs it",
+               allowed_text(schema.find(key)->schema));
+    return &rule;
+  }
+  return nullptr;
+}
+
+// Options of a registered file: their names are in its registry, their values are its own matter.
+void Checker::check_option_names(const Node& map, const Schema& schema, const std::string& path) {
+  if (schema.additional.empty()) return;
+  const std::vector<std::string>* options = names_->policy_options(values_->text(child_path(path, "name")));
+  std::vector<std::string> allowed = schema.keys();
+  if (options != nullptr) allowed.insert(allowed.end(), options->begin(), options->end());
+  for (const Entry& entry : map.entries) {
+    const std::string at = child_path(path, printable(entry.key));
+    if (!contains(allowed, entry.key))
+      refuse(entry.at, at, "is not an option of this policy" + hint(entry.key, allowed), join(allowed));
+    if (schema.find(entry.key) != nullptr) continue;
+    if (entry.value.kind != NodeKind::Scalar)
+      refuse(entry.value.at, at, "is " + describe(entry.value), "a word or a number");
+    values_->set(at, entry.value.at, entry.value.text);
+  }
+}
+
+void Checker::complete(Node& map, const Schema& schema, const Case* rule, const std::string& path) {
+  for (const Property& property : schema.properties) {
+    if (!property.fallback || map.find(property.key) != nullptr) continue;
+    if (rule != nullptr && !contains(rule->taken, property.key)) continue;
+    const bool is_special = rule != nullptr && rule->fallbacks.contains(property.key);
+    const std::string& fallback = is_special ? rule->fallbacks.at(property.key) : *property.fallback;
+    Node node = read_yaml_value(fallback, "default", property.key);
+    check(node, property.schema, child_path(path, property.key));
+    map.at_key(property.key, map.at) = std::move(node);
+  }
+}
+
+void Checker::check_relations(const Node& map, const Schema& schema, const std::string& path) {
+  for (const Property& property : schema.properties) {
+    const std::string& divisor_key = property.schema.multiple_of;
+    if (divisor_key.empty() || map.find(property.key) == nullptr || map.find(divisor_key) == nullptr) continue;
+    const std::string at = child_path(path, property.key);
+    const std::int64_t value = values_->integer(at);
+    const std::int64_t divisor = values_->integer(child_path(path, divisor_key));
+    if (value % divisor != 0)
+      refuse(map.find(property.key)->at, at,
+             std::to_string(value) + " is not divisible by " + divisor_key + " (" + std::to_string(divisor) + ")",
+             "a multiple of " + std::to_string(divisor));
+  }
+}
+
+void Checker::check_list(Node& list, const Schema& schema, const std::string& path) {
+  if (list.kind != NodeKind::Sequence) refuse(list.at, path, "is " + describe(list), allowed_text(schema));
+  const std::size_t count = list.items.size();
+  if (count < schema.least_items || count > schema.most_items)
+    refuse(list.at, path, "is a list of " + std::to_string(count), allowed_text(schema));
+  for (std::size_t i = 0; i < count; ++i)
+    check(list.items[i], schema.items[std::min(i, schema.items.size() - 1)], child_path(path, std::to_string(i)));
+  values_->set_count(path, count);
+  for (std::size_t i = 1; schema.is_increasing && i < count; ++i) {
+    const std::string at = child_path(path, std::to_string(i));
+    const double before = values_->number(child_path(path, std::to_string(i - 1)) + ".0");
+    if (values_->number(at + ".0") <= before)
+      refuse(list.items[i].at, at, "its x is not above the one before", "points in increasing order of x");
+  }
+}
+
+std::string Checker::allowed(const Schema& schema) const {
+  return allowed_text(schema, schema.registry.empty() ? schema.words : names_->of(schema.registry));
+}
+
+void Checker::check_text(const Node& node, const Schema& schema, const std::string& path) {
+  const std::vector<std::string> words = schema.registry.empty() ? schema.words : names_->of(schema.registry);
+  if (node.kind != NodeKind::Scalar) refuse(node.at, path, "is " + describe(node), allowed(schema));
+  const bool is_choice = !words.empty() || !schema.registry.empty();
+  if (is_choice && !contains(words, node.text))
+    refuse(node.at, path, shown(node.text) + " is not known" + hint(node.text, words), allowed(schema));
+  if (node.text.size() < schema.least_length || (schema.most_length != 0 && node.text.size() > schema.most_length))
+    refuse(node.at, path, "is a text of " + std::to_string(node.text.size()) + " bytes",
+           "from " + std::to_string(schema.least_length) + " to " + std::to_string(schema.most_length) + " bytes");
+  const bool is_plain = schema.characters.empty() ||
+                        (!node.text.empty() && node.text.find_first_not_of(schema.characters) == std::string::npos);
+  if (!is_plain) refuse(node.at, path, shown(node.text) + " is not a name", "letters, digits, '_', '-' and '.'");
+  values_->set(path, node.at, node.text);
+}
+
+}  // namespace tandem

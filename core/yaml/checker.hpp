@@ -1,0 +1,47 @@
+// Walks a tree beside its schema: refuses what the schema does not allow, writes the defaults into the tree and the
+// values into a table. Must not know any key by name.
+#pragma once
+
+#include <string>
+
+#include "core/yaml/known_names.hpp"
+#include "core/yaml/schema.hpp"
+#include "core/yaml/values.hpp"
+#include "core/yaml/yaml_tree.hpp"
+
+namespace tandem {
+
+class Checker {
+ public:
+  Checker(const KnownNames& names, Values& values) : names_(&names), values_(&values) {}
+  // `path` is the node's dotted path, "" for the root. Throws ConfigError at the first fault.
+  void check(Node& node, const Schema& schema, const std::string& path);
+
+ private:
+  void check_one_of(Node& node, const Schema& schema, const std::string& path);
+  void check_map(Node& map, const Schema& schema, const std::string& path);
+  void check_keys(const Node& map, const Schema& schema, const std::string& path);
+  void check_option_names(const Node& map, const Schema& schema, const std::string& path);
+  const Case* apply_cases(const Node& map, const Schema& schema, const std::string& path);
+  void complete(Node& map, const Schema& schema, const Case* rule, const std::string& path);
+  void check_relations(const Node& map, const Schema& schema, const std::string& path);
+  void check_list(Node& list, const Schema& schema, const std::string& path);
+  void check_text(const Node& node, const Schema& schema, const std::string& path);
+
+  std::string allowed(const Schema& schema) const;
+
+  const KnownNames* names_;
+  Values* values_;
+};
+
+// The scalars (scalars.cpp): each checks a node and gives its value in base units.
+std::int64_t checked_integer(const Node& node, const Schema& schema, const std::string& path);
+double checked_number(const Node& node, const Schema& schema, const std::string& path);
+Values::Value checked_quantity(const Node& node, const Schema& schema, const std::string& path);
+bool checked_flag(const Node& node, const Schema& schema, const std::string& path);
+
+// "" or ", did you mean 'word'?".
+std::string hint(const std::string& word, const std::vector<std::string>& allowed);
+std::string child_path(const std::string& path, const std::string& key);
+
+}  // namespace tandem

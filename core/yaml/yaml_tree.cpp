@@ -1,0 +1,50 @@
+#include "core/yaml/yaml_tree.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+namespace tandem {
+
+const Node* Node::find(std::string_view key) const {
+  for (const Entry& entry : entries)
+    if (entry.key == key) return &entry.value;
+  return nullptr;
+}
+
+Node* Node::find(std::string_view key) { return const_cast<Node*>(std::as_const(*this).find(key)); }
+
+Node& Node::at_key(const std::string& key, const Position& origin) {
+  if (Node* node = find(key)) return *node;
+  entries.push_back(Entry{key, origin, Node()});
+  entries.back().value.at = origin;
+  return entries.back().value;
+}
+
+std::string read_text_file(const std::string& path) {
+  const Position start{std::make_shared<const std::string>(path), 1, 1};
+  std::ifstream in(path, std::ios::binary);
+  if (!in) refuse(start, "file", std::string("cannot be opened: ") + std::strerror(errno), "a readable YAML file");
+  std::string text(kMostFileBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad() || (in.fail() && !in.eof())) refuse(start, "file", "cannot be read", "a readable YAML file");
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  return text;
+}
+
+std::string describe(const Node& node) {
+  switch (node.kind) {
+    case NodeKind::Null:
+      return "empty";
+    case NodeKind::Scalar:
+      return node.is_quoted ? "the text " + shown(node.text) : shown(node.text);
+    case NodeKind::Sequence:
+      return "a list";
+    case NodeKind::Map:
+      return "a map";
+  }
+  return "";
+}
+
+}  // namespace tandem
