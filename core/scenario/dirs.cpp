@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "core/scenario/checkout.hpp"
+
 namespace tandem {
 namespace {
 
@@ -14,10 +16,16 @@ std::vector<fs::path> homes() {
   std::vector<fs::path> out;
   if (const char* home = std::getenv("TANDEM_HOME"); home != nullptr && *home != '\0') out.emplace_back(home);
   std::error_code error;
-  // <home>/build/bin/tandem
-  if (const fs::path self = fs::read_symlink("/proc/self/exe", error); !error)
-    out.push_back(self.parent_path().parent_path().parent_path());
-  out.emplace_back(TANDEM_SOURCE_DIR);
+  if (const fs::path self = fs::read_symlink("/proc/self/exe", error); !error) {
+    const fs::path above = self.parent_path().parent_path();
+    // <prefix>/bin/tandem, installed: it has all that it needs, and asks no checkout that may be gone or changed.
+    if (const fs::path installed = above / "share" / "tandem"; fs::is_directory(installed, error)) {
+      out.push_back(installed);
+      return out;
+    }
+    out.push_back(above.parent_path());  // <home>/build/bin/tandem
+  }
+  out.emplace_back(kCheckout);
   return out;
 }
 

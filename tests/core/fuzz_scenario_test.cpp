@@ -35,8 +35,8 @@ const std::vector<std::string>& seeds() {
       "workload: {family: layers, layers: 48, layer_bytes: 200MiB, forward: 2.222ms, backward: 4.444ms, optimizer: "
       "26ms}\npolicy: {name: zero_offload, delayed_update: true}\n",
       "machine: cycle_a\nworkload: {family: mlp, layers: 2, hidden: 8, inputs: 4, classes: 2, optimizer: adam}\n",
-      read_text_file(TANDEM_SOURCE_DIR "/hardware_profiles/round_numbers.yaml"),
-      read_text_file(TANDEM_SOURCE_DIR "/hardware_profiles/h200.yaml")};
+      read_text_file(source_path("hardware_profiles/round_numbers.yaml")),
+      read_text_file(source_path("hardware_profiles/h200.yaml"))};
   return kSeeds;
 }
 

@@ -15,7 +15,7 @@ namespace tandem::test {
 namespace {
 
 HardwareProfile shipped(const std::string& name) {
-  return load_profile(TANDEM_SOURCE_DIR "/hardware_profiles/" + name + ".yaml");
+  return load_profile(source_path("hardware_profiles/") + name + ".yaml");
 }
 
 TEST(ProfileCurve, InterpolatesInLogX) {
@@ -151,7 +151,7 @@ void find_unsourced(const Node& node, const Schema& schema, const std::string& p
 
 // A profile of a real machine says of every number where it is from; a top-level `source` speaks for all.
 TEST(Profile, EveryShippedNumberHasASource) {
-  for (const auto& file : std::filesystem::directory_iterator(TANDEM_SOURCE_DIR "/hardware_profiles")) {
+  for (const auto& file : std::filesystem::directory_iterator(source_path("hardware_profiles"))) {
     const Node root = read_yaml(read_text_file(file.path().string()), file.path().string());
     std::vector<std::string> unsourced;
     if (root.find("source") == nullptr) find_unsourced(root, profile_schema(), "", unsourced);

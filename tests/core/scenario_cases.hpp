@@ -10,10 +10,11 @@
 
 #include "core/run/load.hpp"
 #include "core/scenario/reader.hpp"
+#include "tests/common/source_dir.hpp"
 
 namespace tandem::test {
 
-inline const std::string kHostileFolder = TANDEM_SOURCE_DIR "/tests/data/hostile";
+inline const std::string kHostileFolder = source_path("tests/data/hostile");
 
 inline KnownNames fixed_names() {
   KnownNames names;

@@ -214,7 +214,7 @@ TEST(ScenarioLoad, RegisteredNames) {
   EXPECT_FALSE(names.workloads.empty());
   EXPECT_FALSE(names.policies.empty());
   const auto& dirs = names.profile_dirs;
-  EXPECT_NE(std::find(dirs.begin(), dirs.end(), TANDEM_SOURCE_DIR "/hardware_profiles"), dirs.end());
+  EXPECT_NE(std::find(dirs.begin(), dirs.end(), source_path("hardware_profiles")), dirs.end());
 }
 
 // What a policy or a family refuses when it is made has the position of the key that it names.
@@ -231,7 +231,7 @@ TEST(ScenarioLoad, RefusalsOfPoliciesHavePositions) {
 }
 
 TEST(ScenarioLoad, CheckFileTellsProfilesFromScenarios) {
-  EXPECT_EQ(check_file(TANDEM_SOURCE_DIR "/hardware_profiles/round_numbers.yaml"), FileKind::Profile);
+  EXPECT_EQ(check_file(source_path("hardware_profiles/round_numbers.yaml")), FileKind::Profile);
   EXPECT_EQ(check_file(kHostileFolder + "/machines/m.yaml"), FileKind::Profile);
   EXPECT_THROW(check_file(kHostileFolder + "/machines/list.yaml"), ConfigError);
   EXPECT_THROW(check_file(kHostileFolder + "/machines/m.yaml", {"steps=4"}), ConfigError);
@@ -239,7 +239,7 @@ TEST(ScenarioLoad, CheckFileTellsProfilesFromScenarios) {
 
 // Every scenario of the repository loads, and its text is a fixed point.
 TEST(ScenarioLoad, ShippedScenarios) {
-  for (const auto& file : std::filesystem::directory_iterator(TANDEM_SOURCE_DIR "/scenarios")) {
+  for (const auto& file : std::filesystem::directory_iterator(source_path("scenarios"))) {
     if (file.path().extension() != ".yaml") continue;
     SCOPED_TRACE(file.path().string());
     const Scenario s = load_scenario(file.path().string());

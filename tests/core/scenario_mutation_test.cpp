@@ -128,7 +128,7 @@ TEST(ScenarioMutation, Scenarios) {
 TEST(ScenarioMutation, Profiles) {
   Tally tally;
   for (const char* name : {"round_numbers", "h200"}) {
-    const std::string path = TANDEM_SOURCE_DIR "/hardware_profiles/" + std::string(name) + ".yaml";
+    const std::string path = source_path("hardware_profiles/") + name + ".yaml";
     Node root = read_yaml(read_text_file(path), path);
     Mutator(root, true, tally).visit(root, profile_schema());
   }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/yaml/yaml_tree.hpp"
+#include "tests/common/source_dir.hpp"
 
 namespace tandem {
 namespace {
@@ -132,7 +133,7 @@ TEST(ScenarioYaml, FilesThatCannotBeRead) {
         }
       },
       ConfigError);
-  EXPECT_THROW(read_text_file(TANDEM_SOURCE_DIR), ConfigError);
+  EXPECT_THROW(read_text_file(kSourceDir), ConfigError);
 }
 
 }  // namespace

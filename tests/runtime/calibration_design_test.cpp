@@ -12,6 +12,7 @@
 #include "calibration/update_turns.hpp"
 #include "calibration/workbench.hpp"
 #include "core/run/load.hpp"
+#include "tests/common/source_dir.hpp"
 
 namespace tandem {
 namespace {
@@ -40,7 +41,7 @@ std::set<std::string> works_of(Scenario scenario) {
 int expect_held_out(const char* folder_name, const Trial& contention, const std::vector<Trial>& trials) {
   std::set<std::string> calibrated = works_of(contention.scenario);
   for (const Trial& trial : trials) calibrated.merge(works_of(trial.scenario));
-  const std::filesystem::path folder = std::filesystem::path(TANDEM_SOURCE_DIR) / "scenarios" / folder_name;
+  const std::filesystem::path folder = std::filesystem::path(source_path("scenarios")) / folder_name;
   int scenarios = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".yaml") continue;

@@ -15,6 +15,7 @@
 #include "runtime/body_table.hpp"
 #include "runtime/executors/workspace.hpp"
 #include "runtime/fingerprint.hpp"
+#include "tests/common/source_dir.hpp"
 #include "tests/executors/thread_device.hpp"
 
 namespace tandem {
@@ -241,7 +242,7 @@ TEST(GpuDesign, FitsTheMachineAndCoversWhatItClaims) {
 
 // A scenario of hardware for which a profile is made must be predicted, not looked up.
 TEST(GpuDesign, DoesNotMeasureTheScenarioThatItIsToPredict) {
-  const Scenario scenario = load_scenario(std::string(TANDEM_SOURCE_DIR) + "/scenarios/h200_gpt_1_4b.yaml");
+  const Scenario scenario = load_scenario(source_path("scenarios/h200_gpt_1_4b.yaml"));
   const DeviceDesign design = gpu_design(/*quick=*/false, 16);
   std::vector<Trial> all = design.trials;
   all.push_back(design.contention);

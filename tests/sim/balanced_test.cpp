@@ -8,6 +8,7 @@
 #include "core/run/load.hpp"
 #include "sim/simulate.hpp"
 #include "tests/common/scenarios.hpp"
+#include "tests/common/source_dir.hpp"
 
 namespace tandem {
 namespace {
@@ -81,7 +82,7 @@ TEST(Balanced, TheDeviceGetsMoreOfWhatTheCpuHasToWaitFor) {
 }
 
 double steady_step_s(const std::vector<std::string>& overrides) {
-  const Scenario scenario = load_scenario(std::string(TANDEM_SOURCE_DIR) + "/scenarios/h200_gpt_1_4b.yaml", overrides);
+  const Scenario scenario = load_scenario(source_path("scenarios/h200_gpt_1_4b.yaml"), overrides);
   Simulation run(scenario);
   run.run();
   return analyse(run.record()).steady_step_s;
@@ -132,7 +133,7 @@ Turn turn_after(const Simulation& run, std::int32_t step, std::int32_t layer) {
 // runs ahead of the updates, which go on during the next forward.
 TEST(Balanced, UpdatesGoOnDuringTheNextForward) {
   const Scenario scenario = load_scenario(
-      std::string(TANDEM_SOURCE_DIR) + "/scenarios/h200_gpt_4b.yaml",
+      source_path("scenarios/h200_gpt_4b.yaml"),
       {"machine=h200_measured", "policy={name: balanced}", "workload.layers=46", "workload.hidden=4096",
        "workload.heads=32", "workload.loss_tiles=8", "limits.device_bytes=24GiB", "limits.host_bytes=112GiB"});
   Simulation run(scenario);
