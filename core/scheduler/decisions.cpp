@@ -80,6 +80,7 @@ bool Scheduler::emit_run(OpId id, ByteRange lead, Engine engine) {
       segment.writer = use;
       segment.readers.clear();
     });
+    residency_.changed(write.value);
     command.operands.push_back(residency_.block(block).address(range.first));
   }
   command.operands.push_back(workspace);
@@ -203,8 +204,7 @@ Reply Decisions::copy_part(ValueId value, std::int64_t first_byte, std::int64_t 
 }
 Reply Decisions::release(ValueId value, Tier tier) { return scheduler_->release(value, tier); }
 void Decisions::keep(ValueId value, Tier tier) {
-  if (const BlockId id = scheduler_->residency_.at(value, tier); id != kNone)
-    scheduler_->residency_.block(id).kept = true;
+  if (const BlockId id = scheduler_->residency_.at(value, tier); id != kNone) scheduler_->residency_.order().keep(id);
 }
 void Decisions::wake_at(TimeNs time) { scheduler_->wake_ = std::min(scheduler_->wake_, time); }
 

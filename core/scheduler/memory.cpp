@@ -105,7 +105,9 @@ BlockId Scheduler::take_over(ValueId value, ByteRange range, Tier tier) {
   const BlockId id = residency_.at(write->reuses, tier);
   if (id == kNone || !residency_.block(id).covers(range) || !may_overwrite(op, write->reuses, tier)) return kNone;
   residency_.block(id).holders.push_back(value);
-  return residency_.at(value, tier) = id;
+  residency_.at(value, tier) = id;
+  residency_.changed(value);
+  return id;
 }
 
 bool Scheduler::place_write(const Write& write, ByteRange range, Engine engine, bool part) {
@@ -163,49 +165,6 @@ bool Scheduler::allocate_bytes(std::int64_t bytes, Tier tier, End end, bool may_
   }
 }
 
-// Evicts the least recently used block that the current decision does not need; those that a policy keeps go last.
-bool Scheduler::make_room(Tier tier) {
-  for (bool kept_too : {false, true})
-    for (BlockId id = residency_.oldest(tier); id != kNone; id = residency_.block(id).newer) {
-      const Block& block = residency_.block(id);
-      if (block.guard == decision_ || (block.kept && !kept_too)) continue;
-      if (evict(id)) return true;
-    }
-  return false;
-}
-
-void Scheduler::clear_tier(Tier tier) {
-  BlockId next = kNone;
-  for (BlockId id = residency_.oldest(tier); id != kNone; id = next) {
-    next = residency_.block(id).newer;
-    evict(id);
-  }
-}
-
-// Drops a block, saving below what is nowhere else; false if that does not fit.
-bool Scheduler::evict(BlockId id) {
-  const Tier tier = residency_.block(id).tier;
-  const auto segments = residency_.block(id).segments;  // copies: saving may add blocks
-  const auto holders = residency_.block(id).holders;
-  for (const Segment& segment : segments) {
-    if (segment.content == kNone || elsewhere(segment.content, segment.range, tier)) continue;
-    if (!save_below(segment.content, segment.range, tier)) return false;
-  }
-  for (ValueId holder : holders) drop(holder, tier);
-  return true;
-}
-
-bool Scheduler::save_below(ValueId value, ByteRange range, Tier tier) {
-  if (tier == Tier::Disk) return false;
-  const Tier below = tier == Tier::Device ? Tier::HostPinned : Tier::Disk;
-  const BlockId there = residency_.at(value, below);
-  if (there != kNone && (!residency_.block(there).covers(range) || foreign(value, there, range))) return false;
-  if (there == kNone && allocate(value, whole(value), below, true) == kNone) return false;
-  residency_.touch(residency_.at(value, below));
-  copy(value, range, tier, below);
-  return true;
-}
-
 void Scheduler::drop(ValueId value, Tier tier) {
   BlockId& at = residency_.at(value, tier);
   const BlockId id = at;
@@ -215,7 +174,10 @@ void Scheduler::drop(ValueId value, Tier tier) {
   for (Segment& segment : block.segments)
     if (segment.content == value) segment.content = kNone;
   block.holders.erase(std::find(block.holders.begin(), block.holders.end(), value));
-  if (block.holders.empty()) free_block(id, value);
+  if (block.holders.empty())
+    free_block(id, value);
+  else
+    residency_.order().revive(id);
 }
 
 void Scheduler::free_block(BlockId id, ValueId last_holder) {
@@ -237,6 +199,7 @@ void Scheduler::give_back(ValueId holder, Tier tier, std::int64_t offset, ByteRa
   note.source = {rank_, tier, offset};
   wait_for(note, users);
   pools_[static_cast<std::size_t>(tier)].free(offset, range.bytes, users, progress_);
+  residency_.order().note_change(tier);
 }
 
 // Ends the sharing of a block after an in-place update: it is the new version's alone. Readers of the old one that are
@@ -263,10 +226,11 @@ void Scheduler::kill(ValueId value) {
       if (successor == kNone) {
         residency_.block(id).holders.push_back(next);
         residency_.at(next, tier) = id;
+        residency_.changed(next);
       } else if (successor != id) {
         residency_.block(id).home = false;
         residency_.block(successor).home = true;
-        residency_.unlist(successor);
+        residency_.order().remove(successor);
       }
     }
     drop(value, tier);
@@ -289,6 +253,7 @@ void Scheduler::copy(ValueId value, ByteRange range, Tier from, Tier to) {
     segment.writer = use;
     segment.readers.clear();
   });
+  residency_.changed(value);
   Command& command = emit(CommandKind::Copy, lane, kNone);
   command.part = {value, range.first, range.bytes};
   command.source = {rank_, from, residency_.block(source).address(range.first)};

@@ -157,6 +157,10 @@ std::optional<std::int64_t> Pool::allocate(std::int64_t bytes, End end, const La
   return take(*span, bytes, end, waits);
 }
 
+void Pool::refuse(std::int64_t bytes, const LaneProgress& progress) {
+  if (rounded(bytes) <= free_bytes()) tidy(progress);
+}
+
 void Pool::free(std::int64_t offset, std::int64_t bytes, const Fence& fence, const LaneProgress& progress) {
   bytes = rounded(bytes);
   charged_ -= bytes;

@@ -76,6 +76,8 @@ class Pool {
   // which leaves no holes.
   std::optional<std::int64_t> allocate(std::int64_t bytes, End end, const LaneProgress& progress, Fence& waits,
                                        std::optional<Engine> lane = std::nullopt, bool packed = false);
+  // What an allocate() of so many bytes does to the pool that is known to fail.
+  void refuse(std::int64_t bytes, const LaneProgress& progress);
   // Gives bytes back; `fence` holds the unfinished commands that touched them. `bytes` as asked for in allocate.
   void free(std::int64_t offset, std::int64_t bytes, const Fence& fence, const LaneProgress& progress);
 

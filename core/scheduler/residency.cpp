@@ -24,15 +24,16 @@ BlockId Residency::add(ValueId holder, Tier tier, std::int64_t offset, ByteRange
   b.segments.push_back(std::move(whole));
   at(holder, tier) = id;
   touch(id);
+  changed(holder);
   return id;
 }
 
 void Residency::remove(BlockId id) {
-  unlist(id);
+  order_.remove(id);
   Block& b = block(id);
   b.holders.clear();
   b.segments.clear();
-  b.home = b.kept = false;
+  b.home = false;
   b.guard = kUnguarded;
   unused_.push_back(id);
 }
@@ -82,26 +83,12 @@ void Residency::split(Block& block, ByteRange range) {
 }
 
 void Residency::touch(BlockId id) {
-  Block& b = block(id);
-  if (b.home) return;
-  const auto tier = static_cast<std::size_t>(b.tier);
-  if (newest_[tier] == id) return;
-  unlist(id);
-  b.older = newest_[tier];
-  b.newer = kNone;
-  if (b.older != kNone) block(b.older).newer = id;
-  newest_[tier] = id;
-  if (oldest_[tier] == kNone) oldest_[tier] = id;
+  if (!block(id).home) order_.touch(block(id).tier, id);
 }
 
-void Residency::unlist(BlockId id) {
-  Block& b = block(id);
-  const auto tier = static_cast<std::size_t>(b.tier);
-  if (b.newer != kNone) block(b.newer).older = b.older;
-  if (b.older != kNone) block(b.older).newer = b.newer;
-  if (newest_[tier] == id) newest_[tier] = b.older;
-  if (oldest_[tier] == id) oldest_[tier] = b.newer;
-  b.newer = b.older = kNone;
+void Residency::changed(ValueId value) {
+  for (const BlockId id : places_[static_cast<std::size_t>(value)])
+    if (id != kNone) order_.revive(id);
 }
 
 }  // namespace tandem

@@ -9,11 +9,11 @@
 
 #include "core/base/ids.hpp"
 #include "core/graph/graph.hpp"
+#include "core/scheduler/eviction_order.hpp"
 #include "core/scheduler/pool.hpp"
 
 namespace tandem {
 
-using BlockId = std::int32_t;
 inline constexpr std::int64_t kUnguarded = -1;
 
 // A stretch of a block with one content and one history.
@@ -31,9 +31,7 @@ struct Block {
   ByteRange range;                                      // of the value; `offset` is where range.first lies
   boost::container::small_vector<ValueId, 2> holders;   // values that refer to it: two during an in-place update
   bool home = false;                                    // a persistent tensor's own slot: not evicted
-  bool kept = false;                                    // evicted last
   std::int64_t guard = kUnguarded;                      // operand of the decision of this number: not evicted by it
-  BlockId newer = kNone, older = kNone;                 // least-recently-used list of its tier
   boost::container::small_vector<Segment, 1> segments;  // cover `range`, in order
 
   std::int64_t address(std::int64_t value_byte) const { return offset + value_byte - range.first; }
@@ -80,10 +78,12 @@ class Residency {
       if (segment.range.first >= range.first && segment.range.end() <= range.end()) f(segment);
   }
 
-  // Least-recently-used order of the evictable blocks of a tier.
+  // Of the blocks that are not homes.
+  EvictionOrder& order() { return order_; }
+  const EvictionOrder& order() const { return order_; }
   void touch(BlockId id);
-  void unlist(BlockId id);
-  BlockId oldest(Tier tier) const { return oldest_[static_cast<std::size_t>(tier)]; }
+  // A copy of the value has come, gone or changed: what kept its blocks from being evicted may no longer hold.
+  void changed(ValueId value);
 
  private:
   static void split(Block& block, ByteRange range);
@@ -93,7 +93,7 @@ class Residency {
   std::vector<Block> blocks_;
   std::vector<BlockId> unused_;
   std::vector<Places> places_;  // by value
-  std::array<BlockId, kTierCount> oldest_ = kNowhere, newest_ = kNowhere;
+  EvictionOrder order_;
 };
 
 }  // namespace tandem

@@ -143,7 +143,7 @@ void Scheduler::settle_home(ValueId value) {
   ++decision_;
   if (!ensure(value, whole(value), home, false, traits_.may_evict)) does_not_fit(graph_.value(value).producer, home);
   const BlockId id = residency_.at(value, home);
-  residency_.unlist(id);
+  residency_.order().remove(id);
   residency_.block(id).home = true;
   if (home == Tier::Device) drop(value, Tier::HostPinned);
 }

@@ -104,10 +104,6 @@ class Scheduler {
   bool allocate_bytes(std::int64_t bytes, Tier tier, End end, bool may_evict, std::optional<Engine> lane,
                       std::int64_t& offset, Fence& waits);
   End end_of(ValueId value) const;
-  bool make_room(Tier tier);
-  void clear_tier(Tier tier);
-  bool evict(BlockId id);
-  bool save_below(ValueId value, ByteRange range, Tier tier);
   void drop(ValueId value, Tier tier);
   void free_block(BlockId id, ValueId last_holder);
   void give_back(ValueId holder, Tier tier, std::int64_t offset, ByteRange range, Fence users);
@@ -118,6 +114,17 @@ class Scheduler {
   void guard(ValueId value, Tier tier);
   [[noreturn]] void does_not_fit(OpId op, Tier tier) const;
   std::string usage(Tier tier) const;
+
+  // Eviction (eviction.cpp).
+  bool make_room(Tier tier);
+  void clear_tier(Tier tier);
+  BlockId next_to_leave(Tier tier, EvictionOrder::Search& search, bool kept_too);
+  bool evict(BlockId id);
+  bool save_below(ValueId value, ByteRange range, Tier tier);
+  // The fewest bytes that the tier is known to have no room for, whatever is evicted.
+  std::int64_t refused_bytes(Tier tier) const;
+  void note_refusal(Tier tier, std::int64_t bytes);
+  void repeat_refusal(Tier tier, std::int64_t bytes);
 
   // Moves within the device (compaction.cpp).
   bool settled(const Block& block) const;
@@ -178,8 +185,17 @@ class Scheduler {
   std::int64_t in_flight_ = 0;
 
   std::int64_t decision_ = 0;  // number of the decision being carried out, for guards
-  bool packing_ = false;       // an op barely fits: its operands are placed without holes
-  ValueId refused_ = kNone;    // what the policy's latest turn found no room for
+  // What a tier had no room for, though all that could leave it had. It holds until the tier, or one below, changes.
+  struct Refusal {
+    std::int64_t bytes = EvictionOrder::kNoRoomHelps;
+    std::int64_t decision = kUnguarded;  // holds in this decision alone, whose operands could not leave
+    std::array<std::int64_t, kTierCount> changes{};
+  };
+  std::array<Refusal, kTierCount> refusals_;
+  std::array<bool, kTierCount> held_operands_{};  // the latest make_room() failed beside operands of its decision
+  std::int64_t lacking_bytes_ = 0;  // that the latest failed save_below() had no room for; 0: other reasons
+  bool packing_ = false;            // an op barely fits: its operands are placed without holes
+  ValueId refused_ = kNone;         // what the policy's latest turn found no room for
   Tier refused_tier_ = Tier::Device;
   std::vector<Command>* out_ = nullptr;
   TimeNs observed_;
