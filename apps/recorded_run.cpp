@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "core/base/input_file.hpp"
 #include "core/run/load.hpp"
 #include "core/run/make_scheduler.hpp"
 
@@ -11,6 +12,8 @@ namespace tandem {
 namespace {
 
 ReadLog read(const std::string& path) {
+  if (const std::string why = why_not_read(path); !why.empty())
+    throw ConfigError(path + ": cannot be read: it " + why + "; a log written with --log");
   std::ifstream in(path, std::ios::binary);
   if (!in) throw ConfigError(path + ": cannot be read: " + std::strerror(errno) + "; a log written with --log");
   return read_log(in, path);

@@ -12,6 +12,7 @@
 
 #include "cli/cli.hpp"
 #include "core/base/errors.hpp"
+#include "core/base/input_file.hpp"
 #include "core/scenario/dirs.hpp"
 
 namespace tandem {
@@ -57,6 +58,8 @@ Measurement from_json(const Json& json) {
 }
 
 std::string read_whole_lines(const std::string& path) {
+  if (const std::string why = why_not_read(path); !why.empty())
+    throw ConfigError(path + ": " + why + "; allowed: a file of measurements");
   std::ifstream in(path, std::ios::binary);
   if (!in) throw ConfigError(path + ": cannot be read: " + std::strerror(errno) + "; allowed: a file of measurements");
   std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
@@ -86,6 +89,8 @@ std::vector<Measurement> read_measurements(const std::string& path) {
 }
 
 MeasurementFile::MeasurementFile(const std::string& path) : path_(path) {
+  if (const std::string other = other_than_a_file(path); !other.empty())
+    throw ConfigError(path + ": is " + other + "; allowed: a file of measurements, or a new one");
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (file < 0) throw ConfigError(path + ": cannot be written: " + std::strerror(errno));
   ::close(file);

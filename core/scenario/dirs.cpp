@@ -49,7 +49,8 @@ std::vector<std::string> yaml_stems(const std::string& folder) {
   std::vector<std::string> out;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
-    if (entry.path().extension() == ".yaml") out.push_back(entry.path().stem().string());
+    if (entry.path().extension() == ".yaml" && entry.is_regular_file(error))
+      out.push_back(entry.path().stem().string());
   std::sort(out.begin(), out.end());
   return out;
 }

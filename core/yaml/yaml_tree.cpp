@@ -5,6 +5,8 @@
 #include <fstream>
 #include <utility>
 
+#include "core/base/input_file.hpp"
+
 namespace tandem {
 
 const Node* Node::find(std::string_view key) const {
@@ -24,6 +26,7 @@ Node& Node::at_key(const std::string& key, const Position& origin) {
 
 std::string read_text_file(const std::string& path) {
   const Position start{std::make_shared<const std::string>(path), 1, 1};
+  if (const std::string why = why_not_read(path); !why.empty()) refuse(start, "file", why, "a readable YAML file");
   std::ifstream in(path, std::ios::binary);
   if (!in) refuse(start, "file", std::string("cannot be opened: ") + std::strerror(errno), "a readable YAML file");
   std::string text(kMostFileBytes + 1, '\0');

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/errors.hpp"
+#include "core/base/input_file.hpp"
 
 namespace tandem {
 namespace {
@@ -46,6 +47,8 @@ std::string to_text(const Manifest& manifest) {
 
 Manifest read_manifest(const std::string& folder) {
   const std::string path = folder + "/" + kManifestName;
+  if (const std::string other = other_than_a_file(path); !other.empty())
+    throw DamagedCheckpoint(path + " is not a file but " + other);
   std::ifstream in(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   if (!in) throw DamagedCheckpoint(path + " cannot be read");

@@ -65,11 +65,13 @@ std::string safetensors_header(const std::vector<TensorBytes>& tensors) {
 }
 
 SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK, a named pipe in its place would wait for a writer. To a file it means nothing.
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) fail_reading(path_, errno);
   try {
     struct stat status {};
     if (::fstat(descriptor_, &status) != 0) fail_reading(path_, errno);
+    if (!S_ISREG(status.st_mode)) fail("it is no file");
     read_header(status.st_size);
   } catch (...) {
     ::close(descriptor_);
