@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/check.hpp"
 #include "core/scheduler/scheduler.hpp"
 
 namespace tandem {
@@ -13,42 +14,16 @@ namespace {
 // what has to move there.
 constexpr std::size_t kMostTries = 16;
 
-// A run of bytes that is free once the blocks [first, last), in the order of their offsets, are gone.
-struct Hole {
-  std::size_t first = 0, last = 0;
-  std::int64_t begin = 0, end = 0, moved_bytes = 0;
-};
-
-struct Occupied {
-  BlockId block = kNone;
-  std::int64_t begin = 0, end = 0;
-  bool movable = false;
-};
-
-// From each block on, the fewest that make a hole of so many bytes; those first of which fewest bytes have to move.
-std::vector<Hole> holes(const std::vector<Occupied>& blocks, std::int64_t capacity, std::int64_t bytes) {
-  std::vector<Hole> found;
-  for (std::size_t first = 0; first < blocks.size(); ++first) {
-    Hole hole{first, first, first == 0 ? 0 : blocks[first - 1].end, 0, 0};
-    while (hole.last < blocks.size() && blocks[hole.last].movable && hole.end - hole.begin < bytes) {
-      hole.moved_bytes += blocks[hole.last].end - blocks[hole.last].begin;
-      ++hole.last;
-      hole.end = hole.last == blocks.size() ? capacity : blocks[hole.last].begin;
-    }
-    if (hole.end - hole.begin >= bytes) found.push_back(hole);
-  }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Hole& a, const Hole& b) { return a.moved_bytes < b.moved_bytes; });
-  return found;
-}
-
 }  // namespace
 
+bool Scheduler::settled(const Segment& segment) const {
+  return segment.content == kNone || segment.writer.engine == Engine::Compute ||
+         segment.writer.id <= progress_[static_cast<std::size_t>(segment.writer.engine)];
+}
+
 bool Scheduler::settled(const Block& block) const {
-  return std::all_of(block.segments.begin(), block.segments.end(), [&](const Segment& segment) {
-    return segment.content == kNone || segment.writer.engine == Engine::Compute ||
-           segment.writer.id <= progress_[static_cast<std::size_t>(segment.writer.engine)];
-  });
+  return std::all_of(block.segments.begin(), block.segments.end(),
+                     [&](const Segment& segment) { return settled(segment); });
 }
 
 // To move a block that is still being filled through PCIe, the compute lane waits for that: only where nothing else
@@ -60,19 +35,38 @@ bool Scheduler::make_hole(std::int64_t bytes) {
 }
 
 bool Scheduler::make_hole(std::int64_t bytes, bool may_wait) {
+  follow_device();
   const Pool& pool = pools_[static_cast<std::size_t>(Tier::Device)];
-  std::vector<Occupied> blocks;
-  residency_.for_each(Tier::Device, [&](BlockId id, const Block& block) {
-    blocks.push_back({id, block.offset, block.offset + pool.rounded(block.range.bytes), may_wait || settled(block)});
-  });
-  std::sort(blocks.begin(), blocks.end(), [](const Occupied& a, const Occupied& b) { return a.begin < b.begin; });
-  const auto found = holes(blocks, pool.capacity_bytes(), pool.rounded(bytes));
-  for (std::size_t i = 0; i < std::min(found.size(), kMostTries); ++i) {
-    std::vector<BlockId> moved;
-    for (std::size_t b = found[i].first; b < found[i].last; ++b) moved.push_back(blocks[b].block);
-    if (move_out(moved, found[i].begin, found[i].end)) return true;
+  const std::int64_t needed = pool.rounded(bytes);
+  for (const auto& window : holes_.cheapest(needed, pool.capacity_bytes(), kMostTries, may_wait)) {
+    const HoleFinder::Hole hole = holes_.hole(window.begin, needed, pool.capacity_bytes());
+    if (move_out(hole.blocks, hole.begin, hole.end)) return true;
   }
   return false;
+}
+
+// Takes in what has happened to the device's blocks since the last time. Those that were being filled may be settled.
+void Scheduler::follow_device() {
+  for (std::size_t e = 0; e < filling_.size(); ++e)
+    for (auto& filling = filling_[e]; !filling.empty() && filling.top().first <= progress_[e]; filling.pop())
+      residency_.note_change(filling.top().second);
+  const Pool& pool = pools_[static_cast<std::size_t>(Tier::Device)];
+  std::vector<BlockId> fresh;
+  const auto place = [&](const Block& block) {
+    return HoleFinder::Place{block.offset, pool.rounded(block.range.bytes), !settled(block)};
+  };
+  for (const BlockId id : residency_.changed_on_device()) {
+    const Block& block = residency_.block(id);
+    const bool here = block.tier == Tier::Device && !block.holders.empty();
+    if (here)
+      for (const Segment& segment : block.segments)
+        if (!settled(segment)) filling_[static_cast<std::size_t>(segment.writer.engine)].push({segment.writer.id, id});
+    const HoleFinder::Place* old = holes_.place(id);
+    if (old != nullptr && here && *old == place(block)) continue;
+    if (old != nullptr) holes_.remove(id);
+    if (here) fresh.push_back(id);
+  }
+  for (const BlockId id : fresh) holes_.add(id, place(residency_.block(id)));
 }
 
 // Finds all of them places outside [begin, end), the largest first, and moves them there; false if there are none.
@@ -80,7 +74,12 @@ bool Scheduler::make_hole(std::int64_t bytes, bool may_wait) {
 bool Scheduler::move_out(std::vector<BlockId> blocks, std::int64_t begin, std::int64_t end) {
   Pool& pool = pools_[static_cast<std::size_t>(Tier::Device)];
   const auto bytes = [&](BlockId id) { return residency_.block(id).range.bytes; };
-  std::stable_sort(blocks.begin(), blocks.end(), [&](BlockId a, BlockId b) { return bytes(a) > bytes(b); });
+  CHECK(!blocks.empty(), begin, end);
+  const auto larger = [&](BlockId a, BlockId b) { return bytes(a) > bytes(b); };
+  const auto largest = std::min_element(blocks.begin(), blocks.end(), larger);
+  const bool low = end_of(residency_.block(*largest).holders.front()) == End::Low;
+  if (!pool.has_run(bytes(*largest), low ? 0 : end, low ? begin : pool.capacity_bytes())) return false;
+  std::stable_sort(blocks.begin(), blocks.end(), larger);
   Pool trial = pool;
   const auto hidden = trial.hide(begin, end);
   std::vector<std::pair<std::int64_t, Fence>> places;
@@ -99,6 +98,7 @@ bool Scheduler::move_out(std::vector<BlockId> blocks, std::int64_t begin, std::i
 
 void Scheduler::move(BlockId id, std::int64_t offset, const Fence& last_users) {
   Block& block = residency_.block(id);
+  residency_.note_change(id);
   const std::int64_t from = std::exchange(block.offset, offset);
   Fence old_users;
   for (Segment& segment : block.segments) {

@@ -177,7 +177,7 @@ void Scheduler::drop(ValueId value, Tier tier) {
   if (block.holders.empty())
     free_block(id, value);
   else
-    residency_.order().revive(id);
+    residency_.order().revive(id), residency_.note_change(id);
 }
 
 void Scheduler::free_block(BlockId id, ValueId last_holder) {

@@ -187,6 +187,15 @@ void Pool::free(std::int64_t offset, std::int64_t bytes, const Fence& fence, con
   }
 }
 
+bool Pool::has_run(std::int64_t bytes, std::int64_t begin, std::int64_t end) const {
+  const auto at = [&](std::int64_t offset) {
+    return std::lower_bound(free_.begin(), free_.end(), offset,
+                            [](const Segment& segment, std::int64_t o) { return segment.offset < o; });
+  };
+  const auto last = at(end);
+  return first_fit(at(begin), last, rounded(bytes), [](const Segment&) { return true; }).first != last;
+}
+
 std::vector<Pool::Gap> Pool::hide(std::int64_t begin, std::int64_t end) {
   std::vector<Gap> hidden;
   std::erase_if(free_, [&](const Segment& segment) {

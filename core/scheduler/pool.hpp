@@ -81,6 +81,9 @@ class Pool {
   // Gives bytes back; `fence` holds the unfinished commands that touched them. `bytes` as asked for in allocate.
   void free(std::int64_t offset, std::int64_t bytes, const Fence& fence, const LaneProgress& progress);
 
+  // True if so many bytes in a row are free in [begin, end), at whose borders no free bytes adjoin.
+  bool has_run(std::int64_t bytes, std::int64_t begin, std::int64_t end) const;
+
   // Free bytes, and what still uses them.
   struct Gap {
     std::int64_t offset = 0, bytes = 0;

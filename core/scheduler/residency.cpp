@@ -30,6 +30,7 @@ BlockId Residency::add(ValueId holder, Tier tier, std::int64_t offset, ByteRange
 
 void Residency::remove(BlockId id) {
   order_.remove(id);
+  note_change(id);
   Block& b = block(id);
   b.holders.clear();
   b.segments.clear();
@@ -87,8 +88,27 @@ void Residency::touch(BlockId id) {
 }
 
 void Residency::changed(ValueId value) {
-  for (const BlockId id : places_[static_cast<std::size_t>(value)])
+  const Places& places = places_[static_cast<std::size_t>(value)];
+  for (const BlockId id : places)
     if (id != kNone) order_.revive(id);
+  if (const BlockId id = places[static_cast<std::size_t>(Tier::Device)]; id != kNone) note_change(id);
+}
+
+void Residency::note_change(BlockId id) {
+  if (!follows_device_ || block(id).tier != Tier::Device) return;
+  noted_.resize(blocks_.size(), false);
+  if (noted_[static_cast<std::size_t>(id)]) return;
+  noted_[static_cast<std::size_t>(id)] = true;
+  changed_on_device_.push_back(id);
+}
+
+std::vector<BlockId> Residency::changed_on_device() {
+  if (!follows_device_) {
+    follows_device_ = true;
+    for (std::size_t i = 0; i < blocks_.size(); ++i) note_change(static_cast<BlockId>(i));
+  }
+  for (const BlockId id : changed_on_device_) noted_[static_cast<std::size_t>(id)] = false;
+  return std::exchange(changed_on_device_, {});
 }
 
 }  // namespace tandem

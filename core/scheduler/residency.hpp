@@ -48,11 +48,9 @@ class Residency {
   Block& block(BlockId id) { return blocks_[static_cast<std::size_t>(id)]; }
   const Block& block(BlockId id) const { return blocks_[static_cast<std::size_t>(id)]; }
 
-  template <typename F>
-  void for_each(Tier tier, F&& f) const {  // f(id, block)
-    for (std::size_t i = 0; i < blocks_.size(); ++i)
-      if (blocks_[i].tier == tier && !blocks_[i].holders.empty()) f(static_cast<BlockId>(i), blocks_[i]);
-  }
+  // Blocks of the device that were added, removed, written or moved since the last call; the first time, all.
+  std::vector<BlockId> changed_on_device();
+  void note_change(BlockId id);
 
   // Makes room for the values of a graph that has grown.
   void grow(std::int32_t value_count) { places_.resize(static_cast<std::size_t>(value_count), kNowhere); }
@@ -94,6 +92,9 @@ class Residency {
   std::vector<BlockId> unused_;
   std::vector<Places> places_;  // by value
   EvictionOrder order_;
+  std::vector<BlockId> changed_on_device_;
+  std::vector<bool> noted_;  // by block: it is among them
+  bool follows_device_ = false;
 };
 
 }  // namespace tandem

@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <queue>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/graph/graph.hpp"
 #include "core/machine/cost_model.hpp"
+#include "core/scheduler/hole_finder.hpp"
 #include "core/scheduler/policy.hpp"
 #include "core/scheduler/pool.hpp"
 #include "core/scheduler/residency.hpp"
@@ -127,7 +129,9 @@ class Scheduler {
   void repeat_refusal(Tier tier, std::int64_t bytes);
 
   // Moves within the device (compaction.cpp).
+  bool settled(const Segment& segment) const;
   bool settled(const Block& block) const;
+  void follow_device();
   // So many bytes in a row, of those that are free; false if no moving makes them so.
   bool make_hole(std::int64_t bytes);
   bool make_hole(std::int64_t bytes, bool may_wait);
@@ -193,6 +197,10 @@ class Scheduler {
   };
   std::array<Refusal, kTierCount> refusals_;
   std::array<bool, kTierCount> held_operands_{};  // the latest make_room() failed beside operands of its decision
+  HoleFinder holes_;                              // of the device
+  // Blocks of the device by the command that fills them, lane by lane: those of the lanes that do not compute.
+  using Filling = std::pair<CommandId, BlockId>;
+  std::array<std::priority_queue<Filling, std::vector<Filling>, std::greater<>>, kEngineCount> filling_;
   std::int64_t lacking_bytes_ = 0;  // that the latest failed save_below() had no room for; 0: other reasons
   bool packing_ = false;            // an op barely fits: its operands are placed without holes
   ValueId refused_ = kNone;         // what the policy's latest turn found no room for
