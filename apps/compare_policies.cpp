@@ -117,7 +117,9 @@ void check_setting(CommonFlags flags, const std::string& flag, const std::string
   try {
     load_scenario(flags);
   } catch (const ConfigError& error) {
-    throw ConfigError(flag + ": " + error.what());
+    std::string lines;
+    for (const std::string& finding : error.findings()) lines += (lines.empty() ? "" : "\n") + flag + ": " + finding;
+    throw ConfigError(lines);
   }
 }
 

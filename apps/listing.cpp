@@ -80,7 +80,7 @@ int check_files(const std::vector<std::string>& files, const std::vector<std::st
       if (kind == FileKind::Scenario) print_warnings(load_scenario(file, overrides));
     } catch (const ConfigError& error) {
       // All files are looked at, whatever the first ones hold.
-      std::fprintf(stderr, "%s\n", terminal_text(error.what()).c_str());
+      for (const std::string& finding : error.findings()) std::fprintf(stderr, "%s\n", terminal_text(finding).c_str());
       code = kBadInput;
     }
   }

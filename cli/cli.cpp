@@ -99,7 +99,9 @@ int run_main(int argc, char** argv, const std::function<int(int, char**)>& body)
   } catch (const Leave& leave) {
     return leave.code;
   } catch (const ConfigError& error) {
-    return complain("", error, kBadInput);
+    for (const std::string& finding : error.findings())
+      std::fprintf(stderr, "tandem: %s\n", terminal_text(finding).c_str());
+    return kBadInput;
   } catch (const DoesNotFit& error) {
     return complain("", error, kDoesNotFit);
   } catch (const DeviceError& error) {

@@ -67,9 +67,9 @@ std::vector<std::string> scenario_arguments(const CommonFlags& flags);
 void print_warning(const std::string& warning);
 void print_warnings(const Scenario& scenario);  // in the scenario
 
-// Runs `body` and turns what it throws into one line on stderr and an exit code: ConfigError 2, DoesNotFit 3,
-// DeviceError and any other std::exception 4. Installs the handler of SIGINT and SIGTERM: temporary output files are
-// removed and the process ends with 130, unless claim_interrupts() was called.
+// Runs `body` and turns what it throws into a line on stderr, or one for each error of an input, and an exit code:
+// ConfigError 2, DoesNotFit 3, DeviceError and any other std::exception 4. Installs the handler of SIGINT and SIGTERM:
+// temporary output files are removed and the process ends with 130, unless claim_interrupts() was called.
 int run_main(int argc, char** argv, const std::function<int(int, char**)>& body);
 void install_interrupt_handler();  // done by run_main
 // Interrupts wait until the handler is installed, here or by the program that this process becomes.

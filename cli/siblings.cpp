@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
+#include <string_view>
 
 #include "cli/cli.hpp"
 #include "core/base/errors.hpp"
@@ -120,11 +122,17 @@ ChildResult run_child(const std::string& part, const std::vector<std::string>& a
   return result;
 }
 
+// A program says each error on a line of its own, after its name; what else it prints there is not about why it ended.
 std::string ChildResult::reason() const {
-  std::string line = errors.substr(0, errors.find('\n'));
-  if (line.empty() && exit_code > 128) return "ended by signal " + std::to_string(exit_code - 128);
-  if (line.starts_with("tandem: ")) line.erase(0, std::string("tandem: ").size());
-  return terminal_text(line);
+  constexpr std::string_view kName = "tandem: ";
+  std::istringstream in(errors);
+  std::string first, reasons;
+  for (std::string line; std::getline(in, line);) {
+    if (first.empty()) first = line;
+    if (line.starts_with(kName)) reasons += (reasons.empty() ? "" : " / ") + line.substr(kName.size());
+  }
+  if (first.empty() && exit_code > 128) return "ended by signal " + std::to_string(exit_code - 128);
+  return terminal_text(reasons.empty() ? first : reasons);
 }
 
 TemporaryFolder::TemporaryFolder() {

@@ -4,13 +4,16 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace tandem {
 
-// `what()` is the full line: "file:line:column: key: what is wrong; what is allowed".
+// What is wrong with input: `what()` is a full line, "file:line:column: key: what is wrong; what is allowed", and where
+// several things are wrong, a line for each. No line holds a line end of its own.
 class ConfigError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+  std::vector<std::string> findings() const;  // the lines
 };
 
 // Says what, where, how many bytes and what would fit.

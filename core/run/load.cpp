@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "core/run/making.hpp"
 #include "core/run/policies.hpp"
 #include "core/run/product.hpp"
 #include "core/scenario/dirs.hpp"
@@ -11,13 +12,6 @@
 
 namespace tandem {
 namespace {
-
-// Makes the policy and the workload once, so that what they refuse is found when the file is read.
-void try_making(Scenario& scenario) {
-  scenario.product.kept_bytes = bytes_kept_beside(scenario);
-  const auto policy = find_policy(scenario.policy.name)->make(scenario);
-  find_workload(scenario.workload.family)->make(scenario, policy->traits().graph);
-}
 
 std::string folder_of(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
@@ -37,7 +31,11 @@ KnownNames registered_names() {
 
 Scenario parse_scenario(const std::string& text, const std::string& name, const std::vector<std::string>& overrides,
                         const std::string& directory) {
-  return read_scenario(text, name, overrides, directory, registered_names(), try_making);
+  const KnownNames names = registered_names();
+  Scenario scenario = read_scenario(text, name, overrides, directory, names,
+                                    [&](const Node& root, Findings& findings) { check_making(root, names, findings); });
+  scenario.product.kept_bytes = bytes_kept_beside(scenario);
+  return scenario;
 }
 
 Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides) {
@@ -54,7 +52,8 @@ HardwareProfile load_profile(const std::string& path) { return parse_profile(rea
 
 FileKind check_file(const std::string& path, const std::vector<std::string>& overrides) {
   const std::string text = read_text_file(path);
-  const Node root = read_yaml(text, path);
+  Findings told_by_parsing;
+  const Node root = read_tree(text, path, told_by_parsing);
   if (root.find("tiers") != nullptr || root.find("derive_from") != nullptr) {
     if (!overrides.empty()) refuse(root.at, "--set", "has no meaning for a profile", "no --set");
     parse_profile(text, path);

@@ -1,5 +1,6 @@
-// YAML files to checked structs, with the policies and families that this build has. Every error is a ConfigError whose
-// text begins "file:line:column: key: ".
+// YAML files to checked structs, with the policies and families that this build has. What is wrong with a file is one
+// ConfigError with a line for each error that begins "file:line:column: key: ": all of them, in file order, but for
+// those that another error leaves without meaning.
 #pragma once
 
 #include <string>

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/scenario/scenario.hpp"
+#include "core/yaml/findings.hpp"
 #include "core/yaml/values.hpp"
 
 namespace tandem {
@@ -14,11 +15,12 @@ HardwareProfile build_profile(const Values& values, const std::string& prefix);
 // All but path, text and warnings. Policy options are read from `policy_options` below.
 Scenario build_scenario(const Values& values);
 
-// Rules between keys that a schema cannot say (rules.cpp). Throw ConfigError with the position of the key at fault.
-void check_profile_rules(const Values& values, const std::string& prefix);
+// Rules between keys that a schema cannot say (rules.cpp): what breaks them is added to the findings. Values that are
+// spoiled there break none.
+void check_profile_rules(const Values& values, const std::string& prefix, Findings& findings);
 // Figures that no machine has, on their own or beside each other (plausible.cpp).
-void check_plausible(const Values& values, const std::string& prefix);
-void check_scenario_rules(const Values& values, const Scenario& scenario);
+void check_plausible(const Values& values, const std::string& prefix, Findings& findings);
+void check_scenario_rules(const Values& values, const Scenario& scenario, Findings& findings);
 // What is odd but allowed, "key: text", of a machine as its profile has it (oddities.cpp).
 std::vector<std::string> oddities(const Scenario& scenario);
 // Makes the machine the one that a rank runs on: capped by `limits`, one of the ranks that share the host, with a rate

@@ -80,23 +80,33 @@ void erase(Node& map, const std::string& key) {
   std::erase_if(map.entries, [&](const Entry& entry) { return entry.key == key; });
 }
 
-void resolve(Node& profile, const std::string& directory, const KnownNames& names, const std::string& key,
-             Chain& chain);
+// What reading a profile needs to know at every level of derivation.
+struct Reading {
+  const KnownNames* names;
+  Findings* findings;
+  std::string path;  // of the profile in the file that is read: "machine", or "" where it is the file
+  Chain chain;
+  std::size_t depth = 0;  // files between the one that is read and the one at the end of the chain
+};
 
-Node read_profile_tree(const Node& reference, const std::string& directory, const KnownNames& names,
-                       const std::string& key, Chain& chain) {
-  const std::string path = find_file(reference.text, directory, names);
-  if (path.empty()) refuse_reference(reference, key, names);
+void resolve(Node& profile, const std::string& directory, const std::string& key, Reading& reading);
+
+Node read_profile_tree(const Node& reference, const std::string& directory, const std::string& key, Reading& reading) {
+  const std::string path = find_file(reference.text, directory, *reading.names);
+  if (path.empty()) refuse_reference(reference, key, *reading.names);
   const std::string real = canonical(path);
-  const bool is_cycle = std::find(chain.begin(), chain.end(), real) != chain.end();
-  if (is_cycle || chain.size() >= kLongestChain)
+  const bool is_cycle = std::find(reading.chain.begin(), reading.chain.end(), real) != reading.chain.end();
+  if (is_cycle || reading.chain.size() >= kLongestChain)
     refuse(reference.at, key,
            is_cycle ? shown(reference.text) + " derives from itself" : "more than 16 profiles derive from one another",
            "a profile that derives from others only");
-  chain.push_back(real);
-  Node tree = read_yaml(read_text_file(path), path);
-  resolve(tree, fs::path(path).parent_path().string(), names, kDeriveFrom, chain);
-  chain.pop_back();
+  Node tree = read_yaml(read_text_file(path), path, reading.findings);
+  reading.chain.push_back(real);
+  ++reading.depth;
+  visit_positions(tree, [&](Position& at) { at.distance = static_cast<int>(reading.depth); });
+  resolve(tree, fs::path(path).parent_path().string(), kDeriveFrom, reading);
+  --reading.depth;
+  reading.chain.pop_back();
   if (tree.find("name") == nullptr) {
     Node& name = tree.at_key("name", tree.at);
     name.kind = NodeKind::Scalar;
@@ -105,33 +115,45 @@ Node read_profile_tree(const Node& reference, const std::string& directory, cons
   return tree;
 }
 
-void resolve(Node& profile, const std::string& directory, const KnownNames& names, const std::string& key,
-             Chain& chain) {
+// Without what it derives from, a profile keeps what it says itself, and nothing is said of what else it would have.
+void resolve(Node& profile, const std::string& directory, const std::string& key, Reading& reading) {
   const Node* reference = profile.find(kDeriveFrom);
   if (reference == nullptr) return;
-  if (reference->kind != NodeKind::Scalar) refuse(reference->at, key, "is " + describe(*reference), "a profile's name");
-  Node base = read_profile_tree(*reference, directory, names, key, chain);
-  // What the base says of itself is not true of what derives from it.
-  for (const char* own : {"name", "description", "source", "fingerprint"}) erase(base, own);
-  erase(profile, kDeriveFrom);
-  merge(base, std::move(profile));
-  profile = std::move(base);
+  try {
+    if (reference->kind != NodeKind::Scalar)
+      refuse(reference->at, key, "is " + describe(*reference), "a profile's name");
+    Node base = read_profile_tree(*reference, directory, key, reading);
+    // What the base says of itself is not true of what derives from it.
+    for (const char* own : {"name", "description", "source", "fingerprint"}) erase(base, own);
+    erase(profile, kDeriveFrom);
+    merge(base, std::move(profile));
+    profile = std::move(base);
+  } catch (const Refusal& refusal) {
+    reading.findings->add(refusal);
+    reading.findings->leave_open(reading.path);
+    erase(profile, kDeriveFrom);
+  }
 }
 
 }  // namespace
 
-void resolve_machine(Node& machine, const std::string& directory, const KnownNames& names) {
-  Chain chain;
+void resolve_machine(Node& machine, const std::string& directory, const KnownNames& names, Findings& findings) {
+  Reading reading{&names, &findings, "machine", {}};
   if (machine.kind == NodeKind::Scalar) {
-    machine = read_profile_tree(machine, directory, names, "machine", chain);
+    try {
+      machine = read_profile_tree(machine, directory, "machine", reading);
+    } catch (const Refusal& refusal) {
+      findings.add(refusal);
+      findings.spoil("machine");
+    }
   } else if (machine.kind == NodeKind::Map) {
-    resolve(machine, directory, names, "machine.derive_from", chain);
+    resolve(machine, directory, "machine.derive_from", reading);
   }
 }
 
-void resolve_profile(Node& profile, const std::string& path, const KnownNames& names) {
-  Chain chain{canonical(path)};
-  resolve(profile, fs::path(path).parent_path().string(), names, kDeriveFrom, chain);
+void resolve_profile(Node& profile, const std::string& path, const KnownNames& names, Findings& findings) {
+  Reading reading{&names, &findings, "", {canonical(path)}};
+  resolve(profile, fs::path(path).parent_path().string(), kDeriveFrom, reading);
 }
 
 }  // namespace tandem

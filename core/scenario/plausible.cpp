@@ -117,19 +117,56 @@ std::string shown(double value, const std::string& family) {
   return text;
 }
 
-[[noreturn]] void refuse_figure(const Values& values, const std::string& path, const std::string& problem,
-                                const char* why, const std::string& allowed) {
-  const Position* at = values.position(path);
-  refuse(at != nullptr ? *at : Position(), path, problem + ": " + why, allowed);
-}
-
-void check(const Values& values, const std::string& path, const Range& range) {
+void check(const Values& values, const std::string& path, const Range& range, Findings& findings) {
   if (!values.has(path)) return;
   const double value = values.number(path);
   if (value >= range.least && value <= range.most) return;
-  refuse_figure(values, path, shown(value, range.unit) + " is not plausible", range.why,
-                (range.least > 0 ? "from " + shown(range.least, range.unit) + " to " : "at most ") +
-                    shown(range.most, range.unit));
+  findings.add(Refusal(*values.position(path), path, shown(value, range.unit) + " is not plausible: " + range.why,
+                       (range.least > 0 ? "from " + shown(range.least, range.unit) + " to " : "at most ") +
+                           shown(range.most, range.unit)));
+}
+
+// The one of both that stands nearer to the person is refused: who derives from a profile corrects what is his own.
+void check(const Values& values, const std::string& prefix, const Relation& r, Findings& findings) {
+  const std::string path = prefix + r.path, other = prefix + r.other;
+  if (!values.has(path) || !values.has(other)) return;
+  const double value = values.number(path), bound = values.number(other);
+  if (value * r.factor <= bound) return;
+  const Position &at = *values.position(path), &other_at = *values.position(other);
+  const std::string value_text = shown(value, r.unit), bound_text = shown(bound, r.other_unit);
+  if (at.distance <= other_at.distance) {
+    findings.add(Refusal(at, path,
+                         value_text + " is not plausible beside " + r.other + " of " + bound_text +
+                             elsewhere(other_at, at) + ": " + r.why,
+                         "at most " + shown(bound / r.factor, r.unit)));
+  } else {
+    findings.add(Refusal(other_at, other,
+                         bound_text + " is not plausible beside " + r.path + " of " + value_text +
+                             elsewhere(at, other_at) + ": " + r.why,
+                         "at least " + shown(value * r.factor, r.other_unit)));
+  }
+}
+
+// What both directions reach together is no less than one of them alone.
+void check_shared(const Values& values, const std::string& prefix, const std::string& lane, Findings& findings) {
+  const std::string path = prefix + "copies.shared_bandwidth", other = prefix + "copies." + lane + ".bandwidth";
+  if (!values.has(path) || !values.has(other) || !findings.are_known({path, other})) return;
+  const double shared = values.number(path), alone = values.number(other);
+  if (shared >= alone) return;
+  const Position &at = *values.position(path), &other_at = *values.position(other);
+  const std::string shared_text = shown(shared, kBytesPerS), alone_text = shown(alone, kBytesPerS);
+  if (at.distance <= other_at.distance) {
+    const std::string where = elsewhere(other_at, at);
+    findings.add(Refusal(at, path,
+                         (where.empty() ? "" : shared_text + " ") + "is less than " + lane + " reaches alone" +
+                             (where.empty() ? "" : ", " + alone_text + where),
+                         "at least the larger of h2d and d2h"));
+  } else {
+    findings.add(Refusal(other_at, other,
+                         alone_text + " is more than copies.shared_bandwidth of " + shared_text +
+                             elsewhere(at, other_at) + ", which both directions share",
+                         "at most " + shared_text));
+  }
 }
 
 // The paths that a pattern with at most one ".*" stands for.
@@ -144,19 +181,15 @@ std::vector<std::string> paths_of(const Values& values, const std::string& patte
 
 }  // namespace
 
-void check_plausible(const Values& values, const std::string& prefix) {
+void check_plausible(const Values& values, const std::string& prefix, Findings& findings) {
   for (const Range& range : kRanges)
-    for (const std::string& path : paths_of(values, prefix + range.path)) check(values, path, range);
+    for (const std::string& path : paths_of(values, prefix + range.path)) check(values, path, range, findings);
   const bool is_gpu = values.text(prefix + "compute.processor") == "gpu";
-  for (const Relation& r : kRelations) {
-    const std::string path = prefix + r.path, other = prefix + r.other;
-    if (!values.has(path) || !values.has(other) || (r.gpu_only && !is_gpu)) continue;
-    const double value = values.number(path), bound = values.number(other);
-    if (value * r.factor <= bound) continue;
-    refuse_figure(values, path,
-                  shown(value, r.unit) + " is not plausible beside " + r.other + " of " + shown(bound, r.other_unit),
-                  r.why, "at most " + shown(bound / r.factor, r.unit));
-  }
+  // A figure out of its range is beside none of the others: the message about it says enough.
+  for (const Relation& r : kRelations)
+    if ((is_gpu || !r.gpu_only) && findings.are_known({prefix + r.path, prefix + r.other}))
+      check(values, prefix, r, findings);
+  for (const char* lane : {"h2d", "d2h"}) check_shared(values, prefix, lane, findings);
 }
 
 }  // namespace tandem

@@ -19,25 +19,27 @@ void set_text(Node& map, const std::string& key, const std::string& text) {
 
 // --set, with those that change a machine given by name applied to what the name stands for.
 void apply_overrides(Node& root, const std::vector<std::string>& arguments, const std::string& directory,
-                     const KnownNames& names) {
+                     const KnownNames& names, Findings& findings) {
   std::vector<Override> inside_machine;
-  for (const std::string& argument : arguments) {
-    Override change = read_override(argument);
-    if (change.keys.size() > 1 && change.keys.front() == "machine" && root.find("machine") != nullptr) {
-      inside_machine.push_back(std::move(change));
-    } else {
-      apply(change, root);
-    }
-  }
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    findings.collect([&] {
+      Override change = read_override(arguments[i], static_cast<int>(i));
+      if (change.keys.size() > 1 && change.keys.front() == "machine" && root.find("machine") != nullptr) {
+        inside_machine.push_back(std::move(change));
+      } else {
+        apply(change, root);
+      }
+    });
   Node* machine = root.find("machine");
   if (machine == nullptr) return;
-  resolve_machine(*machine, directory, names);
+  resolve_machine(*machine, directory, names, findings);
+  if (findings.is_spoiled("machine")) return;
   // A machine that is changed is none that was measured.
   const auto is_change = [](const Override& change) { return change.keys[1] != "fingerprint"; };
   if (std::any_of(inside_machine.begin(), inside_machine.end(), is_change))
     std::erase_if(machine->entries, [](const Entry& entry) { return entry.key == "fingerprint"; });
-  for (const Override& change : inside_machine) apply(change, root);
-  resolve_machine(*root.find("machine"), directory, names);  // --set machine.derive_from=...
+  for (const Override& change : inside_machine) findings.collect([&] { apply(change, root); });
+  resolve_machine(*root.find("machine"), directory, names, findings);  // --set machine.derive_from=...
 }
 
 // workload.optimizer: adam is short for optimizer: {name: adam}; a duration there is the layers family's.
@@ -49,63 +51,65 @@ void expand_short_forms(Node& root) {
   if (family != nullptr && family->text == "layers") return;  // a rule says that it wants a duration
   const Node name = *word;
   const Node* section = root.find("optimizer");
-  if (section != nullptr && section->find("name") != nullptr)
-    refuse(name.at, "workload.optimizer", "optimizer.name is given too", "one of the two");
   std::erase_if(workload->entries, [](const Entry& entry) { return entry.key == "optimizer"; });
+  if (section != nullptr && section->find("name") != nullptr)
+    refuse(name.at, "workload.optimizer", "optimizer.name is given too" + elsewhere(section->find("name")->at, name.at),
+           "one of the two");
   // From here on `workload` may dangle: a new key moves its siblings.
   Node& optimizer = root.at_key("optimizer", name.at);
   if (optimizer.kind == NodeKind::Null) optimizer.kind = NodeKind::Map;
   if (optimizer.kind == NodeKind::Map) optimizer.at_key("name", name.at) = name;  // the checker refuses other kinds
 }
 
-// What a policy or a family refuses begins with the dotted path of a key, which has a position.
-[[noreturn]] void refuse_at_key(const std::string& message, const Node& root, const Values& values) {
-  const std::string path = message.substr(0, message.find(':'));
-  if (const Position* at = values.position(path)) throw ConfigError(at->text() + ": " + message);
-  const Node* section = root.find(path.substr(0, path.find('.')));
-  throw ConfigError((section != nullptr ? section->at : root.at).text() + ": " + message);
-}
-
-void make_trial(const Trial& trial, Scenario& scenario, const Node& root, const Values& values) {
-  try {
-    trial(scenario);
-  } catch (const ConfigError& error) {
-    refuse_at_key(error.what(), root, values);
-  }
+// The machine of a scenario has a name, if only a stopgap.
+void name_machine(Node& root, Values& values) {
+  Node* machine = root.find("machine");
+  if (machine == nullptr || machine->kind != NodeKind::Map || machine->find("name") != nullptr) return;
+  set_text(*machine, "name", "inline");
+  values.set("machine.name", machine->at, std::string("inline"));
 }
 
 }  // namespace
 
+Node read_tree(const std::string& text, const std::string& name, Findings& findings) {
+  Node root;
+  findings.collect([&] { root = read_yaml(text, name, &findings); });
+  if (root.kind != NodeKind::Map) findings.raise();
+  return root;
+}
+
 Scenario read_scenario(const std::string& text, const std::string& name, const std::vector<std::string>& overrides,
                        const std::string& directory, const KnownNames& names, const Trial& trial) {
-  Node root = read_yaml(text, name);
-  apply_overrides(root, overrides, directory, names);
-  expand_short_forms(root);
+  Findings findings;
+  Node root = read_tree(text, name, findings);
+  apply_overrides(root, overrides, directory, names, findings);
+  findings.collect([&] { expand_short_forms(root); });
+  const Node as_written = root;
   Values values;
-  Checker(names, values).check(root, scenario_schema(), "");
-  Node& machine = *root.find("machine");
-  if (machine.find("name") == nullptr) {
-    set_text(machine, "name", "inline");
-    values.set("machine.name", machine.at, std::string("inline"));
-  }
+  Checker(names, values, findings).check(root, scenario_schema(), "");
+  name_machine(root, values);
   Scenario scenario = build_scenario(values);
-  check_scenario_rules(values, scenario);
+  check_scenario_rules(values, scenario, findings);
+  if (trial) trial(as_written, findings);
+  findings.raise();
+  const Node& machine = *root.find("machine");
   scenario.machine.text = to_yaml(machine);
   scenario.text = to_yaml(root);
   scenario.machine.path = machine.at.file ? *machine.at.file : name;
   scenario.warnings = oddities(scenario);
   apply_limits(scenario);
-  if (trial) make_trial(trial, scenario, root, values);
   return scenario;
 }
 
 HardwareProfile read_profile(const std::string& text, const std::string& name, const KnownNames& names) {
-  Node root = read_yaml(text, name);
-  resolve_profile(root, name, names);
+  Findings findings;
+  Node root = read_tree(text, name, findings);
+  resolve_profile(root, name, names, findings);
   if (root.find("name") == nullptr) set_text(root, "name", std::filesystem::path(name).stem().string());
   Values values;
-  Checker(names, values).check(root, profile_schema(), "");
-  check_profile_rules(values, "");
+  Checker(names, values, findings).check(root, profile_schema(), "");
+  check_profile_rules(values, "", findings);
+  findings.raise();
   HardwareProfile profile = build_profile(values, "");
   profile.text = to_yaml(root);
   profile.path = name;

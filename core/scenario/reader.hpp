@@ -7,15 +7,20 @@
 #include <vector>
 
 #include "core/scenario/scenario.hpp"
+#include "core/yaml/findings.hpp"
 #include "core/yaml/known_names.hpp"
+#include "core/yaml/yaml_tree.hpp"
 
 namespace tandem {
 
-// What looks at a scenario that is read, and may complete it: throws ConfigError whose text begins with a dotted path.
-using Trial = std::function<void(Scenario&)>;
+// The tree of a text. What cannot be read at all ends the reading; with it come the errors found before.
+Node read_tree(const std::string& text, const std::string& name, Findings& findings);
 
-// Every error is a ConfigError whose text begins "file:line:column: key: ". `name` stands for the file in messages,
-// `directory` is its folder, `overrides` are --set arguments.
+// What looks at a scenario's tree, with --set applied and the machine inlined, before defaults; adds what it refuses.
+using Trial = std::function<void(const Node& root, Findings& findings)>;
+
+// What is wrong is one ConfigError with a line for each error that begins "file:line:column: key: ". `name` stands for
+// the file in messages, `directory` is its folder, `overrides` are --set arguments.
 Scenario read_scenario(const std::string& text, const std::string& name, const std::vector<std::string>& overrides,
                        const std::string& directory, const KnownNames& names, const Trial& trial = {});
 HardwareProfile read_profile(const std::string& text, const std::string& name, const KnownNames& names);

@@ -9,12 +9,45 @@ namespace {
 // One training step on one device must count in 64-bit integers (flops, bytes, ns) with room for sums.
 constexpr double kMostStepWork = 4e18;
 
-void require(bool holds, const Values& values, const std::string& path, const std::string& problem,
-             const std::string& allowed) {
-  if (holds) return;
-  const Position* at = values.position(path);
-  refuse(at != nullptr ? *at : Position(), path, problem, allowed);
-}
+// What a rule reads, and where it adds what breaks it.
+class Rules {
+ public:
+  Rules(const Values& values, Findings& findings) : values_(&values), findings_(&findings) {}
+  const Values& values() const { return *values_; }
+
+  // Whether all values that a rule goes by are known. An error in one of them says enough.
+  bool can_judge(const std::vector<std::string>& paths) const { return findings_->are_known(paths); }
+  bool is_open(const std::string& path) const { return findings_->is_open(path); }
+
+  // Of the values that a rule goes by, the one that stands nearest to the person is at fault, the first of equally near
+  // ones: a flag contradicts the file, not the file the flag.
+  const std::string& at_fault(const std::vector<std::string>& paths) const {
+    const auto distance = [&](const std::string& path) {
+      const Position* at = values_->position(path);
+      return at != nullptr ? at->distance : kDefaultDistance;
+    };
+    return *std::min_element(paths.begin(), paths.end(),
+                             [&](const std::string& a, const std::string& b) { return distance(a) < distance(b); });
+  }
+
+  // Values in other files are told with their places.
+  void require(bool holds, const std::vector<std::string>& paths, const std::string& problem,
+               const std::string& allowed) {
+    if (holds || !can_judge(paths)) return;
+    const std::string& path = at_fault(paths);
+    const Position* at = values_->position(path);
+    const Position place = at != nullptr ? *at : Position();
+    std::string others;
+    for (const std::string& other : paths)
+      if (const Position* there = values_->position(other); there != nullptr && other != path)
+        if (const std::string where = elsewhere(*there, place); !where.empty()) others += ", " + other + where;
+    findings_->add(Refusal(place, path, problem + others, allowed));
+  }
+
+ private:
+  const Values* values_;
+  Findings* findings_;
+};
 
 // Least work of a training step in flops or bytes, whichever is more, in doubles: the exact counts are the family's.
 double step_work(const WorkloadOptions& w, const ValidationOptions& validation) {
@@ -29,61 +62,75 @@ double step_work(const WorkloadOptions& w, const ValidationOptions& validation) 
   return tokens * (blocks + ends + kActivationBytes * hidden * real(w.layers)) + real(w.layers) * real(w.layer_bytes);
 }
 
-void check_workload(const Values& values, const Scenario& scenario) {
-  const WorkloadOptions& w = scenario.workload;
-  const bool wants_time = w.family == "layers";
-  require(!values.has("workload.optimizer") || values.is_integer("workload.optimizer") == wants_time, values,
-          "workload.optimizer", wants_time ? "is no duration" : "is a duration",
-          wants_time ? "the duration of one layer's optimizer step, such as 26ms" : "adam, adamw");
+void check_tokens(Rules& rules, const WorkloadOptions& w) {
   if (w.prompt > 0)
-    require(w.prompt + w.new_tokens <= w.sequence, values, "workload.new_tokens",
-            "prompt and new_tokens are " + std::to_string(w.prompt + w.new_tokens) + " tokens, sequence only " +
-                std::to_string(w.sequence),
-            "at most sequence - prompt");
+    rules.require(w.prompt + w.new_tokens <= w.sequence,
+                  {"workload.new_tokens", "workload.prompt", "workload.sequence"},
+                  "prompt and new_tokens are " + std::to_string(w.prompt + w.new_tokens) + " tokens, sequence only " +
+                      std::to_string(w.sequence),
+                  "at most sequence - prompt");
   if (w.stop_token != kNone)
-    require(w.stop_token < w.vocabulary, values, "workload.stop_token",
-            std::to_string(w.stop_token) + " is no token of the vocabulary",
-            "from 0 to " + std::to_string(w.vocabulary - 1));
-  require(step_work(w, scenario.validation) <= kMostStepWork, values, "workload.family",
-          "one training step would take more than 4e18 operations or bytes", "smaller sizes");
+    rules.require(w.stop_token < w.vocabulary, {"workload.stop_token", "workload.vocabulary"},
+                  std::to_string(w.stop_token) + " is no token of the vocabulary",
+                  "from 0 to " + std::to_string(w.vocabulary - 1));
 }
 
-void check_validation(const Values& values, const Scenario& scenario) {
+void check_workload(Rules& rules, const Scenario& scenario) {
+  const WorkloadOptions& w = scenario.workload;
+  const Values& values = rules.values();
+  const bool wants_time = w.family == "layers";
+  rules.require(!values.has("workload.optimizer") || values.is_integer("workload.optimizer") == wants_time,
+                {"workload.optimizer", "workload.family"}, wants_time ? "is no duration" : "is a duration",
+                wants_time ? "the duration of one layer's optimizer step, such as 26ms" : "adam, adamw");
+  check_tokens(rules, w);
+  std::vector<std::string> sizes{"workload.family"};
+  for (const char* key :
+       {"batch", "micro_batches", "sequence", "hidden", "layers", "vocabulary", "inputs", "classes", "layer_bytes"})
+    sizes.push_back(std::string("workload.") + key);
+  sizes.insert(sizes.end(), {"validation.every", "validation.batches"});
+  if (rules.can_judge(sizes))
+    rules.require(step_work(w, scenario.validation) <= kMostStepWork, {rules.at_fault(sizes)},
+                  "one training step would take more than 4e18 operations or bytes", "smaller sizes");
+}
+
+void check_validation(Rules& rules, const Scenario& scenario) {
   if (scenario.validation.every == 0) return;
   const std::string& family = scenario.workload.family;
-  require(family != "layers" && family != "gpt_decode", values, "validation.every", family + " has no loss",
-          "0, or a family that is trained on data");
+  rules.require(family != "layers" && family != "gpt_decode", {"validation.every", "workload.family"},
+                family + " has no loss", "0, or a family that is trained on data");
 }
 
-void check_optimizer(const Values& values, const OptimizerOptions& o) {
+void check_optimizer(Rules& rules, const OptimizerOptions& o) {
   if (o.schedule == "constant" || o.decay_steps == 0) return;
-  require(o.decay_steps > o.warmup_steps, values, "optimizer.decay_steps",
-          "the learning rate would have decayed before its warm-up ends", "0, or more than warmup_steps");
+  rules.require(o.decay_steps > o.warmup_steps,
+                {"optimizer.decay_steps", "optimizer.warmup_steps", "optimizer.schedule"},
+                "the learning rate would have decayed before its warm-up ends", "0, or more than warmup_steps");
 }
 
 }  // namespace
 
-void check_profile_rules(const Values& values, const std::string& prefix) {
-  check_plausible(values, prefix);
-  const double shared = values.number(prefix + "copies.shared_bandwidth");
-  for (const char* lane : {"h2d", "d2h"})
-    require(shared == 0 || shared >= values.number(prefix + "copies." + lane + ".bandwidth"), values,
-            prefix + "copies.shared_bandwidth", std::string("is less than ") + lane + " reaches alone",
-            "at least the larger of h2d and d2h");
+void check_profile_rules(const Values& values, const std::string& prefix, Findings& findings) {
+  check_plausible(values, prefix, findings);
+  Rules rules(values, findings);
   if (values.integer(prefix + "tiers.disk.capacity") == 0) return;
-  for (const char* lane : {"disk_read", "disk_write"})
-    require(values.has(prefix + "copies." + lane + ".bandwidth"), values, prefix + "tiers.disk.capacity",
-            std::string("needs copies.") + lane, "a disk with both rates, or none");
+  for (const char* lane : {"disk_read", "disk_write"}) {
+    const std::string rate = prefix + "copies." + lane + ".bandwidth";
+    if (rules.can_judge({rate}) && !rules.is_open(rate))
+      rules.require(values.has(rate), {prefix + "tiers.disk.capacity"}, std::string("needs copies.") + lane,
+                    "a disk with both rates, or none");
+  }
 }
 
-void check_scenario_rules(const Values& values, const Scenario& scenario) {
-  check_profile_rules(values, "machine.");
-  check_workload(values, scenario);
-  check_optimizer(values, scenario.optimizer);
-  check_validation(values, scenario);
-  require(scenario.limits.disk_bytes == 0 ||
-              scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes > 0,
-          values, "limits.disk_bytes", "the machine has no disk", "no limit, or a machine with tiers.disk");
+void check_scenario_rules(const Values& values, const Scenario& scenario, Findings& findings) {
+  check_profile_rules(values, "machine.", findings);
+  Rules rules(values, findings);
+  check_workload(rules, scenario);
+  check_optimizer(rules, scenario.optimizer);
+  check_validation(rules, scenario);
+  const bool has_disk = scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes > 0;
+  if (rules.can_judge({"machine.tiers.disk.capacity"}) && !rules.is_open("machine"))
+    rules.require(scenario.limits.disk_bytes == 0 || has_disk, {"limits.disk_bytes"}, "the machine has no disk",
+                  "no limit, or a machine with tiers.disk");
 }
 
 }  // namespace tandem

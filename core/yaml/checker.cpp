@@ -45,7 +45,13 @@ std::string child_path(const std::string& path, const std::string& key) {
   return path.empty() ? key : path + "." + key;
 }
 
+// A node that was found wrong is not looked at again: one message says what to correct.
 void Checker::check(Node& node, const Schema& schema, const std::string& path) {
+  if (!path.empty() && findings_->is_spoiled(path)) return;
+  findings_->collect([&] { check_sound(node, schema, path); });
+}
+
+void Checker::check_sound(Node& node, const Schema& schema, const std::string& path) {
   if (!schema.one_of.empty()) return check_one_of(node, schema, path);
   switch (schema.type) {
     case ValueType::Map:
@@ -73,7 +79,10 @@ void Checker::check_one_of(Node& node, const Schema& schema, const std::string& 
   // {value:, source:}: the value stands at the path of the whole.
   check_keys(node, *branch, path);
   Node* value = node.find("value");
-  if (value == nullptr) refuse(node.at, child_path(path, "value"), "is missing", allowed_text(schema.one_of.front()));
+  if (value == nullptr) {
+    miss(node, child_path(path, "value"), "is missing", allowed_text(schema.one_of.front()));
+    return findings_->spoil(path);
+  }
   check(*value, branch->find("value")->schema, path);
   if (Node* source = node.find("source")) check(*source, branch->find("source")->schema, child_path(path, "source"));
 }
@@ -81,9 +90,19 @@ void Checker::check_one_of(Node& node, const Schema& schema, const std::string& 
 void Checker::check_keys(const Node& map, const Schema& schema, const std::string& path) {
   if (!schema.additional.empty()) return;
   const std::vector<std::string> keys = schema.keys();
-  for (const Entry& entry : map.entries)
-    if (!contains(keys, entry.key))
-      refuse(entry.at, child_path(path, printable(entry.key)), "is not a key here" + hint(entry.key, keys), join(keys));
+  for (const Entry& entry : map.entries) {
+    if (contains(keys, entry.key)) continue;
+    findings_->add(Refusal(entry.at, child_path(path, printable(entry.key)),
+                           "is not a key here" + hint(entry.key, keys), join(keys)));
+    // Most likely it is this key that was meant, so that one is neither missing nor at its default.
+    const std::string meant = suggest(entry.key, keys);
+    if (!meant.empty() && map.find(meant) == nullptr) findings_->spoil(child_path(path, meant));
+  }
+}
+
+void Checker::miss(const Node& map, const std::string& path, const std::string& problem, const std::string& allowed) {
+  if (findings_->is_spoiled(path) || findings_->is_open(path)) return;
+  findings_->add(Refusal(map.at, path, problem, allowed));
 }
 
 void Checker::check_map(Node& map, const Schema& schema, const std::string& path) {
@@ -96,25 +115,27 @@ void Checker::check_map(Node& map, const Schema& schema, const std::string& path
   for (const Property& property : schema.properties)
     if (Node* node = map.find(property.key)) check(*node, property.schema, child_path(path, property.key));
   for (const std::string& key : schema.required)
-    if (map.find(key) == nullptr)
-      refuse(map.at, child_path(path, key), "is missing", allowed(schema.find(key)->schema));
+    if (map.find(key) == nullptr) miss(map, child_path(path, key), "is missing", allowed(schema.find(key)->schema));
   check_option_names(map, schema, path);
   complete(map, schema, rule, path);
-  check_relations(map, schema, path);
+  check_relations(schema, path);
 }
 
 const Case* Checker::apply_cases(const Node& map, const Schema& schema, const std::string& path) {
   for (const Case& rule : schema.cases) {
     const Node* node = map.find(rule.key);
     if (node == nullptr || node->text != rule.value) continue;
+    const std::string chosen = rule.key + " '" + rule.value + "'";
     for (const Entry& entry : map.entries)
-      if (!contains(rule.taken, entry.key))
-        refuse(entry.at, child_path(path, entry.key),
-               rule.key + " '" + rule.value + "' takes no such key" + hint(entry.key, rule.taken), join(rule.taken));
+      if (!contains(rule.taken, entry.key) && schema.find(entry.key) != nullptr)
+        findings_->add(
+            Refusal(entry.at, child_path(path, entry.key),
+                    chosen + elsewhere(node->at, entry.at) + " takes no such key" + hint(entry.key, rule.taken),
+                    join(rule.taken)));
     for (const std::string& key : rule.required)
       if (map.find(key) == nullptr)
-        refuse(map.at, child_path(path, key), "is missing; " + rule.key + " '" + rule.value + "' needs it",
-               allowed_text(schema.find(key)->schema));
+        miss(map, child_path(path, key), "is missing; " + chosen + elsewhere(node->at, map.at) + " needs it",
+             allowed_text(schema.find(key)->schema));
     return &rule;
   }
   return nullptr;
@@ -123,17 +144,21 @@ const Case* Checker::apply_cases(const Node& map, const Schema& schema, const st
 // Options of a registered file: their names are in its registry, their values are its own matter.
 void Checker::check_option_names(const Node& map, const Schema& schema, const std::string& path) {
   if (schema.additional.empty()) return;
+  // Which options there are says the name: without one that is known, nothing can be said of theirs.
+  const bool is_named = values_->has(child_path(path, "name"));
   const std::vector<std::string>* options = names_->policy_options(values_->text(child_path(path, "name")));
   std::vector<std::string> allowed = schema.keys();
   if (options != nullptr) allowed.insert(allowed.end(), options->begin(), options->end());
   for (const Entry& entry : map.entries) {
-    const std::string at = child_path(path, printable(entry.key));
-    if (!contains(allowed, entry.key))
-      refuse(entry.at, at, "is not an option of this policy" + hint(entry.key, allowed), join(allowed));
     if (schema.find(entry.key) != nullptr) continue;
-    if (entry.value.kind != NodeKind::Scalar)
-      refuse(entry.value.at, at, "is " + describe(entry.value), "a word or a number");
-    values_->set(at, entry.value.at, entry.value.text);
+    const std::string at = child_path(path, printable(entry.key));
+    findings_->collect([&] {
+      if (is_named && !contains(allowed, entry.key))
+        refuse(entry.at, at, "is not an option of this policy" + hint(entry.key, allowed), join(allowed));
+      if (entry.value.kind != NodeKind::Scalar)
+        refuse(entry.value.at, at, "is " + describe(entry.value), "a word or a number");
+      values_->set(at, entry.value.at, entry.value.text);
+    });
   }
 }
 
@@ -143,23 +168,34 @@ void Checker::complete(Node& map, const Schema& schema, const Case* rule, const 
     if (rule != nullptr && !contains(rule->taken, property.key)) continue;
     const bool is_special = rule != nullptr && rule->fallbacks.contains(property.key);
     const std::string& fallback = is_special ? rule->fallbacks.at(property.key) : *property.fallback;
+    if (findings_->is_spoiled(child_path(path, property.key))) continue;
     Node node = read_yaml_value(fallback, "default", property.key);
+    visit_positions(node, [](Position& at) { at.distance = kDefaultDistance; });
     check(node, property.schema, child_path(path, property.key));
     map.at_key(property.key, map.at) = std::move(node);
   }
 }
 
-void Checker::check_relations(const Node& map, const Schema& schema, const std::string& path) {
+void Checker::check_relations(const Schema& schema, const std::string& path) {
   for (const Property& property : schema.properties) {
     const std::string& divisor_key = property.schema.multiple_of;
-    if (divisor_key.empty() || map.find(property.key) == nullptr || map.find(divisor_key) == nullptr) continue;
-    const std::string at = child_path(path, property.key);
-    const std::int64_t value = values_->integer(at);
-    const std::int64_t divisor = values_->integer(child_path(path, divisor_key));
-    if (value % divisor != 0)
-      refuse(map.find(property.key)->at, at,
-             std::to_string(value) + " is not divisible by " + divisor_key + " (" + std::to_string(divisor) + ")",
-             "a multiple of " + std::to_string(divisor));
+    const std::string at = child_path(path, property.key), divisor_at = child_path(path, divisor_key);
+    if (divisor_key.empty() || !values_->has(at) || !values_->has(divisor_at)) continue;
+    const std::int64_t value = values_->integer(at), divisor = values_->integer(divisor_at);
+    if (value % divisor == 0) continue;
+    const Position &value_place = *values_->position(at), &divisor_place = *values_->position(divisor_at);
+    const std::string shown_value = std::to_string(value), shown_divisor = std::to_string(divisor);
+    if (value_place.distance <= divisor_place.distance) {
+      findings_->add(Refusal(value_place, at,
+                             shown_value + " is not divisible by " + divisor_key + " (" + shown_divisor + ")" +
+                                 elsewhere(divisor_place, value_place),
+                             "a multiple of " + shown_divisor));
+    } else {
+      findings_->add(Refusal(divisor_place, divisor_at,
+                             shown_divisor + " does not divide " + property.key + " (" + shown_value + ")" +
+                                 elsewhere(value_place, divisor_place),
+                             "a divisor of " + shown_value));
+    }
   }
 }
 
@@ -171,11 +207,17 @@ void Checker::check_list(Node& list, const Schema& schema, const std::string& pa
   for (std::size_t i = 0; i < count; ++i)
     check(list.items[i], schema.items[std::min(i, schema.items.size() - 1)], child_path(path, std::to_string(i)));
   values_->set_count(path, count);
-  for (std::size_t i = 1; schema.is_increasing && i < count; ++i) {
+  if (schema.is_increasing) check_order(list, path);
+}
+
+void Checker::check_order(const Node& list, const std::string& path) {
+  for (std::size_t i = 1; i < list.items.size(); ++i) {
     const std::string at = child_path(path, std::to_string(i));
-    const double before = values_->number(child_path(path, std::to_string(i - 1)) + ".0");
-    if (values_->number(at + ".0") <= before)
-      refuse(list.items[i].at, at, "its x is not above the one before", "points in increasing order of x");
+    const std::string before = child_path(path, std::to_string(i - 1)) + ".0";
+    if (!values_->has(at + ".0") || !values_->has(before)) continue;
+    if (values_->number(at + ".0") <= values_->number(before))
+      findings_->add(
+          Refusal(list.items[i].at, at, "its x is not above the one before", "points in increasing order of x"));
   }
 }
 

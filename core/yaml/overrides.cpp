@@ -27,16 +27,17 @@ std::vector<std::string> split(const std::string& path) {
 
 }  // namespace
 
-Override read_override(const std::string& argument) {
+Override read_override(const std::string& argument, int index) {
   const std::size_t equals = argument.find('=');
   const std::string path = argument.substr(0, equals);
   Override change{"--set " + path, split(path), Node()};
-  const Position at{std::make_shared<const std::string>(change.source), 0, 0};
+  const Position at{std::make_shared<const std::string>(change.source), 0, index, kFlagDistance};
   if (equals == std::string::npos) refuse(at, "--set", shown(argument) + " has no '='", kForm);
   if (change.keys.size() > kMostDepth || !std::all_of(change.keys.begin(), change.keys.end(), is_key))
     refuse(at, "--set", shown(path) + " is not keys joined by dots", kForm);
   change.value = read_yaml_value(argument.substr(equals + 1), change.source, path);
-  if (change.value.kind == NodeKind::Null) refuse(change.value.at, path, "has no value", kForm);
+  visit_positions(change.value, [&](Position& place) { place = at; });
+  if (change.value.kind == NodeKind::Null) refuse(at, path, "has no value", kForm);
   return change;
 }
 

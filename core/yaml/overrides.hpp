@@ -14,9 +14,10 @@ struct Override {
   Node value;
 };
 
-// Throws ConfigError for an argument without '=', without a value, or with a path that is no keys joined by dots.
-Override read_override(const std::string& argument);
-// Puts the value in place, making maps on the way. Throws ConfigError where the path leads into something else.
+// The argument at `index`. Throws Refusal for one without '=', without a value, or with a path that is no keys joined
+// by dots.
+Override read_override(const std::string& argument, int index = 0);
+// Puts the value in place, making maps on the way. Throws Refusal where the path leads into something else.
 void apply(const Override& change, Node& root);
 
 }  // namespace tandem

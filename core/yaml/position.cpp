@@ -64,8 +64,20 @@ std::string Position::text() const {
   return line == 0 ? name : name + ":" + std::to_string(line) + ":" + std::to_string(column);
 }
 
+Refusal::Refusal(const Position& at, const std::string& key, const std::string& text)
+    : ConfigError(at.text() + ": " + key + ": " + text), at_(at), key_(key) {}
+
+Refusal::Refusal(const Position& at, const std::string& key, const std::string& problem, const std::string& allowed)
+    : Refusal(at, key, problem + "; allowed: " + allowed) {}
+
 void refuse(const Position& at, const std::string& key, const std::string& problem, const std::string& allowed) {
-  throw ConfigError(at.text() + ": " + key + ": " + problem + "; allowed: " + allowed);
+  throw Refusal(at, key, problem, allowed);
+}
+
+std::string elsewhere(const Position& place, const Position& near) {
+  const bool is_same_file = place.file == near.file || (place.file && near.file && *place.file == *near.file);
+  if (is_same_file || !place.file || place.distance == kDefaultDistance) return "";
+  return " (" + place.text() + ")";
 }
 
 std::string shown(std::string_view word) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/yaml/findings.hpp"
 #include "core/yaml/text_check.hpp"
 #include "core/yaml/yaml_tree.hpp"
 
@@ -17,8 +18,9 @@ constexpr std::string_view kYamlKey = "yaml";  // the key in messages about the 
 // Builds the tree from the parser's events. A map's key and value arrive as two nodes in turn.
 class TreeBuilder final : public YAML::EventHandler {
  public:
-  TreeBuilder(std::shared_ptr<const std::string> file, bool has_lines)
-      : file_(std::move(file)), has_lines_(has_lines) {}
+  // Keys given twice are added to `findings`, or thrown where there are none.
+  TreeBuilder(std::shared_ptr<const std::string> file, bool has_lines, Findings* findings)
+      : file_(std::move(file)), has_lines_(has_lines), findings_(findings) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1) reject(mark, "a second document begins here", "one document");
@@ -63,8 +65,9 @@ class TreeBuilder final : public YAML::EventHandler {
  private:
   struct Frame {
     Node node;
-    bool expects_key = true;  // Map
-    Entry entry;              // Map: its key, once read
+    bool expects_key = true;   // Map
+    bool is_repeated = false;  // Map: its key was there before
+    Entry entry;               // Map: its key, once read
     std::set<std::string> keys;
   };
 
@@ -99,16 +102,22 @@ class TreeBuilder final : public YAML::EventHandler {
       // An empty value has no place of its own: the parser's mark is that of whatever follows.
       if (node.kind == NodeKind::Null) node.at = frame.entry.at;
       frame.entry.value = std::move(node);
-      frame.node.entries.push_back(std::move(frame.entry));
+      if (!frame.is_repeated) frame.node.entries.push_back(std::move(frame.entry));
       frame.entry = Entry();
       frame.expects_key = true;
     }
   }
 
-  static void accept_key(Frame& frame, Node key) {
+  // Of a key given twice the first value is kept.
+  void accept_key(Frame& frame, Node key) {
     if (key.kind != NodeKind::Scalar) refuse(key.at, std::string(kYamlKey), "a key is " + describe(key), "a word");
-    if (!frame.keys.insert(key.text).second)
-      refuse(key.at, printable(key.text.substr(0, kMostDepth)), "the key is given twice", "each key once");
+    frame.is_repeated = !frame.keys.insert(key.text).second;
+    if (frame.is_repeated) {
+      const Refusal refusal(key.at, printable(key.text.substr(0, kMostDepth)), "the key is given twice",
+                            "each key once");
+      if (findings_ == nullptr) throw refusal;
+      findings_->add_aside(refusal);
+    }
     frame.entry.key = std::move(key.text);
     frame.entry.at = key.at;
     frame.expects_key = false;
@@ -116,13 +125,15 @@ class TreeBuilder final : public YAML::EventHandler {
 
   std::shared_ptr<const std::string> file_;
   bool has_lines_;
+  Findings* findings_;
   int documents_ = 0;
   int nodes_ = 0;
   std::vector<Frame> frames_;
   Node root_;
 };
 
-Node read(const std::string& text, const std::string& name, bool has_lines, const std::string& key) {
+Node read(const std::string& text, const std::string& name, bool has_lines, const std::string& key,
+          Findings* findings) {
   auto file = std::make_shared<const std::string>(name);
   const Position start{file, has_lines ? 1 : 0, 1};
   if (text.size() > kMostFileBytes)
@@ -130,7 +141,7 @@ Node read(const std::string& text, const std::string& name, bool has_lines, cons
   if (const TextFault fault = find_text_fault(text); fault.kind != nullptr)
     refuse(has_lines ? Position{file, fault.line, fault.column} : start, key, fault.kind,
            "lines of printable UTF-8 text");
-  TreeBuilder builder(file, has_lines);
+  TreeBuilder builder(file, has_lines, findings);
   try {
     // The comment at the end is for yaml-cpp, which takes an open quote before a last line end for closed.
     std::istringstream in(text + (text.ends_with('\n') ? "#" : "\n#"));
@@ -146,8 +157,8 @@ Node read(const std::string& text, const std::string& name, bool has_lines, cons
 
 }  // namespace
 
-Node read_yaml(const std::string& text, const std::string& name) {
-  Node root = read(text, name, true, std::string(kYamlKey));
+Node read_yaml(const std::string& text, const std::string& name, Findings* findings) {
+  Node root = read(text, name, true, std::string(kYamlKey), findings);
   if (root.kind == NodeKind::Map) return root;
   const Position start{std::make_shared<const std::string>(name), 1, 1};
   refuse(root.at.line > 0 ? root.at : start, std::string(kYamlKey),
@@ -155,7 +166,7 @@ Node read_yaml(const std::string& text, const std::string& name) {
 }
 
 Node read_yaml_value(const std::string& text, const std::string& source, const std::string& key) {
-  Node root = read(text, source, false, key);
+  Node root = read(text, source, false, key, nullptr);
   root.at.file = std::make_shared<const std::string>(source);
   return root;
 }

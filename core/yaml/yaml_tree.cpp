@@ -36,6 +36,15 @@ std::string read_text_file(const std::string& path) {
   return text;
 }
 
+void visit_positions(Node& root, const std::function<void(Position&)>& visit) {
+  visit(root.at);
+  for (Node& item : root.items) visit_positions(item, visit);
+  for (Entry& entry : root.entries) {
+    visit(entry.at);
+    visit_positions(entry.value, visit);
+  }
+}
+
 std::string describe(const Node& node) {
   switch (node.kind) {
     case NodeKind::Null:

@@ -2,6 +2,7 @@
 // Must not know schemas, and keeps yaml-cpp out of sight.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "core/yaml/position.hpp"
 
 namespace tandem {
+
+class Findings;
 
 enum class NodeKind { Null, Scalar, Sequence, Map };
 
@@ -39,12 +42,16 @@ inline constexpr std::size_t kMostFileBytes = 4u << 20;
 inline constexpr int kMostNodes = 100000;
 inline constexpr std::size_t kMostDepth = 64;
 
-// One YAML document whose root is a map. `name` stands for the file in messages.
-Node read_yaml(const std::string& text, const std::string& name);
+// One YAML document whose root is a map. `name` stands for the file in messages. Throws Refusal, but for keys given
+// twice where there are `findings` to add them to.
+Node read_yaml(const std::string& text, const std::string& name, Findings* findings = nullptr);
 // One YAML value of any kind whose nodes all have the position `source` without lines (--set).
 Node read_yaml_value(const std::string& text, const std::string& source, const std::string& key);
 // Reads a file of at most kMostFileBytes; throws ConfigError.
 std::string read_text_file(const std::string& path);
+
+// Calls `visit` with the position of every node and key.
+void visit_positions(Node& root, const std::function<void(Position&)>& visit);
 
 // Block-style YAML that reads back to the same tree; the same text for the same tree.
 std::string to_yaml(const Node& root);

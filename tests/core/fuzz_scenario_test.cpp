@@ -7,6 +7,7 @@
 #include <ctime>
 #include <iostream>
 #include <random>
+#include <set>
 
 #include "core/yaml/yaml_tree.hpp"
 #include "tests/core/scenario_cases.hpp"
@@ -236,13 +237,20 @@ bool is_yaml(const std::string& text) {
 }
 
 // "name:line:column: key: problem; allowed: ..." without bytes that a terminal obeys.
-void expect_well_formed(const std::string& message, const std::string& text) {
+void expect_well_formed_line(const std::string& message, const std::string& text) {
   EXPECT_NE(message.find("; allowed: "), std::string::npos) << message;
   EXPECT_LT(message.size(), 4000u) << message;
   for (const char c : message) EXPECT_GE(static_cast<unsigned char>(c), 0x20) << message;
   const std::size_t first = message.find(".yaml:");
   const bool has_line = first != std::string::npos && std::isdigit(static_cast<unsigned char>(message[first + 6])) != 0;
   EXPECT_TRUE(has_line || message.starts_with("default")) << message << "\nof\n" << text;
+}
+
+// Each error is a line of its own, and none is told twice.
+void expect_well_formed(const std::string& message, const std::string& text) {
+  const std::vector<std::string> lines = ConfigError(message).findings();
+  for (const std::string& line : lines) expect_well_formed_line(line, text);
+  EXPECT_EQ(std::set<std::string>(lines.begin(), lines.end()).size(), lines.size()) << message;
 }
 
 TEST(FuzzScenario, ReadsOrRefusesEverything) {

@@ -1,5 +1,5 @@
 // What the scenario tests share: fixed names, so that messages do not change with every new policy, and the files of
-// cases (name, text, expected message).
+// cases (name, text, expected messages, one a line).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -89,7 +89,7 @@ inline std::vector<HostileCase> read_cases(const std::string& path) {
     } else if (section == Section::Text) {
       cases.back().text += decoded(line) + "\n";
     } else if (section == Section::Expect && !line.empty()) {
-      cases.back().expected = line;
+      cases.back().expected += (cases.back().expected.empty() ? "" : "\n") + line;
     }
   }
   return cases;

@@ -7,12 +7,13 @@
 namespace tandem::test {
 namespace {
 
-// Messages about profiles that a scenario names begin with their path; the cases have it relative to their folder.
+// Messages about profiles that a scenario names have their paths; the cases have them relative to their folder.
 std::string message_of(const HostileCase& hostile) {
   std::string message =
       hostile.is_profile ? profile_error(hostile.text) : scenario_error(hostile.text, hostile.overrides);
   const std::string folder = kHostileFolder + "/";
-  if (message.starts_with(folder)) message.erase(0, folder.size());
+  for (std::size_t at = message.find(folder); at != std::string::npos; at = message.find(folder, at))
+    message.erase(at, folder.size());
   return message;
 }
 
@@ -24,8 +25,8 @@ void record(const std::string& path, const std::vector<HostileCase>& cases) {
   for (std::string line; std::getline(in, line);) {
     out << line << '\n';
     if (line != "@expect") continue;
-    out << message_of(cases.at(index++)) << '\n';
-    std::getline(in, line);  // the message so far
+    out << message_of(cases.at(index++)) << "\n\n";
+    while (std::getline(in, line) && !line.empty()) continue;  // the messages so far
   }
   in.close();
   std::ofstream(path) << out.str();

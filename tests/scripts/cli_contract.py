@@ -50,11 +50,32 @@ def front_end(folder, scenario):
     broken = folder / "broken.yaml"
     broken.write_text(SCENARIO.replace("layers", "layerz"))
     expect("check of a bad file", run("check", scenario, broken), 2, "broken.yaml:3:")
+    all_errors(folder)
     for what, known in (("policies", "resident"), ("workloads", "gpt"), ("transforms", "recompute"), ("machines", "titan_rtx"),
                         ("scenarios", "does_not_fit")):
         expect(f"list {what}", run("list", what), 0, stdout=known)
     expect("list of nothing known", run("list", "policy"), 2)
     expect("replay of no log", run("replay", folder / "none.log"), 2, "cannot be read")
+
+
+def all_errors(folder):
+    """Every command that reads a scenario tells all errors of it, a line each, in file order, and ends with 2."""
+    wrong = folder / "wrong.yaml"
+    wrong.write_text("machine: {derive_from: round_numbers, tiers: {host_pinned: {bandwidth: 5GB/s}}}\n"
+                     "workload: {family: gpt, layers: 2, hidden: 65, heads: 2, vocabulary: 256, sequence: 32x}\n"
+                     "policy: {name: cotrain, separation: -1}\nstep: 3\n")
+    starts = ["1:72: machine.tiers.host_pinned.bandwidth: 5GB/s is not plausible beside copies.h2d.bandwidth of 10GB/s (",
+              "2:44: workload.hidden: 65 is not divisible by heads (2)", "2:85: workload.sequence: '32x' ",
+              "3:37: policy.separation: '-1' ", "4:1: step: is not a key here, did you mean 'steps'?"]
+    for command in (["check", wrong], ["simulate", wrong], ["simulate", wrong, "--json", "-"], ["compare-policies", wrong],
+                    ["simulate", wrong, "--set", "steps=0"]):
+        result = run(*command)
+        name = " ".join(str(word) for word in command)
+        expected = starts + (["--set steps: steps: '0' is zero"] if "--set" in command else [])
+        lines = [line.removeprefix("tandem: ").replace(f"{wrong}:", "") for line in result.stderr.splitlines()]
+        expect(name, result, 2)
+        check(name, result.stdout == "", f"standard output holds {result.stdout!r}")
+        check(name, len(lines) == len(expected) and all(map(str.startswith, lines, expected)), f"it told {lines}")
 
 
 def missing_part(folder, scenario):
