@@ -5,7 +5,8 @@
 #   WERROR=ON      warnings are errors (as in the presets, and in CI)
 #   CMAKE_ARGS=..  goes to cmake
 .DEFAULT_GOAL := build
-.PHONY: setup configure build test demo bench lint format fuzz asan tsan clean help
+.PHONY: setup configure build simulator programs install test test-names mutants demo bench lint format fuzz asan tsan \
+  clean help
 
 SETUP ?= 1
 SIM_ONLY ?= 0
@@ -16,12 +17,16 @@ TEST_JOBS ?= 2
 FUZZ_INPUTS ?= 100000
 LINT ?= changed
 DEMO_SCENARIO ?= scenarios/demo.yaml
+PREFIX ?= $(HOME)/.local
+MUTANTS ?=
 
 # One cache serves all clones and build folders: paths are hashed relative to the checkout.
 export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 export SIM_ONLY
 
+# The suites' lines are ctest's; what each test did is in its log.
+REPORT := scripts/test_report.py
 CTEST_FLAGS := --output-on-failure --no-tests=error --parallel $(TEST_JOBS)
 
 help:
@@ -42,18 +47,45 @@ configure: setup
 build: configure
 	cmake --build build --parallel $(JOBS)
 
-## make test    the above, then every test
+## make simulator   the command and its simulator alone: no LibTorch, no tests; the quickest way to a first answer
+simulator:
+	$(MAKE) configure SIM_ONLY=1
+	cmake --build build --parallel $(JOBS) --target tandem tandem-simulate
+
+# The command with all that it starts, on a GPU, too, where this machine can build that. No tests, no benchmarks.
+programs: configure
+	cmake --build build --parallel $(JOBS) --target tandem_programs
+
+## make install PREFIX=~/.local   the command with all that it needs, which then runs without this checkout;
+##              SIM_ONLY=1: without LibTorch
+install: programs
+	cmake --install build --prefix $(PREFIX)
+	@case ":$$PATH:" in *:"$(PREFIX)"/bin:*) ;; *) echo "put it on the PATH:  export PATH=$(PREFIX)/bin:\$$PATH" ;; esac
+
+## make test    the above (build), then every test, each with its time, and the ten slowest
 test: build
-	ctest --test-dir build $(CTEST_FLAGS)
+	@status=0; ctest --test-dir build $(CTEST_FLAGS) || status=1; $(REPORT) build --all || status=1; exit $$status
+
+## make test-names   the names of all tests that `make test` runs
+test-names:
+	@$(REPORT) build --names
+
+## make mutants   plants bugs one at a time, and expects tests to find each (an hour; MUTANTS=NAME: some)
+mutants: setup
+	scripts/mutants.py $(MUTANTS)
+
+.PHONY: demo-programs
+demo-programs: configure
+	cmake --build build --parallel $(JOBS) --target tandem tandem-simulate tandem-train tandem-calibrate
 
 # Measured once and kept, as a machine's figures are: delete it to measure again.
-build/demo/machine.yaml: | build
+build/demo/machine.yaml: | demo-programs
 	@mkdir -p build/demo
 	build/bin/tandem calibrate --device cpu --quick --output $@
 
 ## make demo    calibrates this machine (once, a minute), simulates a scenario, trains it for real on the CPU, and
 ##              prints predicted beside measured
-demo: build build/demo/machine.yaml
+demo: demo-programs build/demo/machine.yaml
 	build/bin/tandem compare $(DEMO_SCENARIO) --set machine=build/demo/machine.yaml \
 	  --trace build/demo/trace.json --report build/demo/report.html --json build/demo/result.json
 	@echo
@@ -79,18 +111,20 @@ format: setup
 asan: setup
 	cmake --preset asan-ubsan $(CMAKE_ARGS)
 	cmake --build --preset asan-ubsan --parallel $(JOBS)
-	ctest --preset asan-ubsan $(CTEST_FLAGS)
+	@status=0; ctest --preset asan-ubsan $(CTEST_FLAGS) || status=1; $(REPORT) build-asan-ubsan --all || status=1; \
+	exit $$status
 
 ## make tsan    what has threads, under the thread sanitizer (LibTorch is not instrumented: executors run bodies of their own)
 tsan: setup
 	cmake --preset tsan $(CMAKE_ARGS)
 	cmake --build --preset tsan --parallel $(JOBS) --target test_executors
-	ctest --preset tsan $(CTEST_FLAGS) -R '^executors\.'
+	@status=0; ctest --preset tsan $(CTEST_FLAGS) -R '^executors\.' || status=1; $(REPORT) build-tsan || status=1; \
+	exit $$status
 
 ## make fuzz    FUZZ_INPUTS mutated scenarios and profiles (100000) under the address and undefined sanitizers
 fuzz: setup
 	cmake --preset asan-ubsan $(CMAKE_ARGS)
-	cmake --build --preset asan-ubsan --parallel $(JOBS)
+	cmake --build --preset asan-ubsan --parallel $(JOBS) --target test_core
 	TANDEM_FUZZ_COUNT=$(FUZZ_INPUTS) ctest --preset asan-ubsan $(CTEST_FLAGS) -R '[Ff]uzz'
 
 ## make clean   removes the build folders (not .venv)

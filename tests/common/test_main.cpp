@@ -111,8 +111,24 @@ bool passes_alone(const std::string& name, unsigned seconds) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 && came_to_its_end();
 }
 
+int number_from(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  const int number = text != nullptr ? std::atoi(text) : otherwise;
+  unsetenv(variable);  // a forked test is no shard
+  return number;
+}
+
+// GoogleTest's variables, which share out the tests of a long suite.
+std::vector<std::string> shard_of(const std::vector<std::string>& names) {
+  const auto shards = static_cast<std::size_t>(std::max(number_from("GTEST_TOTAL_SHARDS", 1), 1));
+  const auto shard = static_cast<std::size_t>(number_from("GTEST_SHARD_INDEX", 0));
+  std::vector<std::string> own;
+  for (std::size_t i = shard; i < names.size(); i += shards) own.push_back(names[i]);
+  return own;
+}
+
 int run_each_alone(const char* program, unsigned seconds) {
-  const std::vector<std::string> names = selected_tests();
+  const std::vector<std::string> names = shard_of(selected_tests());
   std::vector<std::string> failed;
   for (const std::string& name : names)
     if (!passes_alone(name, seconds)) failed.push_back(name);

@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kDefaultCount = 3000;
 constexpr int kDefaultSeed = 20240607;
+constexpr int kParts = 4;  // each with a seed of its own: ctest runs them side by side
 constexpr double kLongestSeconds = 1;
 
 int number_from(const char* variable, int otherwise) {
@@ -253,9 +254,11 @@ void expect_well_formed(const std::string& message, const std::string& text) {
   EXPECT_EQ(std::set<std::string>(lines.begin(), lines.end()).size(), lines.size()) << message;
 }
 
-TEST(FuzzScenario, ReadsOrRefusesEverything) {
-  const int count = number_from("TANDEM_FUZZ_COUNT", kDefaultCount);
-  Fuzzer fuzzer(static_cast<std::uint64_t>(number_from("TANDEM_FUZZ_SEED", kDefaultSeed)));
+class FuzzScenario : public ::testing::TestWithParam<int> {};
+
+TEST_P(FuzzScenario, ReadsOrRefusesEverything) {
+  const int count = number_from("TANDEM_FUZZ_COUNT", kDefaultCount) / kParts;
+  Fuzzer fuzzer(static_cast<std::uint64_t>(number_from("TANDEM_FUZZ_SEED", kDefaultSeed) + GetParam()));
   int parsed = 0, accepted = 0;
   double longest = 0;
   for (int i = 0; i < count; ++i) {
@@ -276,8 +279,10 @@ TEST(FuzzScenario, ReadsOrRefusesEverything) {
   EXPECT_GT(accepted, 0);
 }
 
+INSTANTIATE_TEST_SUITE_P(Seeds, FuzzScenario, ::testing::Range(0, kParts));
+
 // What is accepted, mutated or not, must read back from its own text.
-TEST(FuzzScenario, AcceptedScenariosAreFixedPoints) {
+TEST(FuzzedScenario, AcceptedScenariosAreFixedPoints) {
   Fuzzer fuzzer(7);
   int checked = 0;
   for (int i = 0; i < kDefaultCount && checked < 100; ++i) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Predictions of runs that a real machine did once are no worse than when they were recorded (tests/accuracy)."""
+"""Predictions of runs that a real machine did once are no worse than when they were recorded (tests/accuracy). Under a
+sanitizer, which sees the same code in all of them, of one set alone: that with every policy."""
 import json
 import os
 import pathlib
@@ -53,8 +54,9 @@ def misses(name, *settings):
     return lines
 
 
-wrong = [line for name in SETS for line in misses(name)]
-if not misses("h200_repeated", "--set", "truth.compute_time=0.9"):
+names = ["h200_systems"] if os.environ.get("TANDEM_SANITIZED") else list(SETS)
+wrong = [line for name in names for line in misses(name)]
+if not misses(names[0], "--set", "truth.compute_time=0.9"):
     wrong.append("predictions with computing that is a tenth too fast pass: this test cannot fail")
 print("\n".join(wrong))
 sys.exit(bool(wrong))

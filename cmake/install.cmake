@@ -1,0 +1,35 @@
+# `make install`: the programs that this build has, the libraries of .venv that they load, and the files that they read, so
+# that they run without the checkout. Debian's libraries are not copied: apt-packages.txt names their packages.
+include(GNUInstallDirs)
+set(LIBRARIES ${CMAKE_INSTALL_LIBDIR}/tandem)
+file(RELATIVE_PATH from_programs /${CMAKE_INSTALL_BINDIR} /${LIBRARIES})
+# core/scenario/dirs.cpp looks for files in this folder beside an installed program.
+set(HOME_FOLDER ${CMAKE_INSTALL_DATADIR}/tandem)
+add_custom_target(tandem_programs)
+
+# Those of the programs that this build has, and what they load from .venv.
+function(tandem_install COMPONENT)
+  set(files "")
+  foreach(program IN LISTS ARGN)
+    if(TARGET ${program})
+      set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/${from_programs}")
+      install(TARGETS ${program} RUNTIME COMPONENT ${COMPONENT})
+      add_dependencies(tandem_programs ${program})
+      list(APPEND files "$<TARGET_FILE:${program}>")
+    endif()
+  endforeach()
+  if(files)
+    install(CODE "set(PROGRAMS \"${files}\")\nset(LIBRARIES \"${LIBRARIES}\")" COMPONENT ${COMPONENT})
+    install(SCRIPT cmake/install_libraries.cmake COMPONENT ${COMPONENT})
+  endif()
+endfunction()
+
+tandem_install(simulator tandem tandem-simulate)
+tandem_install(cpu tandem-train tandem-calibrate)
+tandem_install(gpu tandem-train-cuda tandem-calibrate-cuda)
+install(DIRECTORY hardware_profiles scenarios DESTINATION ${HOME_FOLDER} COMPONENT simulator
+  FILES_MATCHING PATTERN "*.yaml")
+install(FILES docs/scenario.schema.json docs/profile.schema.json DESTINATION ${HOME_FOLDER}/docs COMPONENT simulator)
+if(TANDEM_WITH_RUNTIME)  # the data to train on, which scripts/setup_corpus.sh makes
+  install(FILES .cache/corpus.txt .cache/digits.csv DESTINATION ${HOME_FOLDER}/.cache COMPONENT cpu OPTIONAL)
+endif()

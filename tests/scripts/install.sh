@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# An installed tandem runs from any folder, with what lies beside it alone: its programs, libraries, profiles, scenarios and
+# data are those of the prefix, and none is the checkout's.
+set -uo pipefail
+build=${TANDEM_BUILD:?}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+home=$prefix/share/tandem
+failures=0
+
+fail() {
+  echo "FAILED: $1"
+  failures=$((failures + 1))
+}
+
+# Runs it as a person would elsewhere: on the PATH, in another folder, without the build's environment.
+installed() { (cd "$work/elsewhere" && env -i "PATH=$prefix/bin:/usr/bin:/bin" "HOME=$work" "$@"); }
+
+# expect TEXT COMMAND...: it succeeds, and its output holds the text.
+expect() {
+  local text=$1
+  shift
+  installed "$@" >"$work/out" 2>&1 && grep -qF -- "$text" "$work/out" && return
+  fail "$*: no '$text', or no success:"
+  head -n 20 "$work/out"
+}
+
+# GPU programs bring gigabytes of CUDA's libraries: by the same rules, and not here.
+for component in simulator cpu; do
+  cmake --install "$build" --prefix "$prefix" --component "$component" >"$work/log" 2>&1 ||
+    { fail "cmake --install, component $component:"; tail -n 20 "$work/log"; }
+done
+mkdir "$work/elsewhere"
+
+for program in "$prefix"/bin/*; do
+  libraries=$(env -i ldd "$program" | awk '{ print $3, $1 }')
+  if grep -E "^(${TANDEM_SOURCE:?}|$build)/|site-packages|^not " <<<"$libraries"; then fail "$program loads these"; fi
+done
+
+expect 'step time' tandem simulate "$home/scenarios/w1_streamed.yaml" --set machine=h200 --report report.html --json result.json
+for file in report.html result.json; do [ -s "$work/elsewhere/$file" ] || fail "no $file"; done
+expect 'zero_offload' tandem compare-policies "$home/scenarios/w1_streamed.yaml"
+expect 'a valid scenario' tandem check "$home/scenarios/w1_streamed.yaml"
+expect 'titan_rtx' tandem list machines
+if [ -x "$prefix/bin/tandem-train" ]; then expect 'loss' tandem train "$home/scenarios/demo.yaml" --set steps=2; fi
+# What the prefix lacks is not looked for in the checkout, which has it.
+rm "$home/hardware_profiles/titan_rtx.yaml"
+installed tandem list machines | grep -q titan_rtx && fail "a profile of the checkout is listed"
+
+[ "$failures" = 0 ] || { echo "install: $failures failures"; exit 1; }
+echo "install: what is installed runs without the checkout"
