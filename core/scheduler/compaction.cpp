@@ -77,14 +77,14 @@ bool Scheduler::move_out(std::vector<BlockId> blocks, std::int64_t begin, std::i
   CHECK(!blocks.empty(), begin, end);
   const auto larger = [&](BlockId a, BlockId b) { return bytes(a) > bytes(b); };
   const auto largest = std::min_element(blocks.begin(), blocks.end(), larger);
-  const bool low = end_of(residency_.block(*largest).holders.front()) == End::Low;
+  const bool low = end_of(residency_.block(*largest).holders.front(), Tier::Device) == End::Low;
   if (!pool.has_run(bytes(*largest), low ? 0 : end, low ? begin : pool.capacity_bytes())) return false;
   std::stable_sort(blocks.begin(), blocks.end(), larger);
   Pool trial = pool;
   const auto hidden = trial.hide(begin, end);
   std::vector<std::pair<std::int64_t, Fence>> places;
   for (BlockId id : blocks) {
-    const End side = end_of(residency_.block(id).holders.front());
+    const End side = end_of(residency_.block(id).holders.front(), Tier::Device);
     Fence last_users;
     const auto place = trial.allocate(bytes(id), side, progress_, last_users, Engine::Compute);
     if (!place || (side == End::Low) != (*place < begin)) return false;

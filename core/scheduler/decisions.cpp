@@ -20,8 +20,12 @@ Reply Scheduler::run(OpId id, ByteRange lead, Engine engine) {
   if (!try_run(id, lead, engine)) {
     // What is left may be too scattered for the op: move everything out and place its operands anew.
     if (!traits_.may_evict) does_not_fit(id, operand_tier(engine));
+    const Tier lacking = lack_.bytes > 0 ? lack_.tier : operand_tier(engine);
     clear_tier(operand_tier(engine));
+    if (lacking != operand_tier(engine)) clear_tier(lacking);
     packing_ = true;
+    // The host can now make rows: what it is known to have no room for is asked again.
+    residency_.order().note_change(Tier::HostPinned);
     const bool fits = try_run(id, lead, engine);
     packing_ = false;
     if (!fits) does_not_fit(id, operand_tier(engine));
@@ -37,6 +41,7 @@ bool Scheduler::try_run(OpId id, ByteRange lead, Engine engine) {
   const std::int64_t lead_bytes = op.writes.empty() ? 0 : graph_.value(op.writes.front().value).bytes;
   const bool part = lead.bytes != lead_bytes;
   ++decision_;
+  lack_ = {};
   for (ValueId read : op.reads) guard(read, tier);
   for (ValueId read : op.reads)
     if (!ensure(read, operand_range(lead, lead_bytes, graph_.value(read).bytes), tier, part, traits_.may_evict))
@@ -236,7 +241,10 @@ bool View::arrived_part(ValueId value, std::int64_t first_byte, std::int64_t byt
   return scheduler_->residency_.arrived(value, tier, {first_byte, bytes}, scheduler_->progress_);
 }
 int View::queued(Engine engine) const { return scheduler_->queued_[static_cast<std::size_t>(engine)]; }
-std::int64_t View::free_bytes(Tier tier) const { return scheduler_->pool(tier).free_bytes(); }
+std::int64_t View::free_bytes(Tier tier) const {
+  const std::int64_t promised = scheduler_->promised_bytes_[static_cast<std::size_t>(tier)];
+  return std::max<std::int64_t>(scheduler_->pool(tier).free_bytes() - promised, 0);
+}
 std::int64_t View::capacity_bytes(Tier tier) const { return scheduler_->pool(tier).capacity_bytes(); }
 std::int64_t View::missing_bytes(OpId op) const {
   return scheduler_->missing_bytes(scheduler_->graph_.op(op), Tier::Device, kNone);

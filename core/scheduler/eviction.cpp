@@ -12,7 +12,7 @@ Tier below(Tier tier) { return tier == Tier::Device ? Tier::HostPinned : Tier::D
 }  // namespace
 
 std::int64_t Scheduler::refused_bytes(Tier tier) const {
-  const Refusal& refusal = refusals_[static_cast<std::size_t>(tier)];
+  const NoRoom& refusal = refusals_[static_cast<std::size_t>(tier)];
   if (refusal.decision != kUnguarded && refusal.decision != decision_) return EvictionOrder::kNoRoomHelps;
   for (int t = static_cast<int>(tier); t < kTierCount; ++t)
     if (refusal.changes[static_cast<std::size_t>(t)] != residency_.order().changes(static_cast<Tier>(t)))
@@ -22,7 +22,7 @@ std::int64_t Scheduler::refused_bytes(Tier tier) const {
 
 void Scheduler::note_refusal(Tier tier, std::int64_t bytes) {
   const std::int64_t known = refused_bytes(tier);
-  Refusal& refusal = refusals_[static_cast<std::size_t>(tier)];
+  NoRoom& refusal = refusals_[static_cast<std::size_t>(tier)];
   refusal = {.bytes = std::min(bytes, known)};
   for (int t = static_cast<int>(tier); t < kTierCount; ++t) {
     const auto i = static_cast<std::size_t>(t);
@@ -95,7 +95,7 @@ bool Scheduler::save_below(ValueId value, ByteRange range, Tier tier) {
     const std::int64_t bytes = whole(value).bytes;
     const bool refused = bytes >= refused_bytes(to);
     if (refused)
-      repeat_refusal(to, bytes);
+      repeat_refusal(to, bytes), lack_ = {to, pools_[static_cast<std::size_t>(to)].rounded(bytes)};
     else if (allocate(value, whole(value), to, true) == kNone)
       note_refusal(to, bytes);
     lacking_bytes_ = bytes;

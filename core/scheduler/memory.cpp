@@ -12,11 +12,6 @@ namespace {
 
 constexpr Tier kTiers[] = {Tier::Device, Tier::HostPinned, Tier::HostPageable, Tier::Disk};
 
-std::string with_bytes(std::int64_t bytes) {
-  constexpr std::int64_t kMiB = 1 << 20;
-  return std::to_string(bytes) + " bytes (" + std::to_string((bytes + kMiB - 1) / kMiB) + " MiB)";
-}
-
 }  // namespace
 
 void Scheduler::guard(ValueId value, Tier tier) {
@@ -139,29 +134,37 @@ bool Scheduler::elsewhere(ValueId value, ByteRange range, Tier tier) const {
                      [&](Tier other) { return other != tier && residency_.valid(value, other, range); });
 }
 
-End Scheduler::end_of(ValueId value) const {
+// Nothing moves within the host or the disk, so that only homes lie at their low end: they come first, stay, and leave
+// no holes, where what is on its way to another tier would leave one with each value.
+End Scheduler::end_of(ValueId value, Tier tier) const {
   const Tensor& tensor = graph_.tensor_of(value);
+  if (tier != Tier::Device)
+    return homes_[static_cast<std::size_t>(graph_.value(value).tensor)] == tier ? End::Low : End::High;
   return tensor.persistent || tensor.role == Role::Gradient ? End::Low : End::High;
 }
 
 BlockId Scheduler::allocate(ValueId value, ByteRange range, Tier tier, bool may_evict, std::optional<Engine> lane) {
   std::int64_t offset = 0;
   Fence last_users;
-  if (!allocate_bytes(range.bytes, tier, end_of(value), may_evict, lane, offset, last_users)) return kNone;
+  if (!allocate_bytes(range.bytes, tier, end_of(value, tier), may_evict, lane, offset, last_users)) return kNone;
   return residency_.add(value, tier, offset, range, last_users);
 }
 
 bool Scheduler::allocate_bytes(std::int64_t bytes, Tier tier, End end, bool may_evict, std::optional<Engine> lane,
                                std::int64_t& offset, Fence& waits) {
   Pool& pool = pools_[static_cast<std::size_t>(tier)];
-  if (bytes > pool.capacity_bytes()) return false;
   for (;;) {
     if (const auto place = pool.allocate(bytes, end, progress_, waits, lane, packing_)) {
       offset = *place;
       return true;
     }
     if (tier == Tier::Device && make_hole(bytes)) continue;
-    if (!may_evict || !make_room(tier)) return false;
+    if (bytes <= pool.capacity_bytes() && may_evict && make_room(tier)) continue;
+    // Where nothing is in flight, a policy that waits for this room may wait for ever.
+    const bool last_resort = packing_ || (tier == Tier::HostPinned && in_flight_ == 0);
+    if (last_resort && tier <= Tier::HostPinned && make_row(tier, bytes)) continue;
+    lack_ = {tier, pool.rounded(bytes)};
+    return false;
   }
 }
 
@@ -284,30 +287,30 @@ std::string Scheduler::usage(Tier tier) const {
   return text;
 }
 
+// Where it is another tier than the op's that had no room (operands from the disk pass through the host), that one.
 void Scheduler::does_not_fit(OpId id, Tier tier) const {
   const Op& op = graph_.op(id);
+  const std::int64_t row = lack_.bytes;
+  if (row > 0 && lack_.tier != tier)
+    refuse_run(graph_.op_name(id) + " needs " + with_bytes(row) + " on the way of an operand", lack_.tier, row, row);
   std::int64_t operands = op.workspace_bytes;
   for (ValueId read : op.reads) operands += graph_.value(read).bytes;
   for (const Write& write : op.writes)
     if (needs_room(op, write)) operands += graph_.value(write.value).bytes;
-  std::string text = "does not fit: " + std::string(name_of(tier)) + " memory of rank " + std::to_string(rank_) + ": " +
-                     graph_.op_name(id) + " needs " + with_bytes(operands) + " at once" + usage(tier);
-  const std::int64_t would_fit =
-      pools_[static_cast<std::size_t>(tier)].charged_bytes() + missing_bytes(op, tier, kNone);
-  text += "; this op would fit in " + with_bytes(would_fit);
-  text += traits_.may_evict
-              ? "; give it more memory, fewer samples in a micro-batch, or a lower tier (limits, tiers.disk)"
-              : "; give it more memory or choose a policy that offloads";
-  throw DoesNotFit(text);
+  refuse_run(graph_.op_name(id) + " needs " + with_bytes(operands) + " at once", tier, missing_bytes(op, tier, kNone),
+             row);
 }
 
 void Scheduler::explain_stall() const {
-  if (refused_ != kNone)
-    throw DoesNotFit("does not fit: " + std::string(name_of(refused_tier_)) + " memory of rank " +
-                     std::to_string(rank_) + ": " + graph_.tensor_of(refused_).name + " of " +
-                     with_bytes(graph_.value(refused_).bytes) +
-                     " has no room there, and nothing goes on before it has" + usage(refused_tier_) +
-                     "; give it more memory or choose a policy that uses a lower tier");
+  if (refused_ != kNone) {
+    const std::int64_t bytes = pools_[static_cast<std::size_t>(refused_tier_)].rounded(graph_.value(refused_).bytes);
+    const bool beside_next = refused_tier_ == Tier::Device && program_next_ < program_.size();
+    const std::int64_t next =
+        beside_next ? missing_bytes(graph_.op(program_[program_next_]), refused_tier_, refused_) : 0;
+    refuse_run(graph_.tensor_of(refused_).name + " of " + with_bytes(graph_.value(refused_).bytes) +
+                   " has no room there, and nothing goes on before it has",
+               refused_tier_, bytes + next, bytes);
+  }
   // A policy may have seen by itself that there is no room for what comes next.
   const auto require_room = [&](OpId op) {
     const Tier tier = operand_tier(graph_.op(op).engine);

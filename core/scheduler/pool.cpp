@@ -161,6 +161,15 @@ void Pool::refuse(std::int64_t bytes, const LaneProgress& progress) {
   if (rounded(bytes) <= free_bytes()) tidy(progress);
 }
 
+std::int64_t Pool::longest_row_bytes() const {
+  std::int64_t longest = 0, row = 0;
+  for (std::size_t i = 0; i < free_.size(); ++i) {
+    row = i > 0 && free_[i - 1].end() == free_[i].offset ? row + free_[i].bytes : free_[i].bytes;
+    longest = std::max(longest, row);
+  }
+  return longest;
+}
+
 void Pool::free(std::int64_t offset, std::int64_t bytes, const Fence& fence, const LaneProgress& progress) {
   bytes = rounded(bytes);
   charged_ -= bytes;

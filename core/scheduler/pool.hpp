@@ -104,6 +104,8 @@ class Pool {
   std::int64_t charged_bytes() const { return charged_; }
   std::int64_t free_bytes() const { return capacity_ - charged_; }
   std::int64_t peak_bytes() const { return kept_ + peak_; }
+  // The most free bytes that lie in a row.
+  std::int64_t longest_row_bytes() const;
 
  private:
   // Free bytes with one fence; neighbours with other fences may adjoin. Plain numbers, because segments are moved

@@ -52,6 +52,12 @@ class Residency {
   std::vector<BlockId> changed_on_device();
   void note_change(BlockId id);
 
+  template <typename F>
+  void for_each(Tier tier, F&& f) const {  // f(id, block); looks at all blocks
+    for (std::size_t i = 0; i < blocks_.size(); ++i)
+      if (blocks_[i].tier == tier && !blocks_[i].holders.empty()) f(static_cast<BlockId>(i), blocks_[i]);
+  }
+
   // Makes room for the values of a graph that has grown.
   void grow(std::int32_t value_count) { places_.resize(static_cast<std::size_t>(value_count), kNowhere); }
   BlockId& at(ValueId value, Tier tier) {

@@ -64,6 +64,7 @@ void Scheduler::adopt(OpId first) {
   issued_readers_.resize(static_cast<std::size_t>(graph_.value_count()), 0);
   next_version_.resize(static_cast<std::size_t>(graph_.value_count()), kNone);
   latest_seen_.resize(static_cast<std::size_t>(graph_.tensor_count()), kNone);
+  homes_.resize(static_cast<std::size_t>(graph_.tensor_count()));
   for (OpId id = first; id < graph_.op_count(); ++id) {
     const Op& op = graph_.op(id);
     for (const Write& write : op.writes) {
@@ -110,6 +111,7 @@ void Scheduler::append_steps() {
 void Scheduler::issue_loads() {
   for (; loads_next_ < loads_.size(); ++loads_next_) {
     const OpId id = loads_[loads_next_];
+    ask_homes(graph_.op(id));
     run(id, graph_.op(id).writes.empty() ? ByteRange{} : whole(graph_.op(id).writes.front().value), Engine::Loader);
     for (const Write& write : graph_.op(id).writes)
       if (graph_.tensor_of(write.value).persistent && !replaced_by_a_load(write.value)) settle_home(write.value);
@@ -137,11 +139,39 @@ void Scheduler::issue_saves() {
   }
 }
 
+// Homes are known before anything is loaded: what will live elsewhere than in the host is placed there apart. A policy
+// that looks at free bytes sees what the load and the homes named so far will leave of them.
+void Scheduler::ask_homes(const Op& load) {
+  const auto promise = [&](Tier tier, std::int64_t bytes, int sign) {
+    const auto at = static_cast<std::size_t>(tier);
+    promised_bytes_[at] += sign * pools_[at].rounded(bytes);
+  };
+  for (const Write& write : load.writes) promise(Tier::HostPinned, graph_.value(write.value).bytes, 1);
+  for (const Write& write : load.writes) {
+    const TensorId tensor = graph_.value(write.value).tensor;
+    auto& home = homes_[static_cast<std::size_t>(tensor)];
+    if (!graph_.tensor(tensor).persistent || home) continue;
+    home = policy_->home(View(*this), tensor);
+    if (*home != Tier::HostPinned) promise(*home, graph_.tensor(tensor).bytes, 1);
+    if (*home == Tier::Device) promise(Tier::HostPinned, graph_.tensor(tensor).bytes, -1);
+  }
+  promised_bytes_.fill(0);
+}
+
 // Moves a freshly loaded persistent value to the tier that the policy calls its home, and owns a slot there.
 void Scheduler::settle_home(ValueId value) {
-  const Tier home = policy_->home(View(*this), graph_.value(value).tensor);
+  const TensorId tensor = graph_.value(value).tensor;
+  const Tier home = *homes_[static_cast<std::size_t>(tensor)];
   ++decision_;
-  if (!ensure(value, whole(value), home, false, traits_.may_evict)) does_not_fit(graph_.value(value).producer, home);
+  lack_ = {};
+  if (!ensure(value, whole(value), home, false, traits_.may_evict)) {
+    const Tier lacking = lack_.bytes > 0 ? lack_.tier : home;
+    const std::int64_t bytes = pools_[static_cast<std::size_t>(lacking)].rounded(graph_.value(value).bytes);
+    refuse_run(
+        graph_.tensor(tensor).name + " of " + with_bytes(graph_.value(value).bytes) + ", which is to live " +
+            (lacking == home ? "there, has no room" : "in " + std::string(name_of(home)) + ", has no room on its way"),
+        lacking, bytes, bytes);
+  }
   const BlockId id = residency_.at(value, home);
   residency_.order().remove(id);
   residency_.block(id).home = true;

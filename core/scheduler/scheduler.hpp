@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@
 #include "core/scheduler/hole_finder.hpp"
 #include "core/scheduler/policy.hpp"
 #include "core/scheduler/pool.hpp"
+#include "core/scheduler/refusal.hpp"
 #include "core/scheduler/residency.hpp"
 #include "core/scheduler/seam.hpp"
 
@@ -72,6 +74,7 @@ class Scheduler {
   void issue_saves();
   void end_early();
   bool replaced_by_a_load(ValueId value) const;
+  void ask_homes(const Op& load);
   void settle_home(ValueId value);
   void handle(const Event& event);
   void mark_issued(OpId id);
@@ -105,7 +108,7 @@ class Scheduler {
                    std::optional<Engine> lane = std::nullopt);
   bool allocate_bytes(std::int64_t bytes, Tier tier, End end, bool may_evict, std::optional<Engine> lane,
                       std::int64_t& offset, Fence& waits);
-  End end_of(ValueId value) const;
+  End end_of(ValueId value, Tier tier) const;
   void drop(ValueId value, Tier tier);
   void free_block(BlockId id, ValueId last_holder);
   void give_back(ValueId holder, Tier tier, std::int64_t offset, ByteRange range, Fence users);
@@ -115,6 +118,11 @@ class Scheduler {
   void copy(ValueId value, ByteRange range, Tier from, Tier to);
   void guard(ValueId value, Tier tier);
   [[noreturn]] void does_not_fit(OpId op, Tier tier) const;
+  Refusal::Figures shortage(Tier tier, std::int64_t missing_bytes, std::int64_t row_bytes) const;
+  std::string holes_text(Tier tier, std::int64_t row_bytes) const;
+  std::string enough_text(const Refusal::Figures& figures) const;
+  [[noreturn]] void refuse_run(const std::string& what, Tier tier, std::int64_t missing_bytes,
+                               std::int64_t row_bytes) const;
   std::string usage(Tier tier) const;
 
   // Eviction (eviction.cpp).
@@ -137,6 +145,10 @@ class Scheduler {
   bool make_hole(std::int64_t bytes, bool may_wait);
   bool move_out(std::vector<BlockId> blocks, std::int64_t begin, std::int64_t end);
   void move(BlockId id, std::int64_t offset, const Fence& last_users);
+
+  // Moves by way of another tier (rows.cpp), the last resort. True if so many bytes then lie in a row.
+  bool make_row(Tier tier, std::int64_t bytes);
+  void slide_down(BlockId id);
 
   // Commands (scheduler.cpp).
   Use next_use(Engine engine) const { return {engine, static_cast<CommandId>(commands_.size())}; }
@@ -165,6 +177,9 @@ class Scheduler {
   std::vector<std::int32_t> issued_readers_;
   std::vector<ValueId> next_version_;
   std::vector<ValueId> latest_seen_;  // per tensor
+  std::vector<std::optional<Tier>> homes_;
+  // What the loads under way will have taken of each tier once they are at home, while policies are asked for homes.
+  std::array<std::int64_t, kTierCount> promised_bytes_{};
   std::vector<CommandState> commands_;
 
   // What policies work from.
@@ -190,20 +205,25 @@ class Scheduler {
 
   std::int64_t decision_ = 0;  // number of the decision being carried out, for guards
   // What a tier had no room for, though all that could leave it had. It holds until the tier, or one below, changes.
-  struct Refusal {
+  struct NoRoom {
     std::int64_t bytes = EvictionOrder::kNoRoomHelps;
     std::int64_t decision = kUnguarded;  // holds in this decision alone, whose operands could not leave
     std::array<std::int64_t, kTierCount> changes{};
   };
-  std::array<Refusal, kTierCount> refusals_;
+  std::array<NoRoom, kTierCount> refusals_;
   std::array<bool, kTierCount> held_operands_{};  // the latest make_room() failed beside operands of its decision
   HoleFinder holes_;                              // of the device
   // Blocks of the device by the command that fills them, lane by lane: those of the lanes that do not compute.
   using Filling = std::pair<CommandId, BlockId>;
   std::array<std::priority_queue<Filling, std::vector<Filling>, std::greater<>>, kEngineCount> filling_;
   std::int64_t lacking_bytes_ = 0;  // that the latest failed save_below() had no room for; 0: other reasons
-  bool packing_ = false;            // an op barely fits: its operands are placed without holes
-  ValueId refused_ = kNone;         // what the policy's latest turn found no room for
+  // The latest allocation that failed; no bytes: none did.
+  struct Lack {
+    Tier tier = Tier::Device;
+    std::int64_t bytes = 0;
+  } lack_;
+  bool packing_ = false;     // an op barely fits: its operands are placed without holes
+  ValueId refused_ = kNone;  // what the policy's latest turn found no room for
   Tier refused_tier_ = Tier::Device;
   std::vector<Command>* out_ = nullptr;
   TimeNs observed_;

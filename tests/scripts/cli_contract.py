@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """Exit codes, messages and files of the tandem command, as a user meets them."""
 import csv
+import gzip
 import json
 import os
 import pathlib
+import random
+import re
 import shutil
 import signal
 import subprocess
@@ -106,8 +109,12 @@ def simulate(folder, scenario):
     check("same seed", seeds[0]["step_time_s"] == seeds[1]["step_time_s"], seeds)
     steps = json.loads(run("simulate", scenario, "--set", "steps=5", "--json", "-").stdout)["steps"]
     check("--set", steps == 5, steps)
-    expect("does not fit", run("simulate", scenario, "--set", "policy={name: resident}", "--set", "limits.device_bytes=1MiB"), 3,
-           "would fit in")
+    plain = ("simulate", scenario, "--set", "policy={name: resident}")
+    result = run(*plain, "--set", "limits.device_bytes=1MiB")
+    expect("does not fit", result, 3, "would fit in")
+    check("for people first", result.stderr.startswith("tandem: does not fit: needs about "), result.stderr)
+    enough = re.search(r"would fit in (\d+) bytes", result.stderr).group(1)
+    expect("what would fit", run(*plain, "--set", f"limits.device_bytes={enough}B"), 0)
     result = run("compare-policies", scenario, "--set", "limits.device_bytes=2MiB")
     expect("compare-policies", result, 0, stdout="does not fit")
     check("compare-policies", result.stdout.count("\n") >= 4, result.stdout)
@@ -220,6 +227,68 @@ def train(folder, scenario):
            "validation.fraction: holds out")
 
 
+def skipped_steps(folder, scenario):
+    """A loss scale that overflows: counted, warned about, and no success."""
+    table, figures, saved = folder / "skipped.csv", folder / "skipped.json", folder / "skipped"
+    settings = [word for change in ("workload.precision=fp16", "optimizer.initial_loss_scale=1e30", f"checkpoint.directory={saved}")
+                for word in ("--set", change)]
+    result = run("train", scenario, *settings, "--set", "steps=12", "--csv", table, "--json", figures)
+    expect("a loss scale that overflows", result, 4, "12 of 12 training steps were skipped", stdout="12 of 12 steps")
+    for text in ("warning: 10 training steps in a row were skipped", "optimizer.initial_loss_scale", f"{saved}/step-00000012"):
+        check("what skipped steps say", text in result.stderr, result.stderr)
+    counted = json.loads(figures.read_text())
+    check("skipped steps", counted["skipped_steps"] == 12 and abs(counted["loss_scale"] * 2**12 / 1e30 - 1) < 1e-6, counted)
+    check("the checkpoint", (saved / "step-00000012" / "manifest.json").exists(), "is not there")
+    result = run("train", scenario, *settings, "--set", "steps=14", "--resume", saved, "--csv", table, "--json", figures)
+    expect("going on from it", result, 4, "2 of 2 training steps were skipped", stdout="2 of 2 steps")
+    with open(table, newline="") as file:
+        rows = list(csv.DictReader(file))
+    check("skipped steps of the table", [row["skipped"] for row in rows] == ["1"] * 14, rows)
+    scales = [float(row["loss_scale"]) for row in rows]
+    check("loss scales of the table", all(abs(b / a - 0.5) < 1e-6 for a, b in zip(scales, scales[1:])), scales)
+    check("the scale goes on", json.loads(figures.read_text())["loss_scale"] == scales[-1] / 2, (figures.read_text(), scales))
+    expect("two ranks", run("train", scenario, *settings[:4], "--set", "steps=3", "--nproc", "2"), 4, "3 of 3 training steps were skipped")
+    expect("a scale that fits", run("train", scenario, "--set", "workload.precision=fp16", "--set", "optimizer.initial_loss_scale=256",
+                                    "--json", figures), 0)
+    check("a scale that fits", json.loads(figures.read_text())["skipped_steps"] == 0, figures.read_text())
+
+
+def odd_data(folder, scenario):
+    text = folder / "text.txt"
+    text.write_text("to be or not to be, that is the question\n" * 40)
+    distinct = len(set(text.read_bytes()))
+    for words, code, message in (
+            ((f"data.text={text}", f"workload.vocabulary={distinct}"), 0, ""),
+            ((f"data.text={text}", f"workload.vocabulary={distinct - 1}"), 2, f"workload.vocabulary: is {distinct - 1}, and "),
+            (("workload.vocabulary=20",), 2, "characters (distinct bytes); allowed: ")):
+        result = run("train", scenario, *[word for change in words for word in ("--set", change)])
+        expect(f"train with {words}", result, code, message)
+    packed = folder / "text.txt.gz"
+    packed.write_bytes(gzip.compress(random.Random(1).randbytes(4000)))
+    expect("compressed data", run("train", scenario, "--set", f"data.text={packed}"), 0, "warning: data.text: " + str(packed) + " looks like gzip")
+    result = run("train", scenario, "--set", f"data.text={text}")
+    check("no warning of a text", "looks like" not in result.stderr, result.stderr)
+
+
+def no_files(folder, scenario):
+    """Pipes that nobody writes to, endless devices and folders are refused, not waited for."""
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+    commands = [("check",), ("simulate",), ("replay",), ("compare", "--measured"), ("validate", "--measured")]
+    if (BIN / "tandem-train").exists():
+        commands += [("train",), ("train", scenario, "--resume")]
+        for path, what in ((pipe, "a named pipe"), (folder, "a folder"), ("/dev/zero", "a device")):
+            expect(f"{path} as data", run("train", scenario, "--set", f"data.text={path}"), 2, f"is not a file but {what}")
+        saved = folder / "broken"
+        (saved / "step-00000001").mkdir(parents=True)
+        os.mkfifo(saved / "step-00000001" / "manifest.json")
+        check("a pipe in a checkpoint", run("train", scenario, "--resume", saved).returncode == 2)
+    for command in commands:
+        for path in (pipe, "/dev/zero"):
+            expect(f"{command} of {path}", run(*command, path), 2)
+    expect("a pipe as a machine", run("simulate", scenario, "--set", f"machine={pipe}"), 2, "machine")
+
+
 def compare(folder, scenario):
     log, figures = folder / "real.log", folder / "compared.json"
     expect("compare", run("compare", scenario, "--json", figures, "--log", log), 0, stdout="other order")
@@ -270,6 +339,9 @@ def main():
             interrupt(folder, scenario)
         if (BIN / "tandem-train").exists():
             train(folder, scenario)
+            skipped_steps(folder, scenario)
+            odd_data(folder, scenario)
+        no_files(folder, scenario)
         if (BIN / "tandem-simulate").exists() and (BIN / "tandem-train").exists():
             compare(folder, scenario)
     print("\n".join(failures) or "ok")
