@@ -42,6 +42,7 @@ class Runs {
     if (policy != own_policy_) arguments.push_back("--set=policy={name: " + policy + "}");
     arguments.emplace_back("--json=-");
     arguments.emplace_back("--quiet");
+    arguments.emplace_back("--no-trials");
     const ChildResult child = run_child("simulate", arguments, /*keep_errors=*/true, json);
     run.exit_code = child.exit_code;
     run.does_not_fit = child.exit_code == kDoesNotFit;

@@ -68,7 +68,7 @@ Prediction simulate(const Measurement& measurement, const CommonFlags& flags, co
   const TemporaryFolder folder;
   const std::string file = folder.file(measurement.scenario + ".yaml"), json = folder.file("result.json");
   write_file(file, measurement.text);
-  std::vector<std::string> arguments{file, "--quiet", "--json=" + json};
+  std::vector<std::string> arguments{file, "--quiet", "--no-trials", "--json=" + json};
   for (const std::string& setting : measurement.set) arguments.push_back("--set=" + setting);
   for (const std::string& setting : setting_arguments(flags)) arguments.push_back(setting);
   arguments.insert(arguments.end(), more.begin(), more.end());

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <sstream>
 
 #include "core/base/errors.hpp"
 #include "core/yaml/suggest.hpp"
@@ -38,6 +39,15 @@ std::string hint_for(const CLI::App& app, int argc, char** argv) {
 int complain(const char* kind, const std::exception& error, int code) {
   std::fprintf(stderr, "tandem: %s%s\n", kind, terminal_text(error.what()).c_str());
   return code;
+}
+
+// A line for people, and one with the numbers in full.
+int refuse(const DoesNotFit& error) {
+  std::istringstream text(error.what());
+  const char* before = "tandem: ";
+  for (std::string line; std::getline(text, line); before = "")
+    std::fprintf(stderr, "%s%s\n", before, terminal_text(line).c_str());
+  return kDoesNotFit;
 }
 
 }  // namespace
@@ -103,7 +113,7 @@ int run_main(int argc, char** argv, const std::function<int(int, char**)>& body)
       std::fprintf(stderr, "tandem: %s\n", terminal_text(finding).c_str());
     return kBadInput;
   } catch (const DoesNotFit& error) {
-    return complain("", error, kDoesNotFit);
+    return refuse(error);
   } catch (const DeviceError& error) {
     return complain("", error, kDeviceFailure);
   } catch (const std::bad_alloc& error) {

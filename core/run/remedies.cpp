@@ -1,0 +1,125 @@
+#include "core/run/remedies.hpp"
+
+#include <algorithm>
+
+namespace tandem {
+namespace {
+
+Remedy set(const std::string& key, const std::string& value) { return {key + ": " + value, {key + "=" + value}}; }
+Remedy set(const std::string& key, std::int64_t value) { return set(key, std::to_string(value)); }
+
+// A joint one.
+Remedy operator+(Remedy a, const Remedy& b) {
+  a.words += " and " + b.words;
+  a.settings.insert(a.settings.end(), b.settings.begin(), b.settings.end());
+  return a;
+}
+
+Remedies tiles(const std::string& key, std::int64_t now) {
+  constexpr std::int64_t kMost = 64;
+  Remedies kind;
+  for (std::int64_t tiles = 2; tiles <= kMost; tiles *= 2)
+    if (tiles > now) kind.choices.push_back(set(key, tiles));
+  return kind;
+}
+
+// A batch in so many parts, each a micro-batch.
+std::vector<Remedy> smaller_batches(const WorkloadOptions& w, bool as_many_samples) {
+  std::vector<Remedy> choices;
+  for (std::int64_t parts = 2; parts <= w.batch && w.batch % parts == 0; parts *= 2) {
+    const Remedy remedy = set("workload.batch", w.batch / parts);
+    choices.push_back(as_many_samples ? remedy + set("workload.micro_batches", w.micro_batches * parts) : remedy);
+  }
+  return choices;
+}
+
+// The same samples in more micro-batches, else fewer samples.
+Remedies batches(const WorkloadOptions& w) {
+  Remedies kind{.choices = smaller_batches(w, /*as_many_samples=*/true), .graded = false};
+  for (const Remedy& fewer : smaller_batches(w, /*as_many_samples=*/false)) kind.choices.push_back(fewer);
+  return kind;
+}
+
+Remedies one(bool applies, const Remedy& remedy) {
+  Remedies kind;
+  if (applies) kind.choices.push_back(remedy);
+  return kind;
+}
+
+Remedies disk(const Scenario& scenario) {
+  const std::int64_t has = scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes;
+  if (has == 0)
+    return one(true, {"a disk (machine.tiers.disk)",
+                      {"machine.tiers.disk={capacity: 100TB}", "machine.copies.disk_read={bandwidth: 1GB/s}",
+                       "machine.copies.disk_write={bandwidth: 1GB/s}"}});
+  return one(scenario.limits.disk_bytes > 0 && scenario.limits.disk_bytes < has,
+             {"more of the disk (limits.disk_bytes)", {"limits.disk_bytes=" + std::to_string(has) + "B"}});
+}
+
+Remedies other_policies(const std::string& own) {
+  Remedies kind{.choices = {}, .graded = false};
+  for (const char* name : {"zero_offload", "balanced", "zero_infinity", "on_demand"})
+    if (name != own)
+      kind.choices.push_back({"policy.name: " + std::string(name), {"policy={name: " + std::string(name) + "}"}});
+  return kind;
+}
+
+Remedies smaller_states(std::int64_t bits) {
+  Remedies kind;
+  for (std::int64_t fewer : {8, 4})
+    if (fewer < bits) kind.choices.push_back(set("optimizer.state_bits", fewer));
+  return kind;
+}
+
+Remedies recompute(const WorkloadOptions& w) { return one(w.recompute == "none", set("workload.recompute", "block")); }
+
+}  // namespace
+
+std::vector<Remedies> remedies(const Scenario& scenario) {
+  const WorkloadOptions& w = scenario.workload;
+  Remedies partition{.choices = {}, .graded = true};
+  if (w.devices > 1)
+    for (const char* parts : {"states", "parameters"})
+      if (w.partition == "none" || (w.partition == "states" && std::string(parts) == "parameters"))
+        partition.choices.push_back(set("workload.partition", parts));
+  return {tiles("workload.loss_tiles", w.loss_tiles),
+          tiles("workload.linear_tiles", w.linear_tiles),
+          one(w.attention == "unfused", set("workload.attention", "fused")),
+          recompute(w),
+          batches(w),
+          partition,
+          disk(scenario),
+          other_policies(scenario.policy.name),
+          smaller_states(scenario.optimizer.state_bits),
+          one(w.precision == DType::F32, set("workload.precision", "bf16"))};
+}
+
+std::vector<std::vector<Remedy>> joint_remedies(const Scenario& scenario) {
+  const WorkloadOptions& w = scenario.workload;
+  std::vector<Remedy> all;
+  std::vector<std::vector<Remedy>> joint;
+  const auto add = [&](const std::vector<Remedy>& choices, std::size_t at) {
+    if (!choices.empty()) all.push_back(choices[std::min(at, choices.size() - 1)]);
+  };
+  constexpr std::size_t kEighths = 2, kMost = 63;  // of 2, 4, 8, ...
+  add(recompute(w).choices, 0);
+  add(tiles("workload.loss_tiles", w.loss_tiles).choices, kEighths);
+  add(smaller_batches(w, /*as_many_samples=*/true), kMost);
+  joint.push_back(all);
+  add(smaller_states(scenario.optimizer.state_bits).choices, 0);
+  add(disk(scenario).choices, 0);
+  joint.push_back(all);
+  for (const Remedy& policy : other_policies(scenario.policy.name).choices) {
+    joint.push_back(all);
+    joint.back().push_back(policy);
+  }
+  add(tiles("workload.linear_tiles", w.linear_tiles).choices, kEighths);
+  joint.push_back(all);
+  for (const Remedy& policy : other_policies(scenario.policy.name).choices) {
+    joint.push_back(all);
+    joint.back().push_back(policy);
+  }
+  return joint;
+}
+
+}  // namespace tandem
