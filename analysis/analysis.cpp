@@ -67,12 +67,16 @@ void add_peaks(Analysis& analysis) {
 
 void add_figures(Analysis& analysis) {
   const Scenario& scenario = *analysis.record->scenario;
+  SkippedSteps skipped(scenario, analysis.record->loss_scale_before);
   for (const auto& [step, figures] : step_figures(analysis.timeline)) {
     if (const auto loss = figures.loss()) analysis.loss.push_back(*loss);
     if (const auto norm = figures.gradient_norm()) analysis.gradient_norm.push_back(*norm);
+    skipped.take(figures.gradient_norm());
     if (const auto loss = figures.validation_loss())
       analysis.validation_loss.push_back({training_step(scenario, step) + 1, *loss});
   }
+  analysis.skipped_steps = skipped.skipped();
+  analysis.loss_scale = skipped.loss_scale();
 }
 
 }  // namespace

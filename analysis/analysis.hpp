@@ -45,6 +45,8 @@ struct Analysis {
   // Measured runs only. Norms are those of gradients before clipping.
   std::vector<double> loss, gradient_norm;
   std::vector<Validation> validation_loss;
+  std::int64_t skipped_steps = 0;    // that changed nothing, as a gradient was not finite
+  std::optional<double> loss_scale;  // fp16: after the last step
   LowerBound bound;
 };
 

@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "analysis/skipped_steps.hpp"
 #include "core/graph/graph.hpp"
 #include "core/scenario/scenario.hpp"
 #include "core/scheduler/event_log.hpp"
@@ -26,6 +28,8 @@ struct RunRecord {
   const MemoryLog* log = nullptr;
   // False: copies and work on the CPU did not slow each other (a fidelity of the simulator), so bounds leave DRAM out.
   bool memory_shared = true;
+  // fp16: the loss scale that the first step found. Unknown where a resumed run is read back from its log.
+  std::optional<LossScaleState> loss_scale_before;
   double wall_s = 0;                // simulated: how long the simulator took
   double pinning_s = 0;             // measured on a device: how long pinning host memory took, before the run
   std::int64_t far_host_bytes = 0;  // measured on a device: pinned memory on another socket than the cores

@@ -15,7 +15,7 @@ void StepFigures::take(const Op& op, Engine engine, std::int64_t result, TimeNs 
   if (!op.has_result) return;
   if (evaluates) validation_loss_.take(as_double(result));
   if (op.phase == Phase::Forward) loss_.take(as_double(result));
-  if (op.phase == Phase::Reduce && op.layer == kNone) norm_.take(as_double(result));
+  if (is_gradient_norm(op)) norm_.take(as_double(result));
 }
 
 }  // namespace tandem

@@ -10,6 +10,9 @@
 
 namespace tandem {
 
+// Of all gradients of a step: what its update asks for where it clips, or scales the loss.
+inline bool is_gradient_norm(const Op& op) { return op.has_result && op.phase == Phase::Reduce && op.layer == kNone; }
+
 class StepFigures {
  public:
   // A command that ran `op`, or a part of it, on `engine` has finished.

@@ -57,6 +57,7 @@ RunRecord RecordedRun::record() const {
   record.mode = log_.header.mode;
   record.scenario = &scenario_;
   record.log = &memory_;
+  record.loss_scale_before = initial_loss_scale_state(scenario_);
   for (const auto& scheduler : schedulers_) {
     RankRecord rank;
     rank.graph = &scheduler->graph();

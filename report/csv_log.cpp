@@ -10,25 +10,36 @@
 #include <cstring>
 #include <fstream>
 #include <optional>
+#include <string_view>
 
 #include "analysis/analysis.hpp"
 #include "core/base/errors.hpp"
+#include "core/base/input_file.hpp"
 #include "core/scenario/schedule.hpp"
 
 namespace tandem {
 namespace {
 
-constexpr const char* kHeader = "step,loss,validation_loss,learning_rate,gradient_norm,step_time_s,tokens_per_s\n";
+constexpr std::string_view kHeader =
+    "step,loss,validation_loss,learning_rate,gradient_norm,step_time_s,tokens_per_s,skipped,loss_scale\n";
 
 // Digits enough to read the same number back; empty where there is none.
 std::string cell(std::optional<double> value) { return value ? fmt::format("{}", *value) : ""; }
 
+// A table of an earlier version has fewer columns, all of them first ones.
+std::string with_all_cells(std::string line) {
+  const auto commas = [](std::string_view text) { return std::count(text.begin(), text.end(), ','); };
+  for (auto missing = commas(kHeader) - commas(line); missing > 0; --missing) line += ',';
+  return line;
+}
+
 // The lines of a table up to a step.
 std::string lines_until(const std::string& path, std::int64_t step) {
+  if (!other_than_a_file(path).empty()) return "";
   std::ifstream in(path);
   std::string lines;
   for (std::string line; std::getline(in, line);)
-    if (const long long at = std::atoll(line.c_str()); at >= 1 && at <= step) lines += line + "\n";
+    if (const long long at = std::atoll(line.c_str()); at >= 1 && at <= step) lines += with_all_cells(line) + "\n";
   return lines;
 }
 
@@ -37,7 +48,8 @@ std::string lines_until(const std::string& path, std::int64_t step) {
 CsvLog::CsvLog(std::string path, const Scenario& scenario)
     : path_(std::move(path)),
       scenario_(scenario),
-      descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)) {
+      descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)),
+      skipped_(scenario, std::nullopt) {
   if (descriptor_ < 0)
     throw ConfigError("--csv " + path_ + ": cannot be written: " + std::strerror(errno) +
                       "; name a file in a folder that you may write to");
@@ -92,9 +104,12 @@ void CsvLog::write_step(std::int32_t step, const StepFigures& figures) {
   const double step_s = static_cast<double>(figures.end_ns() - step_begin_ns_) / kNsPerSecond;
   step_begin_ns_ = std::max(figures.end_ns(), figures.evaluation_end_ns());
   const double tokens = tokens_per_step(scenario_.workload);
-  write(fmt::format("{},{},{},{},{},{},{}\n", training_step(scenario_, step) + 1, cell(figures.loss()),
+  const std::optional<double> loss_scale = skipped_.loss_scale();
+  const bool skipped = skipped_.take(figures.gradient_norm());
+  write(fmt::format("{},{},{},{},{},{},{},{},{}\n", training_step(scenario_, step) + 1, cell(figures.loss()),
                     cell(figures.validation_loss()), learning_rate(scenario_, step), cell(figures.gradient_norm()),
-                    step_s, tokens > 0 && step_s > 0 ? fmt::format("{:.6g}", tokens / step_s) : ""));
+                    step_s, tokens > 0 && step_s > 0 ? fmt::format("{:.6g}", tokens / step_s) : "", skipped ? 1 : 0,
+                    cell(loss_scale)));
   if (error_.empty()) ++lines_;
 }
 

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "analysis/record.hpp"
+#include "analysis/skipped_steps.hpp"
 #include "analysis/step_figures.hpp"
 #include "core/scheduler/event_log.hpp"
 
@@ -22,7 +24,11 @@ class CsvLog final : public EventLog {
   CsvLog& operator=(const CsvLog&) = delete;
 
   // What the run's commands refer to: may still grow; must outlive the log. To be called before the first append.
-  void watch(const Graph& graph) { graph_ = &graph; }
+  // `before`: as of RunRecord::loss_scale_before.
+  void watch(const Graph& graph, std::optional<LossScaleState> before) {
+    graph_ = &graph;
+    skipped_ = SkippedSteps(scenario_, before);
+  }
   void append(const EventBatch& batch) override;
   void append(std::span<const Command> commands) override;
   // Throws DeviceError if a line could not be written: a full disk ends the table, not the run.
@@ -54,6 +60,7 @@ class CsvLog final : public EventLog {
   std::map<std::int32_t, Step> steps_;    // that have not ended
   std::map<CommandId, Running> running_;  // commands
   std::map<OpId, std::int64_t> parts_;    // bytes that are done, of ops that run in parts
+  SkippedSteps skipped_;
   std::int64_t step_begin_ns_ = 0;
   std::int64_t lines_ = 0;
 };

@@ -120,6 +120,13 @@ std::string validation_line(const Analysis& analysis) {
   return text;
 }
 
+std::string skipped_line(const Analysis& analysis) {
+  std::string text = fmt::format("{} of {} steps", analysis.skipped_steps, analysis.steps.ends_ns.size());
+  if (analysis.skipped_steps > 0) text += ": a gradient was not finite, so nothing was updated";
+  if (analysis.loss_scale) text += fmt::format("; the loss scale is {:g} after the last", *analysis.loss_scale);
+  return text;
+}
+
 }  // namespace
 
 std::vector<BarPart> step_parts(const Analysis& analysis) {
@@ -175,6 +182,7 @@ std::string summary(const Analysis& analysis, SummaryStyle style) {
     text += line("checkpoints", fmt::format("{} of saving over the whole run", format_time(analysis.checkpoint_s)));
   if (!analysis.loss.empty()) text += line("loss", loss_line(analysis));
   if (!analysis.validation_loss.empty()) text += line("validation", validation_line(analysis));
+  if (analysis.skipped_steps > 0 || analysis.loss_scale) text += line("skipped", skipped_line(analysis));
   if (analysis.record->pinning_s > 0) text += line("pinning", pinning_line(*analysis.record));
   if (analysis.record->mode == "simulated" && analysis.record->wall_s > 0)
     text += line("simulated", fmt::format("{} commands in {} of wall clock",

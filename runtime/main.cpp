@@ -10,6 +10,7 @@
 #include "cli/siblings.hpp"
 #include "core/base/errors.hpp"
 #include "report/csv_log.hpp"
+#include "report/skip_watch.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/resume.hpp"
 #include "runtime/fingerprint.hpp"
@@ -84,6 +85,13 @@ std::string what_is_left(const tandem::Scenario& scenario) {
          scenario.path + " --resume " + directory;
 }
 
+// Of a run most of whose steps changed nothing: it is no trained network, whatever its checkpoint is named.
+[[noreturn]] void refuse_skipped(const tandem::Scenario& scenario, const tandem::SkippedSteps& steps) {
+  throw tandem::DeviceError(std::to_string(steps.skipped()) + " of " + std::to_string(steps.steps()) +
+                            " training steps were skipped: a gradient was not finite, so nothing was updated; " +
+                            tandem::advice_on_skipped(scenario, steps.loss_scale()) + what_is_left(scenario));
+}
+
 // A rank that another process reports for. Interrupts reach all processes of a terminal; the first is the leading
 // rank's to answer: it needs this one for the steps that it still finishes, and ends it.
 int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
@@ -117,9 +125,13 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
   tandem::Training training(scenario, options);
   if (!common.quiet) announce(scenario, training);
   tandem::NoLog none;
-  if (csv) csv->watch(training.graph());
+  if (csv) csv->watch(training.graph(), training.loss_scale_before());
   tandem::EventLog& table = csv ? static_cast<tandem::EventLog&>(*csv) : none;
-  tandem::ProgressLog progress(table, scenario.steps - scenario.first_step, common.quiet, &training.graph());
+  tandem::SkipWatch watch(table, scenario, training.graph(), training.loss_scale_before(),
+                          [&](const std::string& line) {
+                            if (!common.quiet) tandem::print_warning(line);
+                          });
+  tandem::ProgressLog progress(watch, scenario.steps - scenario.first_step, common.quiet, &training.graph());
   try {
     training.run(&progress);
   } catch (const tandem::DeviceError& error) {
@@ -131,7 +143,9 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
   if (peers) peers->finish();
   output.write(training.record());
   if (csv) csv->finish();
-  return training.stopped() ? interrupted(scenario, training) : tandem::kDone;
+  if (training.stopped()) return interrupted(scenario, training);
+  if (watch.steps().most()) refuse_skipped(scenario, watch.steps());
+  return tandem::kDone;
 }
 
 int train(int argc, char** argv) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 
+#include "analysis/skipped_steps.hpp"
 #include "cli/cli.hpp"
 #include "cli/measurements.hpp"
 #include "cli/siblings.hpp"
@@ -136,7 +137,13 @@ void run(Job& job, const std::string& device_name, const std::shared_ptr<Device>
   Training training(scenario, options);
   training.run();
   if (peers) peers->finish();
-  job.measurement.result = to_json(analyse(training.record()));
+  const RunRecord record = training.record();
+  const Analysis analysis = analyse(record);
+  if (const auto skipped = analysis.skipped_steps; !job.flags.quiet && 2 * skipped > scenario.steps)
+    print_warning(scenario.path + ": " + std::to_string(skipped) + " of " + std::to_string(scenario.steps) +
+                  " training steps were skipped, and what was measured is mostly these; " +
+                  advice_on_skipped(scenario, analysis.loss_scale));
+  job.measurement.result = to_json(analysis);
 }
 
 // Timed beside each run.

@@ -11,6 +11,7 @@
 #include "core/formats/layout.hpp"
 #include "core/run/make_scheduler.hpp"
 #include "core/scheduler/driver.hpp"
+#include "runtime/checkpoint/manifest.hpp"
 #include "runtime/gloo_collective.hpp"
 #include "runtime/optimizer/low_precision.hpp"
 #include "runtime/torch_setup.hpp"
@@ -51,6 +52,14 @@ LiveExecutorOptions executor_options(const Scenario& scenario, const Scheduler& 
   return out;
 }
 
+// While the checkpoint is there: later ones supersede it.
+std::optional<LossScaleState> loss_scale_before(const Scenario& scenario) {
+  if (scenario.resume_folder.empty()) return initial_loss_scale_state(scenario);
+  const std::map<std::string, double> saved = read_manifest(scenario.resume_folder).loss_scale;
+  if (saved.empty()) return std::nullopt;
+  return LossScaleState{saved.at("scale"), static_cast<std::int32_t>(saved.at("good_steps"))};
+}
+
 }  // namespace
 
 std::string TrainOptions::default_scratch_directory() {
@@ -60,7 +69,10 @@ std::string TrainOptions::default_scratch_directory() {
 }
 
 Training::Training(const Scenario& scenario, const TrainOptions& options)
-    : scenario_(scenario), estimate_(scenario.machine), data_(open_data(scenario)) {
+    : scenario_(scenario),
+      estimate_(scenario.machine),
+      loss_scale_before_(tandem::loss_scale_before(scenario)),
+      data_(open_data(scenario)) {
   CHECK(options.rank >= 0 && options.rank < rank_count(scenario), options.rank, scenario.workload.devices);
   CHECK(rank_count(scenario) == 1 || !options.meeting_file.empty(), "ranks need a file to meet at");
   scheduler_ = make_scheduler(scenario, estimate_, options.rank);
@@ -86,6 +98,7 @@ RunRecord Training::record() const {
     rank.peak_bytes[static_cast<std::size_t>(t)] = scheduler_->pool(static_cast<Tier>(t)).peak_bytes();
   record.ranks.push_back(rank);
   record.log = &log_;
+  record.loss_scale_before = loss_scale_before_;
   record.pinning_s = executor_->pinning_s();
   record.far_host_bytes = executor_->far_host_bytes();
   return record;

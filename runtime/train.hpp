@@ -5,10 +5,12 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/record.hpp"
+#include "analysis/skipped_steps.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/scheduler/scheduler.hpp"
 #include "runtime/data.hpp"
@@ -46,6 +48,9 @@ class Training {
   const Graph& graph() const { return scheduler_->graph(); }
   const MemoryLog& log() const { return log_; }
   const LiveExecutor& executor() const { return *executor_; }
+  const DataSource& data() const { return *data_; }
+  // As of RunRecord::loss_scale_before.
+  std::optional<LossScaleState> loss_scale_before() const { return loss_scale_before_; }
   RunRecord record() const;
 
   // The bytes of a tensor's latest version, wherever they are. CHECKs that the run is over and the value is whole.
@@ -59,6 +64,7 @@ class Training {
 
   const Scenario& scenario_;
   CostModel estimate_;
+  std::optional<LossScaleState> loss_scale_before_;
   std::unique_ptr<DataSource> data_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<LiveExecutor> executor_;

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "core/formats/sums.hpp"
+#include "core/formats/loss_scale.hpp"
 #include "runtime/optimizer/adam_formula.hpp"
 
 namespace tandem {
@@ -17,9 +18,8 @@ struct UpdateControl {
 };
 static_assert(sizeof(UpdateControl) == kUpdateControlBytes);
 
-// Micikevicius et al., Mixed Precision Training (ICLR 2018), section 3.2, with the dynamic scale of PyTorch's
-// GradScaler: an overflow halves the scale and skips the step, `interval` steps without one double it. A skipped step
-// is none for Adam's bias corrections: so the powers of beta that they are made of are kept here, a product a step.
+// A skipped step is none for Adam's bias corrections: so the powers of beta that they are made of are kept here, a
+// product a step. The scale goes by the rule of core/formats/loss_scale.hpp.
 struct LossScale {
   double beta1_power, beta2_power;
   float scale;
@@ -43,18 +43,10 @@ TANDEM_HOST_DEVICE inline double clip_factor(double norm, double clip_norm) {
 }
 
 TANDEM_HOST_DEVICE inline void follow_overflow(bool finite, const UpdateRules& rules, LossScale& state) {
-  constexpr float kLeastScale = 1, kMostScale = 0x1p100F;
-  if (!finite) {
-    const float half = state.scale / 2;
-    state.scale = half > kLeastScale ? half : kLeastScale;
-    state.good_steps = 0;
-    return;
-  }
+  follow_gradients(finite, rules.interval, state.scale, state.good_steps);
+  if (!finite) return;
   state.beta1_power = rounded::multiply(state.beta1_power, rules.beta1);
   state.beta2_power = rounded::multiply(state.beta2_power, rules.beta2);
-  if (++state.good_steps < rules.interval) return;
-  state.scale = state.scale < kMostScale ? state.scale * 2 : state.scale;
-  state.good_steps = 0;
 }
 
 // Returns the gradients' norm, before clipping and without the loss scale; not finite: the step is skipped. `state`:

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "core/base/errors.hpp"
 #include "tests/report/fake_run.hpp"
@@ -16,7 +18,8 @@ namespace {
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-constexpr const char* kHeader = "step,loss,validation_loss,learning_rate,gradient_norm,step_time_s,tokens_per_s\n";
+constexpr const char* kHeader =
+    "step,loss,validation_loss,learning_rate,gradient_norm,step_time_s,tokens_per_s,skipped,loss_scale\n";
 
 // Two steps of a forward (2 ns), a norm (1 ns) and an update in two parts, one on the device (1 ns) and one on the CPU
 // (5 ns); an evaluation of 4 ns follows the first.
@@ -65,7 +68,7 @@ TEST_F(CsvLogTest, ALineIsThereAsSoonAsItsStepIsOver) {
   std::ofstream(path_)
       << "of an earlier run, longer than what is written at first ...........................................";
   CsvLog log(path_, run_.scenario);
-  log.watch(run_.graph);
+  log.watch(run_.graph, std::nullopt);
   EXPECT_THAT(content(), HasSubstr("earlier")) << "kept until the run begins";
   std::size_t answered = 0;
   std::vector<std::string> after;
@@ -79,11 +82,11 @@ TEST_F(CsvLogTest, ALineIsThereAsSoonAsItsStepIsOver) {
     }
   }
   log.finish();
-  const std::string first = std::string(kHeader) + "1,1.5,2.25,0.5,4,4e-09,1e+09\n";
+  const std::string first = std::string(kHeader) + "1,1.5,2.25,0.5,4,4e-09,1e+09,0,\n";
   EXPECT_EQ(after[3], kHeader) << "the evaluation is not over";
   EXPECT_EQ(after[4], first);
   EXPECT_EQ(after[7], first) << "half of the update is not over";
-  EXPECT_EQ(after[8], first + "2,0.5,,0.25,4,9.6e-08,4.16667e+07\n");
+  EXPECT_EQ(after[8], first + "2,0.5,,0.25,4,9.6e-08,4.16667e+07,0,\n");
 }
 
 TEST_F(CsvLogTest, StepsWithoutTokensOrClippingHaveEmptyCells) {
@@ -93,27 +96,56 @@ TEST_F(CsvLogTest, StepsWithoutTokensOrClippingHaveEmptyCells) {
       plain.op("forward", Phase::Forward, Engine::Compute, 0, {}, {plain.tensor("a", Role::Activation, 8)}, 2, 0, true);
   plain.run(f, Engine::Compute, {}, 0, 2, std::numeric_limits<double>::quiet_NaN());
   CsvLog log(path_, plain.scenario);
-  log.watch(plain.graph);
+  log.watch(plain.graph, std::nullopt);
   log.append(std::span<const Command>(plain.entries[0].commands));
   EventBatch batch;
   batch.events = plain.events;
   log.append(batch);
   log.finish();
-  EXPECT_EQ(content(), std::string(kHeader) + "1,nan,,0.001,,2e-09,\n");
+  EXPECT_EQ(content(), std::string(kHeader) + "1,nan,,0.001,,2e-09,,0,\n");
 }
 
 TEST_F(CsvLogTest, AResumedRunKeepsTheLinesOfTheStepsBeforeIt) {
-  std::ofstream(path_) << kHeader << "1,3,,0.5,,1,\n2,2,,0.5,,1,\n3,1,,0.5,,1,\n";
+  std::ofstream(path_) << kHeader << "1,3,,0.5,,1,,0,\n2,2,,0.5,,1,,1,8\n3,1,,0.5,,1,,0,\n";
   run_.scenario.first_step = 2;  // of three steps, the last was lost
   CsvLog log(path_, run_.scenario);
-  log.watch(run_.graph);
+  log.watch(run_.graph, std::nullopt);
   log.append(std::span<const Command>(run_.entries[0].commands));
-  EXPECT_EQ(content(), std::string(kHeader) + "1,3,,0.5,,1,\n2,2,,0.5,,1,\n");
+  EXPECT_EQ(content(), std::string(kHeader) + "1,3,,0.5,,1,,0,\n2,2,,0.5,,1,,1,8\n");
+}
+
+TEST_F(CsvLogTest, LinesOfAnEarlierVersionGetTheCellsThatTheyLack) {
+  std::ofstream(path_) << "step,loss,validation_loss,learning_rate,gradient_norm,step_time_s,tokens_per_s\n"
+                       << "1,3,,0.5,,1,\n2,2,,0.5,,1,9\n";
+  run_.scenario.first_step = 2;
+  CsvLog log(path_, run_.scenario);
+  log.watch(run_.graph, std::nullopt);
+  log.append(std::span<const Command>(run_.entries[0].commands));
+  EXPECT_EQ(content(), std::string(kHeader) + "1,3,,0.5,,1,,,\n2,2,,0.5,,1,9,,\n");
+}
+
+TEST_F(CsvLogTest, ASkippedStepHasItsMarkAndTheScaleThatItWasMadeWith) {
+  testing::FakeRun run;
+  run.scenario.workload.precision = DType::F16;
+  run.scenario.steps = 3;
+  const TensorId a = run.tensor("a", Role::Activation, 8);
+  for (std::int32_t step = 0; step < 3; ++step)
+    run.run(run.op("scale", Phase::Reduce, Engine::Compute, step, {}, {a}, 1, 0, true), Engine::Compute, {},
+            std::int64_t{step} * 1000, std::int64_t{step} * 1000 + 500, step == 1 ? 2.5 : INFINITY);
+  CsvLog log(path_, run.scenario);
+  log.watch(run.graph, LossScaleState{64, 0});
+  log.append(std::span<const Command>(run.entries[0].commands));
+  EventBatch batch;
+  batch.events = run.events;
+  log.append(batch);
+  log.finish();
+  EXPECT_EQ(content(),
+            std::string(kHeader) + "1,,,0.001,inf,5e-07,,1,64\n2,,,0.001,2.5,1e-06,,0,32\n3,,,0.001,inf,1e-06,,1,32\n");
 }
 
 TEST_F(CsvLogTest, AFullDiskIsToldAtTheEnd) {
   CsvLog log("/dev/full", run_.scenario);
-  log.watch(run_.graph);
+  log.watch(run_.graph, std::nullopt);
   for (const MemoryLog::Entry& entry : run_.entries) log.append(std::span<const Command>(entry.commands));
   EventBatch batch;
   batch.events = run_.events;
