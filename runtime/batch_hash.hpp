@@ -16,8 +16,17 @@ constexpr std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// A row of a training step's global batch. Rank r's rows follow those of rank r - 1, so that two ranks see together
-// what one rank with the double batch sees.
+// How the samples of a training step, which are numbered, are dealt out to batches.
+struct SampleOrder {
+  std::uint64_t seed = 0;
+  std::int64_t ranks = 1;
+  // Checkpoints of format 2 go on as they began: each micro-batch had samples of its own, whatever its size.
+  bool by_micro_batch = false;
+};
+
+// A row of a training step's global batch: what is drawn for it depends on its number in the step alone, which counts
+// on from micro-batch to micro-batch, and in one of them from rank to rank. So a step of so many samples has the same
+// ones in the same order, however they are cut into micro-batches and shared among ranks.
 struct RowKey {
   std::uint64_t seed = 0;
   std::int32_t step = 0, micro_batch = 0;
@@ -31,9 +40,11 @@ struct RowKey {
   }
 };
 
-constexpr RowKey row_key(std::uint64_t seed, BatchKey key, std::int64_t batch, std::int64_t row) {
+constexpr RowKey row_key(const SampleOrder& order, BatchKey key, std::int64_t batch, std::int64_t row) {
   constexpr std::int32_t kHeldOut = -1;  // no training step
-  return {seed, key.held_out ? kHeldOut : key.step, key.micro_batch, key.rank * batch + row};
+  const std::int32_t step = key.held_out ? kHeldOut : key.step;
+  if (order.by_micro_batch) return {order.seed, step, key.micro_batch, key.rank * batch + row};
+  return {order.seed, step, 0, (key.micro_batch * order.ranks + key.rank) * batch + row};
 }
 
 }  // namespace tandem

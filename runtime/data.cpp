@@ -1,5 +1,7 @@
 #include "runtime/data.hpp"
 
+#include <utility>
+
 #include "runtime/data_files.hpp"
 #include "runtime/image_data.hpp"
 #include "runtime/text_data.hpp"
@@ -11,11 +13,12 @@ std::int64_t held_out_items(const ValidationOptions& options, std::int64_t items
 }
 
 std::unique_ptr<DataSource> open_data(const Scenario& scenario) {
-  if (scenario.workload.family != "mlp") return std::make_unique<TextData>(scenario);
-  if (!scenario.data_images.empty())
-    return std::make_unique<ImageData>(read_idx(beside_scenario(scenario.data_images, scenario), scenario), scenario);
-  return std::make_unique<ImageData>(read_digits(installed_file("digits.csv", scenario, "data.images"), scenario),
-                                     scenario);
+  const SavedData saved = scenario.resume_folder.empty() ? SavedData{} : read_manifest(scenario.resume_folder).data;
+  if (scenario.workload.family != "mlp") return std::make_unique<TextData>(scenario, saved);
+  Images images = scenario.data_images.empty()
+                      ? read_digits(installed_file("digits.csv", scenario, "data.images"), scenario)
+                      : read_idx(beside_scenario(scenario.data_images, scenario), scenario);
+  return std::make_unique<ImageData>(std::move(images), scenario, saved);
 }
 
 }  // namespace tandem

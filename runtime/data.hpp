@@ -1,4 +1,5 @@
-// Batches for training, the same for the same (step, micro-batch, rank): a corpus of bytes, or labelled images. With
+// Batches for training: a corpus of bytes, or labelled images. The samples of a training step are numbered, and are the
+// same ones in the same order for the same number of them, however they are cut into micro-batches and ranks. With
 // validation on, the last part of the data is held out: it is in no training batch, and all that held-out batches are
 // of. Must not know ops or executors.
 #pragma once
@@ -7,6 +8,7 @@
 #include <memory>
 
 #include "core/scenario/scenario.hpp"
+#include "runtime/checkpoint/manifest.hpp"
 
 namespace tandem {
 
@@ -21,20 +23,25 @@ std::int64_t held_out_items(const ValidationOptions& options, std::int64_t items
 class DataSource {
  public:
   virtual ~DataSource() = default;
-  // Next-token batch: inputs and targets are [batch, sequence], targets shifted by one. Bytes as tokens, below
-  // vocabulary.
+  // Next-token batch: inputs and targets are [batch, sequence], targets shifted by one; tokens below vocabulary.
   virtual void next_token_batch(BatchKey key, std::int64_t batch, std::int64_t sequence, std::int64_t* inputs,
                                 std::int64_t* targets) const = 0;
-  // Masked-token batch (bert): 15% of positions masked; targets are -100 (ignored) elsewhere. mask_token = vocabulary
-  // - 1.
+  // Masked-token batch (bert): 15% of each row's positions masked; targets are -100 (ignored) elsewhere. mask_token =
+  // vocabulary - 1.
   virtual void masked_token_batch(BatchKey key, std::int64_t batch, std::int64_t sequence, std::int64_t vocabulary,
                                   std::int64_t* inputs, std::int64_t* targets) const = 0;
   // Images scaled to [0, 1] as [batch, inputs] floats, and their labels.
   virtual void image_batch(BatchKey key, std::int64_t batch, std::int64_t inputs, float* images,
                            std::int64_t* labels) const = 0;
+
+  // What a run that goes on must read the same way, for its checkpoints.
+  virtual SavedData saved() const { return {}; }
+  // What is odd about the data, "key: text", for people; "" if nothing is.
+  virtual std::string remark() const { return ""; }
 };
 
-// Opens what the scenario names. Throws ConfigError for a missing or malformed file.
+// Opens what the scenario names, in the order and with the tokens of the checkpoint that it goes on from, if it does.
+// Throws ConfigError for a missing or malformed file.
 std::unique_ptr<DataSource> open_data(const Scenario& scenario);
 
 }  // namespace tandem

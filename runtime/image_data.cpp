@@ -8,8 +8,10 @@
 
 namespace tandem {
 
-ImageData::ImageData(Images images, const Scenario& scenario)
-    : images_(std::move(images)), seed_(scenario.seed), training_(images_.labels.size()) {
+ImageData::ImageData(Images images, const Scenario& scenario, const SavedData& saved)
+    : images_(std::move(images)),
+      order_{scenario.seed, scenario.workload.devices, saved.by_micro_batch},
+      training_(images_.labels.size()) {
   if (scenario.workload.inputs != images_.pixels)
     data_error(scenario, "workload.inputs", "is " + std::to_string(scenario.workload.inputs),
                std::to_string(images_.pixels) + ", the pixels of an image of " + images_.name);
@@ -34,7 +36,7 @@ void ImageData::image_batch(BatchKey key, std::int64_t batch, std::int64_t input
   const std::size_t count = key.held_out ? images_.labels.size() - training_ : training_;
   CHECK(count > 0, "no images are held out");
   for (std::int64_t row = 0; row < batch; ++row) {
-    const std::size_t image = first + row_key(seed_, key, batch, row).draw(0) % count;
+    const std::size_t image = first + row_key(order_, key, batch, row).draw(0) % count;
     const unsigned char* pixels = images_.bytes.data() + image * static_cast<std::size_t>(inputs);
     for (std::int64_t i = 0; i < inputs; ++i) *images++ = static_cast<float>(pixels[i]) / images_.brightest;
     *labels++ = images_.labels[image];

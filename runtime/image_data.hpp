@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/batch_hash.hpp"
 #include "runtime/data.hpp"
 
 namespace tandem {
@@ -26,7 +27,9 @@ Images read_idx(const std::string& folder, const Scenario& scenario);
 class ImageData final : public DataSource {
  public:
   // Throws ConfigError if workload.inputs or workload.classes do not match the images, or validation leaves none.
-  ImageData(Images images, const Scenario& scenario);
+  // `saved`: what the checkpoint that the run goes on from says.
+  ImageData(Images images, const Scenario& scenario, const SavedData& saved);
+  SavedData saved() const override { return {order_.by_micro_batch, ""}; }
   void next_token_batch(BatchKey key, std::int64_t batch, std::int64_t sequence, std::int64_t* inputs,
                         std::int64_t* targets) const override;
   void masked_token_batch(BatchKey key, std::int64_t batch, std::int64_t sequence, std::int64_t vocabulary,
@@ -36,7 +39,7 @@ class ImageData final : public DataSource {
 
  private:
   Images images_;
-  std::uint64_t seed_;
+  SampleOrder order_;
   std::size_t training_;  // images; those after them are held out
 };
 

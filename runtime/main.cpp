@@ -123,6 +123,7 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
   options.device = tandem::open_device(flags.device);
   if (!common.quiet) tandem::print_warning(tandem::fingerprint_warning(scenario.machine, options.device.get()));
   tandem::Training training(scenario, options);
+  if (!common.quiet) tandem::print_warning(training.data().remark());
   if (!common.quiet) announce(scenario, training);
   tandem::NoLog none;
   if (csv) csv->watch(training.graph(), training.loss_scale_before());

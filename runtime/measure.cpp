@@ -135,6 +135,7 @@ void run(Job& job, const std::string& device_name, const std::shared_ptr<Device>
     options.meeting_file = peers->meeting_file();
   }
   Training training(scenario, options);
+  if (!job.flags.quiet) print_warning(training.data().remark());
   training.run();
   if (peers) peers->finish();
   const RunRecord record = training.record();

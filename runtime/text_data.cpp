@@ -5,31 +5,48 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
+#include <string_view>
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "runtime/batch_hash.hpp"
 #include "runtime/data_files.hpp"
+#include "runtime/text_kind.hpp"
 
 namespace tandem {
 namespace {
 
 constexpr std::int64_t kIgnored = -100;  // cross entropy skips such targets
 // Devlin et al., "BERT", 2019, section 3.1.
-constexpr std::uint64_t kMaskedPercent = 15;
-// Draws of a row: where its text begins, which token is masked if chance masked none, and then one a token.
+constexpr std::int64_t kMaskedPercent = 15;
+// Draws of a row: where its text begins, which token is masked if chance masked none (checkpoints of format 2), and
+// then one a token.
 constexpr std::int64_t kStart = 0, kFallback = 1, kTokens = 2;
+// What of a file is looked at for what it looks like.
+constexpr std::int64_t kLookBytes = std::int64_t{64} * 1024;
+constexpr std::int64_t kPieceBytes = std::int64_t{4} << 20;
+
+std::string path_of(const Scenario& scenario) {
+  return scenario.data_text == "corpus" ? installed_file("corpus.txt", scenario, "data.text")
+                                        : beside_scenario(scenario.data_text, scenario);
+}
+
+// bert's last token is the mask.
+bool has_mask(const Scenario& scenario) { return scenario.workload.family == "bert"; }
 
 }  // namespace
 
-TextData::TextData(const Scenario& scenario)
-    : path_(scenario.data_text == "corpus" ? installed_file("corpus.txt", scenario, "data.text")
-                                           : beside_scenario(scenario.data_text, scenario)),
-      seed_(scenario.seed),
-      vocabulary_(scenario.workload.vocabulary) {
-  if (vocabulary_ < 2) data_error(scenario, "workload.vocabulary", "is too small for text", "at least 2");
+TextData::TextData(const Scenario& scenario, const SavedData& saved)
+    : path_(path_of(scenario)),
+      order_{scenario.seed, scenario.workload.devices, saved.by_micro_batch},
+      tokens_(TextTokens::of_bytes()) {
+  if (scenario.workload.vocabulary < 2)
+    data_error(scenario, "workload.vocabulary", "is too small for text", "at least 2");
+  require_file(path_, scenario, "data.text", "a text file");
   descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat status = {};
   if (descriptor_ < 0 || fstat(descriptor_, &status) != 0)
@@ -37,12 +54,73 @@ TextData::TextData(const Scenario& scenario)
   bytes_ = status.st_size;
   held_out_bytes_ = held_out_items(scenario.validation, bytes_);
   try {
-    if (!S_ISREG(status.st_mode)) data_error(scenario, "data.text", path_ + " is not a file", "a text file");
     check_parts(scenario);
+    const std::string kind = what_it_looks_like();
+    choose_tokens(scenario, saved, kind);
+    if (!kind.empty())
+      remark_ = "data.text: " + path_ + " looks like " + kind +
+                ", not like text, and is trained on byte by byte as it is; unpack or convert it first" +
+                (remark_.empty() ? "" : "; " + remark_);
   } catch (...) {
     close(descriptor_);
     throw;
   }
+}
+
+void TextData::choose_tokens(const Scenario& scenario, const SavedData& saved, const std::string& kind) {
+  const std::int64_t room = scenario.workload.vocabulary - (has_mask(scenario) ? 1 : 0);
+  if (room >= kByteValues) return;
+  const std::string found = characters();
+  if (order_.by_micro_batch) {
+    tokens_ = TextTokens::folded(room);
+    if (static_cast<unsigned char>(found.back()) >= room)
+      remark_ = "workload.vocabulary: the checkpoint's tokens are bytes modulo " + std::to_string(room) +
+                ", so that characters share tokens; it goes on so, and a run from the start has one for each";
+    return;
+  }
+  if (!saved.characters.empty()) {
+    for (const char c : found)
+      if (saved.characters.find(c) == std::string::npos)
+        data_error(scenario, "data.text",
+                   path_ + " has the character " + shown_character(static_cast<unsigned char>(c)) +
+                       ", and the text of the checkpoint had not",
+                   "the text that the run began with");
+    tokens_ = TextTokens::of_characters(saved.characters);
+    return;
+  }
+  if (const auto count = static_cast<std::int64_t>(found.size()); count > room)
+    data_error(scenario, "workload.vocabulary",
+               "is " + std::to_string(scenario.workload.vocabulary) + ", and " + path_ +
+                   (kind.empty() ? "" : ", which looks like " + kind + ",") + " has " + std::to_string(count) +
+                   " characters (distinct bytes)" + (has_mask(scenario) ? ", to which the mask is added" : ""),
+               std::to_string(count + scenario.workload.vocabulary - room) + " or more");
+  tokens_ = TextTokens::of_characters(found);
+}
+
+std::string TextData::characters() const {
+  std::array<bool, kByteValues> occurs{};
+  std::vector<unsigned char> piece;
+  for (std::int64_t first = 0; first < bytes_; first += kPieceBytes) {
+    piece.resize(static_cast<std::size_t>(std::min(kPieceBytes, bytes_ - first)));
+    read(first, piece);
+    for (const unsigned char byte : piece) occurs[byte] = true;
+  }
+  std::string all;
+  for (std::size_t byte = 0; byte < occurs.size(); ++byte)
+    if (occurs[byte]) all += static_cast<char>(byte);
+  return all;
+}
+
+// Its beginning, its middle and its end: a file may be text at first only.
+std::string TextData::what_it_looks_like() const {
+  const std::int64_t count = std::min(kLookBytes, bytes_);
+  std::vector<unsigned char> piece(static_cast<std::size_t>(count));
+  for (const std::int64_t first : {std::int64_t{0}, (bytes_ - count) / 2, bytes_ - count}) {
+    read(first, piece);
+    const std::string_view bytes(reinterpret_cast<const char*>(piece.data()), piece.size());
+    if (std::string kind = first == 0 ? not_text(bytes) : binary_text(bytes); !kind.empty()) return kind;
+  }
+  return "";
 }
 
 // Both parts must hold a row and its last target.
@@ -62,53 +140,82 @@ void TextData::check_parts(const Scenario& scenario) const {
 
 TextData::~TextData() { close(descriptor_); }
 
+void TextData::read(std::int64_t first, std::span<unsigned char> out) const {
+  while (!out.empty()) {
+    const ssize_t n = pread(descriptor_, out.data(), out.size(), first);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) throw DeviceError("reading " + path_ + ": " + (n < 0 ? std::strerror(errno) : "it has become shorter"));
+    first += n;
+    out = out.subspan(static_cast<std::size_t>(n));
+  }
+}
+
 std::vector<unsigned char> TextData::text(std::uint64_t draw, std::int64_t count, bool held_out) const {
   const std::int64_t begin = held_out ? bytes_ - held_out_bytes_ : 0;
   const std::int64_t bytes = held_out ? held_out_bytes_ : bytes_ - held_out_bytes_;
   std::vector<unsigned char> out(static_cast<std::size_t>(count));
   const auto places = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes - count, 0)) + 1;
-  const auto start = begin + static_cast<std::int64_t>(draw % places);
-  for (std::int64_t got = 0; got < count;) {
-    const ssize_t n = pread(descriptor_, out.data() + got, static_cast<std::size_t>(count - got), start + got);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) throw DeviceError("reading " + path_ + ": " + (n < 0 ? std::strerror(errno) : "it has become shorter"));
-    got += n;
-  }
+  read(begin + static_cast<std::int64_t>(draw % places), out);
   return out;
+}
+
+std::int64_t TextData::token(unsigned char byte) const {
+  const std::int64_t token = tokens_.of(byte);
+  if (token == TextTokens::kUnknown)
+    throw DeviceError("reading " + path_ + ": the character " + shown_character(byte) +
+                      " was not in it when the run began");
+  return token;
 }
 
 void TextData::next_token_batch(BatchKey key, std::int64_t batch, std::int64_t sequence, std::int64_t* inputs,
                                 std::int64_t* targets) const {
   for (std::int64_t row = 0; row < batch; ++row) {
-    const auto bytes = text(row_key(seed_, key, batch, row).draw(kStart), sequence + 1, key.held_out);
+    const auto bytes = text(row_key(order_, key, batch, row).draw(kStart), sequence + 1, key.held_out);
     for (std::int64_t i = 0; i < sequence; ++i) {
       const auto at = static_cast<std::size_t>(i);
-      *inputs++ = bytes[at] % vocabulary_;
-      *targets++ = bytes[at + 1] % vocabulary_;
+      *inputs++ = token(bytes[at]);
+      *targets++ = token(bytes[at + 1]);
     }
   }
+}
+
+// As many in every row, as in the data of BERT's authors (create_pretraining_data.py): with rows of different numbers,
+// the mean over a batch would differ from the mean of its micro-batches' means.
+std::vector<std::int64_t> TextData::masked(const RowKey& draws, std::int64_t sequence) const {
+  std::vector<std::int64_t> positions(static_cast<std::size_t>(sequence));
+  std::iota(positions.begin(), positions.end(), 0);
+  if (order_.by_micro_batch) {
+    std::erase_if(positions, [&](std::int64_t i) {
+      return draws.draw(kTokens + i) % 100 >= static_cast<std::uint64_t>(kMaskedPercent);
+    });
+    if (positions.empty())
+      positions.push_back(static_cast<std::int64_t>(draws.draw(kFallback) % static_cast<std::uint64_t>(sequence)));
+    return positions;
+  }
+  const std::int64_t count = std::max<std::int64_t>(1, (sequence * kMaskedPercent + 50) / 100);
+  std::vector<std::uint64_t> drawn;
+  for (const std::int64_t i : positions) drawn.push_back(draws.draw(kTokens + i));
+  std::stable_sort(positions.begin(), positions.end(), [&](std::int64_t a, std::int64_t b) {
+    return drawn[static_cast<std::size_t>(a)] < drawn[static_cast<std::size_t>(b)];
+  });
+  positions.resize(static_cast<std::size_t>(count));
+  return positions;
 }
 
 void TextData::masked_token_batch(BatchKey key, std::int64_t batch, std::int64_t sequence, std::int64_t vocabulary,
                                   std::int64_t* inputs, std::int64_t* targets) const {
   const std::int64_t mask_token = vocabulary - 1;
   for (std::int64_t row = 0; row < batch; ++row, inputs += sequence, targets += sequence) {
-    const RowKey draws = row_key(seed_, key, batch, row);
+    const RowKey draws = row_key(order_, key, batch, row);
     const auto bytes = text(draws.draw(kStart), sequence, key.held_out);
-    const auto mask = [&](std::int64_t i) {
+    for (std::int64_t i = 0; i < sequence; ++i) {
+      inputs[i] = token(bytes[static_cast<std::size_t>(i)]);
+      targets[i] = kIgnored;
+    }
+    for (const std::int64_t i : masked(draws, sequence)) {
       targets[i] = inputs[i];
       inputs[i] = mask_token;
-    };
-    bool any = false;
-    for (std::int64_t i = 0; i < sequence; ++i) {
-      inputs[i] = bytes[static_cast<std::size_t>(i)] % mask_token;
-      targets[i] = kIgnored;
-      if (draws.draw(kTokens + i) % 100 >= kMaskedPercent) continue;
-      mask(i);
-      any = true;
     }
-    // A row without a target would have no loss.
-    if (!any) mask(static_cast<std::int64_t>(draws.draw(kFallback) % static_cast<std::uint64_t>(sequence)));
   }
 }
 

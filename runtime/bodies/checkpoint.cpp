@@ -8,6 +8,7 @@
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/manifest.hpp"
 #include "runtime/checkpoint/stage_file.hpp"
+#include "runtime/data.hpp"
 #include "runtime/optimizer/low_precision.hpp"
 #include "runtime/optimizer/update_control.hpp"
 
@@ -60,6 +61,7 @@ std::int64_t commit(BodyCall& call) {
   Manifest manifest;
   manifest.step = steps_done(call);
   manifest.run = facts_of(call.scenario, call.work.sizes.at(0) != 0);
+  manifest.data = call.data.saved();
   std::int64_t bytes = 0;
   const std::size_t tokens = call.reads.size() - (call.work.sizes.at(1) != 0 ? 1 : 0);
   if (tokens < call.reads.size()) {

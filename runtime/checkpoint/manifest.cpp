@@ -13,12 +13,32 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// 2: bf16 parameters in two halves, in tensors of their own; 1 had one of fp32.
-constexpr int kFormat = 2;
+// 3: samples are numbered by training step, and texts with few characters have tokens of their own. 2: numbered by
+// micro-batch. A run keeps its format, so that a build that knows 2 alone reads no other data. Since 2, bf16 parameters
+// are in two halves, in tensors of their own; 1 had one of fp32.
+constexpr int kFormat = 3, kFormatByMicroBatch = 2;
 constexpr const char* kOwnChecksum = "manifest_xxh3_128";
 
 // The shortest text that reads back as the same number.
 std::string text_of(double number) { return Json(number).dump(); }
+
+// Bytes need not be valid UTF-8, as JSON's texts are.
+std::string to_hex(const std::string& bytes) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string hex;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    hex += {kDigits[byte >> 4], kDigits[byte & 0xF]};
+  }
+  return hex;
+}
+
+std::string from_hex(const std::string& hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  return bytes;
+}
 
 Manifest from_json(const Json& json) {
   Manifest manifest;
@@ -27,6 +47,8 @@ Manifest from_json(const Json& json) {
   for (const Json& file : json.at("files"))
     manifest.files.push_back({file.at("name").get<std::string>(), file.at("bytes").get<std::int64_t>(),
                               file.at("xxh3_128").get<std::string>()});
+  manifest.data.by_micro_batch = json.at("format") == kFormatByMicroBatch;
+  if (json.contains("characters")) manifest.data.characters = from_hex(json["characters"].get<std::string>());
   if (json.contains("loss_scale")) manifest.loss_scale = json["loss_scale"].get<std::map<std::string, double>>();
   return manifest;
 }
@@ -34,12 +56,13 @@ Manifest from_json(const Json& json) {
 }  // namespace
 
 std::string to_text(const Manifest& manifest) {
-  Json json = {{"format", kFormat}, {"step", manifest.step}};
+  Json json = {{"format", manifest.data.by_micro_batch ? kFormatByMicroBatch : kFormat}, {"step", manifest.step}};
   json["run"] = Json::object();
   for (const auto& [key, value] : manifest.run) json["run"][key] = value;
   json["files"] = Json::array();
   for (const Manifest::File& file : manifest.files)
     json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_128", file.checksum}});
+  if (!manifest.data.characters.empty()) json["characters"] = to_hex(manifest.data.characters);
   if (!manifest.loss_scale.empty()) json["loss_scale"] = manifest.loss_scale;
   json[kOwnChecksum] = checksum_of(json.dump()).text();
   return json.dump(2) + "\n";
@@ -55,9 +78,9 @@ Manifest read_manifest(const std::string& folder) {
   try {
     Json json = Json::parse(text);
     const int format = json.at("format").get<int>();
-    if (format != kFormat)
-      throw ConfigError(path + ": format " + std::to_string(format) + "; this build reads format " +
-                        std::to_string(kFormat));
+    if (format != kFormat && format != kFormatByMicroBatch)
+      throw ConfigError(path + ": format " + std::to_string(format) + "; this build reads formats " +
+                        std::to_string(kFormatByMicroBatch) + " and " + std::to_string(kFormat));
     const std::string checksum = json.at(kOwnChecksum).get<std::string>();
     json.erase(kOwnChecksum);
     if (checksum_of(json.dump()).text() != checksum)

@@ -22,6 +22,13 @@ class DamagedCheckpoint : public std::runtime_error {
 
 using Facts = std::vector<std::pair<std::string, std::string>>;  // key of a scenario, value
 
+// How a run reads its data, where that is not the scenario's to say.
+struct SavedData {
+  // A step's samples are those of its micro-batches, as builds before format 3 drew them: the manifest has format 2.
+  bool by_micro_batch = false;
+  std::string characters;  // of a text, in order of their tokens; "": bytes are tokens
+};
+
 struct Manifest {
   struct File {
     std::string name;
@@ -32,6 +39,7 @@ struct Manifest {
   Facts run;
   std::vector<File> files;
   std::map<std::string, double> loss_scale;  // LossScale's members by name; empty without loss scaling
+  SavedData data = {};
 };
 
 inline constexpr const char* kManifestName = "manifest.json";

@@ -1,65 +1,16 @@
 // Batches: the same for the same key, real bytes of real files, and clear refusals of malformed ones.
 #include "runtime/data.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <functional>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "core/base/errors.hpp"
+#include "tests/runtime/data_fixture.hpp"
 
 namespace tandem {
 namespace {
 
 using ::testing::HasSubstr;
-using Tokens = std::vector<std::int64_t>;
-namespace fs = std::filesystem;
-
-class DataTest : public ::testing::Test {
- protected:
-  DataTest() : folder_(fs::path(::testing::TempDir()) / ("tandem_data_" + std::to_string(::getpid()))) {
-    fs::create_directories(folder_);
-    scenario_.path = (folder_ / "question.yaml").string();
-    scenario_.workload.family = "gpt";
-    scenario_.workload.vocabulary = 256;
-    scenario_.workload.sequence = 8;
-    scenario_.workload.inputs = 64;
-    scenario_.workload.classes = 10;
-    scenario_.seed = 3;
-  }
-  ~DataTest() override { fs::remove_all(folder_); }
-
-  void write(const std::string& name, const std::string& content) const {
-    std::ofstream(folder_ / name, std::ios::binary) << content;
-  }
-  std::string refusal() const {
-    try {
-      open_data(scenario_);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "accepted";
-  }
-  struct Batch {
-    Tokens inputs, targets;
-    bool operator==(const Batch&) const = default;
-  };
-  static Batch next_tokens(const DataSource& data, BatchKey key, std::int64_t batch, std::int64_t sequence) {
-    Batch out{Tokens(static_cast<std::size_t>(batch * sequence)), Tokens(static_cast<std::size_t>(batch * sequence))};
-    data.next_token_batch(key, batch, sequence, out.inputs.data(), out.targets.data());
-    return out;
-  }
-
-  const fs::path folder_;
-  Scenario scenario_;
-};
 
 // Big-endian, as IDX files are.
 std::string big_endian(std::initializer_list<std::uint32_t> numbers) {
@@ -106,12 +57,6 @@ TEST_F(DataTest, TwoRanksSeeTogetherWhatOneWithTheDoubleBatchSees) {
   const Batch second = next_tokens(*data, {2, 0, 1}, 3, 8);
   both.inputs.insert(both.inputs.end(), second.inputs.begin(), second.inputs.end());
   EXPECT_EQ(next_tokens(*data, {2, 0, 0}, 6, 8).inputs, both.inputs);
-}
-
-TEST_F(DataTest, TokensAreBelowASmallVocabulary) {
-  scenario_.workload.vocabulary = 50;
-  const Batch batch = next_tokens(*open_data(scenario_), {0, 0, 0}, 64, 8);
-  EXPECT_LT(*std::max_element(batch.inputs.begin(), batch.inputs.end()), 50);
 }
 
 TEST_F(DataTest, HeldOutTextIsTheLastPartAndInNoTrainingBatch) {
