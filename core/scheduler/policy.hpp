@@ -87,6 +87,11 @@ class Decisions {
   Scheduler* scheduler_;
 };
 
+// True for ops of the compute program (View::compute_program): those that loads, saves and updates are not.
+constexpr bool in_compute_program(Phase phase) {
+  return phase != Phase::Load && phase != Phase::Save && phase != Phase::OptimizerStep;
+}
+
 // What holds for a whole run under a policy.
 struct PolicyTraits {
   bool may_evict = true;  // false: what does not fit ends the run with DoesNotFit

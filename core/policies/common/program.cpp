@@ -15,25 +15,35 @@ void prefetch_parameters(const View& view, Decisions& decisions, std::size_t ops
     }
 }
 
-bool prefetch_batch(const View& view, Decisions& decisions, std::int32_t step) {
-  const Graph& graph = view.graph();
-  bool appended = false, all = true;
-  for (const OpId op : view.compute_program()) {
-    if (graph.op(op).step > step) break;
-    if (graph.op(op).step < step) continue;
-    appended = true;
-    for (ValueId read : graph.op(op).reads)
-      if (graph.tensor_of(read).role == Role::Batch && !view.valid(read, Tier::Device))
-        all = view.arrived(read, Tier::HostPinned) && decisions.copy(read, Tier::Device) == Reply::Issued && all;
+void BatchesAhead::follow(const Graph& graph) {
+  for (; seen_ < graph.op_count(); ++seen_) {
+    const Op& op = graph.op(seen_);
+    if (op.step == kNone || !in_compute_program(op.phase)) continue;
+    last_step_ = std::max(last_step_, op.step);
+    for (ValueId read : op.reads)
+      if (graph.tensor_of(read).role == Role::Batch) reads_.push_back({seen_, read});
   }
-  return appended && all;
+}
+
+// True if all of it is on its way.
+bool BatchesAhead::fetch_step(const View& view, Decisions& decisions) {
+  const Graph& graph = view.graph();
+  if (next_ > last_step_ || view.graph().op(view.compute_program().front()).step > next_) return false;
+  while (!reads_.empty() && graph.op(reads_.front().op).step < next_) reads_.pop_front();
+  bool all = true;
+  for (const Read& read : reads_) {
+    if (graph.op(read.op).step > next_) break;
+    if (!view.issued(read.op) && !view.valid(read.value, Tier::Device))
+      all = view.arrived(read.value, Tier::HostPinned) && decisions.copy(read.value, Tier::Device) == Reply::Issued &&
+            all;
+  }
+  return all;
 }
 
 void BatchesAhead::fetch(const View& view, Decisions& decisions) {
+  follow(view.graph());
   const auto program = view.compute_program();
-  while (!program.empty() && next_ <= view.graph().op(program.front()).step + 1 &&
-         prefetch_batch(view, decisions, next_))
-    ++next_;
+  while (!program.empty() && next_ <= view.graph().op(program.front()).step + 1 && fetch_step(view, decisions)) ++next_;
 }
 
 namespace {

@@ -1,6 +1,8 @@
 // The skeleton that most policies share: keep the compute lane fed in graph order, a bounded way ahead.
 #pragma once
 
+#include <deque>
+
 #include "core/scheduler/policy.hpp"
 
 namespace tandem {
@@ -47,17 +49,23 @@ bool run_ready_updates(const View& view, Decisions& decisions, Engine engine, F&
 // Fetches the parameters that the next `ops` compute ops read, in order, while there is room.
 void prefetch_parameters(const View& view, Decisions& decisions, std::size_t ops);
 
-// Fetches what the rest of a step reads of its batches: little, but it would wait behind all that a policy queues from
-// now on. True if all of it is on its way.
-bool prefetch_batch(const View& view, Decisions& decisions, std::int32_t step);
-
-// Fetches a step's batches as soon as the step before it begins.
+// Fetches what the rest of a step reads of its batches as soon as the step before it begins: little, but it would wait
+// behind all that a policy queues from then on.
 class BatchesAhead {
  public:
   void fetch(const View& view, Decisions& decisions);
 
  private:
-  std::int32_t next_ = 0;  // step
+  struct Read {
+    OpId op = kNone;
+    ValueId value = kNone;
+  };
+  void follow(const Graph& graph);
+  bool fetch_step(const View& view, Decisions& decisions);
+
+  std::int32_t next_ = 0, last_step_ = -1;
+  OpId seen_ = 0;
+  std::deque<Read> reads_;  // of batches, by the ops of this step and later ones
 };
 
 // 16-bit parameters live on the device where all of them fit at once beside the widest op, else on the host, as
