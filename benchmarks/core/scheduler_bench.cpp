@@ -1,6 +1,11 @@
-// The scheduler alone: commands per second through the null executor, by policy and by length of the run.
+// The scheduler alone: commands per second through the null executor, by policy and by length of the run, and seconds
+// by layers where memory is nearly full.
 #include <benchmark/benchmark.h>
 
+#include <string>
+
+#include "core/base/errors.hpp"
+#include "core/run/load.hpp"
 #include "core/scheduler/driver.hpp"
 #include "core/scheduler/null_executor.hpp"
 #include "core/workloads/workload.hpp"
@@ -55,6 +60,45 @@ BENCHMARK_CAPTURE(scheduler_alone, zero_offload, "zero_offload")
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(scheduler_alone, cotrain, "cotrain")->Arg(2)->Arg(20)->Arg(200)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(scheduler_alone, on_demand, "on_demand")->Arg(2)->Arg(20)->Arg(200)->Unit(benchmark::kMillisecond);
+
+void run_to_the_end(const Scenario& scenario) {
+  const CostModel estimate(scenario.machine);
+  const auto scheduler = make_scheduler(scenario, estimate);
+  NullExecutor::Options options;
+  options.events_a_wait = 2;  // decisions are taken late, as on a machine
+  NullExecutor executor(options);
+  struct Silent final : EventLog {
+    void append(const EventBatch&) override {}
+    void append(std::span<const Command>) override {}
+  } log;
+  Scheduler* ranks[] = {scheduler.get()};
+  try {
+    drive(ranks, executor, log);
+  } catch (const DoesNotFit&) {  // work all the same
+  }
+}
+
+// All states on a disk, which holds those of about 460 layers.
+void nearly_full_disk(benchmark::State& state) {
+  const Scenario scenario = parse_scenario(
+      "machine: dgx2_v100\nworkload: {family: gpt, layers: " + std::to_string(state.range(0)) +
+          ", hidden: 18432, heads: 128, vocabulary: 50257, sequence: 1024, batch: 1, precision: fp16,"
+          " attention: unfused, linear_tiles: 2, recompute: block}\n"
+          "policy: {name: zero_infinity, parameters: disk, gradients: disk, optimizer_states: disk}\nsteps: 1\n",
+      "benchmark");
+  for (auto _ : state) run_to_the_end(scenario);
+}
+BENCHMARK(nearly_full_disk)->Arg(115)->Arg(230)->Arg(440)->Arg(459)->Arg(464)->Arg(490)->Unit(benchmark::kMillisecond);
+
+// A device that holds 60% of what a step of so many layers would take of it.
+void nearly_full_device(benchmark::State& state) {
+  constexpr std::int64_t kBytesALayer = 550'000;
+  Scenario scenario =
+      testing::gpt_scenario("on_demand", state.range(0) * kBytesALayer, static_cast<int>(state.range(0)));
+  scenario.steps = 1;
+  for (auto _ : state) run_to_the_end(scenario);
+}
+BENCHMARK(nearly_full_device)->RangeMultiplier(2)->Range(100, 1600)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace tandem

@@ -73,11 +73,12 @@ std::vector<HoleWindows::Window> HoleFinder::cheapest(std::int64_t bytes, std::i
   return found;
 }
 
-HoleFinder::Hole HoleFinder::hole(std::int64_t begin, std::int64_t bytes, std::int64_t capacity) const {
+HoleFinder::Hole HoleFinder::hole(std::int64_t begin, std::int64_t bytes, std::int64_t capacity) {
   Hole hole{begin, capacity, {}};
   auto block = by_offset_.lower_bound(begin);
   for (; block != by_offset_.end() && block->first < begin + bytes; ++block) hole.blocks.push_back(block->second);
   if (block != by_offset_.end()) hole.end = block->first;
+  steps_ += std::ssize(hole.blocks) + 1;
   return hole;
 }
 

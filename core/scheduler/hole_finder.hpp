@@ -31,8 +31,9 @@ class HoleFinder {
   // For a hole of so many bytes in a memory of this capacity, as HoleWindows::cheapest().
   std::vector<HoleWindows::Window> cheapest(std::int64_t bytes, std::int64_t capacity, std::size_t most,
                                             bool pinned_too);
-  Hole hole(std::int64_t begin, std::int64_t bytes, std::int64_t capacity) const;
+  Hole hole(std::int64_t begin, std::int64_t bytes, std::int64_t capacity);
 
+  // Nodes of windows and blocks looked at so far: the work of all calls.
   std::int64_t steps() const { return steps_; }
 
  private:

@@ -47,6 +47,8 @@ class Scheduler {
 
   const Graph& graph() const { return graph_; }
   const Pool& pool(Tier tier) const { return pools_[static_cast<std::size_t>(tier)]; }
+  // Steps of the searches for what to evict and what to move so far: a measure of work that no clock changes.
+  std::int64_t search_steps() const { return residency_.order().steps() + holes_.steps(); }
   // Where the value's bytes from `first_byte` on are, nearest tier first: a place, and how many of them it holds (0:
   // they are nowhere). A value may be in parts.
   std::pair<Place, std::int64_t> find(ValueId value, std::int64_t first_byte = 0) const;
