@@ -107,8 +107,10 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
   result["checkpoint_s"] = analysis.checkpoint_s;
   if (record.mode == "measured") result["loss"] = list(analysis.loss);
   if (!analysis.validation_loss.empty()) result["validation_loss"] = validation_loss(analysis);
-  if (!analysis.gradient_norm.empty()) result["gradient_norm"] = list(analysis.gradient_norm);
-  if (record.mode == "measured") result["skipped_steps"] = analysis.skipped_steps;
+  if (!analysis.gradient_norm.empty()) {
+    result["gradient_norm"] = list(analysis.gradient_norm);
+    result["skipped_steps"] = analysis.skipped_steps;
+  }
   if (analysis.loss_scale) result["loss_scale"] = *analysis.loss_scale;
   if (record.pinning_s > 0) {
     result["pinning_s"] = record.pinning_s;

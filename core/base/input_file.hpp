@@ -7,7 +7,7 @@
 namespace tandem {
 
 // "a folder", "a named pipe", "a pipe", "a socket" or "a device"; "" for a file, and for what is missing or may not be
-// looked at, of which opening says why. A pipe without a name is what a shell hands over (tandem check <(command)).
+// looked at, of which opening says why. A pipe without a name is what a shell hands over (tandem simulate <(command)).
 std::string other_than_a_file(const std::string& path);
 
 // Why `path` is nothing to read from its begin to its end: "is a folder". "" for a file, a pipe without a name (its

@@ -107,6 +107,20 @@ TEST(ChecksumTest, IsXxh3) {
   EXPECT_EQ(checksum_of("abc").text(), "06b05ab6733a618578af5f94892f3950");
 }
 
+// A build that knows format 2 alone would give a run of format 3 other samples.
+TEST_F(CheckpointFilesTest, TheFormatSaysHowSamplesAreNumbered) {
+  for (const bool by_micro_batch : {false, true}) {
+    Manifest manifest;
+    manifest.data = {by_micro_batch, std::string("\0 a\n\xff", 5)};
+    const std::string text = to_text(manifest);
+    EXPECT_THAT(text, HasSubstr(by_micro_batch ? "\"format\": 2" : "\"format\": 3"));
+    std::ofstream(directory_ + "/" + kManifestName) << text;
+    const SavedData read = read_manifest(directory_).data;
+    EXPECT_EQ(read.by_micro_batch, by_micro_batch);
+    EXPECT_EQ(read.characters, manifest.data.characters);
+  }
+}
+
 TEST_F(CheckpointFilesTest, KeepsTheLatestAndSweepsAwayWhatIsPartial) {
   fs::create_directories(directory_ + "/step-00000001.partial/inside");
   for (std::int32_t step : {2, 4, 6}) save(step);
