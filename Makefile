@@ -1,6 +1,7 @@
 # The commands that people and CI type. Everything is built by CMake (CMakePresets.json); this only strings the steps
 # together: set-up, configure, build, run.
 #   SIM_ONLY=1     core, simulator and reports only: no LibTorch
+#   PROGRAMS_ONLY=1   installs nothing that only tests, benchmarks and checks need
 #   SETUP=0        installs nothing: builds with what is there
 #   WERROR=ON      warnings are errors (as in the presets, and in CI)
 #   CMAKE_ARGS=..  goes to cmake
@@ -10,6 +11,7 @@
 
 SETUP ?= 1
 SIM_ONLY ?= 0
+PROGRAMS_ONLY ?= 0
 WERROR ?= OFF
 CMAKE_ARGS ?=
 JOBS ?= $(shell nproc)
@@ -23,7 +25,7 @@ MUTANTS ?=
 # One cache serves all clones and build folders: paths are hashed relative to the checkout.
 export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
-export SIM_ONLY
+export SIM_ONLY PROGRAMS_ONLY
 
 # The suites' lines are ctest's; what each test did is in its log.
 REPORT := scripts/test_report.py
@@ -40,7 +42,8 @@ configure: setup
 	@runtime=OFF; cuda=OFF; packages=.venv/lib/python3*/site-packages; \
 	if [ "$(SIM_ONLY)" != 1 ] && ls $$packages/torch/lib/libtorch_cpu.so >/dev/null 2>&1; then runtime=ON; fi; \
 	if [ $$runtime = ON ] && ls $$packages/nvidia/cu13/bin/nvcc >/dev/null 2>&1; then cuda=ON; fi; \
-	cmake --preset release -DTANDEM_WITH_RUNTIME=$$runtime -DTANDEM_WITH_CUDA=$$cuda \
+	tests=ON; if [ "$(PROGRAMS_ONLY)" = 1 ] && [ ! -e /usr/include/gtest/gtest.h ]; then tests=OFF; fi; \
+	cmake --preset release -DTANDEM_WITH_RUNTIME=$$runtime -DTANDEM_WITH_CUDA=$$cuda -DTANDEM_WITH_TESTS=$$tests \
 	  -DTANDEM_WARNINGS_AS_ERRORS=$(WERROR) $(CMAKE_ARGS)
 
 ## make build   the above, then all that this machine can build, into build/
@@ -49,11 +52,12 @@ build: configure
 
 ## make simulator   the command and its simulator alone: no LibTorch, no tests; the quickest way to a first answer
 simulator:
-	$(MAKE) configure SIM_ONLY=1
+	$(MAKE) configure SIM_ONLY=1 PROGRAMS_ONLY=1
 	cmake --build build --parallel $(JOBS) --target tandem tandem-simulate
 
 # The command with all that it starts, on a GPU, too, where this machine can build that. No tests, no benchmarks.
-programs: configure
+programs:
+	$(MAKE) configure PROGRAMS_ONLY=1
 	cmake --build build --parallel $(JOBS) --target tandem_programs
 
 ## make install PREFIX=~/.local   the command with all that it needs, which then runs without this checkout;
@@ -75,7 +79,8 @@ mutants: setup
 	scripts/mutants.py $(MUTANTS)
 
 .PHONY: demo-programs
-demo-programs: configure
+demo-programs:
+	$(MAKE) configure PROGRAMS_ONLY=1
 	cmake --build build --parallel $(JOBS) --target tandem tandem-simulate tandem-train tandem-calibrate
 
 # Measured once and kept, as a machine's figures are: delete it to measure again.

@@ -151,17 +151,16 @@ def build(*targets):
 
 
 def test(tests):
-    return run("ctest", "--test-dir", "build", "--no-tests=error", "--output-on-failure", "-R", tests)
+    return run("ctest", "--test-dir", "build", "--parallel", "2", "--no-tests=error", "--output-on-failure", "-R", tests)
 
 
 def prepare(mutants):
     copy_tree()
+    print(f"building {COPY.relative_to(ROOT)} without a bug", flush=True)
     must("configuring", *run("cmake", "--preset", "release", "-DTANDEM_WITH_BENCHMARKS=OFF", "-DTANDEM_WITH_CUDA=OFF",
                              f"-DTANDEM_WITH_RUNTIME={'ON' if any(m.target == NEEDS_LIBTORCH for m in mutants) else 'OFF'}"))
-    print(f"building {COPY.relative_to(ROOT)} without a bug", flush=True)
     must("the build without a bug", *build(*sorted({mutant.target for mutant in mutants})))
-    for tests in sorted({mutant.tests for mutant in mutants}):
-        must(f"{tests}, without a bug,", *test(tests))
+    must("a test without a bug", *test("|".join(sorted({mutant.tests for mutant in mutants}))))
 
 
 def verdict(mutant):

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Installs the packages of apt-packages.txt that are missing. Asks nothing where all are there (about 50 ms).
+#   PROGRAMS_ONLY=1  leaves out what tests, benchmarks and checks need: the part after the line of dashes
 source "$(dirname "$0")/common.sh"
 STEP="installing Debian packages"
 LIST=$ROOT/apt-packages.txt
 LOG=${TMPDIR:-/tmp}/tandem-setup-apt.$UID.log
 
-listed() { sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' "$LIST"; }
+part() { if [ "${PROGRAMS_ONLY:-0}" = 1 ]; then sed '/^# ---/,$d' "$LIST"; else cat "$LIST"; fi; }
+listed() { part | sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d'; }
 required() { listed | grep -v '?$' || true; }
 optional() { listed | sed -n 's/?$//p'; }
 
