@@ -12,6 +12,7 @@
 
 #include "core/base/errors.hpp"
 #include "core/policies/common/buckets.hpp"
+#include "core/policies/common/first_step.hpp"
 #include "core/policies/common/gradients.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
@@ -31,6 +32,7 @@ class LspOffload final : public Policy {
     update_.check_every = int_option(scenario, "check_every", 1, 1'000'000'000, 1000);
     update_.threshold = number_option(scenario, "threshold", 0, 1, 0.2);
     update_.masters = bool_option(scenario, "masters", true);
+    require_updates(first_step(scenario, std::nullopt), scenario);
     if (scenario.workload.precision == DType::F16)
       throw ConfigError("workload.precision: lsp_offload does not train in fp16; allowed: fp32, bf16");
     if (scenario.optimizer.state_bits != 32)

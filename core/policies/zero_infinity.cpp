@@ -52,8 +52,9 @@ class ZeroInfinity final : public Policy {
     while (progress) {
       leaving_.move(view, decisions, buckets_, [&](const Bucket&) { return choice_.gradients == "device"; });
       progress = updates_.move(view, decisions, buckets_, homes_);
-      // The host copy was only a staging buffer, unless the next update reads it.
-      progress |= updates_.upload(view, decisions, /*staged=*/!buckets_.step(0).front().reads_parameter);
+      // The host copy was only a staging buffer, unless the next update reads it. Decoding updates nothing.
+      const std::vector<Bucket>& of_step = buckets_.step(0);
+      progress |= updates_.upload(view, decisions, /*staged=*/of_step.empty() || !of_step.front().reads_parameter);
       if (!updates_.in_phase())
         progress |= stream_.advance(view, decisions, homes_, activations_, !blocking_ || !leaving_.on_the_way(view));
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/errors.hpp"
 #include "core/workloads/workload.hpp"
 
 namespace tandem {
@@ -15,6 +16,13 @@ Graph first_step(Scenario scenario, std::optional<BlockActivations> choice) {
   source->prologue(graph);
   source->append_step(graph, 0);
   return graph;
+}
+
+void require_updates(const Graph& step, const Scenario& scenario) {
+  for (OpId id = 0; id < step.op_count(); ++id)
+    if (step.op(id).phase == Phase::OptimizerStep) return;
+  throw ConfigError("workload.family: " + scenario.workload.family + " trains nothing, and policy " +
+                    scenario.policy.name + " lays out memory by updates; allowed: a family that trains");
 }
 
 std::vector<std::int32_t> blocks_of(const Scenario& scenario) {

@@ -17,6 +17,9 @@ inline constexpr std::int64_t kFirstStepMicroBatches = 2;
 
 Graph first_step(Scenario scenario, std::optional<BlockActivations> choice);
 
+// Throws ConfigError where the step updates nothing: for a policy that lays out all it moves by its updates.
+void require_updates(const Graph& step, const Scenario& scenario);
+
 // Layers that can be recomputed, in forward order.
 std::vector<std::int32_t> blocks_of(const Scenario& scenario);
 

@@ -34,6 +34,7 @@ class PatrickStar final : public Policy {
   explicit PatrickStar(const Scenario& scenario)
       : overlap_(bool_option(scenario, "overlap", false)), activations_(scenario) {
     const Graph step = first_step(scenario, activations_.choice());
+    require_updates(step, scenario);
     const auto offloaded =
         first_blocks(blocks_of(scenario), activations_.choice() ? activations_.choice()->offload : 0);
     pack(step, int_or_auto_option(scenario, "chunk_elements", 1, kMost));
