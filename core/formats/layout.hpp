@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/check.hpp"
 #include "core/graph/graph.hpp"
 
 namespace tandem {
@@ -41,6 +42,7 @@ class LayoutBuilder {
 
 // The same fields, beginning at multiples of `alignment` elements, which is one of kFieldAlignment.
 inline std::shared_ptr<const Layout> aligned_to(const Layout& layout, std::int64_t alignment) {
+  CHECK(alignment > 0 && alignment % kFieldAlignment == 0, alignment);
   Layout aligned;
   for (Field field : layout.fields) {
     field.offset = aligned.elements * size_of(DType::F32);

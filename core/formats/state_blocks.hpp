@@ -22,5 +22,7 @@ constexpr StateBlock state_block(std::int64_t bits) {
   if (bits == 4) return {128, kScaleBytes + 64};
   return {};
 }
+static_assert(state_block(8).bytes - kScaleBytes == state_block(8).elements * 8 / 8);
+static_assert(state_block(4).bytes - kScaleBytes == state_block(4).elements * 4 / 8);
 
 }  // namespace tandem

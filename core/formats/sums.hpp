@@ -17,10 +17,12 @@ inline constexpr double kClipEpsilon = 1e-6;
 // loss scale, of which the backward of the loss reads the four bytes at kLossScaleOffset.
 inline constexpr std::int64_t kUpdateControlBytes = 16;
 inline constexpr std::int64_t kLossScaleBytes = 24, kLossScaleOffset = 16;
+static_assert(kLossScaleOffset + 4 <= kLossScaleBytes);
 
 // Most elements of a gradient that the optimizer scales (clips) at a time: bounds its workspace. A multiple of 16, so
 // that vectorised kernels see the same groups of elements as in one pass.
 inline constexpr std::int64_t kOptimizerChunk = std::int64_t{256} * 1024;
+static_assert(kOptimizerChunk % 16 == 0);
 
 // The optimizer's step count as a LibTorch scalar: one granule of its allocator. Under clipping, LibTorch makes two
 // more of the coefficient.

@@ -6,6 +6,8 @@
 
 namespace tandem {
 
+static_assert(kEngineCount <= 16, "Op::engines has a bit for each engine");
+
 TensorId Graph::add_tensor(Tensor tensor) {
   CHECK(tensor.bytes > 0, tensor.name, tensor.bytes);
   tensors_.push_back(std::move(tensor));
@@ -13,6 +15,8 @@ TensorId Graph::add_tensor(Tensor tensor) {
 }
 
 WorkId Graph::add_work(Work work) {
+  for (const Kernel& kernel : work.kernels)
+    CHECK(kernel.flops >= 0 && kernel.bytes >= 0 && kernel.fixed_ns >= 0, work.body, kernel.flops, kernel.bytes);
   works_.push_back(std::move(work));
   return work_count() - 1;
 }
@@ -47,6 +51,7 @@ OpId Graph::append(Op op) {
   CHECK(op.work != kNone && op.label != kNone && op.workspace_bytes >= 0, id, op.workspace_bytes);
   CHECK(op.may_run_on(op.engine), label(op.label), name_of(op.engine));
   for (ValueId read : op.reads) {
+    CHECK(read >= 0 && read < value_count(), label(op.label), read, value_count());
     Value& value = values_[static_cast<std::size_t>(read)];
     CHECK(value.producer != kNone, label(op.label), "reads a value that no earlier op writes:", value_name(read));
     ++value.readers;
