@@ -100,6 +100,7 @@ void Scheduler::move(BlockId id, std::int64_t offset, const Fence& last_users) {
   Block& block = residency_.block(id);
   residency_.note_change(id);
   const std::int64_t from = std::exchange(block.offset, offset);
+  CHECK(block.tier == Tier::Device && from != offset, name_of(block.tier), from, offset);
   Fence old_users;
   for (Segment& segment : block.segments) {
     old_users.add(segment.writer);

@@ -1,5 +1,7 @@
 #include "core/scheduler/contents.hpp"
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 
 void Contents::append(const EventBatch& batch) {
@@ -20,6 +22,7 @@ void Contents::check(const Command& command) {
           {part.value, command.target.offset - part.first_byte});
   } else if (command.kind == CommandKind::Run) {
     const Op& op = graph_.op(command.op);
+    CHECK(command.operands.size() == op.reads.size() + op.writes.size() + 1, graph_.op_name(command.op));
     const Tier tier = operand_tier(command.lane.engine);
     const std::int64_t lead_bytes = op.writes.empty() ? 0 : graph_.value(op.writes.front().value).bytes;
     const ByteRange lead = op.divisible ? ByteRange{part.first_byte, part.bytes} : ByteRange{0, lead_bytes};

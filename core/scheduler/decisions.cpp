@@ -13,6 +13,7 @@ bool Scheduler::issuable(const Op& op) const {
 }
 
 Reply Scheduler::run(OpId id, ByteRange lead, Engine engine) {
+  CHECK(id >= 0 && id < graph_.op_count(), id, graph_.op_count());
   const Op& op = graph_.op(id);
   CHECK(op.may_run_on(engine), graph_.op_name(id), name_of(engine));
   if (ops_[static_cast<std::size_t>(id)].issued) return Reply::Issued;
@@ -40,6 +41,8 @@ bool Scheduler::try_run(OpId id, ByteRange lead, Engine engine) {
   const Tier tier = operand_tier(engine);
   const std::int64_t lead_bytes = op.writes.empty() ? 0 : graph_.value(op.writes.front().value).bytes;
   const bool part = lead.bytes != lead_bytes;
+  CHECK(!part || op.divisible, graph_.op_name(id), "is run in parts", lead.first, lead.bytes);
+  CHECK(lead.first >= 0 && lead.end() <= lead_bytes, graph_.op_name(id), lead.first, lead.bytes, lead_bytes);
   ++decision_;
   lack_ = {};
   for (ValueId read : op.reads) guard(read, tier);
@@ -89,6 +92,7 @@ bool Scheduler::emit_run(OpId id, ByteRange lead, Engine engine) {
     command.operands.push_back(residency_.block(block).address(range.first));
   }
   command.operands.push_back(workspace);
+  CHECK(command.operands.size() == op.reads.size() + op.writes.size() + 1, graph_.op_name(id));
   wait_for(command, waits);
   ++ops_[static_cast<std::size_t>(id)].running;
   if (workspace >= 0) {
@@ -137,6 +141,7 @@ std::int64_t Scheduler::missing_bytes(const Op& op, Tier tier, ValueId except) c
 }
 
 Reply Scheduler::prefetch(ValueId value, ByteRange range, Tier to) {
+  CHECK(value >= 0 && value < graph_.value_count(), value, graph_.value_count());
   if (dead(value) || residency_.valid(value, to, range)) return Reply::Issued;
   const OpState& producer = ops_[static_cast<std::size_t>(graph_.value(value).producer)];
   if ((!producer.issued && !producer.partly) || !exists(value, range)) return Reply::NotReady;
@@ -196,6 +201,7 @@ Reply Decisions::run_default(OpId op) { return run(op, scheduler_->graph_.op(op)
 
 Reply Decisions::run_part(OpId op, std::int64_t first_byte, std::int64_t bytes, Engine engine) {
   const Op& o = scheduler_->graph_.op(op);
+  CHECK(!o.writes.empty(), scheduler_->graph_.op_name(op), "has no first write to be cut");
   const std::int64_t lead = scheduler_->graph_.value(o.writes.front().value).bytes;
   CHECK(o.divisible && first_byte >= 0 && bytes > 0 && first_byte + bytes <= lead, first_byte, bytes, lead);
   CHECK(first_byte % o.cut_bytes == 0 && (bytes % o.cut_bytes == 0 || first_byte + bytes == lead), first_byte, bytes);

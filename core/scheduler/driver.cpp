@@ -19,6 +19,7 @@ std::vector<std::size_t> positions(std::span<Scheduler* const> ranks) {
   std::vector<std::size_t> by_rank;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const auto rank = static_cast<std::size_t>(ranks[i]->rank());
+    CHECK(i == 0 || ranks[i]->rank() > ranks[i - 1]->rank(), "ranks are in order, each once", rank);
     if (rank >= by_rank.size()) by_rank.resize(rank + 1);
     by_rank[rank] = i;
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 
 HappensBefore::HappensBefore(const Graph& graph, Rank rank, EventLog* next) : graph_(graph), rank_(rank), next_(next) {
@@ -13,6 +15,7 @@ void HappensBefore::append(const EventBatch& batch) {
   if (next_) next_->append(batch);
   for (const Event& event : batch.events) {
     if (event.rank != rank_) continue;
+    CHECK(event.command >= 0 && event.command < std::ssize(engines_), "an event of no command", event.command);
     auto& seen = seen_[static_cast<std::size_t>(engines_[static_cast<std::size_t>(event.command)])];
     seen = std::max(seen, event.command);
   }
@@ -25,6 +28,7 @@ void HappensBefore::append(std::span<const Command> commands) {
 }
 
 void HappensBefore::check(const Command& command) {
+  CHECK(command.id == static_cast<CommandId>(clocks_.size()), "ids are dense", command.id, clocks_.size());
   const auto lane = static_cast<std::size_t>(command.lane.engine);
   Clock clock = seen_;
   const auto join = [&](const Clock& other) {
@@ -53,6 +57,7 @@ void HappensBefore::check(const Command& command) {
     touch(command, clock, command.target.tier, command.target.offset, command.part.bytes, true);
   } else if (command.kind == CommandKind::Run) {
     const Op& op = graph_.op(command.op);
+    CHECK(command.operands.size() == op.reads.size() + op.writes.size() + 1, graph_.op_name(command.op));
     const Tier tier = operand_tier(command.lane.engine);
     const std::int64_t lead_bytes = op.writes.empty() ? 0 : graph_.value(op.writes.front().value).bytes;
     const ByteRange lead =

@@ -75,6 +75,8 @@ bool Scheduler::ensure(ValueId value, ByteRange range, Tier tier, bool part, boo
 
 // Copies the first bytes of a gap from the nearest tier that has them; device and disk meet in host memory.
 bool Scheduler::fetch(ValueId value, ByteRange gap, Tier tier, bool part, bool may_evict) {
+  CHECK(gap.first >= 0 && gap.bytes > 0 && gap.end() <= graph_.value(value).bytes, graph_.value_name(value), gap.first,
+        gap.bytes);
   for (Tier from : kTiers) {
     if (from == tier) continue;
     const auto holes = residency_.missing(value, from, gap);
@@ -96,6 +98,7 @@ bool Scheduler::fetch(ValueId value, ByteRange gap, Tier tier, bool part, bool m
 BlockId Scheduler::take_over(ValueId value, ByteRange range, Tier tier) {
   const Op& op = graph_.op(graph_.value(value).producer);
   const auto write = std::find_if(op.writes.begin(), op.writes.end(), [&](const Write& w) { return w.value == value; });
+  CHECK(write != op.writes.end(), graph_.value_name(value), "is not written by its producer");
   if (write->reuses == kNone) return kNone;
   const BlockId id = residency_.at(write->reuses, tier);
   if (id == kNone || !residency_.block(id).covers(range) || !may_overwrite(op, write->reuses, tier)) return kNone;
@@ -176,7 +179,9 @@ void Scheduler::drop(ValueId value, Tier tier) {
   Block& block = residency_.block(id);
   for (Segment& segment : block.segments)
     if (segment.content == value) segment.content = kNone;
-  block.holders.erase(std::find(block.holders.begin(), block.holders.end(), value));
+  const auto holder = std::find(block.holders.begin(), block.holders.end(), value);
+  CHECK(holder != block.holders.end(), graph_.value_name(value), "refers to a block that is not its own");
+  block.holders.erase(holder);
   if (block.holders.empty())
     free_block(id, value);
   else
@@ -215,6 +220,7 @@ void Scheduler::leave_to(ValueId old_version, ValueId new_version) {
 
 bool Scheduler::dead(ValueId id) const {
   const Value& value = graph_.value(id);
+  CHECK(unissued_readers(id) >= 0, graph_.value_name(id), "was read more often than it has readers");
   return value.superseded && unissued_readers(id) == 0 && ops_[static_cast<std::size_t>(value.producer)].issued;
 }
 
@@ -242,6 +248,8 @@ void Scheduler::kill(ValueId value) {
 
 void Scheduler::copy(ValueId value, ByteRange range, Tier from, Tier to) {
   const BlockId source = residency_.at(value, from), target = residency_.at(value, to);
+  CHECK(from != to && target != kNone && residency_.valid(value, from, range), graph_.value_name(value), name_of(from),
+        name_of(to), range.first, range.bytes);
   const Engine lane = copy_lane(from, to, range.bytes);
   const Use use = next_use(lane);
   Fence waits;

@@ -54,6 +54,7 @@ void NullExecutor::finish(RankState& rank, const Pending& command, EventBatch& b
   Event& event = batch.events.emplace_back();
   event.rank = command.lane.rank;
   event.command = command.id;
+  CHECK(rank.states[static_cast<std::size_t>(command.id)] == State::Pending, "a second event of command", command.id);
   const bool fails = command.id == options_.fail && command.lane.rank == 0;
   event.outcome = broken ? Outcome::Cancelled : fails ? Outcome::Failed : Outcome::Finished;
   if (fails && !broken) event.error = "injected failure";

@@ -13,6 +13,7 @@ Pool::Pool(std::int64_t capacity_bytes, std::int64_t alignment_bytes, std::int64
       kept_(kept_bytes),
       blocks_(blocks) {
   CHECK(std::has_single_bit(static_cast<std::uint64_t>(alignment_)), alignment_);
+  CHECK(capacity_ >= 0 && kept_ >= 0, capacity_bytes, kept_bytes);
   if (capacity_ > 0) free_.push_back({0, capacity_, kNone});
 }
 
@@ -84,9 +85,11 @@ void Pool::add_fence(const Segment& segment, Fence& waits) const {
 // Forgets uses that are finished and joins neighbours with equal fences.
 void Pool::tidy(const LaneProgress& progress) {
   std::size_t kept = 0;
+  std::int64_t free = 0;
   for (std::size_t i = 0; i < free_.size(); ++i) {
     Segment& segment = free_[i];
     prune(segment, progress);
+    free += segment.bytes;
     if (kept > 0 && free_[kept - 1].end() == segment.offset &&
         has_fence(free_[kept - 1],
                   segment.fence == kNone ? Fence{} : fences_[static_cast<std::size_t>(segment.fence)])) {
@@ -97,6 +100,8 @@ void Pool::tidy(const LaneProgress& progress) {
       ++kept;
     }
   }
+  CHECK(unused_fences_.size() <= fences_.size(), "a fence was given back twice", fences_.size());
+  CHECK(free <= free_bytes(), "free and charged bytes are no more than all", free, charged_, capacity_);
   free_.resize(kept);
   tidy_at_ = std::max<std::size_t>(32, 2 * kept);
 }
@@ -171,13 +176,14 @@ std::int64_t Pool::longest_row_bytes() const {
 }
 
 void Pool::free(std::int64_t offset, std::int64_t bytes, const Fence& fence, const LaneProgress& progress) {
+  CHECK(bytes > 0 && (offset & (alignment_ - 1)) == 0, offset, bytes, alignment_);
   bytes = rounded(bytes);
   charged_ -= bytes;
   CHECK(charged_ >= 0, charged_, offset, bytes);
   const auto next = std::lower_bound(free_.begin(), free_.end(), offset,
                                      [](const Segment& segment, std::int64_t o) { return segment.offset < o; });
-  CHECK(next == free_.end() || offset + bytes <= next->offset, offset, bytes);
-  CHECK(next == free_.begin() || (next - 1)->end() <= offset, offset, bytes);
+  CHECK(offset + bytes <= (next == free_.end() ? capacity_ : next->offset), offset, bytes, capacity_);
+  CHECK(offset >= (next == free_.begin() ? 0 : (next - 1)->end()), offset, bytes);
   if (next != free_.begin()) prune(*(next - 1), progress);
   if (next != free_.end()) prune(*next, progress);
   // Values that die together have the same last users: joined, they stay one segment.
@@ -206,6 +212,7 @@ bool Pool::has_run(std::int64_t bytes, std::int64_t begin, std::int64_t end) con
 }
 
 std::vector<Pool::Gap> Pool::hide(std::int64_t begin, std::int64_t end) {
+  CHECK(0 <= begin && begin <= end && end <= capacity_, begin, end, capacity_);
   std::vector<Gap> hidden;
   std::erase_if(free_, [&](const Segment& segment) {
     if (segment.offset < begin || segment.end() > end) return false;
@@ -219,6 +226,7 @@ std::vector<Pool::Gap> Pool::hide(std::int64_t begin, std::int64_t end) {
 
 void Pool::show(const std::vector<Gap>& hidden, const LaneProgress& progress) {
   for (const Gap& gap : hidden) {
+    CHECK(gap.bytes <= free_bytes(), "what was hidden was free", gap.offset, gap.bytes, free_bytes());
     charged_ += gap.bytes;  // as if they had been handed out
     free(gap.offset, gap.bytes, gap.fence, progress);
   }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
@@ -38,15 +40,18 @@ RepeatedRuns::Turn RepeatedRuns::next(WorkId work, const Command& command) {
   recorded_.splice(recorded_.end(), unrecorded_, seen.place);
   if (recorded_.size() > kMostRecordings) forget(*recorded_.front());
   seen.turn = {Launch::Repeated, free_slot(), recordings_++};
+  CHECK(static_cast<std::size_t>(seen.turn.slot) < kMostRecordings, seen.turn.slot);
   return {Launch::Recorded, seen.turn.slot, seen.turn.recording};
 }
 
 void RepeatedRuns::forget(const Key& key) {
   const auto found = seen_.find(key);
+  CHECK(found != seen_.end(), "what is forgotten was never seen", key.size());
   const std::int32_t slot = found->second.turn.slot;
   if (slot >= 0) free_slots_.push_back(slot);
   (slot >= 0 ? recorded_ : unrecorded_).erase(found->second.place);
   seen_.erase(found);
+  CHECK(recorded_.size() + unrecorded_.size() == seen_.size(), recorded_.size(), unrecorded_.size(), seen_.size());
 }
 
 std::int32_t RepeatedRuns::free_slot() {

@@ -14,6 +14,7 @@ class Comparer final : public EventLog {
 
   void append(const EventBatch&) override {}
   void append(std::span<const Command> commands) override {
+    CHECK(turn_ < log_.entries.size(), turn_, log_.entries.size());
     const auto& recorded = log_.entries[turn_].commands;
     for (std::size_t i = 0; i < std::max(recorded.size(), commands.size()); ++i) {
       const std::string was = i < recorded.size() ? to_line(recorded[i]) : "(no command)";

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 
 BlockId Residency::add(ValueId holder, Tier tier, std::int64_t offset, ByteRange range, const Fence& last_users) {
+  CHECK(at(holder, tier) == kNone && range.bytes > 0, holder, name_of(tier), offset, range.bytes);
   if (unused_.empty()) {
     unused_.push_back(static_cast<BlockId>(blocks_.size()));
     blocks_.emplace_back();
@@ -32,6 +35,7 @@ void Residency::remove(BlockId id) {
   order_.remove(id);
   note_change(id);
   Block& b = block(id);
+  CHECK(b.holders.empty(), "a block that values still refer to is given up", id);
   b.holders.clear();
   b.segments.clear();
   b.home = false;
@@ -71,6 +75,10 @@ boost::container::small_vector<ByteRange, 2> Residency::missing(ValueId value, T
 }
 
 void Residency::split(Block& block, ByteRange range) {
+  CHECK(block.covers(range), range.first, range.bytes, block.range.first, block.range.bytes);
+  CHECK(
+      block.segments.front().range.first == block.range.first && block.segments.back().range.end() == block.range.end(),
+      "segments cover their block", block.range.first, block.range.bytes);
   for (std::int64_t cut : {range.first, range.end()})
     for (std::size_t i = 0; i < block.segments.size(); ++i) {
       Segment& segment = block.segments[i];

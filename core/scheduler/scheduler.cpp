@@ -27,6 +27,7 @@ Scheduler::Scheduler(const Scenario& scenario, const CostModel& estimate, std::u
       policy_(std::move(policy)),
       rank_(rank),
       traits_(policy_->traits()) {
+  CHECK(rank >= 0 && ranks >= 1, rank, ranks);
   const ProductOptions& product = scenario.product;
   const auto kept = [&](Tier tier) { return product.kept_bytes[static_cast<std::size_t>(tier)]; };
   pools_.emplace_back(tier_capacity_bytes(scenario, Tier::Device), kDeviceAlignment, kept(Tier::Device));
@@ -47,6 +48,7 @@ bool Scheduler::finished() const {
 
 std::pair<Place, std::int64_t> Scheduler::find(ValueId value, std::int64_t first_byte) const {
   const std::int64_t end = graph_.value(value).bytes;
+  CHECK(first_byte >= 0 && first_byte <= end, graph_.value_name(value), first_byte, end);
   for (int t = 0; t < kTierCount; ++t) {
     const Tier tier = static_cast<Tier>(t);
     const auto holes = residency_.missing(value, tier, {first_byte, end - first_byte});
@@ -59,6 +61,7 @@ std::pair<Place, std::int64_t> Scheduler::find(ValueId value, std::int64_t first
 
 // Takes over ops appended since `first`.
 void Scheduler::adopt(OpId first) {
+  CHECK(first == static_cast<OpId>(ops_.size()), "ops are taken over once, in order", first, ops_.size());
   ops_.resize(static_cast<std::size_t>(graph_.op_count()));
   residency_.grow(graph_.value_count());
   issued_readers_.resize(static_cast<std::size_t>(graph_.value_count()), 0);
@@ -73,6 +76,8 @@ void Scheduler::adopt(OpId first) {
       seen = write.value;
     }
     if (op.step != kNone) {
+      CHECK(op.step >= first_open_step_, graph_.op_name(id), "belongs to a step that is wholly issued",
+            first_open_step_);
       if (static_cast<std::size_t>(op.step) >= unissued_in_step_.size())
         unissued_in_step_.resize(static_cast<std::size_t>(op.step) + 1, 0);
       ++unissued_in_step_[static_cast<std::size_t>(op.step)];
@@ -102,6 +107,7 @@ void Scheduler::append_steps() {
          static_cast<std::int32_t>(unissued_in_step_.size()) < first_open_step_ + ahead) {
     const OpId first = graph_.op_count();
     source_done_ = !source_->append_step(graph_, last_result_);
+    CHECK(source_done_ || graph_.op_count() > first, "a step of no ops", first);
     adopt(first);
     result_due_ = source_->needs_result() && !source_done_;
   }
@@ -112,7 +118,8 @@ void Scheduler::issue_loads() {
   for (; loads_next_ < loads_.size(); ++loads_next_) {
     const OpId id = loads_[loads_next_];
     ask_homes(graph_.op(id));
-    run(id, graph_.op(id).writes.empty() ? ByteRange{} : whole(graph_.op(id).writes.front().value), Engine::Loader);
+    const ByteRange all = graph_.op(id).writes.empty() ? ByteRange{} : whole(graph_.op(id).writes.front().value);
+    CHECK(run(id, all, Engine::Loader) == Reply::Issued, graph_.op_name(id), "waits for an op");
     for (const Write& write : graph_.op(id).writes)
       if (graph_.tensor_of(write.value).persistent && !replaced_by_a_load(write.value)) settle_home(write.value);
   }
@@ -134,7 +141,8 @@ void Scheduler::issue_saves() {
     boost::container::small_vector<ValueId, 4> fetched;
     for (ValueId read : op.reads)
       if (residency_.at(read, Tier::HostPinned) == kNone) fetched.push_back(read);
-    run(id, op.writes.empty() ? ByteRange{} : whole(op.writes.front().value), Engine::Loader);
+    const ByteRange all = op.writes.empty() ? ByteRange{} : whole(op.writes.front().value);
+    CHECK(run(id, all, Engine::Loader) == Reply::Issued, graph_.op_name(id), "waits for an op");
     for (ValueId value : fetched) release(value, Tier::HostPinned);
   }
 }
@@ -162,6 +170,10 @@ void Scheduler::ask_homes(const Op& load) {
 void Scheduler::settle_home(ValueId value) {
   const TensorId tensor = graph_.value(value).tensor;
   const Tier home = *homes_[static_cast<std::size_t>(tensor)];
+  const auto& machine = scenario_.machine.tiers;
+  CHECK(
+      home != Tier::HostPageable && (home != Tier::Disk || machine[static_cast<std::size_t>(home)].capacity_bytes > 0),
+      "a home that the machine has not:", graph_.value_name(value), name_of(home));
   ++decision_;
   lack_ = {};
   if (!ensure(value, whole(value), home, false, traits_.may_evict)) {
@@ -173,6 +185,7 @@ void Scheduler::settle_home(ValueId value) {
         lacking, bytes, bytes);
   }
   const BlockId id = residency_.at(value, home);
+  CHECK(id != kNone && !residency_.block(id).home, "a tensor has one home:", graph_.value_name(value));
   residency_.order().remove(id);
   residency_.block(id).home = true;
   if (home == Tier::Device) drop(value, Tier::HostPinned);
@@ -243,8 +256,10 @@ void Scheduler::on_events(const EventBatch& batch, std::vector<Command>& out) {
 void Scheduler::mark_issued(OpId id) {
   const Op& op = graph_.op(id);
   OpState& state = ops_[static_cast<std::size_t>(id)];
+  CHECK(!state.issued, graph_.op_name(id), "is issued twice");
   state.issued = true;
   if (op.step != kNone) {
+    CHECK(unissued_in_step_[static_cast<std::size_t>(op.step)] > 0, graph_.op_name(id));
     --unissued_in_step_[static_cast<std::size_t>(op.step)];
     while (first_open_step_ < static_cast<std::int32_t>(unissued_in_step_.size()) &&
            unissued_in_step_[static_cast<std::size_t>(first_open_step_)] == 0)
@@ -253,11 +268,14 @@ void Scheduler::mark_issued(OpId id) {
   for (std::int32_t link = state.next_dependent; link != kNone;
        link = dependents_[static_cast<std::size_t>(link)].second) {
     const OpId dependent = dependents_[static_cast<std::size_t>(link)].first;
+    CHECK(ops_[static_cast<std::size_t>(dependent)].unready > 0, graph_.op_name(dependent), graph_.op_name(id));
     if (--ops_[static_cast<std::size_t>(dependent)].unready == 0)
       ready_optimizer_.insert(std::lower_bound(ready_optimizer_.begin(), ready_optimizer_.end(), dependent), dependent);
   }
   if (op.phase == Phase::OptimizerStep) {
-    ready_optimizer_.erase(std::find(ready_optimizer_.begin(), ready_optimizer_.end(), id));
+    const auto ready = std::find(ready_optimizer_.begin(), ready_optimizer_.end(), id);
+    CHECK(ready != ready_optimizer_.end(), graph_.op_name(id), "was not ready");
+    ready_optimizer_.erase(ready);
   } else if (op.phase != Phase::Load && op.phase != Phase::Save) {
     while (program_next_ < program_.size() && ops_[static_cast<std::size_t>(program_[program_next_])].issued)
       ++program_next_;
@@ -296,6 +314,7 @@ void Scheduler::wait_for(Command& command, const Fence& waits) {
       if (other == lane || use.id <= known_[lane][other]) continue;
       known_[lane][other] = use.id;
     }
+    CHECK(use.id >= 0 && use.id < command.id, "a command waits for itself or a later one:", command.id, use.id);
     command.wait_for.push_back(use.id);
   }
 }
