@@ -10,6 +10,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/base/check.hpp"
 #include "core/policies/common/activations.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/gradients.hpp"
@@ -65,7 +66,10 @@ class DeepOptimizerStates final : public Policy {
   static constexpr std::size_t kUnderWay = 2;
 
   bool stays(std::int32_t index) const { return index >= first_resident_; }
-  bool on_device(std::int32_t index) const { return stays(index) || (index + 1) % stride_ == 0; }
+  bool on_device(std::int32_t index) const {
+    CHECK(stride_ >= 1, "a stride that is not chosen yet", stride_);
+    return stays(index) || (index + 1) % stride_ == 0;
+  }
 
   void begin(const View& view) {
     if (begun_) return;
@@ -120,7 +124,8 @@ class DeepOptimizerStates final : public Policy {
     for (const Bucket& bucket : buckets) {
       if (!on_device(bucket.index) || view.issued(bucket.optimizer)) continue;
       if (stays(bucket.index))
-        decisions.run(bucket.optimizer, Engine::Compute);
+        CHECK(decisions.run(bucket.optimizer, Engine::Compute) == Reply::Issued,
+              view.graph().op_name(bucket.optimizer));
       else if (under_way_.size() >= kUnderWay || !stream(view, decisions, bucket)) {
         if (!under_way_.empty() || view.queued(Engine::Compute) > 0) break;  // there will be room later
         if (!run_on_cpu(decisions, bucket)) break;
@@ -134,7 +139,7 @@ class DeepOptimizerStates final : public Policy {
   bool stream(const View& view, Decisions& decisions, const Bucket& bucket) {
     SharedUpdate update(view.graph(), bucket, /*device_share=*/1, /*resident=*/false);
     if (!update.stream_in(view, decisions)) return false;
-    decisions.run(bucket.optimizer, Engine::Compute);
+    CHECK(decisions.run(bucket.optimizer, Engine::Compute) == Reply::Issued, view.graph().op_name(bucket.optimizer));
     update.ran = true;
     while (!update.returned()) update.return_piece(view, decisions, /*with_parameter=*/!parameters_.fit());
     under_way_.push_back(std::move(update));

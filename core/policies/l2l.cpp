@@ -17,6 +17,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/gradients.hpp"
@@ -97,6 +98,7 @@ class LayerToLayer final : public Policy {
       const Op& op = graph.op(*id);
       if (op.phase == Phase::Backward) backward = 2 * last - op.layer;
       std::int32_t visit = op.phase == Phase::Forward ? op.layer : 2 * last - op.layer;
+      CHECK(op.phase != Phase::Recompute || backward != kNone, graph.op_name(*id), "is followed by no backward");
       if (op.phase == Phase::Recompute) visit = backward;
       if (op.phase == Phase::Evaluate) visit = 2 * last + 2 + op.layer;
       if (op.layer == kNone) visit = 2 * last + 1;
@@ -114,7 +116,10 @@ class LayerToLayer final : public Policy {
   // --- layers ---
 
   // The layer that computes, and, with prefetch, the next.
-  std::int32_t last_visit() const { return (running_.empty() ? turns_.front() : running_.front()).visit + prefetch_; }
+  std::int32_t last_visit() const {
+    CHECK(!running_.empty() || !turns_.empty(), "no layer computes, and none is left", visits_);
+    return (running_.empty() ? turns_.front() : running_.front()).visit + prefetch_;
+  }
 
   bool advance(const View& view, Decisions& decisions) {
     while (!running_.empty() && view.finished(running_.front().op)) running_.pop_front();
@@ -124,6 +129,8 @@ class LayerToLayer final : public Policy {
     const Turn next = turns_.front();
     if (next.visit > last_visit() || view.queued(Engine::Compute) >= kComputeAhead) return false;
     if (decisions.run(next.op) != Reply::Issued) return false;
+    CHECK(running_.empty() || running_.back().visit <= next.visit, "a layer's turn comes before the last's",
+          next.visit);
     turns_.pop_front();
     running_.push_back(next);
     stash(view, decisions, next.op);
@@ -251,7 +258,8 @@ class LayerToLayer final : public Policy {
     }
     for (SharedUpdate& update : under_way_) {
       if (update.ran || !update.all_settled(view, update.old_states, Tier::Device)) continue;
-      decisions.run(update.bucket.optimizer, Engine::Compute);
+      CHECK(decisions.run(update.bucket.optimizer, Engine::Compute) == Reply::Issued,
+            view.graph().op_name(update.bucket.optimizer), "waits for an op");
       for (update.ran = true; !update.returned();) update.return_piece(view, decisions, /*with_parameter=*/true);
       if (turns_.empty() || !read_until(view.graph(), update.bucket.parameter, last_visit()))
         decisions.release(update.bucket.parameter, Tier::Device);

@@ -10,6 +10,7 @@
 // on the device, 2 bytes more each, unless `masters: false`, as in the paper.
 #include <algorithm>
 
+#include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/first_step.hpp"
@@ -50,6 +51,7 @@ class LspOffload final : public Policy {
     const Graph& graph = view.graph();
     buckets_.follow(graph);
     const std::int32_t layer = graph.tensor(tensor).layer;
+    CHECK(layer >= 0 && layer < std::ssize(buckets_.step(0)), graph.tensor(tensor).name, "belongs to no bucket", layer);
     const Op& update = graph.op(buckets_.step(0)[static_cast<std::size_t>(layer)].optimizer);
     const bool updated = std::any_of(update.reads.begin(), update.reads.end(),
                                      [&](ValueId read) { return graph.value(read).tensor == tensor; });

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "core/base/check.hpp"
 #include "core/policies/common/activations.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/gradients.hpp"
@@ -41,6 +42,7 @@ class MlpOffload final : public Policy {
   }
 
   void decide(const View& view, Decisions& decisions) override {
+    CHECK(begun_, "homes are asked for before anything runs");
     buckets_.follow(view.graph());
     stream_.follow(view, decisions, homes_);
     bool progress = true;

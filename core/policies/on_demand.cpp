@@ -1,5 +1,6 @@
 // Unified-memory style: fetch what an op needs when it runs, evict what was least recently used. Everything computes on
 // the device unless `optimizer: cpu`. States live in host memory, or on disk where host memory is short.
+#include "core/base/check.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
 
@@ -24,7 +25,8 @@ class OnDemand final : public Policy {
   void decide(const View& view, Decisions& decisions) override {
     while (feed_compute(view, decisions, [](OpId) {})) {
       if (view.ready_optimizer_ops().empty()) return;
-      while (!view.ready_optimizer_ops().empty()) decisions.run(view.ready_optimizer_ops().front(), optimizer_);
+      while (!view.ready_optimizer_ops().empty())
+        CHECK(decisions.run(view.ready_optimizer_ops().front(), optimizer_) == Reply::Issued, "what is ready waits");
     }
   }
 

@@ -1,5 +1,6 @@
 // Plain training: parameters, gradients, optimizer states and activations all stay on the device.
 // What does not fit ends the run with exit code 3.
+#include "core/base/check.hpp"
 #include "core/policies/common/program.hpp"
 
 namespace tandem {
@@ -15,7 +16,9 @@ class Resident final : public Policy {
     // The forward of the next step is blocked until the optimizer steps are issued: plain training's order.
     while (feed_compute(view, decisions, [](OpId) {})) {
       if (view.ready_optimizer_ops().empty()) return;
-      while (!view.ready_optimizer_ops().empty()) decisions.run(view.ready_optimizer_ops().front(), Engine::Compute);
+      while (!view.ready_optimizer_ops().empty())
+        CHECK(decisions.run(view.ready_optimizer_ops().front(), Engine::Compute) == Reply::Issued,
+              "what is ready waits");
     }
   }
 };

@@ -3,6 +3,7 @@
 // of whole tensors; here each tensor is divided, so that a share of 0.3 means 0.3 of every bucket.)
 #include <algorithm>
 
+#include "core/base/check.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
 
@@ -28,8 +29,10 @@ class SplitUpdate final : public Policy {
     const std::int64_t bytes = view.graph().value(view.graph().op(op).writes.front().value).bytes;
     const std::int64_t on_device =
         device_percent_ == 100 ? bytes : bytes / 100 * device_percent_ / kPageBytes * kPageBytes;
+    CHECK(on_device >= 0 && on_device <= bytes, on_device, bytes);
     if (on_device > 0) decisions.run_part(op, 0, on_device, Engine::Compute);
     if (on_device < bytes) decisions.run_part(op, on_device, bytes - on_device, Engine::CpuOptimizer);
+    CHECK(view.issued(op), "two parts make less than all of it:", view.graph().op_name(op), on_device, bytes);
   }
 
   std::int64_t device_percent_;

@@ -14,6 +14,7 @@
 // the thread that launches kernels waits for the copies (stage3.py, partition_grads, until pull request 8207).
 #include <algorithm>
 
+#include "core/base/check.hpp"
 #include "core/policies/common/activations.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/gradients.hpp"
@@ -46,6 +47,7 @@ class ZeroInfinity final : public Policy {
   }
 
   void decide(const View& view, Decisions& decisions) override {
+    CHECK(begun_, "homes are asked for before anything runs");
     buckets_.follow(view.graph());
     stream_.follow(view, decisions, homes_);
     bool progress = true;

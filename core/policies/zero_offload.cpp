@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/policies/common/activations.hpp"
 #include "core/policies/common/buckets.hpp"
@@ -86,6 +87,7 @@ class ZeroOffload final : public Policy {
     if (!uploads_.empty()) return true;
     const std::int32_t step = view.graph().op(program.front()).step;
     if (step != arriving_) {
+      CHECK(step > arriving_, "steps come in order", step, arriving_);
       arriving_ = step;
       arrived_ = 0;
     }

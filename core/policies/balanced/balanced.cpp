@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/base/check.hpp"
 #include "core/policies/balanced/update_backlog.hpp"
 #include "core/policies/common/activations.hpp"
 #include "core/policies/common/buckets.hpp"
@@ -162,12 +163,16 @@ class Balanced final : public Policy {
       update.on_device.bytes = 0;
       update.on_cpu = {0, update.lead_bytes};
     }
+    CHECK(!under_way(update.bucket.optimizer), "an update begins once", view.graph().op_name(update.bucket.optimizer));
     launch(view, decisions, update);
     updates_.push_back(std::move(update));
     return true;
   }
 
   static void launch(const View& view, Decisions& decisions, SharedUpdate& update) {
+    CHECK(!update.launched && !update.ran, "an update is launched once", view.graph().op_name(update.bucket.optimizer));
+    CHECK(update.on_device.bytes + update.on_cpu.bytes == update.lead_bytes, update.on_device.bytes,
+          update.on_cpu.bytes);
     update.launched = true;
     update.copy(view, decisions, update.on_cpu, update.bucket.gradient, Tier::HostPinned);
     // Most of it is there already: what the CPU had of the last update.
@@ -225,9 +230,12 @@ class Balanced final : public Policy {
   }
 
   bool advance_on_device(const View& view, Decisions& decisions, SharedUpdate& update) {
+    CHECK(update.launched, "runs before its gradient is there:", view.graph().op_name(update.bucket.optimizer));
     bool moved = false;
     if (!update.ran && update.all_settled(view, update.old_states, Tier::Device)) {
-      decisions.run_part(update.bucket.optimizer, update.on_device.first, update.on_device.bytes, Engine::Compute);
+      const ByteRange part = update.on_device;
+      CHECK(decisions.run_part(update.bucket.optimizer, part.first, part.bytes, Engine::Compute) == Reply::Issued,
+            view.graph().op_name(update.bucket.optimizer), "waits for an op");
       update.ran = moved = true;
     }
     if (!update.ran) return moved;
@@ -245,11 +253,15 @@ class Balanced final : public Policy {
     bool moved = false;
     while (update.updated_bytes < update.on_cpu.bytes && view.queued(Engine::CpuOptimizer) < kCpuAhead) {
       const ByteRange piece = update.piece(update.updated_bytes);
-      decisions.run_part(update.bucket.optimizer, piece.first, piece.bytes, Engine::CpuOptimizer);
+      CHECK(
+          decisions.run_part(update.bucket.optimizer, piece.first, piece.bytes, Engine::CpuOptimizer) == Reply::Issued,
+          view.graph().op_name(update.bucket.optimizer), "waits for an op");
       update.updated_bytes += piece.bytes;
       moved = true;
     }
     while (update.uploaded_bytes < update.updated_bytes && upload(view, decisions, update)) moved = true;
+    CHECK(update.uploaded_bytes <= update.updated_bytes && update.updated_bytes <= update.on_cpu.bytes,
+          update.uploaded_bytes, update.updated_bytes, update.on_cpu.bytes);
     return moved;
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
 #include "core/policies/common/update_costs.hpp"
 
 namespace tandem {
@@ -30,6 +31,8 @@ UpdateBacklog update_backlog(const View& view, const std::vector<SharedUpdate>& 
     const auto share = [&](std::int64_t bytes) {
       return static_cast<double>(bytes) / static_cast<double>(update.lead_bytes);
     };
+    CHECK(update.lead_bytes > 0 && update.uploaded_bytes <= update.on_cpu.bytes, update.uploaded_bytes,
+          update.on_cpu.bytes);
     const double on_cpu = share(update.on_cpu.bytes - update.uploaded_bytes);
     backlog.cpu_ns = std::max(backlog.cpu_ns, until_gradient_ns(view, update.bucket)) + on_cpu * costs.cpu_ns;
     backlog.bus_ns += on_cpu * costs.upload_ns;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/check.hpp"
 #include "core/policies/common/step_memory.hpp"
 
 namespace tandem {
@@ -48,14 +49,17 @@ void ActivationTrips::follow(const Graph& graph) {
 }
 
 void ActivationTrips::add_trip(const Graph& graph, OpId backward) {
+  CHECK(trips_.empty() || trips_.back().backward < backward, "trips in the order of their backwards", backward);
   Trip trip;
   trip.backward = backward;
   std::int64_t bytes = 0;
   for (ValueId value : saved_for(graph, graph.op(backward))) {
     if (claimed_[static_cast<std::size_t>(value)]) continue;
     claimed_[static_cast<std::size_t>(value)] = true;
+    const OpId forward = last_forward_[static_cast<std::size_t>(value)];
+    CHECK(forward != kNone && forward < backward, graph.value_name(value), forward, backward);
     trip.values.push_back(value);
-    waiting_.push_back({value, last_forward_[static_cast<std::size_t>(value)], backward, graph.value(value).bytes});
+    waiting_.push_back({value, forward, backward, graph.value(value).bytes});
     bytes += graph.value(value).bytes;
   }
   widest_bytes_ = std::max(widest_bytes_, bytes);
@@ -85,6 +89,7 @@ void ActivationTrips::bring_back(const View& view, Decisions& decisions) {
 
 // False if the device, or the host on the way, has no room now.
 bool ActivationTrips::bring_back(Decisions& decisions, Trip& trip) {
+  CHECK(!trip.returned, "a trip ends once", trip.backward);
   std::erase_if(waiting_, [&](const Departure& d) { return d.backward == trip.backward; });
   for (ValueId value : trip.values) {
     if (decisions.copy(value, Tier::Device) == Reply::NoRoom) return false;
@@ -160,6 +165,8 @@ void ActivationTrips::forget_staged(ValueId value) {
     staged_bytes_ -= found->bytes;
     queue->erase(found);
   }
+  const bool none_staged = staged_.empty() && writing_.empty();
+  CHECK(none_staged ? staged_bytes_ == 0 : staged_bytes_ > 0, staged_bytes_, staged_.size(), writing_.size());
 }
 
 }  // namespace tandem

@@ -3,9 +3,12 @@
 // stays where it is, and is taken from there. Must not know which policy sends them, nor why.
 #pragma once
 
+#include <algorithm>
 #include <deque>
+#include <utility>
 #include <vector>
 
+#include "core/base/check.hpp"
 #include "core/scheduler/policy.hpp"
 
 namespace tandem {
@@ -28,7 +31,11 @@ class ActivationTrips {
   ActivationTrips() = default;
   // Of the layers in `layers`, in order.
   ActivationTrips(std::vector<std::int32_t> layers, Destination destination, Ahead ahead)
-      : layers_(std::move(layers)), destination_(destination), ahead_(ahead) {}
+      : layers_(std::move(layers)), destination_(destination), ahead_(ahead) {
+    CHECK(std::is_sorted(layers_.begin(), layers_.end()), "layers in order", layers_.size());
+    CHECK(destination_.tier == Tier::HostPinned || destination_.tier == Tier::Disk, name_of(destination_.tier));
+    CHECK(destination_.buffers >= 1 && ahead_.backwards >= 0, destination_.buffers, ahead_.backwards);
+  }
 
   // Sends what is to leave, once the last forward that reads it is issued, and brings it back. To be called after each
   // op that is issued to the compute lane; where it goes to the disk, at the start of each decision, too.

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/check.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/policies/common/first_step.hpp"
 #include "core/policies/common/hidden_offload.hpp"
@@ -98,6 +99,7 @@ std::int64_t passes(const Scenario& scenario) {
 
 // Among those that fit, the one whose longer path is shortest; all blocks, if none fits.
 BlockActivations choose(const Scenario& scenario, const std::vector<std::int32_t>& blocks, const MemoryUse& use) {
+  CHECK(!blocks.empty() && use.streamed >= 0 && use.updates_ns, blocks.size(), use.streamed);
   const CostModel estimate(scenario.machine);
   const BlockCosts times = times_of(estimate, first_step(scenario, BlockActivations{}), blocks.front());
   const auto with = [&](std::int64_t count) {
@@ -143,6 +145,7 @@ Way way_of(const CostModel& estimate, const std::vector<std::int64_t>& bytes, En
 // The first micro-batch, and in it each block's part.
 std::vector<BlockTimes> block_times(const CostModel& estimate, const Graph& graph,
                                     const std::vector<std::int32_t>& blocks, Tier tier) {
+  CHECK(std::is_sorted(blocks.begin(), blocks.end()), "blocks in forward order", blocks.size());
   std::vector<BlockTimes> times(blocks.size());
   std::int64_t now_ns = 0;
   for (OpId id = 0; id < graph.op_count(); ++id) {
@@ -200,6 +203,7 @@ std::optional<BlockActivations> given_activations(const Scenario& scenario) {
 }
 
 Activations::Activations(const Scenario& scenario, std::optional<BlockActivations> choice) : choice_(choice) {
+  CHECK(!choice_ || (choice_->offload >= 0 && choice_->recompute >= 0), choice_->offload, choice_->recompute);
   if (choice_ && choice_->offload > 0)
     trips_ = ActivationTrips(first_blocks(blocks_of(scenario), choice_->offload), {}, {});
 }

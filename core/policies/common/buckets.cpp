@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 
 void Buckets::follow(const Graph& graph) {
@@ -10,6 +12,7 @@ void Buckets::follow(const Graph& graph) {
     if (op.phase == Phase::Forward) norms_.clear();
     if (op.phase == Phase::Reduce && op.layer != kNone) norms_[op.reads.front()] = seen_;
     if (op.phase != Phase::OptimizerStep || !op.may_run_on(Engine::CpuOptimizer)) continue;
+    CHECK(op.step >= 0 && op.step + 1 >= step_count(), "steps come in order", graph.op_name(seen_), step_count());
     if (static_cast<std::size_t>(op.step) >= steps_.size()) steps_.resize(static_cast<std::size_t>(op.step) + 1);
     auto& buckets = steps_[static_cast<std::size_t>(op.step)];
     Bucket bucket;
@@ -26,6 +29,9 @@ void Buckets::follow(const Graph& graph) {
         bucket.old_parameter = write.reuses;
       }
     if (const auto norm = norms_.find(bucket.gradient); norm != norms_.end()) bucket.gradient_norm = norm->second;
+    CHECK(bucket.gradient != kNone && bucket.parameter != kNone, graph.op_name(seen_), "updates nothing by nothing");
+    // Policies take a bucket's place for its layer.
+    CHECK(bucket.index == op.layer, graph.op_name(seen_), bucket.index, op.layer);
     buckets.push_back(bucket);
   }
 }
@@ -46,8 +52,10 @@ const std::vector<Bucket>& Buckets::step(std::int32_t step) const {
 
 const Bucket& Buckets::of(const Graph& graph, OpId optimizer) const {
   const auto& buckets = step(graph.op(optimizer).step);
-  return *std::lower_bound(buckets.begin(), buckets.end(), optimizer,
-                           [](const Bucket& bucket, OpId id) { return bucket.optimizer < id; });
+  const auto found = std::lower_bound(buckets.begin(), buckets.end(), optimizer,
+                                      [](const Bucket& bucket, OpId id) { return bucket.optimizer < id; });
+  CHECK(found != buckets.end() && found->optimizer == optimizer, graph.op_name(optimizer), "updates no bucket");
+  return *found;
 }
 
 }  // namespace tandem

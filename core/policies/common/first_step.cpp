@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/workloads/workload.hpp"
 
@@ -11,8 +12,9 @@ namespace tandem {
 Graph first_step(Scenario scenario, std::optional<BlockActivations> choice) {
   scenario.workload.micro_batches = std::min(scenario.workload.micro_batches, kFirstStepMicroBatches);
   Graph graph;
-  const auto source =
-      find_workload(scenario.workload.family)->make(scenario, {.delayed_update = false, .activations = choice});
+  const WorkloadEntry* family = find_workload(scenario.workload.family);
+  CHECK(family != nullptr, scenario.workload.family);
+  const auto source = family->make(scenario, {.delayed_update = false, .activations = choice});
   source->prologue(graph);
   source->append_step(graph, 0);
   return graph;
@@ -32,10 +34,12 @@ std::vector<std::int32_t> blocks_of(const Scenario& scenario) {
     if (const Op& op = graph.op(id); op.phase == Phase::Recompute && op.step == 0 && op.micro_batch == 0)
       layers.push_back(op.layer);
   std::sort(layers.begin(), layers.end());
+  CHECK(std::adjacent_find(layers.begin(), layers.end()) == layers.end(), "a block is recomputed once a micro-batch");
   return layers;
 }
 
 std::vector<std::int32_t> first_blocks(const std::vector<std::int32_t>& blocks, std::int64_t count) {
+  CHECK(count >= 0, count);
   const auto end = std::min(blocks.size(), static_cast<std::size_t>(count));
   return {blocks.begin(), blocks.begin() + static_cast<std::ptrdiff_t>(end)};
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/base/check.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/scheduler/policy.hpp"
 
@@ -22,6 +23,7 @@ class LeavingGradients {
       const auto& of_step = buckets.step(step_);
       for (; moved_ < of_step.size(); ++moved_) {
         const Bucket& bucket = of_step[of_step.size() - 1 - moved_];
+        CHECK(bucket.step == step_, "a bucket of another step", bucket.step, step_);
         if (!stays(bucket) && !leave(view, decisions, bucket)) return;
       }
     }

@@ -2,14 +2,19 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
 bool back_in_time(const std::vector<BlockTimes>& blocks, std::int64_t count, std::int64_t ahead) {
+  CHECK(count >= 0 && count <= std::ssize(blocks) && ahead >= 0, count, blocks.size(), ahead);
   std::int64_t out_ns = 0, back_ns = 0;  // when the ways are free
   std::vector<std::int64_t> gone_ns;
   for (std::int64_t i = 0; i < count; ++i) {
     const BlockTimes& block = blocks[static_cast<std::size_t>(i)];
+    CHECK(block.out.busy_ns >= 0 && block.back.busy_ns >= 0 && block.saved_ns <= block.wanted_ns, i, block.out.busy_ns,
+          block.back.busy_ns, block.saved_ns, block.wanted_ns);
     out_ns = std::max(out_ns, block.saved_ns) + block.out.busy_ns;
     gone_ns.push_back(out_ns + block.out.delay_ns);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
 #include "core/policies/common/layers.hpp"
 #include "core/policies/common/program.hpp"
 
@@ -11,6 +12,7 @@ namespace {
 // Where none hide it, the way holds up the run, and one layer at each of its stages keeps it busy.
 std::int64_t layers_ahead(const View& view, const std::vector<Bucket>& of_step, const StateHomes& homes) {
   const auto layers = layer_times(view, of_step);
+  CHECK(layers.size() == of_step.size(), "a layer is a bucket", layers.size(), of_step.size());
   const auto way_ns = [&](std::size_t l) {
     const ValueId parameter = of_step[l].parameter;
     if (!homes.lives_on(view, parameter, Tier::Disk)) return layers[l].parameter_copy_ns;
@@ -60,6 +62,7 @@ void LayerStream::follow(const View& view, Decisions& decisions, const StateHome
 
 bool LayerStream::advance(const View& view, Decisions& decisions, const StateHomes& homes, Activations& activations,
                           bool may_run) {
+  CHECK(ahead_ && *ahead_ >= 0, "a stream begins before it goes on");
   const std::size_t ops = ops_ahead(view, *ahead_);
   fetch_to_host(view, decisions, homes, ops_ahead(view, 2 * *ahead_));
   fetch_to_device(view, decisions, homes, ops);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
@@ -16,6 +18,7 @@ std::vector<LayerTimes> layer_times(const View& view, const std::vector<Bucket>&
 std::vector<LayerTimes> layer_times(const Graph& graph, const CostModel& estimate, const std::vector<Bucket>& buckets) {
   std::vector<LayerTimes> layers;
   for (const Bucket& bucket : buckets) {
+    CHECK(bucket.index == std::ssize(layers), "buckets in forward order", bucket.index, layers.size());
     const WorkId update = graph.op(bucket.optimizer).work;
     const Op& backward = graph.op(graph.value(bucket.gradient).producer);
     layers.push_back({.backward_ns = estimate.run_ns(graph, backward.work, backward.engine),
@@ -36,6 +39,7 @@ std::vector<LayerTimes> layer_times(const Graph& graph, const CostModel& estimat
 }
 
 std::size_t layers_that_fit(const View& view, const std::vector<Bucket>& buckets, std::int64_t beside_each) {
+  CHECK(beside_each >= 0, beside_each);
   const Graph& graph = view.graph();
   std::int64_t widest = 0, saved = 0;
   for (OpId op : view.compute_program()) {

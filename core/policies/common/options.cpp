@@ -4,6 +4,7 @@
 #include <charconv>
 #include <sstream>
 
+#include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 
 namespace tandem {
@@ -33,6 +34,7 @@ namespace {
 template <typename Number>
 Number read_number(const Scenario& scenario, const std::string& name, Number low, Number high, Number otherwise,
                    const std::string& allowed) {
+  CHECK(low <= high, name, low, high);
   const std::string text = text_option(scenario, name);
   if (text.empty()) return otherwise;
   Number value = 0;
@@ -65,6 +67,7 @@ std::optional<std::int64_t> int_or_auto_option(const Scenario& scenario, const s
 
 std::string choice_option(const Scenario& scenario, const std::string& name,
                           std::initializer_list<std::string_view> allowed) {
+  CHECK(allowed.size() > 0, name);
   std::string text = text_option(scenario, name);
   if (text.empty()) return std::string(*allowed.begin());
   if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) return text;

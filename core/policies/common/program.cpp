@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 
 void prefetch_parameters(const View& view, Decisions& decisions, std::size_t ops) {
@@ -64,6 +66,7 @@ bool parameters_fit(const View& view) {
 }  // namespace
 
 Tier DeviceParameters::home(const View& view, TensorId tensor) {
+  CHECK(tensor >= 0 && tensor < view.graph().tensor_count(), tensor, view.graph().tensor_count());
   const Tensor& t = view.graph().tensor(tensor);
   if (t.role != Role::Parameter || size_of(t.type) != 2) return Tier::HostPinned;
   if (!asked_) {

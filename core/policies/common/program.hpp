@@ -3,6 +3,7 @@
 
 #include <deque>
 
+#include "core/base/check.hpp"
 #include "core/scheduler/policy.hpp"
 
 namespace tandem {
@@ -21,6 +22,7 @@ bool feed_compute(const View& view, Decisions& decisions, G&& may_run, F&& issue
     if (program.empty()) return true;
     const OpId next = program.front();
     if (decisions.run(next) != Reply::Issued) return true;
+    CHECK(view.issued(next), "the program stands still at", view.graph().op_name(next));
     issued(next);
   }
   return false;
@@ -38,10 +40,12 @@ bool run_ready_updates(const View& view, Decisions& decisions, Engine engine, F&
   bool any = false;
   for (std::size_t i = 0; i < view.ready_optimizer_ops().size();) {
     const OpId op = view.ready_optimizer_ops()[i];
-    if (mine(op) && decisions.run(op, engine) == Reply::Issued)
-      any = true;
-    else
+    if (!mine(op) || decisions.run(op, engine) != Reply::Issued) {
       ++i;
+      continue;
+    }
+    CHECK(view.issued(op), "an update stays ready:", view.graph().op_name(op));
+    any = true;
   }
   return any;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
@@ -16,6 +18,7 @@ std::int64_t whole_pages(double bytes) { return static_cast<std::int64_t>(bytes)
 // A remainder goes with the last piece: what is very small takes the lane of small copies, where it may wait for all
 // the large ones that the device works on.
 ByteRange next_piece(ByteRange part, std::int64_t done, std::int64_t bytes) {
+  CHECK(done >= 0 && done < part.bytes && bytes > 0, "a piece of a part that is all taken", done, part.bytes, bytes);
   const std::int64_t left = part.bytes - done;
   return {part.first + done, left < bytes + kLeastPieceBytes ? left : bytes};
 }
@@ -26,6 +29,8 @@ SharedUpdate::SharedUpdate(const Graph& graph, const Bucket& updated, double dev
     : bucket(updated), resident(stays) {
   const Op& op = graph.op(bucket.optimizer);
   const auto is_state = [&](ValueId value) { return graph.tensor_of(value).role == Role::OptimizerState; };
+  CHECK(op.divisible && !op.writes.empty(), graph.op_name(bucket.optimizer), "cannot be shared");
+  CHECK(device_share >= 0 && device_share <= 1, graph.op_name(bucket.optimizer), device_share);
   lead_bytes = graph.value(op.writes.front().value).bytes;
   for (ValueId read : op.reads)
     if (is_state(read)) old_states.push_back(read);
@@ -33,6 +38,8 @@ SharedUpdate::SharedUpdate(const Graph& graph, const Bucket& updated, double dev
     if (is_state(write.value)) new_states.push_back(write.value);
   on_device.bytes = device_share >= 1 ? lead_bytes : whole_pages(device_share * static_cast<double>(lead_bytes));
   on_cpu = {on_device.bytes, lead_bytes - on_device.bytes};
+  CHECK(old_states.size() == new_states.size(), graph.op_name(bucket.optimizer), old_states.size(), new_states.size());
+  CHECK(on_cpu.bytes >= 0 && (on_cpu.bytes == 0 || on_device.bytes % op.cut_bytes == 0), on_device.bytes, lead_bytes);
 }
 
 ByteRange SharedUpdate::piece(std::int64_t done) const {
@@ -51,6 +58,7 @@ Reply SharedUpdate::copy(const View& view, Decisions& decisions, ByteRange part,
 }
 
 bool SharedUpdate::stream_in(const View& view, Decisions& decisions) const {
+  CHECK(!ran, "states come in for an update that is issued", view.graph().op_name(bucket.optimizer));
   return std::all_of(old_states.begin(), old_states.end(), [&](ValueId state) {
     return copy(view, decisions, on_device, state, Tier::Device) == Reply::Issued;
   });
@@ -67,8 +75,10 @@ double SharedUpdate::share_to_come(const View& view) const {
 }
 
 void SharedUpdate::return_piece(const View& view, Decisions& decisions, bool with_parameter) {
+  CHECK(ran && !resident, "states return once they are updated", view.graph().op_name(bucket.optimizer));
   const ByteRange part = next_piece(on_device, returned_bytes, kReturnBytes);
   returned_bytes += part.bytes;
+  CHECK(returned_bytes <= on_device.bytes, returned_bytes, on_device.bytes);
   for (ValueId state : new_states) {
     copy(view, decisions, part, state, Tier::HostPinned);
     if (returned()) decisions.release(state, Tier::Device);

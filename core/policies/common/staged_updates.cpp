@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
@@ -29,6 +31,7 @@ bool StagedUpdates::enter(const View& view, const Buckets& buckets) {
   if (step_ != kNone) return true;
   if (view.ready_optimizer_ops().empty()) return false;
   const std::int32_t step = view.graph().op(view.ready_optimizer_ops().front()).step;
+  CHECK(!buckets.step(step).empty() && under_way_.empty(), "a phase begins before the last has ended", step);
   if (!view.issuable(buckets.step(step).front().optimizer)) return false;
   kept_ = std::ssize(staying_);
   staying_.clear();
@@ -37,6 +40,7 @@ bool StagedUpdates::enter(const View& view, const Buckets& buckets) {
 }
 
 const Bucket& StagedUpdates::next(const std::vector<Bucket>& of_step) const {
+  CHECK(issued_ >= 0 && issued_ < std::ssize(of_step), issued_, of_step.size());
   const bool backwards = alternates_ && step_ % 2 == 1;
   return of_step[static_cast<std::size_t>(backwards ? std::ssize(of_step) - 1 - issued_ : issued_)];
 }
@@ -60,6 +64,8 @@ bool StagedUpdates::move(const View& view, Decisions& decisions, const Buckets& 
     (stays ? staying_ : under_way_).push_back(bucket);
   }
   if (!under_way_.empty() || !all_settled(view, staying_)) return any;
+  CHECK(std::ssize(staying_) <= buffers_, "more states stay than have buffers", staying_.size(), buffers_);
+  CHECK(std::all_of(of_step.begin(), of_step.end(), [&](const Bucket& b) { return view.issued(b.optimizer); }), step_);
   step_ = kNone;
   return true;
 }

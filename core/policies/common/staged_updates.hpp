@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/check.hpp"
 #include "core/policies/common/state_homes.hpp"
 #include "core/policies/common/uploads.hpp"
 
@@ -19,7 +20,10 @@ class StagedUpdates {
  public:
   // `buffers`: buckets whose states are on the host at a time. `alternates`: every other step updates buckets from the
   // last to the first, and the states that are on the host at the end stay there: the next step begins with them.
-  void begin(std::int64_t buffers, bool alternates) { buffers_ = buffers, alternates_ = alternates; }
+  void begin(std::int64_t buffers, bool alternates) {
+    CHECK(buffers >= 1 && step_ == kNone, buffers, step_);
+    buffers_ = buffers, alternates_ = alternates;
+  }
 
   // Issues what it can; true if anything. The phase lasts from when the backward is issued, whose last gradient is the
   // first bucket's, until all updates are done and what leaves the host is at home.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/step_memory.hpp"
@@ -33,6 +34,7 @@ StateHomes::StateHomes(const View& view, const std::vector<Bucket>& of_step, con
 }
 
 Tier StateHomes::choose(const std::string& choice, std::int64_t bytes) {
+  CHECK(bytes >= 0 && (choice == "auto" || choice == "device" || choice == "host" || choice == "disk"), choice, bytes);
   if (choice == "device") return Tier::Device;
   if (choice == "disk" || (choice == "auto" && bytes > room_bytes_)) return Tier::Disk;
   room_bytes_ -= bytes;

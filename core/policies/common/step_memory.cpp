@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
@@ -24,6 +26,7 @@ class Tally {
     if (here_[static_cast<std::size_t>(value)] == there || !counts) return;
     here_[static_cast<std::size_t>(value)] = there;
     live_ += there ? graph_.value(value).bytes : -graph_.value(value).bytes;
+    CHECK(live_ >= 0, "more leaves than has come", graph_.value_name(value), live_);
   }
   void run(const Op& op) {
     for (ValueId read : op.reads) place(read, true);
@@ -36,7 +39,11 @@ class Tally {
       if (write.reuses != kNone) place(write.reuses, false);
   }
   // One of its readers has read it, here or elsewhere; true if it was the last.
-  bool pass(ValueId value) { return ++readers_[static_cast<std::size_t>(value)] == graph_.value(value).readers; }
+  bool pass(ValueId value) {
+    std::int32_t& passed = readers_[static_cast<std::size_t>(value)];
+    CHECK(passed < graph_.value(value).readers, "is read more often than it has readers:", graph_.value_name(value));
+    return ++passed == graph_.value(value).readers;
+  }
   std::int64_t peak() const { return peak_; }
   std::int64_t last() const { return last_; }  // while the last op ran
 
@@ -52,6 +59,7 @@ class Tally {
 class Offloaded {
  public:
   Offloaded(const Graph& graph, const std::vector<std::int32_t>& layers) : graph_(graph), layers_(layers) {
+    CHECK(std::is_sorted(layers_.begin(), layers_.end()), "layers in order", layers_.size());
     for (OpId id = 0; id < graph.op_count(); ++id)
       if (const Op& op = graph.op(id); op.phase == Phase::Backward && away(op))
         backwards_[{op.micro_batch, op.layer}] = id;
@@ -90,6 +98,7 @@ std::int64_t sum(Layers::const_iterator begin, Layers::const_iterator end) {
 
 // The most that so many layers in a row take, from `first` on.
 std::int64_t largest_run(const Layers& bytes, std::int32_t first, std::int64_t layers) {
+  CHECK(first >= 0 && first <= std::ssize(bytes) && layers >= 0, first, bytes.size(), layers);
   const auto count = std::min(std::ssize(bytes) - first, layers);
   std::int64_t most = 0;
   for (auto at = bytes.begin() + first; count > 0 && bytes.end() - at >= count; ++at)
@@ -111,6 +120,7 @@ std::int64_t parameter_bytes(const Graph& graph, std::int64_t capacity_bytes, co
   const Layers bytes = bytes_by_layer(graph, Role::Parameter);
   const std::int32_t resident = states.resident;
   if (bytes.empty()) return 0;
+  CHECK(resident >= 0 && resident <= std::ssize(bytes) && states.buffers.value_or(0) >= 0, resident, bytes.size());
   if (states.buffers) {
     const Layers streamed = streamed_parameters(bytes, resident);
     return sum(bytes.begin(), bytes.begin() + resident) +
@@ -126,6 +136,7 @@ std::int64_t parameter_bytes(const Graph& graph, std::int64_t capacity_bytes, co
 }  // namespace
 
 std::vector<ValueId> saved_for(const Graph& graph, const Op& backward) {
+  CHECK(backward.phase == Phase::Backward, graph.label(backward.label), name_of(backward.phase));
   std::vector<ValueId> values;
   for (ValueId read : backward.reads)
     if (graph.tensor_of(read).role == Role::Activation && graph.op(graph.value(read).producer).phase == Phase::Forward)

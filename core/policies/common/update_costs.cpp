@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
 #include "core/machine/slow_down.hpp"
 
 namespace tandem {
@@ -17,6 +18,7 @@ double UpdateCosts::device_share(double cpu_later_ns) const {
 }
 
 UpdateCosts update_costs(const Graph& graph, const CostModel& estimate, const Op& optimizer) {
+  CHECK(optimizer.phase == Phase::OptimizerStep, graph.label(optimizer.label), name_of(optimizer.phase));
   std::int64_t states = 0, parameter = 0;
   for (const Write& write : optimizer.writes)
     (graph.tensor_of(write.value).role == Role::OptimizerState ? states : parameter) += graph.value(write.value).bytes;
@@ -55,6 +57,7 @@ std::int64_t shared_updates_ns(const Graph& step, const CostModel& estimate, std
   for_updates(step, estimate, [&](const UpdateCosts& costs) {
     if (--resident >= 0) return;
     const double share = costs.device_share();
+    CHECK(share >= 0 && share <= 1, share, costs.cpu_ns, costs.upload_ns, costs.stream_ns);
     time += (1 - share) * costs.cpu_ns;
     dram_bytes += share * 2 * costs.state_bytes + (1 - share) * (costs.cpu_bytes + 2 * costs.parameter_bytes);
   });

@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/base/check.hpp"
 #include "core/scheduler/policy.hpp"
 
 namespace tandem {
 
 class ParameterUploads {
  public:
-  void add(ValueId parameter) { waiting_.push_back(parameter); }
+  void add(ValueId parameter) {
+    CHECK(parameter != kNone && (waiting_.empty() || waiting_.back() != parameter), "goes up twice:", parameter);
+    waiting_.push_back(parameter);
+  }
   bool empty() const { return waiting_.empty(); }
   bool all_updated(const View& view) const {
     return std::all_of(waiting_.begin(), waiting_.end(), [&](ValueId value) { return updated(view, value); });

@@ -5,6 +5,7 @@
 // needs it first.
 #include <algorithm>
 
+#include "core/base/check.hpp"
 #include "core/policies/common/activations.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/gradients.hpp"
@@ -70,7 +71,10 @@ class CoTrain final : public Policy {
         device_tensors_.push_back(view.graph().value(write.value).tensor);
   }
 
-  bool stays(const Bucket& bucket) const { return static_cast<std::size_t>(bucket.index) < k_; }
+  bool stays(const Bucket& bucket) const {
+    CHECK(begun_, "the separation distance is not fixed yet", bucket.index);
+    return static_cast<std::size_t>(bucket.index) < k_;
+  }
 
   // DATA MOVE: gradients of the CPU's layers leave the device.
   void move_gradients(const View& view, Decisions& decisions) {

@@ -4,16 +4,21 @@
 #include <functional>
 #include <queue>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 
 std::int64_t device_path_ns(const std::vector<LayerTimes>& layers, std::size_t k) {
   std::int64_t path = 0;
-  for (std::size_t l = 0; l < layers.size(); ++l)
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    CHECK(layers[l].backward_ns >= 0 && layers[l].device_update_ns >= 0, "the path would not grow with k", l);
     path += layers[l].backward_ns + (l < k ? layers[l].device_update_ns : 0);
+  }
   return path;
 }
 
 std::int64_t cpu_path_ns(const std::vector<LayerTimes>& layers, std::size_t k) {
+  CHECK(k <= layers.size(), k, layers.size());
   std::int64_t backward = 0, copied = 0, cpu = 0, back = 0;
   std::vector<std::int64_t> arrivals(layers.size(), 0);
   for (std::size_t l = layers.size(); l-- > k;) {
@@ -29,6 +34,7 @@ std::int64_t cpu_path_ns(const std::vector<LayerTimes>& layers, std::size_t k) {
       if (queue.empty()) cpu = std::max(cpu, arrivals[coming - 1]);
       queue.push(--coming);
     }
+    CHECK(!queue.empty() && queue.top() >= coming, "a layer is updated before it has arrived", coming);
     const std::size_t l = queue.top();
     queue.pop();
     cpu += layers[l].cpu_update_ns;

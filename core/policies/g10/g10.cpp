@@ -14,6 +14,7 @@
 #include <map>
 #include <vector>
 
+#include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
@@ -49,6 +50,8 @@ class G10 final : public Policy {
       const OpId next = next_op(view);
       if (next == kNone) return;
       if (view.graph().op(next).step != step_) begin_step(view, view.graph().op(next).step);
+      CHECK(place_ < std::ssize(ops_) && ops_[static_cast<std::size_t>(place_)] == next,
+            "a step takes another way than planned", view.graph().op_name(next), place_, ops_.size());
       if (is_making_room(view, next)) return;
       bring_back(view, decisions);
       if (!run(decisions, view.graph().op(next), next)) return;
@@ -73,6 +76,7 @@ class G10 final : public Policy {
 
   void begin_step(const View& view, std::int32_t step) {
     const Graph& graph = view.graph();
+    CHECK(step > step_ || works_.empty(), "steps come in order", step, step_);
     ops_ = step_ops(graph, step, ops_.empty() ? 0 : ops_.front());
     next_ops_ = ops_.empty() ? ops_ : step_ops(graph, step + 1, ops_.back());
     step_ = step;
@@ -94,6 +98,8 @@ class G10 final : public Policy {
              .host_bytes = host_ ? std::max(host, std::int64_t{0}) : 0,
              .disk = disk_};
     plan_ = plan_migrations(use, view.estimate(), room_);
+    CHECK(plan_.live_bytes.size() == ops_.size() && plan_.host_bytes.size() == ops_.size(), plan_.live_bytes.size(),
+          ops_.size());
     for (const std::int64_t bytes : plan_.host_bytes) homes_bytes_ = std::max(homes_bytes_, bytes);
   }
 

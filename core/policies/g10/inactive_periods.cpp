@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
@@ -51,6 +53,7 @@ class Analysis {
       ends_[graph_.value(value).tensor].last_use = to;
       to = static_cast<std::int32_t>(out_.live_bytes.size()) - 1;
     }
+    CHECK(from >= 0 && to < std::ssize(out_.live_bytes), graph_.value_name(value), from, to, out_.live_bytes.size());
     for (std::int32_t i = from; i <= to; ++i) out_.live_bytes[static_cast<std::size_t>(i)] += bytes;
   }
 
@@ -72,6 +75,7 @@ class Analysis {
   bool is_last(ValueId value) const { return last_version_.at(graph_.value(value).tensor) == value; }
 
   void add_period(ValueId value, std::int32_t after, std::int32_t before) {
+    CHECK(after >= 0 && before > after, graph_.value_name(value), after, before);
     const TensorId tensor = graph_.value(value).tensor;
     const std::int64_t bytes = graph_.value(value).bytes;
     if (before - after > 1 && bytes >= kPageBytes)
@@ -107,6 +111,11 @@ StepUse use_of_step(const Graph& graph, const CostModel& estimate, const std::ve
   analysis.note_last_versions(uses);
   for (const auto& [value, its] : uses) analysis.add(value, its);
   analysis.add_periods_across_steps();
+  for (const InactivePeriod& period : out.periods) {
+    const std::size_t inside = static_cast<std::size_t>(period.after + 1) % ops.size();
+    CHECK(out.live_bytes[inside] >= period.bytes, graph.tensor(period.tensor).name, "is not counted while unused",
+          inside);
+  }
   return out;
 }
 

@@ -6,6 +6,8 @@
 #include <queue>
 #include <tuple>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
@@ -29,6 +31,7 @@ class LaneTime {
   void take(std::int64_t ns, std::int32_t from, std::int32_t to) {
     for (const std::int32_t step = from <= to ? 1 : -1; ns > 0; from += step) {
       const std::int64_t taken = std::min(ns, at(from));
+      CHECK(taken >= 0, "a lane gives more time than it has", from, taken);
       free_ns_[place(from)] -= taken;
       ns = from == to ? 0 : ns - taken;
     }
@@ -54,6 +57,7 @@ class Planner {
  public:
   Planner(const StepUse& step, const CostModel& estimate, const Room& room, bool hidden)
       : hidden_(hidden), step_(step), estimate_(estimate), room_(room), idle_(step.run_ns) {
+    CHECK(step.run_ns.size() == step.live_bytes.size(), step.run_ns.size(), step.live_bytes.size());
     for (const Engine lane : {Engine::D2H, Engine::DiskWrite, Engine::DiskRead, Engine::H2D})
       lanes_.emplace(lane, idle_);
     plan_.live_bytes = step.live_bytes;
@@ -157,8 +161,10 @@ class Planner {
   void take(const InactivePeriod& period, const Trip& trip) {
     reserve(period, trip);
     const auto [gone, back] = away(period, trip);
+    CHECK(gone >= period.after && gone < back && back < period.before, period.after, gone, back, period.before);
     for (std::int32_t op = gone + 1; op < back; ++op) plan_.live_bytes[place(op)] -= period.bytes;
     const bool first = !period.persistent || home_.emplace(period.tensor, trip.to).second;
+    CHECK(!period.persistent || home_.at(period.tensor) == trip.to, "a tensor has one home", period.tensor);
     if (trip.to == Tier::HostPinned && first) take_host(period);
     plan_.migrations.push_back({period, trip.to, gone, back});
   }
@@ -175,7 +181,11 @@ class Planner {
   void take_host(const InactivePeriod& period) {
     const auto length = static_cast<std::int32_t>(plan_.host_bytes.size());
     const std::int32_t begin = period.persistent ? 0 : period.after, end = period.persistent ? length : period.before;
-    for (std::int32_t op = begin; op < end; ++op) plan_.host_bytes[place(op)] += period.bytes;
+    for (std::int32_t op = begin; op < end; ++op) {
+      std::int64_t& there = plan_.host_bytes[place(op)];
+      there += period.bytes;
+      CHECK(there <= room_.host_bytes, "what leaves has no room on the host", op, there, room_.host_bytes);
+    }
   }
 
   void return_early() {

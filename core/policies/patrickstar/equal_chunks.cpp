@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 
 EqualChunks pack_chunks(const std::vector<std::int64_t>& layer_elements, std::int64_t chunk_elements) {
@@ -13,6 +15,7 @@ EqualChunks pack_chunks(const std::vector<std::int64_t>& layer_elements, std::in
   for (std::int64_t elements : layer_elements) {
     if (filled + elements > chunks.elements) ++chunk, filled = 0;
     filled += elements;
+    CHECK(elements >= 0 && filled <= chunks.elements, "a chunk is overfull", chunk, filled, chunks.elements);
     chunks.of_layer.push_back(chunk);
   }
   return chunks;

@@ -17,6 +17,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/base/check.hpp"
 #include "core/policies/common/activations.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/first_step.hpp"
@@ -77,6 +78,7 @@ class PatrickStar final : public Policy {
     for (const Bucket& bucket : buckets.step(0)) {
       const Tensor& parameter = step.tensor_of(bucket.parameter);
       elements.push_back(parameter.bytes / size_of(parameter.type));
+      CHECK(element_bytes_ == 0 || element_bytes_ == size_of(parameter.type), "chunks are of one type", parameter.name);
       element_bytes_ = size_of(parameter.type);
     }
     packing_ = chunk_elements ? pack_chunks(elements, *chunk_elements) : pack_chunks(elements);
@@ -138,7 +140,9 @@ class PatrickStar final : public Policy {
     return role == Role::Parameter || role == Role::Gradient;
   }
   std::size_t chunk_of(const Graph& graph, ValueId value) const {
-    return static_cast<std::size_t>(packing_.of_layer[static_cast<std::size_t>(graph.tensor_of(value).layer)]);
+    const std::int32_t layer = graph.tensor_of(value).layer;
+    CHECK(layer >= 0 && layer < std::ssize(packing_.of_layer), graph.value_name(value), "is in no chunk", layer);
+    return static_cast<std::size_t>(packing_.of_layer[static_cast<std::size_t>(layer)]);
   }
 
   void follow(const Graph& graph) {
@@ -188,6 +192,7 @@ class PatrickStar final : public Policy {
       if (graph.tensor_of(read).role != Role::Parameter) continue;
       const auto& buckets = buckets_.step(graph.op(op).step);
       const auto layer = static_cast<std::size_t>(graph.tensor_of(read).layer);
+      CHECK(layer < buckets.size() && buckets.size() == packing_.of_layer.size(), layer, buckets.size());
       const bool old = buckets[layer].old_parameter == read;
       for (std::size_t l = 0; l < buckets.size(); ++l) {
         const ValueId value = old ? buckets[l].old_parameter : buckets[l].parameter;
@@ -278,6 +283,7 @@ class PatrickStar final : public Policy {
   bool updates(const View& view) {
     if (updating_ == kNone && !view.ready_optimizer_ops().empty()) {
       const std::int32_t step = view.graph().op(view.ready_optimizer_ops().front()).step;
+      CHECK(!buckets_.step(step).empty() && uploads_.empty(), "an update begins before the last has ended", step);
       if (view.issuable(buckets_.step(step).front().optimizer)) updating_ = step, updated_ = 0;
     }
     return updating_ != kNone;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/base/check.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/first_step.hpp"
@@ -24,6 +25,8 @@ std::vector<std::int64_t> counts(std::int64_t most, std::int64_t tries) {
   tries = std::min(std::clamp(kLayersTried / std::max<std::int64_t>(most, 1), kLeastTries, tries), most);
   std::vector<std::int64_t> all{0};
   for (std::int64_t i = 1; i <= tries; ++i) all.push_back(most * i / tries);
+  CHECK(all.back() == most && std::is_sorted(all.begin(), all.end()), "all of them are one of the tries", all.back(),
+        most);
   return all;
 }
 
@@ -44,6 +47,7 @@ class Search {
         for (std::int64_t recomputed : all)
           if (swapped + recomputed <= std::ssize(blocks_)) try_activations(BlockActivations{swapped, recomputed});
     }
+    CHECK(most_left_ > std::numeric_limits<std::int64_t>::min(), "no layout was tried", blocks_.size());
     return best_.fits ? best_ : smallest_;
   }
 
@@ -58,6 +62,7 @@ class Search {
     const CostModel estimate(scenario_.machine);
     std::vector<LayerTimes> layers = layer_times(graph, estimate, first);
     add_swaps(graph, estimate, layers);
+    CHECK(layers.size() == first.size(), "a layer is a bucket", layers.size(), first.size());
     const StepShape shape{scenario_.workload.micro_batches, !first.empty() && first.front().gradient_norm != kNone};
     auto persistent = counts(std::ssize(first), kChunkTries);
     if (given_.persistent) persistent = {std::min(*given_.persistent, std::ssize(first))};
@@ -88,6 +93,8 @@ class Search {
     const std::int64_t streamed = std::max<std::int64_t>(std::ssize(layers) - layout.persistent, 0);
     layout.buffers = given_.buffers.value_or(std::max<std::int64_t>(*most, 1));
     if (*most < std::min(layout.buffers, streamed)) return;
+    CHECK(layout.persistent <= std::ssize(layers) && layout.buffers >= 1, layout.persistent, layers.size(),
+          layout.buffers);
     layout.step_ns = estimated_ns(layout, layers, shape);
     layout.fits = true;
     if (!best_.fits || layout.step_ns < best_.step_ns) best_ = layout;

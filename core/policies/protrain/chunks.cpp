@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
@@ -45,6 +47,7 @@ class Lanes {
   // Of the layers from `end` - 1 down to `begin`.
   void backward(std::size_t begin, std::size_t end) {
     const std::size_t n = layers_.size();
+    CHECK(begin <= end && end <= n, begin, end, n);
     for (std::size_t l = end; l-- > begin;) {
       const LayerTimes& layer = layers_[l];
       if (layer.saved_in_ns > 0)
@@ -81,7 +84,10 @@ class Lanes {
     h2d_ = std::max(h2d_, buffer_free) + layers_[l].parameter_copy_ns;
     device_ = std::max(device_, h2d_);
   }
-  void compute(std::size_t l, std::int64_t ns) { used_[l] = device_ += ns; }
+  void compute(std::size_t l, std::int64_t ns) {
+    CHECK(ns >= 0, "computing takes less than no time", l, ns);
+    used_[l] = device_ += ns;
+  }
 
   const std::vector<LayerTimes>& layers_;
   const ChunkPlan& plan_;
@@ -109,12 +115,14 @@ Times after_step(const std::vector<LayerTimes>& layers, const StepShape& shape, 
 // Times of the next step are sums and maxima of this one's, so that the steps settle to the longest mean of a round:
 // over either time alone, or from one to the other and back in two steps.
 std::int64_t chunked_step_ns(const std::vector<LayerTimes>& layers, const StepShape& shape, const ChunkPlan& plan) {
+  CHECK(shape.passes >= 1, shape.passes);
   const ChunkPlan bounded{std::min(plan.persistent, layers.size()), std::max<std::size_t>(plan.buffers, 1)};
   const std::int64_t taken = std::min(shape.passes, kPasses);
   const Times from_device = after_step(layers, shape, bounded, taken, {.device_ns = 0, .cpu_ns = kLongAgo});
   const Times from_cpu = after_step(layers, shape, bounded, taken, {.device_ns = kLongAgo, .cpu_ns = 0});
   const std::int64_t settled =
       std::max({from_device.device_ns, from_cpu.cpu_ns, (from_device.cpu_ns + from_cpu.device_ns) / 2});
+  CHECK(settled >= 0, "a step takes less than no time", settled);
   return settled / taken * shape.passes + settled % taken * shape.passes / taken;
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/base/check.hpp"
 #include "core/policies/common/activations.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/gradients.hpp"
@@ -26,7 +27,9 @@ class ProTrain final : public Policy {
       : layout_(choose_chunks(scenario,
                               {int_or_auto_option(scenario, "persistent_chunks", 0, kMost),
                                int_or_auto_option(scenario, "chunk_buffers", 1, kMost), given_activations(scenario)})),
-        activations_(scenario, layout_.activations) {}
+        activations_(scenario, layout_.activations) {
+    CHECK(layout_.persistent >= 0 && layout_.buffers >= 1, layout_.persistent, layout_.buffers);
+  }
 
   PolicyTraits traits() const override { return {.graph = {.activations = activations_.choice()}}; }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "core/base/check.hpp"
 #include "core/policies/common/activations.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/gradients.hpp"
@@ -84,6 +85,7 @@ class Stronghold final : public Policy {
 
   // Fetches what the window's next ops read, in order, while there is room; returns how many they are.
   std::size_t fetch_window(const View& view, Decisions& decisions) const {
+    CHECK(window_ >= kLeastWindow && stay_ <= window_, "a window that is not chosen yet", window_, stay_);
     std::size_t ops = 0;
     std::int64_t layers = 0;
     std::int32_t last = kNone;

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 
 bool window_hides(const std::vector<LayerTimes>& layers, std::int64_t passes, std::size_t m) {
+  CHECK(m >= 2 && passes >= 1, "a layer that computes and one that comes in", m, passes);
   std::int64_t computing = 0, updates = 0;
   for (std::size_t l = 0; l < layers.size(); ++l) {
     computing += layers[l].forward_ns + layers[l].recompute_ns + layers[l].backward_ns;
