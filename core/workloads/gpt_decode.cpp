@@ -1,5 +1,6 @@
 // Generates text with a gpt: the prompt in one step, then one token a step, until the stop token or new_tokens. Keys
 // and values of past tokens stay in a cache a block; the graph grows by the sampled token.
+#include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/workloads/common/gpt_plan.hpp"
@@ -202,6 +203,7 @@ std::int64_t block_workspace(const TransformerSizes& s, std::int64_t keys) {
 
 void DecodeSource::decode_block(Graph& graph, std::size_t index, WorkId work, std::int64_t tokens) {
   Stage& stage = stages_[index];
+  CHECK(index > 0 && stage.cache != kNone, "only blocks attend", index, stages_.size());
   Op op = new_op(stage.forward, work, Phase::Forward, static_cast<std::int32_t>(index));
   op.workspace_bytes = block_workspace(step_sizes(tokens), position() + tokens);
   const ValueId cache = graph.tensor(stage.cache).latest;
@@ -238,6 +240,7 @@ bool DecodeSource::append_step(Graph& graph, std::int64_t result) {
   if (step_ >= w_.new_tokens) return false;
   if (step_ > 0 && w_.stop_token != kNone && result == w_.stop_token) return false;
   const std::int64_t tokens = step_ == 0 ? w_.prompt : 1;
+  CHECK(position() + tokens <= w_.prompt + w_.new_tokens, "the cache is full", position(), tokens);
   if (step_ == 0) load_prompt(graph);
   embed(graph, tokens);
   const WorkId block = graph.add_work(

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
@@ -20,7 +22,10 @@ struct State {
 using Front = std::vector<State>;
 constexpr std::size_t kStatesInAll = 400'000, kFewestStates = 16, kMostStates = 1024;
 
-std::size_t most_states(std::size_t stages) { return std::clamp(kStatesInAll / stages, kFewestStates, kMostStates); }
+std::size_t most_states(std::size_t stages) {
+  CHECK(stages > 0, stages);
+  return std::clamp(kStatesInAll / stages, kFewestStates, kMostStates);
+}
 
 void keep_the_best(Front& front, std::size_t most) {
   std::stable_sort(front.begin(), front.end(), [](const State& a, const State& b) {
@@ -30,6 +35,8 @@ void keep_the_best(Front& front, std::size_t most) {
   for (const State& state : front)
     if (best.empty() || state.recompute_ns < best.back().recompute_ns) best.push_back(state);
   front = std::move(best);
+  CHECK(std::is_sorted(front.begin(), front.end(), [](const State& a, const State& b) { return a.held < b.held; }),
+        most);
   if (front.size() <= most) return;
   for (std::size_t i = 0; i < most; ++i) front[i] = front[most > 1 ? i * (front.size() - 1) / (most - 1) : 0];
   front.resize(most);
@@ -59,6 +66,7 @@ class SegmentPeak {
 
   // With the next stage; `peak()` is never less.
   void add(std::size_t stage) {
+    CHECK(stage >= first_ && chain_[stage].recomputable, first_, stage);
     const ChainStage& s = chain_[stage];
     const std::int64_t begin = chain_[first_].input_bytes;
     const std::int64_t input = stage > first_ ? s.input_bytes : 0;
@@ -124,6 +132,8 @@ std::optional<Checkpoints> optimal_checkpoints(const std::vector<ChainStage>& ch
   Checkpoints chosen{.segment = std::vector<std::int32_t>(chain.size(), kNone),
                      .recompute_ns = fronts.back().back().recompute_ns};
   for (auto [end, state] = std::pair{chain.size(), fronts.back().back()}; end > 0;) {
+    CHECK(state.from >= 0 && static_cast<std::size_t>(state.from) < end && state.held <= budget_bytes,
+          "a choice that was not made, or does not fit", state.from, end, state.held, budget_bytes);
     const auto from = static_cast<std::size_t>(state.from);
     if (state.recomputes)
       std::fill(chosen.segment.begin() + state.from, chosen.segment.begin() + static_cast<std::ptrdiff_t>(end),

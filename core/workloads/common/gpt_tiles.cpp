@@ -1,5 +1,6 @@
 #include "core/workloads/common/gpt_tiles.hpp"
 
+#include "core/base/check.hpp"
 #include "core/formats/layout.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/workloads/common/gpt_plan.hpp"
@@ -18,6 +19,7 @@ struct Tile {
 
   Tile(const Sizes& sizes, bool attention, std::int64_t index, std::int64_t count)
       : s(sizes), attends(attention), first(index == 0), last(index + 1 == count), tiles(count), heads(sizes) {
+    CHECK(index < count && heads.heads % count == 0, "tiles of unequal heads", index, count, heads.heads);
     heads.heads /= count;
     heads.hidden /= count;
   }

@@ -7,6 +7,8 @@
 #include <initializer_list>
 #include <vector>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 
 // Places temporaries first fit at 64-byte borders, as the workspace allocator does: gaps between them count.
@@ -14,6 +16,7 @@ class WorkspaceMeter {
  public:
   // Returns the temporary's offset, to be handed to drop().
   std::int64_t take(std::int64_t bytes) {
+    CHECK(bytes >= 0, bytes);
     const std::int64_t rounded = (bytes + kGranule - 1) / kGranule * kGranule;
     std::int64_t offset = 0;
     auto next = used_.begin();
@@ -23,7 +26,9 @@ class WorkspaceMeter {
     return offset;
   }
   void drop(std::int64_t offset) {
-    used_.erase(std::find_if(used_.begin(), used_.end(), [&](const Range& r) { return r.offset == offset; }));
+    const auto found = std::find_if(used_.begin(), used_.end(), [&](const Range& r) { return r.offset == offset; });
+    CHECK(found != used_.end(), "a temporary is dropped that is not there", offset);
+    used_.erase(found);
   }
   // A temporary that lives for one call only.
   void touch(std::int64_t bytes) { drop(take(bytes)); }

@@ -3,11 +3,17 @@
 #include <algorithm>
 #include <map>
 
+#include "core/base/check.hpp"
 #include "core/formats/layout.hpp"
 
 namespace tandem {
 
+static_assert(kPageBytes % (state_block(8).elements * size_of(DType::F32)) == 0, "pages hold whole blocks");
+static_assert(kPageBytes % (state_block(4).elements * size_of(DType::F32)) == 0, "pages hold whole blocks");
+
 void TrainingPlan::set_adam_states(std::int64_t state_bits) {
+  CHECK(!stages.empty() && states.empty(), "states come once, after the stages", family, stages.size(), states.size());
+  CHECK(state_bits == 32 || state_bits == 8 || state_bits == 4, family, state_bits);
   if (precision == DType::F16) {
     master = Master::FirstState;
     states.push_back({"master"});
@@ -20,6 +26,7 @@ void TrainingPlan::set_adam_states(std::int64_t state_bits) {
   if (!quantised) return;
   std::map<const Layout*, std::shared_ptr<const Layout>> aligned;  // stages of equal shape share one
   for (StageSpec& stage : stages) {
+    CHECK(stage.layout != nullptr, stage.name, "has states in blocks, but no fields that could begin at one");
     auto& layout = aligned[stage.layout.get()];
     if (layout == nullptr) layout = aligned_to(*stage.layout, block.elements);
     stage.layout = layout;

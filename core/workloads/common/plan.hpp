@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/check.hpp"
 #include "core/formats/state_blocks.hpp"
 #include "core/graph/graph.hpp"
 
@@ -65,6 +66,7 @@ struct StateSpec {
   std::int64_t numbers_per_element = 1;
   StateBlock block = {};  // of a quantised state, which has the type U8: its elements are whole blocks
   std::int64_t bytes(std::int64_t elements) const {
+    CHECK(elements >= 0 && (type != DType::U8 || elements % block.elements == 0), name, elements, block.elements);
     if (type == DType::U8) return elements / block.elements * block.bytes;
     return elements * numbers_per_element * size_of(type);
   }
@@ -115,6 +117,7 @@ struct TrainingPlan {
   std::int32_t cut_bytes() const;
 
   OpSpecIndex add(OpSpec spec) {
+    CHECK(spec.workspace_bytes >= 0, spec.work.body, spec.workspace_bytes);
     ops.push_back(std::move(spec));
     return static_cast<OpSpecIndex>(ops.size()) - 1;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/scenario/capacity.hpp"
@@ -23,6 +24,7 @@ std::vector<bool> recomputed_stages(const TrainingPlan& plan, const BlockActivat
 
 // Stages in a row that recompute, in segments of at most `every`.
 std::vector<std::size_t> segment_begins(const std::vector<bool>& recomputes, std::int64_t every) {
+  CHECK(every >= 1, every);
   std::vector<std::size_t> begins;
   std::size_t first = 0;  // of the segment
   for (std::size_t i = 0; i < recomputes.size(); ++i) {
@@ -102,7 +104,9 @@ Recomputation optimal(const TrainingPlan& plan, const Scenario& scenario) {
                       " bytes are too few for any choice of blocks that recompute; allowed: at least " +
                       std::to_string(least + always_there(plan)) + " bytes");
   const std::int64_t budget = given > 0 ? given - always_there(plan) : default_budget(plan, scenario, least);
-  const Checkpoints chosen = *optimal_checkpoints(chain, budget);
+  const std::optional<Checkpoints> found = optimal_checkpoints(chain, budget);
+  CHECK(found && found->segment.size() == chain.size(), "the least budget is too little", budget, least, chain.size());
+  const Checkpoints& chosen = *found;
   Recomputation out;
   for (std::size_t i = 0; i < chosen.segment.size(); ++i) {
     const std::int32_t segment = chosen.segment[i];

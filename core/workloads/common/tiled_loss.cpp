@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/workloads/common/language_head.hpp"
 
@@ -33,6 +34,7 @@ void add_tiled_loss(StageSpec& stage, const TransformerSizes& s, bool bias) {
 
 std::vector<Kernel> tiled_decoder_kernels(const TransformerSizes& s, bool gradients, bool bias) {
   std::vector<Kernel> kernels = {memory_kernel(s.tokens() * size_of(DType::I64))};  // targets that count
+  CHECK(s.loss_tiles >= 1 && s.loss_tiles <= s.tokens(), "tiles of no tokens", s.loss_tiles, s.tokens());
   const std::int64_t rows = tokens_a_tile(s.tokens(), s.loss_tiles);
   for (std::int64_t begin = 0; begin < s.tokens(); begin += rows) {
     const TransformerSizes tile = tile_of(s, std::min(rows, s.tokens() - begin));

@@ -8,6 +8,7 @@
 //   checkpoint.load           as the family's own load: writes the parameter, then the states
 //   checkpoint.load_in_use    writes the parameter that the first step uses under delayed update
 //   checkpoint.load_loss_scale writes fp16's loss scale
+#include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/workloads/common/training_source.hpp"
 
@@ -81,6 +82,7 @@ void TrainingSource::append_save(Graph& graph) {
 }
 
 void TrainingSource::save_state(Graph& graph, std::int32_t step) {
+  CHECK(stage_saves_.size() == stages_.size() && step > saved_step_, "a step is saved once", step, saved_step_);
   for (std::size_t i = 0; i < stages_.size(); ++i) save_stage(graph, i, step);
   Op op = new_op(commit_.label, commit_.work, Phase::Save, 0);
   op.layer = kNone;

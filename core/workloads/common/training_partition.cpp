@@ -14,6 +14,7 @@
 #include <map>
 #include <numeric>
 
+#include "core/base/check.hpp"
 #include "core/formats/layout.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/scenario/capacity.hpp"
@@ -84,6 +85,7 @@ void TrainingSource::add_partition(Graph& graph, std::size_t index) {
 }
 
 Op TrainingSource::collective(std::int32_t label, WorkId work, Phase phase, std::size_t index) {
+  CHECK(devices_ > 1, "a collective of one rank", spec(index).name, devices_);
   Op op = new_op(label, work, phase, index);
   op.engine = Engine::Collective;
   op.engines = engine_bit(Engine::Collective);
@@ -104,6 +106,7 @@ void TrainingSource::gather_for(Graph& graph, std::size_t index, Phase phase) {
 }
 
 void TrainingSource::gather(Graph& graph, std::size_t index, Phase phase) {
+  CHECK(index < partitions_.size(), index, partitions_.size());
   Partition& part = partitions_[index];
   const ValueId own = stages_[index].parameter_in_use;
   if (part.gathered_from == own && (!divides_parameters_ || part.gathered_in == pass_)) return;

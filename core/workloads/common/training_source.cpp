@@ -39,6 +39,11 @@ TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, cons
       validation_(scenario.validation),
       saves_(!scenario.checkpoint.directory.empty() && request.rank == 0),
       save_every_(scenario.checkpoint.every) {
+  CHECK(!plan_.stages.empty() && parts_ >= 1 && micro_batches_ >= 1, plan_.family, parts_, micro_batches_);
+  CHECK(recomputation_.recomputes.size() == plan_.stages.size() && recomputation_.from.size() == plan_.stages.size(),
+        recomputation_.recomputes.size(), recomputation_.from.size(), plan_.stages.size());
+  CHECK(!subspace_ || subspace_->check_every >= 1, subspace_->check_every);
+  CHECK(!one_bit_ || (one_bit_->warmup_steps >= 1 && one_bit_->block >= 1), one_bit_->warmup_steps, one_bit_->block);
   // The parameter keeps its master; Adam's moments are of the subspace.
   if (subspace_)
     std::erase_if(plan_.states, [&](const StateSpec& s) { return s.name != "master_low" || !subspace_->masters; });
@@ -51,6 +56,7 @@ TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, cons
 }
 
 void TrainingSource::prologue(Graph& graph) {
+  CHECK(stages_.empty() && step_ == 0, "a prologue comes once, and first", plan_.family, step_);
   add_works(graph);
   stages_.resize(plan_.stages.size());
   for (std::size_t i = 0; i < stages_.size(); ++i) add_stage(graph, i);
@@ -68,6 +74,7 @@ void TrainingSource::prologue(Graph& graph) {
     return;
   }
   for (std::size_t i = 0; i < stages_.size(); ++i) {
+    CHECK(stages_[i].states.size() >= plan_.states.size(), spec(i).name, stages_[i].states.size(), plan_.states.size());
     const std::span<const TensorId> states(stages_[i].states.data(), plan_.states.size());
     graph.append(load_op(graph, i, plan_.family + ".parameters.load", states));
     if (subspace_) load_subspace(graph, i);
@@ -138,6 +145,12 @@ void TrainingSource::add_batch_works(Graph& graph) {
 
 void TrainingSource::add_stage(Graph& graph, std::size_t index) {
   const StageSpec& s = spec(index);
+  const bool last = index + 1 == plan_.stages.size();
+  CHECK(s.elements > 0 && s.elements % parts_ == 0, s.name, s.elements, parts_);
+  CHECK(s.layout == nullptr || s.layout->elements == s.elements, s.name, s.layout->elements, s.elements);
+  CHECK(s.tied_to < static_cast<std::int32_t>(index) && (s.contribution_bytes > 0) == (s.tied_to != kNone), s.name,
+        s.tied_to);
+  CHECK((s.output_bytes > 0) != last && (index > 0 || !s.saves_input), s.name, s.output_bytes, s.saves_input);
   Stage& stage = stages_[index];
   const std::int64_t owned = s.elements / parts_, rank_part = divides() ? rank_ : 0;
   const auto add = [&](std::string_view name, Role role, DType type, std::int64_t bytes, bool bucket, bool persistent) {

@@ -1,6 +1,7 @@
 // TrainingSource's steps: the order of ops and what each reads and writes.
 #include <algorithm>
 
+#include "core/base/check.hpp"
 #include "core/formats/sums.hpp"
 #include "core/scenario/schedule.hpp"
 #include "core/workloads/common/meter.hpp"
@@ -9,6 +10,7 @@
 namespace tandem {
 
 bool TrainingSource::append_step(Graph& graph, std::int64_t) {
+  CHECK(stages_.size() == plan_.stages.size(), "the prologue comes first", stages_.size(), plan_.stages.size());
   if (step_ >= steps_) return false;
   for (micro_batch_ = 0; micro_batch_ < micro_batches_; ++micro_batch_) {
     load_batch(graph, batch_label_, batch_work_);
@@ -54,6 +56,7 @@ void TrainingSource::load_batch(Graph& graph, std::int32_t label, WorkId work) {
 
 void TrainingSource::read_forward_operands(std::size_t index, Op& op) const {
   const StageSpec& s = spec(index);
+  CHECK(parameter_of(index) != kNone && (index == 0 || stages_[index - 1].output_value != kNone), s.name);
   op.reads.push_back(parameter_of(index));
   if (s.tied_to != kNone) op.reads.push_back(parameter_of(static_cast<std::size_t>(s.tied_to)));
   if (index > 0) op.reads.push_back(stages_[index - 1].output_value);
@@ -117,6 +120,8 @@ void TrainingSource::recompute(Graph& graph, std::size_t first, std::size_t last
 void TrainingSource::read_backward_operands(std::size_t index, Op& op) const {
   const StageSpec& s = spec(index);
   const Stage& stage = stages_[index];
+  CHECK(stage.output == kNone || stage.output_gradient_value != kNone, s.name,
+        "goes backward before what comes after it");
   if (stage.output != kNone) op.reads.push_back(stage.output_gradient_value);
   if (s.backward_reads_parameter) op.reads.push_back(parameter_of(index));
   if (s.tied_to != kNone) op.reads.push_back(parameter_of(static_cast<std::size_t>(s.tied_to)));
@@ -138,6 +143,7 @@ void TrainingSource::backward(Graph& graph, std::size_t index) {
   if (s.backward_reads_parameter) gather_for(graph, index, Phase::Gather);
   read_backward_operands(index, op);
   const ValueId so_far = accumulates() ? stage.gradient_value : kNone;
+  CHECK(!accumulates() || so_far != kNone, s.name, "adds to a gradient that is not there", micro_batch_);
   const ValueId gradient = graph.new_version(divides() ? partitions_[index].whole_gradient : stage.gradient);
   op.writes.push_back({gradient, so_far});
   if (index > 0 && s.passes_gradient) {
@@ -197,7 +203,10 @@ void TrainingSource::widen(Graph& graph, Stage& stage, std::size_t index) {
 void TrainingSource::control_update(Graph& graph) {
   Op op = new_op(control_label_, control_work_, Phase::Reduce, 0);
   op.layer = kNone;
-  for (const Stage& stage : stages_) op.reads.push_back(stage.square_sum_value);
+  for (const Stage& stage : stages_) {
+    CHECK(stage.square_sum_value != kNone, "a step is clipped before all its gradients are final", step_);
+    op.reads.push_back(stage.square_sum_value);
+  }
   control_value_ = graph.new_version(control_);
   op.writes.push_back({control_value_, kNone});
   if (scales_loss_) {
@@ -240,6 +249,7 @@ void TrainingSource::optimize(Graph& graph, std::size_t index) {
   op.cut_bytes = plan_.cut_bytes();
   op.workspace_bytes = stage.optimizer_workspace;
   const ValueId before = graph.tensor(stage.parameter).latest;
+  CHECK(before != kNone && stage.gradient_value != kNone, spec(index).name, "is updated by nothing", step_);
   op.reads.push_back(stage.gradient_value);
   if (plan_.update_reads_parameter()) op.reads.push_back(before);
   std::vector<Write> states;

@@ -11,6 +11,7 @@
 // Stages without a matrix that is compressed have no projectors, and no fit.
 #include <cmath>
 
+#include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/workloads/common/subspace.hpp"
 #include "core/workloads/common/training_source.hpp"
@@ -19,6 +20,8 @@ namespace tandem {
 
 void TrainingSource::add_subspace(Graph& graph, std::size_t index) {
   const StageSpec& s = spec(index);
+  CHECK(subspace_->nonzeros >= 1 && subspace_->nonzeros <= subspace_->rank, s.name, subspace_->nonzeros,
+        subspace_->rank);
   Subspace& subspace = subspaces_[index];
   std::shared_ptr<const Layout> projectors;
   if (s.layout != nullptr) {
@@ -162,6 +165,7 @@ void TrainingSource::optimize_in_subspace(Graph& graph, std::size_t index) {
     apply.reads.push_back(old);
     apply.writes.push_back({graph.new_version(tensor), old});
   };
+  CHECK(stage.states.size() >= plan_.states.size(), spec(index).name, stage.states.size(), plan_.states.size());
   replace(stage.parameter);
   for (std::size_t i = 0; i < plan_.states.size(); ++i) replace(stage.states[i]);
   apply.reads.push_back(change);

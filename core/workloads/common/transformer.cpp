@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
 #include "core/formats/layout.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/workloads/common/options.hpp"
@@ -49,6 +50,7 @@ constexpr std::int64_t kMostProcessors = 148;  // of GPUs that are trained on; a
 // many parts that blocks of all sequences and heads fill the GPU's multiprocessors.
 std::int64_t query_gradient_parts(const TransformerSizes& s) {
   const std::int64_t blocks = s.batch * s.heads;
+  CHECK(blocks > 0, s.batch, s.heads);
   return (kMostProcessors + blocks - 1) / blocks;
 }
 
@@ -177,6 +179,7 @@ void touch_norm_forward(WorkspaceMeter& meter, const TransformerSizes& s) {
 }
 
 void touch_attention_forward(WorkspaceMeter& meter, const TransformerSizes& s, std::int64_t keys) {
+  CHECK(s.fused && keys >= s.sequence, "a token attends to itself and those before it", keys, s.sequence);
   const std::int64_t q = query_split(s.sequence), k = key_split(keys);
   const std::int64_t tiles = s.threads * (q * k + 2 * q + q * s.head_size()) * size_of(DType::F32);
   meter.touch_all({s.rows(s.hidden), s.logsumexp(), tiles});

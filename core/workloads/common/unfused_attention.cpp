@@ -1,5 +1,6 @@
 #include "core/workloads/common/unfused_attention.hpp"
 
+#include "core/base/check.hpp"
 #include "core/formats/layout.hpp"
 #include "core/graph/kernels.hpp"
 
@@ -17,6 +18,7 @@ Kernel product(const TransformerSizes& s, std::int64_t columns, std::int64_t inn
 }  // namespace
 
 std::vector<Kernel> unfused_attention_forward_kernels(const TransformerSizes& s) {
+  CHECK(s.hidden % s.heads == 0, "heads of unequal size", s.hidden, s.heads);
   std::vector<Kernel> kernels = {copy_of_rows(s), copy_of_rows(s), product(s, s.sequence, s.head_size())};
   if (s.causal) {
     kernels.push_back(memory_kernel(2 * s.sequence * s.sequence));  // the mask, a byte each
