@@ -1,3 +1,4 @@
+#include "core/base/check.hpp"
 #include "core/scenario/build.hpp"
 
 namespace tandem {
@@ -20,7 +21,8 @@ CopyRate copy_rate(const Values& values, const std::string& path) {
 Engine engine_named(const std::string& name) {
   for (int i = 0; i < kEngineCount; ++i)
     if (name_of(static_cast<Engine>(i)) == name) return static_cast<Engine>(i);
-  return Engine::Compute;  // the schema lists the names
+  CHECK(false, name);  // the schema lists the names
+  return Engine::Compute;
 }
 
 void build_tiers(const Values& values, const std::string& path, HardwareProfile& out) {
@@ -34,6 +36,8 @@ constexpr std::pair<KernelKind, const char*> kKinds[] = {{KernelKind::Gemm, "gem
                                                          {KernelKind::Attention, "attention"},
                                                          {KernelKind::Memory, "memory"},
                                                          {KernelKind::Optimizer, "optimizer"}};
+
+static_assert(std::size(kKinds) == static_cast<std::size_t>(KernelKind::Fixed), "all kinds but Fixed have a factor");
 
 void build_bodies(const Values& values, const std::string& path, HardwareProfile& out) {
   for (std::size_t i = 0; i < values.count(path); ++i) {

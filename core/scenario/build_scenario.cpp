@@ -1,3 +1,4 @@
+#include "core/base/check.hpp"
 #include "core/scenario/build.hpp"
 
 namespace tandem {
@@ -6,7 +7,8 @@ namespace {
 DType type_named(const std::string& name) {
   for (const DType type : {DType::F16, DType::BF16, DType::F64})
     if (name_of(type) == name) return type;
-  return DType::F32;  // the schema lists the names
+  CHECK(name.empty() || name == name_of(DType::F32), name);  // the schema lists the names
+  return DType::F32;
 }
 
 WorkloadOptions build_workload(const Values& values) {

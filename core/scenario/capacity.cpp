@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 
 std::int64_t tier_memory_bytes(const Scenario& scenario, Tier tier) {
@@ -17,6 +19,7 @@ std::int64_t tier_capacity_bytes(const Scenario& scenario, Tier tier) {
   const std::int64_t memory = tier_memory_bytes(scenario, tier);
   const std::int64_t sharers = tier == Tier::Device ? 1 : ranks_on_host(scenario);
   const std::int64_t kept = scenario.product.kept_bytes[static_cast<std::size_t>(tier)];
+  CHECK(memory >= 0 && kept >= 0 && sharers >= 1, name_of(tier), memory, kept, sharers);
   return kept < memory / sharers ? memory - kept * sharers : 0;
 }
 

@@ -1,6 +1,7 @@
 // What a scenario's limits, its ranks and its precision make of the machine.
 #include <algorithm>
 
+#include "core/base/check.hpp"
 #include "core/scenario/build.hpp"
 #include "core/scenario/capacity.hpp"
 
@@ -42,6 +43,7 @@ void limit_copies(CopyRate& lane, double bytes_per_s) {
 // Each rank has its share of the host, as each live rank is a process of its own: of its cores, of what they update,
 // and of what all devices' links bring together.
 void share_host(HardwareProfile& machine, std::int64_t ranks) {
+  CHECK(ranks >= 1, ranks);
   if (ranks == 1) return;
   limit_cores(machine, static_cast<std::int32_t>(std::max<std::int64_t>(machine.cores / ranks, 1)));
   const double each_way = machine.host_copy_bytes_per_s / static_cast<double>(ranks);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/base/check.hpp"
 #include "core/scenario/dirs.hpp"
 #include "core/yaml/checker.hpp"
 
@@ -106,6 +107,7 @@ Node read_profile_tree(const Node& reference, const std::string& directory, cons
   visit_positions(tree, [&](Position& at) { at.distance = static_cast<int>(reading.depth); });
   resolve(tree, fs::path(path).parent_path().string(), kDeriveFrom, reading);
   --reading.depth;
+  CHECK(!reading.chain.empty() && reading.chain.back() == real, "a profile ends another's turn", real);
   reading.chain.pop_back();
   if (tree.find("name") == nullptr) {
     Node& name = tree.at_key("name", tree.at);

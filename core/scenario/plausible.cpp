@@ -1,8 +1,11 @@
 // What no machine does, nor will soon: figures that are wrong by a unit, or measured wrongly. The ranges leave room for
 // machines that do not exist yet, a hundred times as fast as those of today where nothing bounds them sooner.
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <utility>
 
+#include "core/base/check.hpp"
 #include "core/scenario/build.hpp"
 #include "core/yaml/schema.hpp"
 
@@ -103,6 +106,10 @@ constexpr Relation kRelations[] = {
     {"compute.peak.fp32", kFlopsPerS, kLeastHalf, "compute.peak.bf16", kFlopsPerS, kHalfWhy},
 };
 
+static_assert(std::all_of(std::begin(kRanges), std::end(kRanges), [](const Range& r) { return r.least < r.most; }));
+static_assert(std::all_of(std::begin(kRelations), std::end(kRelations),
+                          [](const Relation& r) { return r.factor > 0; }));
+
 // In the largest unit that leaves a number of at least 1, of powers of 10.
 std::string shown(double value, const std::string& family) {
   std::pair<std::string, double> unit = {"", 1};
@@ -112,6 +119,7 @@ std::string shown(double value, const std::string& family) {
       if (name.find("iB") == std::string::npos && (unit.first.empty() || (size <= value && size > unit.second)))
         unit = {name, size};
     }
+  CHECK(unit.second > 0, family, unit.first);
   char text[64];
   std::snprintf(text, sizeof text, "%.4g%s", value / unit.second, unit.first.c_str());
   return text;

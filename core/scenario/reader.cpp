@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/base/check.hpp"
 #include "core/scenario/build.hpp"
 #include "core/scenario/machine_files.hpp"
 #include "core/yaml/checker.hpp"
@@ -92,6 +93,7 @@ Scenario read_scenario(const std::string& text, const std::string& name, const s
   check_scenario_rules(values, scenario, findings);
   if (trial) trial(as_written, findings);
   findings.raise();
+  CHECK(root.find("machine") != nullptr, "the schema requires a machine", name);
   const Node& machine = *root.find("machine");
   scenario.machine.text = to_yaml(machine);
   scenario.text = to_yaml(root);

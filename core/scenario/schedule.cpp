@@ -3,15 +3,19 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 
 double learning_rate(const OptimizerOptions& o, std::int64_t step, std::int64_t steps) {
+  CHECK(step >= 0 && o.warmup_steps >= 0 && o.decay_steps >= 0, step, o.warmup_steps, o.decay_steps);
   if (step < o.warmup_steps)
     return o.learning_rate * static_cast<double>(step + 1) / static_cast<double>(o.warmup_steps);
   if (o.schedule == "constant") return o.learning_rate;
   const std::int64_t end = o.decay_steps > 0 ? o.decay_steps : steps;
   if (step >= end) return o.final_learning_rate;
   const double progress = static_cast<double>(step - o.warmup_steps) / static_cast<double>(end - o.warmup_steps);
+  CHECK(progress >= 0 && progress < 1, progress, step, o.warmup_steps, end);
   const double fallen = o.schedule == "linear" ? progress : (1 - std::cos(std::numbers::pi * progress)) / 2;
   return o.learning_rate + (o.final_learning_rate - o.learning_rate) * fallen;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/check.hpp"
 #include "core/yaml/suggest.hpp"
 
 namespace tandem {
@@ -69,6 +70,7 @@ void Checker::check_sound(Node& node, const Schema& schema, const std::string& p
     case ValueType::Quantity:
       return values_->set(path, node.at, checked_quantity(node, schema, path));
   }
+  CHECK(false, path, static_cast<int>(schema.type));
 }
 
 void Checker::check_one_of(Node& node, const Schema& schema, const std::string& path) {
@@ -76,6 +78,8 @@ void Checker::check_one_of(Node& node, const Schema& schema, const std::string& 
   if (branch == nullptr || node.kind == NodeKind::Null)
     refuse(node.at, path, "is " + describe(node), allowed_text(schema));
   if (!branch->is_sourced) return check(node, *branch, path);
+  CHECK(branch->find("value") != nullptr && branch->find("source") != nullptr, path,
+        "has a schema that is not sourced");
   // {value:, source:}: the value stands at the path of the whole.
   check_keys(node, *branch, path);
   Node* value = node.find("value");
@@ -182,6 +186,7 @@ void Checker::check_relations(const Schema& schema, const std::string& path) {
     const std::string at = child_path(path, property.key), divisor_at = child_path(path, divisor_key);
     if (divisor_key.empty() || !values_->has(at) || !values_->has(divisor_at)) continue;
     const std::int64_t value = values_->integer(at), divisor = values_->integer(divisor_at);
+    CHECK(divisor > 0, at, "has a schema whose divisor may be 0:", divisor_key);
     if (value % divisor == 0) continue;
     const Position &value_place = *values_->position(at), &divisor_place = *values_->position(divisor_at);
     const std::string shown_value = std::to_string(value), shown_divisor = std::to_string(divisor);
@@ -202,6 +207,7 @@ void Checker::check_relations(const Schema& schema, const std::string& path) {
 void Checker::check_list(Node& list, const Schema& schema, const std::string& path) {
   if (list.kind != NodeKind::Sequence) refuse(list.at, path, "is " + describe(list), allowed_text(schema));
   const std::size_t count = list.items.size();
+  CHECK(!schema.items.empty() && schema.least_items <= schema.most_items, path, "has a schema that no list fits");
   if (count < schema.least_items || count > schema.most_items)
     refuse(list.at, path, "is a list of " + std::to_string(count), allowed_text(schema));
   for (std::size_t i = 0; i < count; ++i)

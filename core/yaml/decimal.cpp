@@ -6,6 +6,8 @@
 #include <limits>
 #include <string>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
@@ -99,11 +101,13 @@ std::optional<Decimal> read_decimal(std::string_view word, std::size_t& length, 
   const std::size_t exponent = take_exponent(word, at, value);
   value.is_integer = fraction == 0 && exponent == 0;
   length = at + exponent;
+  CHECK(length > 0 && length <= word.size(), length, word.size());
   value.approximate = nearest_double(word.substr(0, length), value);
   return value;
 }
 
 std::optional<std::int64_t> scaled(const Decimal& value, std::int64_t factor) {
+  CHECK(factor > 0, factor);
   if (value.digits == 0) return 0;
   if (value.is_negative) return std::nullopt;
   constexpr auto kMost = static_cast<Wide>(std::numeric_limits<std::int64_t>::max());

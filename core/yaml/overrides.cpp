@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
@@ -42,6 +44,7 @@ Override read_override(const std::string& argument, int index) {
 }
 
 void apply(const Override& change, Node& root) {
+  CHECK(!change.keys.empty(), change.source, "sets nothing");
   Node* node = &root;
   std::string path;
   for (const std::string& key : change.keys) {

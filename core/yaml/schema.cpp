@@ -26,6 +26,7 @@ Json resolved(const Json& json) {
   if (!json.contains("$ref")) return json;
   std::string reference = json["$ref"];
   if (reference.starts_with(kProfileFile)) reference.erase(0, kProfileFile.size());
+  CHECK(reference.empty() || reference.starts_with('#'), reference, "leads out of the two files");
   const std::string pointer = reference.empty() ? "" : reference.substr(1);
   Json target = resolved(files().profile.at(Json::json_pointer(pointer)));
   for (const auto& [key, value] : json.items())
@@ -153,6 +154,7 @@ std::map<std::string, UnitFamily> build_units() {
   for (const auto& [name, json] : files().profile["x-units"].items()) {
     UnitFamily family{json["noun"], json["example"], {}};
     for (const auto& [unit, factor] : json["units"].items()) family.units.emplace_back(unit, factor);
+    CHECK(!family.units.empty(), name, "is a family of no units");
     out.emplace(name, family);
   }
   return out;

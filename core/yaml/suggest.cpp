@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
@@ -29,6 +31,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     before.swap(last);
     last.swap(row);
   }
+  CHECK(last[b.size()] <= std::max(a.size(), b.size()), a, b, last[b.size()]);
   return last[b.size()];
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/base/check.hpp"
 #include "core/yaml/findings.hpp"
 #include "core/yaml/text_check.hpp"
 #include "core/yaml/yaml_tree.hpp"
@@ -89,6 +90,7 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void end() {
+    CHECK(!frames_.empty(), "the parser ends what it has not begun", nodes_);
     Node node = std::move(frames_.back().node);
     frames_.pop_back();
     if (frames_.empty()) {

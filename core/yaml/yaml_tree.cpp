@@ -5,6 +5,7 @@
 #include <fstream>
 #include <utility>
 
+#include "core/base/check.hpp"
 #include "core/base/input_file.hpp"
 
 namespace tandem {
@@ -56,6 +57,7 @@ std::string describe(const Node& node) {
     case NodeKind::Map:
       return "a map";
   }
+  CHECK(false, static_cast<int>(node.kind));
   return "";
 }
 
