@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/run/policies.hpp"
 #include "core/scenario/capacity.hpp"
@@ -22,6 +23,8 @@ std::unique_ptr<Scheduler> make_scheduler(const Scenario& scenario, const CostMo
   if (workload == nullptr)
     throw ConfigError("workload.family: no workload family is called '" + scenario.workload.family + "'");
   auto policy = policy_entry->make(scenario);
+  CHECK(policy != nullptr && ranks_on_host(scenario) <= rank_count(scenario), scenario.policy.name,
+        rank_count(scenario));
   GraphRequest request = policy->traits().graph;
   request.rank = rank;
   auto source = workload->make(scenario, request);
