@@ -159,12 +159,12 @@ DELAYED = "policy={name: zero_offload, delayed_update: true}"
 CHUNKED = {"1 B": (20, 2048), "2 B": (40, 2048), "4 B": (64, 2304), "6 B": (53, 3072), "8 B": (72, 3072),
            "10 B": (50, 4096), "12 B": (60, 4096), "15 B": (78, 4096), "20 B": (25, 8192), "30 B": (37, 8192),
            "40 B": (50, 8192), "50 B": (62, 8192), "60 B": (75, 8192)}
-# Machine, its batches (a node of the first has no script of its own), the memory that PatrickStar takes of its device.
-SUPERPOD, YARD = ("superpod_a100", (4, 8, 16), "36GB"), ("yard_v100", (4, 8, 16, 32), "28.8GB")
+# Machine, its batches (a node of the first has no script of its own), the 90% that PatrickStar takes of what CUDA has.
+SUPERPOD, YARD = ("superpod_a100", (4, 8, 16), "35.5GiB"), ("yard_v100", (4, 8, 16, 32), "28.5GiB")
 # Of its baseline, DeepSpeed 0.5.7, the update is more than Adam alone, of which the profiles' rates are: what a log shows
 # on a DGX-2 (dgx2_v100), in proportion to DRAM.
 ZERO_3_V100 = (*ZERO_INFINITY, "limits.device_bytes=31GiB", "machine.cpu.optimizer.rate=1.64Gparameters/s")
-ZERO_3_A100 = (*ZERO_INFINITY, "limits.device_bytes=39GB", "machine.cpu.optimizer.rate=2.6Gparameters/s")
+ZERO_3_A100 = (*ZERO_INFINITY, "limits.device_bytes=39GiB", "machine.cpu.optimizer.rate=2.6Gparameters/s")
 
 
 def best_batch(machine, size, *changes, gpus=1):
@@ -343,12 +343,12 @@ L2L_6A = ("policy={name: l2l}", product(device=4, host=4))
 STRONGHOLD_6A = (V100, "policy={name: stronghold, window: 5}", product(host=4), "steps=1")
 UNDER_OFFLOAD, UNDER_INFINITY = (V100, ON_DEVICE, product(host=8), "steps=1"), (V100, ON_HOST, product(host=8), "steps=1")
 # The abstract's range is over systems that offload; the artifact's README has that machine's memory.
-WHOLE_HOST = "machine.tiers.host_pinned.capacity=755GB"
+WHOLE_HOST = "machine.tiers.host_pinned.capacity=755GiB"
 SIZE_RATIOS = [
     *((f"largest model, stronghold / {name}", "SH 6a", 5.141 / size, 256, STRONGHOLD_6A, run)
       for name, size, run in (("plain training", 1.717, (V100, PLAIN, "steps=1")), ("l2l", 4.033, (V100, *L2L_6A, "steps=1")),
                               ("zero_offload", 2.522, UNDER_OFFLOAD), ("zero_infinity", 2.522, UNDER_INFINITY))),
-    *((f"largest model, stronghold / {name}, 755 GB of the host", "SH", ratio, 1024, (*STRONGHOLD_6A, WHOLE_HOST), (*run, WHOLE_HOST))
+    *((f"largest model, stronghold / {name}, 755 GiB of the host", "SH", ratio, 1024, (*STRONGHOLD_6A, WHOLE_HOST), (*run, WHOLE_HOST))
       for name, ratio, run in (("zero_offload", 6.5, UNDER_OFFLOAD), ("zero_infinity", 1.9, UNDER_INFINITY))),
     ("largest model, cotrain / zero_offload, up to", "abstract", 1.07, 256, COTRAIN,
      (*COTRAIN, "policy={name: zero_offload, parameters: device}")),

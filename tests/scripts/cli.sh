@@ -25,6 +25,7 @@ expect 0 '"mode": "simulated"' "$tandem" simulate scenarios/w1_streamed.yaml --j
 expect 3 "does not fit: device memory" "$tandem" simulate scenarios/does_not_fit.yaml
 # The host is so full that the last layer's gradient goes to the disk for a while: its update goes on from there.
 expect 0 "step time" "$tandem" simulate scenarios/cotrain_titan_rtx.yaml --set "policy={name: balanced}" \
+  --set machine.tiers.device.capacity=24GiB --set machine.tiers.host_pinned.capacity=128GiB \
   --set limits.disk_bytes=1MiB --set workload.layers=196 --set workload.batch=1
 expect 2 "did you mean" "$tandem" simulate scenarios/w1_streamed.yaml --set policy.name=cotrian
 expect 2 "no_such_file.yaml" "$tandem" simulate no_such_file.yaml
