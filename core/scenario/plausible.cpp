@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -134,15 +135,24 @@ void check(const Values& values, const std::string& path, const Range& range, Fi
                            shown(range.most, range.unit)));
 }
 
-// The one of both that stands nearer to the person is refused: who derives from a profile corrects what is his own.
-void check(const Values& values, const std::string& prefix, const Relation& r, Findings& findings) {
+// Whether a relation is broken, and how far: 1 is its bound.
+double excess(const Values& values, const std::string& prefix, const Relation& r, const Findings& findings) {
   const std::string path = prefix + r.path, other = prefix + r.other;
-  if (!values.has(path) || !values.has(other)) return;
+  if (!values.has(path) || !values.has(other) || !findings.are_known({path, other})) return 0;
+  return values.number(path) * r.factor / values.number(other);
+}
+
+// The one of both that stands nearer to the person is refused: who derives from a profile corrects what is his own.
+const std::string& at_fault(const Values& values, const std::string& path, const std::string& other) {
+  return values.position(path)->distance <= values.position(other)->distance ? path : other;
+}
+
+void refuse_relation(const Values& values, const std::string& prefix, const Relation& r, Findings& findings) {
+  const std::string path = prefix + r.path, other = prefix + r.other;
   const double value = values.number(path), bound = values.number(other);
-  if (value * r.factor <= bound) return;
   const Position &at = *values.position(path), &other_at = *values.position(other);
   const std::string value_text = shown(value, r.unit), bound_text = shown(bound, r.other_unit);
-  if (at.distance <= other_at.distance) {
+  if (at_fault(values, path, other) == path) {
     findings.add(Refusal(at, path,
                          value_text + " is not plausible beside " + r.other + " of " + bound_text +
                              elsewhere(other_at, at) + ": " + r.why,
@@ -153,6 +163,25 @@ void check(const Values& values, const std::string& prefix, const Relation& r, F
                              elsewhere(at, other_at) + ": " + r.why,
                          "at least " + shown(value * r.factor, r.other_unit)));
   }
+}
+
+// One value may contradict several that it does not come with: the one that asks most of it is told, so that what is
+// allowed then holds beside all of them.
+void check_relation(const Values& values, const std::string& prefix, const Relation& r, bool is_gpu,
+                    Findings& findings) {
+  double most = excess(values, prefix, r, findings);
+  if (most <= 1 || (r.gpu_only && !is_gpu)) return;
+  const Relation* told = &r;
+  const std::string other = prefix + r.other;
+  if (at_fault(values, prefix + r.path, other) == other)
+    for (const Relation& rival : kRelations) {
+      if (rival.other != std::string_view(r.other) || (rival.gpu_only && !is_gpu)) continue;
+      const double far = excess(values, prefix, rival, findings);
+      if (far <= most || at_fault(values, prefix + rival.path, other) != other) continue;
+      told = &rival;
+      most = far;
+    }
+  refuse_relation(values, prefix, *told, findings);
 }
 
 // What both directions reach together is no less than one of them alone.
@@ -193,10 +222,8 @@ void check_plausible(const Values& values, const std::string& prefix, Findings& 
   for (const Range& range : kRanges)
     for (const std::string& path : paths_of(values, prefix + range.path)) check(values, path, range, findings);
   const bool is_gpu = values.text(prefix + "compute.processor") == "gpu";
-  // A figure out of its range is beside none of the others: the message about it says enough.
-  for (const Relation& r : kRelations)
-    if ((is_gpu || !r.gpu_only) && findings.are_known({prefix + r.path, prefix + r.other}))
-      check(values, prefix, r, findings);
+  // A figure out of its range, or refused already, is beside none of the others: the message about it says enough.
+  for (const Relation& r : kRelations) check_relation(values, prefix, r, is_gpu, findings);
   for (const char* lane : {"h2d", "d2h"}) check_shared(values, prefix, lane, findings);
 }
 

@@ -329,11 +329,10 @@ TEST(ScenarioFindings, FlagsAreNamed) {
        "workload.sequence: prompt and new_tokens are 12 tokens, sequence only 11, workload.new_tokens (s.yaml:2:119), "
        "workload.prompt (s.yaml:2:104); allowed: at most sequence - prompt"},
       {gpt, "machine.tiers.host_pinned.bandwidth=5GB/s",
-       "machine.tiers.host_pinned.bandwidth: 5GB/s is not plausible beside copies.h2d.bandwidth of 10GB/s (" +
+       "machine.tiers.host_pinned.bandwidth: 5GB/s is not plausible beside cpu.optimizer.rate of 1Gparameters/s (" +
            std::string(kSourceDir) +
-           "/hardware_profiles/round_numbers.yaml:14:20): a copy reads the one memory and writes the other; allowed: "
-           "at "
-           "least 10GB/s"},
+           "/hardware_profiles/round_numbers.yaml:23:21): an update reads or writes at least 20 bytes a parameter; "
+           "allowed: at least 20GB/s"},
       {gpt, "machine.copies.h2d.bandwidth=900GB/s",
        "machine.copies.h2d.bandwidth: 900GB/s is not plausible beside tiers.host_pinned.bandwidth of 100GB/s (" +
            std::string(kSourceDir) +

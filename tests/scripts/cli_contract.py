@@ -66,7 +66,7 @@ def all_errors(folder):
     wrong.write_text("machine: {derive_from: round_numbers, tiers: {host_pinned: {bandwidth: 5GB/s}}}\n"
                      "workload: {family: gpt, layers: 2, hidden: 65, heads: 2, vocabulary: 256, sequence: 32x}\n"
                      "policy: {name: cotrain, separation: -1}\nstep: 3\n")
-    starts = ["1:72: machine.tiers.host_pinned.bandwidth: 5GB/s is not plausible beside copies.h2d.bandwidth of 10GB/s (",
+    starts = ["1:72: machine.tiers.host_pinned.bandwidth: 5GB/s is not plausible beside cpu.optimizer.rate of 1Gparameters/s (",
               "2:44: workload.hidden: 65 is not divisible by heads (2)", "2:85: workload.sequence: '32x' ",
               "3:37: policy.separation: '-1' ", "4:1: step: is not a key here, did you mean 'steps'?"]
     for command in (["check", wrong], ["simulate", wrong], ["simulate", wrong, "--json", "-"], ["compare-policies", wrong],
