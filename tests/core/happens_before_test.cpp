@@ -32,6 +32,31 @@ TEST(HappensBefore, SeesMissingWaits) {
   EXPECT_NE(violation_without_waits(run, CommandKind::Copy, 7), "");
 }
 
+// Bytes go out while others come in to the same place: only a wait tells that the former have left.
+TEST(HappensBefore, AWriteWaitsForThoseWhoStillRead) {
+  const auto run = testing::run_null(testing::gpt_scenario("on_demand", 1 << 30));
+  for (const bool waits : {true, false}) {
+    HappensBefore checker(run.scheduler->graph());
+    const auto copy = [&](CommandId id, Engine lane, Place source, Place target, const std::vector<CommandId>& before) {
+      Command command;
+      command.id = id;
+      command.kind = CommandKind::Copy;
+      command.lane = {0, lane};
+      command.part = {0, 0, 64};
+      command.source = source;
+      command.target = target;
+      command.wait_for.assign(before.begin(), before.end());
+      checker.append(std::span<const Command>(&command, 1));
+    };
+    const Place device{0, Tier::Device, 0};
+    copy(0, Engine::H2D, {0, Tier::HostPinned, 0}, device, {});
+    copy(1, Engine::D2H, device, {0, Tier::HostPinned, 4096}, {0});
+    copy(2, Engine::H2D, {0, Tier::HostPinned, 0}, device,
+         waits ? std::vector<CommandId>{1} : std::vector<CommandId>{});
+    EXPECT_EQ(checker.violation().empty(), waits) << checker.violation();
+  }
+}
+
 TEST(HappensBefore, RefusesAWaitForALaterCommand) {
   const auto run = testing::run_null(testing::gpt_scenario("on_demand", 1 << 30));
   HappensBefore checker(run.scheduler->graph());
