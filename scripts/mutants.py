@@ -64,7 +64,7 @@ MUTANTS = [
            r"^core\.Scenario(Decimal|Yaml|Load)$"),
     Mutant("norm_traffic", "core/workloads/common/transformer.cpp",
            "3 * s.rows(s.hidden) + 2 * s.statistic()", "s.rows(s.hidden) + 2 * s.statistic()", "test_core",
-           r"^core\.Workload(Figures|Graph)$"),
+           r"^core\.TransformerKernels$"),
     Mutant("checkpoint_chain", "core/workloads/common/checkpoint_chain.cpp",
            "return s.input_bytes + s.saved_bytes + std::max(forward, backward);",
            "return s.input_bytes + s.saved_bytes + std::min(forward, backward);", "test_core", r"^core\.CheckpointChain$"),
