@@ -65,6 +65,14 @@ void add_peaks(Analysis& analysis) {
   analysis.peak_bytes.emplace_back("disk", sum[static_cast<std::size_t>(Tier::Disk)]);
 }
 
+void add_evictions(Analysis& analysis) {
+  for (const auto& [tier, name] : {std::pair{Tier::HostPinned, "host"}, {Tier::Disk, "disk"}}) {
+    std::int64_t bytes = 0;
+    for (const RankRecord& rank : analysis.record->ranks) bytes += rank.evicted_bytes[static_cast<std::size_t>(tier)];
+    if (bytes > 0) analysis.evicted_bytes.emplace_back(name, bytes);
+  }
+}
+
 void add_figures(Analysis& analysis) {
   const Scenario& scenario = *analysis.record->scenario;
   SkippedSteps skipped(scenario, analysis.record->loss_scale_before);
@@ -97,6 +105,7 @@ Analysis analyse(const RunRecord& record) {
   add_lanes(analysis);
   add_throughput(analysis);
   add_peaks(analysis);
+  add_evictions(analysis);
   analysis.checkpoint_s = seconds(save_ns(analysis.timeline));
   if (record.mode == "measured") add_figures(analysis);
   analysis.bound = lower_bound(record, analysis.timeline, analysis.steps);

@@ -40,8 +40,9 @@ struct Analysis {
   double compute_s = 0;                     // a step, mean over ranks: the compute lane is busy
   std::map<std::string, double> exposed_s;  // a step, mean over ranks: the compute lane waits, by cause
   double samples_per_s = 0, tokens_per_s = 0, model_flops_per_s = 0;
-  std::vector<std::pair<std::string, std::int64_t>> peak_bytes;  // device0..., host, host_pinned, disk
-  double checkpoint_s = 0;                                       // the loader lanes save, over the whole run
+  std::vector<std::pair<std::string, std::int64_t>> peak_bytes;     // device0..., host, host_pinned, disk
+  std::vector<std::pair<std::string, std::int64_t>> evicted_bytes;  // RankRecord's by tier, of all ranks; where any
+  double checkpoint_s = 0;                                          // the loader lanes save, over the whole run
   // Measured runs only. Norms are those of gradients before clipping.
   std::vector<double> loss, gradient_norm;
   std::vector<Validation> validation_loss;

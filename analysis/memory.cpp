@@ -73,7 +73,7 @@ class Walk {
 
  private:
   Occupied& of(Tier tier) { return occupied_[static_cast<std::size_t>(tier)]; }
-  int use_of(ValueId value) const { return static_cast<int>(rank_.graph->tensor_of(value).role); }
+  int use_of(ValueId value) const { return static_cast<int>(rank_.graph->tensor_of(value).reported_role()); }
 
   // The bytes are free once all that used them is done, and not before the note itself.
   std::int64_t freed_at(const TimedCommand& note) const {

@@ -16,7 +16,8 @@ namespace tandem {
 
 struct RankRecord {
   const Graph* graph = nullptr;
-  std::array<std::int64_t, kTierCount> peak_bytes{};  // most bytes charged by the scheduler's pools, by tier
+  std::array<std::int64_t, kTierCount> peak_bytes{};     // most bytes charged by the scheduler's pools, by tier
+  std::array<std::int64_t, kTierCount> evicted_bytes{};  // what went down a tier to make room, by the tier it went to
 };
 
 struct RunRecord {

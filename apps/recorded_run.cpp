@@ -61,8 +61,10 @@ RunRecord RecordedRun::record() const {
   for (const auto& scheduler : schedulers_) {
     RankRecord rank;
     rank.graph = &scheduler->graph();
-    for (int tier = 0; tier < kTierCount; ++tier)
+    for (int tier = 0; tier < kTierCount; ++tier) {
       rank.peak_bytes[static_cast<std::size_t>(tier)] = scheduler->pool(static_cast<Tier>(tier)).peak_bytes();
+      rank.evicted_bytes[static_cast<std::size_t>(tier)] = scheduler->evicted_bytes(static_cast<Tier>(tier));
+    }
     record.ranks.push_back(rank);
   }
   return record;

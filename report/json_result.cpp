@@ -53,6 +53,12 @@ Json peak_bytes(const Analysis& analysis) {
   return peaks;
 }
 
+Json evicted_bytes(const Analysis& analysis) {
+  Json tiers = Json::object();
+  for (const auto& [tier, bytes] : analysis.evicted_bytes) tiers[tier] = bytes;
+  return tiers;
+}
+
 // A number that has diverged is no number of JSON: it is written as null.
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
@@ -102,6 +108,7 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
       {"policy_bound_s", analysis.bound.policy_step_s},
       {"policy_bound_held_by", analysis.bound.policy_held_by},
   };
+  if (!analysis.evicted_bytes.empty()) result["evicted_bytes"] = evicted_bytes(analysis);
   result["parameters"] = parameter_count(analysis.timeline);
   result["first_step"] = record.scenario->first_step;
   result["checkpoint_s"] = analysis.checkpoint_s;

@@ -82,6 +82,13 @@ std::string traffic_line(const Analysis& analysis) {
   return text.empty() ? "none" : text + " over the whole run";
 }
 
+std::string evicted_line(const Analysis& analysis) {
+  std::string text;
+  for (const auto& [tier, bytes] : analysis.evicted_bytes)
+    text += fmt::format("{}{} to {}", text.empty() ? "" : ", ", format_bytes(bytes), tier);
+  return text + " to make room, over the whole run: the policy had not sent it there";
+}
+
 std::string held_text(const std::string& held_by) {
   return held_by == "shares" ? "held by several resources together" : "held by " + held_by;
 }
@@ -176,6 +183,7 @@ std::string summary(const Analysis& analysis, SummaryStyle style) {
   text += line("throughput", throughput_line(analysis));
   text += memory_lines(analysis);
   text += line("moved", traffic_line(analysis));
+  if (!analysis.evicted_bytes.empty()) text += line("evicted", evicted_line(analysis));
   text += line("lower bound", bound_line(analysis, analysis.bound.overall(), analysis.bound.held_by));
   text += line("of policy", bound_line(analysis, analysis.bound.policy_step_s, analysis.bound.policy_held_by));
   if (analysis.checkpoint_s > 0)

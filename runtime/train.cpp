@@ -94,8 +94,10 @@ RunRecord Training::record() const {
   record.scenario = &scenario_;
   RankRecord rank;
   rank.graph = &graph();
-  for (int t = 0; t < kTierCount; ++t)
+  for (int t = 0; t < kTierCount; ++t) {
     rank.peak_bytes[static_cast<std::size_t>(t)] = scheduler_->pool(static_cast<Tier>(t)).peak_bytes();
+    rank.evicted_bytes[static_cast<std::size_t>(t)] = scheduler_->evicted_bytes(static_cast<Tier>(t));
+  }
   record.ranks.push_back(rank);
   record.log = &log_;
   record.loss_scale_before = loss_scale_before_;

@@ -46,8 +46,10 @@ RunRecord Simulation::record() const {
   for (const auto& scheduler : schedulers_) {
     RankRecord rank;
     rank.graph = &scheduler->graph();
-    for (int t = 0; t < kTierCount; ++t)
+    for (int t = 0; t < kTierCount; ++t) {
       rank.peak_bytes[static_cast<std::size_t>(t)] = scheduler->pool(static_cast<Tier>(t)).peak_bytes();
+      rank.evicted_bytes[static_cast<std::size_t>(t)] = scheduler->evicted_bytes(static_cast<Tier>(t));
+    }
     record.ranks.push_back(rank);
   }
   record.log = &log_;

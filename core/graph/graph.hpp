@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,7 +56,13 @@ struct Tensor {
   std::shared_ptr<const Layout> layout;  // buckets only
   std::int64_t first_element = 0;        // of the bucket, where the tensor is a rank's part of it
   bool persistent = false;  // its latest version outlives the step (parameters, optimizer states, KV cache)
+  // What ranks divide is whole for a while, and comes and goes like an activation: what memory reports call it.
+  std::optional<Role> reported_as;
+  // Of a rank's part of a parameter: the tensor that holds all of it from the first forward after an update to the last
+  // backward; kNone: it is not divided, or whole for one pass at a time.
+  TensorId whole = kNone;
   ValueId latest = kNone;
+  Role reported_role() const { return reported_as.value_or(role); }
 };
 
 // One version of a tensor. A write makes a new one, which may share the storage of the one before.
@@ -65,7 +72,7 @@ struct Value {
   std::int64_t bytes = 0;
   OpId producer = kNone;
   std::int32_t readers = 0;  // appended so far
-  bool superseded = false;   // a newer version of the tensor exists, or the tensor is not persistent
+  bool superseded = false;   // a newer version of the tensor exists, or none will, or the tensor is not persistent
 };
 
 enum class Phase : std::uint8_t {
@@ -150,11 +157,15 @@ constexpr std::uint16_t engine_bit(Engine e) { return static_cast<std::uint16_t>
 class Graph {
  public:
   TensorId add_tensor(Tensor tensor);
+  // See Tensor::whole.
+  void set_whole(TensorId part, TensorId whole) { tensors_[static_cast<std::size_t>(part)].whole = whole; }
   WorkId add_work(Work work);
   std::int32_t intern(std::string_view label);
 
   // A new version of `tensor`, to be written by the op that is appended next.
   ValueId new_version(TensorId tensor);
+  // No op that is appended later reads or replaces the value.
+  void retire(ValueId value) { values_[static_cast<std::size_t>(value)].superseded = true; }
   // Appends an op after checking it: reads exist and are written by earlier ops, writes are new, bytes are not
   // negative.
   OpId append(Op op);

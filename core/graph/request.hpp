@@ -33,8 +33,9 @@ struct OneBitUpdate {
 // What a policy asks of the graph: rewrites that change what is computed or when results are used. And whose graph it
 // is.
 struct GraphRequest {
-  bool delayed_update = false;  // forward and backward of step s read the parameters from before step s-1's update
-  bool fp32_gradients = false;  // 16-bit gradients are widened, once they are final, for the update
+  bool delayed_update = false;      // forward and backward of step s read the parameters from before step s-1's update
+  bool fp32_gradients = false;      // 16-bit gradients are widened, once they are final, for the update
+  bool streams_parameters = false;  // they are on the device near their use alone: so are those that ranks gather
   std::optional<BlockActivations> activations = {};  // none: as workload.recompute says
   std::optional<SubspaceUpdate> subspace = {};       // none: each parameter is updated by its own gradient
   std::optional<OneBitUpdate> one_bit = {};          // none: gradients travel

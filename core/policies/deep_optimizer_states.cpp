@@ -29,7 +29,9 @@ class DeepOptimizerStates final : public Policy {
         resident_(int_option(scenario, "resident_buckets", 0, kMost, 0)),
         activations_(scenario) {}
 
-  PolicyTraits traits() const override { return {.graph = {.activations = activations_.choice()}}; }
+  PolicyTraits traits() const override {
+    return {.graph = {.activations = activations_.choice()}, .bindings = activations_.bindings()};
+  }
 
   Tier home(const View& view, TensorId tensor) override {
     begin(view);
@@ -52,7 +54,8 @@ class DeepOptimizerStates final : public Policy {
       progress |= upload_parameters(view, decisions);
       if (update_phase(view) || !uploads_.empty()) continue;
       if (!parameters_.fit()) prefetch_parameters(view, decisions, kPrefetchedOps);
-      feed_compute(view, decisions, [&](OpId) {
+      feed_compute(view, decisions, [&](OpId op) {
+        if (!on_device(view.graph().op(op).layer)) drop_gathered(view, decisions, op);
         activations_.move(view, decisions);
         progress = true;
       });

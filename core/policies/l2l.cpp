@@ -41,7 +41,13 @@ class LayerToLayer final : public Policy {
   }
 
   PolicyTraits traits() const override {
-    return {.graph = {.activations = BlockActivations{.offload = 0, .recompute = recomputed_}}};
+    std::vector<Binding> bindings;
+    if (stash_ != "auto")
+      bindings.push_back({.role = Role::Activation,
+                          .lowest = stash_ == "device" ? Tier::Device : Tier::HostPinned,
+                          .option = "stash: " + stash_});
+    return {.graph = {.activations = BlockActivations{.offload = 0, .recompute = recomputed_}},
+            .bindings = std::move(bindings)};
   }
 
   void decide(const View& view, Decisions& decisions) override {

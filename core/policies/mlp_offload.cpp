@@ -9,6 +9,7 @@
 // here one disk of both bandwidths together. A subgroup is a bucket, a layer's tensors, where the paper's have a fixed
 // number of elements. With one process there is no contention of processes for a path to control.
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -21,20 +22,42 @@
 #include "core/policies/common/program.hpp"
 #include "core/policies/common/staged_updates.hpp"
 #include "core/policies/common/state_homes.hpp"
+#include "core/policies/common/trial.hpp"
 
 namespace tandem {
 
 class MlpOffload final : public Policy {
  public:
   explicit MlpOffload(const Scenario& scenario)
-      : choice_{.parameters = home_option(scenario, "parameters", {"auto", "device", "host", "disk"}),
-                .gradients = "host",
-                .states = home_option(scenario, "optimizer_states", {"auto", "host", "disk"})},
+      : named_{.parameters = home_option(scenario, "parameters", {"auto", "device", "host", "disk"}),
+               .gradients = "host",
+               .states = home_option(scenario, "optimizer_states", {"auto", "host", "disk"})},
+        choice_(named_),
         buffers_(int_or_auto_option(scenario, "buffers", 1, kMost)),
         stream_(int_or_auto_option(scenario, "prefetch", 0, kMost)),
-        activations_(scenario) {}
+        activations_(scenario) {
+    streams_ = choice_.parameters != "device" &&
+               (choice_.parameters != "auto" || !parameters_fit_on_device(scenario, activations_.choice()));
+    if (choice_.parameters == "auto" && !streams_) choice_.parameters = "device";
+  }
+  // With homes to be tried.
+  MlpOffload(const Scenario& scenario, const HomeChoice& choice) : MlpOffload(scenario) {
+    choice_ = choice;
+    tries_ = false;
+  }
 
-  PolicyTraits traits() const override { return {.graph = {.activations = activations_.choice()}}; }
+  PolicyTraits traits() const override {
+    std::vector<Binding> bindings = bindings_of(named_);
+    // That gradients are on the host is the paper's choice and no option: they are bound where all that is named is.
+    const bool off_disk = (named_.parameters == "device" || named_.parameters == "host") && named_.states == "host";
+    std::erase_if(bindings, [&](Binding& binding) {
+      if (binding.role == Role::Gradient) binding.option.clear();
+      return binding.role == Role::Gradient && !off_disk;
+    });
+    for (const Binding& binding : activations_.bindings()) bindings.push_back(binding);
+    return {.graph = {.streams_parameters = streams_, .activations = activations_.choice()},
+            .bindings = std::move(bindings)};
+  }
 
   Tier home(const View& view, TensorId tensor) override {
     begin(view);
@@ -61,29 +84,31 @@ class MlpOffload final : public Policy {
     if (begun_) return;
     begun_ = true;
     buckets_.follow(view.graph());
-    if (choice_.parameters == "auto" && parameters_fit(view)) choice_.parameters = "device";
-    choose_homes(view);
+    if (!choose_homes(view) && tries_) {
+      const HomeChoice estimated = choice_;
+      const auto fits = [&](const HomeChoice& choice) {
+        return fits_in_trial(view.scenario(), std::make_unique<MlpOffload>(view.scenario(), choice));
+      };
+      choice_ = fits(estimated) ? estimated : fitting_choice(named_, fits);
+      choose_homes(view);
+    }
     stream_.begin(view, buckets_.step(0), homes_);
     updates_.begin(buffers_.value_or(kUpdateStages + more_buffers(view)), /*alternates=*/true);
   }
 
-  bool parameters_fit(const View& view) const {
-    const Graph& graph = view.graph();
-    DeviceParameters on_device;
-    for (TensorId id = 0; id < graph.tensor_count(); ++id)
-      if (graph.tensor(id).role == Role::Parameter && on_device.home(view, id) == Tier::Device) return true;
-    return false;
-  }
-
-  // States that do not all fit on the host all live on disk: those that do fit are on the host in turn.
-  void choose_homes(const View& view) {
+  // States that do not all fit on the host all live on disk: those that do fit are on the host in turn. True if all
+  // that is left open is on the host with room to spare.
+  bool choose_homes(const View& view) {
     const auto& of_step = buckets_.step(0);
     const std::int64_t room = view.capacity_bytes(Tier::HostPinned) - activations_beside_device(view) -
                               kUpdateStages * widest_update(view.graph(), of_step);
     homes_ = StateHomes(view, of_step, choice_, room);
-    if (!homes_.on_disk(view.graph(), Role::OptimizerState)) return;
-    choice_.states = "disk";
-    homes_ = StateHomes(view, of_step, choice_, room);
+    if (homes_.roomy()) return true;
+    if (choice_.states != "auto" || !homes_.on_disk(view.graph(), Role::OptimizerState)) return false;
+    HomeChoice all_on_disk = choice_;
+    all_on_disk.states = "disk";
+    homes_ = StateHomes(view, of_step, all_on_disk, room);
+    return false;
   }
 
   // Beside those that keep reading, updating and writing busy.
@@ -92,8 +117,10 @@ class MlpOffload final : public Policy {
     return std::max(std::int64_t{0}, homes_.room_bytes()) / bytes;
   }
 
-  HomeChoice choice_;
+  HomeChoice named_, choice_;
+  bool tries_ = true;
   std::optional<std::int64_t> buffers_;
+  bool streams_ = false;
   bool begun_ = false;
   StateHomes homes_;
   LayerStream stream_;

@@ -13,6 +13,7 @@
 // computes (runtime/zero/partition_parameters.py, _allgather_param, _allgather_params_coalesced), and from 0.7 on
 // the thread that launches kernels waits for the copies (stage3.py, partition_grads, until pull request 8207).
 #include <algorithm>
+#include <memory>
 
 #include "core/base/check.hpp"
 #include "core/policies/common/activations.hpp"
@@ -22,23 +23,35 @@
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/staged_updates.hpp"
 #include "core/policies/common/state_homes.hpp"
+#include "core/policies/common/trial.hpp"
 
 namespace tandem {
 
 class ZeroInfinity final : public Policy {
  public:
   explicit ZeroInfinity(const Scenario& scenario)
-      : choice_{.parameters = home_option(scenario, "parameters", {"auto", "device", "host", "disk"}),
-                .gradients = home_option(scenario, "gradients", {"auto", "device", "host", "disk"}),
-                .states = home_option(scenario, "optimizer_states", {"auto", "host", "disk"})},
+      : named_{.parameters = home_option(scenario, "parameters", {"auto", "device", "host", "disk"}),
+               .gradients = home_option(scenario, "gradients", {"auto", "device", "host", "disk"}),
+               .states = home_option(scenario, "optimizer_states", {"auto", "host", "disk"})},
+        choice_(named_),
         as_deepspeed_(choice_option(scenario, "variant", {"paper", "deepspeed"}) == "deepspeed"),
         blocking_(choice_option(scenario, "gradient_copies", {"async", "blocking"}) == "blocking"),
         stream_(int_or_auto_option(scenario, "prefetch", 0, kMost)),
         buffers_(int_option(scenario, "buffers", 1, kMost, kUpdateStages)),
         activations_(scenario) {}
+  // With homes to be tried.
+  ZeroInfinity(const Scenario& scenario, const HomeChoice& choice) : ZeroInfinity(scenario) {
+    choice_ = choice;
+    tries_ = false;
+  }
 
   PolicyTraits traits() const override {
-    return {.graph = {.fp32_gradients = as_deepspeed_, .activations = activations_.choice()}};
+    std::vector<Binding> bindings = bindings_of(named_);
+    for (const Binding& binding : activations_.bindings()) bindings.push_back(binding);
+    return {.graph = {.fp32_gradients = as_deepspeed_,
+                      .streams_parameters = named_.parameters != "device",
+                      .activations = activations_.choice()},
+            .bindings = std::move(bindings)};
   }
 
   Tier home(const View& view, TensorId tensor) override {
@@ -66,22 +79,34 @@ class ZeroInfinity final : public Policy {
   static constexpr std::int64_t kMost = 100000;
 
   // Chooses what is left open, once the first step is known. What is needed most often has the host first. Free stay
-  // the buffers of updates, and room for activations.
+  // the buffers of updates, and room for activations. Estimates that do not leave all on the host with room to spare
+  // are tried, and other homes after them.
   void begin(const View& view) {
     if (begun_) return;
     begun_ = true;
     buckets_.follow(view.graph());
     const auto& of_step = buckets_.step(0);
-    const std::int64_t room = view.capacity_bytes(Tier::HostPinned) -
-                              std::min(buffers_, kUpdateStages) * widest_update(view.graph(), of_step) -
-                              activations_beside_device(view);
-    homes_ = StateHomes(view, of_step, choice_, room);
+    homes_ = homes_by_estimate(view, of_step);
+    if (tries_ && !homes_.roomy()) {
+      choice_ = fitting_choice(choice_, [&](const HomeChoice& choice) {
+        return fits_in_trial(view.scenario(), std::make_unique<ZeroInfinity>(view.scenario(), choice));
+      });
+      homes_ = homes_by_estimate(view, of_step);
+    }
     leaving_ = LeavingGradients(homes_.of_gradients());
     stream_.begin(view, of_step, homes_);
     updates_.begin(buffers_, /*alternates=*/false);
   }
 
-  HomeChoice choice_;
+  StateHomes homes_by_estimate(const View& view, const std::vector<Bucket>& of_step) const {
+    const std::int64_t room = view.capacity_bytes(Tier::HostPinned) -
+                              std::min(buffers_, kUpdateStages) * widest_update(view.graph(), of_step) -
+                              activations_beside_device(view);
+    return StateHomes(view, of_step, choice_, room);
+  }
+
+  HomeChoice named_, choice_;
+  bool tries_ = true;
   bool as_deepspeed_, blocking_;
   bool begun_ = false;
   StateHomes homes_;

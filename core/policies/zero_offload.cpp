@@ -37,7 +37,8 @@ class ZeroOffload final : public Policy {
   PolicyTraits traits() const override {
     return {
         .may_evict = !on_device_,
-        .graph = {.delayed_update = delayed_, .fp32_gradients = as_deepspeed_, .activations = activations_.choice()}};
+        .graph = {.delayed_update = delayed_, .fp32_gradients = as_deepspeed_, .activations = activations_.choice()},
+        .bindings = activations_.bindings()};
   }
 
   // 16-bit parameters live on the device, master parameters and moments on the host (section 4.1). With FP32 the
@@ -72,7 +73,8 @@ class ZeroOffload final : public Policy {
       send_gradients(view, decisions);
       return !gradients_.on_the_way(view);
     };
-    feed_compute(view, decisions, may_run, [&](OpId) {
+    feed_compute(view, decisions, may_run, [&](OpId op) {
+      drop_gathered(view, decisions, op);
       activations_.move(view, decisions);
       any = true;
     });

@@ -10,11 +10,11 @@ constexpr int kMostRaises = 16, kMostHalvings = 8;
 
 Scenario with_memory(const Scenario& scenario, const std::array<std::int64_t, kTierCount>& bytes) {
   Scenario changed = scenario;
-  std::int64_t* const limits[] = {&changed.limits.device_bytes, &changed.limits.host_bytes, nullptr,
-                                  &changed.limits.disk_bytes};
   for (std::size_t tier = 0; tier < kTierCount; ++tier) {
     if (bytes[tier] == 0) continue;
-    if (limits[tier] != nullptr) *limits[tier] = bytes[tier];
+    if (tier == static_cast<std::size_t>(Tier::Device)) changed.limits.device_bytes = bytes[tier];
+    if (tier == static_cast<std::size_t>(Tier::HostPinned)) changed.limits.host_bytes = bytes[tier];
+    if (tier == static_cast<std::size_t>(Tier::Disk)) changed.limits.disk_bytes = bytes[tier];
     auto& capacity = changed.machine.tiers[tier].capacity_bytes;
     capacity = std::max(capacity, bytes[tier]);
   }

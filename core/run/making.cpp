@@ -185,7 +185,7 @@ void check_making(const Node& root, const KnownNames& names, Findings& findings)
     });
     if (!is_own) return;  // the file says something else there
     if (!depends_on_unknown(message, root, faulty, unknown, names))
-      findings.add(Refusal(place_of(paths, sound->values, root), key, printable(message.substr(colon + 2))));
+      findings.add(Finding(place_of(paths, sound->values, root), key, printable(message.substr(colon + 2))));
     faulty.insert(paths.begin(), paths.end());
   }
 }

@@ -52,7 +52,7 @@ Remedies disk(const Scenario& scenario) {
     return one(true, {"a disk (machine.tiers.disk)",
                       {"machine.tiers.disk={capacity: 100TB}", "machine.copies.disk_read={bandwidth: 1GB/s}",
                        "machine.copies.disk_write={bandwidth: 1GB/s}"}});
-  return one(scenario.limits.disk_bytes > 0 && scenario.limits.disk_bytes < has,
+  return one(scenario.limits.disk_bytes && *scenario.limits.disk_bytes < has,
              {"more of the disk (limits.disk_bytes)", {"limits.disk_bytes=" + std::to_string(has) + "B"}});
 }
 

@@ -81,7 +81,7 @@ Scenario build_scenario(const Values& values) {
   out.machine = build_profile(values, "machine.");
   out.limits.device_bytes = values.integer("limits.device_bytes");
   out.limits.host_bytes = values.integer("limits.host_bytes");
-  out.limits.disk_bytes = values.integer("limits.disk_bytes");
+  if (values.has("limits.disk_bytes")) out.limits.disk_bytes = values.integer("limits.disk_bytes");
   out.limits.cores = static_cast<std::int32_t>(values.integer("limits.cores"));
   out.limits.h2d_bytes_per_s = values.number("limits.h2d");
   out.limits.d2h_bytes_per_s = values.number("limits.d2h");

@@ -8,9 +8,9 @@ namespace tandem {
 
 std::int64_t tier_memory_bytes(const Scenario& scenario, Tier tier) {
   const std::int64_t capacity = scenario.machine.tiers[static_cast<std::size_t>(tier)].capacity_bytes;
+  if (tier == Tier::Disk) return std::min(capacity, scenario.limits.disk_bytes.value_or(capacity));
   const std::int64_t limit = tier == Tier::Device       ? scenario.limits.device_bytes
                              : tier == Tier::HostPinned ? scenario.limits.host_bytes
-                             : tier == Tier::Disk       ? scenario.limits.disk_bytes
                                                         : 0;
   return limit > 0 ? std::min(capacity, limit) : capacity;
 }

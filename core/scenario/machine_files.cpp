@@ -130,7 +130,7 @@ void resolve(Node& profile, const std::string& directory, const std::string& key
     erase(profile, kDeriveFrom);
     merge(base, std::move(profile));
     profile = std::move(base);
-  } catch (const Refusal& refusal) {
+  } catch (const Finding& refusal) {
     reading.findings->add(refusal);
     reading.findings->leave_open(reading.path);
     erase(profile, kDeriveFrom);
@@ -144,7 +144,7 @@ void resolve_machine(Node& machine, const std::string& directory, const KnownNam
   if (machine.kind == NodeKind::Scalar) {
     try {
       machine = read_profile_tree(machine, directory, "machine", reading);
-    } catch (const Refusal& refusal) {
+    } catch (const Finding& refusal) {
       findings.add(refusal);
       findings.spoil("machine");
     }

@@ -27,7 +27,7 @@ void say_of_limits(const Limits& limits, const HardwareProfile& machine, Words& 
   const auto capacity = [&](Tier tier) { return machine.tiers[static_cast<std::size_t>(tier)].capacity_bytes; };
   cap("device_bytes", limits.device_bytes, capacity(Tier::Device));
   cap("host_bytes", limits.host_bytes, capacity(Tier::HostPinned) + capacity(Tier::HostPageable));
-  cap("disk_bytes", limits.disk_bytes, capacity(Tier::Disk));
+  cap("disk_bytes", limits.disk_bytes.value_or(0), capacity(Tier::Disk));
   cap("cores", limits.cores, machine.cores);
   cap("h2d", std::llround(limits.h2d_bytes_per_s), std::llround(machine.h2d.bytes_per_s));
   cap("d2h", std::llround(limits.d2h_bytes_per_s), std::llround(machine.d2h.bytes_per_s));

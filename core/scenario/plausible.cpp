@@ -130,7 +130,7 @@ void check(const Values& values, const std::string& path, const Range& range, Fi
   if (!values.has(path)) return;
   const double value = values.number(path);
   if (value >= range.least && value <= range.most) return;
-  findings.add(Refusal(*values.position(path), path, shown(value, range.unit) + " is not plausible: " + range.why,
+  findings.add(Finding(*values.position(path), path, shown(value, range.unit) + " is not plausible: " + range.why,
                        (range.least > 0 ? "from " + shown(range.least, range.unit) + " to " : "at most ") +
                            shown(range.most, range.unit)));
 }
@@ -153,12 +153,12 @@ void refuse_relation(const Values& values, const std::string& prefix, const Rela
   const Position &at = *values.position(path), &other_at = *values.position(other);
   const std::string value_text = shown(value, r.unit), bound_text = shown(bound, r.other_unit);
   if (at_fault(values, path, other) == path) {
-    findings.add(Refusal(at, path,
+    findings.add(Finding(at, path,
                          value_text + " is not plausible beside " + r.other + " of " + bound_text +
                              elsewhere(other_at, at) + ": " + r.why,
                          "at most " + shown(bound / r.factor, r.unit)));
   } else {
-    findings.add(Refusal(other_at, other,
+    findings.add(Finding(other_at, other,
                          bound_text + " is not plausible beside " + r.path + " of " + value_text +
                              elsewhere(at, other_at) + ": " + r.why,
                          "at least " + shown(value * r.factor, r.other_unit)));
@@ -194,12 +194,12 @@ void check_shared(const Values& values, const std::string& prefix, const std::st
   const std::string shared_text = shown(shared, kBytesPerS), alone_text = shown(alone, kBytesPerS);
   if (at.distance <= other_at.distance) {
     const std::string where = elsewhere(other_at, at);
-    findings.add(Refusal(at, path,
+    findings.add(Finding(at, path,
                          (where.empty() ? "" : shared_text + " ") + "is less than " + lane + " reaches alone" +
                              (where.empty() ? "" : ", " + alone_text + where),
                          "at least the larger of h2d and d2h"));
   } else {
-    findings.add(Refusal(other_at, other,
+    findings.add(Finding(other_at, other,
                          alone_text + " is more than copies.shared_bandwidth of " + shared_text +
                              elsewhere(at, other_at) + ", which both directions share",
                          "at most " + shared_text));

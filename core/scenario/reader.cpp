@@ -80,7 +80,7 @@ Node read_tree(const std::string& text, const std::string& name, Findings& findi
 }
 
 Scenario read_scenario(const std::string& text, const std::string& name, const std::vector<std::string>& overrides,
-                       const std::string& directory, const KnownNames& names, const Trial& trial) {
+                       const std::string& directory, const KnownNames& names, const Making& making) {
   Findings findings;
   Node root = read_tree(text, name, findings);
   apply_overrides(root, overrides, directory, names, findings);
@@ -91,7 +91,7 @@ Scenario read_scenario(const std::string& text, const std::string& name, const s
   name_machine(root, values);
   Scenario scenario = build_scenario(values);
   check_scenario_rules(values, scenario, findings);
-  if (trial) trial(as_written, findings);
+  if (making) making(as_written, findings);
   findings.raise();
   CHECK(root.find("machine") != nullptr, "the schema requires a machine", name);
   const Node& machine = *root.find("machine");

@@ -17,12 +17,12 @@ namespace tandem {
 Node read_tree(const std::string& text, const std::string& name, Findings& findings);
 
 // What looks at a scenario's tree, with --set applied and the machine inlined, before defaults; adds what it refuses.
-using Trial = std::function<void(const Node& root, Findings& findings)>;
+using Making = std::function<void(const Node& root, Findings& findings)>;
 
 // What is wrong is one ConfigError with a line for each error that begins "file:line:column: key: ". `name` stands for
 // the file in messages, `directory` is its folder, `overrides` are --set arguments.
 Scenario read_scenario(const std::string& text, const std::string& name, const std::vector<std::string>& overrides,
-                       const std::string& directory, const KnownNames& names, const Trial& trial = {});
+                       const std::string& directory, const KnownNames& names, const Making& making = {});
 HardwareProfile read_profile(const std::string& text, const std::string& name, const KnownNames& names);
 
 }  // namespace tandem

@@ -41,7 +41,7 @@ class Rules {
     for (const std::string& other : paths)
       if (const Position* there = values_->position(other); there != nullptr && other != path)
         if (const std::string where = elsewhere(*there, place); !where.empty()) others += ", " + other + where;
-    findings_->add(Refusal(place, path, problem + others, allowed));
+    findings_->add(Finding(place, path, problem + others, allowed));
   }
 
  private:
@@ -129,8 +129,8 @@ void check_scenario_rules(const Values& values, const Scenario& scenario, Findin
   check_validation(rules, scenario);
   const bool has_disk = scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes > 0;
   if (rules.can_judge({"machine.tiers.disk.capacity"}) && !rules.is_open("machine"))
-    rules.require(scenario.limits.disk_bytes == 0 || has_disk, {"limits.disk_bytes"}, "the machine has no disk",
-                  "no limit, or a machine with tiers.disk");
+    rules.require(scenario.limits.disk_bytes.value_or(0) == 0 || has_disk, {"limits.disk_bytes"},
+                  "the machine has no disk", "no limit, or a machine with tiers.disk");
 }
 
 }  // namespace tandem

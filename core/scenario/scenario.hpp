@@ -14,10 +14,10 @@
 
 namespace tandem {
 
-struct Limits {  // caps on the machine; 0 means none
+struct Limits {  // caps on the machine; 0 means none, but for the disk, which a run may have to do without
   std::int64_t device_bytes = 0;
   std::int64_t host_bytes = 0;
-  std::int64_t disk_bytes = 0;
+  std::optional<std::int64_t> disk_bytes;
   std::int32_t cores = 0;
   double h2d_bytes_per_s = 0, d2h_bytes_per_s = 0;
 };

@@ -25,8 +25,9 @@ Reply Scheduler::run(OpId id, ByteRange lead, Engine engine) {
     clear_tier(operand_tier(engine));
     if (lacking != operand_tier(engine)) clear_tier(lacking);
     packing_ = true;
-    // The host can now make rows: what it is known to have no room for is asked again.
-    residency_.order().note_change(Tier::HostPinned);
+    // The host can now make rows: what it is known to have no room for is asked again, if so many bytes are free.
+    if (refused_bytes(Tier::HostPinned) <= pool(Tier::HostPinned).free_bytes())
+      residency_.order().note_change(Tier::HostPinned);
     const bool fits = try_run(id, lead, engine);
     packing_ = false;
     if (!fits) does_not_fit(id, operand_tier(engine));

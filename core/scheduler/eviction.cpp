@@ -90,6 +90,8 @@ bool Scheduler::save_below(ValueId value, ByteRange range, Tier tier) {
   lacking_bytes_ = EvictionOrder::kNoRoomHelps;
   if (tier == Tier::Disk) return false;
   const Tier to = below(tier);
+  const Binding* bound = binding(graph_.tensor_of(value).reported_role());
+  if (bound != nullptr && to > bound->lowest) return false;
   const BlockId there = residency_.at(value, to);
   if (there == kNone) {
     const std::int64_t bytes = whole(value).bytes;
@@ -106,6 +108,12 @@ bool Scheduler::save_below(ValueId value, ByteRange range, Tier tier) {
   }
   residency_.touch(residency_.at(value, to));
   copy(value, range, tier, to);
+  if (bound == nullptr || !bound->not_on_host || to == Tier::Disk) {
+    evicted_bytes_[static_cast<std::size_t>(to)] += range.bytes;
+    return true;
+  }
+  if (!save_below(value, range, to)) return false;
+  release(value, to);
   return true;
 }
 

@@ -278,7 +278,7 @@ std::string Scheduler::usage(Tier tier) const {
   std::array<std::int64_t, kRoleCount> held{};
   for (ValueId value = 0; value < graph_.value_count(); ++value)
     if (const BlockId block = residency_.at(value, tier); block != kNone)
-      held[static_cast<std::size_t>(graph_.tensor_of(value).role)] += residency_.block(block).range.bytes;
+      held[static_cast<std::size_t>(graph_.tensor_of(value).reported_role())] += residency_.block(block).range.bytes;
   std::string text = "; capacity " + with_bytes(memory.capacity_bytes());
   if (memory.kept_bytes() > 0) text += " beside " + with_bytes(memory.kept_bytes()) + " that the product keeps";
   text += ", in use " + with_bytes(memory.charged_bytes()) + ":";

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -92,10 +93,19 @@ constexpr bool in_compute_program(Phase phase) {
   return phase != Phase::Load && phase != Phase::Save && phase != Phase::OptimizerStep;
 }
 
+// An option that says where tensors of a role may be: eviction brings them no lower than that tier.
+struct Binding {
+  Role role = Role::Activation;  // as reported: Tensor::reported_role
+  Tier lowest = Tier::Disk;
+  std::string option;        // "offload_blocks: 0"
+  bool not_on_host = false;  // of the disk: what is evicted only passes through the host
+};
+
 // What holds for a whole run under a policy.
 struct PolicyTraits {
   bool may_evict = true;  // false: what does not fit ends the run with DoesNotFit
   GraphRequest graph;
+  std::vector<Binding> bindings = {};  // what does not fit within them ends it, too
 };
 
 class Policy {

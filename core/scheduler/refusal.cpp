@@ -46,6 +46,7 @@ void Scheduler::refuse_run(const std::string& what, Tier tier, std::int64_t miss
   std::string facts =
       std::string(name_of(tier)) + " memory of rank " + std::to_string(rank_) + ": " + what + usage(tier);
   if (figures.holes) facts += holes_text(tier, row_bytes);
+  facts += bindings_text(tier);
   const char* advice =
       traits_.may_evict ? "; give it more memory, fewer samples in a micro-batch, or a lower tier (limits, tiers.disk)"
                         : "; give it more memory or choose a policy that offloads";

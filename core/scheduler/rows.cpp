@@ -14,6 +14,7 @@ namespace {
 struct Occupied {
   BlockId block = kNone;
   std::int64_t begin = 0, end = 0;
+  bool bound = false;  // must not leave the tier, not even on the way to another place in it
 };
 
 // The blocks [first, last), in the order of their offsets, slide down.
@@ -22,7 +23,8 @@ struct Slide {
   std::int64_t moved_bytes = std::numeric_limits<std::int64_t>::max();
 };
 
-// Those of fewest bytes, none larger than `largest`, that leave a row of `row` free bytes behind the last.
+// Those of fewest bytes, none of them bound or larger than `largest`, that leave a row of `row` free bytes behind the
+// last.
 Slide cheapest_slide(const std::vector<Occupied>& blocks, std::int64_t capacity, std::int64_t row,
                      std::int64_t largest) {
   Slide best;
@@ -31,7 +33,7 @@ Slide cheapest_slide(const std::vector<Occupied>& blocks, std::int64_t capacity,
     Slide slide{first, first, 0};
     while (slide.last < blocks.size() && free < row) {
       const std::int64_t bytes = blocks[slide.last].end - blocks[slide.last].begin;
-      if (bytes > largest) break;
+      if (bytes > largest || blocks[slide.last].bound) break;
       slide.moved_bytes += bytes;
       ++slide.last;
       free += (slide.last == blocks.size() ? capacity : blocks[slide.last].begin) - blocks[slide.last - 1].end;
@@ -51,7 +53,11 @@ bool Scheduler::make_row(Tier tier, std::int64_t bytes) {
   if (pool.free_bytes() < row || pool.longest_row_bytes() >= row) return false;
   std::vector<Occupied> blocks;
   residency_.for_each(tier, [&](BlockId id, const Block& block) {
-    blocks.push_back({id, block.offset, block.offset + pool.rounded(block.range.bytes)});
+    const bool bound = std::any_of(block.holders.begin(), block.holders.end(), [&](ValueId holder) {
+      const Binding* option = binding(graph_.tensor_of(holder).reported_role());
+      return option != nullptr && beside(tier) > option->lowest;
+    });
+    blocks.push_back({id, block.offset, block.offset + pool.rounded(block.range.bytes), bound});
   });
   std::sort(blocks.begin(), blocks.end(), [](const Occupied& a, const Occupied& b) { return a.begin < b.begin; });
   const std::int64_t room = pools_[static_cast<std::size_t>(beside(tier))].longest_row_bytes();

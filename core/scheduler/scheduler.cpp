@@ -166,6 +166,15 @@ void Scheduler::ask_homes(const Op& load) {
   promised_bytes_.fill(0);
 }
 
+// True of a rank's part of a parameter that is of use only until it is brought together with the others'.
+static bool only_gathered(const Graph& graph, ValueId value) {
+  std::int32_t gathers = 0;
+  for (OpId id = 0; id < graph.op_count(); ++id)
+    if (const Op& op = graph.op(id); op.engine == Engine::Collective)
+      gathers += static_cast<std::int32_t>(std::count(op.reads.begin(), op.reads.end(), value));
+  return gathers > 0 && gathers == graph.value(value).readers;
+}
+
 // Moves a freshly loaded persistent value to the tier that the policy calls its home, and owns a slot there.
 void Scheduler::settle_home(ValueId value) {
   const TensorId tensor = graph_.value(value).tensor;
@@ -174,6 +183,8 @@ void Scheduler::settle_home(ValueId value) {
   CHECK(
       home != Tier::HostPageable && (home != Tier::Disk || machine[static_cast<std::size_t>(home)].capacity_bytes > 0),
       "a home that the machine has not:", graph_.value_name(value), name_of(home));
+  // On the device the whole has it, too: a slot of its own would lie beside that, and be empty most of the time.
+  if (home == Tier::Device && scenario_.workload.partition != "none" && only_gathered(graph_, value)) return;
   ++decision_;
   lack_ = {};
   if (!ensure(value, whole(value), home, false, traits_.may_evict)) {

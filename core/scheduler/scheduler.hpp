@@ -46,6 +46,8 @@ class Scheduler {
   bool stopped() const { return stopped_; }                // ended early after a whole step, whose outcome is saved
 
   const Graph& graph() const { return graph_; }
+  // What went down to the tier to make room, which the policy had not sent there.
+  std::int64_t evicted_bytes(Tier to) const { return evicted_bytes_[static_cast<std::size_t>(to)]; }
   const Pool& pool(Tier tier) const { return pools_[static_cast<std::size_t>(tier)]; }
   // Steps of the searches for what to evict and what to move so far: a measure of work that no clock changes.
   std::int64_t search_steps() const { return residency_.order().steps() + holes_.steps(); }
@@ -111,6 +113,8 @@ class Scheduler {
   bool allocate_bytes(std::int64_t bytes, Tier tier, End end, bool may_evict, std::optional<Engine> lane,
                       std::int64_t& offset, Fence& waits);
   End end_of(ValueId value, Tier tier) const;
+  const Binding* binding(Role role) const;
+  std::string bindings_text(Tier tier) const;
   void drop(ValueId value, Tier tier);
   void free_block(BlockId id, ValueId last_holder);
   void give_back(ValueId holder, Tier tier, std::int64_t offset, ByteRange range, Fence users);
@@ -224,6 +228,7 @@ class Scheduler {
     Tier tier = Tier::Device;
     std::int64_t bytes = 0;
   } lack_;
+  std::array<std::int64_t, kTierCount> evicted_bytes_{};
   bool packing_ = false;     // an op barely fits: its operands are placed without holes
   ValueId refused_ = kNone;  // what the policy's latest turn found no room for
   Tier refused_tier_ = Tier::Device;

@@ -96,7 +96,7 @@ void Checker::check_keys(const Node& map, const Schema& schema, const std::strin
   const std::vector<std::string> keys = schema.keys();
   for (const Entry& entry : map.entries) {
     if (contains(keys, entry.key)) continue;
-    findings_->add(Refusal(entry.at, child_path(path, printable(entry.key)),
+    findings_->add(Finding(entry.at, child_path(path, printable(entry.key)),
                            "is not a key here" + hint(entry.key, keys), join(keys)));
     // Most likely it is this key that was meant, so that one is neither missing nor at its default.
     const std::string meant = suggest(entry.key, keys);
@@ -106,7 +106,7 @@ void Checker::check_keys(const Node& map, const Schema& schema, const std::strin
 
 void Checker::miss(const Node& map, const std::string& path, const std::string& problem, const std::string& allowed) {
   if (findings_->is_spoiled(path) || findings_->is_open(path)) return;
-  findings_->add(Refusal(map.at, path, problem, allowed));
+  findings_->add(Finding(map.at, path, problem, allowed));
 }
 
 void Checker::check_map(Node& map, const Schema& schema, const std::string& path) {
@@ -133,7 +133,7 @@ const Case* Checker::apply_cases(const Node& map, const Schema& schema, const st
     for (const Entry& entry : map.entries)
       if (!contains(rule.taken, entry.key) && schema.find(entry.key) != nullptr)
         findings_->add(
-            Refusal(entry.at, child_path(path, entry.key),
+            Finding(entry.at, child_path(path, entry.key),
                     chosen + elsewhere(node->at, entry.at) + " takes no such key" + hint(entry.key, rule.taken),
                     join(rule.taken)));
     for (const std::string& key : rule.required)
@@ -191,12 +191,12 @@ void Checker::check_relations(const Schema& schema, const std::string& path) {
     const Position &value_place = *values_->position(at), &divisor_place = *values_->position(divisor_at);
     const std::string shown_value = std::to_string(value), shown_divisor = std::to_string(divisor);
     if (value_place.distance <= divisor_place.distance) {
-      findings_->add(Refusal(value_place, at,
+      findings_->add(Finding(value_place, at,
                              shown_value + " is not divisible by " + divisor_key + " (" + shown_divisor + ")" +
                                  elsewhere(divisor_place, value_place),
                              "a multiple of " + shown_divisor));
     } else {
-      findings_->add(Refusal(divisor_place, divisor_at,
+      findings_->add(Finding(divisor_place, divisor_at,
                              shown_divisor + " does not divide " + property.key + " (" + shown_value + ")" +
                                  elsewhere(value_place, divisor_place),
                              "a divisor of " + shown_value));
@@ -223,7 +223,7 @@ void Checker::check_order(const Node& list, const std::string& path) {
     if (!values_->has(at + ".0") || !values_->has(before)) continue;
     if (values_->number(at + ".0") <= values_->number(before))
       findings_->add(
-          Refusal(list.items[i].at, at, "its x is not above the one before", "points in increasing order of x"));
+          Finding(list.items[i].at, at, "its x is not above the one before", "points in increasing order of x"));
   }
 }
 

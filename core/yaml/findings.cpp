@@ -24,17 +24,17 @@ auto order_of(const Position& at) {
 
 }  // namespace
 
-void Findings::add(const Refusal& refusal) {
+void Findings::add(const Finding& refusal) {
   spoil(refusal.key());
   paths_.insert(refusal.key());
   add_aside(refusal);
 }
 
-void Findings::add_aside(const Refusal& refusal) {
+void Findings::add_aside(const Finding& refusal) {
   if (!lines_.insert(refusal.what()).second) return;
   refusals_.push_back(refusal);
   if (refusals_.size() <= kMostFindings) return;
-  refusals_.back() = Refusal(refusal.at(), "file", "has more errors than these " + std::to_string(kMostFindings),
+  refusals_.back() = Finding(refusal.at(), "file", "has more errors than these " + std::to_string(kMostFindings),
                              "none; correct these first");
   raise();
 }
@@ -49,13 +49,13 @@ bool Findings::is_open(const std::string& path) const { return holds_or_is_in(op
 
 void Findings::raise() const {
   if (refusals_.empty()) return;
-  std::vector<const Refusal*> sorted;
-  for (const Refusal& refusal : refusals_) sorted.push_back(&refusal);
+  std::vector<const Finding*> sorted;
+  for (const Finding& refusal : refusals_) sorted.push_back(&refusal);
   const bool is_cut_short = sorted.size() > kMostFindings;  // the last one says so, and stays the last
   std::stable_sort(sorted.begin(), sorted.end() - (is_cut_short ? 1 : 0),
-                   [](const Refusal* a, const Refusal* b) { return order_of(a->at()) < order_of(b->at()); });
+                   [](const Finding* a, const Finding* b) { return order_of(a->at()) < order_of(b->at()); });
   std::vector<std::string> lines;
-  for (const Refusal* refusal : sorted) lines.emplace_back(refusal->what());
+  for (const Finding* refusal : sorted) lines.emplace_back(refusal->what());
   throw ConfigError(join(lines, "\n"));
 }
 

@@ -13,15 +13,15 @@ namespace tandem {
 class Findings {
  public:
   // The key of `refusal` is the path of a value, which is spoiled from here on.
-  void add(const Refusal& refusal);
+  void add(const Finding& refusal);
   // The same for what is wrong beside the values: none is spoiled.
-  void add_aside(const Refusal& refusal);
+  void add_aside(const Finding& refusal);
   // What `body` refuses is added. What it has left undone after that stays undone.
   template <typename Body>
   void collect(Body&& body) {
     try {
       body();
-    } catch (const Refusal& refusal) {
+    } catch (const Finding& refusal) {
       add(refusal);
     }
   }
@@ -41,7 +41,7 @@ class Findings {
   void raise() const;
 
  private:
-  std::vector<Refusal> refusals_;
+  std::vector<Finding> refusals_;
   std::set<std::string> lines_;  // of them
   std::set<std::string> paths_, spoiled_, open_;
 };

@@ -14,10 +14,10 @@ struct Override {
   Node value;
 };
 
-// The argument at `index`. Throws Refusal for one without '=', without a value, or with a path that is no keys joined
+// The argument at `index`. Throws Finding for one without '=', without a value, or with a path that is no keys joined
 // by dots.
 Override read_override(const std::string& argument, int index = 0);
-// Puts the value in place, making maps on the way. Throws Refusal where the path leads into something else.
+// Puts the value in place, making maps on the way. Throws Finding where the path leads into something else.
 void apply(const Override& change, Node& root);
 
 }  // namespace tandem

@@ -64,14 +64,14 @@ std::string Position::text() const {
   return line == 0 ? name : name + ":" + std::to_string(line) + ":" + std::to_string(column);
 }
 
-Refusal::Refusal(const Position& at, const std::string& key, const std::string& text)
+Finding::Finding(const Position& at, const std::string& key, const std::string& text)
     : ConfigError(at.text() + ": " + key + ": " + text), at_(at), key_(key) {}
 
-Refusal::Refusal(const Position& at, const std::string& key, const std::string& problem, const std::string& allowed)
-    : Refusal(at, key, problem + "; allowed: " + allowed) {}
+Finding::Finding(const Position& at, const std::string& key, const std::string& problem, const std::string& allowed)
+    : Finding(at, key, problem + "; allowed: " + allowed) {}
 
 void refuse(const Position& at, const std::string& key, const std::string& problem, const std::string& allowed) {
-  throw Refusal(at, key, problem, allowed);
+  throw Finding(at, key, problem, allowed);
 }
 
 std::string elsewhere(const Position& place, const Position& near) {

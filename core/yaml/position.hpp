@@ -23,10 +23,10 @@ inline constexpr int kFlagDistance = -1;          // --set: nearer than any file
 inline constexpr int kDefaultDistance = 1 << 20;  // nobody wrote it
 
 // One thing that is wrong, and where: "position: key: problem; allowed: allowed".
-class Refusal : public ConfigError {
+class Finding : public ConfigError {
  public:
-  Refusal(const Position& at, const std::string& key, const std::string& problem, const std::string& allowed);
-  Refusal(const Position& at, const std::string& key, const std::string& text);  // what follows the key
+  Finding(const Position& at, const std::string& key, const std::string& problem, const std::string& allowed);
+  Finding(const Position& at, const std::string& key, const std::string& text);  // what follows the key
   const Position& at() const { return at_; }
   const std::string& key() const { return key_; }
 
@@ -34,7 +34,7 @@ class Refusal : public ConfigError {
   Position at_;
   std::string key_;
 };
-// Throws Refusal.
+// Throws Finding.
 [[noreturn]] void refuse(const Position& at, const std::string& key, const std::string& problem,
                          const std::string& allowed);
 

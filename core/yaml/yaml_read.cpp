@@ -115,7 +115,7 @@ class TreeBuilder final : public YAML::EventHandler {
     if (key.kind != NodeKind::Scalar) refuse(key.at, std::string(kYamlKey), "a key is " + describe(key), "a word");
     frame.is_repeated = !frame.keys.insert(key.text).second;
     if (frame.is_repeated) {
-      const Refusal refusal(key.at, printable(key.text.substr(0, kMostDepth)), "the key is given twice",
+      const Finding refusal(key.at, printable(key.text.substr(0, kMostDepth)), "the key is given twice",
                             "each key once");
       if (findings_ == nullptr) throw refusal;
       findings_->add_aside(refusal);

@@ -42,7 +42,7 @@ inline constexpr std::size_t kMostFileBytes = 4u << 20;
 inline constexpr int kMostNodes = 100000;
 inline constexpr std::size_t kMostDepth = 64;
 
-// One YAML document whose root is a map. `name` stands for the file in messages. Throws Refusal, but for keys given
+// One YAML document whose root is a map. `name` stands for the file in messages. Throws Finding, but for keys given
 // twice where there are `findings` to add them to.
 Node read_yaml(const std::string& text, const std::string& name, Findings* findings = nullptr);
 // One YAML value of any kind whose nodes all have the position `source` without lines (--set).

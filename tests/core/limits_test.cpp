@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/errors.hpp"
 #include "core/run/load.hpp"
 #include "core/scenario/capacity.hpp"
 
@@ -56,6 +57,15 @@ TEST(Limits, RanksShareTheirHost) {
   EXPECT_EQ(ranks.machine.cores, 4);
   EXPECT_DOUBLE_EQ(ranks.machine.cpu_optimizer_parameters_per_s, one.machine.cpu_optimizer_parameters_per_s / 2);
   EXPECT_EQ(ranks_on_host(parse_scenario(kScenario, "all.yaml", {"workload.devices=4"})), 4);
+}
+
+// 0B: the run does without a disk, as no other limit can be.
+TEST(Limits, NoDisk) {
+  EXPECT_GT(tier_capacity_bytes(parse_scenario(kScenario, "disk.yaml", {}), Tier::Disk), 0);
+  EXPECT_EQ(tier_capacity_bytes(parse_scenario(kScenario, "none.yaml", {"limits.disk_bytes=0B"}), Tier::Disk), 0);
+  EXPECT_EQ(tier_capacity_bytes(parse_scenario(kScenario, "some.yaml", {"limits.disk_bytes=5B"}), Tier::Disk), 5);
+  for (const char* limit : {"limits.device_bytes=0B", "limits.host_bytes=0B"})
+    EXPECT_THROW(parse_scenario(kScenario, "zero.yaml", {limit}), ConfigError) << limit;
 }
 
 // Copies of 16 MiB reach the limit, as those that reach the bus do; small ones keep what latency leaves them.

@@ -22,7 +22,7 @@ expect() {
 
 expect 0 "step time" "$tandem" simulate scenarios/w1_streamed.yaml
 expect 0 '"mode": "simulated"' "$tandem" simulate scenarios/w1_streamed.yaml --json -
-expect 3 "does not fit: device memory" "$tandem" simulate scenarios/does_not_fit.yaml
+expect 3 "of device memory, you have 24.9 GB" "$tandem" simulate scenarios/does_not_fit.yaml
 # The host is so full that the last layer's gradient goes to the disk for a while: its update goes on from there.
 expect 0 "step time" "$tandem" simulate scenarios/cotrain_titan_rtx.yaml --set "policy={name: balanced}" \
   --set machine.tiers.device.capacity=24GiB --set machine.tiers.host_pinned.capacity=128GiB \

@@ -35,7 +35,7 @@ CMAKE
   cat >"$TREE/list_policies.cpp" <<'CPP'
 #include <cstdio>
 
-#include "core/scheduler/policy.hpp"
+#include "core/run/policies.hpp"
 
 int main() {
   for (const tandem::PolicyEntry* entry : tandem::policies())

@@ -37,10 +37,12 @@ class Balanced final : public Policy {
         resident_(int_option(scenario, "resident_buckets", 0, 100000, kAuto)),
         activations_(scenario, &memory_use()) {
     // The first ones: their gradients come last, and the next forward needs their parameters first.
-    if (resident_ == kAuto) resident_ = activations_.resident();
+    if (resident_ == kAuto) resident_ = device_percent_ == 0 ? 0 : activations_.resident();
   }
 
-  PolicyTraits traits() const override { return {.graph = {.activations = activations_.choice()}}; }
+  PolicyTraits traits() const override {
+    return {.graph = {.activations = activations_.choice()}, .bindings = activations_.bindings()};
+  }
 
   Tier home(const View& view, TensorId tensor) override {
     const Tensor& t = view.graph().tensor(tensor);

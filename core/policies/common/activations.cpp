@@ -191,6 +191,12 @@ std::int64_t count_option(const Scenario& scenario, const char* name) {
   return int_option(scenario, name, 0, kMostBlocks, 0);
 }
 
+std::vector<Binding> bindings_of(const Scenario& scenario) {
+  const std::string text = text_option(scenario, "offload_blocks");
+  if (text.empty() || text == "auto" || count_option(scenario, "offload_blocks") > 0) return {};
+  return {{.role = Role::Activation, .lowest = Tier::Device, .option = "offload_blocks: 0"}};
+}
+
 bool given(const Scenario& scenario) {
   return !text_option(scenario, "offload_blocks").empty() || !text_option(scenario, "recompute_blocks").empty();
 }
@@ -202,13 +208,15 @@ std::optional<BlockActivations> given_activations(const Scenario& scenario) {
   return BlockActivations{count_option(scenario, "offload_blocks"), count_option(scenario, "recompute_blocks")};
 }
 
-Activations::Activations(const Scenario& scenario, std::optional<BlockActivations> choice) : choice_(choice) {
+Activations::Activations(const Scenario& scenario, std::optional<BlockActivations> choice)
+    : choice_(choice), bindings_(bindings_of(scenario)) {
   CHECK(!choice_ || (choice_->offload >= 0 && choice_->recompute >= 0), choice_->offload, choice_->recompute);
   if (choice_ && choice_->offload > 0)
     trips_ = ActivationTrips(first_blocks(blocks_of(scenario), choice_->offload), {}, {});
 }
 
-Activations::Activations(const Scenario& scenario, const MemoryUse* use) : choice_(given_activations(scenario)) {
+Activations::Activations(const Scenario& scenario, const MemoryUse* use)
+    : choice_(given_activations(scenario)), bindings_(bindings_of(scenario)) {
   if (!choice_ && use == nullptr) return;
   const std::vector<std::int32_t> blocks = blocks_of(scenario);
   if (!choice_ && scenario.workload.recompute == "none" && !blocks.empty()) choice_ = choose(scenario, blocks, *use);
@@ -223,7 +231,7 @@ Activations::Activations(const Scenario& scenario, const MemoryUse* use) : choic
   resident_ = kept.resident;
 }
 
-Activations::Activations(const Scenario& scenario, Destination destination) {
+Activations::Activations(const Scenario& scenario, Destination destination) : bindings_(bindings_of(scenario)) {
   const bool automatic =
       text_option(scenario, "offload_blocks").empty() || text_option(scenario, "offload_blocks") == "auto";
   BlockActivations choice{automatic ? 0 : count_option(scenario, "offload_blocks"),

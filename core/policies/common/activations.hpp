@@ -38,6 +38,8 @@ class Activations {
   Activations(const Scenario& scenario, Destination destination);
 
   const std::optional<BlockActivations>& choice() const { return choice_; }
+  // `offload_blocks: 0` keeps activations on the device.
+  std::vector<Binding> bindings() const { return bindings_; }
   // Buckets whose states fit on the device beside that, by the same estimate; 0 without a `use`.
   std::int32_t resident() const { return resident_; }
   // True if by that estimate a step fits beside what `use` reserves with all gradients on the device until the end, and
@@ -49,6 +51,7 @@ class Activations {
 
  private:
   std::optional<BlockActivations> choice_;
+  std::vector<Binding> bindings_;
   std::int32_t resident_ = 0;
   bool fit_ = true;
   ActivationTrips trips_;

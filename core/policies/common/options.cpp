@@ -76,4 +76,11 @@ std::string choice_option(const Scenario& scenario, const std::string& name,
   refuse(name, text, list);
 }
 
+std::vector<Binding> bind_all(Tier lowest, const std::string& name, const std::string& value) {
+  std::vector<Binding> bindings;
+  for (int role = 0; role < kRoleCount; ++role)
+    bindings.push_back({.role = static_cast<Role>(role), .lowest = lowest, .option = name + ": " + value});
+  return bindings;
+}
+
 }  // namespace tandem

@@ -6,8 +6,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/scenario/scenario.hpp"
+#include "core/scheduler/policy.hpp"
 
 namespace tandem {
 
@@ -22,6 +24,8 @@ std::optional<std::int64_t> int_or_auto_option(const Scenario& scenario, const s
 // One of `allowed`; the first if not given.
 std::string choice_option(const Scenario& scenario, const std::string& name,
                           std::initializer_list<std::string_view> allowed);
+// Binds everything to the tier and those above it, by the option `name: value`.
+std::vector<Binding> bind_all(Tier lowest, const std::string& name, const std::string& value);
 // The option's text, or "" if it is not given.
 std::string text_option(const Scenario& scenario, const std::string& name);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
+#include "core/policies/common/first_step.hpp"
+#include "core/scenario/capacity.hpp"
 
 namespace tandem {
 
@@ -50,17 +52,26 @@ void BatchesAhead::fetch(const View& view, Decisions& decisions) {
 
 namespace {
 
+// What of them is on the device at once if all are.
+std::int64_t parameter_bytes(const Graph& graph) {
+  std::int64_t bytes = 0;
+  for (TensorId id = 0; id < graph.tensor_count(); ++id)
+    if (const Tensor& t = graph.tensor(id); t.role == Role::Parameter)
+      bytes += t.whole == kNone ? t.bytes : graph.tensor(t.whole).bytes;
+  return bytes;
+}
+
+bool is_narrow(const Tensor& parameter) { return size_of(parameter.type) == 2; }
+
 // The widest op of the first micro-batch counts.
 bool parameters_fit(const View& view) {
   const Graph& graph = view.graph();
-  std::int64_t parameters = 0, widest = 0;
-  for (TensorId id = 0; id < graph.tensor_count(); ++id)
-    if (graph.tensor(id).role == Role::Parameter) parameters += graph.tensor(id).bytes;
+  std::int64_t widest = 0;
   for (OpId op : view.compute_program()) {
     if (graph.op(op).step > 0 || graph.op(op).micro_batch > 0) break;
     widest = std::max(widest, view.missing_bytes(op));
   }
-  return parameters + widest <= view.capacity_bytes(Tier::Device);
+  return parameter_bytes(graph) + widest <= view.capacity_bytes(Tier::Device);
 }
 
 }  // namespace
@@ -68,12 +79,44 @@ bool parameters_fit(const View& view) {
 Tier DeviceParameters::home(const View& view, TensorId tensor) {
   CHECK(tensor >= 0 && tensor < view.graph().tensor_count(), tensor, view.graph().tensor_count());
   const Tensor& t = view.graph().tensor(tensor);
-  if (t.role != Role::Parameter || size_of(t.type) != 2) return Tier::HostPinned;
+  if (t.role != Role::Parameter || !is_narrow(t)) return Tier::HostPinned;
   if (!asked_) {
     asked_ = true;
     fit_ = parameters_fit(view);
+    parts_on_host_ = updates_read_parameters(view.graph());
   }
-  return fit_ ? Tier::Device : Tier::HostPinned;
+  return fit_ && (t.whole == kNone || !parts_on_host_) ? Tier::Device : Tier::HostPinned;
+}
+
+bool updates_read_parameters(const Graph& graph) {
+  for (OpId id = 0; id < graph.op_count(); ++id)
+    if (const Op& op = graph.op(id); op.phase == Phase::OptimizerStep)
+      return std::any_of(op.reads.begin(), op.reads.end(),
+                         [&](ValueId read) { return graph.tensor_of(read).role == Role::Parameter; });
+  return false;
+}
+
+bool parameters_fit_on_device(const Scenario& scenario, const std::optional<BlockActivations>& activations) {
+  const Graph graph = first_step(scenario, activations);
+  for (TensorId id = 0; id < graph.tensor_count(); ++id)
+    if (const Tensor& t = graph.tensor(id); t.role == Role::Parameter && !is_narrow(t)) return false;
+  std::int64_t widest = 0;
+  for (OpId id = 0; id < graph.op_count(); ++id) {
+    const Op& op = graph.op(id);
+    if (op.micro_batch > 0 || op.phase == Phase::Load || op.phase == Phase::OptimizerStep) continue;
+    std::int64_t bytes = op.workspace_bytes;
+    for (ValueId read : op.reads) bytes += graph.value(read).bytes;
+    for (const Write& write : op.writes)
+      if (write.reuses == kNone) bytes += graph.value(write.value).bytes;
+    widest = std::max(widest, bytes);
+  }
+  return parameter_bytes(graph) + widest <= tier_capacity_bytes(scenario, Tier::Device);
+}
+
+void drop_gathered(const View& view, Decisions& decisions, OpId op) {
+  if (view.graph().op(op).engine != Engine::Collective) return;
+  for (ValueId read : view.graph().op(op).reads)
+    if (view.graph().tensor_of(read).whole != kNone) decisions.release(read, Tier::Device);
 }
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 
 #include "core/base/check.hpp"
 #include "core/scheduler/policy.hpp"
@@ -73,14 +74,25 @@ class BatchesAhead {
 };
 
 // 16-bit parameters live on the device where all of them fit at once beside the widest op, else on the host, as
-// everything else does. Decided at the first question.
+// everything else does. Decided at the first question. Where ranks divide states alone, it is whole parameters that
+// live on the device; a rank's parts live on the host if updates read them.
 class DeviceParameters {
  public:
   Tier home(const View& view, TensorId tensor);
   bool fit() const { return fit_; }
 
  private:
-  bool asked_ = false, fit_ = false;
+  bool asked_ = false, fit_ = false, parts_on_host_ = false;
 };
+
+// True where each parameter is its own master, or a half of it.
+bool updates_read_parameters(const Graph& graph);
+
+// Before a run: whether all parameters are 16 bits wide and fit beside the widest op of a step.
+bool parameters_fit_on_device(const Scenario& scenario, const std::optional<BlockActivations>& activations);
+
+// After an op that brings a parameter together: the device has all of it, so that the rank's part beside it, which the
+// CPU updates on the host, is dropped.
+void drop_gathered(const View& view, Decisions& decisions, OpId op);
 
 }  // namespace tandem

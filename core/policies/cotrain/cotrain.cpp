@@ -25,7 +25,9 @@ class CoTrain final : public Policy {
         ahead_(static_cast<std::size_t>(int_option(scenario, "prefetch", 0, 1000, 4))),
         activations_(scenario) {}
 
-  PolicyTraits traits() const override { return {.graph = {.activations = activations_.choice()}}; }
+  PolicyTraits traits() const override {
+    return {.graph = {.activations = activations_.choice()}, .bindings = activations_.bindings()};
+  }
 
   // States of the first k layers live where they are updated: on the device.
   Tier home(const View& view, TensorId tensor) override {

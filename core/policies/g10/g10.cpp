@@ -31,6 +31,12 @@ class G10 final : public Policy {
     if (!host_ && !disk_) throw ConfigError("policy.host: the machine has no disk; allowed: true");
   }
 
+  PolicyTraits traits() const override {
+    std::vector<Binding> bindings = host_ ? std::vector<Binding>{} : bind_all(Tier::Disk, "host", "false");
+    for (Binding& binding : bindings) binding.not_on_host = true;
+    return {.graph = {}, .bindings = std::move(bindings)};
+  }
+
   Tier home(const View& view, TensorId tensor) override {
     if (works_.empty()) begin_step(view, 0);
     for (const Migration& migration : plan_.migrations)
@@ -38,7 +44,7 @@ class G10 final : public Policy {
     // It stays on the device once it is there; should it have to leave, it is best off on the host.
     const std::int64_t bytes = view.graph().tensor(tensor).bytes;
     if (!disk_) return Tier::HostPinned;
-    if (homes_bytes_ + bytes > room_.host_bytes) return Tier::Disk;
+    if (homes_bytes_ + bytes > room_.host_bytes && bytes <= view.free_bytes(Tier::Disk)) return Tier::Disk;
     homes_bytes_ += bytes;
     return Tier::HostPinned;
   }

@@ -47,7 +47,9 @@ class PatrickStar final : public Policy {
     room_ = room - margin_bytes(step, margin_chunks_);
   }
 
-  PolicyTraits traits() const override { return {.graph = {.activations = activations_.choice()}}; }
+  PolicyTraits traits() const override {
+    return {.graph = {.activations = activations_.choice()}, .bindings = activations_.bindings()};
+  }
 
   Tier home(const View& view, TensorId tensor) override {
     const Tensor& t = view.graph().tensor(tensor);

@@ -31,7 +31,9 @@ class ProTrain final : public Policy {
     CHECK(layout_.persistent >= 0 && layout_.buffers >= 1, layout_.persistent, layout_.buffers);
   }
 
-  PolicyTraits traits() const override { return {.graph = {.activations = activations_.choice()}}; }
+  PolicyTraits traits() const override {
+    return {.graph = {.activations = activations_.choice()}, .bindings = activations_.bindings()};
+  }
 
   Tier home(const View& view, TensorId tensor) override {
     const Tensor& t = view.graph().tensor(tensor);

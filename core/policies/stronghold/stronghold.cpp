@@ -26,7 +26,9 @@ class Stronghold final : public Policy {
   explicit Stronghold(const Scenario& scenario)
       : window_(int_option(scenario, "window", kLeastWindow, 100000, kAuto)), stay_(window_), activations_(scenario) {}
 
-  PolicyTraits traits() const override { return {.graph = {.activations = activations_.choice()}}; }
+  PolicyTraits traits() const override {
+    return {.graph = {.activations = activations_.choice()}, .bindings = activations_.bindings()};
+  }
 
   Tier home(const View& view, TensorId tensor) override {
     begin(view);

@@ -8,8 +8,9 @@
 //   gradient.accumulate reads  the sum so far, a micro-batch's part; writes the sum
 //   all_reduce_sum      reads  sums of squares of all stages' parts; writes those of the buckets
 //
-// With `states` a parameter is brought together once an update, before its first use, and stays. With `parameters` it
-// is for each pass over the layers: before a forward, and before what the backward computes again or reads.
+// With `states` a parameter is brought together once an update, before its first use, and stays until its last. With
+// `parameters`, or under a policy that has whole ones on the device near their use alone, it is for each pass over the
+// layers: before a forward, and before what the backward computes again or reads.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -43,10 +44,17 @@ void TrainingSource::divide_stages(const Scenario& scenario) {
     stage.layout = layout;
   }
   // Where two layers' parameters and a gradient would take more than half of the device, computing waits for rings
-  // rather than for what they displace.
-  std::int64_t largest = 0;
-  for (const StageSpec& stage : plan_.stages) largest = std::max(largest, stage.elements * size_of(plan_.precision));
-  gathers_ahead_ = 3 * largest <= tier_capacity_bytes(scenario, Tier::Device) / 2;
+  // rather than for what they displace. So it does under a policy that streams parameters, which asks for as little
+  // memory as that takes: undivided, it has a layer's and its gradient there.
+  std::int64_t largest = 0, all = 0;
+  for (const StageSpec& stage : plan_.stages) {
+    largest = std::max(largest, stage.elements * size_of(plan_.precision));
+    all += stage.elements * size_of(plan_.precision);
+  }
+  // Of few layers two whole ones are more than all, beside parts that updates read, or that come up meanwhile.
+  const bool parts_beside = plan_.update_reads_parameter() || delayed_update_;
+  const bool too_few = parts_beside && all / parts_ + 2 * largest > all;
+  gathers_ahead_ = !streams_parameters_ && !too_few && 3 * largest <= tier_capacity_bytes(scenario, Tier::Device) / 2;
 }
 
 // What is whole is no model state: it is on the device for the ops that read it, and nowhere else unless it is evicted.
@@ -54,10 +62,11 @@ void TrainingSource::add_partition(Graph& graph, std::size_t index) {
   const StageSpec& s = spec(index);
   Partition& part = partitions_[index];
   const std::int64_t bytes = s.elements * size_of(plan_.precision);
-  const auto add = [&](const char* name, bool persistent) {
+  const auto add = [&](const char* name, Role reported_as, bool persistent) {
     Tensor tensor;
     tensor.name = s.name + name;
     tensor.role = Role::Activation;
+    tensor.reported_as = reported_as;
     tensor.type = plan_.precision;
     tensor.bytes = bytes;
     tensor.layer = static_cast<std::int32_t>(index);
@@ -65,8 +74,9 @@ void TrainingSource::add_partition(Graph& graph, std::size_t index) {
     tensor.persistent = persistent;
     return graph.add_tensor(std::move(tensor));
   };
-  part.whole_parameter = add(".whole_parameter", /*persistent=*/!divides_parameters_);
-  part.whole_gradient = add(".whole_gradient", /*persistent=*/false);
+  part.whole_parameter = add(".whole_parameter", Role::Parameter, /*persistent=*/!gathers_each_pass_);
+  part.whole_gradient = add(".whole_gradient", Role::Gradient, /*persistent=*/false);
+  if (!gathers_each_pass_) graph.set_whole(stages_[index].parameter, part.whole_parameter);
   part.gather_label = graph.intern(s.name + ".all_gather");
   part.scatter_label = graph.intern(s.name + ".reduce_scatter");
   part.add_label = graph.intern(s.name + ".accumulate");
@@ -109,12 +119,12 @@ void TrainingSource::gather(Graph& graph, std::size_t index, Phase phase) {
   CHECK(index < partitions_.size(), index, partitions_.size());
   Partition& part = partitions_[index];
   const ValueId own = stages_[index].parameter_in_use;
-  if (part.gathered_from == own && (!divides_parameters_ || part.gathered_in == pass_)) return;
+  if (part.gathered_from == own && (!gathers_each_pass_ || part.gathered_in == pass_)) return;
   part.gathered_from = own;
   part.gathered_in = pass_;
   Op op = collective(part.gather_label, part.gather, phase, index);
   op.reads.push_back(own);
-  const ValueId before = divides_parameters_ ? kNone : part.whole_value;  // takes its place
+  const ValueId before = gathers_each_pass_ ? kNone : part.whole_value;  // takes its place
   part.whole_value = graph.new_version(part.whole_parameter);
   op.writes.push_back({part.whole_value, before});
   graph.append(std::move(op));
@@ -152,6 +162,11 @@ void TrainingSource::reduce_scatter(Graph& graph, std::size_t index) {
   stage.gradient_value = graph.new_version(stage.gradient);
   sum.writes.push_back({stage.gradient_value, so_far});
   graph.append(std::move(sum));
+}
+
+// After the last step's update no all-gather takes the place of what that has made stale.
+void TrainingSource::retire_whole_parameters(Graph& graph) const {
+  for (const Partition& part : partitions_) graph.retire(part.whole_value);
 }
 
 void TrainingSource::sum_squares_of_ranks(Graph& graph) {

@@ -125,6 +125,7 @@ class TrainingSource final : public StepSource {
   void gather_for(Graph& graph, std::size_t index, Phase phase);
   void reduce_scatter(Graph& graph, std::size_t index);
   void sum_squares_of_ranks(Graph& graph);
+  void retire_whole_parameters(Graph& graph) const;
   ValueId parameter_of(std::size_t index) const;
   // Checkpoints (training_checkpoints.cpp).
   void add_saves(Graph& graph);
@@ -149,7 +150,8 @@ class TrainingSource final : public StepSource {
   double clip_norm_;
   std::int64_t micro_batches_, devices_;
   std::int64_t parts_;       // of each stage's gradient and states, by rank
-  bool divides_parameters_;  // and of its parameters
+  bool streams_parameters_;  // the policy does
+  bool gathers_each_pass_;   // whole parameters; else they stay from an update to the last backward
   bool gathers_ahead_ = true;
   Rank rank_;
   bool gpu_;

@@ -32,7 +32,7 @@ bool TrainingSource::append_step(Graph& graph, std::int64_t) {
   for (std::size_t i = 0; i < stages_.size(); ++i) update(graph, i);
   if (saves_after_this_step()) save_state(graph, step_);
   if (evaluates_after(validation_, first_step_ + step_, first_step_ + steps_)) evaluate(graph);
-  ++step_;
+  if (++step_ == steps_ && divides()) retire_whole_parameters(graph);
   return true;
 }
 

@@ -1,0 +1,51 @@
+#include "core/policies/common/trial.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/base/errors.hpp"
+#include "core/policies/common/estimate_executor.hpp"
+#include "core/policies/common/first_step.hpp"
+#include "core/scenario/capacity.hpp"
+#include "core/scheduler/scheduler.hpp"
+
+namespace tandem {
+namespace {
+
+// In the third step all has been where it is from then on: states that stay on the host in turn do so every other step.
+constexpr std::int32_t kTrialSteps = 3;
+
+// False where it stands still, too.
+bool ends(Scheduler& scheduler, const CostModel& estimate, std::int64_t ranks) {
+  EstimateExecutor executor(scheduler.graph(), estimate, ranks);
+  std::vector<Command> commands;
+  for (EventBatch batch;; batch = executor.wait(scheduler.wake())) {
+    scheduler.on_events(batch, commands);
+    executor.submit(commands);
+    commands.clear();
+    if (scheduler.finished()) return true;
+    if (!executor.in_flight() && scheduler.wake() == kNever) return false;
+  }
+}
+
+}  // namespace
+
+bool fits_in_trial(const Scenario& scenario, std::unique_ptr<Policy> policy) {
+  Scenario trial = scenario;
+  trial.steps = std::min(scenario.steps - scenario.first_step, kTrialSteps);
+  trial.first_step = 0;
+  trial.checkpoint = {};
+  trial.workload.micro_batches = std::min(scenario.workload.micro_batches, kFirstStepMicroBatches);
+  const CostModel estimate(trial.machine);
+  auto source = find_workload(trial.workload.family)->make(trial, policy->traits().graph);
+  try {
+    Scheduler scheduler(trial, estimate, std::move(source), std::move(policy), 0,
+                        static_cast<Rank>(ranks_on_host(trial)));
+    return ends(scheduler, estimate, trial.workload.devices);
+  } catch (const DoesNotFit&) {
+    return false;
+  }
+}
+
+}  // namespace tandem
