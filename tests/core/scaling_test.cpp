@@ -140,7 +140,14 @@ INSTANTIATE_TEST_SUITE_P(
                       Filled{"zero_infinity", kAllOnDisk, 80, 90, 97}, Filled{"zero_infinity", kAllOnDisk, 60, 80, 92},
                       Filled{"mlp_offload", {}, 80, 90, 100}, Filled{"mlp_offload", {}, 60, 80, 97},
                       Filled{"ssdtrain", {}, 100, 100, 100}, Filled{"protrain", {}, 60, 100, 100},
-                      Filled{"l2l", {}, 80, 90, 97}, Filled{"l2l", {{"optimizer", "device"}}, 60, 80, 100}));
+                      Filled{"l2l", {}, 80, 90, 97}, Filled{"l2l", {{"optimizer", "device"}}, 60, 80, 100}),
+    [](const ::testing::TestParamInfo<Filled>& filling) {
+      std::string name = filling.param.policy;
+      for (const auto& [option, value] : filling.param.options) name += "_" + option + "_" + value;
+      for (const std::int64_t percent : {filling.param.device, filling.param.host, filling.param.disk})
+        name += "_" + std::to_string(percent);
+      return name;
+    });
 
 }  // namespace
 }  // namespace tandem::testing
