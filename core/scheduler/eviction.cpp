@@ -112,7 +112,10 @@ bool Scheduler::save_below(ValueId value, ByteRange range, Tier tier) {
     evicted_bytes_[static_cast<std::size_t>(to)] += range.bytes;
     return true;
   }
-  if (!save_below(value, range, to)) return false;
+  if (!save_below(value, range, to)) {
+    lacking_bytes_ = 0;  // not of the tier below alone
+    return false;
+  }
   release(value, to);
   return true;
 }
