@@ -37,7 +37,7 @@ int simulate(int argc, char** argv) {
     tandem::ProgressLog progress(none, scenario.steps, flags.quiet, &simulation.graph());
     simulation.run(&progress);
     output.write(simulation.record());
-  } catch (const tandem::Refusal& refusal) {
+  } catch (const tandem::OutOfRoom& refusal) {
     if (no_trials) throw;
     tandem::SimulatedTrials trials(fidelity, kMostCommandsEach, kMostCommands);
     throw tandem::DoesNotFit(tandem::advise(scenario, refusal, std::ref(trials)));

@@ -40,7 +40,7 @@ Report run(const Scenario& scenario, Fidelity fidelity, std::int64_t most_comman
     Simulation simulation(scenario, fidelity);
     simulation.run_into(log);
     report.result.kind = TrialResult::Kind::Done;
-  } catch (const Refusal& refusal) {
+  } catch (const OutOfRoom& refusal) {
     report.result = {.kind = TrialResult::Kind::Refused, .figures = refusal.figures()};
   } catch (const std::exception&) {  // given up, or what the policy or the workload do not allow: Unknown
   }

@@ -112,7 +112,7 @@ std::vector<std::string> what_helps(const Scenario& scenario, const Trial& trial
   return found;
 }
 
-std::string for_people(const Refusal::Figures& refused, const Enough& enough, const std::vector<std::string>& help) {
+std::string for_people(const OutOfRoom::Figures& refused, const Enough& enough, const std::vector<std::string>& help) {
   const std::int64_t needed = enough.bytes[static_cast<std::size_t>(refused.tier)];
   std::string text = fmt::format("does not fit: needs {} {} of {}, you have {}: {} short",
                                  enough.found ? "about" : "at least", about(needed), memory_of(refused.tier),
@@ -126,7 +126,7 @@ std::string for_people(const Refusal::Figures& refused, const Enough& enough, co
   return text;
 }
 
-std::string in_full(const Refusal& refusal, const Enough& enough) {
+std::string in_full(const OutOfRoom& refusal, const Enough& enough) {
   const Tier tier = refusal.figures().tier;
   std::string text = refusal.facts() + "; would fit in ";
   const auto others = std::count_if(enough.bytes.begin(), enough.bytes.end(), [](std::int64_t b) { return b > 0; }) - 1;
@@ -140,7 +140,7 @@ std::string in_full(const Refusal& refusal, const Enough& enough) {
 
 }  // namespace
 
-std::string advise(const Scenario& scenario, const Refusal& refusal, const Trial& trial) {
+std::string advise(const Scenario& scenario, const OutOfRoom& refusal, const Trial& trial) {
   const Enough enough = find_enough(scenario, refusal.figures(), trial);
   return for_people(refusal.figures(), enough, what_helps(scenario, trial)) +
          "\n  in full: " + in_full(refusal, enough);

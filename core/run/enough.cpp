@@ -26,9 +26,9 @@ std::int64_t between(std::int64_t low, std::int64_t high) { return (low + (high 
 
 }  // namespace
 
-Enough find_enough(const Scenario& scenario, const Refusal::Figures& refused, const Trial& trial) {
+Enough find_enough(const Scenario& scenario, const OutOfRoom::Figures& refused, const Trial& trial) {
   Enough enough;
-  Refusal::Figures last = refused;
+  OutOfRoom::Figures last = refused;
   std::array<std::int64_t, kTierCount> low{};  // known to be too little
   std::array<std::int64_t, kTierCount> step{};
   int raised_tiers = 0, raises = 0;

@@ -13,7 +13,7 @@ std::string with_bytes(std::int64_t bytes) {
 }
 
 // `missing_bytes` are what has to be there beside what is, `row_bytes` what has to lie in a row and has no room.
-Refusal::Figures Scheduler::shortage(Tier tier, std::int64_t missing_bytes, std::int64_t row_bytes) const {
+OutOfRoom::Figures Scheduler::shortage(Tier tier, std::int64_t missing_bytes, std::int64_t row_bytes) const {
   const Pool& pool = pools_[static_cast<std::size_t>(tier)];
   const std::int64_t sharers = tier == Tier::Device ? 1 : ranks_on_host(scenario_);
   const std::int64_t needed = pool.charged_bytes() + std::max(missing_bytes, row_bytes);
@@ -33,7 +33,7 @@ std::string Scheduler::holes_text(Tier tier, std::int64_t row_bytes) const {
 }
 
 // What would be enough, as far as the scheduler knows: whether the rest of the run fits, only a run can tell.
-std::string Scheduler::enough_text(const Refusal::Figures& figures) const {
+std::string Scheduler::enough_text(const OutOfRoom::Figures& figures) const {
   std::string text = "this would fit in " + with_bytes(figures.least_bytes);
   if (pools_[static_cast<std::size_t>(figures.tier)].kept_bytes() > 0) text += " with what the product keeps";
   if (figures.tier != Tier::Device && ranks_on_host(scenario_) > 1) text += " of all ranks";
@@ -42,7 +42,7 @@ std::string Scheduler::enough_text(const Refusal::Figures& figures) const {
 
 void Scheduler::refuse_run(const std::string& what, Tier tier, std::int64_t missing_bytes,
                            std::int64_t row_bytes) const {
-  const Refusal::Figures figures = shortage(tier, missing_bytes, row_bytes);
+  const OutOfRoom::Figures figures = shortage(tier, missing_bytes, row_bytes);
   std::string facts =
       std::string(name_of(tier)) + " memory of rank " + std::to_string(rank_) + ": " + what + usage(tier);
   if (figures.holes) facts += holes_text(tier, row_bytes);
@@ -50,7 +50,7 @@ void Scheduler::refuse_run(const std::string& what, Tier tier, std::int64_t miss
   const char* advice =
       traits_.may_evict ? "; give it more memory, fewer samples in a micro-batch, or a lower tier (limits, tiers.disk)"
                         : "; give it more memory or choose a policy that offloads";
-  throw Refusal(facts, enough_text(figures) + advice, figures);
+  throw OutOfRoom(facts, enough_text(figures) + advice, figures);
 }
 
 }  // namespace tandem

@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-class Refusal : public DoesNotFit {
+class OutOfRoom : public DoesNotFit {
  public:
   // Bytes are those of the whole tier, of all ranks that share it and with what a product keeps: what a limit would be.
   struct Figures {
@@ -22,7 +22,7 @@ class Refusal : public DoesNotFit {
     bool holes = false;
   };
   // `facts` say what, where and how many bytes; `outlook` what would fit and what to do, as far as the scheduler knows.
-  Refusal(const std::string& facts, const std::string& outlook, Figures figures)
+  OutOfRoom(const std::string& facts, const std::string& outlook, Figures figures)
       : DoesNotFit("does not fit: " + facts + "; " + outlook), facts_(facts), figures_(figures) {}
   const std::string& facts() const { return facts_; }
   const Figures& figures() const { return figures_; }

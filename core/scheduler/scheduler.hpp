@@ -124,9 +124,9 @@ class Scheduler {
   void copy(ValueId value, ByteRange range, Tier from, Tier to);
   void guard(ValueId value, Tier tier);
   [[noreturn]] void does_not_fit(OpId op, Tier tier) const;
-  Refusal::Figures shortage(Tier tier, std::int64_t missing_bytes, std::int64_t row_bytes) const;
+  OutOfRoom::Figures shortage(Tier tier, std::int64_t missing_bytes, std::int64_t row_bytes) const;
   std::string holes_text(Tier tier, std::int64_t row_bytes) const;
-  std::string enough_text(const Refusal::Figures& figures) const;
+  std::string enough_text(const OutOfRoom::Figures& figures) const;
   [[noreturn]] void refuse_run(const std::string& what, Tier tier, std::int64_t missing_bytes,
                                std::int64_t row_bytes) const;
   std::string usage(Tier tier) const;

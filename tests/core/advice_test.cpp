@@ -14,7 +14,7 @@ TrialResult try_null(const Scenario& scenario) {
   try {
     run_null(scenario);
     return {TrialResult::Kind::Done, {}};
-  } catch (const Refusal& refusal) {
+  } catch (const OutOfRoom& refusal) {
     return {TrialResult::Kind::Refused, refusal.figures()};
   } catch (const ConfigError&) {
     return {};
@@ -25,7 +25,7 @@ TrialResult try_null(const Scenario& scenario) {
 std::string told(const Scenario& scenario) {
   try {
     run_null(scenario);
-  } catch (const Refusal& refusal) {
+  } catch (const OutOfRoom& refusal) {
     return advise(scenario, refusal, try_null);
   }
   return "";
@@ -67,7 +67,7 @@ TEST(Advice, NamesMemoryThatIsEnough) {
       const Scenario scenario = parsed(kSmall, settings);
       try {
         run_null(scenario);
-      } catch (const Refusal& refusal) {
+      } catch (const OutOfRoom& refusal) {
         ++refused;
         const Enough enough = find_enough(scenario, refusal.figures(), try_null);
         ASSERT_TRUE(enough.found) << refusal.what();
@@ -134,8 +134,8 @@ TEST(Advice, NamesADiskWhereThereIsNone) {
 // What cannot be tried is no promise.
 TEST(Advice, SaysAtLeastWhereNoRunFoundOut) {
   const Scenario scenario = parsed(kSmall);
-  const Refusal refusal("facts", "outlook",
-                        {.tier = Tier::HostPinned, .capacity_bytes = 29'000'000, .least_bytes = 30'000'000});
+  const OutOfRoom refusal("facts", "outlook",
+                          {.tier = Tier::HostPinned, .capacity_bytes = 29'000'000, .least_bytes = 30'000'000});
   const std::string text = advise(scenario, refusal, [](const Scenario&) { return TrialResult{}; });
   EXPECT_NE(text.find("needs at least 30.0 MB of host memory, you have 29.0 MB: 1.00 MB short"), std::string::npos)
       << text;

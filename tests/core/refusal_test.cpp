@@ -34,7 +34,7 @@ struct Attempt {
   bool done = false;
   Bytes peaks{};
   std::string text;
-  Refusal::Figures figures;
+  OutOfRoom::Figures figures;
 };
 
 Attempt attempt(const Scenario& scenario) {
@@ -45,7 +45,7 @@ Attempt attempt(const Scenario& scenario) {
     result.done = true;
     for (std::size_t t = 0; t < kTierCount; ++t)
       result.peaks[t] = run.scheduler->pool(static_cast<Tier>(t)).peak_bytes();
-  } catch (const Refusal& refusal) {
+  } catch (const OutOfRoom& refusal) {
     result.text = refusal.what();
     result.figures = refusal.figures();
   }
@@ -127,15 +127,15 @@ TEST(Refusal, CountsWhatAProductKeepsAndAllRanksOfAHost) {
     NoLog log;
     try {
       drive(ranks, executor, log);
-    } catch (const Refusal& refusal) {
+    } catch (const OutOfRoom& refusal) {
       return refusal.figures();
     }
-    return Refusal::Figures{};
+    return OutOfRoom::Figures{};
   };
   // From what is asked for to what is asked for then: every one is larger, and it ends.
   std::int64_t bytes = 1 << 29;
   for (int i = 0; i < 100; ++i) {
-    const Refusal::Figures figures = fails_at(bytes);
+    const OutOfRoom::Figures figures = fails_at(bytes);
     if (figures.least_bytes == 0) {
       EXPECT_GT(i, 0);
       return;
