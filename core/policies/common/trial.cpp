@@ -9,6 +9,7 @@
 #include "core/policies/common/first_step.hpp"
 #include "core/scenario/capacity.hpp"
 #include "core/scheduler/scheduler.hpp"
+#include "core/workloads/workload.hpp"
 
 namespace tandem {
 namespace {
