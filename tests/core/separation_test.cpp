@@ -22,6 +22,15 @@ TEST(Separation, PathsOfThreeLayersByHand) {
   EXPECT_EQ(choose_separation(layers, 3), 3u);  // 33 against 35 at k = 2
 }
 
+// A gradient that takes longer to leave than the next one to be made keeps that waiting.
+TEST(Separation, GradientsLeaveOneAfterTheOther) {
+  const std::vector<LayerTimes> layers(
+      3,
+      {.backward_ns = 10, .gradient_copy_ns = 15, .cpu_update_ns = 1, .device_update_ns = 1, .parameter_copy_ns = 3});
+  // Gradients arrive at 25, 40, 55; the last update ends at 56, and its parameters are back at 59.
+  EXPECT_EQ(cpu_path_ns(layers, 0), 59);
+}
+
 TEST(Separation, EqualsBruteForce) {
   std::mt19937 random(3);
   for (int turn = 0; turn < 2000; ++turn) {
