@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "core/base/check.hpp"
 #include "core/graph/graph.hpp"
 
 namespace tandem {
@@ -41,16 +40,7 @@ class LayoutBuilder {
 };
 
 // The same fields, beginning at multiples of `alignment` elements, which is one of kFieldAlignment.
-inline std::shared_ptr<const Layout> aligned_to(const Layout& layout, std::int64_t alignment) {
-  CHECK(alignment > 0 && alignment % kFieldAlignment == 0, alignment);
-  Layout aligned;
-  for (Field field : layout.fields) {
-    field.offset = aligned.elements * size_of(DType::F32);
-    aligned.elements += (field.elements() + alignment - 1) / alignment * alignment;
-    aligned.fields.push_back(std::move(field));
-  }
-  return std::make_shared<const Layout>(std::move(aligned));
-}
+std::shared_ptr<const Layout> aligned_to(const Layout& layout, std::int64_t alignment);
 
 // The elements of a field that a tensor holds, which may be a part of a bucket: the first's place in the tensor, their
 // count, and how many of the field come before.

@@ -89,7 +89,7 @@ class MlpOffload final : public Policy {
       const auto fits = [&](const HomeChoice& choice) {
         return fits_in_trial(view.scenario(), std::make_unique<MlpOffload>(view.scenario(), choice));
       };
-      choice_ = fits(estimated) ? estimated : fitting_choice(named_, fits);
+      choice_ = fits(estimated) ? estimated : fitting_choice(named_, view.capacity_bytes(Tier::Disk) > 0, fits);
       choose_homes(view);
     }
     stream_.begin(view, buckets_.step(0), homes_);

@@ -88,7 +88,7 @@ class ZeroInfinity final : public Policy {
     const auto& of_step = buckets_.step(0);
     homes_ = homes_by_estimate(view, of_step);
     if (tries_ && !homes_.roomy()) {
-      choice_ = fitting_choice(choice_, [&](const HomeChoice& choice) {
+      choice_ = fitting_choice(choice_, view.capacity_bytes(Tier::Disk) > 0, [&](const HomeChoice& choice) {
         return fits_in_trial(view.scenario(), std::make_unique<ZeroInfinity>(view.scenario(), choice));
       });
       homes_ = homes_by_estimate(view, of_step);

@@ -55,9 +55,10 @@ std::vector<Binding> bindings_of(const HomeChoice& choice) {
   return bindings;
 }
 
-HomeChoice fitting_choice(const HomeChoice& choice, const std::function<bool(const HomeChoice&)>& fits) {
+HomeChoice fitting_choice(const HomeChoice& choice, bool has_disk, const std::function<bool(const HomeChoice&)>& fits) {
   if (fits(choice)) return choice;
-  const auto ways = [](const std::string& home, std::vector<std::string> open) {
+  const auto ways = [&](const std::string& home, std::vector<std::string> open) {
+    if (!has_disk) std::erase(open, "disk");
     return home == "auto" ? std::move(open) : std::vector{home};
   };
   std::vector<HomeChoice> tried;

@@ -27,8 +27,8 @@ struct HomeChoice {
 std::vector<Binding> bindings_of(const HomeChoice& choice);
 
 // The choice itself, whose open homes follow from estimates, or the first way of naming them that `fits`; the choice
-// again if none does. Ways that need no disk are tried first.
-HomeChoice fitting_choice(const HomeChoice& choice, const std::function<bool(const HomeChoice&)>& fits);
+// again if none does. Ways that need no disk are tried first, others only where there is one.
+HomeChoice fitting_choice(const HomeChoice& choice, bool has_disk, const std::function<bool(const HomeChoice&)>& fits);
 
 class StateHomes {
  public:

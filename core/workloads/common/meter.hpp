@@ -2,12 +2,9 @@
 // Must not know any family: a family's plan mirrors what its body allocates and frees, in the same order.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <vector>
-
-#include "core/base/check.hpp"
 
 namespace tandem {
 
@@ -15,21 +12,8 @@ namespace tandem {
 class WorkspaceMeter {
  public:
   // Returns the temporary's offset, to be handed to drop().
-  std::int64_t take(std::int64_t bytes) {
-    CHECK(bytes >= 0, bytes);
-    const std::int64_t rounded = (bytes + kGranule - 1) / kGranule * kGranule;
-    std::int64_t offset = 0;
-    auto next = used_.begin();
-    for (; next != used_.end() && next->offset - offset < rounded; ++next) offset = next->offset + next->bytes;
-    used_.insert(next, {offset, rounded});
-    peak_ = std::max(peak_, offset + rounded);
-    return offset;
-  }
-  void drop(std::int64_t offset) {
-    const auto found = std::find_if(used_.begin(), used_.end(), [&](const Range& r) { return r.offset == offset; });
-    CHECK(found != used_.end(), "a temporary is dropped that is not there", offset);
-    used_.erase(found);
-  }
+  std::int64_t take(std::int64_t bytes);
+  void drop(std::int64_t offset);
   // A temporary that lives for one call only.
   void touch(std::int64_t bytes) { drop(take(bytes)); }
   // Temporaries that are alive together, then gone.

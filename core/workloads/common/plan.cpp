@@ -8,6 +8,18 @@
 
 namespace tandem {
 
+std::int64_t StateSpec::bytes(std::int64_t elements) const {
+  CHECK(elements >= 0 && (type != DType::U8 || elements % block.elements == 0), name, elements, block.elements);
+  if (type == DType::U8) return elements / block.elements * block.bytes;
+  return elements * numbers_per_element * size_of(type);
+}
+
+OpSpecIndex TrainingPlan::add(OpSpec spec) {
+  CHECK(spec.workspace_bytes >= 0, spec.work.body, spec.workspace_bytes);
+  ops.push_back(std::move(spec));
+  return static_cast<OpSpecIndex>(ops.size()) - 1;
+}
+
 static_assert(kPageBytes % (state_block(8).elements * size_of(DType::F32)) == 0, "pages hold whole blocks");
 static_assert(kPageBytes % (state_block(4).elements * size_of(DType::F32)) == 0, "pages hold whole blocks");
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "core/base/check.hpp"
 #include "core/formats/state_blocks.hpp"
 #include "core/graph/graph.hpp"
 
@@ -65,11 +64,7 @@ struct StateSpec {
   DType type = DType::F32;
   std::int64_t numbers_per_element = 1;
   StateBlock block = {};  // of a quantised state, which has the type U8: its elements are whole blocks
-  std::int64_t bytes(std::int64_t elements) const {
-    CHECK(elements >= 0 && (type != DType::U8 || elements % block.elements == 0), name, elements, block.elements);
-    if (type == DType::U8) return elements / block.elements * block.bytes;
-    return elements * numbers_per_element * size_of(type);
-  }
+  std::int64_t bytes(std::int64_t elements) const;
 };
 
 // Where the fp32 parameters are that an optimizer op updates. What leads is what it writes first: its parts are ranges
@@ -116,11 +111,7 @@ struct TrainingPlan {
   // Of an optimizer op's first write: parts of it hold whole blocks of every state.
   std::int32_t cut_bytes() const;
 
-  OpSpecIndex add(OpSpec spec) {
-    CHECK(spec.workspace_bytes >= 0, spec.work.body, spec.workspace_bytes);
-    ops.push_back(std::move(spec));
-    return static_cast<OpSpecIndex>(ops.size()) - 1;
-  }
+  OpSpecIndex add(OpSpec spec);
 };
 
 }  // namespace tandem
