@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -108,8 +109,12 @@ def simulate(folder, scenario):
     check("same seed", seeds[0]["step_time_s"] == seeds[1]["step_time_s"], seeds)
     steps = json.loads(run("simulate", scenario, "--set", "steps=5", "--json", "-").stdout)["steps"]
     check("--set", steps == 5, steps)
-    expect("does not fit", run("simulate", scenario, "--set", "policy={name: resident}", "--set", "limits.device_bytes=1MiB"), 3,
-           "would fit in")
+    plain = ("simulate", scenario, "--set", "policy={name: resident}")
+    result = run(*plain, "--set", "limits.device_bytes=1MiB")
+    expect("does not fit", result, 3, "would fit in")
+    check("for people first", result.stderr.startswith("tandem: does not fit: needs about "), result.stderr)
+    enough = re.search(r"would fit in (\d+) bytes", result.stderr).group(1)
+    expect("what would fit", run(*plain, "--set", f"limits.device_bytes={enough}B"), 0)
     result = run("compare-policies", scenario, "--set", "limits.device_bytes=2MiB")
     expect("compare-policies", result, 0, stdout="does not fit")
     check("compare-policies", result.stdout.count("\n") >= 4, result.stdout)
