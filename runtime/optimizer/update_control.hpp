@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/formats/sums.hpp"
 #include "core/formats/loss_scale.hpp"
+#include "core/formats/sums.hpp"
 #include "runtime/optimizer/adam_formula.hpp"
 
 namespace tandem {
