@@ -47,13 +47,13 @@ class MlpOffload final : public Policy {
   }
 
   PolicyTraits traits() const override {
-    std::vector<Binding> bindings = bindings_of(named_);
     // That gradients are on the host is the paper's choice and no option: they are bound where all that is named is.
-    const bool off_disk = (named_.parameters == "device" || named_.parameters == "host") && named_.states == "host";
-    std::erase_if(bindings, [&](Binding& binding) {
+    HomeChoice bound = named_;
+    const bool off_disk = (bound.parameters == "device" || bound.parameters == "host") && bound.states == "host";
+    if (!off_disk) bound.gradients = "auto";
+    std::vector<Binding> bindings = bindings_of(bound);
+    for (Binding& binding : bindings)
       if (binding.role == Role::Gradient) binding.option.clear();
-      return binding.role == Role::Gradient && !off_disk;
-    });
     for (const Binding& binding : activations_.bindings()) bindings.push_back(binding);
     return {.graph = {.streams_parameters = streams_, .activations = activations_.choice()},
             .bindings = std::move(bindings)};

@@ -113,15 +113,29 @@ void Scheduler::append_steps() {
   }
 }
 
+// By value: how many collectives read it. A rank's part of a parameter that nothing else reads is of use only until it
+// is brought together with the others'.
+static std::vector<std::int32_t> collective_readers(const Graph& graph) {
+  std::vector<std::int32_t> readers(static_cast<std::size_t>(graph.value_count()));
+  for (OpId id = 0; id < graph.op_count(); ++id)
+    if (const Op& op = graph.op(id); op.engine == Engine::Collective)
+      for (ValueId read : op.reads) ++readers[static_cast<std::size_t>(read)];
+  return readers;
+}
+
 // Batches and initial values have one source and go to the host: they are issued as soon as they are known.
 void Scheduler::issue_loads() {
+  std::vector<std::int32_t> gathers;  // initial values come once, batches every step: counted when it is wanted
   for (; loads_next_ < loads_.size(); ++loads_next_) {
     const OpId id = loads_[loads_next_];
     ask_homes(graph_.op(id));
     const ByteRange all = graph_.op(id).writes.empty() ? ByteRange{} : whole(graph_.op(id).writes.front().value);
     CHECK(run(id, all, Engine::Loader) == Reply::Issued, graph_.op_name(id), "waits for an op");
-    for (const Write& write : graph_.op(id).writes)
-      if (graph_.tensor_of(write.value).persistent && !replaced_by_a_load(write.value)) settle_home(write.value);
+    for (const Write& write : graph_.op(id).writes) {
+      if (!graph_.tensor_of(write.value).persistent || replaced_by_a_load(write.value)) continue;
+      if (gathers.empty()) gathers = collective_readers(graph_);
+      settle_home(write.value, gathers[static_cast<std::size_t>(write.value)]);
+    }
   }
 }
 
@@ -166,17 +180,9 @@ void Scheduler::ask_homes(const Op& load) {
   promised_bytes_.fill(0);
 }
 
-// True of a rank's part of a parameter that is of use only until it is brought together with the others'.
-static bool only_gathered(const Graph& graph, ValueId value) {
-  std::int32_t gathers = 0;
-  for (OpId id = 0; id < graph.op_count(); ++id)
-    if (const Op& op = graph.op(id); op.engine == Engine::Collective)
-      gathers += static_cast<std::int32_t>(std::count(op.reads.begin(), op.reads.end(), value));
-  return gathers > 0 && gathers == graph.value(value).readers;
-}
-
-// Moves a freshly loaded persistent value to the tier that the policy calls its home, and owns a slot there.
-void Scheduler::settle_home(ValueId value) {
+// Moves a freshly loaded persistent value to the tier that the policy calls its home, and owns a slot there. `gathers`:
+// of its readers, the collectives.
+void Scheduler::settle_home(ValueId value, std::int32_t gathers) {
   const TensorId tensor = graph_.value(value).tensor;
   const Tier home = *homes_[static_cast<std::size_t>(tensor)];
   const auto& machine = scenario_.machine.tiers;
@@ -184,7 +190,7 @@ void Scheduler::settle_home(ValueId value) {
       home != Tier::HostPageable && (home != Tier::Disk || machine[static_cast<std::size_t>(home)].capacity_bytes > 0),
       "a home that the machine has not:", graph_.value_name(value), name_of(home));
   // On the device the whole has it, too: a slot of its own would lie beside that, and be empty most of the time.
-  if (home == Tier::Device && scenario_.workload.partition != "none" && only_gathered(graph_, value)) return;
+  if (home == Tier::Device && gathers > 0 && gathers == graph_.value(value).readers) return;
   ++decision_;
   lack_ = {};
   if (!ensure(value, whole(value), home, false, traits_.may_evict)) {

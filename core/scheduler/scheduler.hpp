@@ -79,7 +79,7 @@ class Scheduler {
   void end_early();
   bool replaced_by_a_load(ValueId value) const;
   void ask_homes(const Op& load);
-  void settle_home(ValueId value);
+  void settle_home(ValueId value, std::int32_t gathers);
   void handle(const Event& event);
   void mark_issued(OpId id);
 
