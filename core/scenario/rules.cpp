@@ -93,6 +93,14 @@ void check_workload(Rules& rules, const Scenario& scenario) {
                   "one training step would take more than 4e18 operations or bytes", "smaller sizes");
 }
 
+// Devices that train one model add up their gradients.
+void check_devices(Rules& rules, const Scenario& scenario) {
+  if (scenario.workload.devices == 1 || rules.is_open("machine")) return;
+  rules.require(scenario.machine.collective_bytes_per_s > 0, {"workload.devices", "machine.collective.bandwidth"},
+                scenario.machine.name + " has no collective.bandwidth, the rate at which devices add up gradients",
+                "1, or a machine with collective.bandwidth, such as --set machine.collective.bandwidth=10GB/s");
+}
+
 void check_validation(Rules& rules, const Scenario& scenario) {
   if (scenario.validation.every == 0) return;
   const std::string& family = scenario.workload.family;
@@ -127,6 +135,7 @@ void check_scenario_rules(const Values& values, const Scenario& scenario, Findin
   check_workload(rules, scenario);
   check_optimizer(rules, scenario.optimizer);
   check_validation(rules, scenario);
+  check_devices(rules, scenario);
   const bool has_disk = scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes > 0;
   if (rules.can_judge({"machine.tiers.disk.capacity"}) && !rules.is_open("machine"))
     rules.require(scenario.limits.disk_bytes.value_or(0) == 0 || has_disk, {"limits.disk_bytes"},
