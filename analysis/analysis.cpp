@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analysis/run_totals.hpp"
 #include "core/scenario/schedule.hpp"
 
 namespace tandem {
@@ -73,7 +74,55 @@ void add_evictions(Analysis& analysis) {
   }
 }
 
+void add_lane_totals(Analysis& analysis, const RunTotals& totals) {
+  for (LaneReport& lane : analysis.lanes) {
+    const auto found = totals.lanes().find({lane.rank, lane.engine});
+    if (found == totals.lanes().end()) continue;
+    lane.use.commands = found->second.commands;
+    lane.use.bytes = found->second.bytes;
+  }
+}
+
+WholeRun whole_run(const RunTotals& totals) {
+  WholeRun run;
+  run.commands = totals.commands();
+  run.makespan_ns = totals.makespan_ns();
+  run.steps = static_cast<std::int64_t>(totals.steps().size());
+  std::int64_t begin_ns = 0;  // of the step in hand
+  for (const RunTotals::StepTotal& step : totals.steps()) {
+    if (&step != &totals.steps().front()) run.times_ns.push_back(step.end_ns - begin_ns);
+    begin_ns = std::max(step.end_ns, step.evaluation_end_ns);
+  }
+  if (run.steps == 0) return run;
+  run.head_ns = totals.steps().front().end_ns;
+  run.tail_ns = run.makespan_ns - totals.steps().back().end_ns;
+  return run;
+}
+
+WholeRun whole_run(const Analysis& analysis) {
+  if (const RunTotals* totals = analysis.record->totals) return whole_run(*totals);
+  const Steps& steps = analysis.steps;
+  return {.times_ns = steps.times_ns,
+          .steps = static_cast<std::int64_t>(steps.ends_ns.size()),
+          .head_ns = steps.head_ns,
+          .tail_ns = steps.tail_ns,
+          .makespan_ns = analysis.timeline.makespan.ns,
+          .commands = analysis.timeline.commands_count};
+}
+
+void add_figures(Analysis& analysis, const RunTotals& totals) {
+  for (const RunTotals::StepTotal& step : totals.steps()) {
+    if (step.has_loss) analysis.loss.push_back(step.loss);
+    if (step.has_norm) analysis.gradient_norm.push_back(step.gradient_norm);
+  }
+  for (const RunTotals::Evaluation& at : totals.evaluations())
+    analysis.validation_loss.push_back({training_step(*analysis.record->scenario, at.step) + 1, at.loss});
+  analysis.skipped_steps = totals.skipped().skipped();
+  analysis.loss_scale = totals.skipped().loss_scale();
+}
+
 void add_figures(Analysis& analysis) {
+  if (const RunTotals* totals = analysis.record->totals) return add_figures(analysis, *totals);
   const Scenario& scenario = *analysis.record->scenario;
   SkippedSteps skipped(scenario, analysis.record->loss_scale_before);
   for (const auto& [step, figures] : step_figures(analysis.timeline)) {
@@ -94,19 +143,22 @@ Analysis analyse(const RunRecord& record) {
   analysis.record = &record;
   analysis.timeline = make_timeline(record);
   analysis.steps = find_steps(analysis.timeline);
-  analysis.mean_step_s = analysis.steps.mean_step_s(analysis.timeline);
+  analysis.run = whole_run(analysis);
+  if (analysis.run.steps > 0)
+    analysis.mean_step_s = seconds(analysis.run.makespan_ns) / static_cast<double>(analysis.run.steps);
   std::vector<double> times;
-  for (std::int64_t ns : analysis.steps.times_ns) times.push_back(seconds(ns));
+  for (std::int64_t ns : analysis.run.times_ns) times.push_back(seconds(ns));
   analysis.step_s = spread_of(std::move(times), analysis.mean_step_s);
   if (!analysis.steps.ends_ns.empty())
     analysis.steady_step_s = seconds(analysis.steps.windows_ns()) / static_cast<double>(analysis.steps.window_steps());
   if (record.mode == "simulated")
     analysis.step_interval = step_interval(analysis.timeline, analysis.steps, *record.scenario, analysis.step_s.median);
   add_lanes(analysis);
+  if (record.totals != nullptr) add_lane_totals(analysis, *record.totals);
   add_throughput(analysis);
   add_peaks(analysis);
   add_evictions(analysis);
-  analysis.checkpoint_s = seconds(save_ns(analysis.timeline));
+  analysis.checkpoint_s = seconds(record.totals != nullptr ? record.totals->save_ns() : save_ns(analysis.timeline));
   if (record.mode == "measured") add_figures(analysis);
   analysis.bound = lower_bound(record, analysis.timeline, analysis.steps);
   return analysis;

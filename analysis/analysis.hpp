@@ -23,6 +23,14 @@ struct LaneReport {
   LaneUse use;
 };
 
+// Of all steps, where the time line and what is derived from it (stalls, bounds, traffic a step) may be of the first.
+struct WholeRun {
+  std::vector<std::int64_t> times_ns;  // as of Steps
+  std::int64_t steps = 0;              // completed
+  std::int64_t head_ns = 0, tail_ns = 0, makespan_ns = 0;
+  std::int64_t commands = 0;  // Run and Copy, finished or not
+};
+
 struct Validation {
   std::int64_t step = 0;  // training steps done by then, from the training's start
   double loss = 0;
@@ -32,7 +40,8 @@ struct Analysis {
   const RunRecord* record = nullptr;
   Timeline timeline;
   Steps steps;
-  std::vector<LaneReport> lanes;  // those that ran a command, by rank and engine
+  WholeRun run;
+  std::vector<LaneReport> lanes;  // those that ran a command, by rank and engine; bytes and commands of the whole run
   Spread step_s;
   std::optional<Interval> step_interval;    // 90%, of a simulated run's median step
   double mean_step_s = 0;                   // makespan over steps

@@ -14,6 +14,8 @@
 
 namespace tandem {
 
+class RunTotals;
+
 struct RankRecord {
   const Graph* graph = nullptr;
   std::array<std::int64_t, kTierCount> peak_bytes{};     // most bytes charged by the scheduler's pools, by tier
@@ -27,6 +29,8 @@ struct RunRecord {
   // What crossed the seam. Everything else (step times, busy shares, stalls by cause, bytes moved, memory over time by
   // role, losses) is derived from it. Live with several ranks: this rank's part.
   const MemoryLog* log = nullptr;
+  // Of a long run, whose log is that of its first steps: what all of it came to. Null: the log is whole.
+  const RunTotals* totals = nullptr;
   // False: copies and work on the CPU did not slow each other (a fidelity of the simulator), so bounds leave DRAM out.
   bool memory_shared = true;
   // fp16: the loss scale that the first step found. Unknown where a resumed run is read back from its log.

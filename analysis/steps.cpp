@@ -32,10 +32,6 @@ double quantile(const std::vector<double>& sorted, double q) {
 
 }  // namespace
 
-double Steps::mean_step_s(const Timeline& timeline) const {
-  return ends_ns.empty() ? 0 : seconds(timeline.makespan.ns) / static_cast<double>(ends_ns.size());
-}
-
 std::int64_t Steps::windows_ns() const {
   std::int64_t length = 0;
   for (const Window& window : windows) length += window.length_ns();

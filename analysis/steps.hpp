@@ -27,8 +27,6 @@ struct Steps {
   std::vector<Window> windows;
   std::int64_t windows_ns() const;
   std::int64_t window_steps() const { return times_ns.empty() ? 1 : static_cast<std::int64_t>(times_ns.size()); }
-  // The run's length over its steps.
-  double mean_step_s(const Timeline& timeline) const;
 };
 
 Steps find_steps(const Timeline& timeline);

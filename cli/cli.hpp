@@ -22,6 +22,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -86,11 +87,18 @@ class Output {
  public:
   // Throws ConfigError if a file cannot be created where its flag says, so that no long run ends in vain.
   explicit Output(CommonFlags flags);
+  ~Output();
+  // What is to see all that crosses the seam, if --log is asked for, as the run goes on (live: of this process's rank):
+  // a long run's record does not hold it. To be called before drive().
+  EventLog& log(const Scenario& scenario, const std::string& mode, Rank ranks);
   // Throws DeviceError naming the file when writing fails; files that were complete before stay.
-  void write(const RunRecord& record) const;
+  void write(const RunRecord& record);
 
  private:
+  struct LogFile;
   CommonFlags flags_;
+  NoLog no_log_;
+  std::unique_ptr<LogFile> log_;  // null: none, or the record holds the log
 };
 
 // A progress bar on stderr: only on a terminal, and only for what takes more than two seconds.

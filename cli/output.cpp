@@ -38,21 +38,22 @@ void to_stdout(const std::string& text) {
     throw DeviceError("cannot write to standard output; redirect it elsewhere or use --quiet");
 }
 
-LogHeader header_of(const RunRecord& record) {
+LogHeader header_of(const Scenario& scenario, const std::string& mode, std::int32_t ranks) {
   LogHeader header;
-  header.mode = record.mode;
-  header.scenario = record.scenario->text;
-  header.profile = record.scenario->machine.text;
+  header.mode = mode;
+  header.scenario = scenario.text;
+  header.profile = scenario.machine.text;
   header.build = kVersion;
-  header.seed = record.scenario->seed;
-  header.ranks = static_cast<std::int32_t>(record.ranks.size());
-  header.first_step = record.scenario->first_step;
+  header.seed = scenario.seed;
+  header.ranks = ranks;
+  header.first_step = scenario.first_step;
   return header;
 }
 
 void write_log_file(const std::string& path, const RunRecord& record) {
   std::ostringstream text;
-  write_log(text, header_of(record), *record.log);
+  write_log(text, header_of(*record.scenario, record.mode, static_cast<std::int32_t>(record.ranks.size())),
+            *record.log);
   write_file(path, text.view());
 }
 
@@ -62,6 +63,36 @@ void write_result(const std::string& path, const std::string& text) {
   path == "-" ? to_stdout(text) : write_file(path, text);
 }
 
+// A full disk ends the log, not the run.
+struct Output::LogFile {
+  LogFile(const std::string& path, const LogHeader& header)
+      : file(path), writer(header, [this](std::string_view text) { add(text); }) {}
+  void add(std::string_view text) {
+    if (!error.empty()) return;
+    try {
+      file.write(text);
+    } catch (const DeviceError& failure) {
+      error = failure.what();
+    }
+  }
+  void commit() {
+    if (!error.empty()) throw DeviceError(error);
+    file.commit();
+  }
+
+  AtomicFile file;
+  LogWriter writer;
+  std::string error;  // of the first write that failed
+};
+
+Output::~Output() = default;
+
+EventLog& Output::log(const Scenario& scenario, const std::string& mode, Rank ranks) {
+  if (flags_.log.empty()) return no_log_;
+  log_ = std::make_unique<LogFile>(flags_.log, header_of(scenario, mode, ranks));
+  return log_->writer;
+}
+
 Output::Output(CommonFlags flags) : flags_(std::move(flags)) {
   require_writable("--json", flags_.json);
   require_writable("--trace", flags_.trace);
@@ -69,9 +100,12 @@ Output::Output(CommonFlags flags) : flags_(std::move(flags)) {
   require_writable("--log", flags_.log);
 }
 
-void Output::write(const RunRecord& record) const {
+void Output::write(const RunRecord& record) {
   const Analysis analysis = analyse(record);
-  if (!flags_.log.empty()) write_log_file(flags_.log, record);
+  if (log_)
+    log_->commit();
+  else if (!flags_.log.empty())
+    write_log_file(flags_.log, record);
   if (!flags_.trace.empty()) {
     AtomicFile file(flags_.trace);
     write_trace({&analysis}, [&](std::string_view text) { file.write(text); });

@@ -20,8 +20,7 @@ std::string subtitle_of(const std::vector<const Analysis*>& runs) {
   const RunRecord& record = *runs.front()->record;
   const Scenario& scenario = *record.scenario;
   std::string text = scenario.workload.family + " on " + scenario.machine.name + ", policy " + scenario.policy.name +
-                     ", " + std::to_string(runs.front()->steps.ends_ns.size()) + " steps, seed " +
-                     std::to_string(scenario.seed);
+                     ", " + std::to_string(runs.front()->run.steps) + " steps, seed " + std::to_string(scenario.seed);
   return runs.size() > 1 ? text : text + ", " + record.mode;
 }
 

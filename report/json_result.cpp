@@ -12,7 +12,7 @@ using Json = nlohmann::ordered_json;
 
 Json step_times(const Analysis& analysis) {
   Json all = Json::array();
-  for (std::int64_t ns : analysis.steps.times_ns) all.push_back(seconds(ns));
+  for (std::int64_t ns : analysis.run.times_ns) all.push_back(seconds(ns));
   Json times = {
       {"median", analysis.step_s.median}, {"p10", analysis.step_s.p10}, {"p90", analysis.step_s.p90}, {"all", all}};
   if (const auto& interval = analysis.step_interval) times["interval_90"] = {interval->low, interval->high};
@@ -84,13 +84,13 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
       {"scenario", record.scenario->path},
       {"machine", record.scenario->machine.name},
       {"policy", record.scenario->policy.name},
-      {"steps", analysis.steps.ends_ns.size()},
+      {"steps", analysis.run.steps},
       {"step_time_s", step_times(analysis)},
       {"mean_step_s", analysis.mean_step_s},
       {"steady_step_s", analysis.steady_step_s},
-      {"head_s", seconds(analysis.steps.head_ns)},
-      {"tail_s", seconds(analysis.steps.tail_ns)},
-      {"makespan_s", seconds(analysis.timeline.makespan.ns)},
+      {"head_s", seconds(analysis.run.head_ns)},
+      {"tail_s", seconds(analysis.run.tail_ns)},
+      {"makespan_s", seconds(analysis.run.makespan_ns)},
       {"throughput",
        {{"tokens_per_s", analysis.tokens_per_s},
         {"samples_per_s", analysis.samples_per_s},
@@ -110,6 +110,7 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
   };
   if (!analysis.evicted_bytes.empty()) result["evicted_bytes"] = evicted_bytes(analysis);
   result["parameters"] = parameter_count(analysis.timeline);
+  if (record.totals != nullptr) result["detailed_steps"] = analysis.steps.ends_ns.size();
   result["first_step"] = record.scenario->first_step;
   result["checkpoint_s"] = analysis.checkpoint_s;
   if (record.mode == "measured") result["loss"] = list(analysis.loss);
@@ -123,9 +124,9 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
     result["pinning_s"] = record.pinning_s;
     result["far_host_bytes"] = record.far_host_bytes;
   }
-  result["commands"] = analysis.timeline.commands_count;
+  result["commands"] = analysis.run.commands;
   if (record.mode == "simulated") {
-    const auto events = static_cast<double>(analysis.timeline.commands_count);
+    const auto events = static_cast<double>(analysis.run.commands);
     result["simulator"] = {{"wall_s", record.wall_s}, {"events_per_s", record.wall_s > 0 ? events / record.wall_s : 0}};
   }
   return result;

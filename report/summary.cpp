@@ -37,17 +37,17 @@ std::string headline(const Analysis& analysis) {
   const RunRecord& record = *analysis.record;
   return fmt::format("{} · {} · policy {} · {} · {} step{}\n", terminal_text(record.scenario->workload.family),
                      terminal_text(record.scenario->machine.name), terminal_text(record.scenario->policy.name),
-                     record.mode, analysis.steps.ends_ns.size(), analysis.steps.ends_ns.size() == 1 ? "" : "s");
+                     record.mode, analysis.run.steps, analysis.run.steps == 1 ? "" : "s");
 }
 
 std::string step_line(const Analysis& analysis) {
   std::string text = format_time(analysis.step_s.median);
   if (const auto& interval = analysis.step_interval)
     text += ", 90% interval " + format_range(interval->low, interval->high);
-  if (analysis.steps.times_ns.size() > 1)
+  if (analysis.run.times_ns.size() > 1)
     text += fmt::format(" (p10 {}, p90 {})", format_time(analysis.step_s.p10), format_time(analysis.step_s.p90));
-  return text + fmt::format(" · head {}, tail {}", format_time(seconds(analysis.steps.head_ns)),
-                            format_time(seconds(analysis.steps.tail_ns)));
+  return text + fmt::format(" · head {}, tail {}", format_time(seconds(analysis.run.head_ns)),
+                            format_time(seconds(analysis.run.tail_ns)));
 }
 
 std::string throughput_line(const Analysis& analysis) {
@@ -128,7 +128,7 @@ std::string validation_line(const Analysis& analysis) {
 }
 
 std::string skipped_line(const Analysis& analysis) {
-  std::string text = fmt::format("{} of {} steps", analysis.skipped_steps, analysis.steps.ends_ns.size());
+  std::string text = fmt::format("{} of {} steps", analysis.skipped_steps, analysis.run.steps);
   if (analysis.skipped_steps > 0) text += ": a gradient was not finite, so nothing was updated";
   if (analysis.loss_scale) text += fmt::format("; the loss scale is {:g} after the last", *analysis.loss_scale);
   return text;
@@ -172,7 +172,7 @@ std::string terminal_text(std::string_view text) {
 
 std::string summary(const Analysis& analysis, SummaryStyle style) {
   std::string text = headline(analysis);
-  if (analysis.steps.ends_ns.empty()) return text + line("step time", "no training step was completed");
+  if (analysis.run.steps == 0) return text + line("step time", "no training step was completed");
   text += line("step time", step_line(analysis));
   const std::vector<BarPart> parts = step_parts(analysis);
   text += line("goes to", fmt::format("[{}]", bar(parts, kBarWidth, style)));
@@ -186,6 +186,9 @@ std::string summary(const Analysis& analysis, SummaryStyle style) {
   if (!analysis.evicted_bytes.empty()) text += line("evicted", evicted_line(analysis));
   text += line("lower bound", bound_line(analysis, analysis.bound.overall(), analysis.bound.held_by));
   text += line("of policy", bound_line(analysis, analysis.bound.policy_step_s, analysis.bound.policy_held_by));
+  if (analysis.record->totals != nullptr)
+    text += line("in detail", fmt::format("the first {} steps: stalls, bounds and traces; the rest is of all steps",
+                                          analysis.steps.ends_ns.size()));
   if (analysis.checkpoint_s > 0)
     text += line("checkpoints", fmt::format("{} of saving over the whole run", format_time(analysis.checkpoint_s)));
   if (!analysis.loss.empty()) text += line("loss", loss_line(analysis));
@@ -194,7 +197,7 @@ std::string summary(const Analysis& analysis, SummaryStyle style) {
   if (analysis.record->pinning_s > 0) text += line("pinning", pinning_line(*analysis.record));
   if (analysis.record->mode == "simulated" && analysis.record->wall_s > 0)
     text += line("simulated", fmt::format("{} commands in {} of wall clock",
-                                          format_count(static_cast<double>(analysis.timeline.commands_count)),
+                                          format_count(static_cast<double>(analysis.run.commands)),
                                           format_time(analysis.record->wall_s)));
   return text;
 }

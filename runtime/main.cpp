@@ -107,7 +107,7 @@ int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
 
 int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, const TrainFlags& flags,
          const std::vector<std::string>& arguments) {
-  const tandem::Output output(common);
+  tandem::Output output(common);
   if (!common.quiet) tandem::print_warnings(scenario);
   std::optional<tandem::CheckpointLock> lock;
   if (!scenario.checkpoint.directory.empty()) lock.emplace(scenario);
@@ -128,7 +128,8 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
   tandem::NoLog none;
   if (csv) csv->watch(training.graph(), training.loss_scale_before());
   tandem::EventLog& table = csv ? static_cast<tandem::EventLog&>(*csv) : none;
-  tandem::SkipWatch watch(table, scenario, training.graph(), training.loss_scale_before(),
+  tandem::TeeLog watched(output.log(scenario, "measured", 1), &table);
+  tandem::SkipWatch watch(watched, scenario, training.graph(), training.loss_scale_before(),
                           [&](const std::string& line) {
                             if (!common.quiet) tandem::print_warning(line);
                           });

@@ -78,11 +78,13 @@ Training::Training(const Scenario& scenario, const TrainOptions& options)
   scheduler_ = make_scheduler(scenario, estimate_, options.rank);
   executor_ = std::make_unique<LiveExecutor>(scheduler_->graph(), scenario, *data_,
                                              executor_options(scenario, *scheduler_, options));
+  log_ = std::make_unique<RunLog>(std::vector{&scheduler_->graph()}, scenario, loss_scale_before_,
+                                  [this] { scheduler_->forget_what_is_over(); });
 }
 
 void Training::run(EventLog* watcher) {
-  CHECK(log_.entries().empty(), "a training runs once");
-  TeeLog log(log_, watcher);
+  CHECK(log().entries().empty(), "a training runs once");
+  TeeLog log(*log_, watcher);
   Scheduler* ranks[] = {scheduler_.get()};
   drive(ranks, *executor_, log);
   if (!scheduler_->failure().empty() && !interrupted()) throw DeviceError(scheduler_->failure());
@@ -93,13 +95,12 @@ RunRecord Training::record() const {
   record.mode = "measured";
   record.scenario = &scenario_;
   RankRecord rank;
-  rank.graph = &graph();
   for (int t = 0; t < kTierCount; ++t) {
     rank.peak_bytes[static_cast<std::size_t>(t)] = scheduler_->pool(static_cast<Tier>(t)).peak_bytes();
     rank.evicted_bytes[static_cast<std::size_t>(t)] = scheduler_->evicted_bytes(static_cast<Tier>(t));
   }
   record.ranks.push_back(rank);
-  record.log = &log_;
+  log_->describe(record);
   record.loss_scale_before = loss_scale_before_;
   record.pinning_s = executor_->pinning_s();
   record.far_host_bytes = executor_->far_host_bytes();

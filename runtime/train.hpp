@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/record.hpp"
+#include "analysis/run_log.hpp"
 #include "analysis/skipped_steps.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/scheduler/scheduler.hpp"
@@ -46,7 +46,7 @@ class Training {
   bool stopped() const { return scheduler_->stopped(); }
   const Scheduler& scheduler() const { return *scheduler_; }
   const Graph& graph() const { return scheduler_->graph(); }
-  const MemoryLog& log() const { return log_; }
+  const MemoryLog& log() const { return log_->kept(); }
   const LiveExecutor& executor() const { return *executor_; }
   const DataSource& data() const { return *data_; }
   // As of RunRecord::loss_scale_before.
@@ -68,7 +68,7 @@ class Training {
   std::unique_ptr<DataSource> data_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<LiveExecutor> executor_;
-  MemoryLog log_;
+  std::unique_ptr<RunLog> log_;
 };
 
 }  // namespace tandem

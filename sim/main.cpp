@@ -1,7 +1,10 @@
 // tandem-simulate: predicts a scenario's run. A composition root: the only place that joins flags, the simulator and
 // the reports.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
 #include <map>
+#include <string>
 
 #include "cli/cli.hpp"
 #include "sim/simulate.hpp"
@@ -11,6 +14,21 @@ namespace {
 
 // Commands that a refused run's trials may take: some seconds.
 constexpr std::int64_t kMostCommandsEach = 200'000, kMostCommands = 1'000'000;
+
+// A step repeats the one before it: what takes minutes to simulate says no more than what takes seconds.
+std::string long_simulation(const tandem::Scenario& scenario) {
+  constexpr double kOpsALayer = 3, kOpsASecond = 1e5, kLong = 60;
+  const tandem::WorkloadOptions& w = scenario.workload;
+  const double ops = kOpsALayer * scenario.steps * static_cast<double>(w.layers) *
+                     static_cast<double>(std::max<std::int64_t>(w.micro_batches, 1)) *
+                     static_cast<double>(std::max<std::int64_t>(w.devices, 1));
+  if (ops < kOpsASecond * kLong) return "";
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "steps: to simulate %d of them takes at least %.0f minutes; steps repeat, so that 4 to 20 tell as much",
+                scenario.steps, std::max(1.0, ops / kOpsASecond / 60));
+  return text;
+}
 
 int simulate(int argc, char** argv) {
   CLI::App app{"Predict a scenario's run", "tandem simulate"};
@@ -29,12 +47,15 @@ int simulate(int argc, char** argv) {
   tandem::parse(app, argc, argv);
 
   const tandem::Scenario scenario = tandem::load_scenario(flags);
-  const tandem::Output output(flags);
-  if (!flags.quiet) tandem::print_warnings(scenario);
+  tandem::Output output(flags);
+  if (!flags.quiet) {
+    tandem::print_warnings(scenario);
+    tandem::print_warning(long_simulation(scenario));
+  }
   try {
     tandem::Simulation simulation(scenario, fidelity);
-    tandem::NoLog none;
-    tandem::ProgressLog progress(none, scenario.steps, flags.quiet, &simulation.graph());
+    tandem::EventLog& log = output.log(scenario, "simulated", simulation.rank_count());
+    tandem::ProgressLog progress(log, scenario.steps, flags.quiet, &simulation.graph());
     simulation.run(&progress);
     output.write(simulation.record());
   } catch (const tandem::OutOfRoom& refusal) {

@@ -21,10 +21,13 @@ Simulation::Simulation(const Scenario& scenario, Fidelity fidelity) : scenario_(
                               scenario.workload.stop_token);
   executor_ = std::make_unique<SimgridExecutor>(graphs, scenario.machine, scenario.truth, scenario.seed, fidelity,
                                                 std::move(tokens));
+  log_ = std::make_unique<RunLog>(graphs, scenario, std::nullopt, [this] {
+    for (const auto& scheduler : schedulers_) scheduler->forget_what_is_over();
+  });
 }
 
 void Simulation::run(EventLog* watcher) {
-  TeeLog log(log_, watcher);
+  TeeLog log(*log_, watcher);
   run_into(log);
 }
 
@@ -45,14 +48,13 @@ RunRecord Simulation::record() const {
   record.scenario = &scenario_;
   for (const auto& scheduler : schedulers_) {
     RankRecord rank;
-    rank.graph = &scheduler->graph();
     for (int t = 0; t < kTierCount; ++t) {
       rank.peak_bytes[static_cast<std::size_t>(t)] = scheduler->pool(static_cast<Tier>(t)).peak_bytes();
       rank.evicted_bytes[static_cast<std::size_t>(t)] = scheduler->evicted_bytes(static_cast<Tier>(t));
     }
     record.ranks.push_back(rank);
   }
-  record.log = &log_;
+  log_->describe(record);
   record.memory_shared = fidelity_ == Fidelity::Shared;
   record.wall_s = wall_s_;
   return record;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/record.hpp"
+#include "analysis/run_log.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/scheduler/scheduler.hpp"
 #include "sim/simgrid_executor.hpp"
@@ -20,7 +20,7 @@ class Simulation {
   explicit Simulation(const Scenario& scenario, Fidelity fidelity = Fidelity::Shared);
   explicit Simulation(Scenario&&, Fidelity = Fidelity::Shared) = delete;  // it is read until the end
 
-  // Runs to the end, once. All that crosses the seam goes to log() and to `watcher`, if there is one.
+  // Runs to the end, once. All that crosses the seam goes to `watcher`, if there is one; what RunLog keeps, to log().
   // Throws DoesNotFit, and DeviceError if a command failed.
   void run(EventLog* watcher = nullptr);
   // The same without keeping anything: log() stays empty.
@@ -28,7 +28,7 @@ class Simulation {
 
   Rank rank_count() const { return static_cast<Rank>(schedulers_.size()); }
   const Graph& graph(Rank rank = 0) const { return schedulers_[static_cast<std::size_t>(rank)]->graph(); }
-  const MemoryLog& log() const { return log_; }
+  const MemoryLog& log() const { return log_->kept(); }
   RunRecord record() const;
 
  private:
@@ -37,7 +37,7 @@ class Simulation {
   std::vector<std::unique_ptr<CostModel>> estimates_;  // one a rank: they cache by the rank's own graph
   std::vector<std::unique_ptr<Scheduler>> schedulers_;
   std::unique_ptr<SimgridExecutor> executor_;
-  MemoryLog log_;
+  std::unique_ptr<RunLog> log_;
   double wall_s_ = 0;
 };
 

@@ -36,11 +36,9 @@ ValueId Graph::new_version(TensorId id) {
   value.tensor = id;
   value.bytes = tensor.bytes;
   value.superseded = !tensor.persistent;
-  if (tensor.latest != kNone) {
-    Value& before = values_[static_cast<std::size_t>(tensor.latest)];
-    value.version = before.version + 1;
-    before.superseded = true;
-  }
+  value.version = tensor.versions++;
+  // One that does not outlive its step is so from the start, and may be forgotten by now.
+  if (tensor.latest != kNone && tensor.persistent) values_[static_cast<std::size_t>(tensor.latest)].superseded = true;
   values_.push_back(value);
   tensor.latest = value_count() - 1;
   return tensor.latest;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/base/dtype.hpp"
+#include "core/base/forgetting_vector.hpp"
 #include "core/base/ids.hpp"
 #include "core/base/stable_vector.hpp"
 
@@ -62,6 +63,7 @@ struct Tensor {
   // backward; kNone: it is not divided, or whole for one pass at a time.
   TensorId whole = kNone;
   ValueId latest = kNone;
+  std::int32_t versions = 0;  // so far
   Role reported_role() const { return reported_as.value_or(role); }
 };
 
@@ -166,6 +168,11 @@ class Graph {
   ValueId new_version(TensorId tensor);
   // No op that is appended later reads or replaces the value.
   void retire(ValueId value) { values_[static_cast<std::size_t>(value)].superseded = true; }
+  // What is over, once and for all, and will not be asked for again: ids stay as they are, the memory goes back.
+  void forget(OpId op) { ops_.forget(static_cast<std::size_t>(op)); }
+  void forget_value(ValueId value) { values_.forget(static_cast<std::size_t>(value)); }
+  // Ops and values that memory is held for, by ids: neighbours are forgotten together.
+  std::size_t held() const { return ops_.held() + values_.held(); }
   // Appends an op after checking it: reads exist and are written by earlier ops, writes are new, bytes are not
   // negative.
   OpId append(Op op);
@@ -190,8 +197,8 @@ class Graph {
  private:
   // Workers read the graph of the commands they run while the scheduler's thread appends to it: elements must not move.
   StableVector<Tensor> tensors_;
-  StableVector<Value> values_;
-  StableVector<Op> ops_;
+  ForgettingVector<Value> values_;
+  ForgettingVector<Op> ops_;
   StableVector<Work> works_;
   StableVector<std::string> labels_;
   std::map<std::string, std::int32_t, std::less<>> label_ids_;  // for intern alone

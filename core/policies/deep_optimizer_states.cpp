@@ -152,7 +152,7 @@ class DeepOptimizerStates final : public Policy {
   // Where parameters live on the device, the host copy was only a staging buffer, unless the next update reads it.
   bool upload_parameters(const View& view, Decisions& decisions) {
     if (uploads_.empty()) return false;
-    const bool staged = parameters_.fit() && !buckets_.step(0).front().reads_parameter;
+    const bool staged = parameters_.fit() && !buckets_.latest().front().reads_parameter;
     return uploads_.send(view, decisions, /*wait_for_room=*/false, staged);
   }
 

@@ -13,6 +13,7 @@
 // than its input, goes through forward and backward of each micro-batch in turn.
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -83,6 +84,7 @@ class LayerToLayer final : public Policy {
     if (seen_ == graph.op_count()) return;
     buckets_.follow(graph);
     const bool first = turns_.empty() && visits_ == 0;
+    std::erase_if(passed_, [&](const auto& entry) { return view.issued(entry.second.last); });
     while (seen_ < graph.op_count()) {
       const std::int32_t step = graph.op(seen_).step;
       std::vector<OpId> ops;
@@ -195,8 +197,8 @@ class LayerToLayer final : public Policy {
     const Graph& graph = view.graph();
     if (!on_host_ || graph.op(ran).phase != Phase::Forward) return;
     const auto send = [&](ValueId value) {
-      const auto index = static_cast<std::size_t>(value);
-      if (last_forward_[index] != ran || !for_backward_[index]) return;
+      const auto passed = passed_.find(value);
+      if (passed == passed_.end() || passed->second.last_forward != ran || !passed->second.for_backward) return;
       for (std::size_t i = 0; i < soon(); ++i)
         if (reads(graph, turns_[i].op, value)) return;
       if (decisions.copy(value, Tier::HostPinned) == Reply::Issued) decisions.release(value, Tier::Device);
@@ -206,18 +208,18 @@ class LayerToLayer final : public Policy {
   }
 
   void note_forwards(const Graph& graph, const std::vector<OpId>& ops) {
-    last_forward_.resize(static_cast<std::size_t>(graph.value_count()), kNone);
-    for_backward_.resize(static_cast<std::size_t>(graph.value_count()), false);
     for (OpId id : ops) {
       const Op& op = graph.op(id);
       const bool forward = op.phase == Phase::Forward;
       for (ValueId read : op.reads)
         if (graph.tensor_of(read).role == Role::Activation) {
-          if (forward) last_forward_[static_cast<std::size_t>(read)] = id;
-          for_backward_[static_cast<std::size_t>(read)] = !forward;
+          Passed& passed = passed_[read];
+          if (forward) passed.last_forward = id;
+          passed.for_backward = !forward;
+          passed.last = id;
         }
       for (const Write& write : op.writes)
-        if (forward) last_forward_[static_cast<std::size_t>(write.value)] = id;
+        if (forward) passed_[write.value] = {id, false, id};
     }
   }
 
@@ -229,7 +231,8 @@ class LayerToLayer final : public Policy {
     for (ValueId value = 0; value < graph.value_count(); ++value) {
       const Op& producer = graph.op(graph.value(value).producer);
       if (producer.step != 0 || graph.tensor_of(value).role != Role::Activation) continue;
-      if (for_backward_[static_cast<std::size_t>(value)] && producer.phase == Phase::Forward)
+      const auto passed = passed_.find(value);
+      if (passed != passed_.end() && passed->second.for_backward && producer.phase == Phase::Forward)
         kept += graph.value(value).bytes;
       passing = std::max(passing, graph.value(value).bytes);
     }
@@ -284,8 +287,13 @@ class LayerToLayer final : public Policy {
   std::int32_t visits_ = 0;
   std::deque<Turn> turns_;    // not issued
   std::deque<Turn> running_;  // issued to the compute lane, not seen to finish
-  std::vector<OpId> last_forward_;
-  std::vector<bool> for_backward_;
+  // What becomes of an activation of the steps in hand.
+  struct Passed {
+    OpId last_forward = kNone;  // that reads or writes it
+    bool for_backward = false;
+    OpId last = kNone;  // op that is known to use it
+  };
+  std::map<ValueId, Passed> passed_;
   Buckets buckets_;
   LeavingGradients gradients_;
   std::vector<SharedUpdate> under_way_;

@@ -68,7 +68,7 @@ class ZeroInfinity final : public Policy {
       leaving_.move(view, decisions, buckets_, [&](const Bucket&) { return choice_.gradients == "device"; });
       progress = updates_.move(view, decisions, buckets_, homes_);
       // The host copy was only a staging buffer, unless the next update reads it. Decoding updates nothing.
-      const std::vector<Bucket>& of_step = buckets_.step(0);
+      const std::vector<Bucket>& of_step = buckets_.latest();
       progress |= updates_.upload(view, decisions, /*staged=*/of_step.empty() || !of_step.front().reads_parameter);
       if (!updates_.in_phase())
         progress |= stream_.advance(view, decisions, homes_, activations_, !blocking_ || !leaving_.on_the_way(view));

@@ -131,7 +131,7 @@ class ZeroOffload final : public Policy {
     if (uploads_.empty() || (as_deepspeed_ && !uploads_.all_updated(view))) return false;
     // Where parameters live on the device, the host copy was only a staging buffer, unless the next update reads it.
     // Without room after a blocking update there will be none before the next step: those are fetched on demand.
-    const bool staged = parameters_.fit() && !buckets_.step(0).front().reads_parameter;
+    const bool staged = parameters_.fit() && !buckets_.latest().front().reads_parameter;
     return uploads_.send(view, decisions, /*wait_for_room=*/delayed_, staged);
   }
 

@@ -209,13 +209,21 @@ Reply Decisions::run_part(OpId op, std::int64_t first_byte, std::int64_t bytes, 
   return scheduler_->run(op, {first_byte, bytes}, engine);
 }
 
-Reply Decisions::copy(ValueId value, Tier to) { return scheduler_->prefetch(value, scheduler_->whole(value), to); }
+// Policies may name values that are over: those are nowhere, and nothing is left to do for them.
+Reply Decisions::copy(ValueId value, Tier to) {
+  if (scheduler_->forgotten(value)) return Reply::Issued;
+  return scheduler_->prefetch(value, scheduler_->whole(value), to);
+}
 Reply Decisions::copy_part(ValueId value, std::int64_t first_byte, std::int64_t bytes, Tier to) {
+  if (scheduler_->forgotten(value)) return Reply::Issued;
   CHECK(first_byte >= 0 && bytes > 0 && first_byte + bytes <= scheduler_->graph_.value(value).bytes, first_byte, bytes);
   return scheduler_->prefetch(value, {first_byte, bytes}, to);
 }
-Reply Decisions::release(ValueId value, Tier tier) { return scheduler_->release(value, tier); }
+Reply Decisions::release(ValueId value, Tier tier) {
+  return scheduler_->forgotten(value) ? Reply::Issued : scheduler_->release(value, tier);
+}
 void Decisions::keep(ValueId value, Tier tier) {
+  if (scheduler_->forgotten(value)) return;
   if (const BlockId id = scheduler_->residency_.at(value, tier); id != kNone) scheduler_->residency_.order().keep(id);
 }
 void Decisions::wake_at(TimeNs time) { scheduler_->wake_ = std::min(scheduler_->wake_, time); }
@@ -229,23 +237,29 @@ std::span<const OpId> View::compute_program() const {
   return std::span<const OpId>(scheduler_->program_).subspan(scheduler_->program_next_);
 }
 std::span<const OpId> View::ready_optimizer_ops() const { return scheduler_->ready_optimizer_; }
-bool View::issued(OpId op) const { return scheduler_->ops_[static_cast<std::size_t>(op)].issued; }
+bool View::issued(OpId op) const {
+  const auto at = static_cast<std::size_t>(op);
+  return scheduler_->ops_.is_gone(at) || scheduler_->ops_[at].issued;
+}
 bool View::issuable(OpId op) const { return scheduler_->issuable(scheduler_->graph_.op(op)); }
 bool View::finished(OpId op) const {
+  if (scheduler_->ops_.is_gone(static_cast<std::size_t>(op))) return true;
   const auto& state = scheduler_->ops_[static_cast<std::size_t>(op)];
   return state.issued && state.running == 0;
 }
 bool View::valid(ValueId value, Tier tier) const {
-  return scheduler_->residency_.valid(value, tier, scheduler_->whole(value));
+  return !scheduler_->forgotten(value) && scheduler_->residency_.valid(value, tier, scheduler_->whole(value));
 }
 bool View::arrived(ValueId value, Tier tier) const {
-  return scheduler_->residency_.arrived(value, tier, scheduler_->whole(value), scheduler_->progress_);
+  return !scheduler_->forgotten(value) &&
+         scheduler_->residency_.arrived(value, tier, scheduler_->whole(value), scheduler_->progress_);
 }
 bool View::valid_part(ValueId value, std::int64_t first_byte, std::int64_t bytes, Tier tier) const {
-  return scheduler_->residency_.valid(value, tier, {first_byte, bytes});
+  return !scheduler_->forgotten(value) && scheduler_->residency_.valid(value, tier, {first_byte, bytes});
 }
 bool View::arrived_part(ValueId value, std::int64_t first_byte, std::int64_t bytes, Tier tier) const {
-  return scheduler_->residency_.arrived(value, tier, {first_byte, bytes}, scheduler_->progress_);
+  return !scheduler_->forgotten(value) &&
+         scheduler_->residency_.arrived(value, tier, {first_byte, bytes}, scheduler_->progress_);
 }
 int View::queued(Engine engine) const { return scheduler_->queued_[static_cast<std::size_t>(engine)]; }
 std::int64_t View::free_bytes(Tier tier) const {

@@ -175,20 +175,36 @@ std::string to_line(const Event& event) {
   return line;
 }
 
+LogWriter::LogWriter(const LogHeader& header, std::function<void(std::string_view)> write) : write_(std::move(write)) {
+  std::string text = std::string(kMagic) + "\nmode " + header.mode + "\nbuild " + header.build + "\nseed " +
+                     std::to_string(header.seed) + "\nrank";
+  put(text, header.rank);
+  put(text, header.ranks);
+  if (header.first_step > 0) text += "\nfirst_step " + std::to_string(header.first_step);
+  for (const auto& [key, value] : {std::pair{"scenario", &header.scenario}, {"profile", &header.profile}})
+    text += "\n" + std::string(key) + " " + std::to_string(value->size()) + "\n" + *value;
+  write_(text + "\n");
+}
+
+void LogWriter::append(const EventBatch& batch) {
+  std::string text = "b " + std::to_string(batch.observed.ns) + "\n";
+  for (const Event& event : batch.events) text += to_line(event) + "\n";
+  for (const Input& input : batch.inputs)
+    if (std::holds_alternative<Interrupt>(input)) text += "i interrupt\n";
+  write_(text);
+}
+
+void LogWriter::append(std::span<const Command> commands) {
+  std::string text;
+  for (const Command& command : commands) text += to_line(command) + "\n";
+  write_(text);
+}
+
 void write_log(std::ostream& out, const LogHeader& header, const MemoryLog& log) {
-  out << kMagic << '\n'
-      << "mode " << header.mode << "\nbuild " << header.build << "\nseed " << header.seed << "\nrank " << header.rank
-      << ' ' << header.ranks << '\n';
-  if (header.first_step > 0) out << "first_step " << header.first_step << '\n';
-  out << "scenario " << header.scenario.size() << '\n'
-      << header.scenario << "\nprofile " << header.profile.size() << '\n'
-      << header.profile << '\n';
+  LogWriter writer(header, [&](std::string_view text) { out << text; });
   for (const MemoryLog::Entry& entry : log.entries()) {
-    out << "b " << entry.batch.observed.ns << '\n';
-    for (const Event& event : entry.batch.events) out << to_line(event) << '\n';
-    for (const Input& input : entry.batch.inputs)
-      if (std::holds_alternative<Interrupt>(input)) out << "i interrupt\n";
-    for (const Command& command : entry.commands) out << to_line(command) << '\n';
+    writer.append(entry.batch);
+    writer.append(entry.commands);
   }
 }
 

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/scheduler/seam.hpp"
@@ -77,6 +79,19 @@ class TeeLog final : public EventLog {
 std::string to_line(const Command& command);
 std::string to_line(const Event& event);
 void write_log(std::ostream& out, const LogHeader& header, const MemoryLog& log);
+
+// Writes the same while the run goes on, a turn of drive() at a time.
+class LogWriter final : public EventLog {
+ public:
+  // `write` gets the text, in order.
+  LogWriter(const LogHeader& header, std::function<void(std::string_view)> write);
+  void append(const EventBatch& batch) override;
+  void append(std::span<const Command> commands) override;
+
+ private:
+  std::function<void(std::string_view)> write_;
+};
+
 // Throws ConfigError with file:line for a malformed log. `name` is for messages.
 struct ReadLog {
   LogHeader header;

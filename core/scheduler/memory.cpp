@@ -27,7 +27,7 @@ void Scheduler::guard(ValueId value, Tier tier) {
 bool Scheduler::foreign(ValueId value, BlockId id, ByteRange range) const {
   const auto spent = [&](ValueId content) {
     const auto& update = graph_.op(graph_.value(value).producer);
-    return next_version_[static_cast<std::size_t>(content)] == value &&
+    return values_[static_cast<std::size_t>(content)].next_version == value &&
            unissued_readers(content) <= std::count(update.reads.begin(), update.reads.end(), content);
   };
   const auto& segments = residency_.block(id).segments;
@@ -226,7 +226,7 @@ bool Scheduler::dead(ValueId id) const {
 
 // Gives up the storage of a value that nothing reads any more. Home slots pass to the next version.
 void Scheduler::kill(ValueId value) {
-  const ValueId next = next_version_[static_cast<std::size_t>(value)];
+  const ValueId next = values_[static_cast<std::size_t>(value)].next_version;
   for (Tier tier : kTiers) {
     const BlockId id = residency_.at(value, tier);
     if (id == kNone) continue;
@@ -276,9 +276,9 @@ void Scheduler::copy(ValueId value, ByteRange range, Tier from, Tier to) {
 std::string Scheduler::usage(Tier tier) const {
   const Pool& memory = pools_[static_cast<std::size_t>(tier)];
   std::array<std::int64_t, kRoleCount> held{};
-  for (ValueId value = 0; value < graph_.value_count(); ++value)
-    if (const BlockId block = residency_.at(value, tier); block != kNone)
-      held[static_cast<std::size_t>(graph_.tensor_of(value).reported_role())] += residency_.block(block).range.bytes;
+  residency_.for_each(tier, [&](BlockId, const Block& block) {
+    held[static_cast<std::size_t>(graph_.tensor_of(block.holders.front()).reported_role())] += block.range.bytes;
+  });
   std::string text = "; capacity " + with_bytes(memory.capacity_bytes());
   if (memory.kept_bytes() > 0) text += " beside " + with_bytes(memory.kept_bytes()) + " that the product keeps";
   text += ", in use " + with_bytes(memory.charged_bytes()) + ":";

@@ -12,7 +12,7 @@ NullExecutor::NullExecutor(Options options)
 void NullExecutor::submit(std::span<const Command> commands) {
   for (const Command& command : commands) {
     RankState& rank = ranks_[static_cast<std::size_t>(command.lane.rank)];
-    CHECK(command.id == static_cast<CommandId>(rank.states.size()), command.id);
+    CHECK(command.id == rank.first + static_cast<CommandId>(rank.states.size()), command.id);
     rank.states.push_back(command.kind == CommandKind::Release ? State::Finished : State::Pending);
     if (command.kind == CommandKind::Release) continue;
     auto& queue = options_.seed == 0 && options_.ranks == 1 ? in_order_
@@ -24,9 +24,9 @@ void NullExecutor::submit(std::span<const Command> commands) {
 }
 
 bool NullExecutor::ready(const Pending& command) const {
-  const auto& states = ranks_[static_cast<std::size_t>(command.lane.rank)].states;
+  const RankState& rank = ranks_[static_cast<std::size_t>(command.lane.rank)];
   return std::all_of(command.wait_for.begin(), command.wait_for.end(),
-                     [&](CommandId id) { return states[static_cast<std::size_t>(id)] != State::Pending; });
+                     [&](CommandId id) { return rank.state(id) != State::Pending; });
 }
 
 // A collective starts when every rank has it at the head of its lane.
@@ -48,18 +48,16 @@ void NullExecutor::finish_head(RankState& rank, std::size_t lane, EventBatch& ba
 }
 
 void NullExecutor::finish(RankState& rank, const Pending& command, EventBatch& batch) {
-  const bool broken = std::any_of(command.wait_for.begin(), command.wait_for.end(), [&](CommandId id) {
-    return rank.states[static_cast<std::size_t>(id)] == State::Broken;
-  });
+  const bool broken = std::any_of(command.wait_for.begin(), command.wait_for.end(),
+                                  [&](CommandId id) { return rank.state(id) == State::Broken; });
   Event& event = batch.events.emplace_back();
   event.rank = command.lane.rank;
   event.command = command.id;
-  CHECK(rank.states[static_cast<std::size_t>(command.id)] == State::Pending, "a second event of command", command.id);
+  CHECK(rank.state(command.id) == State::Pending, "a second event of command", command.id);
   const bool fails = command.id == options_.fail && command.lane.rank == 0;
   event.outcome = broken ? Outcome::Cancelled : fails ? Outcome::Failed : Outcome::Finished;
   if (fails && !broken) event.error = "injected failure";
-  rank.states[static_cast<std::size_t>(command.id)] =
-      event.outcome == Outcome::Finished ? State::Finished : State::Broken;
+  rank.settle(command.id, event.outcome == Outcome::Finished ? State::Finished : State::Broken);
   if (event.outcome == Outcome::Finished) event.result = command.result;
   event.started = {now_ns_};
   event.finished = {++now_ns_};

@@ -39,7 +39,15 @@ class NullExecutor final : public Executor {
   };
   struct RankState {
     std::array<std::deque<Pending>, kEngineCount> lanes;
-    std::vector<State> states;  // by command id
+    std::deque<State> states;  // by command id, from `first` on: all before it are finished
+    CommandId first = 0;
+    State state(CommandId id) const {
+      return id < first ? State::Finished : states[static_cast<std::size_t>(id - first)];
+    }
+    void settle(CommandId id, State state) {
+      states[static_cast<std::size_t>(id - first)] = state;
+      for (; !states.empty() && states.front() == State::Finished; ++first) states.pop_front();
+    }
   };
   bool ready(const Pending& command) const;
   bool members_ready(const Pending& command) const;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/forgetting_vector.hpp"
 #include "core/base/ids.hpp"
 #include "core/graph/graph.hpp"
 #include "core/scheduler/eviction_order.hpp"
@@ -59,7 +60,10 @@ class Residency {
   }
 
   // Makes room for the values of a graph that has grown.
-  void grow(std::int32_t value_count) { places_.resize(static_cast<std::size_t>(value_count), kNowhere); }
+  void grow(std::int32_t value_count) { places_.grow(static_cast<std::size_t>(value_count), kNowhere); }
+  // Of a value that is nowhere, and will not be asked for again.
+  void forget(ValueId value) { places_.forget(static_cast<std::size_t>(value), kNowhere); }
+  bool is_nowhere(ValueId value) const { return places_[static_cast<std::size_t>(value)] == kNowhere; }
   BlockId& at(ValueId value, Tier tier) {
     return places_[static_cast<std::size_t>(value)][static_cast<std::size_t>(tier)];
   }
@@ -96,7 +100,7 @@ class Residency {
 
   std::vector<Block> blocks_;
   std::vector<BlockId> unused_;
-  std::vector<Places> places_;  // by value
+  ForgettingVector<Places> places_;  // by value
   EvictionOrder order_;
   std::vector<BlockId> changed_on_device_;
   std::vector<bool> noted_;  // by block: it is among them

@@ -36,6 +36,7 @@ Scheduler::Scheduler(const Scenario& scenario, const CostModel& estimate, std::u
   for (Tier tier : {Tier::HostPageable, Tier::Disk})
     pools_.emplace_back(tier_capacity_bytes(scenario, tier) / ranks, kPageAlignment);
   progress_.fill(kNoCommand);
+  issued_.fill(kNoCommand);
   for (auto& lane : known_) lane.fill(kNoCommand);
 }
 
@@ -43,7 +44,7 @@ bool Scheduler::finished() const {
   if (in_flight_ > 0) return false;
   if (!failure_.empty() || interrupted_) return true;
   return started_ && source_done_ && loads_next_ == loads_.size() && saves_next_ == saves_.size() &&
-         program_next_ == program_.size() && first_open_step_ == static_cast<std::int32_t>(unissued_in_step_.size());
+         program_next_ == program_.size() && unissued_in_step_.empty();
 }
 
 std::pair<Place, std::int64_t> Scheduler::find(ValueId value, std::int64_t first_byte) const {
@@ -59,28 +60,41 @@ std::pair<Place, std::int64_t> Scheduler::find(ValueId value, std::int64_t first
   return {{}, 0};
 }
 
+// Drops what is before `next` from the list, whenever that is most of it.
+static void drop_done(std::vector<OpId>& list, std::size_t& next) {
+  if (next <= list.size() / 2) return;
+  list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(next));
+  next = 0;
+}
+
 // Takes over ops appended since `first`.
 void Scheduler::adopt(OpId first) {
   CHECK(first == static_cast<OpId>(ops_.size()), "ops are taken over once, in order", first, ops_.size());
-  ops_.resize(static_cast<std::size_t>(graph_.op_count()));
+  drop_done(program_, program_next_);
+  drop_done(loads_, loads_next_);
+  drop_done(saves_, saves_next_);
+  for (auto id = static_cast<OpId>(ops_.size()); id < graph_.op_count(); ++id) kept_ops_.push_back(id);
+  for (auto id = static_cast<ValueId>(values_.size()); id < graph_.value_count(); ++id) kept_values_.push_back(id);
+  ops_.grow(static_cast<std::size_t>(graph_.op_count()));
   residency_.grow(graph_.value_count());
-  issued_readers_.resize(static_cast<std::size_t>(graph_.value_count()), 0);
-  next_version_.resize(static_cast<std::size_t>(graph_.value_count()), kNone);
+  values_.grow(static_cast<std::size_t>(graph_.value_count()));
   latest_seen_.resize(static_cast<std::size_t>(graph_.tensor_count()), kNone);
   homes_.resize(static_cast<std::size_t>(graph_.tensor_count()));
   for (OpId id = first; id < graph_.op_count(); ++id) {
     const Op& op = graph_.op(id);
+    ops_[static_cast<std::size_t>(id)].kept_writes = static_cast<std::int32_t>(op.writes.size());
     for (const Write& write : op.writes) {
       ValueId& seen = latest_seen_[static_cast<std::size_t>(graph_.value(write.value).tensor)];
-      if (seen != kNone) next_version_[static_cast<std::size_t>(seen)] = write.value;
+      if (seen != kNone && !values_.is_gone(static_cast<std::size_t>(seen)))
+        values_[static_cast<std::size_t>(seen)].next_version = write.value;
       seen = write.value;
     }
     if (op.step != kNone) {
       CHECK(op.step >= first_open_step_, graph_.op_name(id), "belongs to a step that is wholly issued",
             first_open_step_);
-      if (static_cast<std::size_t>(op.step) >= unissued_in_step_.size())
-        unissued_in_step_.resize(static_cast<std::size_t>(op.step) + 1, 0);
-      ++unissued_in_step_[static_cast<std::size_t>(op.step)];
+      const auto ahead = static_cast<std::size_t>(op.step - first_open_step_);
+      if (ahead >= unissued_in_step_.size()) unissued_in_step_.resize(ahead + 1, 0);
+      ++unissued_in_step_[ahead];
     }
     if (op.phase == Phase::Load) {
       loads_.push_back(id);
@@ -88,10 +102,9 @@ void Scheduler::adopt(OpId first) {
       saves_.push_back(id);
     } else if (op.phase == Phase::OptimizerStep) {
       for (ValueId read : op.reads) {
-        OpState& producer = ops_[static_cast<std::size_t>(graph_.value(read).producer)];
-        if (producer.issued) continue;
-        dependents_.push_back({id, producer.next_dependent});
-        producer.next_dependent = static_cast<OpId>(dependents_.size()) - 1;
+        const OpId producer = graph_.value(read).producer;
+        if (ops_[static_cast<std::size_t>(producer)].issued) continue;
+        add_dependent(producer, id);
         ++ops_[static_cast<std::size_t>(id)].unready;
       }
       if (ops_[static_cast<std::size_t>(id)].unready == 0) ready_optimizer_.push_back(id);
@@ -101,10 +114,23 @@ void Scheduler::adopt(OpId first) {
   }
 }
 
+void Scheduler::add_dependent(OpId producer, OpId dependent) {
+  std::int32_t link = free_dependent_;
+  if (link == kNone) {
+    link = static_cast<std::int32_t>(dependents_.size());
+    dependents_.emplace_back();
+  } else {
+    free_dependent_ = dependents_[static_cast<std::size_t>(link)].second;
+  }
+  OpState& state = ops_[static_cast<std::size_t>(producer)];
+  dependents_[static_cast<std::size_t>(link)] = {dependent, state.next_dependent};
+  state.next_dependent = link;
+}
+
 void Scheduler::append_steps() {
   const std::int32_t ahead = source_->needs_result() ? 1 : kStepsAhead;
-  while (!source_done_ && !result_due_ &&
-         static_cast<std::int32_t>(unissued_in_step_.size()) < first_open_step_ + ahead) {
+  while (!source_done_ && !result_due_ && static_cast<std::int32_t>(unissued_in_step_.size()) < ahead) {
+    if (forgets_) forget_over();
     const OpId first = graph_.op_count();
     source_done_ = !source_->append_step(graph_, last_result_);
     CHECK(source_done_ || graph_.op_count() > first, "a step of no ops", first);
@@ -141,7 +167,7 @@ void Scheduler::issue_loads() {
 
 // A resumed run may load two versions of a tensor: the tensor's home is the later one's.
 bool Scheduler::replaced_by_a_load(ValueId value) const {
-  const ValueId next = next_version_[static_cast<std::size_t>(value)];
+  const ValueId next = values_[static_cast<std::size_t>(value)].next_version;
   return next != kNone && graph_.op(graph_.value(next).producer).phase == Phase::Load;
 }
 
@@ -210,7 +236,10 @@ void Scheduler::settle_home(ValueId value, std::int32_t gathers) {
 
 void Scheduler::handle(const Event& event) {
   CHECK(event.command >= 0 && event.command < static_cast<CommandId>(commands_.size()), event.command);
-  const CommandState& command = commands_[static_cast<std::size_t>(event.command)];
+  const auto id = static_cast<std::size_t>(event.command);
+  CHECK(!commands_.is_gone(id) && !commands_[id].done, "a second event of command", event.command);
+  const CommandState command = commands_[id];
+  commands_.forget(id, {.done = true});
   const auto lane = static_cast<std::size_t>(command.engine);
   progress_[lane] = std::max(progress_[lane], event.command);
   --queued_[lane];
@@ -276,15 +305,16 @@ void Scheduler::mark_issued(OpId id) {
   CHECK(!state.issued, graph_.op_name(id), "is issued twice");
   state.issued = true;
   if (op.step != kNone) {
-    CHECK(unissued_in_step_[static_cast<std::size_t>(op.step)] > 0, graph_.op_name(id));
-    --unissued_in_step_[static_cast<std::size_t>(op.step)];
-    while (first_open_step_ < static_cast<std::int32_t>(unissued_in_step_.size()) &&
-           unissued_in_step_[static_cast<std::size_t>(first_open_step_)] == 0)
-      ++first_open_step_;
+    std::int32_t& unissued = unissued_in_step_[static_cast<std::size_t>(op.step - first_open_step_)];
+    CHECK(op.step >= first_open_step_ && unissued > 0, graph_.op_name(id), first_open_step_);
+    --unissued;
+    for (; !unissued_in_step_.empty() && unissued_in_step_.front() == 0; ++first_open_step_)
+      unissued_in_step_.pop_front();
   }
-  for (std::int32_t link = state.next_dependent; link != kNone;
-       link = dependents_[static_cast<std::size_t>(link)].second) {
-    const OpId dependent = dependents_[static_cast<std::size_t>(link)].first;
+  for (std::int32_t link = std::exchange(state.next_dependent, kNone); link != kNone;) {
+    auto& [dependent, next] = dependents_[static_cast<std::size_t>(link)];
+    std::swap(next, free_dependent_);  // it is first of those that are free
+    std::swap(link, free_dependent_);
     CHECK(ops_[static_cast<std::size_t>(dependent)].unready > 0, graph_.op_name(dependent), graph_.op_name(id));
     if (--ops_[static_cast<std::size_t>(dependent)].unready == 0)
       ready_optimizer_.insert(std::lower_bound(ready_optimizer_.begin(), ready_optimizer_.end(), dependent), dependent);
@@ -297,7 +327,7 @@ void Scheduler::mark_issued(OpId id) {
     while (program_next_ < program_.size() && ops_[static_cast<std::size_t>(program_[program_next_])].issued)
       ++program_next_;
   }
-  for (ValueId read : op.reads) ++issued_readers_[static_cast<std::size_t>(read)];
+  for (ValueId read : op.reads) ++values_[static_cast<std::size_t>(read)].issued_readers;
   for (ValueId read : op.reads)
     if (dead(read)) kill(read);
   for (const Write& write : op.writes) {
@@ -315,7 +345,11 @@ Command& Scheduler::emit(CommandKind kind, Engine engine, OpId op) {
   out_->push_back(std::move(fresh));
   Command& command = out_->back();
   commands_.push_back({engine, op});
-  if (kind == CommandKind::Release) return command;
+  if (kind == CommandKind::Release) {
+    commands_.forget(static_cast<std::size_t>(command.id), {.done = true});  // it has no event
+    return command;
+  }
+  issued_[static_cast<std::size_t>(engine)] = command.id;
   ++queued_[static_cast<std::size_t>(engine)];
   ++in_flight_;
   return command;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,6 +39,10 @@ class Scheduler {
   // Where the run stands still, throws DoesNotFit if it does for want of room.
   void explain_stall() const;
 
+  // From now on the graph and all tables forget what is over: a run of any length takes bounded memory, and the graph
+  // can no longer be read as a whole.
+  void forget_what_is_over();
+
   bool finished() const;  // all work is done, or a failure or an interrupt has drained
   TimeNs wake() const { return wake_; }
   Rank rank() const { return rank_; }
@@ -60,15 +65,22 @@ class Scheduler {
   friend class Decisions;
 
   struct OpState {
-    std::int32_t running = 0;     // commands issued and not finished
-    std::int32_t unready = 0;     // optimizer ops: reads whose producer is not issued
-    bool issued = false;          // wholly
-    bool partly = false;          // some parts are; ranges in parts_
-    OpId next_dependent = kNone;  // head of the list of optimizer ops that read what this op writes (dependents_)
+    std::int32_t running = 0;      // commands issued and not finished
+    std::int32_t unready = 0;      // optimizer ops: reads whose producer is not issued
+    bool issued = false;           // wholly
+    bool partly = false;           // some parts are; ranges in parts_
+    OpId next_dependent = kNone;   // head of the list of optimizer ops that read what this op writes (dependents_)
+    std::int32_t kept_writes = 0;  // values that it writes and that are not forgotten
+  };
+  struct ValueState {
+    std::int32_t issued_readers = 0;
+    ValueId next_version = kNone;
+    bool forgotten = false;
   };
   struct CommandState {
     Engine engine = Engine::Compute;
     OpId op = kNone;
+    bool done = false;
   };
 
   // Graph growth (scheduler.cpp).
@@ -82,6 +94,15 @@ class Scheduler {
   void settle_home(ValueId value, std::int32_t gathers);
   void handle(const Event& event);
   void mark_issued(OpId id);
+  void add_dependent(OpId producer, OpId dependent);
+
+  // Forgetting (forgetting.cpp).
+  bool forgotten(ValueId value) const {
+    const auto at = static_cast<std::size_t>(value);
+    return values_.is_gone(at) || values_[at].forgotten;
+  }
+  void forget_over();
+  void forget_values(const std::vector<ValueId>& values);
 
   // Decisions (decisions.cpp).
   Reply run(OpId op, ByteRange lead, Engine engine);
@@ -163,7 +184,7 @@ class Scheduler {
   Engine copy_lane(Tier from, Tier to, std::int64_t bytes) const;
   ByteRange whole(ValueId value) const { return {0, graph_.value(value).bytes}; }
   std::int32_t unissued_readers(ValueId value) const {
-    return graph_.value(value).readers - issued_readers_[static_cast<std::size_t>(value)];
+    return graph_.value(value).readers - values_[static_cast<std::size_t>(value)].issued_readers;
   }
 
   const Scenario& scenario_;
@@ -177,16 +198,16 @@ class Scheduler {
   std::vector<Pool> pools_;
 
   // Per op, per value, per tensor, per command.
-  std::vector<OpState> ops_;
+  ForgettingVector<OpState> ops_;
   std::vector<std::pair<OpId, std::int32_t>> dependents_;  // linked lists: optimizer op, next
+  std::int32_t free_dependent_ = kNone;                    // of those that are in no list any more
   std::map<OpId, std::vector<ByteRange>> parts_;           // issued ranges of ops that are partly issued, in order
-  std::vector<std::int32_t> issued_readers_;
-  std::vector<ValueId> next_version_;
+  ForgettingVector<ValueState> values_;
   std::vector<ValueId> latest_seen_;  // per tensor
   std::vector<std::optional<Tier>> homes_;
   // What the loads under way will have taken of each tier once they are at home, while policies are asked for homes.
   std::array<std::int64_t, kTierCount> promised_bytes_{};
-  std::vector<CommandState> commands_;
+  ForgettingVector<CommandState> commands_;
 
   // What policies work from.
   std::vector<OpId> program_;  // ops of the compute program in graph order
@@ -196,7 +217,7 @@ class Scheduler {
   std::size_t loads_next_ = 0;
   std::vector<OpId> saves_;
   std::size_t saves_next_ = 0;
-  std::vector<std::int32_t> unissued_in_step_;
+  std::deque<std::int32_t> unissued_in_step_;  // ops, from first_open_step_ on
   std::int32_t first_open_step_ = 0;
   bool source_done_ = false;
   std::int64_t last_result_ = 0;
@@ -204,6 +225,7 @@ class Scheduler {
 
   // Lanes.
   LaneProgress progress_;  // latest finished command
+  LaneProgress issued_;    // latest command
   std::array<std::array<CommandId, kEngineCount>, kEngineCount>
       known_;  // [lane][other]: latest id that lane waited for
   std::array<std::int32_t, kEngineCount> queued_{};
@@ -232,6 +254,16 @@ class Scheduler {
   bool packing_ = false;     // an op barely fits: its operands are placed without holes
   ValueId refused_ = kNone;  // what the policy's latest turn found no room for
   Tier refused_tier_ = Tier::Device;
+  bool forgets_ = false;
+  // Not forgotten, in order.
+  std::vector<OpId> kept_ops_;
+  std::vector<ValueId> kept_values_;
+  // Values that nothing reads or holds any more, but commands issued by then may still name.
+  struct Passing {
+    LaneProgress issued;
+    std::vector<ValueId> values;
+  };
+  std::deque<Passing> passing_;
   std::vector<Command>* out_ = nullptr;
   TimeNs observed_;
   TimeNs wake_ = kNever;

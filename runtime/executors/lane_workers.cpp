@@ -47,12 +47,12 @@ LaneWorkers::LaneState& LaneWorkers::lane(Engine engine) {
 void LaneWorkers::add(std::vector<Task> tasks) {
   const std::lock_guard lock(mutex_);
   for (Task& task : tasks) {
-    CHECK(task.id >= static_cast<CommandId>(states_.size()), "command ids must grow:", task.id, states_.size());
+    CHECK(task.id >= next_id(), "command ids must grow:", task.id, next_id());
     for (CommandId id : task.wait_for)
-      CHECK(id >= 0 && id < task.id && id < static_cast<CommandId>(states_.size()) && state(id) != State::Unknown,
-            "command", task.id, "waits for", id, "which was never submitted");
-    states_.resize(static_cast<std::size_t>(task.id) + 1, State::Unknown);
-    state(task.id) = State::Pending;
+      CHECK(id >= 0 && id < task.id && id < next_id() && state(id) != State::Unknown, "command", task.id, "waits for",
+            id, "which was never submitted");
+    states_.resize(static_cast<std::size_t>(task.id - first_state_) + 1, State::Unknown);
+    set(task.id, State::Pending);
     ++added_;
     if (task.elsewhere) continue;
     LaneState& target = lane(task.engine);
@@ -150,7 +150,9 @@ void LaneWorkers::run(const Task& task, Event& event) const {
 }
 
 void LaneWorkers::complete(const Event& event) {
-  state(event.command) = event.outcome == Outcome::Finished ? State::Done : State::Broken;
+  set(event.command, event.outcome == Outcome::Finished ? State::Done : State::Broken);
+  for (; !states_.empty() && (states_.front() == State::Done || states_.front() == State::Unknown); ++first_state_)
+    states_.pop_front();
   events_.push_back(event);
   settle_notes();
   for (auto& other : lanes_)

@@ -82,8 +82,12 @@ class LaneWorkers {
   void complete(const Event& event);
   void settle_notes();
   CommandId first_pending(const WaitFor& ids) const;
-  State& state(CommandId id) { return states_[static_cast<std::size_t>(id)]; }
-  State state(CommandId id) const { return states_[static_cast<std::size_t>(id)]; }
+  void set(CommandId id, State state) { states_[static_cast<std::size_t>(id - first_state_)] = state; }
+  State state(CommandId id) const {
+    return id < first_state_ ? State::Done : states_[static_cast<std::size_t>(id - first_state_)];
+  }
+  // Of commands so far, those that are forgotten included.
+  CommandId next_id() const { return first_state_ + static_cast<CommandId>(states_.size()); }
 
   const Rank rank_;
   const std::function<void(Engine)> prepare_thread_;
@@ -94,7 +98,8 @@ class LaneWorkers {
 
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable news_;
-  std::vector<State> states_;  // by command id
+  std::deque<State> states_;  // by command id, from first_state_ on: all before it are done, or have no event
+  CommandId first_state_ = 0;
   std::array<std::unique_ptr<LaneState>, kEngineCount> lanes_;
   std::vector<Note> notes_;
   std::vector<Event> events_;

@@ -55,7 +55,8 @@ TEST(ScenarioLoad, Defaults) {
 
 TEST(ScenarioLoad, EveryKey) {
   const Scenario s = read(
-      "machine: m\nlimits: {device_bytes: 512MiB, host_bytes: 4GB, cores: 2}\n"
+      "machine: {derive_from: m, collective: {bandwidth: 10GB/s}}\nlimits: {device_bytes: 512MiB, host_bytes: 4GB, "
+      "cores: 2}\n"
       "workload: {family: gpt, layers: 3, hidden: 96, heads: 6, vocabulary: 50257, sequence: 32, batch: 2,\n"
       "  micro_batches: 4, precision: fp32, attention: fused, recompute: block, dropout: 0, tied_embedding: false,\n"
       "  devices: 2, partition: parameters}\n"

@@ -45,7 +45,8 @@ bool is_refused_for_devices(const std::string& text) {
 TEST(EveryMachine, TrainsOnSeveralDevicesOrSaysWhatItLacks) {
   int refused = 0, ran = 0;
   for (const std::string& machine : machines())
-    for (const char* more : {"", ", devices: 3", ", devices: 2, partition: states", ", devices: 4, partition: parameters"})
+    for (const char* more :
+         {"", ", devices: 3", ", devices: 2, partition: states", ", devices: 4, partition: parameters"})
       for (const char* policy : {"zero_offload", "on_demand"})
         ++(is_refused_for_devices(scenario_text(machine, policy, more)) ? refused : ran);
   EXPECT_GT(refused, 0);

@@ -52,6 +52,7 @@ class Balanced final : public Policy {
 
   void decide(const View& view, Decisions& decisions) override {
     buckets_.follow(view.graph());
+    if (forward_ns_ < 0) forward_ns_ = forward_ns(view);
     batches_.fetch(view, decisions);
     bool progress = true;
     while (progress) {
@@ -296,15 +297,17 @@ class Balanced final : public Policy {
     return fed;
   }
 
+  static std::int64_t forward_ns(const View& view) {
+    std::int64_t ns = 0;
+    for (OpId id = 0; id < view.graph().op_count(); ++id)
+      if (const Op& op = view.graph().op(id); op.phase == Phase::Forward && op.step == 0 && op.micro_batch == 0)
+        ns += view.estimate().run_ns(view.graph(), op.work, Engine::Compute);
+    return ns;
+  }
+
   // Gradients wait, the updates of which take longer than a forward: if the backward ran further ahead, no update could
   // go on for longer during the next forward, and more gradients would have to leave and return.
   bool enough_wait(const View& view) {
-    if (forward_ns_ < 0) {
-      forward_ns_ = 0;
-      for (OpId id = 0; id < view.graph().op_count(); ++id)
-        if (const Op& op = view.graph().op(id); op.phase == Phase::Forward && op.step == 0 && op.micro_batch == 0)
-          forward_ns_ += view.estimate().run_ns(view.graph(), op.work, Engine::Compute);
-    }
     double left_ns = kWaitingForwards * static_cast<double>(forward_ns_);
     for (OpId op : view.ready_optimizer_ops()) {
       if (under_way(op)) continue;

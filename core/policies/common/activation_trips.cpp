@@ -29,19 +29,18 @@ void ActivationTrips::move(const View& view, Decisions& decisions) {
 
 void ActivationTrips::follow(const Graph& graph) {
   if (seen_ == graph.op_count()) return;
-  last_forward_.resize(static_cast<std::size_t>(graph.value_count()), kNone);
-  claimed_.resize(static_cast<std::size_t>(graph.value_count()), false);
   const auto known = std::ssize(waiting_);
   for (; seen_ < graph.op_count(); ++seen_) {
     const Op& op = graph.op(seen_);
+    if (std::exchange(step_, op.step) != op.step) known_.clear();  // what a step saves, it uses
     if (op.phase == Phase::Forward) {
-      for (ValueId read : op.reads) last_forward_[static_cast<std::size_t>(read)] = seen_;
-      for (const Write& write : op.writes) last_forward_[static_cast<std::size_t>(write.value)] = seen_;
+      for (ValueId read : op.reads) known_[read].last_forward = seen_;
+      for (const Write& write : op.writes) known_[write.value].last_forward = seen_;
     } else if (op.phase == Phase::Recompute || op.phase == Phase::Backward) {
       if (op.phase == Phase::Backward) backwards_.push_back(seen_);
       if (op.phase == Phase::Backward && std::binary_search(layers_.begin(), layers_.end(), op.layer))
         add_trip(graph, seen_);
-      for (ValueId read : op.reads) claimed_[static_cast<std::size_t>(read)] = true;
+      for (ValueId read : op.reads) known_[read].claimed = true;
     }
   }
   std::stable_sort(waiting_.begin() + known, waiting_.end(),
@@ -54,9 +53,9 @@ void ActivationTrips::add_trip(const Graph& graph, OpId backward) {
   trip.backward = backward;
   std::int64_t bytes = 0;
   for (ValueId value : saved_for(graph, graph.op(backward))) {
-    if (claimed_[static_cast<std::size_t>(value)]) continue;
-    claimed_[static_cast<std::size_t>(value)] = true;
-    const OpId forward = last_forward_[static_cast<std::size_t>(value)];
+    Known& known = known_[value];
+    if (std::exchange(known.claimed, true)) continue;
+    const OpId forward = known.last_forward;
     CHECK(forward != kNone && forward < backward, graph.value_name(value), forward, backward);
     trip.values.push_back(value);
     waiting_.push_back({value, forward, backward, graph.value(value).bytes});

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -76,10 +77,15 @@ class ActivationTrips {
   Destination destination_;
   Ahead ahead_;
   OpId seen_ = 0;
-  std::vector<OpId> last_forward_;  // by value: that reads or writes it
-  std::vector<bool> claimed_;       // by value: the first reader after the forwards is known
-  std::deque<OpId> backwards_;      // of all layers, not seen to finish, or not issued
-  std::deque<Trip> trips_;          // in the order of their backwards
+  // Of the values that ops of the step in hand read and write.
+  struct Known {
+    OpId last_forward = kNone;  // that reads or writes it
+    bool claimed = false;       // the first reader after the forwards is known
+  };
+  std::unordered_map<ValueId, Known> known_;
+  std::int32_t step_ = kNone;
+  std::deque<OpId> backwards_;  // of all layers, not seen to finish, or not issued
+  std::deque<Trip> trips_;      // in the order of their backwards
   // In the order of their forwards, each in one of: on the device; on the host, the write to disk not issued; issued.
   std::deque<Departure> waiting_, staged_, writing_;
   std::int64_t staged_bytes_ = 0;  // of the last two

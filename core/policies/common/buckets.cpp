@@ -13,8 +13,9 @@ void Buckets::follow(const Graph& graph) {
     if (op.phase == Phase::Reduce && op.layer != kNone) norms_[op.reads.front()] = seen_;
     if (op.phase != Phase::OptimizerStep || !op.may_run_on(Engine::CpuOptimizer)) continue;
     CHECK(op.step >= 0 && op.step + 1 >= step_count(), "steps come in order", graph.op_name(seen_), step_count());
-    if (static_cast<std::size_t>(op.step) >= steps_.size()) steps_.resize(static_cast<std::size_t>(op.step) + 1);
-    auto& buckets = steps_[static_cast<std::size_t>(op.step)];
+    steps_.resize(std::max(steps_.size(), static_cast<std::size_t>(op.step - first_step_) + 1));
+    for (; steps_.size() > kStepsKept; ++first_step_) steps_.pop_front();
+    auto& buckets = steps_[static_cast<std::size_t>(op.step - first_step_)];
     Bucket bucket;
     bucket.step = op.step;
     bucket.index = static_cast<std::int32_t>(buckets.size());
@@ -47,7 +48,7 @@ bool gradient_has_left(const View& view, const Bucket& bucket) {
 
 const std::vector<Bucket>& Buckets::step(std::int32_t step) const {
   static const std::vector<Bucket> kNoBuckets;
-  return static_cast<std::size_t>(step) < steps_.size() ? steps_[static_cast<std::size_t>(step)] : kNoBuckets;
+  return step >= first_step_ && step < step_count() ? steps_[static_cast<std::size_t>(step - first_step_)] : kNoBuckets;
 }
 
 const Bucket& Buckets::of(const Graph& graph, OpId optimizer) const {

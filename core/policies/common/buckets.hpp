@@ -2,6 +2,7 @@
 // Helps policies follow a growing graph; decides nothing.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -24,14 +25,18 @@ class Buckets {
  public:
   // Takes in ops that were appended since the last call.
   void follow(const Graph& graph);
-  // Buckets of a step; empty if the step is not appended yet.
+  // Buckets of a step; empty if the step is not appended yet, or long over.
   const std::vector<Bucket>& step(std::int32_t step) const;
+  // Those of the latest step, which tell what any step's are like; empty where nothing is updated.
+  const std::vector<Bucket>& latest() const { return step(step_count() - 1); }
   // The one that the op updates.
   const Bucket& of(const Graph& graph, OpId optimizer) const;
-  std::int32_t step_count() const { return static_cast<std::int32_t>(steps_.size()); }
+  std::int32_t step_count() const { return first_step_ + static_cast<std::int32_t>(steps_.size()); }
 
  private:
-  std::vector<std::vector<Bucket>> steps_;
+  static constexpr std::size_t kStepsKept = 16;  // the graph is a few ahead of the run, a delayed update a few behind
+  std::deque<std::vector<Bucket>> steps_;        // from first_step_ on
+  std::int32_t first_step_ = 0;
   std::map<ValueId, OpId> norms_;  // by gradient, of the step that is being appended
   OpId seen_ = 0;
 };

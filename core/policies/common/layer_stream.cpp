@@ -55,8 +55,12 @@ void LayerStream::begin(const View& view, const std::vector<Bucket>& of_step, co
 
 // What was loaded passed through the host on its way home.
 void LayerStream::follow(const View& view, Decisions& decisions, const StateHomes& homes) {
-  for (; loaded_ < view.graph().op_count() && view.graph().op(loaded_).step == kNone; ++loaded_)
-    for (const Write& write : view.graph().op(loaded_).writes) homes.leave_host(view, decisions, write.value);
+  const Graph& graph = view.graph();
+  for (; !all_loaded_ && loaded_ < graph.op_count(); ++loaded_) {
+    all_loaded_ = graph.op(loaded_).step != kNone;
+    if (all_loaded_) break;
+    for (const Write& write : graph.op(loaded_).writes) homes.leave_host(view, decisions, write.value);
+  }
   while (!running_.empty() && view.finished(running_.front())) running_.pop_front();
 }
 

@@ -32,7 +32,8 @@ class LayerStream {
   void pass(const View& view, Decisions& decisions, const StateHomes& homes, OpId op, std::size_t ops) const;
 
   std::optional<std::int64_t> ahead_;
-  OpId loaded_ = 0;
+  OpId loaded_ = 0;  // ops that load, so far
+  bool all_loaded_ = false;
   std::deque<OpId> running_;  // issued to the compute lane, not seen to finish
 };
 

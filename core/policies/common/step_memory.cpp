@@ -204,8 +204,9 @@ std::int64_t peak_with_parameters_and_gradients(const Graph& graph, const std::v
 
 std::int64_t lost_in_holes(const Graph& graph) {
   std::int64_t largest = 0;
-  for (ValueId id = 0; id < graph.value_count(); ++id)
-    if (graph.tensor_of(id).role == Role::Activation) largest = std::max(largest, graph.value(id).bytes);
+  for (TensorId id = 0; id < graph.tensor_count(); ++id)
+    if (const Tensor& tensor = graph.tensor(id); tensor.role == Role::Activation && tensor.versions > 0)
+      largest = std::max(largest, tensor.bytes);
   return largest / 2;
 }
 

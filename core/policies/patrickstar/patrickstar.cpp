@@ -57,7 +57,7 @@ class PatrickStar final : public Policy {
   }
 
   void decide(const View& view, Decisions& decisions) override {
-    follow(view.graph());
+    follow(view);
     batches_.fetch(view, decisions);
     while (updates(view) ? update(view, decisions) : advance(view, decisions)) {
     }
@@ -147,16 +147,19 @@ class PatrickStar final : public Policy {
     return static_cast<std::size_t>(packing_.of_layer[static_cast<std::size_t>(layer)]);
   }
 
-  void follow(const Graph& graph) {
+  void follow(const View& view) {
+    const Graph& graph = view.graph();
+    if (seen_ == graph.op_count()) return;
     buckets_.follow(graph);
-    last_use_.resize(static_cast<std::size_t>(graph.value_count()), kNone);
+    std::erase_if(last_use_, [&](const auto& entry) { return view.issued(entry.second); });
+    for (Chunk& chunk : chunks_) next_use(view, chunk);  // drops those that are past
     for (; seen_ < graph.op_count(); ++seen_) {
       const Op& op = graph.op(seen_);
       const bool update = op.phase == Phase::OptimizerStep;
       if (op.engine == Engine::Loader || (update && !in_margin(op.layer))) continue;
       const auto note = [&](ValueId value) {
         if (!is_model_data(graph, value)) return;
-        last_use_[static_cast<std::size_t>(value)] = seen_;
+        last_use_[value] = seen_;
         auto& uses = chunks_[chunk_of(graph, value)].uses;
         if (uses.empty() || uses.back() != seen_) uses.push_back(seen_);
       };
@@ -170,8 +173,8 @@ class PatrickStar final : public Policy {
     return chunk.uses.empty() ? std::numeric_limits<OpId>::max() : chunk.uses.front();
   }
   bool needed_again(const View& view, ValueId value) const {
-    const OpId last = last_use_[static_cast<std::size_t>(value)];
-    return last != kNone && !view.issued(last);
+    const auto last = last_use_.find(value);
+    return last != last_use_.end() && !view.issued(last->second);
   }
 
   static void add(Chunk& chunk, ValueId value) {
@@ -338,7 +341,7 @@ class PatrickStar final : public Policy {
   BatchesAhead batches_;
   Buckets buckets_;
   std::vector<Chunk> chunks_;
-  std::vector<OpId> last_use_;  // by value: on the device
+  std::map<ValueId, OpId> last_use_;  // on the device
   OpId seen_ = 0;
   ParameterUploads uploads_;
   std::int32_t updating_ = kNone;  // step
