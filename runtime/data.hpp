@@ -20,6 +20,11 @@ struct BatchKey {
 // Items (bytes, images) that are held out, of `items`.
 std::int64_t held_out_items(const ValidationOptions& options, std::int64_t items);
 
+// Whether a checksum of all data is of use: to a run that saves, or goes on from what another saved.
+inline bool keeps_checksum(const Scenario& scenario) {
+  return !scenario.checkpoint.directory.empty() || !scenario.resume_folder.empty();
+}
+
 class DataSource {
  public:
   virtual ~DataSource() = default;

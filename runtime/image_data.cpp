@@ -4,9 +4,20 @@
 
 #include "core/base/check.hpp"
 #include "runtime/batch_hash.hpp"
+#include "runtime/checkpoint/checksum.hpp"
 #include "runtime/data_files.hpp"
 
 namespace tandem {
+namespace {
+
+std::string checksum_of(const Images& images) {
+  Hasher hasher;
+  hasher.update(images.bytes.data(), images.bytes.size());
+  hasher.update(images.labels.data(), images.labels.size());
+  return hasher.checksum().text();
+}
+
+}  // namespace
 
 ImageData::ImageData(Images images, const Scenario& scenario, const SavedData& saved)
     : images_(std::move(images)),
@@ -18,6 +29,8 @@ ImageData::ImageData(Images images, const Scenario& scenario, const SavedData& s
   if (scenario.workload.classes < images_.classes)
     data_error(scenario, "workload.classes", "is " + std::to_string(scenario.workload.classes),
                std::to_string(images_.classes) + " or more for " + images_.name);
+  if (keeps_checksum(scenario)) checksum_ = checksum_of(images_);
+  require_same_data(scenario.resume_folder, "data.images", saved.checksum, checksum_);
   if (scenario.validation.every == 0) return;
   const auto all = static_cast<std::int64_t>(images_.labels.size());
   const std::int64_t held_out = held_out_items(scenario.validation, all);

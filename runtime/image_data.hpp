@@ -29,7 +29,7 @@ class ImageData final : public DataSource {
   // Throws ConfigError if workload.inputs or workload.classes do not match the images, or validation leaves none.
   // `saved`: what the checkpoint that the run goes on from says.
   ImageData(Images images, const Scenario& scenario, const SavedData& saved);
-  SavedData saved() const override { return {order_.by_micro_batch, ""}; }
+  SavedData saved() const override { return {order_.by_micro_batch, "", checksum_}; }
   void next_token_batch(BatchKey key, std::int64_t batch, std::int64_t sequence, std::int64_t* inputs,
                         std::int64_t* targets) const override;
   void masked_token_batch(BatchKey key, std::int64_t batch, std::int64_t sequence, std::int64_t vocabulary,
@@ -40,6 +40,7 @@ class ImageData final : public DataSource {
  private:
   Images images_;
   SampleOrder order_;
+  std::string checksum_;  // where the run saves, or goes on
   std::size_t training_;  // images; those after them are held out
 };
 

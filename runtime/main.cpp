@@ -26,6 +26,7 @@ struct TrainFlags {
   std::string device = "cpu";
   std::string resume;
   std::string csv;             // "": none
+  bool resumes = false;        // --resume is there, be it empty
   std::int64_t processes = 0;  // 0: as many as the scenario's devices
   tandem::Rank rank = 0;       // above 0: a process that rank 0 started
   std::string meeting_file;
@@ -162,7 +163,7 @@ int train(int argc, char** argv) {
   if (!tandem::has_device(flags.device)) tandem::become("train-" + flags.device, arguments);
   if (flags.processes > 0) common.overrides.push_back("workload.devices=" + std::to_string(flags.processes));
   tandem::Scenario scenario = tandem::load_live_scenario(common, flags.device);
-  if (!flags.resume.empty()) tandem::resume_from(scenario, flags.resume, /*verify=*/flags.rank == 0);
+  if (flags.resumes) tandem::resume_from(scenario, flags.resume, /*verify=*/flags.rank == 0);
   if (scenario.first_step >= scenario.steps) return nothing_left(scenario);
   if (flags.rank > 0) return follow(scenario, flags);
   return lead(scenario, common, flags, arguments);
@@ -176,3 +177,4 @@ int main(int argc, char** argv) {
   });
   return tandem::run_main(argc, argv, measures ? tandem::measure : train);
 }
+  flags.resumes = app.count("--resume") > 0;

@@ -57,6 +57,8 @@ TextData::TextData(const Scenario& scenario, const SavedData& saved)
     check_parts(scenario);
     const std::string kind = what_it_looks_like();
     choose_tokens(scenario, saved, kind);
+    if (keeps_checksum(scenario)) checksum_ = checksum_of_text();
+    require_same_data(scenario.resume_folder, "data.text", saved.checksum, checksum_);
     if (!kind.empty())
       remark_ = "data.text: " + path_ + " looks like " + kind +
                 ", not like text, and is trained on byte by byte as it is; unpack or convert it first" +
@@ -109,6 +111,17 @@ std::string TextData::characters() const {
   for (std::size_t byte = 0; byte < occurs.size(); ++byte)
     if (occurs[byte]) all += static_cast<char>(byte);
   return all;
+}
+
+std::string TextData::checksum_of_text() const {
+  Hasher hasher;
+  std::vector<unsigned char> piece;
+  for (std::int64_t first = 0; first < bytes_; first += kPieceBytes) {
+    piece.resize(static_cast<std::size_t>(std::min(kPieceBytes, bytes_ - first)));
+    read(first, piece);
+    hasher.update(piece.data(), piece.size());
+  }
+  return hasher.checksum().text();
 }
 
 // Its beginning, its middle and its end: a file may be text at first only.

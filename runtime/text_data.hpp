@@ -28,7 +28,7 @@ class TextData final : public DataSource {
                           std::int64_t* inputs, std::int64_t* targets) const override;
   void image_batch(BatchKey key, std::int64_t batch, std::int64_t inputs, float* images,
                    std::int64_t* labels) const override;
-  SavedData saved() const override { return {order_.by_micro_batch, tokens_.characters()}; }
+  SavedData saved() const override { return {order_.by_micro_batch, tokens_.characters(), checksum_}; }
   std::string remark() const override { return remark_; }
 
  private:
@@ -42,6 +42,7 @@ class TextData final : public DataSource {
   void read(std::int64_t first, std::span<unsigned char> out) const;
   // All bytes that occur in the file, in order.
   std::string characters() const;
+  std::string checksum_of_text() const;
   std::string what_it_looks_like() const;
   // Throws DeviceError for a character that the text did not have when the run began.
   std::int64_t token(unsigned char byte) const;
@@ -52,6 +53,7 @@ class TextData final : public DataSource {
   SampleOrder order_;
   TextTokens tokens_;
   std::string remark_;
+  std::string checksum_;  // where the run saves, or goes on
   int descriptor_ = -1;
   std::int64_t bytes_ = 0, held_out_bytes_ = 0;  // of the file, and at its end
 };

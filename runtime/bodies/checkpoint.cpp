@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include <string_view>
 #include "core/formats/layout.hpp"
 #include "runtime/body_table.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
@@ -60,7 +61,7 @@ std::int64_t save(BodyCall& call) {
 std::int64_t commit(BodyCall& call) {
   Manifest manifest;
   manifest.step = steps_done(call);
-  manifest.run = facts_of(call.scenario, call.work.sizes.at(0) != 0);
+  manifest.run = facts_of(call.scenario, call.work.sizes.at(0) != 0, update_method(call.graph));
   manifest.data = call.data.saved();
   std::int64_t bytes = 0;
   const std::size_t tokens = call.reads.size() - (call.work.sizes.at(1) != 0 ? 1 : 0);
@@ -70,6 +71,16 @@ std::int64_t commit(BodyCall& call) {
     manifest.loss_scale = {{"scale", scale.scale},
                            {"good_steps", scale.good_steps},
                            {"beta1_power", scale.beta1_power},
+// By the works of the graph: what a policy asked for.
+std::string update_method(const Graph& graph) {
+  for (WorkId id = 0; id < graph.work_count(); ++id) {
+    const std::string_view body = graph.work(id).body;
+    if (body.starts_with("subspace.")) return kSubspaceUpdate;
+    if (body.starts_with("one_bit.")) return kOneBitUpdate;
+  }
+  return kPlainUpdate;
+}
+
                            {"beta2_power", scale.beta2_power}};
   }
   for (std::size_t i = 0; i < tokens; ++i) {

@@ -27,6 +27,7 @@ struct SavedData {
   // A step's samples are those of its micro-batches, as builds before format 3 drew them: the manifest has format 2.
   bool by_micro_batch = false;
   std::string characters;  // of a text, in order of their tokens; "": bytes are tokens
+  std::string checksum;    // of all that is read; "": of a manifest from before there was one
 };
 
 struct Manifest {
@@ -51,9 +52,16 @@ Manifest read_manifest(const std::string& folder);
 void verify_files(const std::string& folder, const Manifest& manifest);
 
 // What a run that goes on must have in common with the run that saved: all that decides what the saved numbers are and
-// which batches come next. Not so the policy, the machine, limits, the learning rate, `steps` and `checkpoint`.
-Facts facts_of(const Scenario& scenario, bool delayed_update);
-// Throws ConfigError that names the first key on which they differ, with both values.
-void require_same_run(const std::string& folder, const Facts& saved, const Facts& wanted);
+// which batches come next, but for the data's bytes (SavedData). Not so the machine, limits, learning rates (of which a
+// schedule has two), `steps`, `checkpoint`, when and on how much there is an evaluation, and a policy whose graph
+// computes the same. `method`: of the update, kPlainUpdate or what the policy makes of it.
+inline constexpr const char *kPlainUpdate = "plain", *kSubspaceUpdate = "in a subspace", *kOneBitUpdate = "by signs";
+Facts facts_of(const Scenario& scenario, bool delayed_update, const std::string& method = kPlainUpdate);
+// Throws ConfigError that names each key on which they differ, with both values. Returns the keys that the manifest, of
+// an earlier build, does not have.
+std::vector<std::string> require_same_run(const std::string& folder, const Facts& saved, const Facts& wanted);
+// Of the data: `key` of the scenario, and a checksum of what this run reads. Throws ConfigError.
+void require_same_data(const std::string& folder, const std::string& key, const std::string& saved,
+                       const std::string& read);
 
 }  // namespace tandem

@@ -54,17 +54,34 @@ std::string latest_whole_before(const std::string& folder) {
                                    : "; the latest earlier checkpoint that is whole: --resume " + whole));
 }
 
-bool delayed_update_of(const Scenario& scenario) {
-  return find_policy(scenario.policy.name)->make(scenario)->traits().graph.delayed_update;
+Facts wanted_facts(const Scenario& scenario) {
+  const GraphRequest graph = find_policy(scenario.policy.name)->make(scenario)->traits().graph;
+  return facts_of(scenario, graph.delayed_update,
+                  graph.subspace  ? kSubspaceUpdate
+                  : graph.one_bit ? kOneBitUpdate
+                                  : kPlainUpdate);
+}
+
+// Of a manifest from before it said all that a run must agree on.
+std::string remark_on(const std::string& folder, std::vector<std::string> unknown, bool knows_data) {
+  if (!knows_data) unknown.emplace_back("the data");
+  std::string list;
+  for (const std::string& key : unknown) list += (list.empty() ? "" : ", ") + key;
+  return "--resume: the checkpoint " + folder + ", of an earlier version, does not say what it had of " + list +
+         "; the scenario's is taken";
 }
 
 }  // namespace
 
 void resume_from(Scenario& scenario, const std::string& path, bool verify) {
+  if (path.empty())
+    throw ConfigError("--resume: is empty; name a folder of checkpoints, or leave --resume out to start anew");
   const std::string folder = find_folder(trimmed(path));
   try {
     const Manifest manifest = read_manifest(folder);
-    require_same_run(folder, manifest.run, facts_of(scenario, delayed_update_of(scenario)));
+    std::vector<std::string> unknown = require_same_run(folder, manifest.run, wanted_facts(scenario));
+    const bool knows_data = !manifest.data.checksum.empty();
+    if (!unknown.empty() || !knows_data) scenario.warnings.push_back(remark_on(folder, std::move(unknown), knows_data));
     if (verify) verify_files(folder, manifest);
     scenario.first_step = manifest.step;
     scenario.resume_folder = folder;

@@ -111,7 +111,7 @@ TEST(ChecksumTest, IsXxh3) {
 TEST_F(CheckpointFilesTest, TheFormatSaysHowSamplesAreNumbered) {
   for (const bool by_micro_batch : {false, true}) {
     Manifest manifest;
-    manifest.data = {by_micro_batch, std::string("\0 a\n\xff", 5)};
+    manifest.data = {by_micro_batch, std::string("\0 a\n\xff", 5), ""};
     const std::string text = to_text(manifest);
     EXPECT_THAT(text, HasSubstr(by_micro_batch ? "\"format\": 2" : "\"format\": 3"));
     std::ofstream(directory_ + "/" + kManifestName) << text;
@@ -193,9 +193,120 @@ TEST_F(CheckpointFilesTest, AnotherRunIsRefusedWithKeyAndValues) {
   scenario_.policy.options["delayed_update"] = "true";
   EXPECT_THAT(resume_error(directory_), HasSubstr("policy.delayed_update"));
   scenario_.policy.options.clear();
+  scenario_.policy.name = "lsp_offload";
+  EXPECT_THAT(resume_error(directory_), HasSubstr("policy.name (its update): the checkpoint"));
+  EXPECT_THAT(resume_error(directory_), HasSubstr("has plain, the scenario has in a subspace"));
+  scenario_.policy.name = "zero_offload";
   scenario_.optimizer.learning_rate = 0.5;
   scenario_.limits.host_bytes = 1 << 30;
   EXPECT_EQ(resume_error(directory_), "");
+}
+
+struct Change {
+  const char* key;
+  void (*make)(Scenario&);
+};
+
+// All that changes the mathematics of a run, and nothing that does not: the second list is what README says may change.
+TEST_F(CheckpointFilesTest, WhatChangesTheMathematicsIsRefusedByNameWithBothValues) {
+  scenario_.workload.precision = DType::F16;  // so that the loss scale counts
+  scenario_.optimizer.schedule = "linear";
+  scenario_.optimizer.weight_decay = 0.1;
+  scenario_.validation = {5, 2, 0.1};
+  save(2);
+  const Change changes[] = {
+      {"seed", [](Scenario& s) { s.seed = 5; }},
+      {"workload.family", [](Scenario& s) { s.workload.family = "bert"; }},
+      {"workload.layers", [](Scenario& s) { s.workload.layers = 5; }},
+      {"workload.hidden", [](Scenario& s) { s.workload.hidden = 128; }},
+      {"workload.heads", [](Scenario& s) { s.workload.heads = 2; }},
+      {"workload.vocabulary", [](Scenario& s) { s.workload.vocabulary = 300; }},
+      {"workload.sequence", [](Scenario& s) { s.workload.sequence = 16; }},
+      {"workload.batch", [](Scenario& s) { s.workload.batch = 4; }},
+      {"workload.micro_batches", [](Scenario& s) { s.workload.micro_batches = 2; }},
+      {"workload.precision", [](Scenario& s) { s.workload.precision = DType::BF16; }},
+      {"workload.attention", [](Scenario& s) { s.workload.attention = "unfused"; }},
+      {"workload.tied_embedding", [](Scenario& s) { s.workload.tied_embedding = false; }},
+      {"workload.linear_tiles", [](Scenario& s) { s.workload.linear_tiles = 2; }},
+      {"workload.loss_tiles", [](Scenario& s) { s.workload.loss_tiles = 2; }},
+      {"workload.devices", [](Scenario& s) { s.workload.devices = 2; }},
+      {"optimizer.name", [](Scenario& s) { s.optimizer.name = "adam"; }},
+      {"optimizer.betas", [](Scenario& s) { s.optimizer.beta1 = 0.8; }},
+      {"optimizer.betas", [](Scenario& s) { s.optimizer.beta2 = 0.99; }},
+      {"optimizer.epsilon", [](Scenario& s) { s.optimizer.epsilon = 1e-6; }},
+      {"optimizer.weight_decay", [](Scenario& s) { s.optimizer.weight_decay = 0.2; }},
+      {"optimizer.decay", [](Scenario& s) { s.optimizer.decay = "matrices"; }},
+      {"optimizer.clip_norm", [](Scenario& s) { s.optimizer.clip_norm = 1; }},
+      {"optimizer.state_bits", [](Scenario& s) { s.optimizer.state_bits = 8; }},
+      {"optimizer.loss_scaling", [](Scenario& s) { s.optimizer.loss_scaling = false; }},
+      {"optimizer.loss_scale_interval", [](Scenario& s) { s.optimizer.loss_scale_interval = 7; }},
+      {"optimizer.schedule", [](Scenario& s) { s.optimizer.schedule = "cosine"; }},
+      {"optimizer.warmup_steps", [](Scenario& s) { s.optimizer.warmup_steps = 3; }},
+      {"optimizer.decay_steps", [](Scenario& s) { s.optimizer.decay_steps = 30; }},
+      {"validation.fraction", [](Scenario& s) { s.validation.fraction = 0.2; }},
+  };
+  const Scenario same = scenario_;
+  const auto value_of = [](const Scenario& s, const std::string& key) {
+    for (const auto& [name, value] : facts_of(s, false))
+      if (name == key) return value;
+    return std::string("none");
+  };
+  for (const Change& change : changes) {
+    Scenario& changed = scenario_ = same;
+    change.make(changed);
+    const std::string error = resume_error(directory_);
+    EXPECT_THAT(error, HasSubstr(std::string("--resume: ") + change.key + ": the checkpoint")) << change.key;
+    EXPECT_THAT(error, HasSubstr("has " + value_of(same, change.key) + ", the scenario has " +
+                                 value_of(scenario_, change.key) + "; give"));
+  }
+  const std::pair<const char*, void (*)(Scenario&)> allowed[] = {
+      {"steps", [](Scenario& s) { s.steps = 200; }},
+      {"learning_rate", [](Scenario& s) { s.optimizer.learning_rate = 0.5; }},
+      {"final_learning_rate", [](Scenario& s) { s.optimizer.final_learning_rate = 1e-5; }},
+      {"initial_loss_scale", [](Scenario& s) { s.optimizer.initial_loss_scale = 8; }},
+      {"policy", [](Scenario& s) { s.policy.name = "resident"; }},
+      {"limits", [](Scenario& s) { s.limits.host_bytes = 1 << 30; }},
+      {"machine", [](Scenario& s) { s.machine.name = "another"; }},
+      {"recompute", [](Scenario& s) { s.workload.recompute = "block"; }},
+      {"checkpoint",
+       [](Scenario& s) {
+         s.checkpoint = {"elsewhere", 7, 9};
+       }},
+      {"validation.every", [](Scenario& s) { s.validation.every = 3; }},
+      {"validation.batches", [](Scenario& s) { s.validation.batches = 3; }},
+  };
+  for (const auto& [key, change] : allowed) {
+    scenario_ = same;
+    change(scenario_);
+    EXPECT_EQ(resume_error(directory_), "") << key;
+  }
+}
+
+TEST_F(CheckpointFilesTest, AllThatDiffersIsNamedAtOnce) {
+  save(2);
+  scenario_.seed = 9;
+  scenario_.optimizer.epsilon = 1e-6;
+  const std::string error = resume_error(directory_);
+  EXPECT_THAT(error, HasSubstr("seed: the checkpoint"));
+  EXPECT_THAT(error, HasSubstr("optimizer.epsilon: the checkpoint"));
+}
+
+TEST_F(CheckpointFilesTest, AnEmptyNameIsRefusedAndStartsNothingAnew) {
+  EXPECT_THAT(resume_error(""), HasSubstr("--resume: is empty; name a folder of checkpoints, or leave --resume out"));
+}
+
+// Manifests of builds that did not say it all go on as they did, and a person is told.
+TEST_F(CheckpointFilesTest, AnOlderManifestGoesOnWithARemarkOnWhatItDoesNotSay) {
+  begin_checkpoint(directory_, 2);
+  Manifest manifest{2, facts_of(scenario_, false), {}, {}};
+  std::erase_if(manifest.run, [](const auto& fact) { return fact.first == "optimizer.epsilon"; });
+  commit_checkpoint(scenario_.checkpoint, 2, to_text(manifest));
+  scenario_.optimizer.epsilon = 1e-6;
+  EXPECT_EQ(resume_error(directory_), "");
+  ASSERT_EQ(scenario_.warnings.size(), 1U);
+  EXPECT_THAT(scenario_.warnings.front(), HasSubstr("does not say what it had of optimizer.epsilon, the data"));
+  scenario_.seed = 9;
+  EXPECT_THAT(resume_error(directory_), HasSubstr("seed: the checkpoint"));
 }
 
 // The file size limit stands for a full disk: a write that comes short, then fails.

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 
 #include "core/base/errors.hpp"
 #include "core/scheduler/happens_before.hpp"
@@ -220,6 +221,34 @@ TEST_F(CheckpointTest, AnInterruptedRunSavesAfterAWholeStepAndGoesOn) {
     EXPECT_EQ(all.losses, whole.losses);
     EXPECT_TRUE(tail.tensors == whole.tensors);
     fs::remove_all(directory_);
+  }
+}
+
+// One letter of a text is enough, and so is one pixel: batches come from all of it.
+TEST_F(CheckpointTest, OtherDataIsRefusedAndTheSameDataUnderAnotherNameIsNot) {
+  const std::string text = directory_ + "/text.txt", copy = directory_ + "/copy.txt";
+  std::string words;
+  for (int i = 0; i < 400; ++i) words += "word " + std::to_string(i) + '\n';
+  for (const std::string& file : {text, copy}) std::ofstream(file) << words;
+  Scenario s = scenario("on_demand", DType::F32);
+  s.data_text = text;
+  s.steps = 2;
+  s.checkpoint = {directory_ + "/saved", 0, 2};
+  train(s);
+  Scenario resumed = s;
+  resumed.steps = 3;
+  resumed.data_text = copy;
+  resumed.checkpoint = {};
+  resume_from(resumed, directory_ + "/saved", /*verify=*/true);
+  EXPECT_TRUE(resumed.warnings.empty()) << resumed.warnings.front();
+  train(resumed);
+  words.back() = '!';
+  std::ofstream(copy) << words;
+  try {
+    Training training(resumed);
+    FAIL() << "other data is taken";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("--resume: data.text: the checkpoint " + directory_ + "/saved"));
   }
 }
 

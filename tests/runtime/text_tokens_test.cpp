@@ -134,7 +134,7 @@ TEST_F(TextTokensTest, AnOldCheckpointGoesOnAsItBegan) {
   scenario_.workload.vocabulary = 65;
   scenario_.workload.devices = 2;
   write("text.txt", kHello);
-  resume({.by_micro_batch = true, .characters = ""});
+  resume({.by_micro_batch = true, .characters = "", .checksum = ""});
   const auto data = open_data(scenario_);
   EXPECT_THAT(data->remark(), HasSubstr("bytes modulo 65"));
   EXPECT_TRUE(data->saved().by_micro_batch);
