@@ -13,6 +13,7 @@
 #include "report/skip_watch.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/resume.hpp"
+#include "runtime/failed_run.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/live_scenario.hpp"
 #include "runtime/measure.hpp"
@@ -25,8 +26,8 @@ namespace {
 struct TrainFlags {
   std::string device = "cpu";
   std::string resume;
-  std::string csv;             // "": none
   bool resumes = false;        // --resume is there, be it empty
+  std::string csv;             // "": none
   std::int64_t processes = 0;  // 0: as many as the scenario's devices
   tandem::Rank rank = 0;       // above 0: a process that rank 0 started
   std::string meeting_file;
@@ -61,36 +62,26 @@ void announce(const tandem::Scenario& scenario, const tandem::Training& training
                  scenario.first_step + 1, scenario.steps);
 }
 
-int interrupted(const tandem::Scenario& scenario, const tandem::Training& training) {
+int interrupted(const tandem::Scenario& scenario, const tandem::Training& training,
+                const std::vector<std::string>& settings) {
   if (!training.stopped()) {
     std::fprintf(stderr, "interrupted: what was in flight has finished; nothing was written\n");
     return tandem::kInterrupted;
   }
   const std::string& directory = scenario.checkpoint.directory;
   const tandem::Checkpoint saved = tandem::complete_checkpoints(directory).back();
-  std::fprintf(
-      stderr,
-      "interrupted after training step %d of %d; its state is in %s; to go on:\n  tandem train %s --resume %s\n",
-      saved.step, scenario.steps, saved.folder.c_str(), scenario.path.c_str(), directory.c_str());
+  std::fprintf(stderr, "interrupted after training step %d of %d; its state is in %s; to go on:\n  %s\n", saved.step,
+               scenario.steps, saved.folder.c_str(), tandem::resume_command(scenario, settings, directory).c_str());
   return tandem::kInterrupted;
 }
 
-// Of a run that failed: where it can go on from.
-std::string what_is_left(const tandem::Scenario& scenario) {
-  const std::string& directory = scenario.checkpoint.directory;
-  if (directory.empty()) return "; nothing was saved: set checkpoint.directory and checkpoint.every to lose less";
-  const std::vector<tandem::Checkpoint> saved = tandem::complete_checkpoints(directory);
-  if (saved.empty()) return "; no checkpoint was complete in " + directory;
-  return "; the state after training step " + std::to_string(saved.back().step) + " of " +
-         std::to_string(scenario.steps) + " is in " + saved.back().folder + "; to go on: tandem train " +
-         scenario.path + " --resume " + directory;
-}
-
 // Of a run most of whose steps changed nothing: it is no trained network, whatever its checkpoint is named.
-[[noreturn]] void refuse_skipped(const tandem::Scenario& scenario, const tandem::SkippedSteps& steps) {
+[[noreturn]] void refuse_skipped(const tandem::Scenario& scenario, const tandem::SkippedSteps& steps,
+                                 const std::vector<std::string>& settings) {
   throw tandem::DeviceError(std::to_string(steps.skipped()) + " of " + std::to_string(steps.steps()) +
                             " training steps were skipped: a gradient was not finite, so nothing was updated; " +
-                            tandem::advice_on_skipped(scenario, steps.loss_scale()) + what_is_left(scenario));
+                            tandem::advice_on_skipped(scenario, steps.loss_scale()) +
+                            tandem::what_is_left(scenario, settings));
 }
 
 // A rank that another process reports for. Interrupts reach all processes of a terminal; the first is the leading
@@ -102,8 +93,38 @@ int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
   options.meeting_file = flags.meeting_file;
   tandem::claim_interrupts();
   tandem::Training training(scenario, options);
-  training.run();
+  try {
+    training.run();
+  } catch (const tandem::NotFiniteError& error) {  // while this rank is in the group: the leading one then knows why
+    tandem::tell_leader(flags.meeting_file, flags.rank, error);
+    throw;
+  }
   return tandem::kDone;
+}
+
+// All of the run, or an error that says what is left of it. `meeting_file`: of several ranks, one of which may be why.
+void run_to_end(tandem::Training& training, tandem::EventLog& watcher, const tandem::Scenario& scenario,
+                const std::vector<std::string>& settings, const std::string& meeting_file) {
+  try {
+    training.run(&watcher);
+  } catch (const tandem::NotFiniteError& error) {
+    throw tandem::DeviceError(error.what() + tandem::after_not_finite(error, scenario, settings));
+  } catch (const tandem::DeviceError& error) {
+    if (const auto told = tandem::told_by_rank(meeting_file))
+      throw tandem::DeviceError(told->what() + tandem::after_not_finite(*told, scenario, settings));
+    throw tandem::DeviceError(error.what() + tandem::what_is_left(scenario, settings));
+  }
+}
+
+// Other ranks that end after this one: their errors are the run's.
+void finish(tandem::RankProcesses& peers, const tandem::Scenario& scenario, const std::vector<std::string>& settings) {
+  try {
+    peers.finish();
+  } catch (const tandem::DeviceError&) {
+    if (const auto told = tandem::told_by_rank(peers.meeting_file()))
+      throw tandem::DeviceError(told->what() + tandem::after_not_finite(*told, scenario, settings));
+    throw;
+  }
 }
 
 int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, const TrainFlags& flags,
@@ -135,19 +156,16 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
                             if (!common.quiet) tandem::print_warning(line);
                           });
   tandem::ProgressLog progress(watch, scenario.steps - scenario.first_step, common.quiet, &training.graph());
-  try {
-    training.run(&progress);
-  } catch (const tandem::DeviceError& error) {
-    throw tandem::DeviceError(error.what() + what_is_left(scenario));
-  }
+  const std::vector<std::string> settings = tandem::setting_arguments(common);
+  run_to_end(training, progress, scenario, settings, options.meeting_file);
   // Before this rank leaves the group, which they would take for a failure.
   if (training.interrupted() || training.stopped()) peers.reset();
-  if (training.interrupted()) return interrupted(scenario, training);
-  if (peers) peers->finish();
+  if (training.interrupted()) return interrupted(scenario, training, settings);
+  if (peers) finish(*peers, scenario, settings);
   output.write(training.record());
   if (csv) csv->finish();
-  if (training.stopped()) return interrupted(scenario, training);
-  if (watch.steps().most()) refuse_skipped(scenario, watch.steps());
+  if (training.stopped()) return interrupted(scenario, training, settings);
+  if (watch.steps().most()) refuse_skipped(scenario, watch.steps(), settings);
   return tandem::kDone;
 }
 
@@ -159,6 +177,7 @@ int train(int argc, char** argv) {
   tandem::add_common_flags(app, common);
   add_train_flags(app, flags);
   tandem::parse(app, argc, argv);
+  flags.resumes = app.count("--resume") > 0;
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!tandem::has_device(flags.device)) tandem::become("train-" + flags.device, arguments);
   if (flags.processes > 0) common.overrides.push_back("workload.devices=" + std::to_string(flags.processes));
@@ -177,4 +196,3 @@ int main(int argc, char** argv) {
   });
   return tandem::run_main(argc, argv, measures ? tandem::measure : train);
 }
-  flags.resumes = app.count("--resume") > 0;

@@ -12,7 +12,7 @@ namespace tandem {
 BodyLibrary torch_library() {
   install_workspace_allocator();
   make_torch_deterministic();
-  return {&find_body, &set_thread_count, &message_of};
+  return {&find_body, &set_thread_count, &message_of, /*requires_finite=*/true};
 }
 
 void make_torch_deterministic() {

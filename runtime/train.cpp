@@ -41,6 +41,7 @@ LiveExecutorOptions executor_options(const Scenario& scenario, const Scheduler& 
   out.poison = options.poison;
   out.interrupt = options.interrupt;
   out.library = torch_library();
+  if (options.library.find_body != nullptr) out.library = options.library;
   out.device = options.device;
   if (rank_count(scenario) > 1) {
     GlooOptions gloo;
@@ -68,6 +69,14 @@ std::string TrainOptions::default_scratch_directory() {
   return "/var/tmp";
 }
 
+NotFiniteError::NotFiniteError(const Scenario& scenario, const FirstNotFinite& first)
+    : DeviceError((first.step == kNone
+                       ? std::string("before the first training step")
+                       : "training step " + std::to_string(first.step + 1) + " of " + std::to_string(scenario.steps)) +
+                  ": " + first.what),
+      step_(first.step == kNone ? 0 : first.step + 1),
+      from_update_(first.phase == Phase::OptimizerStep || first.phase == Phase::Save) {}
+
 Training::Training(const Scenario& scenario, const TrainOptions& options)
     : scenario_(scenario),
       estimate_(scenario.machine),
@@ -87,7 +96,9 @@ void Training::run(EventLog* watcher) {
   TeeLog log(*log_, watcher);
   Scheduler* ranks[] = {scheduler_.get()};
   drive(ranks, *executor_, log);
-  if (!scheduler_->failure().empty() && !interrupted()) throw DeviceError(scheduler_->failure());
+  if (scheduler_->failure().empty() || interrupted()) return;
+  if (const auto first = executor_->not_finite()) throw NotFiniteError(scenario_, *first);
+  throw DeviceError(scheduler_->failure());
 }
 
 RunRecord Training::record() const {

@@ -11,6 +11,7 @@
 
 #include "analysis/run_log.hpp"
 #include "analysis/skipped_steps.hpp"
+#include "core/base/errors.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/scheduler/scheduler.hpp"
 #include "runtime/data.hpp"
@@ -25,9 +26,27 @@ struct TrainOptions {
   std::atomic<bool>* interrupt = nullptr;  // set to end the run early; outlives it
   bool poison = false;                     // see LiveExecutorOptions
   std::shared_ptr<Device> device;          // null: the CPU stands in
+  BodyLibrary library;                     // none: LibTorch's; tests have bodies of it that go wrong
 
   // $TANDEM_SCRATCH, else $TMPDIR, else /var/tmp, which unlike /tmp is on a disk.
   static std::string default_scratch_directory();
+};
+
+// A run that ended because a number of it was not finite: `what()` says in which training step, and what.
+class NotFiniteError : public DeviceError {
+ public:
+  NotFiniteError(const Scenario& scenario, const FirstNotFinite& first);
+  // As another rank told it.
+  NotFiniteError(std::int32_t step, bool from_update, const std::string& text)
+      : DeviceError(text), step_(step), from_update_(from_update) {}
+  // The training step, counted from 1; 0: before the first.
+  std::int32_t step() const { return step_; }
+  // A finite gradient came to a parameter that is not: what the step began with was fine.
+  bool from_update() const { return from_update_; }
+
+ private:
+  std::int32_t step_;
+  bool from_update_;
 };
 
 // Owns all that its record points to. The scenario must outlive it.
@@ -38,8 +57,8 @@ class Training {
   explicit Training(const Scenario& scenario, const TrainOptions& options = {});
 
   // Runs to the end, once, or until an interrupt has drained, or has saved the state after a whole step. All that
-  // crosses the seam goes to log() and to `watcher`, if there is one. Throws DoesNotFit, and DeviceError if a command
-  // failed.
+  // crosses the seam goes to log() and to `watcher`, if there is one. Throws DoesNotFit, NotFiniteError, and
+  // DeviceError if a command failed.
   void run(EventLog* watcher = nullptr);
 
   bool interrupted() const { return scheduler_->interrupted(); }

@@ -1,15 +1,17 @@
 // Bodies that save a stage's state and make a checkpoint of what all stages saved, and those that load it again.
 // Operands: core/workloads/common/training_checkpoints.cpp.
+#include <algorithm>
 #include <cstring>
 #include <string>
-
 #include <string_view>
+
 #include "core/formats/layout.hpp"
 #include "runtime/body_table.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/manifest.hpp"
 #include "runtime/checkpoint/stage_file.hpp"
 #include "runtime/data.hpp"
+#include "runtime/executors/not_finite.hpp"
 #include "runtime/optimizer/low_precision.hpp"
 #include "runtime/optimizer/update_control.hpp"
 
@@ -37,6 +39,15 @@ StageBucket bucket_of(const BodyCall& call, ValueId value, std::byte* begin, boo
           state_block(call.scenario.optimizer.state_bits)};
 }
 
+// A checkpoint has no number that is not finite: a run could not go on from it.
+void require_finite(const BodyCall& call, ValueId value, const std::byte* begin, const std::string& where) {
+  const auto& tensor = call.graph.tensor_of(value);
+  if (tensor.type == DType::U8) return;  // codes of quantised states, whose parameters would not be finite either
+  const std::string field = not_finite_field(tensor, begin, 0, tensor.bytes / size_of(tensor.type));
+  if (field.empty()) return;
+  throw NotFinite(field + (tensor.role == Role::OptimizerState ? " (" + tensor.name + ")" : "") + where);
+}
+
 std::int64_t save(BodyCall& call) {
   const std::string& directory = call.scenario.checkpoint.directory;
   const bool delayed = call.work.sizes.at(1) != 0;
@@ -46,6 +57,8 @@ std::int64_t save(BodyCall& call) {
   if (delayed) buckets.back().suffix = kInUse;
   const std::string stage = stage_of(call.graph.tensor_of(call.op.reads[0]).name);
   try {
+    for (std::size_t i = 0; i < call.reads.size(); ++i)
+      require_finite(call, call.op.reads[i], call.reads[i], ": its checkpoint is not saved");
     if (call.op.layer == 0) begin_checkpoint(directory, steps_done(call));
     const FileSum sum =
         write_stage(stage_file_path(partial_folder(directory, steps_done(call)), stage), stage, buckets);
@@ -56,6 +69,16 @@ std::int64_t save(BodyCall& call) {
     discard_checkpoint(directory, steps_done(call));
     throw;
   }
+}
+
+// By the works of the graph: what a policy asked for.
+std::string update_method(const Graph& graph) {
+  for (WorkId id = 0; id < graph.work_count(); ++id) {
+    const std::string_view body = graph.work(id).body;
+    if (body.starts_with("subspace.")) return kSubspaceUpdate;
+    if (body.starts_with("one_bit.")) return kOneBitUpdate;
+  }
+  return kPlainUpdate;
 }
 
 std::int64_t commit(BodyCall& call) {
@@ -71,16 +94,6 @@ std::int64_t commit(BodyCall& call) {
     manifest.loss_scale = {{"scale", scale.scale},
                            {"good_steps", scale.good_steps},
                            {"beta1_power", scale.beta1_power},
-// By the works of the graph: what a policy asked for.
-std::string update_method(const Graph& graph) {
-  for (WorkId id = 0; id < graph.work_count(); ++id) {
-    const std::string_view body = graph.work(id).body;
-    if (body.starts_with("subspace.")) return kSubspaceUpdate;
-    if (body.starts_with("one_bit.")) return kOneBitUpdate;
-  }
-  return kPlainUpdate;
-}
-
                            {"beta2_power", scale.beta2_power}};
   }
   for (std::size_t i = 0; i < tokens; ++i) {
@@ -103,6 +116,13 @@ std::string update_method(const Graph& graph) {
 void read_buckets(const BodyCall& call, const std::vector<StageBucket>& buckets) {
   const std::string stage = stage_of(call.graph.tensor_of(call.op.writes[0].value).name);
   read_stage(stage_file_path(call.scenario.resume_folder, stage), stage, buckets);
+  for (std::size_t i = 0; i < call.op.writes.size(); ++i) {
+    const bool read = std::any_of(buckets.begin(), buckets.end(),
+                                  [&](const StageBucket& bucket) { return bucket.begin == call.writes[i]; });
+    if (read)
+      require_finite(call, call.op.writes[i].value, call.writes[i],
+                     " in the checkpoint " + call.scenario.resume_folder);
+  }
 }
 
 // As the optimizer step rounds them.

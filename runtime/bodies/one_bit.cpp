@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "core/formats/layout.hpp"
@@ -13,6 +14,7 @@
 #include "runtime/bodies/common/device_kernels.hpp"
 #include "runtime/bodies/common/operands.hpp"
 #include "runtime/body_table.hpp"
+#include "runtime/executors/not_finite.hpp"
 #include "runtime/executors/thread_team.hpp"
 #include "runtime/optimizer/one_bit.hpp"
 #include "runtime/optimizer/update_control.hpp"
@@ -127,9 +129,16 @@ std::int64_t update(BodyCall& call) {
                        {field_words(call.reads[0], signs.layout->fields[i]), v, block,
                         part_of(masters, field.offset / size_of(DType::F32), field.elements())}});
   }
+  std::atomic<bool> finite = true;
   share_tiles<Update>(
       updates, block, [](const Update& u) { return u.span.masters.elements; },
-      [](const Update& tile) { one_bit_update(tile.step, tile.span); });
+      [&](const Update& tile) {
+        if (!one_bit_update(tile.step, tile.span)) finite = false;
+      });
+  if (finite) return 0;
+  const std::string field = not_finite_field(parameter, call.writes[0], 0, parameter.layout->elements);
+  if (!field.empty() || options.epsilon > 0)
+    throw NotFinite((field.empty() ? std::string(call.graph.label(call.op.label)) : field) + " after its update");
   return 0;
 }
 

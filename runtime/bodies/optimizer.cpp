@@ -9,6 +9,7 @@
 #include <ATen/ops/mul.h>
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "core/formats/layout.hpp"
@@ -18,6 +19,7 @@
 #include "runtime/bodies/common/device_kernels.hpp"
 #include "runtime/bodies/common/networks.hpp"
 #include "runtime/bodies/common/operands.hpp"
+#include "runtime/executors/not_finite.hpp"
 #include "runtime/executors/thread_team.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
 #include "runtime/optimizer/update_control.hpp"
@@ -155,22 +157,45 @@ void update_as_torch(FusedAdam adam, const AdamOptions& o, BodyCall& call, const
        o.weight_decay, o.epsilon, /*amsgrad=*/false, /*maximize=*/false, std::nullopt, std::nullopt);
 }
 
+// What LibTorch's kernel updates at a time: little enough that it is in a cache still when it is looked at.
+constexpr std::int64_t kWatchedChunk = 4 * kOptimizerChunk;
+
+// Of fp32 numbers, on this worker's threads.
+bool all_finite(const std::byte* numbers, std::int64_t elements) {
+  std::atomic<bool> finite = true;
+  const auto tiles = static_cast<int>((elements + kTileElements - 1) / kTileElements);
+  ThreadTeam::mine(at::get_num_threads()).share(tiles, [&](int i) {
+    const std::int64_t first = i * kTileElements;
+    if (!check_gradient(numbers + first * size_of(DType::F32), DType::F32, std::min(kTileElements, elements - first))
+             .finite)
+      finite = false;
+  });
+  return finite;
+}
+
+// Returns whether all that it wrote is finite.
 // Field by field, as separate tensors would be: the kernel's last, partial vector of a field is then the same, whatever
 // part it is in. A part begins at a multiple of 64 bytes, as fields do.
-void update_fields_as_torch(BodyCall& call, const Part& part, bool decoupled) {
+bool update_fields_as_torch(BodyCall& call, const Part& part, bool decoupled) {
   const FusedAdam adam = decoupled ? &at::_ops::_fused_adamw_::call : &at::_ops::_fused_adam_::call;
   const AdamOptions decaying = adam_options(call, decoupled);
   AdamOptions plain = decaying;
   plain.weight_decay = 0;
-  const std::int64_t chunk = part.control != nullptr ? kOptimizerChunk * size_of(DType::F32) : call.bytes;
+  const std::int64_t chunk =
+      (part.control != nullptr ? kOptimizerChunk : kWatchedChunk) * std::int64_t{size_of(DType::F32)};
   const std::int64_t begin = part.first * size_of(DType::F32);
+  bool finite = true;
   for (const Field& field : call.graph.tensor_of(call.op.writes[0].value).layout->fields) {
     const std::int64_t first = std::max(field.offset, begin);
     const std::int64_t end = std::min(field.offset + field.elements() * size_of(DType::F32), begin + call.bytes);
-    for (std::int64_t at = first; at < end; at += chunk)
+    for (std::int64_t at = first; at < end; at += chunk) {
+      const std::int64_t elements = std::min(chunk, end - at) / size_of(DType::F32);
       update_as_torch(adam, decays(call.scenario.optimizer, field) ? decaying : plain, call, part, at - begin,
-                      std::min(chunk, end - at) / size_of(DType::F32));
+                      elements);
+      finite &= all_finite(part.master + (at - begin), elements) && all_finite(part.v + (at - begin), elements);
+    }
   }
+  return finite;
 }
 
 AdamSpan span_of(const BodyCall& call, const Part& part) {
@@ -182,7 +207,9 @@ AdamSpan span_of(const BodyCall& call, const Part& part) {
                 .master_low = reinterpret_cast<std::int16_t*>(part.master_low),
                 .elements = part.elements,
                 .gradient_type = call.graph.tensor_of(call.op.reads[0]).type,
-                .parameter_type = call.work.type};
+                .parameter_type = call.work.type,
+                .not_finite = call.late_result,
+                .first_element = part.first};
   if (span.state_bits == 32) {
     span.m = reinterpret_cast<float*>(part.m);
     span.v = reinterpret_cast<float*>(part.v);
@@ -211,15 +238,35 @@ std::vector<Run> runs_of(const BodyCall& call, const Part& part, AdamOptions opt
   return runs;
 }
 
-void update_on_host(const std::vector<Run>& runs) {
+bool update_on_host(const std::vector<Run>& runs) {
+  std::atomic<bool> finite = true;
   std::vector<Run> tiles;
   for (const Run& run : runs)
     for (std::int64_t first = 0; first < run.span.elements; first += kTileElements)
       tiles.push_back({run.step, part_of(run.span, first, std::min(kTileElements, run.span.elements - first))});
   ThreadTeam::mine(at::get_num_threads()).share(static_cast<int>(tiles.size()), [&](int i) {
     const Run& tile = tiles[static_cast<std::size_t>(i)];
-    adam_update(tile.step, tile.span);
+    if (!adam_update(tile.step, tile.span)) finite = false;
   });
+  return finite;
+}
+
+// An update has left something that is not finite: says what. Nothing, where that is between fields: a number that is
+// none of the network's may become 0 / 0 with an epsilon of 0.
+void refuse_update(const BodyCall& call, const Part& part) {
+  const auto& gradient = call.graph.tensor_of(call.op.reads[0]);
+  const auto& leader = Part::leader(call);
+  const std::int64_t first = part.first - leader.first_element;
+  if (const std::string field = not_finite_field(gradient, part.gradient, first, part.elements); !field.empty())
+    throw NotFinite("the gradient of " + field);
+  for (std::size_t i = 0; i < call.op.writes.size(); ++i) {
+    const auto& tensor = call.graph.tensor_of(call.op.writes[i].value);
+    if (const std::string field = not_finite_field(tensor, call.writes[i], first, part.elements); !field.empty())
+      throw NotFinite(field + (i > 0 && tensor.role == Role::OptimizerState ? " in its optimizer state" : "") +
+                      " after its update, from a finite gradient");
+  }
+  if (call.scenario.optimizer.epsilon > 0)
+    throw NotFinite("the update of " + std::string(call.graph.label(call.op.label)) + " is not finite");
 }
 
 // A skipped step: the parameter is as before.
@@ -240,14 +287,14 @@ std::int64_t adam_part(BodyCall& call, bool decoupled) {
   const bool on_host = call.processor == Processor::Host;
   if (on_host && part.control != nullptr && part.control->gradient_scale == 0) return keep_parameter(call, part);
   if (on_host && call.work.type == DType::F32 && call.scenario.optimizer.state_bits == 32) {
-    update_fields_as_torch(call, part, decoupled);
+    if (!update_fields_as_torch(call, part, decoupled)) refuse_update(call, part);
     return 0;
   }
   std::vector<Run> runs = runs_of(call, part, adam_options(call, decoupled));
   if (on_host) {
     if (part.control != nullptr)
       for (Run& run : runs) run.step = controlled(run.step, *part.control);
-    update_on_host(runs);
+    if (!update_on_host(runs)) refuse_update(call, part);
   } else {
     for (const Run& run : runs) device_kernels().adam(run.step, run.span, part.control);
   }

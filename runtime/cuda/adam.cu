@@ -10,13 +10,14 @@ constexpr int kElements = 4, kThreads = 256;
 // Elements [i, i + kCount).
 template <int kCount, class Gradient, class Parameter>
 __device__ void update(const AdamStep& step, std::int64_t i, const Gradient* gradient, float* m, float* v,
-                       const Masters<Parameter>& masters) {
+                       const Masters<Parameter>& masters, const Watch<Parameter>& watch) {
   const auto g = load<kCount>(gradient + i);
   Pack<float, kCount> a = masters.template masters<kCount>(i), b = load<kCount>(m + i), c = load<kCount>(v + i);
   for (int k = 0; k < kCount; ++k) {
     AdamElement<float> element{a.at[k], b.at[k], c.at[k]};
     adam_element(step, to_float(g.at[k]), element);
     a.at[k] = element.master, b.at[k] = element.m, c.at[k] = element.v;
+    watch.see(i + k, element.master, element.v);
   }
   store(b, m + i);
   store(c, v + i);
@@ -25,7 +26,7 @@ __device__ void update(const AdamStep& step, std::int64_t i, const Gradient* gra
 
 template <class Gradient, class Parameter>
 __global__ void adam_kernel(AdamStep step, const UpdateControl* control, const Gradient* gradient, float* m, float* v,
-                            Masters<Parameter> masters, std::int64_t elements) {
+                            Masters<Parameter> masters, Watch<Parameter> watch, std::int64_t elements) {
   const std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kElements;
   const std::int64_t end = first + kElements < elements ? first + kElements : elements;
   if (control != nullptr) {
@@ -35,8 +36,8 @@ __global__ void adam_kernel(AdamStep step, const UpdateControl* control, const G
       return;
     }
   }
-  if (end == first + kElements) return update<kElements>(step, first, gradient, m, v, masters);
-  for (std::int64_t i = first; i < end; ++i) update<1>(step, i, gradient, m, v, masters);
+  if (end == first + kElements) return update<kElements>(step, first, gradient, m, v, masters, watch);
+  for (std::int64_t i = first; i < end; ++i) update<1>(step, i, gradient, m, v, masters, watch);
 }
 
 template <class Gradient, class Parameter>
@@ -44,7 +45,7 @@ void launch(const AdamStep& step, const AdamSpan& span, const UpdateControl* con
   constexpr std::int64_t kBlock = kElements * kThreads;
   const auto blocks = static_cast<unsigned>((span.elements + kBlock - 1) / kBlock);
   adam_kernel<<<blocks, kThreads, 0, stream>>>(step, control, static_cast<const Gradient*>(span.gradient), span.m,
-                                               span.v, Masters<Parameter>(span), span.elements);
+                                               span.v, Masters<Parameter>(span), Watch<Parameter>(span), span.elements);
 }
 
 template <class Gradient>

@@ -11,6 +11,11 @@ struct alignas(kCount * sizeof(Number)) Pack {
   Number at[kCount];
 };
 
+template <class Parameter>
+inline constexpr bool is_bfloat16 = false;
+template <>
+inline constexpr bool is_bfloat16<BFloat16> = true;
+
 template <int kCount, class Number>
 __device__ Pack<Number, kCount> load(const Number* from) {
   return *reinterpret_cast<const Pack<Number, kCount>*>(from);
@@ -19,6 +24,21 @@ template <int kCount, class Number>
 __device__ void store(const Pack<Number, kCount>& pack, Number* to) {
   *reinterpret_cast<Pack<Number, kCount>*>(to) = pack;
 }
+
+// Where an update leaves the mark of a number that is not finite (AdamSpan::not_finite): memory of the host, which is
+// written only then. Of several, any.
+template <class Parameter>
+struct Watch {
+  std::int64_t* mark;
+  std::int64_t first;  // element of the bucket
+
+  explicit Watch(const AdamSpan& span) : mark(span.not_finite), first(span.first_element) {}
+  __device__ void see(std::int64_t i, float master, float v) const {
+    constexpr float kLimit = sizeof(Parameter) == 2 && !is_bfloat16<Parameter> ? kFloat16Limit : 1;
+    const float watch = watch_finite(watch_finite(0.0F, master, kLimit), v, 1.0F);
+    if (watch != 0 && mark != nullptr) *mark = 1 + first + i;
+  }
+};
 
 // keep() is a skipped step: the new parameters are as before.
 template <class Parameter>

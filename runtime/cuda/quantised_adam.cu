@@ -60,7 +60,7 @@ struct Moment {
 template <int kBits, class Gradient, class Parameter>
 __global__ void quantised_adam_kernel(AdamStep step, const UpdateControl* control, const Gradient* gradient,
                                       std::uint8_t* m_blocks, std::uint8_t* v_blocks, Masters<Parameter> masters,
-                                      std::int64_t blocks) {
+                                      Watch<Parameter> watch, std::int64_t blocks) {
   using S = Share<kBits>;
   const std::int64_t block = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / kLanes;
   const int lane = static_cast<int>(threadIdx.x % kLanes);
@@ -86,6 +86,7 @@ __global__ void quantised_adam_kernel(AdamStep step, const UpdateControl* contro
       AdamElement<float> element{master.at[i], m.at[half * S::kRow + i], v.at[half * S::kRow + i]};
       adam_element(step, to_float(g.at[i]), element);
       master.at[i] = element.master, m.at[half * S::kRow + i] = element.m, v.at[half * S::kRow + i] = element.v;
+      watch.see(first + i, element.master, element.v);
     }
     masters.write(first, master);
   }
@@ -99,7 +100,7 @@ void launch(const AdamStep& step, const AdamSpan& span, const UpdateControl* con
   const auto thread_blocks = static_cast<unsigned>((blocks + kWarps - 1) / kWarps);
   quantised_adam_kernel<kBits><<<thread_blocks, kWarps * kLanes, 0, stream>>>(
       step, control, static_cast<const Gradient*>(span.gradient), span.m_blocks, span.v_blocks,
-      Masters<Parameter>(span), blocks);
+      Masters<Parameter>(span), Watch<Parameter>(span), blocks);
 }
 
 template <class Gradient, class Parameter>

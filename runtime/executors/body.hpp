@@ -58,6 +58,9 @@ struct BodyLibrary {
   const BodyEntry& (*find_body)(std::string_view name) = nullptr;    // throws DeviceError for a name that it lacks
   void (*set_thread_count)(int threads) = nullptr;                   // intra-operator threads of the calling worker
   std::string (*message_of)(const std::exception& error) = nullptr;  // for people
+  // Results, outputs, gradients and parameters are numbers, of which one that is not finite ends the run
+  // (not_finite.hpp).
+  bool requires_finite = false;
 };
 
 }  // namespace tandem

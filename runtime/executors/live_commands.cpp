@@ -131,7 +131,7 @@ std::byte* LiveExecutor::workspace_of(const Command& command) const {
 
 LiveExecutor::Work LiveExecutor::run_work(const Command& command) {
   return [this, body = body_of(graph_.op(command.op).work).body, call = body_call(command),
-          workspace = workspace_of(command)]() mutable { return run_body(body, call, workspace); };
+          workspace = workspace_of(command), command]() mutable { return run_body(body, call, command, workspace); };
 }
 
 // The device's share of a command: what its stream is handed, and where its result will be.
@@ -148,7 +148,7 @@ StreamTask LiveExecutor::stream_task(const Command& command) {
     task.result = [bytes] { return bytes; };
   } else {
     task.enqueue = launch_of(command);
-    if (graph_.op(command.op).has_result) task.result = [slot = result_slot(command.id)] { return *slot; };
+    task.result = late_result_of(command);
   }
   if (!options_.before_command) return task;
   task.enqueue = [this, command, enqueue = std::move(task.enqueue)](Streams& streams) {
@@ -156,6 +156,20 @@ StreamTask LiveExecutor::stream_task(const Command& command) {
     enqueue(streams);
   };
   return task;
+}
+
+// What an op leaves in its slot: a result, or of an update the mark of a number that is not finite.
+std::function<std::int64_t()> LiveExecutor::late_result_of(const Command& command) {
+  const Op& op = graph_.op(command.op);
+  const bool updates = op.phase == Phase::OptimizerStep;
+  if (!op.has_result && !updates) return {};
+  std::int64_t* const slot = result_slot(command.id);
+  if (!options_.library.requires_finite) return [slot, result = op.has_result] { return result ? *slot : 0; };
+  if (updates) *slot = 0;  // no command in flight has it
+  return [this, command, &op, updates, slot] {
+    return updates ? require_finite(command, 0, not_finite_update(graph_, op, *slot))
+                   : require_finite(command, *slot, not_finite_result(graph_, op, scenario_, *slot));
+  };
 }
 
 // Ops of a training step that come again in the next find their operands in the same places more often than not, under
@@ -183,13 +197,16 @@ std::function<void(Streams&)> LiveExecutor::launch_of(const Command& command) {
   };
 }
 
-std::int64_t LiveExecutor::run_body(Body body, BodyCall& call, std::byte* workspace) {
+std::int64_t LiveExecutor::run_body(Body body, BodyCall& call, const Command& command, std::byte* workspace) {
   if (options_.poison && call.processor == Processor::Host) poison(workspace, call.op.workspace_bytes);
   WorkspaceScope scope(workspace, call.op.workspace_bytes, call.processor);
   const auto name = [&] { return std::string(graph_.label(call.op.label)) + " (" + call.work.body + "): "; };
   std::int64_t result = 0;
   try {
     result = body(call);
+  } catch (const NotFinite& error) {
+    note_not_finite(command, error.what());
+    throw;
   } catch (const std::exception& error) {
     throw DeviceError(name() + (options_.library.message_of ? options_.library.message_of(error) : error.what()));
   }
@@ -197,7 +214,25 @@ std::int64_t LiveExecutor::run_body(Body body, BodyCall& call, std::byte* worksp
   if (scope.live_bytes() > 0)
     throw DeviceError(name() + "kept " + std::to_string(scope.live_bytes()) +
                       " bytes of its workspace after it returned");
-  return result;
+  if (call.processor == Processor::Device || !options_.library.requires_finite) return result;
+  std::string what = not_finite_result(graph_, call.op, scenario_, result);
+  if (what.empty()) what = not_finite_writes(call);
+  return require_finite(command, result, what);
+}
+
+// `what` is not finite, "" if all is. A command that makes such a number fails, and all that waits for it is cancelled:
+// so the update that would take it in is never made.
+std::int64_t LiveExecutor::require_finite(const Command& command, std::int64_t result, const std::string& what) {
+  if (what.empty()) return result;
+  note_not_finite(command, what);
+  throw NotFinite(what);
+}
+
+void LiveExecutor::note_not_finite(const Command& command, const std::string& what) {
+  const std::lock_guard lock(not_finite_mutex_);
+  if (not_finite_ && not_finite_->command < command.id) return;
+  const Op& op = graph_.op(command.op);
+  not_finite_ = {command.id, op.step == kNone ? kNone : training_step(scenario_, op.step), op.phase, what};
 }
 
 void LiveExecutor::record_peak(const BodyCall& call, std::int64_t peak_bytes, std::int64_t peak_live_bytes) {

@@ -102,6 +102,11 @@ std::vector<WorkspacePeak> LiveExecutor::workspace_peaks() const {
   return peaks_;
 }
 
+std::optional<FirstNotFinite> LiveExecutor::not_finite() const {
+  const std::lock_guard lock(not_finite_mutex_);
+  return not_finite_;
+}
+
 DiskChannel& LiveExecutor::channel(Engine engine) {
   CHECK(disk_ != nullptr, "a command for a disk tier that the run does not have");
   auto& slot = channels_[static_cast<std::size_t>(engine)];

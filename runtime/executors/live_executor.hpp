@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "runtime/executors/device.hpp"
 #include "runtime/executors/disk_file.hpp"
 #include "runtime/executors/lane_workers.hpp"
+#include "runtime/executors/not_finite.hpp"
 #include "runtime/executors/stream_lanes.hpp"
 
 namespace tandem {
@@ -68,6 +70,8 @@ class LiveExecutor final : public Executor {
   void read(Place place, std::byte* target, std::int64_t bytes);
   // Largest needs by body and declared size so far. Only while nothing is in flight.
   std::vector<WorkspacePeak> workspace_peaks() const;
+  // What was not finite first, which failed its command; none if all was. Only while nothing is in flight.
+  std::optional<FirstNotFinite> not_finite() const;
   // How long it took to pin the host arena; 0 without a device.
   double pinning_s() const { return pinning_s_; }
   // What of a device's pinned memory is far from the cores (NearMemory).
@@ -86,7 +90,10 @@ class LiveExecutor final : public Executor {
   std::vector<std::byte*> operands(const Command& command, std::size_t first, std::size_t count) const;
   double copy_limit(Engine lane) const { return options_.copy_bytes_per_s[static_cast<std::size_t>(lane)]; }
   std::int64_t operand_bytes(const Op& op, const Command& command, ValueId value) const;
-  std::int64_t run_body(Body body, BodyCall& call, std::byte* workspace);
+  std::int64_t run_body(Body body, BodyCall& call, const Command& command, std::byte* workspace);
+  std::int64_t require_finite(const Command& command, std::int64_t result, const std::string& what);
+  void note_not_finite(const Command& command, const std::string& what);
+  std::function<std::int64_t()> late_result_of(const Command& command);
   void record_peak(const BodyCall& call, std::int64_t peak_bytes, std::int64_t peak_live_bytes);
   void prepare_thread(Engine engine) const;
   void make_arenas();
@@ -118,6 +125,8 @@ class LiveExecutor final : public Executor {
   std::vector<Kept> recordings_;  // by RepeatedRuns' slot; the streams' thread's
   mutable std::mutex peaks_mutex_;
   std::vector<WorkspacePeak> peaks_;
+  mutable std::mutex not_finite_mutex_;
+  std::optional<FirstNotFinite> not_finite_;
   // Last: its workers use all of the above.
   std::unique_ptr<LaneWorkers> workers_;
   std::unique_ptr<StreamLanes> stream_lanes_;  // null without a device

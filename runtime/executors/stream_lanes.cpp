@@ -164,7 +164,13 @@ void StreamLanes::report_done(LaneState& lane) {
   Event event;
   event.rank = rank_;
   event.command = done.id;
-  event.result = done.result ? done.result() : 0;
+  try {
+    event.result = done.result ? done.result() : 0;
+  } catch (const std::exception& error) {  // the result is one that the run must not go on with
+    event.outcome = Outcome::Failed;
+    event.error = error.what();
+    lane.broken = true;
+  }
   event.started = streams_->time_of(done.started);
   event.finished = streams_->time_of(done.finished);
   streams_->drop(done.started);

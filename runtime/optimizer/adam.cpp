@@ -35,13 +35,13 @@ AdamStep adam_step(const AdamOptions& o, std::int64_t step, float gradient_scale
   return s;
 }
 
-void adam_update(const AdamStep& step, const AdamSpan& span) { adam_update(step, span, best_isa()); }
+bool adam_update(const AdamStep& step, const AdamSpan& span) { return adam_update(step, span, best_isa()); }
 
-void adam_update(const AdamStep& step, const AdamSpan& span, Isa isa) {
+bool adam_update(const AdamStep& step, const AdamSpan& span, Isa isa) {
   CHECK(span.gradient_type == DType::F32 || is_16_bit_float(span.gradient_type), name_of(span.gradient_type));
   CHECK(span.parameter_type == DType::F32 || is_16_bit_float(span.parameter_type), name_of(span.parameter_type));
   CHECK(span.elements % state_block(span.state_bits).elements == 0, span.elements, span.state_bits);
-  kernels_of(isa).adam(step, span);
+  return kernels_of(isa).adam(step, span);
 }
 
 AdamSpan part_of(const AdamSpan& span, std::int64_t first, std::int64_t elements) {
@@ -63,6 +63,7 @@ AdamSpan part_of(const AdamSpan& span, std::int64_t first, std::int64_t elements
     part.parameter = static_cast<std::byte*>(span.parameter) + first * size_of(span.parameter_type);
   if (span.old_parameter != nullptr) part.old_parameter += first;
   if (span.master_low != nullptr) part.master_low += first;
+  part.first_element += first;
   part.elements = elements;
   return part;
 }

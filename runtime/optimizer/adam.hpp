@@ -38,11 +38,15 @@ struct AdamSpan {
   // Write the parameter past the caches, unless it takes the old one's place: it is not read back soon, and lines that
   // are written whole need not be read first. The states are read anyway; streaming them as well was a third slower.
   bool stream_parameter = true;
+  // On a GPU: gets 1 + the bucket's element, of one that is not finite after the update. Null: nobody asks.
+  std::int64_t* not_finite = nullptr;
+  std::int64_t first_element = 0;  // of the bucket
 };
 
 // Operands overlap in one way at most: `parameter` may be the storage of `old_parameter`, or of a gradient of 16 bits.
-void adam_update(const AdamStep& step, const AdamSpan& span);
-void adam_update(const AdamStep& step, const AdamSpan& span, Isa isa);  // CHECKs that the machine has it
+// Returns whether all that was written is finite; a gradient that is not leaves something that is not.
+bool adam_update(const AdamStep& step, const AdamSpan& span);
+bool adam_update(const AdamStep& step, const AdamSpan& span, Isa isa);  // CHECKs that the machine has it
 
 // Elements [first, first + elements) of a span.
 AdamSpan part_of(const AdamSpan& span, std::int64_t first, std::int64_t elements);

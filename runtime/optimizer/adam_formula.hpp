@@ -74,4 +74,16 @@ TANDEM_HOST_DEVICE inline void adam_element(const AdamStep& step, Number gradien
   master = add(master, divide(multiply(Number(step.negative_step_size), element.m), denominator));
 }
 
+// What becomes of updates is looked at as they are made, when each number is at hand: a watch is 0 while all that it
+// saw is finite, and NaN from then on. `limit`: 1, or what a number is multiplied by first, so that those overflow that
+// the parameter's type cannot hold.
+template <class Number>
+TANDEM_HOST_DEVICE inline Number watch_finite(Number watch, Number seen, float limit) {
+  using rounded::fused_multiply_add, rounded::multiply;
+  return fused_multiply_add(multiply(seen, Number(limit)), Number(0.0F), watch);
+}
+
+// From 65520 on, fp16 rounds to infinity: the largest fp32 number over that.
+inline constexpr float kFloat16Limit = 0x1.001p112F;
+
 }  // namespace tandem

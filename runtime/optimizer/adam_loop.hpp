@@ -31,17 +31,26 @@ class AdamLoop {
         left_(span.elements),
         stream_(span.stream_parameter && span.parameter != span.old_parameter) {}
 
-  void run() {
-    if constexpr (kWritesParameter)
-      if (stream_ && reinterpret_cast<std::uintptr_t>(at_.parameter) % sizeof(Parameter) == 0) return run_streaming();
-    run_blocks<false>();
-    partial_block(left_);
+  // Whether all that it wrote is finite.
+  bool run() {
+    if (kWritesParameter && stream_ && reinterpret_cast<std::uintptr_t>(at_.parameter) % sizeof(Parameter) == 0) {
+      run_streaming();
+    } else {
+      run_blocks<false>();
+      partial_block(left_);
+    }
+    float watched[Ops::kElements];
+    Ops::store(watched, watch_);
+    for (const float watch : watched)
+      if (!(watch == 0)) return false;
+    return true;
   }
 
  private:
   using Number = typename Ops::Number;
   using Packed = typename Ops::Packed;
   static constexpr bool kWritesParameter = sizeof(Parameter) == 2;
+  static constexpr float kLimit = std::is_same_v<Parameter, Float16> ? kFloat16Limit : 1;
   static constexpr bool kSplitsMaster = std::is_same_v<Parameter, BFloat16>;
   static constexpr std::int64_t kBlock = kChunkElements;  // a cache line of the 16-bit parameter
 
@@ -110,7 +119,7 @@ class AdamLoop {
   }
 
   template <bool kStream>
-  void block(const Pointers& at) const {
+  void block(const Pointers& at) {
     if constexpr (kWritesParameter) {
       Packed packed[kBlock / Ops::kElements];  // stored together: a whole line fills at once
 #pragma GCC unroll 4
@@ -128,11 +137,13 @@ class AdamLoop {
   }
 
   // The new masters.
-  Number updated(const Pointers& at, int i) const {
+  Number updated(const Pointers& at, int i) {
     AdamElement<Number> element{master(at, i), Ops::load(at.m + i), Ops::load(at.v + i)};
     adam_element(step_, Ops::load(at.gradient + i), element);
     Ops::store(at.m + i, element.m);
     Ops::store(at.v + i, element.v);
+    watch_ = watch_finite(watch_, element.master, kLimit);
+    watch_ = watch_finite(watch_, element.v, 1);
     return element.master;
   }
 
@@ -188,26 +199,21 @@ class AdamLoop {
   Pointers at_;
   std::int64_t left_;
   bool stream_;
+  Number watch_{0.0F};
 };
 
 template <class Ops, class Gradient>
-void adam_from(const AdamStep& step, const AdamSpan& span) {
-  if (span.parameter_type == DType::BF16)
-    AdamLoop<Ops, Gradient, BFloat16>(step, span).run();
-  else if (span.parameter_type == DType::F16)
-    AdamLoop<Ops, Gradient, Float16>(step, span).run();
-  else
-    AdamLoop<Ops, Gradient, NoParameter>(step, span).run();
+bool adam_from(const AdamStep& step, const AdamSpan& span) {
+  if (span.parameter_type == DType::BF16) return AdamLoop<Ops, Gradient, BFloat16>(step, span).run();
+  if (span.parameter_type == DType::F16) return AdamLoop<Ops, Gradient, Float16>(step, span).run();
+  return AdamLoop<Ops, Gradient, NoParameter>(step, span).run();
 }
 
 template <class Ops>
-void adam_kernel(const AdamStep& step, const AdamSpan& span) {
-  if (span.gradient_type == DType::BF16)
-    adam_from<Ops, BFloat16>(step, span);
-  else if (span.gradient_type == DType::F16)
-    adam_from<Ops, Float16>(step, span);
-  else
-    adam_from<Ops, float>(step, span);
+bool adam_kernel(const AdamStep& step, const AdamSpan& span) {
+  if (span.gradient_type == DType::BF16) return adam_from<Ops, BFloat16>(step, span);
+  if (span.gradient_type == DType::F16) return adam_from<Ops, Float16>(step, span);
+  return adam_from<Ops, float>(step, span);
 }
 
 }  // namespace tandem

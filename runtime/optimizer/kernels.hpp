@@ -11,9 +11,9 @@
 namespace tandem {
 
 struct Kernels {
-  void (*adam)(const AdamStep& step, const AdamSpan& span);
+  bool (*adam)(const AdamStep& step, const AdamSpan& span);
   double (*square_sum)(const void* gradient, DType type, std::int64_t elements);  // of one block
-  void (*one_bit)(const AdamStep& step, const SignSpan& span);
+  bool (*one_bit)(const AdamStep& step, const SignSpan& span);
 };
 
 extern const Kernels kScalarKernels;

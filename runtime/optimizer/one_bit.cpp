@@ -71,11 +71,11 @@ AdamStep one_bit_step(const AdamOptions& options, std::int64_t step, std::int64_
   return s;
 }
 
-void one_bit_update(const AdamStep& step, const SignSpan& span) { one_bit_update(step, span, best_isa()); }
+bool one_bit_update(const AdamStep& step, const SignSpan& span) { return one_bit_update(step, span, best_isa()); }
 
-void one_bit_update(const AdamStep& step, const SignSpan& span, Isa isa) {
+bool one_bit_update(const AdamStep& step, const SignSpan& span, Isa isa) {
   CHECK(span.masters.parameter_type == DType::F32 || span.masters.parameter_type == DType::BF16);
-  kernels_of(isa).one_bit(step, span);
+  return kernels_of(isa).one_bit(step, span);
 }
 
 MomentumSpan part_of(const MomentumSpan& span, std::int64_t first, std::int64_t elements) {

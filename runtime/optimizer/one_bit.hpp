@@ -33,10 +33,11 @@ struct SignSpan {
   AdamSpan masters;
 };
 
+// one_bit_update: returns as adam_update does.
 // Step of 1-bit Adam after the warm-up: bias corrections are those of `step` for m, of the warm-up's last step for v.
 AdamStep one_bit_step(const AdamOptions& options, std::int64_t step, std::int64_t warmup_steps);
-void one_bit_update(const AdamStep& step, const SignSpan& span);
-void one_bit_update(const AdamStep& step, const SignSpan& span, Isa isa);
+bool one_bit_update(const AdamStep& step, const SignSpan& span);
+bool one_bit_update(const AdamStep& step, const SignSpan& span, Isa isa);
 
 // Elements [first, first + elements) of a span; `first` is a multiple of its block.
 MomentumSpan part_of(const MomentumSpan& span, std::int64_t first, std::int64_t elements);

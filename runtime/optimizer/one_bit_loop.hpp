@@ -24,10 +24,11 @@ void decode_signs(std::uint32_t scale, const std::uint32_t* words, const float* 
 }
 
 template <class Ops>
-void adam_by_signs(const AdamStep& step, const SignSpan& span) {
+bool adam_by_signs(const AdamStep& step, const SignSpan& span) {
   constexpr std::int64_t kTile = 1024;  // elements: 12 KiB beside the tile's other operands
   alignas(64) float sent[kTile], m[kTile] = {}, v[kTile];
   const std::uint32_t* words = span.signs;
+  bool finite = true;
   for (std::int64_t begin = 0; begin < span.masters.elements; begin += span.block) {
     const std::int64_t end = std::min(begin + span.block, span.masters.elements);
     const std::uint32_t scale = *words++;
@@ -39,10 +40,11 @@ void adam_by_signs(const AdamStep& step, const SignSpan& span) {
       tile.gradient_type = DType::F32;
       tile.m = m;
       tile.v = v;
-      adam_kernel<Ops>(step, tile);
+      finite &= adam_kernel<Ops>(step, tile);
       words += (tile.elements + kSignsPerWord - 1) / kSignsPerWord;
     }
   }
+  return finite;
 }
 
 }  // namespace tandem

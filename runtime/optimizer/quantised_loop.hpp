@@ -46,12 +46,13 @@ struct BlockCodec {
 };
 
 template <class Ops, int kBits>
-void adam_in_blocks(const AdamStep& step, const AdamSpan& span) {
+bool adam_in_blocks(const AdamStep& step, const AdamSpan& span) {
   using M = BlockCodec<Ops, kBits, typename StateMaps<kBits>::M>;
   using V = BlockCodec<Ops, kBits, typename StateMaps<kBits>::V>;
   constexpr StateBlock kBlock = M::kBlock;
   constexpr std::int64_t kTile = 1024;  // elements: 8 KiB of moments beside the tile's other operands
   alignas(64) float m[kTile], v[kTile];
+  bool finite = true;
   for (std::int64_t first = 0; first < span.elements; first += kTile) {
     AdamSpan tile = part_of(span, first, std::min(kTile, span.elements - first));
     const std::int64_t blocks = tile.elements / kBlock.elements;
@@ -61,19 +62,20 @@ void adam_in_blocks(const AdamStep& step, const AdamSpan& span) {
     }
     tile.m = m;
     tile.v = v;
-    adam_kernel<Ops>(step, tile);
+    finite &= adam_kernel<Ops>(step, tile);
     for (std::int64_t b = 0; b < blocks; ++b) {
       M::encode(m + b * kBlock.elements, tile.m_blocks + b * kBlock.bytes);
       V::encode(v + b * kBlock.elements, tile.v_blocks + b * kBlock.bytes);
     }
   }
+  return finite;
 }
 
 template <class Ops>
-void adam_of_any_states(const AdamStep& step, const AdamSpan& span) {
+bool adam_of_any_states(const AdamStep& step, const AdamSpan& span) {
   if (span.state_bits == 8) return adam_in_blocks<Ops, 8>(step, span);
   if (span.state_bits == 4) return adam_in_blocks<Ops, 4>(step, span);
-  adam_kernel<Ops>(step, span);
+  return adam_kernel<Ops>(step, span);
 }
 
 }  // namespace tandem
