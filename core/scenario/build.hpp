@@ -20,6 +20,9 @@ Scenario build_scenario(const Values& values);
 void check_profile_rules(const Values& values, const std::string& prefix, Findings& findings);
 // Figures that no machine has, on their own or beside each other (plausible.cpp).
 void check_plausible(const Values& values, const std::string& prefix, Findings& findings);
+// Figures with a source that contradict each other, and those that a flag has made odd, in words (consistent.cpp).
+void check_consistent(const Values& values, const std::string& prefix, Findings& findings);
+std::vector<std::string> odd_figures(const Values& values, const std::string& prefix);
 void check_scenario_rules(const Values& values, const Scenario& scenario, Findings& findings);
 // What is odd but allowed, "key: text", of a machine as its profile has it (oddities.cpp).
 std::vector<std::string> oddities(const Scenario& scenario);

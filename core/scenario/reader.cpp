@@ -99,6 +99,7 @@ Scenario read_scenario(const std::string& text, const std::string& name, const s
   scenario.text = to_yaml(root);
   scenario.machine.path = machine.at.file ? *machine.at.file : name;
   scenario.warnings = oddities(scenario);
+  for (std::string& odd : odd_figures(values, "machine.")) scenario.warnings.push_back(std::move(odd));
   apply_limits(scenario);
   return scenario;
 }

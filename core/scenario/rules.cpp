@@ -119,6 +119,7 @@ void check_optimizer(Rules& rules, const OptimizerOptions& o) {
 
 void check_profile_rules(const Values& values, const std::string& prefix, Findings& findings) {
   check_plausible(values, prefix, findings);
+  check_consistent(values, prefix, findings);
   Rules rules(values, findings);
   if (values.integer(prefix + "tiers.disk.capacity") == 0) return;
   for (const char* lane : {"disk_read", "disk_write"}) {
