@@ -20,6 +20,7 @@
 #include "runtime/checkpoint/resume.hpp"
 #include "runtime/failed_run.hpp"
 #include "runtime/optimizer/low_precision.hpp"
+#include "runtime/rank_processes.hpp"
 #include "runtime/torch_setup.hpp"
 #include "runtime/train.hpp"
 #include "tests/common/scenarios.hpp"
@@ -292,6 +293,71 @@ TEST_F(NotFiniteTest, ACheckpointWithSuchANumberIsNotGoneOnFrom) {
   const Ending ending = train(s);
   EXPECT_THAT(ending.error, StartsWith("before the first training step: block1."));
   EXPECT_THAT(ending.error, HasSubstr("has nan in the checkpoint " + directory_));
+}
+
+// The value of --name= on this program's command line, "" if it is not there.
+std::string argument(const std::string& name) {
+  std::ifstream in("/proc/self/cmdline", std::ios::binary);
+  for (std::string word; std::getline(in, word, '\0');)
+    if (word.starts_with("--" + name + "=")) return word.substr(name.size() + 3);
+  return "";
+}
+
+class NotFiniteRanksTest : public NotFiniteTest {
+ protected:
+  static Scenario of_two(const std::string& partition) {
+    Scenario s = scenario("zero_offload", DType::BF16);
+    s.workload.devices = 2;
+    s.workload.partition = partition;
+    return s;
+  }
+  // What the rank's run ends with, where `rank` goes wrong in the third step.
+  static std::string run(const Scenario& s, Rank rank, Rank wrong, const std::string& meeting_file) {
+    plant = Plant{};
+    if (rank == wrong) plant = {Where::Gradient, 2, 1, kNan, {}};
+    TrainOptions options;
+    options.rank = rank;
+    options.meeting_file = meeting_file;
+    options.library = torch_library();
+    options.library.find_body = &find_planted;
+    Training training(s, options);
+    try {
+      training.run();
+    } catch (const NotFiniteError& error) {
+      tell_leader(meeting_file, rank, error);
+      return error.what();
+    } catch (const DeviceError& error) {
+      return std::string("lost: ") + error.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(NotFiniteRanksTest, OneRanksNumberEndsAllAndTheLeadingOneSaysWhich) {
+  for (const std::string partition : {"none", "states"})
+    for (const Rank wrong : {0, 1}) {
+      RankProcesses peers(2, {"--gtest_filter=*DISABLED_TheOtherRank*", "--gtest_also_run_disabled_tests",
+                              "--partition=" + partition, "--wrong=" + std::to_string(wrong)});
+      const std::string error = run(of_two(partition), 0, wrong, peers.meeting_file());
+      if (wrong == 0) {
+        EXPECT_THAT(error, StartsWith("training step 3 of 5: the gradient of block0.")) << partition;
+        continue;  // the other one is ended with `peers`
+      }
+      EXPECT_THAT(error, StartsWith("lost: ")) << partition;
+      EXPECT_THROW(peers.finish(), DeviceError);
+      const auto told = told_by_rank(peers.meeting_file());
+      ASSERT_TRUE(told.has_value());
+      EXPECT_EQ(told->step(), 3);
+      EXPECT_THAT(told->what(), StartsWith("training step 3 of 5: the gradient of block0."));
+      EXPECT_THAT(told->what(), HasSubstr("(on rank 1)"));
+    }
+}
+
+TEST_F(NotFiniteRanksTest, DISABLED_TheOtherRank) {
+  follow_parent();
+  const std::string error =
+      run(of_two(argument("partition")), 1, std::stoi(argument("wrong")), argument("meeting-file"));
+  EXPECT_EQ(error, "");  // so that its exit code is not 0
 }
 
 }  // namespace
