@@ -28,7 +28,8 @@ struct Expectation {
   const char* unless = nullptr;
   double measured_slack = 1;  // where calibration measured one of both, which varies with the machine's load
 };
-constexpr double kLoose = 2;
+// An event was seen after 2.5 us on one machine, after 62 us on another of its kind.
+constexpr double kLoose = 4, kSomewhat = 1.5;
 
 constexpr double kUs = 1e3, kKiB = 1024;  // in base units
 constexpr const char *kDeviceWhy = "a device reads all of its memory in 25 to 100 ms",
@@ -75,12 +76,13 @@ constexpr Expectation kExpectations[] = {
     {"tiers.host_pinned.capacity", kBytes, "cpu.cores", kNone, 1.05e9, 36e9, kCoreCapacityWhy},
     {"tiers.host_pinned.capacity", kBytes, "tiers.host_pinned.bandwidth", kBytesPerS, 0.32, 6.7, kDramWhy},
     {"tiers.host_pinned.capacity", kBytes, "tiers.device.capacity", kBytes, 0.85, 60, kBesideDeviceWhy},
-    {"cpu.peak", kFlopsPerS, "cpu.cores", kNone, 15e9, 370e9, kCorePeakWhy, Of::Any},
+    {"cpu.peak", kFlopsPerS, "cpu.cores", kNone, 15e9, 370e9, kCorePeakWhy, Of::Any, nullptr, kSomewhat},
     {"cpu.peak", kFlopsPerS, "tiers.host_pinned.bandwidth", kBytesPerS, 4.4, 42, kHostBalanceWhy},
     {"cpu.optimizer.rate", kParametersPerS, "tiers.host_pinned.bandwidth", kBytesPerS, 1.0 / 320, 1.0 / 25, kUpdateWhy},
-    {"cpu.optimizer.rate", kParametersPerS, "copies.h2d.bandwidth", kBytesPerS, 0.026, 0.4, kUpdateBusWhy},
+    {"cpu.optimizer.rate", kParametersPerS, "copies.h2d.bandwidth", kBytesPerS, 0.026, 0.4, kUpdateBusWhy, Of::Gpu,
+     nullptr, kSomewhat},
     {"copies.d2h.bandwidth", kBytesPerS, "copies.h2d.bandwidth", kBytesPerS, 0.3, 2.5, kDirectionsWhy, Of::Any},
-    {"copies.d2h.latency", kTime, "copies.h2d.latency", kTime, 0.35, 3, kLatencyWhy, Of::Any},
+    {"copies.d2h.latency", kTime, "copies.h2d.latency", kTime, 0.35, 3, kLatencyWhy, Of::Any, nullptr, kSomewhat},
     {"copies.shared_bandwidth", kBytesPerS, "copies.h2d.bandwidth", kBytesPerS, 0.95, 2.2, kSharedWhy, Of::Any},
     {"copies.host_bandwidth", kBytesPerS, "copies.h2d.bandwidth", kBytesPerS, 0.95, 30, kSwitchWhy},
     {"copies.peer.bandwidth", kBytesPerS, "tiers.device.bandwidth", kBytesPerS, 0.03, 0.5, kPeerWhy},
@@ -93,14 +95,14 @@ constexpr Expectation kExpectations[] = {
      nullptr, kLoose},
     {"copies.disk_read.latency", kTime, "copies.disk_write.latency", kTime, 0.35, 5.5, kDiskLatencyWhy, Of::Any,
      nullptr, kLoose},
-    {"compute.launch", kTime, nullptr, kNone, 0.9 * kUs, 15 * kUs, kLaunchWhy},
-    {"compute.op", kTime, "compute.launch", kTime, 0.55, 7.5, kOpWhy},
-    {"compute.op", kTime, "cpu.op", kTime, 0.2, 7.5, kTeamWhy, Of::Cpu},
+    {"compute.launch", kTime, nullptr, kNone, 0.9 * kUs, 15 * kUs, kLaunchWhy, Of::Gpu, nullptr, kSomewhat},
+    {"compute.op", kTime, "compute.launch", kTime, 0.55, 7.5, kOpWhy, Of::Gpu, nullptr, kSomewhat},
+    {"compute.op", kTime, "cpu.op", kTime, 0.2, 7.5, kTeamWhy, Of::Cpu, nullptr, kSomewhat},
     {"host.dispatch", kTime, "compute.launch", kTime, 0.172, 1.65, kDispatchWhy, Of::Any, nullptr, kLoose},
     {"cpu.op", kTime, nullptr, kNone, 2.6 * kUs, 27 * kUs, kTeamWhy, Of::Any, nullptr, kLoose},
     {"host.event", kTime, nullptr, kNone, 3.3 * kUs, 27 * kUs, kEventWhy, Of::Any, nullptr, kLoose},
     {"host.wake", kTime, nullptr, kNone, 1.4 * kUs, 18 * kUs, kWakeWhy, Of::Any, nullptr, kLoose},
-    {"loader.bandwidth", kBytesPerS, nullptr, kNone, 1.4e9, 31e9, kLoaderWhy},
+    {"loader.bandwidth", kBytesPerS, nullptr, kNone, 1.4e9, 31e9, kLoaderWhy, Of::Gpu, nullptr, kSomewhat},
     {"copies.small_copy", kBytes, nullptr, kNone, kKiB, 16 * kKiB, kSmallWhy, Of::Any},
     {"tiers.device.bandwidth", kBytesPerS, "tiers.host_pinned.bandwidth", kBytesPerS, 0.15, 10.5, kStandInWhy, Of::Cpu},
     {"tiers.device.capacity", kBytes, "tiers.host_pinned.capacity", kBytes, 0.06, 3.9, kStandInWhy, Of::Cpu},
