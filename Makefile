@@ -6,7 +6,7 @@
 #   WERROR=ON      warnings are errors (as in the presets, and in CI)
 #   CMAKE_ARGS=..  goes to cmake
 .DEFAULT_GOAL := build
-.PHONY: setup configure build simulator programs install test test-names mutants demo bench lint format fuzz asan tsan \
+.PHONY: setup configure build simulator programs install test test-names mutants soak demo bench lint format fuzz asan tsan \
   clean help
 
 SETUP ?= 1
@@ -73,6 +73,10 @@ test: build
 ## make test-names   the names of all tests that `make test` runs
 test-names:
 	@$(REPORT) build --names
+
+## make soak      100,000 live steps grow by no more than 1 MB after the first 1,000 (minutes; not in CI)
+soak: programs
+	scripts/soak.py
 
 ## make mutants   plants bugs one at a time, and expects tests to find each (an hour; MUTANTS=NAME: some)
 mutants: setup

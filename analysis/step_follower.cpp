@@ -3,6 +3,12 @@
 #include "core/base/check.hpp"
 
 namespace tandem {
+namespace {
+
+// What saves a step's outcome comes after it.
+bool belongs(const Op& op) { return op.step != kNone && op.phase != Phase::Save; }
+
+}  // namespace
 
 StepFollower::StepFollower(std::vector<const Graph*> graphs, Ended ended) : ended_(std::move(ended)) {
   CHECK(!graphs.empty(), "a run has a rank");
@@ -12,7 +18,7 @@ StepFollower::StepFollower(std::vector<const Graph*> graphs, Ended ended) : ende
 // A step is appended as a whole, before any of its ops is issued.
 void StepFollower::follow_graph(RankState& rank) {
   for (; rank.seen < rank.graph->op_count(); ++rank.seen)
-    if (const std::int32_t step = rank.graph->op(rank.seen).step; step != kNone) ++steps_[step].open_ops;
+    if (const Op& op = rank.graph->op(rank.seen); belongs(op)) ++steps_[op.step].open_ops;
 }
 
 void StepFollower::append(std::span<const Command> commands) {
@@ -20,7 +26,7 @@ void StepFollower::append(std::span<const Command> commands) {
   for (const Command& command : commands) {
     if (command.kind != CommandKind::Run) continue;
     RankState& rank = of(command.lane.rank);
-    if (rank.graph->op(command.op).step != kNone)
+    if (belongs(rank.graph->op(command.op)))
       rank.running[command.id] = {command.op, command.lane.engine, command.part.bytes};
   }
 }
