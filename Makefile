@@ -6,7 +6,7 @@
 #   WERROR=ON      warnings are errors (as in the presets, and in CI)
 #   CMAKE_ARGS=..  goes to cmake
 .DEFAULT_GOAL := build
-.PHONY: setup configure build simulator programs install test test-names mutants soak demo bench lint format fuzz asan tsan \
+.PHONY: setup configure build simulator programs install test test-names mutants soak nightly demo bench lint format fuzz asan tsan \
   clean help
 
 SETUP ?= 1
@@ -77,6 +77,11 @@ test-names:
 ## make soak      100,000 live steps grow by no more than 1 MB after the first 1,000 (minutes; not in CI)
 soak: programs
 	scripts/soak.py
+
+## make nightly   what takes too long for every change: 10,000 random graphs, a million fuzzed inputs, the soak
+nightly: build soak
+	TANDEM_RANDOM_GRAPHS=10000 build/bin/test_core --gtest_filter='RandomPolicy.*'
+	$(MAKE) fuzz FUZZ_INPUTS=1000000
 
 ## make mutants   plants bugs one at a time, and expects tests to find each (an hour; MUTANTS=NAME: some)
 mutants: setup

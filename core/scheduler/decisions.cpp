@@ -247,6 +247,7 @@ bool View::finished(OpId op) const {
   const auto& state = scheduler_->ops_[static_cast<std::size_t>(op)];
   return state.issued && state.running == 0;
 }
+bool View::over(ValueId value) const { return scheduler_->forgotten(value) || scheduler_->dead(value); }
 bool View::valid(ValueId value, Tier tier) const {
   return !scheduler_->forgotten(value) && scheduler_->residency_.valid(value, tier, scheduler_->whole(value));
 }

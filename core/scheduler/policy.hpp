@@ -40,6 +40,7 @@ class View {
   bool issued(OpId op) const;                    // wholly issued
   bool issuable(OpId op) const;                  // all producers of what it reads are issued
   bool finished(OpId op) const;                  // its last command's event has been seen
+  bool over(ValueId value) const;                // all that read it are issued, and no op to come will
   bool valid(ValueId value, Tier tier) const;    // a whole copy is there or will be, once issued commands are done
   bool arrived(ValueId value, Tier tier) const;  // the same, and the commands that bring it have finished
   // The same of a range of its bytes.

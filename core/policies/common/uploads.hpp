@@ -25,7 +25,8 @@ class ParameterUploads {
   // demand fetches. `staged`: the copy in host memory is dropped then.
   bool send(const View& view, Decisions& decisions, bool wait_for_room, bool staged) {
     auto next = waiting_.begin();
-    for (; next != waiting_.end() && updated(view, *next); ++next) {
+    for (; next != waiting_.end() && (view.over(*next) || updated(view, *next)); ++next) {
+      if (view.over(*next)) continue;  // demand fetches came first
       const Reply reply = decisions.copy(*next, Tier::Device);
       if (reply == Reply::NoRoom && wait_for_room) break;
       if (reply == Reply::Issued && staged) decisions.release(*next, Tier::HostPinned);
