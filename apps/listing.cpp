@@ -74,10 +74,11 @@ int check_files(const std::vector<std::string>& files, const std::vector<std::st
   int code = kDone;
   for (const std::string& file : files) {
     try {
-      const FileKind kind = check_file(file, overrides);
+      const CheckedFile checked = check_file(file, overrides);
       if (quiet) continue;
-      std::printf("%s: a valid %s\n", terminal_text(file).c_str(), kind == FileKind::Scenario ? "scenario" : "profile");
-      if (kind == FileKind::Scenario) print_warnings(load_scenario(file, overrides));
+      const bool is_scenario = checked.kind == CheckedFile::Kind::Scenario;
+      std::printf("%s: a valid %s\n", terminal_text(file).c_str(), is_scenario ? "scenario" : "profile");
+      for (const std::string& warning : checked.warnings) print_warning(warning);
     } catch (const ConfigError& error) {
       // All files are looked at, whatever the first ones hold.
       for (const std::string& finding : error.findings()) std::fprintf(stderr, "%s\n", terminal_text(finding).c_str());

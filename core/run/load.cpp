@@ -50,17 +50,16 @@ HardwareProfile parse_profile(const std::string& text, const std::string& name) 
 
 HardwareProfile load_profile(const std::string& path) { return parse_profile(read_text_file(path), path); }
 
-FileKind check_file(const std::string& path, const std::vector<std::string>& overrides) {
+CheckedFile check_file(const std::string& path, const std::vector<std::string>& overrides) {
   const std::string text = read_text_file(path);
   Findings told_by_parsing;
   const Node root = read_tree(text, path, told_by_parsing);
   if (root.find("tiers") != nullptr || root.find("derive_from") != nullptr) {
     if (!overrides.empty()) refuse(root.at, "--set", "has no meaning for a profile", "no --set");
     parse_profile(text, path);
-    return FileKind::Profile;
+    return {CheckedFile::Kind::Profile, {}};
   }
-  parse_scenario(text, path, overrides, folder_of(path));
-  return FileKind::Scenario;
+  return {CheckedFile::Kind::Scenario, parse_scenario(text, path, overrides, folder_of(path)).warnings};
 }
 
 }  // namespace tandem

@@ -24,8 +24,11 @@ Scenario parse_scenario(const std::string& text, const std::string& name,
 HardwareProfile load_profile(const std::string& path);
 HardwareProfile parse_profile(const std::string& text, const std::string& name);
 // A file that is either, told apart by its keys: a scenario has `workload`, a profile `tiers` or `derive_from`. Throws
-// ConfigError for whatever loading it would refuse.
-enum class FileKind { Scenario, Profile };
-FileKind check_file(const std::string& path, const std::vector<std::string>& overrides = {});
+// ConfigError for whatever loading it would refuse. Reads the file once, which may be a pipe.
+struct CheckedFile {
+  enum class Kind { Scenario, Profile } kind = Kind::Scenario;
+  std::vector<std::string> warnings;  // of a scenario
+};
+CheckedFile check_file(const std::string& path, const std::vector<std::string>& overrides = {});
 
 }  // namespace tandem

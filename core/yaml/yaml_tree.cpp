@@ -1,8 +1,5 @@
 #include "core/yaml/yaml_tree.hpp"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -27,14 +24,11 @@ Node& Node::at_key(const std::string& key, const Position& origin) {
 
 std::string read_text_file(const std::string& path) {
   const Position start{std::make_shared<const std::string>(path), 1, 1};
-  if (const std::string why = why_not_read(path); !why.empty()) refuse(start, "file", why, "a readable YAML file");
-  std::ifstream in(path, std::ios::binary);
-  if (!in) refuse(start, "file", std::string("cannot be opened: ") + std::strerror(errno), "a readable YAML file");
-  std::string text(kMostFileBytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (in.bad() || (in.fail() && !in.eof())) refuse(start, "file", "cannot be read", "a readable YAML file");
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  return text;
+  try {
+    return read_input_file(path, kMostFileBytes, Pipes::Read);
+  } catch (const UnreadableFile& error) {
+    refuse(start, "file", error.what(), "a readable YAML file");
+  }
 }
 
 void visit_positions(Node& root, const std::function<void(Position&)>& visit) {

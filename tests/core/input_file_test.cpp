@@ -101,5 +101,46 @@ TEST_F(InputFileTest, APipeThatAShellHandsOverIsRead) {
   ::close(ends[0]);
 }
 
+// A checked scenario is read once: the second time, a pipe is empty.
+TEST_F(InputFileTest, CheckReadsAPipeOnce) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const std::string text =
+      "machine: round_numbers\nworkload: {family: mlp, layers: 2, hidden: 8, inputs: 4, classes: 2}\nsteps: 1\n";
+  ASSERT_EQ(::write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  ::close(ends[1]);
+  EXPECT_EQ(check_file("/dev/fd/" + std::to_string(ends[0])).kind, CheckedFile::Kind::Scenario);
+  ::close(ends[0]);
+}
+
+TEST_F(InputFileTest, BytesAreBoundedWhateverAFileSaysOfItsSize) {
+  const std::string file = folder_ + "/file";
+  std::ofstream(file) << std::string(100, 'x');
+  EXPECT_EQ(read_input_file(file, 100).size(), 100u);
+  const auto why = [](const std::string& path, std::int64_t most) -> std::string {
+    try {
+      read_input_file(path, most);
+    } catch (const UnreadableFile& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(why(file, 99), "is larger than 99 bytes");
+  fs::resize_file(file, std::uintmax_t{1} << 40);  // a terabyte of nothing
+  EXPECT_EQ(why(file, 1 << 20), "is larger than 1048576 bytes");
+  EXPECT_EQ(why("/proc/self/status", 10), "is larger than 10 bytes") << "its size is 0";
+  EXPECT_EQ(why(folder_ + "/none", 10), "cannot be opened: No such file or directory");
+}
+
+TEST_F(InputFileTest, APipeIsAFileOnlyWhereItMayBeOne) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ::close(ends[1]);
+  const std::string path = "/dev/fd/" + std::to_string(ends[0]);
+  EXPECT_THROW(InputFile{path}, UnreadableFile);
+  EXPECT_EQ(read_input_file(path, 10, Pipes::Read), "");
+  ::close(ends[0]);
+}
+
 }  // namespace
 }  // namespace tandem

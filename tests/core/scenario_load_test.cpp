@@ -232,8 +232,8 @@ TEST(ScenarioLoad, RefusalsOfPoliciesHavePositions) {
 }
 
 TEST(ScenarioLoad, CheckFileTellsProfilesFromScenarios) {
-  EXPECT_EQ(check_file(source_path("hardware_profiles/round_numbers.yaml")), FileKind::Profile);
-  EXPECT_EQ(check_file(kHostileFolder + "/machines/m.yaml"), FileKind::Profile);
+  EXPECT_EQ(check_file(source_path("hardware_profiles/round_numbers.yaml")).kind, CheckedFile::Kind::Profile);
+  EXPECT_EQ(check_file(kHostileFolder + "/machines/m.yaml").kind, CheckedFile::Kind::Profile);
   EXPECT_THROW(check_file(kHostileFolder + "/machines/list.yaml"), ConfigError);
   EXPECT_THROW(check_file(kHostileFolder + "/machines/m.yaml", {"steps=4"}), ConfigError);
 }
