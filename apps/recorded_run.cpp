@@ -1,22 +1,27 @@
 #include "apps/recorded_run.hpp"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <istream>
 
 #include "core/base/input_file.hpp"
 #include "core/run/load.hpp"
 #include "core/run/make_scheduler.hpp"
+#include "core/scheduler/log_check.hpp"
 
 namespace tandem {
 namespace {
 
 ReadLog read(const std::string& path) {
-  if (const std::string why = why_not_read(path); !why.empty())
-    throw ConfigError(path + ": cannot be read: it " + why + "; a log written with --log");
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw ConfigError(path + ": cannot be read: " + std::strerror(errno) + "; a log written with --log");
-  return read_log(in, path);
+  try {
+    const InputFile file(path, Pipes::Read);
+    InputBuffer bytes(file);
+    std::istream in(&bytes);
+    in.exceptions(std::ios::badbit);  // else what the buffer throws is only a flag
+    ReadLog log = read_log(in, path);
+    check_log(log, path);
+    return log;
+  } catch (const UnreadableFile& error) {
+    throw ConfigError(path + ": " + error.what() + "; allowed: a log written with --log");
+  }
 }
 
 }  // namespace
@@ -29,10 +34,21 @@ RecordedRun::RecordedRun(const std::string& path, const std::string& shown_as)
     throw ConfigError(path_ + ": log: first_step: " + std::to_string(scenario_.first_step) +
                       " leaves none of the scenario's training steps; expected fewer than " +
                       std::to_string(scenario_.steps));
-  make_schedulers();
-  std::vector<Scheduler*> ranks;
-  for (const auto& scheduler : schedulers_) ranks.push_back(scheduler.get());
-  report_ = replay(log_, ranks);
+  if (log_.header.ranks > scenario_.workload.devices)
+    throw ConfigError(path_ + ":5:1: log: " + std::to_string(log_.header.ranks) +
+                      " ranks; allowed: 1 to the scenario's workload.devices, " +
+                      std::to_string(scenario_.workload.devices));
+  try {
+    make_schedulers();
+    std::vector<Scheduler*> ranks;
+    for (const auto& scheduler : schedulers_) ranks.push_back(scheduler.get());
+    report_ = replay(log_, ranks);
+  } catch (const DoesNotFit& refusal) {
+    // A run that was recorded fitted, so that the scenario is not the one that it had.
+    throw ConfigError(path_ + ": log: its scenario does not fit its machine: " +
+                      std::string(refusal.what()).substr(0, std::string(refusal.what()).find('\n')) +
+                      "; allowed: the scenario of the run that was recorded");
+  }
   for (const MemoryLog::Entry& entry : log_.entries) {
     memory_.append(entry.batch);
     memory_.append(entry.commands);

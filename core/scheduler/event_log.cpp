@@ -42,7 +42,7 @@ class Cursor {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), value);
     if (error != std::errc() || value < low || value > high)
-      fail("expected a whole number from " + std::to_string(low) + " to " + std::to_string(high));
+      fail("expected a whole number; allowed: " + std::to_string(low) + " to " + std::to_string(high));
     text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
     return value;
   }
@@ -72,7 +72,7 @@ class Cursor {
   }
   void end() {
     skip();
-    if (!text_.empty()) fail("unexpected text at the end of the line");
+    if (!text_.empty()) fail("unexpected text at the end of the line; allowed: none");
   }
   [[noreturn]] void fail(const std::string& problem) const { throw ConfigError(where_ + ": log: " + problem); }
 
@@ -139,6 +139,19 @@ Event parse_event(Cursor& in) {
   event.finished = {in.any()};
   event.error = unescaped(in.rest());
   return event;
+}
+
+// A line, at most so long: a file may hold none that ends.
+bool get_line(std::istream& in, std::string& line) {
+  constexpr std::size_t kMostLine = std::size_t{16} << 20;
+  line.clear();
+  std::streambuf& bytes = *in.rdbuf();
+  using Traits = std::streambuf::traits_type;
+  int next = bytes.sbumpc();
+  if (next == Traits::eof()) return false;
+  for (; next != Traits::eof() && next != '\n' && line.size() < kMostLine; next = bytes.sbumpc())
+    line += Traits::to_char_type(next);
+  return true;
 }
 
 }  // namespace
@@ -216,16 +229,19 @@ ReadLog read_log(std::istream& in, const std::string& name) {
   const auto next = [&](std::string_view key) {
     ++number;
     const std::string prefix = key.empty() ? "" : std::string(key) + " ";
-    if (!std::getline(in, line) || line.rfind(prefix, 0) != 0)
+    if (!get_line(in, line) || line.rfind(prefix, 0) != 0)
       throw ConfigError(where() + ": log: expected '" + std::string(key) + "'; is this a log that --log wrote?");
     return line.substr(prefix.size());
   };
   const auto text = [&](std::string_view key) {
     constexpr std::int64_t kMostText = 64 << 20;
     const std::string size = next(key);
-    std::string bytes(static_cast<std::size_t>(Cursor(size, where()).number(0, kMostText)), '\0');
+    Cursor length(size, where());
+    std::string bytes(static_cast<std::size_t>(length.number(0, kMostText)), '\0');
+    length.end();
     if (!in.read(bytes.data(), static_cast<std::streamsize>(bytes.size())) || in.get() != '\n')
-      throw ConfigError(where() + ": log: the " + std::string(key) + " text is cut short");
+      throw ConfigError(where() + ": log: the " + std::string(key) +
+                        " text is cut short; allowed: as many bytes as it says, and a line end");
     for (char c : bytes) number += c == '\n';
     ++number;
     return bytes;
@@ -235,29 +251,38 @@ ReadLog read_log(std::istream& in, const std::string& name) {
   log.header.mode = next("mode");
   log.header.build = next("build");
   const std::string seed = next("seed");
-  if (std::from_chars(seed.data(), seed.data() + seed.size(), log.header.seed).ec != std::errc())
-    throw ConfigError(where() + ": log: seed: expected a whole number");
+  const char* const seed_end = seed.data() + seed.size();
+  if (const auto [end, error] = std::from_chars(seed.data(), seed_end, log.header.seed);
+      error != std::errc() || end != seed_end)
+    throw ConfigError(where() + ": log: seed: expected a whole number; allowed: 0 to 18446744073709551615");
   const std::string ranks = next("rank");
   Cursor rank_line(ranks, where());
   log.header.rank = rank_line.small(0);
   log.header.ranks = rank_line.small(1);
+  rank_line.end();
   if (in.peek() == 'f') {
     const std::string first_step = next("first_step");
-    log.header.first_step = Cursor(first_step, where()).small(0);
+    Cursor step_line(first_step, where());
+    log.header.first_step = step_line.small(0);
+    step_line.end();
   }
   log.header.scenario = text("scenario");
   log.header.profile = text("profile");
-  while (++number, std::getline(in, line)) {
-    if (line.empty()) throw ConfigError(where() + ": log: empty line");
+  while (++number, get_line(in, line)) {
+    if (line.empty()) throw ConfigError(where() + ": log: empty line; allowed: b, e, i, r, c, f");
     Cursor cursor(std::string_view(line).substr(1), where());
     if (line[0] == 'b') {
       log.entries.emplace_back();
+      log.first_lines.push_back(number);
       log.entries.back().batch.observed = {cursor.any()};
       cursor.end();
       continue;
     }
-    if (log.entries.empty()) cursor.fail("expected a batch ('b') first");
+    if (log.entries.empty()) cursor.fail("expected a batch first; allowed: b");
     auto& entry = log.entries.back();
+    const bool of_batch = line[0] == 'e' || line[0] == 'i';
+    if (of_batch && (!entry.commands.empty() || (line[0] == 'e' && !entry.batch.inputs.empty())))
+      cursor.fail("out of order; allowed: a batch's events, then its inputs, then the commands that answer");
     if (line[0] == 'e')
       entry.batch.events.push_back(parse_event(cursor));
     else if (line == "i interrupt")
@@ -265,7 +290,7 @@ ReadLog read_log(std::istream& in, const std::string& name) {
     else if (line[0] == 'r' || line[0] == 'c' || line[0] == 'f')
       entry.commands.push_back(parse_command(line[0], cursor));
     else
-      cursor.fail("unknown record '" + line.substr(0, 1) + "'; one of b, e, i, r, c, f is allowed");
+      cursor.fail("unknown record '" + line.substr(0, 1) + "'; allowed: b, e, i, r, c, f");
   }
   return log;
 }

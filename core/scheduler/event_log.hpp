@@ -92,11 +92,13 @@ class LogWriter final : public EventLog {
   std::function<void(std::string_view)> write_;
 };
 
-// Throws ConfigError with file:line for a malformed log. `name` is for messages.
 struct ReadLog {
   LogHeader header;
   std::vector<MemoryLog::Entry> entries;
+  std::vector<std::int64_t> first_lines;  // of each entry: its events, inputs and commands follow, a line each
 };
+// Throws ConfigError with file:line for a malformed log. What it says may still be no run's: check_log (log_check.hpp).
+// `name` is for messages.
 ReadLog read_log(std::istream& in, const std::string& name);
 
 }  // namespace tandem

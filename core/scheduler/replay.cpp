@@ -30,6 +30,7 @@ class Comparer final : public EventLog {
     // A log that was cut short (a killed process) is compared as far as it goes.
     if (turn_ == log_.entries.size()) throw Difference{};
   }
+  std::size_t turns() const { return turn_; }
 
  private:
   const ReadLog& log_;
@@ -54,6 +55,9 @@ ReplayReport replay(const ReadLog& log, std::span<Scheduler* const> ranks) {
   Comparer comparer(log, report);
   try {
     drive(ranks, executor, comparer);
+    if (executor.in_flight())
+      report.difference = "the run ends with turn " + std::to_string(comparer.turns() - 1) + " of the " +
+                          std::to_string(log.entries.size()) + " that the log holds";
   } catch (const Comparer::Difference&) {
   }
   return report;
