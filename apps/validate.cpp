@@ -134,7 +134,8 @@ int predict_all(const ValidateFlags& flags, const std::string& results) {
       validation.rows.push_back(
           validate_scenario(m.scenario, group_of(m, flags.common), prediction.result, m.result, m.warm_steps));
     } catch (const nlohmann::json::exception& error) {
-      throw ConfigError(results + ": " + m.scenario + ": is no result (" + error.what() + ")");
+      throw ConfigError(results + ":" + std::to_string(m.line) + ":1: " + m.scenario + ": is no result (" +
+                        error.what() + "); allowed: the result of a run");
     }
     print(validation_line(validation.rows.back()));
   }

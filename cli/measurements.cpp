@@ -7,13 +7,13 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "cli/cli.hpp"
 #include "core/base/errors.hpp"
 #include "core/base/input_file.hpp"
+#include "core/base/json_shape.hpp"
 #include "core/scenario/dirs.hpp"
+#include "core/yaml/position.hpp"
 
 namespace tandem {
 namespace {
@@ -43,28 +43,65 @@ Json to_json(const Measurement& m) {
   return json;
 }
 
-// Throws nlohmann's exceptions where keys are missing or of another type.
+constexpr std::int64_t kMostBytes = std::int64_t{256} << 20;
+constexpr std::int64_t kMostSteps = 1'000'000'000;
+
+void check_figures(const Json& value, const std::string& key) {
+  if (!value.is_object()) throw BadJson("result." + key + ": is no map; allowed: numbers by name");
+  for (const auto& [name, number] : value.items()) finite_number(number, "result." + key + "." + printable(name));
+}
+
+// What reports read of it.
+void check_result(const Json& result) {
+  const Json& times = json_member(result, "step_time_s");
+  const Json& all = json_member(times, "all");
+  if (!all.is_array()) throw BadJson("result.step_time_s.all: is no list; allowed: a list of numbers");
+  for (const Json& time : all)
+    if (finite_number(time, "result.step_time_s.all") <= 0)
+      throw BadJson("result.step_time_s.all: holds a time of 0 or less; allowed: times above 0");
+  for (const char* key : {"median", "p10", "p90"})
+    finite_number(json_member(times, key), "result.step_time_s." + std::string(key));
+  for (const char* key : {"peak_bytes", "busy_share", "exposed_s"}) check_figures(json_member(result, key), key);
+  finite_number(json_member(result, "compute_s"), "result.compute_s");
+}
+
+void check_machine(const Json& machine) {
+  if (!machine.is_object()) throw BadJson("machine: is no map; allowed: a map");
+  const auto rates = machine.find("cpu_optimizer");
+  if (rates == machine.end()) return;
+  if (!rates->is_array()) throw BadJson("machine.cpu_optimizer: is no list; allowed: a list of rates");
+  for (const Json& rate : *rates)
+    if (finite_number(rate, "machine.cpu_optimizer") <= 0)
+      throw BadJson("machine.cpu_optimizer: a rate of 0 or less; allowed: more");
+}
+
+// Throws BadJson.
 Measurement from_json(const Json& json) {
   Measurement m;
-  json.at("scenario").get_to(m.scenario);
-  json.at("text").get_to(m.text);
-  json.at("set").get_to(m.set);
-  m.machine = json.at("machine");
-  json.at("warm_steps").get_to(m.warm_steps);
-  m.exit_code = json.value("exit_code", kDone);
-  m.error = json.value("error", "");
-  if (m.exit_code == kDone) m.result = json.at("result");
+  m.scenario = json_text(json_member(json, "scenario"), "scenario");
+  // A file is named so.
+  if (!is_plain_name(m.scenario))
+    throw BadJson("scenario: " + shown(m.scenario) + " is no name; allowed: " + kPlainNames);
+  m.text = json_text(json_member(json, "text"), "text");
+  const Json& set = json_member(json, "set");
+  if (!set.is_array()) throw BadJson("set: is no list; allowed: a list of texts");
+  for (const Json& setting : set) m.set.push_back(json_text(setting, "set"));
+  check_machine(m.machine = json_member(json, "machine"));
+  m.warm_steps = whole_number(json_member(json, "warm_steps"), "warm_steps", 0, kMostSteps);
+  if (json.contains("exit_code")) m.exit_code = static_cast<int>(whole_number(json["exit_code"], "exit_code", 0, 255));
+  if (json.contains("error")) m.error = json_text(json["error"], "error");
+  if (m.exit_code == kDone) check_result(m.result = json_member(json, "result"));
   return m;
 }
 
 std::string read_whole_lines(const std::string& path) {
-  if (const std::string why = why_not_read(path); !why.empty())
-    throw ConfigError(path + ": " + why + "; allowed: a file of measurements");
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw ConfigError(path + ": cannot be read: " + std::strerror(errno) + "; allowed: a file of measurements");
-  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  text.resize(text.rfind('\n') + 1);  // npos + 1 is 0
-  return text;
+  try {
+    std::string text = read_input_file(path, kMostBytes, Pipes::Read);
+    text.resize(text.rfind('\n') + 1);  // npos + 1 is 0
+    return text;
+  } catch (const UnreadableFile& error) {
+    throw ConfigError(path + ": " + error.what() + "; allowed: a file of measurements");
+  }
 }
 
 }  // namespace
@@ -76,12 +113,13 @@ std::vector<Measurement> read_measurements(const std::string& path) {
   for (std::size_t begin = 0; begin < text.size(); ++line) {
     const std::size_t end = text.find('\n', begin);
     try {
-      Measurement next = from_json(Json::parse(text.substr(begin, end - begin)));
+      Measurement next = from_json(parse_json<Json>(std::string_view(text).substr(begin, end - begin)));
+      next.line = line;
       std::erase_if(all, [&](const Measurement& m) { return same_scenario(m, next); });
       all.push_back(std::move(next));
-    } catch (const Json::exception& error) {
-      throw ConfigError(path + ":" + std::to_string(line) + ":1: is no measurement (" + error.what() +
-                        "); allowed: lines that tandem validate --measure-only wrote");
+    } catch (const BadJson& error) {
+      throw ConfigError(path + ":" + std::to_string(line) + ":1: " + error.what() +
+                        " (a line that tandem validate --measure-only wrote)");
     }
     begin = end + 1;
   }

@@ -18,6 +18,7 @@ struct Measurement {
   nlohmann::ordered_json result;   // of the run, as --json writes it; null where it failed
   int exit_code = 0;               // and then why, as tandem train would say it
   std::string error;
+  int line = 0;  // of the file that it was read from
 };
 
 // Those of a file, in its order; of several of one scenario (same name, text and settings, whatever the profile) the
