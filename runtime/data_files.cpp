@@ -1,13 +1,8 @@
 #include "runtime/data_files.hpp"
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "core/base/errors.hpp"
-#include "core/base/input_file.hpp"
 #include "core/run/load.hpp"
 #include "core/scenario/dirs.hpp"
 
@@ -35,19 +30,24 @@ std::string beside_scenario(const std::string& path, const Scenario& scenario) {
   return (fs::path(scenario.path).parent_path() / path).string();
 }
 
-void require_file(const std::string& path, const Scenario& scenario, const std::string& key,
-                  const std::string& allowed) {
+std::unique_ptr<InputFile> open_data_file(const std::string& path, const Scenario& scenario, const std::string& key,
+                                          const std::string& allowed) {
   if (const std::string other = other_than_a_file(path); !other.empty())
     data_error(scenario, key, path + " is not a file but " + other, allowed);
+  try {
+    return std::make_unique<InputFile>(path);
+  } catch (const UnreadableFile& error) {
+    data_error(scenario, key, path + " " + error.what(), allowed);
+  }
 }
 
 std::string read_whole(const std::string& path, const Scenario& scenario, const std::string& key) {
-  require_file(path, scenario, key, "a file");
-  std::ifstream in(path, std::ios::binary);
-  if (!in) data_error(scenario, key, "cannot read " + path + ": " + std::strerror(errno), "a file");
-  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (in.bad()) data_error(scenario, key, "reading " + path + " failed", "a file that can be read to its end");
-  return text;
+  try {
+    return open_data_file(path, scenario, key, "a file")->rest(kMostDataBytes);
+  } catch (const UnreadableFile& error) {
+    data_error(scenario, key, path + " " + error.what(),
+               "a file of at most " + std::to_string(kMostDataBytes) + " bytes");
+  }
 }
 
 }  // namespace tandem

@@ -1,8 +1,11 @@
 // Where data files are, and how their errors read.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 
+#include "core/base/input_file.hpp"
 #include "core/scenario/scenario.hpp"
 
 namespace tandem {
@@ -14,11 +17,11 @@ namespace tandem {
 std::string installed_file(const std::string& name, const Scenario& scenario, const std::string& key);
 // `path` as written in the scenario: relative ones count from the scenario's folder.
 std::string beside_scenario(const std::string& path, const Scenario& scenario);
-// Throws ConfigError for a folder, a pipe, a socket or a device, before anything waits for it. What is missing passes:
-// opening it says why.
-void require_file(const std::string& path, const Scenario& scenario, const std::string& key,
-                  const std::string& allowed);
-// All bytes of a file. Throws ConfigError.
+// Throws ConfigError for what is missing, and for a folder, a pipe, a socket or a device, without waiting for it.
+std::unique_ptr<InputFile> open_data_file(const std::string& path, const Scenario& scenario, const std::string& key,
+                                          const std::string& allowed);
+// All bytes of a file that is held in memory. Throws ConfigError.
+inline constexpr std::int64_t kMostDataBytes = (std::int64_t{1} << 31) + 64;  // IDX of 2^31 pixels, with its header
 std::string read_whole(const std::string& path, const Scenario& scenario, const std::string& key);
 
 }  // namespace tandem

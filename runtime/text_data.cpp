@@ -1,13 +1,7 @@
 #include "runtime/text_data.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <numeric>
 #include <string_view>
 
@@ -46,27 +40,18 @@ TextData::TextData(const Scenario& scenario, const SavedData& saved)
       tokens_(TextTokens::of_bytes()) {
   if (scenario.workload.vocabulary < 2)
     data_error(scenario, "workload.vocabulary", "is too small for text", "at least 2");
-  require_file(path_, scenario, "data.text", "a text file");
-  descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat status = {};
-  if (descriptor_ < 0 || fstat(descriptor_, &status) != 0)
-    data_error(scenario, "data.text", "cannot read " + path_ + ": " + std::strerror(errno), "a text file");
-  bytes_ = status.st_size;
+  file_ = open_data_file(path_, scenario, "data.text", "a text file");
+  bytes_ = file_->bytes();
   held_out_bytes_ = held_out_items(scenario.validation, bytes_);
-  try {
-    check_parts(scenario);
-    const std::string kind = what_it_looks_like();
-    choose_tokens(scenario, saved, kind);
-    if (keeps_checksum(scenario)) checksum_ = checksum_of_text();
-    require_same_data(scenario.resume_folder, "data.text", saved.checksum, checksum_);
-    if (!kind.empty())
-      remark_ = "data.text: " + path_ + " looks like " + kind +
-                ", not like text, and is trained on byte by byte as it is; unpack or convert it first" +
-                (remark_.empty() ? "" : "; " + remark_);
-  } catch (...) {
-    close(descriptor_);
-    throw;
-  }
+  check_parts(scenario);
+  const std::string kind = what_it_looks_like();
+  choose_tokens(scenario, saved, kind);
+  if (keeps_checksum(scenario)) checksum_ = checksum_of_text();
+  require_same_data(scenario.resume_folder, "data.text", saved.checksum, checksum_);
+  if (!kind.empty())
+    remark_ = "data.text: " + path_ + " looks like " + kind +
+              ", not like text, and is trained on byte by byte as it is; unpack or convert it first" +
+              (remark_.empty() ? "" : "; " + remark_);
 }
 
 void TextData::choose_tokens(const Scenario& scenario, const SavedData& saved, const std::string& kind) {
@@ -151,16 +136,13 @@ void TextData::check_parts(const Scenario& scenario) const {
   check("leaves for training ", bytes_ - held_out_bytes_);
 }
 
-TextData::~TextData() { close(descriptor_); }
-
 void TextData::read(std::int64_t first, std::span<unsigned char> out) const {
-  while (!out.empty()) {
-    const ssize_t n = pread(descriptor_, out.data(), out.size(), first);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) throw DeviceError("reading " + path_ + ": " + (n < 0 ? std::strerror(errno) : "it has become shorter"));
-    first += n;
-    out = out.subspan(static_cast<std::size_t>(n));
+  try {
+    if (file_->read_at(first, out.data(), static_cast<std::int64_t>(out.size()))) return;
+  } catch (const UnreadableFile& error) {
+    throw DeviceError("reading " + path_ + ": it " + error.what());
   }
+  throw DeviceError("reading " + path_ + ": it has become shorter");
 }
 
 std::vector<unsigned char> TextData::text(std::uint64_t draw, std::int64_t count, bool held_out) const {

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/base/input_file.hpp"
 #include "runtime/batch_hash.hpp"
 #include "runtime/data.hpp"
 #include "runtime/text_tokens.hpp"
@@ -18,9 +20,6 @@ class TextData final : public DataSource {
   // `saved`: what the checkpoint that the run goes on from says. Throws ConfigError for a file that cannot be read, is
   // shorter than one row and its last target, or has more characters than the vocabulary.
   TextData(const Scenario& scenario, const SavedData& saved);
-  ~TextData() override;
-  TextData(const TextData&) = delete;
-  TextData& operator=(const TextData&) = delete;
 
   void next_token_batch(BatchKey key, std::int64_t batch, std::int64_t sequence, std::int64_t* inputs,
                         std::int64_t* targets) const override;
@@ -54,7 +53,7 @@ class TextData final : public DataSource {
   TextTokens tokens_;
   std::string remark_;
   std::string checksum_;  // where the run saves, or goes on
-  int descriptor_ = -1;
+  std::unique_ptr<InputFile> file_;
   std::int64_t bytes_ = 0, held_out_bytes_ = 0;  // of the file, and at its end
 };
 

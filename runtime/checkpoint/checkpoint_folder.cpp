@@ -85,7 +85,10 @@ void delete_older(const CheckpointOptions& options, std::int32_t step) {
 
 std::vector<Checkpoint> complete_checkpoints(const std::string& directory) {
   std::vector<Checkpoint> found = folders(directory, "");
-  std::erase_if(found, [](const Checkpoint& c) { return !fs::exists(c.folder + "/" + kManifestName); });
+  std::erase_if(found, [](const Checkpoint& c) {
+    std::error_code error;
+    return !fs::exists(c.folder + "/" + kManifestName, error);
+  });
   return found;
 }
 

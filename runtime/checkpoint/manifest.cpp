@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
 
 #include "core/base/errors.hpp"
 #include "core/base/input_file.hpp"
+#include "core/base/json_shape.hpp"
 
 namespace tandem {
 namespace {
@@ -34,23 +37,62 @@ std::string to_hex(const std::string& bytes) {
 }
 
 std::string from_hex(const std::string& hex) {
+  const auto digit = [&](std::size_t at) {
+    const std::size_t value = std::string_view("0123456789abcdef").find(hex[at]);
+    if (value == std::string_view::npos) throw BadJson("characters: are no hexadecimal digits; allowed: 0-9 and a-f");
+    return static_cast<unsigned>(value);
+  };
+  // In order, each once: as many as bytes have values, at most.
   std::string bytes;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
-    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    if (i + 1 == hex.size()) throw BadJson("characters: half a byte; allowed: two digits a character");
+    const auto byte = static_cast<unsigned char>(digit(i) << 4U | digit(i + 1));
+    if (!bytes.empty() && static_cast<unsigned char>(bytes.back()) >= byte)
+      throw BadJson("characters: are out of order; allowed: each once, in order");
+    bytes += static_cast<char>(byte);
+  }
   return bytes;
+}
+
+constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;
+
+Manifest::File file_from(const Json& json) {
+  constexpr std::size_t kChecksumDigits = 32;
+  Manifest::File file{json_text(json_member(json, "name"), "files.name"),
+                      whole_number(json_member(json, "bytes"), "files.bytes", 0, std::int64_t{1} << 60),
+                      json_text(json_member(json, "xxh3_128"), "files.xxh3_128")};
+  // It is read below the checkpoint's folder.
+  if (!is_plain_name(file.name)) throw BadJson("files.name: is no name; allowed: " + std::string(kPlainNames));
+  if (file.checksum.size() != kChecksumDigits) throw BadJson("files.xxh3_128: is no checksum; allowed: 32 digits");
+  return file;
 }
 
 Manifest from_json(const Json& json) {
   Manifest manifest;
-  manifest.step = json.at("step").get<std::int32_t>();
-  for (const auto& [key, value] : json.at("run").items()) manifest.run.emplace_back(key, value.get<std::string>());
-  for (const Json& file : json.at("files"))
-    manifest.files.push_back({file.at("name").get<std::string>(), file.at("bytes").get<std::int64_t>(),
-                              file.at("xxh3_128").get<std::string>()});
+  manifest.step =
+      static_cast<std::int32_t>(whole_number(json_member(json, "step"), "step", 1, std::numeric_limits<int>::max()));
+  const Json& run = json_member(json, "run");
+  if (!run.is_object()) throw BadJson("run: is no map; allowed: texts by key");
+  for (const auto& [key, value] : run.items()) manifest.run.emplace_back(key, json_text(value, "run"));
+  const Json& files = json_member(json, "files");
+  if (!files.is_array() || files.empty()) throw BadJson("files: are none; allowed: one or more");
+  std::set<std::string> names;
+  for (const Json& file : files) {
+    manifest.files.push_back(file_from(file));
+    if (!names.insert(manifest.files.back().name).second)
+      throw BadJson("files.name: is given twice; allowed: each file once");
+  }
   manifest.data.by_micro_batch = json.at("format") == kFormatByMicroBatch;
-  if (json.contains(kDataChecksum)) manifest.data.checksum = json[kDataChecksum].get<std::string>();
-  if (json.contains("characters")) manifest.data.characters = from_hex(json["characters"].get<std::string>());
-  if (json.contains("loss_scale")) manifest.loss_scale = json["loss_scale"].get<std::map<std::string, double>>();
+  if (json.contains(kDataChecksum)) manifest.data.checksum = json_text(json[kDataChecksum], kDataChecksum);
+  if (json.contains("characters")) manifest.data.characters = from_hex(json_text(json["characters"], "characters"));
+  if (!json.contains("loss_scale")) return manifest;
+  for (const char* key : {"scale", "good_steps", "beta1_power", "beta2_power"})
+    manifest.loss_scale[key] = finite_number(json_member(json["loss_scale"], key), std::string("loss_scale.") + key);
+  constexpr double kMostSteps = std::numeric_limits<std::int32_t>::max();
+  if (const double steps = manifest.loss_scale["good_steps"]; steps < 0 || steps > kMostSteps)
+    throw BadJson("loss_scale.good_steps: is no number of steps; allowed: 0 or more");
+  if (const double scale = manifest.loss_scale["scale"]; scale <= 0 || scale > std::numeric_limits<float>::max())
+    throw BadJson("loss_scale.scale: is no scale; allowed: above 0");
   return manifest;
 }
 
@@ -72,36 +114,45 @@ std::string to_text(const Manifest& manifest) {
 
 Manifest read_manifest(const std::string& folder) {
   const std::string path = folder + "/" + kManifestName;
-  if (const std::string other = other_than_a_file(path); !other.empty())
-    throw DamagedCheckpoint(path + " is not a file but " + other);
-  std::ifstream in(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (!in) throw DamagedCheckpoint(path + " cannot be read");
   try {
-    Json json = Json::parse(text);
-    const int format = json.at("format").get<int>();
+    Json json = parse_json<Json>(read_input_file(path, kMostBytes));
+    const std::int64_t format = whole_number(json_member(json, "format"), "format", 0, std::numeric_limits<int>::max());
     if (format != kFormat && format != kFormatByMicroBatch)
       throw ConfigError(path + ": format " + std::to_string(format) + "; this build reads formats " +
                         std::to_string(kFormatByMicroBatch) + " and " + std::to_string(kFormat));
-    const std::string checksum = json.at(kOwnChecksum).get<std::string>();
+    const std::string checksum = json_text(json_member(json, kOwnChecksum), kOwnChecksum);
     json.erase(kOwnChecksum);
-    if (checksum_of(json.dump()).text() != checksum)
+    if (checksum_of(json.dump(-1, ' ', false, Json::error_handler_t::replace)).text() != checksum)
       throw DamagedCheckpoint(path + " is damaged: its checksum differs");
     return from_json(json);
-  } catch (const Json::exception&) {
-    throw DamagedCheckpoint(path + " is damaged: it is no manifest");
+  } catch (const BadJson& error) {
+    throw DamagedCheckpoint(path + " is damaged: " + error.what());
+  } catch (const UnreadableFile& error) {
+    throw DamagedCheckpoint(path + " " + error.what());
+  }
+}
+
+void check_sizes(const std::string& folder, const Manifest& manifest) {
+  for (const Manifest::File& file : manifest.files) {
+    const std::string path = folder + "/" + file.name;
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) throw DamagedCheckpoint(path + " is missing");
+    try {
+      if (const std::int64_t bytes = InputFile(path).bytes(); bytes != file.bytes)
+        throw DamagedCheckpoint(path + " is damaged: " + std::to_string(bytes) + " bytes, not " +
+                                std::to_string(file.bytes));
+    } catch (const UnreadableFile& unreadable) {
+      throw DamagedCheckpoint(path + " " + unreadable.what());
+    }
   }
 }
 
 void verify_files(const std::string& folder, const Manifest& manifest) {
+  check_sizes(folder, manifest);
   for (const Manifest::File& file : manifest.files) {
     const std::string path = folder + "/" + file.name;
-    if (!std::filesystem::is_regular_file(path)) throw DamagedCheckpoint(path + " is missing");
-    const FileSum sum = sum_of_file(path);
-    if (sum.bytes != file.bytes)
-      throw DamagedCheckpoint(path + " is damaged: " + std::to_string(sum.bytes) + " bytes, not " +
-                              std::to_string(file.bytes));
-    if (sum.checksum.text() != file.checksum) throw DamagedCheckpoint(path + " is damaged: its checksum differs");
+    if (sum_of_file(path, file.bytes).checksum.text() != file.checksum)
+      throw DamagedCheckpoint(path + " is damaged: its checksum differs");
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,12 +12,6 @@
 #include "runtime/checkpoint/saved_file.hpp"
 
 namespace tandem {
-
-// A checkpoint whose bytes are not those that were saved. `what()` names the file.
-class DamagedCheckpoint : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 using Facts = std::vector<std::pair<std::string, std::string>>;  // key of a scenario, value
 
@@ -48,7 +41,9 @@ inline constexpr const char* kManifestName = "manifest.json";
 std::string to_text(const Manifest& manifest);
 // Of a checkpoint's folder. Throws DamagedCheckpoint, and ConfigError for a format that this build does not know.
 Manifest read_manifest(const std::string& folder);
-// Throws DamagedCheckpoint for the first file that is not as the manifest says.
+// Throws DamagedCheckpoint for the first file that is missing, or not of the manifest's bytes.
+void check_sizes(const std::string& folder, const Manifest& manifest);
+// Throws DamagedCheckpoint for the first file that is not as the manifest says. Reads no more than it says.
 void verify_files(const std::string& folder, const Manifest& manifest);
 
 // What a run that goes on must have in common with the run that saved: all that decides what the saved numbers are and

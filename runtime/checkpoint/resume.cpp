@@ -7,6 +7,7 @@
 #include "core/scheduler/policy.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/manifest.hpp"
+#include "runtime/checkpoint/stages.hpp"
 
 namespace tandem {
 namespace {
@@ -20,8 +21,10 @@ std::string trimmed(std::string path) {
 }
 
 std::string find_folder(const std::string& path) {
-  if (!fs::is_directory(path)) throw ConfigError("--resume: " + path + " is no folder; name a folder of checkpoints");
-  if (fs::exists(path + "/" + kManifestName)) return path;
+  std::error_code error;  // of a path that cannot be looked at
+  if (!fs::is_directory(path, error))
+    throw ConfigError("--resume: " + path + " is no folder; name a folder of checkpoints");
+  if (fs::exists(path + "/" + kManifestName, error)) return path;
   const std::vector<Checkpoint> all = complete_checkpoints(path);
   if (all.empty())
     throw ConfigError("--resume: " + path +
@@ -71,6 +74,11 @@ std::string remark_on(const std::string& folder, std::vector<std::string> unknow
          "; the scenario's is taken";
 }
 
+// As facts_of() has it.
+bool scales_loss(const Scenario& scenario) {
+  return scenario.workload.precision == DType::F16 && scenario.optimizer.loss_scaling;
+}
+
 }  // namespace
 
 void resume_from(Scenario& scenario, const std::string& path, bool verify) {
@@ -82,9 +90,14 @@ void resume_from(Scenario& scenario, const std::string& path, bool verify) {
     std::vector<std::string> unknown = require_same_run(folder, manifest.run, wanted_facts(scenario));
     const bool knows_data = !manifest.data.checksum.empty();
     if (!unknown.empty() || !knows_data) scenario.warnings.push_back(remark_on(folder, std::move(unknown), knows_data));
-    if (verify) verify_files(folder, manifest);
     scenario.first_step = manifest.step;
     scenario.resume_folder = folder;
+    if (scales_loss(scenario) && manifest.loss_scale.empty())
+      throw DamagedCheckpoint(folder + "/" + kManifestName + " is damaged: loss_scale: is missing");
+    if (!verify) return;
+    check_sizes(folder, manifest);
+    check_stages(folder, manifest, scenario);
+    verify_files(folder, manifest);
   } catch (const DamagedCheckpoint& damage) {
     refuse_damaged(damage, folder);
   }

@@ -1,24 +1,23 @@
 #include "runtime/checkpoint/safetensors.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <array>
-#include <cerrno>
 #include <nlohmann/json.hpp>
 
-#include "core/base/errors.hpp"
+#include "core/base/json_shape.hpp"
 #include "runtime/checkpoint/saved_file.hpp"
 
 namespace tandem {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::size_t kLengthBytes = 8;
-// As the format's own reader allows.
-constexpr std::uint64_t kMostHeaderBytes = 100'000'000;
+// Of one stage: tens of tensors. The format allows headers of 100 MB.
+constexpr std::uint64_t kMostHeaderBytes = std::uint64_t{4} << 20;
+constexpr std::size_t kMostTensors = 1 << 16;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
 
 std::string format_name(DType type) {
   switch (type) {
@@ -39,6 +38,12 @@ std::string format_name(DType type) {
   }
 }
 
+std::int64_t bytes_of_format(const std::string& name) {
+  for (const DType type : {DType::F32, DType::F16, DType::BF16, DType::F64, DType::I64, DType::I16, DType::U8})
+    if (format_name(type) == name) return size_of(type);
+  throw BadJson("dtype: is unknown; allowed: F32, F16, BF16, F64, I64, I16, U8");
+}
+
 }  // namespace
 
 std::int64_t TensorBytes::size() const {
@@ -48,7 +53,7 @@ std::int64_t TensorBytes::size() const {
 }
 
 std::string safetensors_header(const std::vector<TensorBytes>& tensors) {
-  Json header = {{"__metadata__", {{"format", "pt"}, {"writer", "tandem"}}}};
+  OrderedJson header = {{"__metadata__", {{"format", "pt"}, {"writer", "tandem"}}}};
   std::int64_t offset = 0;
   for (const TensorBytes& tensor : tensors) {
     header[tensor.name] = {{"dtype", format_name(tensor.type)},
@@ -65,71 +70,93 @@ std::string safetensors_header(const std::vector<TensorBytes>& tensors) {
 }
 
 SafetensorsFile::SafetensorsFile(std::string path) : path_(std::move(path)) {
-  // Without O_NONBLOCK, a named pipe in its place would wait for a writer. To a file it means nothing.
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0) fail_reading(path_, errno);
-  try {
-    struct stat status {};
-    if (::fstat(descriptor_, &status) != 0) fail_reading(path_, errno);
-    if (!S_ISREG(status.st_mode)) fail("it is no file");
-    read_header(status.st_size);
-  } catch (...) {
-    ::close(descriptor_);
-    throw;
-  }
-}
-
-SafetensorsFile::~SafetensorsFile() { ::close(descriptor_); }
-
-void SafetensorsFile::read_header(std::int64_t file_bytes) {
   std::array<unsigned char, kLengthBytes> raw{};
-  read_at(0, raw.data(), kLengthBytes);
-  std::uint64_t length = 0;
-  for (std::size_t byte = kLengthBytes; byte-- > 0;) length = length << 8U | raw[byte];
-  if (length > kMostHeaderBytes || static_cast<std::int64_t>(length + kLengthBytes) > file_bytes)
-    fail("its header does not fit in it");
-  const auto data = static_cast<std::int64_t>(length + kLengthBytes);
-  std::string text(length, '\0');
-  read_at(kLengthBytes, text.data(), static_cast<std::int64_t>(length));
+  std::string text;
   try {
-    const Json header = Json::parse(text);
-    for (const auto& [name, entry] : header.items()) {
-      if (name == "__metadata__") continue;
-      Entry& read = entries_[name];
-      read.type = entry.at("dtype").get<std::string>();
-      read.shape = entry.at("shape").get<std::vector<std::int64_t>>();
-      read.begin = data + entry.at("data_offsets").at(0).get<std::int64_t>();
-      read.end = data + entry.at("data_offsets").at(1).get<std::int64_t>();
-    }
-  } catch (const Json::exception& error) {
+    file_ = std::make_unique<InputFile>(path_);
+    read_at(0, raw.data(), kLengthBytes);
+    std::uint64_t length = 0;
+    for (std::size_t byte = kLengthBytes; byte-- > 0;) length = length << 8U | raw[byte];
+    if (length > kMostHeaderBytes || static_cast<std::int64_t>(length + kLengthBytes) > file_->bytes())
+      fail("byte 1: its header of " + std::to_string(length) + " bytes does not fit in it");
+    text.resize(length);
+    read_at(kLengthBytes, text.data(), static_cast<std::int64_t>(length));
+    read_header(text, static_cast<std::int64_t>(length + kLengthBytes));
+  } catch (const UnreadableFile& error) {
+    throw DamagedCheckpoint(path_ + " " + error.what());
+  } catch (const BadJson& error) {
     fail(std::string("its header is malformed: ") + error.what());
   }
 }
 
+void SafetensorsFile::read_header(const std::string& text, std::int64_t data) {
+  const std::int64_t most = file_->bytes() - data;
+  const Json header = parse_json<Json>(text, {.members = kMostTensors});
+  if (!header.is_object()) throw BadJson("is no map; allowed: tensors by name");
+  for (const auto& [name, json] : header.items()) {
+    if (name == "__metadata__") continue;
+    Entry& entry = entries_[name];
+    entry.type = json_text(json_member(json, "dtype"), "dtype");
+    std::int64_t bytes = bytes_of_format(entry.type);
+    const Json& shape = json_member(json, "shape");
+    if (!shape.is_array()) throw BadJson("shape: is no list; allowed: whole numbers");
+    for (const Json& size : shape) {
+      entry.shape.push_back(whole_number(size, "shape", 0, kMostElements));
+      if (__builtin_mul_overflow(bytes, entry.shape.back(), &bytes))
+        throw BadJson("shape: is too large; allowed: what the file holds");
+    }
+    const Json& offsets = json_member(json, "data_offsets");
+    if (!offsets.is_array() || offsets.size() != 2) throw BadJson("data_offsets: are not two; allowed: begin and end");
+    entry.begin = data + whole_number(offsets[0], "data_offsets", 0, most);
+    entry.end = data + whole_number(offsets[1], "data_offsets", 0, most);
+    if (entry.end - entry.begin != bytes)
+      throw BadJson("data_offsets: are of other bytes than type and shape; allowed: " + std::to_string(bytes) +
+                    " bytes");
+  }
+  require_no_gaps(data);
+}
+
+// As the format's own reader: no byte is in two tensors, or in none.
+void SafetensorsFile::require_no_gaps(std::int64_t data) const {
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+  for (const auto& [name, entry] : entries_) ranges.emplace_back(entry.begin, entry.end);
+  std::sort(ranges.begin(), ranges.end());
+  for (const auto& [begin, end] : ranges) {
+    if (begin != data)
+      throw BadJson("data_offsets: byte " + std::to_string(std::min(begin, data) + 1) +
+                    " is in two tensors, or in none; allowed: one after another");
+    data = end;
+  }
+  if (data != file_->bytes())
+    throw BadJson("data_offsets: the file goes on after byte " + std::to_string(data) + "; allowed: to its end");
+}
+
+std::int64_t SafetensorsFile::find(const TensorBytes& tensor) const {
+  const auto found = entries_.find(tensor.name);
+  if (found == entries_.end()) fail("it holds no tensor " + tensor.name);
+  const Entry& entry = found->second;
+  if (entry.type != format_name(tensor.type) || entry.shape != tensor.shape || entry.end - entry.begin != tensor.size())
+    fail("tensor " + tensor.name + " is of another type or shape than the network's");
+  return entry.begin;
+}
+
 void SafetensorsFile::read(const std::string& name, DType type, const std::vector<std::int64_t>& shape,
                            std::byte* target) const {
-  const auto found = entries_.find(name);
-  if (found == entries_.end()) fail("it holds no tensor " + name);
-  const Entry& entry = found->second;
   const TensorBytes wanted{name, type, shape, nullptr};
-  if (entry.type != format_name(type) || entry.shape != shape || entry.end - entry.begin != wanted.size())
-    fail("tensor " + name + " is of another type or shape than the network's");
-  read_at(entry.begin, target, wanted.size());
+  read_at(find(wanted), target, wanted.size());
 }
 
 void SafetensorsFile::read_at(std::int64_t offset, void* target, std::int64_t bytes) const {
-  char* begin = static_cast<char*>(target);
-  for (std::int64_t done = 0; done < bytes;) {
-    const ssize_t got = ::pread(descriptor_, begin + done, static_cast<std::size_t>(bytes - done), offset + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_reading(path_, errno);
-    if (got == 0) fail("it is cut short");
-    done += got;
+  try {
+    if (file_->read_at(offset, target, bytes)) return;
+  } catch (const UnreadableFile& error) {
+    throw DamagedCheckpoint(path_ + " " + error.what());
   }
+  fail("it is cut short");
 }
 
 void SafetensorsFile::fail(const std::string& problem) const {
-  throw DeviceError(path_ + ": " + problem + "; resume from another checkpoint");
+  throw DamagedCheckpoint(path_ + " is damaged: " + problem);
 }
 
 }  // namespace tandem

@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/base/dtype.hpp"
+#include "core/base/input_file.hpp"
 
 namespace tandem {
 
@@ -23,15 +25,15 @@ struct TensorBytes {
 // The length and the header of a file that holds the tensors' bytes in this order; all of it a multiple of 8 bytes.
 std::string safetensors_header(const std::vector<TensorBytes>& tensors);
 
-// A file, open for reading. Throws DeviceError for one that cannot be read or is malformed.
+// A file, open for reading. All throw DamagedCheckpoint: for one that cannot be read or is malformed, whose tensors do
+// not lie one after another to its end, and for a tensor that is not there, or of another type or shape.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(std::string path);
-  ~SafetensorsFile();
-  SafetensorsFile(const SafetensorsFile&) = delete;
-  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
-  // Throws DeviceError for a tensor that is not there, or of another type or shape.
+  std::size_t count() const { return entries_.size(); }
+  // Returns where it begins.
+  std::int64_t find(const TensorBytes& tensor) const;
   void read(const std::string& name, DType type, const std::vector<std::int64_t>& shape, std::byte* target) const;
 
  private:
@@ -40,12 +42,13 @@ class SafetensorsFile {
     std::vector<std::int64_t> shape;
     std::int64_t begin = 0, end = 0;  // from the start of the file
   };
-  void read_header(std::int64_t file_bytes);
+  void read_header(const std::string& text, std::int64_t data);
+  void require_no_gaps(std::int64_t data) const;
   void read_at(std::int64_t offset, void* target, std::int64_t bytes) const;
   [[noreturn]] void fail(const std::string& problem) const;
 
   std::string path_;
-  int descriptor_ = -1;
+  std::unique_ptr<InputFile> file_;
   std::map<std::string, Entry> entries_;
 };
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/errors.hpp"
+#include "core/base/input_file.hpp"
 
 namespace tandem {
 namespace {
@@ -39,11 +40,6 @@ const char* advice(int error) {
 void fail_at(const std::string& what, const std::string& path, int error) {
   throw DeviceError("cannot " + what + " " + path + ": " + std::strerror(error) + "; " + advice(error) +
                     "; checkpoints that were complete stay");
-}
-
-void fail_reading(const std::string& path, int error) {
-  throw DeviceError("cannot read " + path + ": " + std::strerror(error) +
-                    "; check the folder and its disk, or resume from another checkpoint");
 }
 
 SavedFile::SavedFile(std::string path) : path_(std::move(path)) {
@@ -94,23 +90,23 @@ FileSum SavedFile::finish() {
   return {bytes_, hasher_.checksum()};
 }
 
-FileSum sum_of_file(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail_reading(path, errno);
-  std::vector<char> buffer(static_cast<std::size_t>(kPiece));
-  Hasher hasher;
-  std::int64_t bytes = 0;
-  for (;;) {
-    const ssize_t got = ::read(descriptor, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      const int error = errno;
-      ::close(descriptor);
-      if (got < 0) fail_reading(path, error);
-      return {bytes, hasher.checksum()};
+FileSum sum_of_file(const std::string& path, std::int64_t bytes) {
+  const auto fail_size = [&](std::int64_t there) {
+    throw DamagedCheckpoint(path + " is damaged: " + std::to_string(there) + " bytes, not " + std::to_string(bytes));
+  };
+  try {
+    const InputFile file(path);
+    if (file.bytes() != bytes) fail_size(file.bytes());
+    std::vector<char> buffer(static_cast<std::size_t>(kPiece));
+    Hasher hasher;
+    std::int64_t done = 0;
+    for (std::size_t got; (got = file.read(buffer.data(), buffer.size())) > 0;) {
+      hasher.update(buffer.data(), got);
+      if ((done += static_cast<std::int64_t>(got)) > bytes) fail_size(done);  // it grows
     }
-    hasher.update(buffer.data(), static_cast<std::size_t>(got));
-    bytes += got;
+    return {done, hasher.checksum()};
+  } catch (const UnreadableFile& error) {
+    throw DamagedCheckpoint(path + " " + error.what());
   }
 }
 

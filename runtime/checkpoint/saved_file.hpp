@@ -3,11 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 
 #include "runtime/checkpoint/checksum.hpp"
 
 namespace tandem {
+
+// A checkpoint whose bytes are not those that were saved, or no run's. `what()` names the file.
+class DamagedCheckpoint : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 struct FileSum {
   std::int64_t bytes = 0;
@@ -37,11 +44,10 @@ class SavedFile {
   int descriptor_ = -1;
 };
 
-// Reads all of a file.
-FileSum sum_of_file(const std::string& path);
+// Reads all of a file. Throws DamagedCheckpoint for one that is not of so many bytes, before it is read, or is no file.
+FileSum sum_of_file(const std::string& path, std::int64_t bytes);
 // Makes the names in a folder last.
 void sync_folder(const std::string& path);
-[[noreturn]] void fail_reading(const std::string& path, int error);
 [[noreturn]] void fail_at(const std::string& what, const std::string& path, int error);
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "core/base/errors.hpp"
 #include "core/formats/layout.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
 
@@ -43,14 +44,32 @@ FileSum write_stage(const std::string& path, const std::string& stage, const std
 }
 
 void read_stage(const std::string& path, const std::string& stage, const std::vector<StageBucket>& buckets) {
-  const SafetensorsFile file(path);
-  for (const StageBucket& bucket : buckets) {
-    std::memset(bucket.begin, 0, static_cast<std::size_t>(bytes_of(bucket)));
-    for (const Field& field : bucket.layout->fields) {
-      const TensorBytes tensor = tensor_of(stage, bucket, field);
-      file.read(tensor.name, tensor.type, tensor.shape, bucket.begin + (tensor.bytes - bucket.begin));
+  try {
+    const SafetensorsFile file(path);
+    for (const StageBucket& bucket : buckets) {
+      std::memset(bucket.begin, 0, static_cast<std::size_t>(bytes_of(bucket)));
+      for (const Field& field : bucket.layout->fields) {
+        const TensorBytes tensor = tensor_of(stage, bucket, field);
+        file.read(tensor.name, tensor.type, tensor.shape, bucket.begin + (tensor.bytes - bucket.begin));
+      }
     }
+  } catch (const DamagedCheckpoint& damage) {
+    throw DeviceError(std::string(damage.what()) + "; resume from another checkpoint");
   }
+}
+
+void check_stage(const std::string& path, const std::string& stage, const std::vector<StageBucket>& buckets) {
+  const SafetensorsFile file(path);
+  std::size_t tensors = 0;
+  std::byte nowhere{};  // places are computed, not used
+  for (StageBucket bucket : buckets) {
+    bucket.begin = &nowhere;
+    for (const Field& field : bucket.layout->fields) file.find(tensor_of(stage, bucket, field));
+    tensors += bucket.layout->fields.size();
+  }
+  if (file.count() != tensors)
+    throw DamagedCheckpoint(path + " is damaged: it holds " + std::to_string(file.count()) + " tensors, not the " +
+                            std::to_string(tensors) + " of the network's " + stage);
 }
 
 }  // namespace tandem

@@ -28,5 +28,8 @@ std::string stage_file_path(const std::string& folder, const std::string& stage)
 FileSum write_stage(const std::string& path, const std::string& stage, const std::vector<StageBucket>& buckets);
 // Fills the fields, and sets what no field covers to zero.
 void read_stage(const std::string& path, const std::string& stage, const std::vector<StageBucket>& buckets);
+// Whether the file has just these fields; no bytes of theirs are read, and `begin` is not used. Throws
+// DamagedCheckpoint.
+void check_stage(const std::string& path, const std::string& stage, const std::vector<StageBucket>& buckets);
 
 }  // namespace tandem

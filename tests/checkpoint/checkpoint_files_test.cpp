@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstring>
@@ -14,6 +16,7 @@
 #include "runtime/checkpoint/manifest.hpp"
 #include "runtime/checkpoint/resume.hpp"
 #include "runtime/checkpoint/stage_file.hpp"
+#include "runtime/checkpoint/stages.hpp"
 #include "tests/common/scenarios.hpp"
 
 namespace tandem {
@@ -38,11 +41,18 @@ class CheckpointFilesTest : public ::testing::Test {
   std::vector<StageBucket> buckets() {
     return {{"", DType::F32, layout_.get(), reinterpret_cast<std::byte*>(values_.data())}};
   }
-  // A whole checkpoint of one stage.
+  // A whole checkpoint: all of the network's stages, of zeros.
   void save(std::int32_t step) {
     begin_checkpoint(directory_, step);
-    const FileSum sum = write_stage(stage_file_path(partial_folder(directory_, step), "head"), "head", buckets());
-    Manifest manifest{step, facts_of(scenario_, false), {{"head.safetensors", sum.bytes, sum.checksum.text()}}, {}};
+    Manifest manifest{step, facts_of(scenario_, false), {}, {}};
+    for (StageContents& stage : stages_of(scenario_)) {
+      std::vector<std::vector<std::byte>> bytes;
+      for (StageBucket& bucket : stage.buckets)
+        bucket.begin = bytes.emplace_back(static_cast<std::size_t>(bucket.layout->elements * 4)).data();
+      const std::string path = stage_file_path(partial_folder(directory_, step), stage.stage);
+      const FileSum sum = write_stage(path, stage.stage, stage.buckets);
+      manifest.files.push_back({stage.stage + ".safetensors", sum.bytes, sum.checksum.text()});
+    }
     commit_checkpoint(scenario_.checkpoint, step, to_text(manifest));
   }
   std::vector<std::string> names() const {
@@ -111,7 +121,9 @@ TEST(ChecksumTest, IsXxh3) {
 TEST_F(CheckpointFilesTest, TheFormatSaysHowSamplesAreNumbered) {
   for (const bool by_micro_batch : {false, true}) {
     Manifest manifest;
-    manifest.data = {by_micro_batch, std::string("\0 a\n\xff", 5), ""};
+    manifest.step = 2;
+    manifest.files = {{"head.safetensors", 0, std::string(32, '0')}};
+    manifest.data = {by_micro_batch, std::string("\0\n a\xff", 5), ""};
     const std::string text = to_text(manifest);
     EXPECT_THAT(text, HasSubstr(by_micro_batch ? "\"format\": 2" : "\"format\": 3"));
     std::ofstream(directory_ + "/" + kManifestName) << text;
@@ -309,6 +321,118 @@ TEST_F(CheckpointFilesTest, AnOlderManifestGoesOnWithARemarkOnWhatItDoesNotSay) 
   EXPECT_THAT(resume_error(directory_), HasSubstr("seed: the checkpoint"));
 }
 
+// Manifests of others, with checksums that are right: what they say is refused, or the files do not bear it out.
+TEST_F(CheckpointFilesTest, AHostileManifestIsRefusedBeforeAnythingRuns) {
+  save(2);
+  const std::string folder = directory_ + "/step-00000002";
+  const Manifest whole = read_manifest(folder);
+  using Change = void (*)(Manifest&);
+  const std::pair<const char*, Change> changes[] = {
+      {"files: are none", [](Manifest& m) { m.files.clear(); }},
+      {"files: head.safetensors is missing", [](Manifest& m) { m.files.pop_back(); }},
+      {"is given twice", [](Manifest& m) { m.files.push_back(m.files.front()); }},
+      {"files.name: is no name", [](Manifest& m) { m.files.front().name = "../../x.safetensors"; }},
+      {"files.name: is no name", [](Manifest& m) { m.files.front().name = "/dev/zero"; }},
+      {"files.bytes: is no such whole number", [](Manifest& m) { m.files.front().bytes = -1; }},
+      {"bytes, not 1", [](Manifest& m) { m.files.front().bytes = 1; }},
+      {"files.xxh3_128: is no checksum", [](Manifest& m) { m.files.front().checksum = ""; }},
+      {"other.safetensors is missing",
+       [](Manifest& m) {
+         m.files.push_back({"other.safetensors", 0, m.files[0].checksum});
+       }},
+      {"step: is no such whole number; allowed: 1 to", [](Manifest& m) { m.step = -1; }},
+      {"step: is no such whole number", [](Manifest& m) { m.step = 0; }},
+      {"characters: are out of order", [](Manifest& m) { m.data.characters = "ba"; }},
+      {"good_steps: is missing",
+       [](Manifest& m) {
+         m.loss_scale = {{"scale", 1}};
+       }},
+      {"loss_scale.scale: is no scale",
+       [](Manifest& m) {
+         m.loss_scale = {{"scale", -1}, {"good_steps", 0}, {"beta1_power", 0}, {"beta2_power", 0}};
+       }},
+  };
+  for (const auto& [expected, change] : changes) {
+    Manifest manifest = whole;
+    change(manifest);
+    std::ofstream(folder + "/" + kManifestName) << to_text(manifest);
+    EXPECT_THAT(resume_error(folder), HasSubstr(expected));
+  }
+  const std::pair<const char*, std::string> texts[] = {
+      {"byte 1: is no JSON", "x"},
+      {"nested deeper than 32 levels", std::string(200'000, '[') + std::string(200'000, ']')},
+      {"format: is missing", "{}"},
+      {"is no object", "[]"},
+      {"format: is no such whole number", "{\"format\": 1e30}"},
+      {"is larger than 16777216 bytes", std::string(17 << 20, ' ')},
+  };
+  for (const auto& [expected, text] : texts) {
+    std::ofstream(folder + "/" + kManifestName) << text;
+    EXPECT_THAT(resume_error(folder), HasSubstr(expected));
+  }
+}
+
+// Stage files whose checksums are right, as their manifest was written for them.
+TEST_F(CheckpointFilesTest, AHostileStageFileIsRefusedBeforeAnythingRuns) {
+  save(2);
+  const std::string folder = directory_ + "/step-00000002", path = folder + "/head.safetensors";
+  Manifest manifest = read_manifest(folder);
+  std::ifstream in(path, std::ios::binary);
+  const std::string whole{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  std::uint64_t length = 0;
+  std::memcpy(&length, whole.data(), sizeof length);
+  const auto tensors = [](const std::string& json) {
+    std::string file(8, '\0');
+    const std::uint64_t size = json.size();
+    std::memcpy(file.data(), &size, sizeof size);
+    return file + json + std::string(8, 'x');
+  };
+  const std::string two_in_one = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                                 R"("b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
+  const std::pair<const char*, std::string> files[] = {
+      {"is cut short", ""},
+      {"its header of 18446744073709551615 bytes does not fit", std::string(8, '\xff')},
+      {"does not fit", whole.substr(0, 8)},
+      {"is no JSON", tensors("hello")},
+      {"nested deeper", tensors(std::string(200'000, '['))},
+      {"is in two tensors", tensors(two_in_one)},
+      {"goes on after byte", tensors("{}")},
+      {"shape: is no such whole number", tensors(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,8]}})")},
+      {"shape: is too large",
+       tensors(R"({"a":{"dtype":"F32","shape":[281474976710656,281474976710656],"data_offsets":[0,8]}})")},
+      {"data_offsets: is no such whole number", tensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,9]}})")},
+      {"data_offsets: is no such whole number", tensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[-8,0]}})")},
+      {"data_offsets: are of other bytes", tensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}})")},
+      {"dtype: is unknown", tensors(R"({"a":{"dtype":"F31","shape":[2],"data_offsets":[0,8]}})")},
+      {"it holds no tensor head.", tensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})")},
+  };
+  for (const auto& [expected, bytes] : files) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    for (Manifest::File& file : manifest.files)
+      if (file.name == "head.safetensors")
+        file = {file.name, static_cast<std::int64_t>(bytes.size()), checksum_of(bytes).text()};
+    std::ofstream(folder + "/" + kManifestName) << to_text(manifest);
+    EXPECT_THAT(resume_error(folder), HasSubstr(expected));
+    EXPECT_THAT(resume_error(folder), HasSubstr("head.safetensors"));
+  }
+}
+
+TEST_F(CheckpointFilesTest, WhatIsNoFileInACheckpointIsRefusedAtOnce) {
+  ::alarm(20);
+  for (const char* name : {"manifest.json", "head.safetensors"}) {
+    save(2);
+    const std::string path = directory_ + "/step-00000002/" + name;
+    fs::remove(path);
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    EXPECT_THAT(resume_error(directory_ + "/step-00000002"), HasSubstr(path + " is a named pipe"));
+    fs::remove(path);
+    fs::create_symlink("/dev/zero", path);
+    EXPECT_THAT(resume_error(directory_ + "/step-00000002"), HasSubstr(path + " is a device"));
+    fs::remove_all(directory_ + "/step-00000002");
+  }
+  ::alarm(0);
+}
+
 // The file size limit stands for a full disk: a write that comes short, then fails.
 TEST_F(CheckpointFilesTest, AFailedWriteNamesTheFileAndLeavesWhatWasComplete) {
   save(2);
@@ -320,8 +444,9 @@ TEST_F(CheckpointFilesTest, AFailedWriteNamesTheFileAndLeavesWhatWasComplete) {
   ASSERT_NE(std::signal(SIGXFSZ, SIG_IGN), SIG_ERR);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tight), 0);
   std::string message;
+  begin_checkpoint(directory_, 4);
   try {
-    save(4);
+    write_stage(stage_file_path(partial_folder(directory_, 4), "head"), "head", buckets());
   } catch (const DeviceError& error) {
     message = error.what();
   }
