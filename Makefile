@@ -135,10 +135,10 @@ tsan: setup
 	@status=0; ctest --preset tsan $(CTEST_FLAGS) -R '^executors\.' || status=1; $(REPORT) build-tsan || status=1; \
 	exit $$status
 
-## make fuzz    FUZZ_INPUTS mutated scenarios and profiles (100000) under the address and undefined sanitizers
+## make fuzz    FUZZ_INPUTS (100000) mutated scenarios, profiles, logs, measurements and checkpoint files under the address and undefined sanitizers
 fuzz: setup
 	cmake --preset asan-ubsan $(CMAKE_ARGS)
-	cmake --build --preset asan-ubsan --parallel $(JOBS) --target test_core
+	cmake --build --preset asan-ubsan --parallel $(JOBS) --target test_core test_report test_checkpoint
 	TANDEM_FUZZ_COUNT=$(FUZZ_INPUTS) ctest --preset asan-ubsan $(CTEST_FLAGS) -R '[Ff]uzz'
 
 ## make clean   removes the build folders (not .venv)

@@ -1,29 +1,20 @@
 // Hostile input by the thousand: scenarios and profiles mutated as text and as trees. Every input is read or refused
-// with a message that has a position; none crashes or takes long. TANDEM_FUZZ_COUNT sets how many (default 3000),
-// TANDEM_FUZZ_SEED which.
+// with a message that has a position; none crashes or takes long.
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
-#include <ctime>
-#include <iostream>
 #include <random>
 #include <set>
 
 #include "core/yaml/yaml_tree.hpp"
+#include "tests/common/fuzz.hpp"
 #include "tests/core/scenario_cases.hpp"
 
 namespace tandem::test {
 namespace {
 
-constexpr int kDefaultCount = 3000;
-constexpr int kDefaultSeed = 20240607;
+constexpr int kMostTried = 3000;
+constexpr int kPercent = 50;
 constexpr int kParts = 4;  // each with a seed of its own: ctest runs them side by side
-constexpr double kLongestSeconds = 1;
-
-int number_from(const char* variable, int otherwise) {
-  const char* text = std::getenv(variable);
-  return text != nullptr ? std::atoi(text) : otherwise;
-}
 
 const std::vector<std::string>& seeds() {
   static const std::vector<std::string> kSeeds = {
@@ -257,26 +248,19 @@ void expect_well_formed(const std::string& message, const std::string& text) {
 class FuzzScenario : public ::testing::TestWithParam<int> {};
 
 TEST_P(FuzzScenario, ReadsOrRefusesEverything) {
-  const int count = number_from("TANDEM_FUZZ_COUNT", kDefaultCount) / kParts;
-  Fuzzer fuzzer(static_cast<std::uint64_t>(number_from("TANDEM_FUZZ_SEED", kDefaultSeed) + GetParam()));
-  int parsed = 0, accepted = 0;
-  double longest = 0;
-  for (int i = 0; i < count; ++i) {
+  Fuzzer fuzzer(fuzz_seed(GetParam()));
+  FuzzAccount account("scenarios and profiles");
+  for (int i = 0; i < fuzz_inputs(kPercent) / kParts; ++i) {
     const std::string text = fuzzer.next();
-    parsed += is_yaml(text);
-    const std::clock_t start = std::clock();  // of the processor: a busy machine is no fault of the input
-    const bool is_profile = text.find("\ntiers:") != std::string::npos;
-    const std::string message = is_profile ? profile_error(text) : scenario_error(text);
-    longest = std::max(longest, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
-    accepted += message.empty();
+    std::string message;
+    account.count(is_yaml(text), [&] {
+      const bool is_profile = text.find("\ntiers:") != std::string::npos;
+      message = is_profile ? profile_error(text) : scenario_error(text);
+      return message.empty();
+    });
     if (!message.empty()) expect_well_formed(message, text);
   }
-  std::cout << count << " inputs, " << parsed << " past the YAML parser, " << accepted << " accepted, longest "
-            << longest << " s\n";
-  EXPECT_GE(parsed, count / 2);
-  EXPECT_LT(longest, kLongestSeconds);
-  EXPECT_LT(accepted, count / 2);
-  EXPECT_GT(accepted, 0);
+  account.close(0.5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, FuzzScenario, ::testing::Range(0, kParts));
@@ -285,7 +269,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, FuzzScenario, ::testing::Range(0, kParts));
 TEST(FuzzedScenario, AcceptedScenariosAreFixedPoints) {
   Fuzzer fuzzer(7);
   int checked = 0;
-  for (int i = 0; i < kDefaultCount && checked < 100; ++i) {
+  for (int i = 0; i < kMostTried && checked < 100; ++i) {
     const std::string text = fuzzer.next();
     if (text.find("\ntiers:") != std::string::npos || !scenario_error(text).empty()) continue;
     ++checked;
