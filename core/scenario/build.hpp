@@ -20,6 +20,9 @@ Scenario build_scenario(const Values& values);
 void check_profile_rules(const Values& values, const std::string& prefix, Findings& findings);
 // Figures that no machine has, on their own or beside each other (plausible.cpp).
 void check_plausible(const Values& values, const std::string& prefix, Findings& findings);
+// For messages, in the largest unit of the schema's family that leaves a number of at least 1, of powers of 10; "" for
+// a number without a unit.
+std::string shown_figure(double value, const std::string& family);
 // Figures with a source that contradict each other, and those that a flag has made odd, in words (consistent.cpp).
 void check_consistent(const Values& values, const std::string& prefix, Findings& findings);
 std::vector<std::string> odd_figures(const Values& values, const std::string& prefix);

@@ -3,13 +3,10 @@
 // machines of hardware_profiles/ span, so they bind only where somebody says where the figures are from: a what-if has
 // no source, and is told that it is one.
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <iterator>
 
 #include "core/base/check.hpp"
 #include "core/scenario/build.hpp"
-#include "core/yaml/schema.hpp"
 
 namespace tandem {
 namespace {
@@ -135,22 +132,6 @@ struct Machine {
   }
 };
 
-std::string shown(double value, const std::string& family) {
-  std::string unit;
-  double size = 1;
-  if (!family.empty())
-    for (const auto& [name, factor] : unit_family(family).units) {
-      const auto next = static_cast<double>(factor);
-      if (name.find("iB") == std::string::npos && (unit.empty() || (next <= value && next > size))) {
-        unit = name;
-        size = next;
-      }
-    }
-  char text[64];
-  std::snprintf(text, sizeof text, "%.4g%s", value / size, unit.c_str());
-  return text;
-}
-
 constexpr const char* kNoSource = ", or no `source` for a machine that does not exist";
 
 struct Contradiction {
@@ -163,11 +144,12 @@ Contradiction contradiction(const Machine& m, const Expectation& e, double scale
   std::string beside;
   if (e.other != nullptr) {
     const double other = m.number(e.other);
-    beside = std::string(" beside ") + e.other + " of " + shown(other, e.other_unit) +
+    beside = std::string(" beside ") + e.other + " of " + shown_figure(other, e.other_unit) +
              elsewhere(m.at(e.other), m.at(e.path));
   }
-  return {e.path, shown(value, e.unit) + " is not plausible" + beside + ": " + e.why,
-          "from " + shown(e.least / slack * scale, e.unit) + " to " + shown(e.most * slack * scale, e.unit) + kNoSource,
+  return {e.path, shown_figure(value, e.unit) + " is not plausible" + beside + ": " + e.why,
+          "from " + shown_figure(e.least / slack * scale, e.unit) + " to " +
+              shown_figure(e.most * slack * scale, e.unit) + kNoSource,
           m.has_source(e.path) && (e.other == nullptr || m.has_source(e.other))};
 }
 
@@ -179,8 +161,8 @@ void look_at_double(const Machine& m, std::vector<Contradiction>& out) {
                   [&](double known) { return rate <= known * kDoubleSlack && rate >= known / kDoubleSlack; }))
     return;
   out.push_back({path,
-                 shown(m.number(path), kFlopsPerS) + " is not plausible beside compute.peak.fp32 of " +
-                     shown(m.number(other), kFlopsPerS) + elsewhere(m.at(other), m.at(path)) +
+                 shown_figure(m.number(path), kFlopsPerS) + " is not plausible beside compute.peak.fp32 of " +
+                     shown_figure(m.number(other), kFlopsPerS) + elsewhere(m.at(other), m.at(path)) +
                      ": GPUs do fp64 at the rate of fp32, a half, a 32nd or a 64th of it",
                  std::string("one of these") + kNoSource, m.has_source(path) && m.has_source(other)});
 }

@@ -15,7 +15,7 @@ namespace {
 
 // Families of units of the schema; "" for a number without one.
 constexpr const char *kBytesPerS = "bytes_per_s", *kFlopsPerS = "flops_per_s", *kTime = "time",
-                     *kParametersPerS = "parameters_per_s", *kNone = "";
+                     *kParametersPerS = "parameters_per_s", *kBytes = "bytes", *kNone = "";
 
 // A key on its own, in base units. ".*" stands for each item of a list.
 struct Range {
@@ -90,7 +90,11 @@ constexpr const char *kCopyWhy = "a copy reads the one memory and writes the oth
                      *kUpdateWhy = "an update reads or writes at least 20 bytes a parameter",
                      *kBalanceWhy = "no processor does more than 10,000 flops a byte of its memory's bandwidth",
                      *kGpuWhy = "a GPU does more than one fp32 flop a byte of its memory's bandwidth",
-                     *kHalfWhy = "no device does 16 bits at less than a 64th of fp32's rate";
+                     *kHalfWhy = "no device does 16 bits at less than a 64th of fp32's rate",
+                     *kDeviceWhy = "a device of today reads all of its memory in a tenth of a second",
+                     *kHostWhy = "a host of today reads all of its memory in 6 seconds";
+// So many times as long as on any machine of today: what-ifs of more memory are many.
+constexpr double kPerDeviceSecond = 1.0 / 20, kPerHostSecond = 1.0 / 200;
 constexpr double kLeastBytesOfUpdate = 20, kBytesPerFlop = 1e-4, kLeastHalf = 1.0 / 64;
 constexpr Relation kRelations[] = {
     {"copies.h2d.bandwidth", kBytesPerS, 1, "tiers.host_pinned.bandwidth", kBytesPerS, kCopyWhy},
@@ -105,14 +109,17 @@ constexpr Relation kRelations[] = {
     {"tiers.device.bandwidth", kBytesPerS, 1, "compute.peak.fp32", kFlopsPerS, kGpuWhy, true},
     {"compute.peak.fp32", kFlopsPerS, kLeastHalf, "compute.peak.fp16", kFlopsPerS, kHalfWhy},
     {"compute.peak.fp32", kFlopsPerS, kLeastHalf, "compute.peak.bf16", kFlopsPerS, kHalfWhy},
+    {"tiers.device.capacity", kBytes, kPerDeviceSecond, "tiers.device.bandwidth", kBytesPerS, kDeviceWhy, true},
+    {"tiers.host_pinned.capacity", kBytes, kPerHostSecond, "tiers.host_pinned.bandwidth", kBytesPerS, kHostWhy, true},
 };
 
 static_assert(std::all_of(std::begin(kRanges), std::end(kRanges), [](const Range& r) { return r.least < r.most; }));
 static_assert(std::all_of(std::begin(kRelations), std::end(kRelations),
                           [](const Relation& r) { return r.factor > 0; }));
 
-// In the largest unit that leaves a number of at least 1, of powers of 10.
-std::string shown(double value, const std::string& family) {
+}  // namespace
+
+std::string shown_figure(double value, const std::string& family) {
   std::pair<std::string, double> unit = {"", 1};
   if (!family.empty())
     for (const auto& [name, factor] : unit_family(family).units) {
@@ -126,13 +133,16 @@ std::string shown(double value, const std::string& family) {
   return text;
 }
 
+namespace {
+
 void check(const Values& values, const std::string& path, const Range& range, Findings& findings) {
   if (!values.has(path)) return;
   const double value = values.number(path);
   if (value >= range.least && value <= range.most) return;
-  findings.add(Finding(*values.position(path), path, shown(value, range.unit) + " is not plausible: " + range.why,
-                       (range.least > 0 ? "from " + shown(range.least, range.unit) + " to " : "at most ") +
-                           shown(range.most, range.unit)));
+  findings.add(Finding(*values.position(path), path,
+                       shown_figure(value, range.unit) + " is not plausible: " + range.why,
+                       (range.least > 0 ? "from " + shown_figure(range.least, range.unit) + " to " : "at most ") +
+                           shown_figure(range.most, range.unit)));
 }
 
 // Whether a relation is broken, and how far: 1 is its bound.
@@ -151,17 +161,17 @@ void refuse_relation(const Values& values, const std::string& prefix, const Rela
   const std::string path = prefix + r.path, other = prefix + r.other;
   const double value = values.number(path), bound = values.number(other);
   const Position &at = *values.position(path), &other_at = *values.position(other);
-  const std::string value_text = shown(value, r.unit), bound_text = shown(bound, r.other_unit);
+  const std::string value_text = shown_figure(value, r.unit), bound_text = shown_figure(bound, r.other_unit);
   if (at_fault(values, path, other) == path) {
     findings.add(Finding(at, path,
                          value_text + " is not plausible beside " + r.other + " of " + bound_text +
                              elsewhere(other_at, at) + ": " + r.why,
-                         "at most " + shown(bound / r.factor, r.unit)));
+                         "at most " + shown_figure(bound / r.factor, r.unit)));
   } else {
     findings.add(Finding(other_at, other,
                          bound_text + " is not plausible beside " + r.path + " of " + value_text +
                              elsewhere(at, other_at) + ": " + r.why,
-                         "at least " + shown(value * r.factor, r.other_unit)));
+                         "at least " + shown_figure(value * r.factor, r.other_unit)));
   }
 }
 
@@ -191,7 +201,7 @@ void check_shared(const Values& values, const std::string& prefix, const std::st
   const double shared = values.number(path), alone = values.number(other);
   if (shared >= alone) return;
   const Position &at = *values.position(path), &other_at = *values.position(other);
-  const std::string shared_text = shown(shared, kBytesPerS), alone_text = shown(alone, kBytesPerS);
+  const std::string shared_text = shown_figure(shared, kBytesPerS), alone_text = shown_figure(alone, kBytesPerS);
   if (at.distance <= other_at.distance) {
     const std::string where = elsewhere(other_at, at);
     findings.add(Finding(at, path,

@@ -199,5 +199,21 @@ TEST(UnitErrors, WhatIfsOfFourTimesAndAFourthAreAllowed) {
   }
 }
 
+// A question may be odd: it is remarked on. Terabytes for gigabytes are no question.
+TEST(UnitErrors, AFlagIsRemarkedOnAndRefusedWhereNoMachineIsNearIt) {
+  const std::string text =
+      "machine: titan_rtx\nworkload: {family: mlp, layers: 2, hidden: 8, inputs: 64, classes: 10, batch: 1}\n"
+      "policy: {name: resident}\n";
+  const auto with = [&](const char* setting) { return parse_scenario(text, "question.yaml", {setting}); };
+  EXPECT_TRUE(with("machine.copies.h2d.bandwidth=20GB/s").warnings.empty());
+  const std::vector<std::string> remarks = with("machine.tiers.device.capacity=185GiB").warnings;
+  ASSERT_EQ(remarks.size(), 1U);
+  EXPECT_NE(remarks[0].find("machine.tiers.device.capacity: 198.6GB is not plausible beside tiers.device.bandwidth"),
+            std::string::npos)
+      << remarks[0];
+  EXPECT_THROW(with("machine.tiers.device.capacity=141TB"), ConfigError);
+  EXPECT_THROW(with("machine.tiers.host_pinned.capacity=128TB"), ConfigError);
+}
+
 }  // namespace
 }  // namespace tandem
