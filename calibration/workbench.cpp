@@ -51,6 +51,7 @@ Workbench::Workbench(const Scenario& scenario, std::int64_t scratch_bytes, Bench
   options.arena_bytes[static_cast<std::size_t>(Tier::HostPinned)] = host_bytes_;
   options.cpu_threads = cpu_threads(scenario_.machine.cores);
   options.library = device.library();
+  options.library.requires_finite = false;  // an op is timed many times over on the same numbers
   options.device = std::move(device.device);
   executor_ = std::make_unique<LiveExecutor>(graph_, scenario_, *data_, options);
   load();

@@ -48,15 +48,14 @@ with tempfile.TemporaryDirectory() as place:
     scenario.write_text(SCENARIO)
     train = [TANDEM, "train", scenario, "--quiet"]
     # 0 / 0 in the embeddings of tokens that have not come yet.
-    for precision in ("fp32", "bf16", "fp16"):
-        for devices in (1, 2):
-            name, saved = f"{precision} on {devices}", folder / f"{precision}{devices}"
-            wrong = ["optimizer.epsilon=0", "optimizer.learning_rate=1000", f"workload.precision={precision}",
-                     f"workload.devices={devices}", f"checkpoint.directory={saved}", "optimizer.initial_loss_scale=64"]
-            result = run(*train, *settings(*wrong))
-            expect(name, result, 4, "training step 1 of 6: ", "after its update, from a finite gradient",
-                   "lower optimizer.learning_rate (now 1000)", "a larger optimizer.epsilon (now 0; 1e-8 by default)")
-            check(name, not steps_in(saved), f"{steps_in(saved)} were saved")
+    for precision, devices in (("bf16", 1), ("fp16", 1), ("fp32", 2)):
+        name, saved = f"{precision} on {devices}", folder / precision
+        wrong = ["optimizer.epsilon=0", "optimizer.learning_rate=1000", f"workload.precision={precision}",
+                 f"workload.devices={devices}", f"checkpoint.directory={saved}", "optimizer.initial_loss_scale=64"]
+        result = run(*train, *settings(*wrong))
+        expect(name, result, 4, "training step 1 of 6: ", "after its update, from a finite gradient",
+               "lower optimizer.learning_rate (now 1000)", "a larger optimizer.epsilon (now 0; 1e-8 by default)")
+        check(name, not steps_in(saved), f"{steps_in(saved)} were saved")
     # The last checkpoint stays, and the command that the message gives goes on from it. A rate that the update cannot
     # bear comes in a later step, by a run that goes on.
     saved = folder / "saved"
