@@ -35,7 +35,7 @@ class Mutant:
 # Where files move, only the second column changes.
 MUTANTS = [
     Mutant("versions", "core/graph/graph.cpp",
-           "value.version = before.version + 1;", "value.version = before.version;", "test_core", r"^core\.WorkloadGraph"),
+           "value.version = tensor.versions++;", "value.version = tensor.versions;", "test_core", r"^core\.WorkloadGraph"),
     Mutant("readers", "core/graph/graph.cpp",
            "++value.readers;", "value.readers = 1;", "test_core", r"^core\.(EveryPolicy|WorkloadGraph)"),
     Mutant("roofline", "core/machine/cost_model.cpp",
@@ -90,7 +90,8 @@ MUTANTS = [
            'facts.emplace_back("optimizer.epsilon", text_of(o.epsilon));', 'facts.emplace_back("optimizer.epsilon", "");',
            "test_checkpoint", r"^checkpoint\.CheckpointFiles"),
     Mutant("checksums", "runtime/checkpoint/manifest.cpp",
-           "if (sum.checksum.text() != file.checksum)", "if (sum.checksum.text().size() != file.checksum.size())",
+           "if (sum_of_file(path, file.bytes).checksum.text() != file.checksum)",
+           "if (sum_of_file(path, file.bytes).checksum.text().size() != file.checksum.size())",
            "test_checkpoint", r"^checkpoint\."),
     Mutant("held_out_text", "runtime/text_data.cpp",
            "held_out ? bytes_ - held_out_bytes_ : 0;", "held_out ? 0 : held_out_bytes_;", "test_runtime", r"^runtime\.DataTest$"),
