@@ -20,7 +20,7 @@ ReadLog read(const std::string& path) {
     check_log(log, path);
     return log;
   } catch (const UnreadableFile& error) {
-    throw ConfigError(path + ": " + error.what() + "; allowed: a log written with --log");
+    throw ConfigError(path + ": cannot be read: it " + error.what() + "; allowed: a log written with --log");
   }
 }
 

@@ -100,7 +100,7 @@ std::string read_whole_lines(const std::string& path) {
     text.resize(text.rfind('\n') + 1);  // npos + 1 is 0
     return text;
   } catch (const UnreadableFile& error) {
-    throw ConfigError(path + ": " + error.what() + "; allowed: a file of measurements");
+    throw ConfigError(path + ": cannot be read: it " + error.what() + "; allowed: a file of measurements");
   }
 }
 
@@ -118,8 +118,8 @@ std::vector<Measurement> read_measurements(const std::string& path) {
       std::erase_if(all, [&](const Measurement& m) { return same_scenario(m, next); });
       all.push_back(std::move(next));
     } catch (const BadJson& error) {
-      throw ConfigError(path + ":" + std::to_string(line) + ":1: " + error.what() +
-                        " (a line that tandem validate --measure-only wrote)");
+      throw ConfigError(path + ":" + std::to_string(line) + ":1: is no measurement (" + error.what() +
+                        "); allowed: lines that tandem validate --measure-only wrote");
     }
     begin = end + 1;
   }
