@@ -6,6 +6,8 @@
 #include <sstream>
 
 #include "core/base/errors.hpp"
+#include "tests/common/run.hpp"
+#include "tests/common/scenarios.hpp"
 
 namespace tandem {
 namespace {
@@ -71,6 +73,25 @@ TEST(LogCheck, WhatNoRunRecordsIsRefusedWithItsLine) {
     }
     EXPECT_EQ(message, *hostile.expected == '\0' ? "" : "a.log:" + std::string(hostile.expected)) << hostile.name;
   }
+}
+
+// In any order that lanes and waits allow, whole or cut short, and where a command fails.
+TEST(LogCheck, WhatRunsRecordIsAccepted) {
+  const Scenario scenario = testing::gpt_scenario("on_demand", std::int64_t{1} << 30);
+  for (std::uint64_t seed = 0; seed < 8; ++seed)
+    for (const CommandId fail : {kNoCommand, CommandId{40}}) {
+      NullExecutor::Options options;
+      options.seed = seed;
+      options.fail = fail;
+      const testing::NullRun run = testing::run_null(scenario, options);
+      std::ostringstream out;
+      write_log(out, {1, "simulated", "a", "a", "x"}, run.log);
+      const std::string text = out.str();
+      for (const std::size_t end : {text.size(), text.rfind('\n', text.size() / 2) + 1}) {
+        std::istringstream in(text.substr(0, end));
+        EXPECT_NO_THROW(check_log(read_log(in, "a.log"), "a.log")) << seed << ' ' << fail << ' ' << end;
+      }
+    }
 }
 
 }  // namespace
