@@ -1,8 +1,6 @@
 // `tandem compare`: a prediction beside a measurement.
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -10,7 +8,9 @@
 #include "apps/commands.hpp"
 #include "apps/recorded_run.hpp"
 #include "cli/atomic_file.hpp"
+#include "cli/attempts.hpp"
 #include "cli/siblings.hpp"
+#include "cli/standard_streams.hpp"
 #include "core/base/errors.hpp"
 #include "report/comparison.hpp"
 #include "report/html.hpp"
@@ -36,11 +36,22 @@ nlohmann::json read_json(const std::string& path) {
   return json;
 }
 
-void copy_logs(const std::string& to, const ComparedRuns& runs) {
-  std::error_code error;
-  for (const auto& [from, suffix] : {std::pair{runs.predicted_log, ".predicted"}, {runs.measured_log, ".measured"}})
-    if (!std::filesystem::copy_file(from, to + suffix, std::filesystem::copy_options::overwrite_existing, error))
-      throw DeviceError("cannot write " + to + suffix + ": " + error.message());
+// Of the two logs, which bear both runs' names.
+std::vector<NamedPath> log_paths(const std::string& log) {
+  if (log.empty()) return {};
+  return {{"--log", log + ".predicted"}, {"--log", log + ".measured"}};
+}
+
+void copy_log(const std::string& from, const std::string& to) {
+  std::ifstream in(from, std::ios::binary);
+  AtomicFile file(to);
+  std::string piece(std::size_t{1} << 20, '\0');
+  do {
+    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    file.write(std::string_view(piece).substr(0, static_cast<std::size_t>(in.gcount())));
+  } while (in);
+  if (!in.eof()) throw DeviceError(from + ": the run's log cannot be read");
+  file.commit();
 }
 
 // Runs a part on a scenario's file and reads back what it wrote. Returns its exit code.
@@ -77,6 +88,11 @@ ComparedRuns run_both(const CompareFlags& flags, const TemporaryFolder& folder) 
   return runs;
 }
 
+std::string headline(const Scenario& scenario) {
+  return fmt::format("{} · {} · policy {} · predicted beside measured\n", terminal_text(scenario.workload.family),
+                     terminal_text(scenario.machine.name), terminal_text(scenario.policy.name));
+}
+
 void show(const CommonFlags& common, ComparedRuns& runs) {
   const RunRecord of_simulated = runs.predicted->record(), of_trained = runs.measured->record();
   Analysis predicted = analyse(of_simulated), measured = analyse(of_trained);
@@ -84,22 +100,35 @@ void show(const CommonFlags& common, ComparedRuns& runs) {
   const nlohmann::json &of_predicted = runs.predicted_json, &of_measured = runs.measured_json;
   const std::vector<ComparedFigure> table = compare_results(of_predicted, of_measured);
   const StepDifference difference = step_difference(predicted, measured);
-  if (!common.quiet && common.json != "-") {
-    const Scenario& scenario = *of_trained.scenario;
-    std::fputs(fmt::format("{} · {} · policy {} · predicted beside measured\n", terminal_text(scenario.workload.family),
-                           terminal_text(scenario.machine.name), terminal_text(scenario.policy.name))
-                   .c_str(),
-               stdout);
-    std::fputs((comparison_text(table) + difference_text(difference)).c_str(), stdout);
-  }
+  Attempts attempt;
+  if (!common.quiet && common.json != "-")
+    attempt([&] {
+      write_to_stdout(headline(*of_trained.scenario) + comparison_text(table) + difference_text(difference));
+    });
   if (!common.json.empty())
-    write_result(common.json, comparison_json(of_predicted, of_measured, table, difference).dump(2) + "\n");
-  if (!common.log.empty()) copy_logs(common.log, runs);
-  if (!common.report.empty()) write_file(common.report, html_report({&predicted, &measured}, table));
-  if (common.trace.empty()) return;
-  AtomicFile file(common.trace);
-  write_trace({&predicted, &measured}, [&](std::string_view text) { file.write(text); });
-  file.commit();
+    attempt([&] {
+      write_result(common.json, comparison_json(of_predicted, of_measured, table, difference).dump(2) + "\n");
+    });
+  if (const std::vector<NamedPath> logs = log_paths(common.log); !logs.empty()) {
+    attempt([&] { copy_log(runs.predicted_log, logs[0].path); });
+    attempt([&] { copy_log(runs.measured_log, logs[1].path); });
+  }
+  if (!common.report.empty()) attempt([&] { write_file(common.report, html_report({&predicted, &measured}, table)); });
+  if (!common.trace.empty())
+    attempt([&] {
+      AtomicFile file(common.trace);
+      write_trace({&predicted, &measured}, [&](std::string_view text) { file.write(text); });
+      file.commit();
+    });
+  attempt.finish();
+}
+
+void check_paths(const CompareFlags& flags, const std::vector<NamedPath>& inputs) {
+  CommonFlags common = flags.common;
+  common.log.clear();
+  std::vector<NamedPath> all{{"the log of --measured", flags.measured}};
+  all.insert(all.end(), inputs.begin(), inputs.end());
+  const Output checked(common, all, log_paths(flags.common.log));
 }
 
 }  // namespace
@@ -107,10 +136,11 @@ void show(const CommonFlags& common, ComparedRuns& runs) {
 int compare(const CompareFlags& flags) {
   if (flags.common.scenario_path.empty() == flags.measured.empty())
     throw ConfigError("compare: FILE or --measured: exactly one of them says what to compare");
-  const Output checked(flags.common);
+  check_paths(flags, {});
   if (flags.measured.empty()) {
     sibling("train");  // both must be there before one of them works for nothing
     const Scenario scenario = load_scenario(flags.common);
+    check_paths(flags, inputs_of(scenario));
     if (!flags.common.quiet) print_warnings(scenario);
   }
   const TemporaryFolder folder;

@@ -7,7 +7,9 @@
 #include "apps/commands.hpp"
 #include "apps/sweep.hpp"
 #include "cli/atomic_file.hpp"
+#include "cli/attempts.hpp"
 #include "cli/siblings.hpp"
+#include "cli/standard_streams.hpp"
 #include "core/base/errors.hpp"
 #include "core/run/policies.hpp"
 #include "core/scheduler/policy.hpp"
@@ -124,12 +126,17 @@ void check_setting(CommonFlags flags, const std::string& flag, const std::string
   }
 }
 
-void write_files(const PoliciesFlags& flags, const PolicyComparison& comparison) {
-  if (!flags.csv.empty()) write_file(flags.csv, policies_csv(comparison));
-  if (!flags.common.report.empty()) write_file(flags.common.report, policies_html(comparison));
+void write_all(const PoliciesFlags& flags, const PolicyComparison& comparison) {
+  Attempts attempt;
+  if (!flags.common.quiet && flags.common.json != "-") attempt([&] { write_to_stdout(policies_text(comparison)); });
+  if (!flags.csv.empty()) attempt([&] { write_file(flags.csv, policies_csv(comparison)); });
+  if (!flags.common.report.empty()) attempt([&] { write_file(flags.common.report, policies_html(comparison)); });
   if (!flags.common.json.empty())
-    write_result(flags.common.json,
-                 policies_json(comparison).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    attempt([&] {
+      write_result(flags.common.json,
+                   policies_json(comparison).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    });
+  attempt.finish();
 }
 
 void run_all(const PoliciesFlags& flags, const std::vector<std::string>& names, const Runs& runs, const KeyRange& range,
@@ -169,7 +176,7 @@ int compare_policies(const PoliciesFlags& flags) {
   if (!over.key.empty())
     for (const std::string& value : over.values) check_setting(flags.common, "--over", over.key, value);
   if (!range.key.empty()) check_setting(flags.common, "--largest", range.key, std::to_string(range.low));
-  const Output checked(flags.common);
+  const Output checked(flags.common, inputs_of(scenario), {{"--csv", flags.csv}});
   PolicyComparison comparison{flags.common.scenario_path, scenario.machine.name, over.key, range.key, over.values, {}};
   try {
     run_all(flags, names, Runs(flags.common, scenario.policy.name), range, comparison);
@@ -178,8 +185,7 @@ int compare_policies(const PoliciesFlags& flags) {
     return ended.exit_code;
   }
   if (over.key.empty()) sort_by_step(comparison.runs);
-  if (!flags.common.quiet && flags.common.json != "-") std::fputs(policies_text(comparison).c_str(), stdout);
-  write_files(flags, comparison);
+  write_all(flags, comparison);
   if (const int failure = say_failures(comparison); failure != kDone) return failure;
   for (const PolicyRun& run : comparison.runs)
     if (run.ran()) return kDone;

@@ -7,8 +7,10 @@
 
 #include "apps/commands.hpp"
 #include "cli/atomic_file.hpp"
+#include "cli/attempts.hpp"
 #include "cli/measurements.hpp"
 #include "cli/siblings.hpp"
+#include "cli/standard_streams.hpp"
 #include "core/base/errors.hpp"
 #include "core/run/load.hpp"
 #include "report/validation.hpp"
@@ -104,9 +106,20 @@ std::string group_of(const Measurement& measurement, const CommonFlags& flags) {
 }
 
 void write_files(const ValidateFlags& flags, const ValidationTable& validation) {
-  if (!flags.csv.empty()) write_file(flags.csv, validation_csv(validation));
-  if (!flags.common.report.empty()) write_file(flags.common.report, validation_html(validation));
-  if (!flags.common.json.empty()) write_result(flags.common.json, validation_json(validation).dump(2) + "\n");
+  Attempts attempt;
+  if (!flags.csv.empty()) attempt([&] { write_file(flags.csv, validation_csv(validation)); });
+  if (!flags.common.report.empty()) attempt([&] { write_file(flags.common.report, validation_html(validation)); });
+  if (!flags.common.json.empty())
+    attempt([&] { write_result(flags.common.json, validation_json(validation).dump(2) + "\n"); });
+  attempt([] { finish_stdout(); });
+  attempt.finish();
+}
+
+// Before anything runs. What is measured is read by the half that predicts.
+void check_paths(const ValidateFlags& flags) {
+  std::vector<NamedPath> inputs{{"the file of --measured", flags.measured}};
+  for (const std::string& file : flags.files) inputs.push_back({"a scenario", file});
+  const Output checked(flags.common, inputs, {{"--csv", flags.csv}, {"--measure-only", flags.measure_only}});
 }
 
 // The predicted half.
@@ -151,8 +164,8 @@ int validate(const ValidateFlags& flags) {
     throw ConfigError("validate: --measure-only and --measured are the two halves; name one, or neither for both");
   if (!flags.measured.empty() && !flags.files.empty())
     throw ConfigError("validate: --measured takes the scenarios from its file; name no others");
+  check_paths(flags);
   if (!flags.measure_only.empty()) become("train", measuring(flags, flags.measure_only));
-  const Output checked(flags.common);
   if (!flags.measured.empty()) return predict_all(flags, flags.measured);
   sibling("simulate");  // before the real runs work for nothing
   const TemporaryFolder folder;

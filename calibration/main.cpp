@@ -79,6 +79,7 @@ int calibrate(int argc, char** argv) {
   const std::shared_ptr<tandem::Device> opened = tandem::open_device(device);
 
   std::optional<tandem::AtomicFile> file, table;  // before minutes of work
+  tandem::check_outputs({{"--output", output}, {"--csv", csv}}, {});
   open_file("--output", output, file);
   if (!csv.empty()) open_file("--csv", csv, table);
   options.name = std::filesystem::path(output).stem().string();

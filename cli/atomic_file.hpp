@@ -2,14 +2,18 @@
 // renamed. Knows nothing of what is in it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "report/temporary_file.hpp"
 
 namespace tandem {
 
 class AtomicFile {
  public:
-  // Creates the temporary file. Throws DeviceError, as do all other functions, naming the file and what to do.
+  // Creates the temporary file, with the mode of the file that it replaces, if it does. Throws DeviceError, as do all
+  // other functions, naming the file and what to do.
   explicit AtomicFile(std::string path);
   // Removes the temporary file unless commit() was called.
   ~AtomicFile();
@@ -24,16 +28,13 @@ class AtomicFile {
   [[noreturn]] void fail(const char* what, int error) const;
   void flush();
 
-  std::string path_, temporary_, buffer_;
+  std::string path_, buffer_;
+  std::optional<TemporaryFile> temporary_;  // none: a device or a pipe, written to as it is
   int descriptor_ = -1;
   bool committed_ = false;
-  bool direct_ = false;  // a device or a pipe: nothing to rename
 };
 
 // The whole of a small file at once.
 void write_file(const std::string& path, std::string_view bytes);
-
-// Removes temporary files that are being written. Async-signal-safe: for handlers that end the process.
-void remove_temporary_files() noexcept;
 
 }  // namespace tandem

@@ -5,7 +5,9 @@
 #include <exception>
 #include <sstream>
 
+#include "cli/standard_streams.hpp"
 #include "core/base/errors.hpp"
+#include "core/base/interrupted.hpp"
 #include "core/yaml/suggest.hpp"
 #include "report/summary.hpp"
 
@@ -102,10 +104,12 @@ void print_warnings(const Scenario& scenario) {
   for (const std::string& warning : scenario.warnings) print_warning(warning);
 }
 
-int run_main(int argc, char** argv, const std::function<int(int, char**)>& body) {
-  install_interrupt_handler();
+namespace {
+
+// What `body` returns, or the exit code of what it throws.
+int exit_code_of(const std::function<int()>& body) {
   try {
-    return body(argc, argv);
+    return body();
   } catch (const Leave& leave) {
     return leave.code;
   } catch (const ConfigError& error) {
@@ -116,11 +120,26 @@ int run_main(int argc, char** argv, const std::function<int(int, char**)>& body)
     return refuse(error);
   } catch (const DeviceError& error) {
     return complain("", error, kDeviceFailure);
+  } catch (const Interrupted& error) {
+    return complain("", error, kInterrupted);
   } catch (const std::bad_alloc& error) {
     return complain("out of memory: give the process more, or simulate fewer steps: ", error, kDeviceFailure);
   } catch (const std::exception& error) {
     return complain("failed: ", error, kDeviceFailure);
   }
+}
+
+}  // namespace
+
+int run_main(int argc, char** argv, const std::function<int(int, char**)>& body) {
+  guard_standard_descriptors();
+  install_interrupt_handler();
+  const int code = exit_code_of([&] { return body(argc, argv); });
+  if (code != kDone) return code;  // whose reason has been told
+  return exit_code_of([] {
+    finish_stdout();
+    return kDone;
+  });
 }
 
 std::vector<std::string> setting_arguments(const CommonFlags& flags) {

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "analysis/record.hpp"
+#include "cli/output_paths.hpp"
 #include "core/run/load.hpp"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name
@@ -69,8 +70,9 @@ void print_warning(const std::string& warning);
 void print_warnings(const Scenario& scenario);  // in the scenario
 
 // Runs `body` and turns what it throws into a line on stderr, or one for each error of an input, and an exit code:
-// ConfigError 2, DoesNotFit 3, DeviceError and any other std::exception 4. Installs the handler of SIGINT and SIGTERM:
-// temporary output files are removed and the process ends with 130, unless claim_interrupts() was called.
+// ConfigError 2, DoesNotFit 3, DeviceError and any other std::exception 4, Interrupted 130. What was printed and cannot
+// be written to standard output is a failure, too. Installs the handler of SIGINT and SIGTERM: temporary files are
+// removed and the process ends with 130, unless claim_interrupts() was called.
 int run_main(int argc, char** argv, const std::function<int(int, char**)>& body);
 void install_interrupt_handler();  // done by run_main
 // Interrupts wait until the handler is installed, here or by the program that this process becomes.
@@ -81,17 +83,21 @@ std::atomic<bool>& claim_interrupts();
 // A result as text: "-" is standard output, else a file that appears when it is complete. Throws DeviceError.
 void write_result(const std::string& path, const std::string& text);
 
+std::vector<NamedPath> outputs_of(const CommonFlags& flags);
+
 // Writes what the flags ask for: summary on stdout (unless --quiet or --json -), JSON, trace, HTML and log. A file
 // appears under its name only when it is complete.
 class Output {
  public:
-  // Throws ConfigError if a file cannot be created where its flag says, so that no long run ends in vain.
-  explicit Output(CommonFlags flags);
+  // Throws ConfigError if a file cannot be created where its flag says, so that no long run ends in vain, or as
+  // check_outputs() does. `more`: what else the program writes.
+  explicit Output(CommonFlags flags, const std::vector<NamedPath>& inputs = {},
+                  const std::vector<NamedPath>& more = {});
   ~Output();
   // What is to see all that crosses the seam, if --log is asked for, as the run goes on (live: of this process's rank):
   // a long run's record does not hold it. To be called before drive().
   EventLog& log(const Scenario& scenario, const std::string& mode, Rank ranks);
-  // Throws DeviceError naming the file when writing fails; files that were complete before stay.
+  // Writes what can be written. Throws DeviceError naming a file that cannot; those of the others are told.
   void write(const RunRecord& record);
 
  private:

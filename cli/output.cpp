@@ -1,12 +1,12 @@
 // The files and the summary that the shared flags ask for.
 #include <unistd.h>
 
-#include <cstdio>
-#include <filesystem>
 #include <sstream>
 
 #include "cli/atomic_file.hpp"
+#include "cli/attempts.hpp"
 #include "cli/cli.hpp"
+#include "cli/standard_streams.hpp"
 #include "core/base/errors.hpp"
 #include "report/html.hpp"
 #include "report/json_result.hpp"
@@ -17,26 +17,6 @@ namespace tandem {
 namespace {
 
 constexpr const char* kVersion = TANDEM_VERSION;
-
-// Creates and removes the temporary file: what would fail at the end fails now.
-void require_writable(const char* flag, const std::string& path) {
-  if (path.empty() || path == "-") return;
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored))
-    throw ConfigError(std::string(flag) + " " + path + ": is a folder; name a file");
-  // Opening a pipe would wait for its reader.
-  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) return;
-  try {
-    const AtomicFile probe(path);
-  } catch (const DeviceError& error) {
-    throw ConfigError(std::string(flag) + ": " + error.what());
-  }
-}
-
-void to_stdout(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw DeviceError("cannot write to standard output; redirect it elsewhere or use --quiet");
-}
 
 LogHeader header_of(const Scenario& scenario, const std::string& mode, std::int32_t ranks) {
   LogHeader header;
@@ -57,10 +37,16 @@ void write_log_file(const std::string& path, const RunRecord& record) {
   write_file(path, text.view());
 }
 
+void write_trace_file(const std::string& path, const Analysis& analysis) {
+  AtomicFile file(path);
+  write_trace({&analysis}, [&](std::string_view text) { file.write(text); });
+  file.commit();
+}
+
 }  // namespace
 
 void write_result(const std::string& path, const std::string& text) {
-  path == "-" ? to_stdout(text) : write_file(path, text);
+  path == "-" ? write_to_stdout(text) : write_file(path, text);
 }
 
 // A full disk ends the log, not the run.
@@ -93,29 +79,34 @@ EventLog& Output::log(const Scenario& scenario, const std::string& mode, Rank ra
   return log_->writer;
 }
 
-Output::Output(CommonFlags flags) : flags_(std::move(flags)) {
-  require_writable("--json", flags_.json);
-  require_writable("--trace", flags_.trace);
-  require_writable("--report", flags_.report);
-  require_writable("--log", flags_.log);
+std::vector<NamedPath> outputs_of(const CommonFlags& flags) {
+  return {{"--json", flags.json}, {"--trace", flags.trace}, {"--report", flags.report}, {"--log", flags.log}};
+}
+
+Output::Output(CommonFlags flags, const std::vector<NamedPath>& inputs, const std::vector<NamedPath>& more)
+    : flags_(std::move(flags)) {
+  std::vector<NamedPath> outputs = outputs_of(flags_), all_inputs = inputs;
+  outputs.insert(outputs.end(), more.begin(), more.end());
+  all_inputs.push_back({"the scenario", flags_.scenario_path});
+  check_outputs(outputs, all_inputs);
 }
 
 void Output::write(const RunRecord& record) {
   const Analysis analysis = analyse(record);
+  Attempts attempt;
   if (log_)
-    log_->commit();
+    attempt([&] { log_->commit(); });
   else if (!flags_.log.empty())
-    write_log_file(flags_.log, record);
-  if (!flags_.trace.empty()) {
-    AtomicFile file(flags_.trace);
-    write_trace({&analysis}, [&](std::string_view text) { file.write(text); });
-    file.commit();
-  }
-  if (!flags_.report.empty()) write_file(flags_.report, html_report({&analysis}));
+    attempt([&] { write_log_file(flags_.log, record); });
+  if (!flags_.trace.empty()) attempt([&] { write_trace_file(flags_.trace, analysis); });
+  if (!flags_.report.empty()) attempt([&] { write_file(flags_.report, html_report({&analysis})); });
   if (!flags_.json.empty())
-    write_result(flags_.json, to_json(analysis).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-  if (flags_.quiet || flags_.json == "-") return;
-  to_stdout(summary(analysis, {.colour = ::isatty(STDOUT_FILENO) == 1}));
+    attempt([&] {
+      write_result(flags_.json, to_json(analysis).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    });
+  if (!flags_.quiet && flags_.json != "-")
+    attempt([&] { write_to_stdout(summary(analysis, {.colour = ::isatty(STDOUT_FILENO) == 1})); });
+  attempt.finish();
 }
 
 }  // namespace tandem

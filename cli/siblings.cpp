@@ -1,23 +1,21 @@
 #include "cli/siblings.hpp"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
+#include "cli/child_process.hpp"
 #include "cli/cli.hpp"
 #include "core/base/errors.hpp"
 #include "report/summary.hpp"
-
-extern char** environ;
 
 namespace tandem {
 namespace {
@@ -30,47 +28,6 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 }
 
 [[noreturn]] void fail(const std::string& what, int error) { throw DeviceError(what + ": " + std::strerror(error)); }
-
-std::string read_all(int descriptor) {
-  std::string text;
-  std::array<char, 4096> buffer;
-  for (;;) {
-    const ssize_t got = ::read(descriptor, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return text;
-    text.append(buffer.data(), static_cast<std::size_t>(got));
-  }
-}
-
-int wait_for_exit(pid_t child) {
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) fail("cannot wait for a program", errno);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-class SpawnActions {
- public:
-  SpawnActions() {
-    if (const int error = posix_spawn_file_actions_init(&actions_)) fail("cannot prepare a program's start", error);
-  }
-  ~SpawnActions() { posix_spawn_file_actions_destroy(&actions_); }
-  SpawnActions(const SpawnActions&) = delete;
-  SpawnActions& operator=(const SpawnActions&) = delete;
-  void redirect(int from, int to) {
-    if (const int error = posix_spawn_file_actions_adddup2(&actions_, from, to)) fail("cannot redirect output", error);
-  }
-  void redirect(int from, const std::string& file) {
-    constexpr mode_t kOwnerOnly = 0600;
-    if (const int error =
-            posix_spawn_file_actions_addopen(&actions_, from, file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, kOwnerOnly))
-      fail("cannot redirect output", error);
-  }
-  const posix_spawn_file_actions_t* get() const { return &actions_; }
-
- private:
-  posix_spawn_file_actions_t actions_;
-};
 
 }  // namespace
 
@@ -96,30 +53,23 @@ void become(const std::string& part, const std::vector<std::string>& arguments) 
 
 ChildResult run_child(const std::string& part, const std::vector<std::string>& arguments, bool keep_errors,
                       const std::string& output) {
-  std::vector<std::string> words{sibling(part)};
-  words.insert(words.end(), arguments.begin(), arguments.end());
   std::array<int, 2> pipe{-1, -1};
-  SpawnActions actions;
-  if (keep_errors) {
-    if (::pipe2(pipe.data(), O_CLOEXEC) != 0) fail("cannot make a pipe", errno);
-    actions.redirect(pipe[1], STDERR_FILENO);
+  if (keep_errors && ::pipe2(pipe.data(), O_CLOEXEC) != 0) fail("cannot make a pipe", errno);
+  const auto close_end = [&](int end) {
+    if (int& descriptor = pipe[static_cast<std::size_t>(end)]; descriptor >= 0) ::close(std::exchange(descriptor, -1));
+  };
+  try {
+    const pid_t child = start_child(sibling(part), arguments, {pipe[1], output});
+    close_end(1);
+    ChildEnd end = wait_for_child(child, pipe[0]);
+    close_end(0);
+    const int code = WIFEXITED(end.status) ? WEXITSTATUS(end.status) : 128 + WTERMSIG(end.status);
+    return {code, std::move(end.errors)};
+  } catch (...) {
+    close_end(0);
+    close_end(1);
+    throw;
   }
-  if (!output.empty()) actions.redirect(STDOUT_FILENO, output);
-  pid_t child = 0;
-  const int error =
-      ::posix_spawn(&child, words.front().c_str(), actions.get(), nullptr, pointers(words).data(), environ);
-  if (keep_errors) ::close(pipe[1]);
-  if (error != 0) {
-    if (keep_errors) ::close(pipe[0]);
-    fail("cannot start " + words.front(), error);
-  }
-  ChildResult result;
-  if (keep_errors) {
-    result.errors = read_all(pipe[0]);
-    ::close(pipe[0]);
-  }
-  result.exit_code = wait_for_exit(child);
-  return result;
 }
 
 // A program says each error on a line of its own, after its name; what else it prints there is not about why it ended.
@@ -133,17 +83,6 @@ std::string ChildResult::reason() const {
   }
   if (first.empty() && exit_code > 128) return "ended by signal " + std::to_string(exit_code - 128);
   return terminal_text(reasons.empty() ? first : reasons);
-}
-
-TemporaryFolder::TemporaryFolder() {
-  const char* base = std::getenv("TMPDIR");
-  path_ = std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/tandem-XXXXXX";
-  if (::mkdtemp(path_.data()) == nullptr) fail("cannot make a folder for intermediate files in " + path_, errno);
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;  // what cannot be removed is left to the system's cleaning
-  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace tandem

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "report/temporary_file.hpp"
+
 namespace tandem {
 
 // Path of tandem-<part> beside the running program. Throws ConfigError if it is not there: not every build has all
@@ -21,21 +23,9 @@ struct ChildResult {
   std::string reason() const;
 };
 // Runs tandem-<part> to its end. `keep_errors`: standard error is returned and not shown. `output`: a file that
-// standard output goes to; "": that of this process.
+// standard output goes to; "": that of this process. It ends with this process. Throws Interrupted, as
+// wait_for_child() does.
 ChildResult run_child(const std::string& part, const std::vector<std::string>& arguments, bool keep_errors = false,
                       const std::string& output = "");
-
-// A folder of its own for a program's intermediate files, removed with all that is in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 }  // namespace tandem

@@ -1,13 +1,10 @@
 #include "report/csv_log.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <optional>
 #include <string_view>
@@ -22,6 +19,9 @@ namespace {
 
 constexpr std::string_view kHeader =
     "step,loss,validation_loss,learning_rate,gradient_norm,step_time_s,tokens_per_s,skipped,loss_scale\n";
+
+// A line tells of a step's training and evaluation. Saves come after it.
+bool counts(const Op& op) { return op.step != kNone && op.phase != Phase::Save; }
 
 // Digits enough to read the same number back; empty where there is none.
 std::string cell(std::optional<double> value) { return value ? fmt::format("{}", *value) : ""; }
@@ -38,7 +38,8 @@ std::string lines_until(const std::string& path, std::int64_t step) {
   if (!other_than_a_file(path).empty()) return "";
   std::ifstream in(path);
   std::string lines;
-  for (std::string line; std::getline(in, line);)
+  // A last line without an end is what a killed process had not wholly written.
+  for (std::string line; std::getline(in, line) && !in.eof();)
     if (const long long at = std::atoll(line.c_str()); at >= 1 && at <= step) lines += with_all_cells(line) + "\n";
   return lines;
 }
@@ -46,39 +47,30 @@ std::string lines_until(const std::string& path, std::int64_t step) {
 }  // namespace
 
 CsvLog::CsvLog(std::string path, const Scenario& scenario)
-    : path_(std::move(path)),
-      scenario_(scenario),
-      descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)),
-      skipped_(scenario, std::nullopt) {
-  if (descriptor_ < 0)
-    throw ConfigError("--csv " + path_ + ": cannot be written: " + std::strerror(errno) +
-                      "; name a file in a folder that you may write to");
-  if (scenario.first_step > 0) kept_ = lines_until(path_, scenario.first_step);
-}
-
-CsvLog::~CsvLog() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+    : scenario_(scenario), file_("--csv", std::move(path)), skipped_(scenario, std::nullopt) {
+  if (scenario.first_step > 0) kept_ = lines_until(file_.path(), scenario.first_step);
 }
 
 void CsvLog::append(std::span<const Command> commands) {
-  if (seen_ == 0) {
-    // A device or a pipe has nothing to cut off.
-    if (::ftruncate(descriptor_, 0) != 0 && errno != EINVAL) error_ = std::strerror(errno);
-    write(std::string(kHeader) + kept_);
-  }
+  const std::lock_guard lock(mutex_);
+  if (seen_ == 0) file_.begin(std::string(kHeader) + kept_);
   follow_graph();
-  for (const Command& command : commands)
-    if (command.kind == CommandKind::Run && graph_->op(command.op).step != kNone)
-      running_[command.id] = {command.op, command.lane.engine, command.part.bytes};
+  for (const Command& command : commands) {
+    if (command.kind != CommandKind::Run) continue;
+    const Op& op = graph_->op(command.op);
+    if (counts(op)) running_[command.id] = {command.op, command.lane.engine, command.part.bytes};
+  }
 }
 
-// A step is appended as a whole, before any of its ops is issued.
+// A step is appended as a whole, before any of its ops is issued; a save of it may come later.
 void CsvLog::follow_graph() {
   for (; seen_ < graph_->op_count(); ++seen_)
-    if (graph_->op(seen_).step != kNone) ++steps_[graph_->op(seen_).step].open_ops;
+    if (const Op& op = graph_->op(seen_); counts(op)) ++steps_[op.step].open_ops;
 }
 
 void CsvLog::append(const EventBatch& batch) {
+  const std::lock_guard lock(mutex_);
+  batches_ += batch.events.empty() ? 0 : 1;
   for (const Event& event : batch.events) {
     const auto run = running_.find(event.command);
     if (run == running_.end()) continue;
@@ -86,7 +78,22 @@ void CsvLog::append(const EventBatch& batch) {
     running_.erase(run);
   }
   for (; !steps_.empty() && steps_.begin()->second.open_ops == 0; steps_.erase(steps_.begin()))
-    write_step(steps_.begin()->first, steps_.begin()->second.figures);
+    write_step(steps_.begin()->first, steps_.begin()->second, /*over=*/true);
+  news_.notify_all();
+}
+
+// What is still open then may wait for the save that waits for the line: so it cannot be waited for for ever.
+void CsvLog::make_durable(std::int32_t step) {
+  constexpr std::chrono::seconds kNothingNew{2};
+  std::unique_lock lock(mutex_);
+  const auto there = [&] { return lines_until_ >= step || !file_.error().empty(); };
+  for (std::int64_t before = -1; !there() && before != batches_;) {
+    before = batches_;
+    news_.wait_for(lock, kNothingNew, [&] { return there() || batches_ != before; });
+  }
+  if (!there() && !steps_.empty() && steps_.begin()->first == step)
+    write_step(step, steps_.begin()->second, /*over=*/false);
+  file_.sync();
 }
 
 void CsvLog::take(const Running& run, const Event& event) {
@@ -99,33 +106,35 @@ void CsvLog::take(const Running& run, const Event& event) {
   --step.open_ops;
 }
 
-void CsvLog::write_step(std::int32_t step, const StepFigures& figures) {
+std::string CsvLog::line_of(std::int32_t number, const StepFigures& figures) const {
   constexpr double kNsPerSecond = 1e9;
   const double step_s = static_cast<double>(figures.end_ns() - step_begin_ns_) / kNsPerSecond;
-  step_begin_ns_ = std::max(figures.end_ns(), figures.evaluation_end_ns());
   const double tokens = tokens_per_step(scenario_.workload);
-  const std::optional<double> loss_scale = skipped_.loss_scale();
-  const bool skipped = skipped_.take(figures.gradient_norm());
-  write(fmt::format("{},{},{},{},{},{},{},{},{}\n", training_step(scenario_, step) + 1, cell(figures.loss()),
-                    cell(figures.validation_loss()), learning_rate(scenario_, step), cell(figures.gradient_norm()),
-                    step_s, tokens > 0 && step_s > 0 ? fmt::format("{:.6g}", tokens / step_s) : "", skipped ? 1 : 0,
-                    cell(loss_scale)));
-  if (error_.empty()) ++lines_;
+  SkippedSteps skipped = skipped_;
+  const bool was_skipped = skipped.take(figures.gradient_norm());
+  return fmt::format("{},{},{},{},{},{},{},{},{}\n", training_step(scenario_, number) + 1, cell(figures.loss()),
+                     cell(figures.validation_loss()), learning_rate(scenario_, number), cell(figures.gradient_norm()),
+                     step_s, tokens > 0 && step_s > 0 ? fmt::format("{:.6g}", tokens / step_s) : "",
+                     was_skipped ? 1 : 0, cell(skipped_.loss_scale()));
 }
 
-void CsvLog::write(const std::string& text) {
-  for (std::size_t done = 0; error_.empty() && done < text.size();) {
-    const ssize_t written = ::write(descriptor_, text.data() + done, text.size() - done);
-    if (written >= 0) done += static_cast<std::size_t>(written);
-    if (written < 0 && errno != EINTR) error_ = std::strerror(errno);
-  }
+void CsvLog::write_step(std::int32_t number, Step& step, bool over) {
+  const std::string line = line_of(number, step.figures);
+  step.has_line ? file_.replace_last(line) : file_.append(line);
+  if (!step.has_line && file_.error().empty()) ++lines_;
+  step.has_line = true;
+  lines_until_ = number;
+  if (!over) return;
+  skipped_.take(step.figures.gradient_norm());
+  step_begin_ns_ = std::max(step.figures.end_ns(), step.figures.evaluation_end_ns());
 }
 
 void CsvLog::finish() {
-  if (::close(descriptor_) != 0 && error_.empty()) error_ = std::strerror(errno);
-  descriptor_ = -1;
-  if (!error_.empty())
-    throw DeviceError("cannot write " + path_ + ": " + error_ +
+  const std::lock_guard lock(mutex_);
+  file_.sync();
+  file_.close();
+  if (!file_.error().empty())
+    throw DeviceError("cannot write " + file_.path() + ": " + file_.error() +
                       "; the run itself is complete, and the table holds its first " + std::to_string(lines_) +
                       " steps");
 }

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/base/ids.hpp"
 #include "runtime/executors/collective.hpp"
+#include "runtime/rank_identity.hpp"
 
 namespace tandem {
 
@@ -17,11 +19,15 @@ struct GlooOptions {
   std::int32_t ranks = 1;
   std::string meeting_file;  // the same path for all ranks, of a file that did not exist before the run
   std::chrono::milliseconds timeout = std::chrono::minutes(5);  // for a peer that has stopped
+  RankIdentity identity;                                        // that all ranks must share; empty: not asked
+  // Called now and then while a rank is missing, with what is waited for; may throw. Null: nothing.
+  std::function<void(const std::string& waits_for)> look;
 };
 
 class GlooCollective final : public Collective {
  public:
-  // Blocks until all ranks are there. Throws DeviceError.
+  // Blocks until all ranks are there, and have found that they are to do the same. Throws DeviceError, and what look
+  // does.
   explicit GlooCollective(const GlooOptions& options);
   ~GlooCollective() override;
   void all_reduce_mean(std::byte* data, std::int64_t elements, DType type) override;
@@ -31,6 +37,7 @@ class GlooCollective final : public Collective {
 
  private:
   struct Group;
+  void reporting_loss(const std::function<void()>& action) const;
   GlooOptions options_;
   std::unique_ptr<Group> group_;
   std::vector<std::byte> sums_;  // of a whole bucket, of which this rank takes its part

@@ -3,12 +3,16 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <string_view>
 
+#include "cli/attempts.hpp"
 #include "cli/cli.hpp"
 #include "cli/siblings.hpp"
 #include "core/base/errors.hpp"
+#include "core/base/interrupted.hpp"
+#include "core/base/shell_text.hpp"
 #include "report/csv_log.hpp"
 #include "report/skip_watch.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
@@ -19,6 +23,7 @@
 #include "runtime/measure.hpp"
 #include "runtime/open_device.hpp"
 #include "runtime/rank_processes.hpp"
+#include "runtime/run_watch.hpp"
 #include "runtime/train.hpp"
 
 namespace {
@@ -87,11 +92,12 @@ int interrupted(const tandem::Scenario& scenario, const tandem::Training& traini
 // A rank that another process reports for. Interrupts reach all processes of a terminal; the first is the leading
 // rank's to answer: it needs this one for the steps that it still finishes, and ends it.
 int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
-  tandem::follow_parent();
   tandem::TrainOptions options;
   options.rank = flags.rank;
   options.meeting_file = flags.meeting_file;
   tandem::claim_interrupts();
+  const std::unique_ptr<tandem::Watchdog> watchdog = tandem::following_watchdog(scenario, flags.rank);
+  options.watchdog = watchdog.get();
   tandem::Training training(scenario, options);
   try {
     training.run();
@@ -129,7 +135,7 @@ void finish(tandem::RankProcesses& peers, const tandem::Scenario& scenario, cons
 
 int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, const TrainFlags& flags,
          const std::vector<std::string>& arguments) {
-  tandem::Output output(common);
+  tandem::Output output(common, tandem::inputs_of(scenario), {{"--csv", flags.csv}});
   if (!common.quiet) tandem::print_warnings(scenario);
   std::optional<tandem::CheckpointLock> lock;
   if (!scenario.checkpoint.directory.empty()) lock.emplace(scenario);
@@ -137,11 +143,18 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
   if (!flags.csv.empty()) csv.emplace(flags.csv, scenario);
   std::optional<tandem::RankProcesses> peers;
   tandem::TrainOptions options;
+  options.interrupt = &tandem::claim_interrupts();
+  const std::unique_ptr<tandem::Watchdog> watchdog = tandem::leading_watchdog(scenario);
+  options.watchdog = watchdog.get();
+  if (csv) options.before_commit = [&csv](std::int32_t step) { csv->make_durable(step); };
   if (scenario.workload.devices > 1) {
     peers.emplace(static_cast<tandem::Rank>(scenario.workload.devices), arguments);
     options.meeting_file = peers->meeting_file();
+    options.look_at_peers = [&] {
+      peers->require_alive();
+      if (*options.interrupt) throw tandem::Interrupted("interrupted before the first step; nothing was written");
+    };
   }
-  options.interrupt = &tandem::claim_interrupts();
   options.device = tandem::open_device(flags.device);
   if (!common.quiet) tandem::print_warning(tandem::fingerprint_warning(scenario.machine, options.device.get()));
   tandem::Training training(scenario, options);
@@ -161,9 +174,14 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
   // Before this rank leaves the group, which they would take for a failure.
   if (training.interrupted() || training.stopped()) peers.reset();
   if (training.interrupted()) return interrupted(scenario, training, settings);
-  if (peers) finish(*peers, scenario, settings);
-  output.write(training.record());
-  if (csv) csv->finish();
+  if (peers) {
+    const tandem::Watchdog::Wait wait(watchdog.get(), "the other ranks, to end");
+    finish(*peers, scenario, settings);
+  }
+  tandem::Attempts attempt;
+  attempt([&] { output.write(training.record()); });
+  if (csv) attempt([&] { csv->finish(); });
+  attempt.finish();
   if (training.stopped()) return interrupted(scenario, training, settings);
   if (watch.steps().most()) refuse_skipped(scenario, watch.steps(), settings);
   return tandem::kDone;

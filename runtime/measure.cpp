@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -27,6 +28,7 @@
 #include "runtime/machine_speed.hpp"
 #include "runtime/open_device.hpp"
 #include "runtime/rank_processes.hpp"
+#include "runtime/run_watch.hpp"
 #include "runtime/train.hpp"
 
 namespace tandem {
@@ -127,17 +129,23 @@ void run(Job& job, const std::string& device_name, const std::shared_ptr<Device>
   const Scenario scenario = load_live_scenario(job.flags, device_name);
   TrainOptions options;
   options.device = device;
+  const std::unique_ptr<Watchdog> watchdog = leading_watchdog(scenario);
+  options.watchdog = watchdog.get();
   std::optional<RankProcesses> peers;
   if (scenario.workload.devices > 1) {
     std::vector<std::string> arguments = scenario_arguments(job.flags);
     arguments.push_back("--device=" + device_name);
     peers.emplace(static_cast<Rank>(scenario.workload.devices), arguments);
     options.meeting_file = peers->meeting_file();
+    options.look_at_peers = [&] { peers->require_alive(); };
   }
   Training training(scenario, options);
   if (!job.flags.quiet) print_warning(training.data().remark());
   training.run();
-  if (peers) peers->finish();
+  if (peers) {
+    const Watchdog::Wait wait(watchdog.get(), "the other ranks, to end");
+    peers->finish();
+  }
   const RunRecord record = training.record();
   const Analysis analysis = analyse(record);
   if (const auto skipped = analysis.skipped_steps; !job.flags.quiet && 2 * skipped > scenario.steps)

@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "core/base/ids.hpp"
+#include "report/temporary_file.hpp"
 
 namespace tandem {
 
 class RankProcesses {
  public:
-  // Starts ranks 1 to ranks - 1 of `program` (this one where it is "") with `arguments` and
+  // They end with the calling thread. Starts ranks 1 to ranks - 1 of `program` (this one where it is "") with
+  // `arguments` and
   // "--rank=R --meeting-file=FILE" at their end. Throws DeviceError.
   RankProcesses(Rank ranks, const std::vector<std::string>& arguments, const std::string& program = "");
   // Ends what still runs, and removes the meeting file.
@@ -21,17 +23,17 @@ class RankProcesses {
   RankProcesses& operator=(const RankProcesses&) = delete;
 
   const std::string& meeting_file() const { return meeting_file_; }
+  // Throws DeviceError naming a rank that has ended already.
+  void require_alive();
   // Waits for all. Throws DeviceError naming a rank that did not end with 0.
   void finish();
 
  private:
-  RankProcesses() = default;  // delegated to, so that a constructor that throws still ends what it started
+  RankProcesses();  // delegated to, so that a constructor that throws still ends what it started
 
-  std::string folder_, meeting_file_;
+  TemporaryFolder folder_;
+  std::string meeting_file_;
   std::vector<pid_t> processes_;  // 0 once waited for
 };
-
-// In a process that RankProcesses started: end when the first rank's process ends, however it ends.
-void follow_parent();
 
 }  // namespace tandem

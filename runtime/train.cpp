@@ -10,6 +10,7 @@
 #include "core/base/errors.hpp"
 #include "core/formats/layout.hpp"
 #include "core/run/make_scheduler.hpp"
+#include "core/scenario/watchdog.hpp"
 #include "core/scheduler/driver.hpp"
 #include "runtime/checkpoint/manifest.hpp"
 #include "runtime/gloo_collective.hpp"
@@ -28,6 +29,31 @@ int cpu_threads(const Scenario& scenario) {
   return static_cast<int>(std::max<std::int64_t>(cores - 1, 1));
 }
 
+std::shared_ptr<Collective> join_ranks(const Scenario& scenario, const TrainOptions& options) {
+  // Where a watchdog looks, it is who says that a rank has stopped: it knows what the others wait for.
+  constexpr std::chrono::hours kLong{24};
+  constexpr std::chrono::seconds kLater{10};
+  const auto limit =
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(watchdog_ns(scenario)));
+  GlooOptions gloo;
+  gloo.rank = options.rank;
+  gloo.ranks = rank_count(scenario);
+  gloo.meeting_file = options.meeting_file;
+  gloo.timeout = options.watchdog != nullptr ? std::chrono::milliseconds(kLong) : limit + kLater;
+  gloo.identity = identity_of(scenario, facts_of(scenario, /*delayed_update=*/false));  // the policy's options say it
+  std::optional<Watchdog::Wait> wait;
+  std::string waits_for;
+  gloo.look = [&](const std::string& now) {
+    if (now != waits_for) {
+      wait.reset();
+      wait.emplace(options.watchdog, now);
+      waits_for = now;
+    }
+    if (options.look_at_peers) options.look_at_peers();
+  };
+  return std::make_shared<GlooCollective>(gloo);
+}
+
 LiveExecutorOptions executor_options(const Scenario& scenario, const Scheduler& scheduler,
                                      const TrainOptions& options) {
   LiveExecutorOptions out;
@@ -43,13 +69,8 @@ LiveExecutorOptions executor_options(const Scenario& scenario, const Scheduler& 
   out.library = torch_library();
   if (options.library.find_body != nullptr) out.library = options.library;
   out.device = options.device;
-  if (rank_count(scenario) > 1) {
-    GlooOptions gloo;
-    gloo.rank = options.rank;
-    gloo.ranks = rank_count(scenario);
-    gloo.meeting_file = options.meeting_file;
-    out.collective = std::make_shared<GlooCollective>(gloo);
-  }
+  out.before_commit = options.before_commit;
+  if (rank_count(scenario) > 1) out.collective = join_ranks(scenario, options);
   return out;
 }
 
@@ -79,6 +100,7 @@ NotFiniteError::NotFiniteError(const Scenario& scenario, const FirstNotFinite& f
 
 Training::Training(const Scenario& scenario, const TrainOptions& options)
     : scenario_(scenario),
+      watchdog_(options.watchdog),
       estimate_(scenario.machine),
       loss_scale_before_(tandem::loss_scale_before(scenario)),
       data_(open_data(scenario)) {
@@ -89,6 +111,14 @@ Training::Training(const Scenario& scenario, const TrainOptions& options)
                                              executor_options(scenario, *scheduler_, options));
   log_ = std::make_unique<RunLog>(std::vector{&scheduler_->graph()}, scenario, loss_scale_before_,
                                   [this] { scheduler_->forget_what_is_over(); });
+  if (watchdog_ != nullptr) watchdog_->watch([this] { return executor_->standstill(); });
+}
+
+// Workers end what they have begun, which may be what hangs.
+Training::~Training() {
+  if (watchdog_ != nullptr) watchdog_->watch(nullptr);
+  const Watchdog::Wait wait(watchdog_, "what still runs, to end");
+  executor_.reset();
 }
 
 void Training::run(EventLog* watcher) {

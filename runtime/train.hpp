@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "core/scheduler/scheduler.hpp"
 #include "runtime/data.hpp"
 #include "runtime/executors/live_executor.hpp"
+#include "runtime/executors/watchdog.hpp"
 
 namespace tandem {
 
@@ -27,6 +29,9 @@ struct TrainOptions {
   bool poison = false;                     // see LiveExecutorOptions
   std::shared_ptr<Device> device;          // null: the CPU stands in
   BodyLibrary library;                     // none: LibTorch's; tests have bodies of it that go wrong
+  Watchdog* watchdog = nullptr;            // looks at all that the training waits for; outlives it. Null: nobody
+  std::function<void()> look_at_peers;     // called while other ranks are waited for at the start; may throw
+  std::function<void(std::int32_t)> before_commit;  // see LiveExecutorOptions
 
   // $TANDEM_SCRATCH, else $TMPDIR, else /var/tmp, which unlike /tmp is on a disk.
   static std::string default_scratch_directory();
@@ -55,6 +60,9 @@ class Training {
   // Opens the data and waits for the other ranks. Throws ConfigError for a policy, workload or data that cannot be
   // made, DeviceError for memory, a scratch file or a peer that cannot be had.
   explicit Training(const Scenario& scenario, const TrainOptions& options = {});
+  ~Training();
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
 
   // Runs to the end, once, or until an interrupt has drained, or has saved the state after a whole step. All that
   // crosses the seam goes to log() and to `watcher`, if there is one. Throws DoesNotFit, NotFiniteError, and
@@ -82,6 +90,7 @@ class Training {
   std::vector<float> masters(TensorId parameter);
 
   const Scenario& scenario_;
+  Watchdog* watchdog_;
   CostModel estimate_;
   std::optional<LossScaleState> loss_scale_before_;
   std::unique_ptr<DataSource> data_;

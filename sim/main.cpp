@@ -47,7 +47,7 @@ int simulate(int argc, char** argv) {
   tandem::parse(app, argc, argv);
 
   const tandem::Scenario scenario = tandem::load_scenario(flags);
-  tandem::Output output(flags);
+  tandem::Output output(flags, tandem::inputs_of(scenario));
   if (!flags.quiet) {
     tandem::print_warnings(scenario);
     tandem::print_warning(long_simulation(scenario));

@@ -1,11 +1,13 @@
 #include "sim/trial.hpp"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 
 #include "core/base/errors.hpp"
 #include "sim/simulate.hpp"
@@ -48,7 +50,12 @@ Report run(const Scenario& scenario, Fidelity fidelity, std::int64_t most_comman
   return report;
 }
 
-[[noreturn]] void child(const Scenario& scenario, Fidelity fidelity, std::int64_t most_commands, int pipe_end) {
+[[noreturn]] void child(const Scenario& scenario, Fidelity fidelity, std::int64_t most_commands, pid_t parent,
+                        int pipe_end) {
+  // It ends with the process that wants to know, and leaves that one's files alone.
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) ::_exit(1);
   // Its complaints are no concern of the user's.
   const int nowhere = ::open("/dev/null", O_WRONLY);
   if (nowhere >= 0) ::dup2(nowhere, STDERR_FILENO);
@@ -63,8 +70,8 @@ TrialResult SimulatedTrials::operator()(const Scenario& scenario) {
   if (left_ <= 0) return {};
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return {};
-  const pid_t pid = ::fork();
-  if (pid == 0) child(scenario, fidelity_, std::min(each_, left_), ends[1]);
+  const pid_t self = ::getpid(), pid = ::fork();
+  if (pid == 0) child(scenario, fidelity_, std::min(each_, left_), self, ends[1]);
   ::close(ends[1]);
   Report report;
   const bool told = pid > 0 && ::read(ends[0], &report, sizeof report) == static_cast<ssize_t>(sizeof report);

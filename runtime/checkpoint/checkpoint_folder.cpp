@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "core/base/errors.hpp"
+#include "core/base/shell_text.hpp"
 #include "runtime/checkpoint/manifest.hpp"
 #include "runtime/checkpoint/saved_file.hpp"
 
@@ -85,10 +86,8 @@ void delete_older(const CheckpointOptions& options, std::int32_t step) {
 
 std::vector<Checkpoint> complete_checkpoints(const std::string& directory) {
   std::vector<Checkpoint> found = folders(directory, "");
-  std::erase_if(found, [](const Checkpoint& c) {
-    std::error_code error;
-    return !fs::exists(c.folder + "/" + kManifestName, error);
-  });
+  std::error_code ignored;
+  std::erase_if(found, [&](const Checkpoint& c) { return !fs::exists(c.folder + "/" + kManifestName, ignored); });
   return found;
 }
 
@@ -135,8 +134,8 @@ CheckpointLock::CheckpointLock(const Scenario& scenario) {
   const bool goes_on = !scenario.resume_folder.empty() && fs::equivalent(from.empty() ? "." : from, directory, error);
   if (!there.empty() && !goes_on)
     throw ConfigError("checkpoint.directory: " + directory + " holds checkpoints of another run, the latest after " +
-                      std::to_string(there.back().step) + " training steps; to go on with it: --resume " + directory +
-                      "; else choose another folder, or move them away");
+                      std::to_string(there.back().step) + " training steps; to go on with it: --resume " +
+                      shell_path(directory) + "; else choose another folder, or move them away");
   descriptor_ = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
   ::close(descriptor_);

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "core/base/errors.hpp"
+#include "core/base/shell_text.hpp"
 #include "core/run/policies.hpp"
 #include "core/scheduler/policy.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
@@ -21,9 +22,10 @@ std::string trimmed(std::string path) {
 }
 
 std::string find_folder(const std::string& path) {
-  std::error_code error;  // of a path that cannot be looked at
+  std::error_code error;
   if (!fs::is_directory(path, error))
-    throw ConfigError("--resume: " + path + " is no folder; name a folder of checkpoints");
+    throw ConfigError("--resume: " + path + " is no folder" + (error ? " (" + error.message() + ")" : "") +
+                      "; name a folder of checkpoints");
   if (fs::exists(path + "/" + kManifestName, error)) return path;
   const std::vector<Checkpoint> all = complete_checkpoints(path);
   if (all.empty())
@@ -54,7 +56,7 @@ std::string latest_whole_before(const std::string& folder) {
   const std::string whole = latest_whole_before(folder);
   throw ConfigError("--resume: " + std::string(damage.what()) +
                     (whole.empty() ? "; there is no earlier checkpoint that is whole"
-                                   : "; the latest earlier checkpoint that is whole: --resume " + whole));
+                                   : "; the latest earlier checkpoint that is whole: --resume " + shell_path(whole)));
 }
 
 Facts wanted_facts(const Scenario& scenario) {

@@ -43,7 +43,7 @@ void fail_at(const std::string& what, const std::string& path, int error) {
 }
 
 SavedFile::SavedFile(std::string path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode);
   if (descriptor_ < 0) fail_at("create", path_, errno);
 }
 

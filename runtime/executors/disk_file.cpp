@@ -46,6 +46,12 @@ DiskFile::DiskFile(DiskOptions options) : options_(std::move(options)), sums_(op
   }
 }
 
+std::string DiskFile::try_folder(const std::string& directory) {
+  DiskOptions options;
+  options.directory = directory;
+  return DiskFile(std::move(options)).note();
+}
+
 DiskFile::~DiskFile() { close(descriptor_); }
 
 }  // namespace tandem

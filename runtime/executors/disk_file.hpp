@@ -33,6 +33,9 @@ class DiskFile {
   DiskFile(const DiskFile&) = delete;
   DiskFile& operator=(const DiskFile&) = delete;
 
+  // Whether such a file can be made there. Returns what differs from direct I/O, as note(); throws as the constructor.
+  static std::string try_folder(const std::string& directory);
+
   int descriptor() const { return descriptor_; }
   const DiskOptions& options() const { return options_; }
   // What differs from direct I/O on this folder, for people; "" if nothing does.

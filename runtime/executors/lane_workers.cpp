@@ -54,7 +54,11 @@ void LaneWorkers::add(std::vector<Task> tasks) {
     states_.resize(static_cast<std::size_t>(task.id - first_state_) + 1, State::Unknown);
     set(task.id, State::Pending);
     ++added_;
-    if (task.elsewhere) continue;
+    most_allowance_ = std::max(most_allowance_, task.allowance);
+    if (task.elsewhere) {
+      elsewhere_.emplace(task.id, std::move(task));
+      continue;
+    }
     LaneState& target = lane(task.engine);
     target.queue.push_back(std::move(task));
     if (target.queue.size() == 1) target.wake.notify_one();
@@ -100,17 +104,20 @@ void LaneWorkers::serve(Engine engine, LaneState& lane) {
   for (;;) {
     lane.wake.wait(lock, [&] { return stopping_ || head_ready(lane); });
     if (stopping_) return;
-    const Task task = std::move(lane.queue.front());
+    Task task = std::move(lane.queue.front());
     lane.queue.pop_front();
+    const auto work = std::move(task.work);
     Event event;
     event.rank = rank_;
     event.command = task.id;
     event.outcome = Outcome::Cancelled;
     event.started = event.finished = now();
     if (!must_cancel(lane, task)) {
+      lane.running = std::move(task);
       lock.unlock();
-      run(task, event);
+      run(work, event);
       lock.lock();
+      lane.running.reset();
     }
     lane.broken = lane.broken || event.outcome != Outcome::Finished;
     complete(event);
@@ -126,6 +133,7 @@ LaneWorkers::State LaneWorkers::state_of(CommandId id) const {
 void LaneWorkers::report(const Event& event) {
   const std::lock_guard lock(mutex_);
   CHECK(state(event.command) == State::Pending, "command", event.command, "is reported twice");
+  elsewhere_.erase(event.command);
   complete(event);
 }
 
@@ -134,10 +142,10 @@ void LaneWorkers::on_settled(std::function<void()> settled) {
   settled_ = std::move(settled);
 }
 
-void LaneWorkers::run(const Task& task, Event& event) const {
+void LaneWorkers::run(const std::function<std::int64_t()>& work, Event& event) const {
   event.started = now();
   try {
-    event.result = task.work();
+    event.result = work();
     event.outcome = Outcome::Finished;
   } catch (const std::exception& error) {
     event.outcome = Outcome::Failed;
@@ -150,6 +158,7 @@ void LaneWorkers::run(const Task& task, Event& event) const {
 }
 
 void LaneWorkers::complete(const Event& event) {
+  progress_ = std::chrono::steady_clock::now();
   set(event.command, event.outcome == Outcome::Finished ? State::Done : State::Broken);
   for (; !states_.empty() && (states_.front() == State::Done || states_.front() == State::Unknown); ++first_state_)
     states_.pop_front();

@@ -10,12 +10,16 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "core/scheduler/seam.hpp"
+#include "runtime/executors/standstill.hpp"
 
 namespace tandem {
 
@@ -28,6 +32,10 @@ struct Task {
   WaitFor wait_for;
   std::function<std::int64_t()> work;
   bool elsewhere = false;  // something else runs it and report()s its event: only its state is kept here
+  // For a watchdog: what it does, what it may take on a very slow machine, and whether an interrupt waits for it.
+  std::string what;
+  std::chrono::nanoseconds allowance{};
+  bool saves = false;
 };
 
 // Called from one thread, but for request_interrupt(). After a task fails or is cancelled, all later tasks of its lane
@@ -51,6 +59,8 @@ class LaneWorkers {
   EventBatch wait(TimeNs deadline);
   bool in_flight() const;
   TimeNs now() const;
+  // What has not ended; none where nothing is in flight that has to. May be called from any thread.
+  std::optional<Standstill> standstill() const;
 
   // For commands that run elsewhere. `settled`, which must be short, is called after each command that a worker has
   // settled.
@@ -65,6 +75,7 @@ class LaneWorkers {
   struct LaneState {
     std::deque<Task> queue;
     std::condition_variable wake;
+    std::optional<Task> running;        // without its work
     CommandId blocked_on = kNoCommand;  // what the head waits for
     bool broken = false;                // a task failed or was cancelled
     std::thread thread;
@@ -78,10 +89,12 @@ class LaneWorkers {
   void serve(Engine engine, LaneState& lane);
   bool head_ready(LaneState& lane) const;
   bool must_cancel(const LaneState& lane, const Task& task) const;
-  void run(const Task& task, Event& event) const;
+  void run(const std::function<std::int64_t()>& work, Event& event) const;
   void complete(const Event& event);
   void settle_notes();
   CommandId first_pending(const WaitFor& ids) const;
+  LaneWait wait_of(const Task& task, bool runs) const;
+  std::string description_of(CommandId id) const;
   void set(CommandId id, State state) { states_[static_cast<std::size_t>(id - first_state_)] = state; }
   State state(CommandId id) const {
     return id < first_state_ ? State::Done : states_[static_cast<std::size_t>(id - first_state_)];
@@ -101,6 +114,9 @@ class LaneWorkers {
   std::deque<State> states_;  // by command id, from first_state_ on: all before it are done, or have no event
   CommandId first_state_ = 0;
   std::array<std::unique_ptr<LaneState>, kEngineCount> lanes_;
+  std::map<CommandId, Task> elsewhere_;  // that have not been reported
+  std::chrono::nanoseconds most_allowance_{};
+  std::chrono::steady_clock::time_point progress_ = start_;  // when the last command ended, or the first came
   std::vector<Note> notes_;
   std::vector<Event> events_;
   std::function<void()> settled_;

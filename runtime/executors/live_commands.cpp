@@ -285,6 +285,38 @@ LiveExecutor::Work LiveExecutor::collective_work(const Command& command) {
   };
 }
 
+// With what a watchdog is told: it must take no command for lost that is only slow.
+Task LiveExecutor::described(const Command& command, Work work) const {
+  // No machine that anyone trains on is as slow, and no disk.
+  constexpr double kFlopsPerS = 5e9, kBytesPerS = 10e6, kNsPerS = 1e9;
+  Task task;
+  task.id = command.id;
+  task.engine = command.lane.engine;
+  task.wait_for = command.wait_for;
+  task.work = std::move(work);
+  double s = static_cast<double>(command.part.bytes) / kBytesPerS;
+  if (command.kind == CommandKind::Run) {
+    const Op& op = graph_.op(command.op);
+    task.what = graph_.op_name(command.op);
+    task.saves = op.phase == Phase::Save;
+    for (const Kernel& kernel : graph_.work_of(op).kernels)
+      s += static_cast<double>(kernel.flops) / kFlopsPerS + static_cast<double>(kernel.bytes) / kBytesPerS;
+  } else {
+    task.what = "copy of " + graph_.value_name(command.part.value) + " from " +
+                std::string(name_of(command.source.tier)) + " to " + std::string(name_of(command.target.tier));
+    s += static_cast<double>(held_for(command.part.bytes, copy_limit(command.lane.engine)).count()) / kNsPerS;
+  }
+  task.allowance = std::chrono::nanoseconds(std::llround(s * kNsPerS));
+  return task;
+}
+
+// The op that gives a checkpoint its name, as core/workloads/common has it: of no stage.
+bool LiveExecutor::commits(const Command& command) const {
+  if (command.kind != CommandKind::Run) return false;
+  const Op& op = graph_.op(command.op);
+  return op.phase == Phase::Save && op.layer == kNone;
+}
+
 void LiveExecutor::note_release(const Command& command) {
   if (command.source.tier == Tier::Disk || (command.source.tier == Tier::Device && options_.device)) return;
   std::byte* begin = arena(command.source.tier).at(command.source.offset, command.part.bytes);

@@ -21,12 +21,7 @@ LiveExecutor::LiveExecutor(const Graph& graph, const Scenario& scenario, const D
   CHECK(options_.library.find_body != nullptr, "an executor needs bodies");
   make_arenas();
   const std::int64_t disk_bytes = options_.arena_bytes[static_cast<std::size_t>(Tier::Disk)];
-  if (disk_bytes > 0) {
-    DiskOptions disk;
-    disk.directory = options_.scratch_directory;
-    disk.bytes = disk_bytes;
-    disk_ = std::make_unique<DiskFile>(std::move(disk));
-  }
+  if (disk_bytes > 0) note_ = DiskFile::try_folder(options_.scratch_directory);
   workers_ = std::make_unique<LaneWorkers>(
       options_.rank, [this](Engine engine) { prepare_thread(engine); }, options_.interrupt);
   if (options_.device)
@@ -71,16 +66,22 @@ void LiveExecutor::submit(std::span<const Command> commands) {
       workers_->add(std::exchange(tasks, {}));  // the note may wait for them
       note_release(command);
     } else if (on_device(command.lane.engine)) {
-      tasks.push_back({command.id, command.lane.engine, {}, {}, /*elsewhere=*/true});
+      tasks.push_back(described(command, {}));
+      tasks.back().elsewhere = true;
       stream_tasks.push_back(stream_task(command));
     } else {
       Work work = work_of(command);
+      if (options_.before_commit && commits(command))
+        work = [this, step = graph_.op(command.op).step, work = std::move(work)] {
+          options_.before_commit(step);
+          return work();
+        };
       if (options_.before_command)
         work = [this, command, work = std::move(work)] {
           options_.before_command(command);
           return work();
         };
-      tasks.push_back({command.id, command.lane.engine, command.wait_for, std::move(work)});
+      tasks.push_back(described(command, std::move(work)));
     }
   }
   workers_->add(std::move(tasks));
@@ -108,7 +109,14 @@ std::optional<FirstNotFinite> LiveExecutor::not_finite() const {
 }
 
 DiskChannel& LiveExecutor::channel(Engine engine) {
-  CHECK(disk_ != nullptr, "a command for a disk tier that the run does not have");
+  const std::int64_t bytes = options_.arena_bytes[static_cast<std::size_t>(Tier::Disk)];
+  CHECK(bytes > 0, "a command for a disk tier that the run does not have");
+  if (!disk_) {  // many runs that have a disk put nothing there
+    DiskOptions disk;
+    disk.directory = options_.scratch_directory;
+    disk.bytes = bytes;
+    disk_ = std::make_unique<DiskFile>(std::move(disk));
+  }
   auto& slot = channels_[static_cast<std::size_t>(engine)];
   if (!slot) slot = std::make_unique<DiskChannel>(*disk_);
   return *slot;

@@ -44,6 +44,8 @@ struct LiveExecutorOptions {
   std::shared_ptr<Device> device;  // null: worker threads and host memory stand in
   // Called by a lane's worker before each command: tests delay or fail there. Null: nothing.
   std::function<void(const Command&)> before_command;
+  // Called by the loader's worker before a checkpoint gets its name, with the step of the graph. Null: nothing.
+  std::function<void(std::int32_t)> before_commit;
 };
 
 // What the bodies of one name needed, for checking the workspaces that ops declare.
@@ -77,7 +79,9 @@ class LiveExecutor final : public Executor {
   // What of a device's pinned memory is far from the cores (NearMemory).
   std::int64_t far_host_bytes() const { return options_.device ? options_.device->far_bytes() : 0; }
   // What differs from the intended set-up on this machine, for people; "" if nothing does.
-  std::string note() const { return disk_ ? disk_->note() : ""; }
+  std::string note() const { return note_; }
+  // As of LaneWorkers.
+  std::optional<Standstill> standstill() const { return workers_->standstill(); }
 
  private:
   using Work = std::function<std::int64_t()>;
@@ -87,6 +91,8 @@ class LiveExecutor final : public Executor {
   Work copy_work(const Command& command);
   Work disk_copy_work(const Command& command);
   void note_release(const Command& command);
+  Task described(const Command& command, Work work) const;
+  bool commits(const Command& command) const;
   std::vector<std::byte*> operands(const Command& command, std::size_t first, std::size_t count) const;
   double copy_limit(Engine lane) const { return options_.copy_bytes_per_s[static_cast<std::size_t>(lane)]; }
   std::int64_t operand_bytes(const Op& op, const Command& command, ValueId value) const;
@@ -114,7 +120,8 @@ class LiveExecutor final : public Executor {
   std::array<Arena, kTierCount> arenas_;
   Arena result_slots_;  // of commands on the device
   double pinning_s_ = 0;
-  std::unique_ptr<DiskFile> disk_;
+  std::unique_ptr<DiskFile> disk_;  // from the first command on that needs it
+  std::string note_;
   std::array<std::unique_ptr<DiskChannel>, kEngineCount> channels_;
   std::vector<const BodyEntry*> bodies_;  // by work id; null until first used
   struct Kept {

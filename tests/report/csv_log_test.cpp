@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <thread>
 
 #include "core/base/errors.hpp"
 #include "tests/report/fake_run.hpp"
@@ -141,6 +142,87 @@ TEST_F(CsvLogTest, ASkippedStepHasItsMarkAndTheScaleThatItWasMadeWith) {
   log.finish();
   EXPECT_EQ(content(),
             std::string(kHeader) + "1,,,0.001,inf,5e-07,,1,64\n2,,,0.001,2.5,1e-06,,0,32\n3,,,0.001,inf,1e-06,,1,32\n");
+}
+
+// Whoever reads the file meanwhile, or kills the run, meets the old lines.
+TEST_F(CsvLogTest, AResumedRunHasTheOldLinesAtEveryMoment) {
+  const std::string old = std::string(kHeader) + "1,3,,0.5,,1,,0,\n2,2,,0.5,,1,,1,8\n";
+  std::ofstream(path_) << old << "3,1,,0";
+  run_.scenario.first_step = 2;
+  CsvLog log(path_, run_.scenario);
+  log.watch(run_.graph, std::nullopt);
+  std::ifstream before(path_);
+  log.append(std::span<const Command>(run_.entries[0].commands));
+  EXPECT_EQ(content(), old);
+  EXPECT_EQ((std::string{std::istreambuf_iterator<char>(before), {}}), old + "3,1,,0") << "was cut in place";
+}
+
+TEST_F(CsvLogTest, ALastLineThatWasCutOffIsNoLine) {
+  std::ofstream(path_) << kHeader << "1,3,,0.5,,1,,0,\n1";  // of step 12
+  run_.scenario.first_step = 2;
+  CsvLog log(path_, run_.scenario);
+  log.watch(run_.graph, std::nullopt);
+  log.append(std::span<const Command>(run_.entries[0].commands));
+  EXPECT_EQ(content(), std::string(kHeader) + "1,3,,0.5,,1,,0,\n");
+}
+
+TEST_F(CsvLogTest, ASecondRunIsRefusedBeforeAndAfterTheFirstHasBegun) {
+  CsvLog log(path_, run_.scenario);
+  log.watch(run_.graph, std::nullopt);
+  EXPECT_THROW(CsvLog(path_, run_.scenario), ConfigError);
+  log.append(std::span<const Command>(run_.entries[0].commands));
+  const std::string link = path_ + ".link";
+  fs::create_symlink(path_, link);
+  EXPECT_THROW(CsvLog(link, run_.scenario), ConfigError) << "by another name";
+  fs::remove(link);
+  EXPECT_EQ(content(), kHeader) << "what the first wrote is untouched";
+  log.finish();
+  EXPECT_NO_THROW(CsvLog(path_, run_.scenario));
+}
+
+// An evaluation is not over: the line waits for it, and where it does not end, comes without and is made whole later.
+TEST_F(CsvLogTest, ALineIsOnTheDiskBeforeItsCheckpointHasAName) {
+  CsvLog log(path_, run_.scenario);
+  log.watch(run_.graph, std::nullopt);
+  for (const MemoryLog::Entry& entry : run_.entries) log.append(std::span<const Command>(entry.commands));
+  const auto answer = [&](std::size_t from, std::size_t to) {
+    EventBatch batch;
+    batch.events.assign(run_.events.begin() + static_cast<std::ptrdiff_t>(from),
+                        run_.events.begin() + static_cast<std::ptrdiff_t>(to));
+    log.append(batch);
+  };
+  answer(0, 4);
+  std::thread commit([&] { log.make_durable(0); });
+  commit.join();
+  EXPECT_EQ(content(), std::string(kHeader) + "1,1.5,,0.5,4,4e-09,1e+09,0,\n");
+  answer(4, 5);
+  const std::string first = std::string(kHeader) + "1,1.5,2.25,0.5,4,4e-09,1e+09,0,\n";
+  EXPECT_EQ(content(), first);
+  commit = std::thread([&] { log.make_durable(1); });
+  answer(5, 9);
+  commit.join();
+  EXPECT_EQ(content(), first + "2,0.5,,0.25,4,9.6e-08,4.16667e+07,0,\n");
+}
+
+TEST_F(CsvLogTest, ASaveThatComesLateGivesNoSecondLine) {
+  testing::FakeRun run;
+  run.scenario.steps = 1;
+  const TensorId a = run.tensor("a", Role::Activation, 8);
+  run.run(run.op("forward", Phase::Forward, Engine::Compute, 0, {}, {a}, 1, 0, true), Engine::Compute, {}, 0, 5, 2.0);
+  CsvLog log(path_, run.scenario);
+  log.watch(run.graph, std::nullopt);
+  log.append(std::span<const Command>(run.entries[0].commands));
+  EventBatch batch;
+  batch.events = run.events;
+  log.append(batch);
+  const std::string line = content();
+  run.entries.clear();
+  run.run(run.op("commit", Phase::Save, Engine::Loader, 0, {}, {a}, 1), Engine::Loader, {}, 5, 9);
+  log.append(std::span<const Command>(run.entries[0].commands));
+  batch.events = {run.events.back()};
+  log.append(batch);
+  log.finish();
+  EXPECT_EQ(content(), line);
 }
 
 TEST_F(CsvLogTest, AFullDiskIsToldAtTheEnd) {

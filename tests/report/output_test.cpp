@@ -1,16 +1,21 @@
 // What reaches files and terminals: JSON keys, trace, HTML, summary, and files that appear only when they are whole.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/atomic_file.hpp"
+#include "cli/attempts.hpp"
 #include "core/base/errors.hpp"
+#include "core/base/shell_text.hpp"
 #include "report/html.hpp"
 #include "report/json_result.hpp"
 #include "report/summary.hpp"
@@ -267,6 +272,94 @@ TEST_F(Files, AFullDeviceIsReported) {
 }
 
 TEST_F(Files, AMissingFolderIsReported) { EXPECT_THROW(write_file(path("none/a"), "x"), DeviceError); }
+
+TEST_F(Files, KeepTheModeOfWhatTheyReplace) {
+  for (const mode_t mode : {0600, 0640, 0755}) {
+    write_file(path("a"), "old");
+    ASSERT_EQ(::chmod(path("a").c_str(), mode), 0);
+    write_file(path("a"), "new");
+    struct stat status {};
+    ASSERT_EQ(::stat(path("a").c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, mode);
+  }
+}
+
+TEST_F(Files, ATemporaryNameThatIsALinkIsNotFollowed) {
+  write_file(path("victim"), "precious");
+  std::filesystem::create_symlink(path("victim"), path("a.partial-" + std::to_string(::getpid())));
+  write_file(path("a"), "new");
+  EXPECT_EQ(content("victim"), "precious");
+  EXPECT_EQ(content("a"), "new");
+}
+
+TEST_F(Files, WhatAKilledProcessLeftGoesAndWhatIsInUseStays) {
+  for (const char* left : {"a.partial-4000000", "a.partial-4000001-2", "a.partial-notes", "b.partial-4000000"})
+    write_file(path(left), "x");
+  AtomicFile in_use(path("a"));
+  write_file(path("a"), "new");
+  EXPECT_FALSE(std::filesystem::exists(path("a.partial-4000000")));
+  EXPECT_FALSE(std::filesystem::exists(path("a.partial-4000001-2")));
+  EXPECT_TRUE(std::filesystem::exists(path("a.partial-notes"))) << "is no temporary file";
+  EXPECT_TRUE(std::filesystem::exists(path("b.partial-4000000"))) << "is of another file";
+  in_use.write("late");
+  in_use.commit();
+  EXPECT_EQ(content("a"), "late");
+}
+
+TEST_F(Files, FoldersOfKilledProcessesGoAndThoseInUseStay) {
+  ASSERT_EQ(::setenv("TMPDIR", path("").c_str(), 1), 0);
+  std::filesystem::create_directory(path("tandem-run.4000000.AbCdEf"));
+  write_file(path("tandem-run.4000000.AbCdEf/run.log"), "x");
+  std::filesystem::create_directory(path("tandem-run.notes"));
+  const TemporaryFolder first, second;
+  EXPECT_FALSE(std::filesystem::exists(path("tandem-run.4000000.AbCdEf")));
+  EXPECT_TRUE(std::filesystem::exists(path("tandem-run.notes")));
+  EXPECT_TRUE(std::filesystem::exists(first.path()) && std::filesystem::exists(second.path()));
+  write_file(first.file("a"), "x");
+  remove_temporary_files();
+  EXPECT_EQ(count(), 1u) << "folders of a process that ends go with what is in them";
+}
+
+TEST(Attempts, AllAreMadeAndTheFailuresTold) {
+  Attempts attempt;
+  int done = 0;
+  for (const char* failure : {"first", "", "last"})
+    attempt([&] {
+      ++done;
+      if (*failure != '\0') throw DeviceError(failure);
+    });
+  EXPECT_EQ(done, 3);
+  ::testing::internal::CaptureStderr();
+  try {
+    attempt.finish();
+    FAIL();
+  } catch (const DeviceError& error) {
+    EXPECT_STREQ(error.what(), "last");
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "tandem: first\n");
+  EXPECT_NO_THROW(attempt.finish());
+}
+
+// As a shell reads it back.
+TEST(ShellPath, IsReadBackAsItWas) {
+  for (const std::string word : {"plain/a-b_c.yaml", "two words", "it's", "$HOME `id` \"x\" \\", "a;b&c|d", "*?[x]",
+                                 "~/x", "#x", "tab\tline\nend", "\x1b[2J", "caf\xc3\xa9", ""}) {
+    const std::string command = "bash -c " + ("'printf %s " + [&] {
+                                  std::string quoted;
+                                  for (const char c : shell_path(word))
+                                    quoted += c == '\'' ? std::string("'\\''") : std::string{c};
+                                  return quoted;
+                                }() + "'");
+    FILE* pipe = ::popen(command.c_str(), "r");
+    ASSERT_NE(pipe, nullptr);
+    std::string read;
+    for (int c = 0; (c = std::fgetc(pipe)) != EOF;) read += static_cast<char>(c);
+    EXPECT_EQ(::pclose(pipe), 0) << command;
+    EXPECT_EQ(read, word) << shell_path(word);
+  }
+  EXPECT_EQ(shell_path("plain/a-b_c.yaml"), "plain/a-b_c.yaml");
+  EXPECT_EQ(shell_path("-x"), "./-x") << "is no flag";
+}
 
 TEST_F(Files, AnEndingProcessRemovesWhatIsUnfinished) {
   AtomicFile file(path("a"));

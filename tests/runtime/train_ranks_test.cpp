@@ -1,8 +1,10 @@
 // Data parallel for real: two processes with different halves of a batch train as one process with the whole batch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -169,7 +171,6 @@ TEST(DividedRanks, AddUpMicroBatches) {
 
 // The other process of the tests above.
 TEST(TrainRanksPeer, DISABLED_SecondOfDivided) {
-  follow_parent();
   const Scenario scenario =
       scenario_of({argument("partition"), argument("policy"), argument("precision"), std::stod(argument("clip")),
                    std::stoi(argument("bits")), std::stoi(argument("micro"))});
@@ -216,7 +217,6 @@ INSTANTIATE_TEST_SUITE_P(Policies, TrainRanksTest, ::testing::Values("on_demand"
 
 // The other process of the test above.
 TEST(TrainRanksPeer, DISABLED_SecondRank) {
-  follow_parent();
   const Scenario scenario = gpt_on(2, argument("policy"));
   TrainOptions options;
   options.rank = std::stoi(argument("rank"));
@@ -243,11 +243,34 @@ TEST(RankProcessesTest, AProgramThatIsNotThereIsADeviceError) {
 
 TEST(RankProcessesTest, NothingOutlivesIt) {
   std::string meeting_file;
+  pid_t process = 0;
   {
-    const RankProcesses peers(2, {"600"}, "/bin/sleep");  // which refuses the flags, or sleeps on: ended either way
+    // A program that would go on for ten minutes, with the flags as words that it does not look at.
+    const std::string note = ::testing::TempDir() + "/sleeper" + std::to_string(::getpid());
+    const RankProcesses peers(2, {"-c", "echo $$ > " + note + "; exec sleep 600"}, "/bin/sh");
     meeting_file = peers.meeting_file();
+    std::ofstream(meeting_file) << "x";
+    for (int attempt = 0; attempt < 1000 && !(std::ifstream(note) >> process); ++attempt) ::usleep(10'000);
+    std::filesystem::remove(note);
+    ASSERT_GT(process, 0);
+    EXPECT_EQ(::kill(process, 0), 0) << "it was to be running";
   }
+  EXPECT_EQ(::kill(process, 0), -1);
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(meeting_file).parent_path()));
+}
+
+TEST(RankProcessesTest, ARankThatEndsBeforeTheStartIsNamed) {
+  RankProcesses peers(2, {}, "/bin/false");
+  std::string message;
+  for (int attempt = 0; attempt < 1000 && message.empty(); ++attempt) {
+    try {
+      peers.require_alive();
+      ::usleep(10'000);
+    } catch (const DeviceError& error) {
+      message = error.what();
+    }
+  }
+  EXPECT_THAT(message, ::testing::HasSubstr("rank 1 ended with exit code 1"));
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ if [ -x "${TANDEM_BUILD}/bin/tandem-train" ]; then
     sed 's/^/  | /' "$work/out"
     failures=$((failures + 1))
   fi
-  if compgen -G "$work/*.tmp*" >/dev/null; then echo "FAILED: a temporary file is left"; failures=$((failures + 1)); fi
+  if compgen -G "$work/*.partial-*" >/dev/null; then echo "FAILED: a temporary file is left"; failures=$((failures + 1)); fi
 fi
 
 if [ "$failures" -gt 0 ]; then echo "cli: $failures failures"; exit 1; fi

@@ -1,0 +1,71 @@
+// Ends a run in which nothing finishes any more, whatever its threads wait for: a thread of its own looks at what the
+// run waits for. Must not know how a process ends, or who asks it to.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "runtime/executors/standstill.hpp"
+
+namespace tandem {
+
+struct WatchdogOptions {
+  std::chrono::nanoseconds limit = std::chrono::seconds(60);  // that nothing may finish, beyond what commands may take
+  // Whether the run has been asked to end; null: never. From then on, something must finish every `grace`, and where
+  // nothing is saved (`saves`), all must be over after that.
+  std::function<bool()> interrupted;
+  std::chrono::nanoseconds grace = std::chrono::seconds(6);
+  bool saves = false;
+  // Called once, from the watchdog's thread, with a line for each thing that is waited for; ends the process.
+  std::function<void(const std::string& waits, bool interrupted)> expired;
+};
+
+class Watchdog {
+ public:
+  explicit Watchdog(WatchdogOptions options);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  // What runs, asked for now and then from the watchdog's thread; none where nothing is in flight.
+  using Probe = std::function<std::optional<Standstill>()>;
+  // Null: there is no run to look at. Returns once the one before is no longer looked at.
+  void watch(Probe probe);
+
+  // While it lives, its thread waits for something that has no lane: "rank 2, to begin".
+  class Wait {
+   public:
+    Wait(Watchdog* watchdog, std::string what);  // null: nobody looks
+    ~Wait();
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+
+   private:
+    Watchdog* watchdog_;
+  };
+
+  std::chrono::nanoseconds limit() const { return options_.limit; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void serve();
+  // The waits, if they have been too long.
+  std::optional<std::string> look(Clock::time_point now);
+
+  const WatchdogOptions options_;
+  std::mutex mutex_;  // guards all below
+  std::condition_variable wake_;
+  Probe probe_;
+  std::string waits_for_;  // "": nothing
+  Clock::time_point waits_since_;
+  std::optional<Clock::time_point> interrupted_at_;
+  bool stopping_ = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace tandem

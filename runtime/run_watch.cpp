@@ -1,0 +1,55 @@
+#include "runtime/run_watch.hpp"
+
+#include <string>
+
+#include "cli/cli.hpp"
+#include "cli/interrupt.hpp"
+#include "core/base/units.hpp"
+#include "core/scenario/watchdog.hpp"
+#include "report/summary.hpp"
+
+namespace tandem {
+namespace {
+
+std::string left(const Scenario& scenario) {
+  if (scenario.checkpoint.directory.empty()) return "tandem: nothing was saved\n";
+  return "tandem: checkpoints that were complete stay in " + terminal_text(scenario.checkpoint.directory) + "\n";
+}
+
+std::string in_seconds(std::chrono::nanoseconds time) { return format_time(seconds(time.count())); }
+
+}  // namespace
+
+std::unique_ptr<Watchdog> leading_watchdog(const Scenario& scenario) {
+  WatchdogOptions options;
+  options.limit = std::chrono::nanoseconds(watchdog_ns(scenario));
+  options.saves = !scenario.checkpoint.directory.empty();
+  options.interrupted = [] { return interrupts_so_far() > 0; };
+  const std::string limit = in_seconds(options.limit), grace = in_seconds(options.grace), rest = left(scenario);
+  options.expired = [=](const std::string& waits, bool interrupted) {
+    if (interrupted)
+      end_process(
+          kInterrupted,
+          ("tandem: interrupted, and what was in flight has not ended in " + grace + ":\n" + waits + rest).c_str());
+    end_process(kDeviceFailure, ("tandem: nothing has finished for " + limit +
+                                 " (watchdog), so the run is given up; what it waits for:\n" + waits + rest)
+                                    .c_str());
+  };
+  return std::make_unique<Watchdog>(std::move(options));
+}
+
+std::unique_ptr<Watchdog> following_watchdog(const Scenario& scenario, Rank rank) {
+  constexpr std::chrono::seconds kLater{5};
+  WatchdogOptions options;
+  options.limit = std::chrono::nanoseconds(watchdog_ns(scenario)) + kLater;
+  options.expired = [rank](const std::string& waits, bool) {
+    end_process(kDeviceFailure, ("tandem: rank " + std::to_string(rank) +
+                                 ": nothing has finished for long, and the leading rank does not end it; what it waits "
+                                 "for:\n" +
+                                 waits)
+                                    .c_str());
+  };
+  return std::make_unique<Watchdog>(std::move(options));
+}
+
+}  // namespace tandem
