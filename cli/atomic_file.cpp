@@ -44,8 +44,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
     if (descriptor_ < 0) fail("open", errno);
     return;
   }
-  if (std::filesystem::is_symlink(std::filesystem::symlink_status(path_, error)))
-    path_ = through_links(path_);
+  if (std::filesystem::is_symlink(std::filesystem::symlink_status(path_, error))) path_ = through_links(path_);
   temporary_.emplace(path_);
   if (temporary_->error() != 0) fail("create", temporary_->error());
   descriptor_ = temporary_->descriptor();
