@@ -44,7 +44,7 @@ void require_writable(const NamedPath& output) {
   try {
     const AtomicFile probe(path);
   } catch (const DeviceError& error) {
-    throw ConfigError(flag + ": " + error.what());
+    throw ConfigError(flag + ": cannot be written: " + error.what());
   }
 }
 

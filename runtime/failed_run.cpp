@@ -6,23 +6,13 @@
 #include <string>
 
 #include "analysis/skipped_steps.hpp"
+#include "core/base/shell_text.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 
 namespace tandem {
 namespace {
 
 namespace fs = std::filesystem;
-
-// For a shell.
-std::string quoted(const std::string& word) {
-  const bool plain = !word.empty() && word.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789_-./=:,+@%") == std::string::npos;
-  if (plain) return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
 
 std::string shown(double number) {
   char text[32];
@@ -57,9 +47,9 @@ std::optional<Checkpoint> last_good(const NotFiniteError& error, const std::vect
 
 std::string resume_command(const Scenario& scenario, const std::vector<std::string>& settings,
                            const std::string& folder) {
-  std::string command = "tandem train " + quoted(scenario.path);
-  for (const std::string& setting : settings) command += " " + quoted(setting);
-  return command + " --resume " + quoted(folder);
+  std::string command = "tandem train " + shell_path(scenario.path);
+  for (const std::string& setting : settings) command += " " + shell_word(setting);
+  return command + " --resume " + shell_path(folder);
 }
 
 std::string what_is_left(const Scenario& scenario, const std::vector<std::string>& settings) {

@@ -5,7 +5,6 @@
 #include "cli/cli.hpp"
 #include "cli/interrupt.hpp"
 #include "core/base/units.hpp"
-#include "core/scenario/watchdog.hpp"
 #include "report/summary.hpp"
 
 namespace tandem {
@@ -22,7 +21,7 @@ std::string in_seconds(std::chrono::nanoseconds time) { return format_time(secon
 
 std::unique_ptr<Watchdog> leading_watchdog(const Scenario& scenario) {
   WatchdogOptions options;
-  options.limit = std::chrono::nanoseconds(watchdog_ns(scenario));
+  options.limit = std::chrono::nanoseconds(scenario.watchdog_ns);
   options.saves = !scenario.checkpoint.directory.empty();
   options.interrupted = [] { return interrupts_so_far() > 0; };
   const std::string limit = in_seconds(options.limit), grace = in_seconds(options.grace), rest = left(scenario);
@@ -41,7 +40,7 @@ std::unique_ptr<Watchdog> leading_watchdog(const Scenario& scenario) {
 std::unique_ptr<Watchdog> following_watchdog(const Scenario& scenario, Rank rank) {
   constexpr std::chrono::seconds kLater{5};
   WatchdogOptions options;
-  options.limit = std::chrono::nanoseconds(watchdog_ns(scenario)) + kLater;
+  options.limit = std::chrono::nanoseconds(scenario.watchdog_ns) + kLater;
   options.expired = [rank](const std::string& waits, bool) {
     end_process(kDeviceFailure, ("tandem: rank " + std::to_string(rank) +
                                  ": nothing has finished for long, and the leading rank does not end it; what it waits "

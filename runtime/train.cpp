@@ -10,7 +10,6 @@
 #include "core/base/errors.hpp"
 #include "core/formats/layout.hpp"
 #include "core/run/make_scheduler.hpp"
-#include "core/scenario/watchdog.hpp"
 #include "core/scheduler/driver.hpp"
 #include "runtime/checkpoint/manifest.hpp"
 #include "runtime/gloo_collective.hpp"
@@ -34,7 +33,7 @@ std::shared_ptr<Collective> join_ranks(const Scenario& scenario, const TrainOpti
   constexpr std::chrono::hours kLong{24};
   constexpr std::chrono::seconds kLater{10};
   const auto limit =
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(watchdog_ns(scenario)));
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds(scenario.watchdog_ns));
   GlooOptions gloo;
   gloo.rank = options.rank;
   gloo.ranks = rank_count(scenario);

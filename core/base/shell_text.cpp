@@ -33,11 +33,14 @@ std::string with_codes(std::string_view word) {
 }  // namespace
 
 std::string shell_path(std::string_view word) {
-  const std::string path = (word.starts_with("-") ? "./" : "") + std::string(word);
-  if (!path.empty() && std::all_of(path.begin(), path.end(), is_plain)) return path;
-  if (std::any_of(path.begin(), path.end(), is_control)) return with_codes(path);
+  return shell_word((word.starts_with("-") ? "./" : "") + std::string(word));
+}
+
+std::string shell_word(std::string_view word) {
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return std::string(word);
+  if (std::any_of(word.begin(), word.end(), is_control)) return with_codes(word);
   std::string text = "'";
-  for (const char c : path) text += c == '\'' ? std::string("'\\''") : std::string{c};
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string{c};
   return text + "'";
 }
 

@@ -6,8 +6,9 @@
 
 namespace tandem {
 
-// `word` as it is where no shell reads anything else in it, else in quotes. One that begins with "-" would be a flag:
-// as a path it begins with "./".
+// `word` as it is where no shell reads anything else in it, else in quotes.
+std::string shell_word(std::string_view word);
+// The same of a path: one that begins with "-" would be a flag, and so begins with "./".
 std::string shell_path(std::string_view word);
 
 }  // namespace tandem

@@ -103,6 +103,7 @@ Scenario build_scenario(const Values& values) {
   out.checkpoint.directory = values.text("checkpoint.directory");
   out.checkpoint.every = values.integer("checkpoint.every");
   out.checkpoint.keep = values.integer("checkpoint.keep");
+  out.watchdog_ns = values.integer("watchdog");
   out.steps = static_cast<std::int32_t>(values.integer("steps"));
   out.seed = static_cast<std::uint64_t>(values.integer("seed"));
   return out;

@@ -107,6 +107,7 @@ struct Scenario {
   PolicyOptions policy;
   Truth truth;
   CheckpointOptions checkpoint;
+  std::int64_t watchdog_ns = 60'000'000'000;  // that a real run may stand still
   std::int32_t steps = 4;
   // A resumed run: the training steps that came before it, and the checkpoint that holds their outcome. No keys of the
   // file: --resume sets them, and log headers keep first_step. A replay loads nothing and names no folder.

@@ -302,7 +302,10 @@ Task LiveExecutor::described(const Command& command, Work work) const {
     for (const Kernel& kernel : graph_.work_of(op).kernels)
       s += static_cast<double>(kernel.flops) / kFlopsPerS + static_cast<double>(kernel.bytes) / kBytesPerS;
   } else {
-    task.what = "copy of " + graph_.value_name(command.part.value) + " from " +
+    // Calibration copies bytes that no graph knows.
+    const ValueId value = command.part.value;
+    const bool is_known = value >= 0 && value < graph_.value_count();
+    task.what = "copy of " + (is_known ? graph_.value_name(value) : std::string("bytes")) + " from " +
                 std::string(name_of(command.source.tier)) + " to " + std::string(name_of(command.target.tier));
     s += static_cast<double>(held_for(command.part.bytes, copy_limit(command.lane.engine)).count()) / kNsPerS;
   }

@@ -326,8 +326,8 @@ TEST_F(CheckpointFilesTest, AHostileManifestIsRefusedBeforeAnythingRuns) {
   save(2);
   const std::string folder = directory_ + "/step-00000002";
   const Manifest whole = read_manifest(folder);
-  using Change = void (*)(Manifest&);
-  const std::pair<const char*, Change> changes[] = {
+  using ManifestChange = void (*)(Manifest&);
+  const std::pair<const char*, ManifestChange> changes[] = {
       {"files: are none", [](Manifest& m) { m.files.clear(); }},
       {"files: head.safetensors is missing", [](Manifest& m) { m.files.pop_back(); }},
       {"is given twice", [](Manifest& m) { m.files.push_back(m.files.front()); }},

@@ -40,7 +40,11 @@ class FuzzCheckpoint : public ::testing::Test {
 };
 
 TEST_F(FuzzCheckpoint, EveryManifestIsReadOrRefused) {
-  Manifest whole{4, {{"seed", "0"}, {"workload.family", "gpt"}}, {}, {{"scale", 4}, {"good_steps", 1}}, {false, "abc"}};
+  Manifest whole{4,
+                 {{"seed", "0"}, {"workload.family", "gpt"}},
+                 {},
+                 {{"scale", 4}, {"good_steps", 1}},
+                 {false, "abc", std::string(32, 'a')}};
   whole.loss_scale.insert({{"beta1_power", 0.5}, {"beta2_power", 0.75}});
   for (const char* stage : {"embedding", "block0", "head"})
     whole.files.push_back({std::string(stage) + ".safetensors", 4096, std::string(32, 'a')});

@@ -354,7 +354,6 @@ TEST_F(NotFiniteRanksTest, OneRanksNumberEndsAllAndTheLeadingOneSaysWhich) {
 }
 
 TEST_F(NotFiniteRanksTest, DISABLED_TheOtherRank) {
-  follow_parent();
   const std::string error =
       run(of_two(argument("partition")), 1, std::stoi(argument("wrong")), argument("meeting-file"));
   EXPECT_EQ(error, "");  // so that its exit code is not 0

@@ -17,6 +17,8 @@ checkpoint: {every: 1, keep: 1}
 steps: 6
 """
 failures = []
+if not (TANDEM.parent / "tandem-train").exists():
+    sys.exit(77)
 
 
 def run(*arguments):
