@@ -175,7 +175,7 @@ TEST_F(DataTest, HeldOutImagesAreTheLastOnes) {
 TEST_F(DataTest, TextsThatCannotServeAreRefused) {
   const std::string start = scenario_.path + ": data.text: ";
   scenario_.data_text = "missing.txt";
-  EXPECT_THAT(refusal(), HasSubstr("missing.txt: No such file"));
+  EXPECT_THAT(refusal(), HasSubstr("missing.txt cannot be opened: No such file"));
   EXPECT_THAT(refusal(), ::testing::StartsWith(start));
   scenario_.data_text = ".";
   EXPECT_THAT(refusal(), HasSubstr("is not a file"));

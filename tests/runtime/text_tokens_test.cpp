@@ -33,6 +33,7 @@ class TextTokensTest : public DataTest {
   void resume(const SavedData& saved) {
     Manifest manifest;
     manifest.step = 1;
+    manifest.files = {{"head.safetensors", 0, std::string(32, '0')}};
     manifest.data = saved;
     write("manifest.json", to_text(manifest));
     scenario_.resume_folder = folder_.string();
