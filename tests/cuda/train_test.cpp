@@ -79,10 +79,12 @@ void make_tight(Scenario& s) {
 std::vector<double> losses_of(const Training& training) {
   std::map<CommandId, OpId> ops;
   std::vector<double> losses;
-  for (const auto& entry : training.log().entries()) {
+  const RunRecord record = training.record();  // of a long run: its first steps, and the graph as it was then
+  const Graph& graph = *record.ranks.front().graph;
+  for (const auto& entry : record.log->entries()) {
     for (const Event& event : entry.batch.events)
-      if (const auto op = ops.find(event.command); op != ops.end() && training.graph().op(op->second).has_result &&
-                                                   training.graph().op(op->second).phase == Phase::Forward)
+      if (const auto op = ops.find(event.command);
+          op != ops.end() && graph.op(op->second).has_result && graph.op(op->second).phase == Phase::Forward)
         losses.push_back(std::bit_cast<double>(event.result));
     for (const Command& command : entry.commands)
       if (command.kind == CommandKind::Run) ops[command.id] = command.op;
