@@ -67,8 +67,8 @@ struct Output::LogFile {
   }
 
   AtomicFile file;
-  LogWriter writer;
   std::string error;  // of the first write that failed
+  LogWriter writer;   // last: it begins to write as it is made
 };
 
 Output::~Output() = default;

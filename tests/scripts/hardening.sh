@@ -6,12 +6,14 @@ set -euo pipefail
 
 # lacks PROGRAM: what of it the program is without, in words.
 lacks() {
-  readelf -hW "$1" | grep -qE 'Type: +DYN' || echo -n "PIE; "
-  readelf -lW "$1" | grep -q GNU_RELRO || echo -n "RELRO; "
-  readelf -dW "$1" | grep -qE 'BIND_NOW|Flags:.* NOW' || echo -n "BIND_NOW; "
-  nm -D --undefined-only "$1" | grep -q __stack_chk_fail || echo -n "stack protector; "
-  nm -D --undefined-only "$1" | grep -qE '__(mem|str|read|snprintf|vsnprintf|fread|realpath)[a-z]*_chk' ||
-    echo -n "_FORTIFY_SOURCE; "
+  local headers symbols
+  headers=$(readelf -hldW "$1")
+  symbols=$(nm -D --undefined-only "$1")
+  grep -qE 'Type: +DYN' <<< "$headers" || echo -n "PIE; "
+  grep -q GNU_RELRO <<< "$headers" || echo -n "RELRO; "
+  grep -qE 'BIND_NOW|Flags:.* NOW' <<< "$headers" || echo -n "BIND_NOW; "
+  grep -q __stack_chk_fail <<< "$symbols" || echo -n "stack protector; "
+  grep -qE '__(mem|str|read|snprintf|vsnprintf|fread|realpath)[a-z]*_chk' <<< "$symbols" || echo -n "_FORTIFY_SOURCE; "
 }
 
 folder=$(mktemp -d)

