@@ -24,9 +24,10 @@ class ParameterUploads {
   // Sends those that are updated, in order; true if any was. Where there is no room, they wait for it, or are left to
   // demand fetches. `staged`: the copy in host memory is dropped then.
   bool send(const View& view, Decisions& decisions, bool wait_for_room, bool staged) {
+    // Where demand fetches came first, the first may wait for ever, and all behind it.
+    if (waiting_.size() >= kMost) std::erase_if(waiting_, [&](ValueId value) { return view.over(value); });
     auto next = waiting_.begin();
-    for (; next != waiting_.end() && (view.over(*next) || updated(view, *next)); ++next) {
-      if (view.over(*next)) continue;  // demand fetches came first
+    for (; next != waiting_.end() && updated(view, *next); ++next) {
       const Reply reply = decisions.copy(*next, Tier::Device);
       if (reply == Reply::NoRoom && wait_for_room) break;
       if (reply == Reply::Issued && staged) decisions.release(*next, Tier::HostPinned);
@@ -37,6 +38,8 @@ class ParameterUploads {
   }
 
  private:
+  static constexpr std::size_t kMost = 4096;
+
   // Where the host's memory is full, an update may already have left for the disk.
   static bool updated(const View& view, ValueId parameter) {
     return view.arrived(parameter, Tier::HostPinned) || view.arrived(parameter, Tier::Disk);
