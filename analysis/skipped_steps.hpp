@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/scenario/scenario.hpp"
+#include "core/scenario/schedule.hpp"
 
 namespace tandem {
 
@@ -42,10 +43,6 @@ class SkippedSteps {
   std::optional<LossScaleState> scale_;
   std::int64_t steps_ = 0, skipped_ = 0, in_a_row_ = 0;
 };
-
-inline bool scales_loss(const Scenario& scenario) {
-  return scenario.workload.precision == DType::F16 && scenario.optimizer.loss_scaling;
-}
 
 // What a run from the start begins with; none without loss scaling, and for a resumed run.
 inline std::optional<LossScaleState> initial_loss_scale_state(const Scenario& scenario) {

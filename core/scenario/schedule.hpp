@@ -1,5 +1,6 @@
-// What the number of a training step decides: the learning rate of its update, and whether an evaluation follows. Pure
-// functions of options and numbers, which graphs, bodies, the reference and reports share. Must not know any of them.
+// What the number of a training step decides: the learning rate of its update, whether an evaluation follows, and
+// whether its loss is scaled. Pure functions of options and numbers, which graphs, bodies, the reference and reports
+// share. Must not know any of them.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,11 @@ namespace tandem {
 
 // The number, from 0 over the whole training, of step `step` of this run. The one place that tells the two apart.
 inline std::int32_t training_step(const Scenario& scenario, std::int32_t step) { return scenario.first_step + step; }
+
+// Whether losses are multiplied by a scale, which changes with the gradients that are found.
+inline bool scales_loss(const Scenario& scenario) {
+  return scenario.workload.precision == DType::F16 && scenario.optimizer.loss_scaling;
+}
 
 // The learning rate of training step `step` of `steps`, in double arithmetic. With w = warmup_steps, d = decay_steps
 // (`steps` if that is 0), r = learning_rate, f = final_learning_rate and p = (step - w) / (d - w):

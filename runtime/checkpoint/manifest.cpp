@@ -10,6 +10,7 @@
 #include "core/base/errors.hpp"
 #include "core/base/input_file.hpp"
 #include "core/base/json_shape.hpp"
+#include "core/scenario/schedule.hpp"
 
 namespace tandem {
 namespace {
@@ -163,7 +164,6 @@ std::string flag(bool value) { return value ? "true" : "false"; }
 // What decides an update beside its gradients. Rates may change: who goes on lowers them.
 void add_optimizer(const Scenario& scenario, Facts& facts) {
   const OptimizerOptions& o = scenario.optimizer;
-  const bool scales_loss = scenario.workload.precision == DType::F16 && o.loss_scaling;
   facts.emplace_back("optimizer.epsilon", text_of(o.epsilon));
   facts.emplace_back("optimizer.weight_decay", text_of(o.weight_decay));
   facts.emplace_back("optimizer.decay", o.weight_decay == 0 ? "all" : o.decay);
@@ -171,7 +171,8 @@ void add_optimizer(const Scenario& scenario, Facts& facts) {
   facts.emplace_back("optimizer.schedule", o.schedule);
   facts.emplace_back("optimizer.warmup_steps", std::to_string(o.warmup_steps));
   facts.emplace_back("optimizer.decay_steps", std::to_string(o.schedule == "constant" ? 0 : o.decay_steps));
-  facts.emplace_back("optimizer.loss_scale_interval", std::to_string(scales_loss ? o.loss_scale_interval : 0));
+  facts.emplace_back("optimizer.loss_scale_interval",
+                     std::to_string(scales_loss(scenario) ? o.loss_scale_interval : 0));
 }
 
 // A policy that changes what an update computes; its options do, too.
@@ -194,7 +195,7 @@ Facts facts_of(const Scenario& scenario, bool delayed_update, const std::string&
       {"workload.tied_embedding", flag(w.tied_embedding)},
       {"optimizer.name", scenario.optimizer.name},
       {"optimizer.state_bits", std::to_string(scenario.optimizer.state_bits)},
-      {"optimizer.loss_scaling", flag(w.precision == DType::F16 && scenario.optimizer.loss_scaling)},
+      {"optimizer.loss_scaling", flag(scales_loss(scenario))},
       {"validation.fraction", text_of(scenario.validation.every > 0 ? scenario.validation.fraction : 0)},
       {"optimizer.betas", "[" + text_of(scenario.optimizer.beta1) + ", " + text_of(scenario.optimizer.beta2) + "]"},
       {"policy.delayed_update", flag(delayed_update)}};

@@ -5,6 +5,7 @@
 #include "core/base/errors.hpp"
 #include "core/base/shell_text.hpp"
 #include "core/run/policies.hpp"
+#include "core/scenario/schedule.hpp"
 #include "core/scheduler/policy.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/manifest.hpp"
@@ -74,11 +75,6 @@ std::string remark_on(const std::string& folder, std::vector<std::string> unknow
   for (const std::string& key : unknown) list += (list.empty() ? "" : ", ") + key;
   return "--resume: the checkpoint " + folder + ", of an earlier version, does not say what it had of " + list +
          "; the scenario's is taken";
-}
-
-// As facts_of() has it.
-bool scales_loss(const Scenario& scenario) {
-  return scenario.workload.precision == DType::F16 && scenario.optimizer.loss_scaling;
 }
 
 }  // namespace

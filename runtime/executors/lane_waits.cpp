@@ -7,7 +7,7 @@
 namespace tandem {
 
 std::string LaneWorkers::description_of(CommandId id) const {
-  const auto text = [](const Task& task) { return task.what + " in lane " + std::string(name_of(task.engine)); };
+  const auto text = [](const Task& task) { return task.what() + " in lane " + std::string(name_of(task.engine)); };
   if (const auto task = elsewhere_.find(id); task != elsewhere_.end()) return text(task->second);
   for (const auto& lane : lanes_) {
     if (!lane) continue;
@@ -19,7 +19,7 @@ std::string LaneWorkers::description_of(CommandId id) const {
 }
 
 LaneWait LaneWorkers::wait_of(const Task& task, bool runs) const {
-  LaneWait wait{task.engine, task.id, task.what, runs, kNoCommand, ""};
+  LaneWait wait{task.engine, task.id, task.what(), runs, kNoCommand, ""};
   if (runs) return wait;
   wait.waits_for = first_pending(task.wait_for);
   if (wait.waits_for != kNoCommand) wait.waited_for = description_of(wait.waits_for);

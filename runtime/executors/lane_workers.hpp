@@ -33,7 +33,8 @@ struct Task {
   std::function<std::int64_t()> work;
   bool elsewhere = false;  // something else runs it and report()s its event: only its state is kept here
   // For a watchdog: what it does, what it may take on a very slow machine, and whether an interrupt waits for it.
-  std::string what;
+  // Words are made where somebody asks: almost always nobody does. While the command is under way, from any thread.
+  std::function<std::string()> what;
   std::chrono::nanoseconds allowance{};
   bool saves = false;
 };

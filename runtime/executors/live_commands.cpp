@@ -297,16 +297,18 @@ Task LiveExecutor::described(const Command& command, Work work) const {
   double s = static_cast<double>(command.part.bytes) / kBytesPerS;
   if (command.kind == CommandKind::Run) {
     const Op& op = graph_.op(command.op);
-    task.what = graph_.op_name(command.op);
+    task.what = [this, id = command.op] { return graph_.op_name(id); };
     task.saves = op.phase == Phase::Save;
     for (const Kernel& kernel : graph_.work_of(op).kernels)
       s += static_cast<double>(kernel.flops) / kFlopsPerS + static_cast<double>(kernel.bytes) / kBytesPerS;
   } else {
     // Calibration copies bytes that no graph knows.
-    const ValueId value = command.part.value;
-    const bool is_known = value >= 0 && value < graph_.value_count();
-    task.what = "copy of " + (is_known ? graph_.value_name(value) : std::string("bytes")) + " from " +
-                std::string(name_of(command.source.tier)) + " to " + std::string(name_of(command.target.tier));
+    const bool is_known = command.part.value >= 0 && command.part.value < graph_.value_count();
+    const ValueId value = is_known ? command.part.value : kNone;
+    task.what = [this, value, from = command.source.tier, to = command.target.tier] {
+      return "copy of " + (value != kNone ? graph_.value_name(value) : std::string("bytes")) + " from " +
+             std::string(name_of(from)) + " to " + std::string(name_of(to));
+    };
     s += static_cast<double>(held_for(command.part.bytes, copy_limit(command.lane.engine)).count()) / kNsPerS;
   }
   task.allowance = std::chrono::nanoseconds(std::llround(s * kNsPerS));

@@ -7,6 +7,7 @@
 
 #include "core/formats/layout.hpp"
 #include "core/formats/sums.hpp"
+#include "core/scenario/schedule.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
 #include "runtime/optimizer/low_precision.hpp"
 
@@ -32,10 +33,6 @@ double number_of(const std::byte* numbers, DType type, std::int64_t index) {
 std::string name_of_number(double number) { return std::isnan(number) ? "nan" : "inf"; }
 
 std::string stage_of(const std::string& tensor) { return tensor.substr(0, tensor.find('.')); }
-
-bool scales_loss(const Scenario& scenario) {
-  return scenario.workload.precision == DType::F16 && scenario.optimizer.loss_scaling;
-}
 
 // Where an op of its own looks at final gradients, that is enough.
 bool looks_at_gradients(const Scenario& scenario) {

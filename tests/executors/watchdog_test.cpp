@@ -38,7 +38,7 @@ class WatchdogTest : public ::testing::Test {
     task.id = id;
     task.engine = engine;
     task.wait_for = std::move(wait_for);
-    task.what = "work " + std::to_string(id);
+    task.what = [id] { return "work " + std::to_string(id); };
     task.allowance = allowance;
     task.work = [this, hangs] {
       if (hangs) until_.wait();
