@@ -31,11 +31,21 @@ void refuse_on_gpu(const Scenario& scenario) {
     throw ConfigError("--device: cuda trains one rank only so far; allowed: workload.devices: 1");
 }
 
+// Its bodies attend to the cache with LibTorch's kernel for the CPU, and sample from fp32 logits.
+void refuse_decoding(const Scenario& scenario, const std::string& device) {
+  if (scenario.workload.family != "gpt_decode") return;
+  if (device == "cuda")
+    throw ConfigError("--device: gpt_decode runs on the CPU so far; allowed: --device cpu, or tandem simulate");
+  if (scenario.workload.precision != DType::F32)
+    throw ConfigError("workload.precision: gpt_decode runs in fp32 so far; allowed: fp32, or tandem simulate");
+}
+
 }  // namespace
 
 Scenario load_live_scenario(CommonFlags& common, const std::string& device) {
   Scenario scenario = load_within_memory(common);
   if (device == "cuda") refuse_on_gpu(scenario);
+  refuse_decoding(scenario, device);
   return scenario;
 }
 

@@ -15,8 +15,16 @@ struct Sizes {
   std::int64_t batch, inputs, outputs, micro_batches;
   DType type;
   bool input_gradient;  // false: it reads the images
+  bool gpu;
   std::int64_t rows(std::int64_t columns) const { return batch * columns * size_of(type); }
 };
+
+// What the libraries' kernels take on a GPU beside what a body allocates, whose temporaries begin at 512 bytes there:
+// products that are summed in parts, and the sum of a bias's gradient.
+std::int64_t library_temporaries(const Sizes& s) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  return s.gpu ? kMiB + gpu_row_sum_bytes(s.batch, s.outputs) : 0;
+}
 
 // Work::sizes of every mlp body: batch, inputs, outputs, micro_batches, input_gradient, accumulates.
 OpSpec spec_of(const Sizes& s, const char* body, std::vector<Kernel> kernels, std::int64_t workspace,
@@ -25,7 +33,7 @@ OpSpec spec_of(const Sizes& s, const char* body, std::vector<Kernel> kernels, st
            s.type,
            {s.batch, s.inputs, s.outputs, s.micro_batches, s.input_gradient, accumulates},
            std::move(kernels)},
-          workspace};
+          workspace + library_temporaries(s)};
 }
 
 void meter_linear_backward(WorkspaceMeter& meter, const Sizes& s, bool accumulates) {
@@ -94,6 +102,7 @@ StageSpec head_stage(TrainingPlan& plan, const Sizes& s) {
 
 TrainingPlan mlp_plan(const Scenario& scenario) {
   const WorkloadOptions& w = scenario.workload;
+  const bool gpu = scenario.machine.gpu;
   TrainingPlan plan;
   plan.family = "mlp";
   plan.precision = w.precision;
@@ -104,13 +113,13 @@ TrainingPlan mlp_plan(const Scenario& scenario) {
                      w.precision,
                      {w.batch, w.inputs},
                      {memory_kernel(plan.batch.input_bytes + plan.batch.target_bytes)}};
-  plan.stages.push_back(hidden_stage(plan, {w.batch, w.inputs, w.hidden, w.micro_batches, w.precision, false}));
+  plan.stages.push_back(hidden_stage(plan, {w.batch, w.inputs, w.hidden, w.micro_batches, w.precision, false, gpu}));
   if (w.layers > 1) {
-    const StageSpec hidden = hidden_stage(plan, {w.batch, w.hidden, w.hidden, w.micro_batches, w.precision, true});
+    const StageSpec hidden = hidden_stage(plan, {w.batch, w.hidden, w.hidden, w.micro_batches, w.precision, true, gpu});
     plan.stages.insert(plan.stages.end(), static_cast<std::size_t>(w.layers - 1), hidden);
   }
   for (std::size_t i = 0; i < plan.stages.size(); ++i) plan.stages[i].name = "layer" + std::to_string(i);
-  plan.stages.push_back(head_stage(plan, {w.batch, w.hidden, w.classes, w.micro_batches, w.precision, true}));
+  plan.stages.push_back(head_stage(plan, {w.batch, w.hidden, w.classes, w.micro_batches, w.precision, true, gpu}));
   plan.set_adam_states(scenario.optimizer.state_bits);
   return plan;
 }

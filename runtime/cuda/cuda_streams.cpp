@@ -2,8 +2,8 @@
 
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/ops/addmm.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/zeros.h>
 #include <c10/cuda/CUDAGuard.h>
 
 #include <algorithm>
@@ -109,7 +109,7 @@ void CudaStreams::warm_up() {
     for (at::ScalarType type : {at::kBFloat16, at::kHalf, at::kFloat}) {
       const auto options = at::TensorOptions().device(at::kCUDA).dtype(type);
       constexpr std::int64_t kSize = 64;
-      const at::Tensor a = at::empty({kSize, kSize}, options), bias = at::empty({kSize}, options);
+      const at::Tensor a = at::zeros({kSize, kSize}, options), bias = at::zeros({kSize}, options);
       at::mm(a, a);
       at::addmm(bias, a, a);
     }

@@ -162,6 +162,33 @@ TEST_P(GpuTrainTest, ApproximatePoliciesRepeatAndFollowTheCpu) {
   }
 }
 
+// No width, sequence or batch is a multiple of a kernel's block: operands of odd ends, in every family.
+Scenario odd(const std::string& family, DType precision) {
+  Scenario s = gpt("zero_infinity", precision);
+  WorkloadOptions& w = s.workload;
+  w.family = family;
+  w.layers = 2, w.hidden = 264, w.heads = 3, w.sequence = 33, w.batch = 3, w.vocabulary = 1003;
+  if (family == "mlp") w.hidden = 65, w.inputs = 64, w.classes = 10, w.batch = 17;
+  s.steps = 5;
+  return s;
+}
+
+TEST_P(GpuTrainTest, OddSizesOfEveryFamilyFollowTheCpu) {
+  for (const std::string family : {"gpt", "bert", "mlp"}) {
+    if (family == "mlp" && GetParam() != DType::F32) continue;
+    Scenario scenario = odd(family, GetParam());
+    const Outcome offloaded = train_on_gpu(scenario);
+    scenario.policy.name = "resident";
+    const Outcome resident = train_on_gpu(scenario);
+    EXPECT_EQ(offloaded.losses, resident.losses) << family;
+    EXPECT_EQ(offloaded.parameters, resident.parameters) << family;
+    scenario.machine.gpu = false;
+    Training on_cpu(scenario);
+    on_cpu.run();
+    EXPECT_LT(largest_difference(resident.losses, losses_of(on_cpu)), 0.02) << family;
+  }
+}
+
 // Needs no GPU: what the tests above train fits in their device memory, workspaces as on a GPU.
 TEST(GpuTrainTestScenarios, Fit) {
   for (const DType precision : {DType::F32, DType::BF16, DType::F16})

@@ -108,7 +108,8 @@ TEST(LongRunReport, TellsOfAllSteps) {
   LongRunning run(scenario);
   MemoryLog whole;
   run.drive(whole);
-  const Analysis cut = analyse(run.record("measured"));
+  const RunRecord of_cut = run.record("measured");
+  const Analysis cut = analyse(of_cut);
 
   Scenario same = scenario;  // forgets nothing
   const CostModel estimate(same.machine);

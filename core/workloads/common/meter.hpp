@@ -33,4 +33,9 @@ class WorkspaceMeter {
   std::int64_t peak_ = 0;
 };
 
+constexpr std::int64_t kMostGpuProcessors = 148;  // of GPUs that are trained on; an H200 has 132, a B200 148
+
+// What LibTorch takes on a GPU, by itself, to sum the rows of a [rows, columns] tensor.
+std::int64_t gpu_row_sum_bytes(std::int64_t rows, std::int64_t columns);
+
 }  // namespace tandem

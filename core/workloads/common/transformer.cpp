@@ -44,26 +44,12 @@ TransformerSizes transformer_sizes(const Scenario& scenario) {
 
 namespace {
 
-constexpr std::int64_t kMostProcessors = 148;  // of GPUs that are trained on; an H200 has 132, a B200 148
-
 // FlashAttention's backward, where results must not depend on the order of sums, adds up the query's gradient in so
 // many parts that blocks of all sequences and heads fill the GPU's multiprocessors.
 std::int64_t query_gradient_parts(const TransformerSizes& s) {
   const std::int64_t blocks = s.batch * s.heads;
   CHECK(blocks > 0, s.batch, s.heads);
-  return (kMostProcessors + blocks - 1) / blocks;
-}
-
-// LibTorch sums the rows of a [rows, columns] tensor in so many groups of threads that they fill the GPU, each of which
-// leaves a sum in fp32 for each of its threads (ATen/native/cuda/Reduce.cuh: 4 rows of 32 threads with 4 columns each
-// and no fewer than 16 values a thread; 2,048 threads a multiprocessor).
-std::int64_t row_sum_bytes(std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t kColumns = 128, kRows = 4, kLeastValues = 16, kGroups = 16 * kMostProcessors;
-  if (columns == 0) return 0;
-  const std::int64_t columns_of_groups = (columns + kColumns - 1) / kColumns;
-  const std::int64_t filling = (kGroups + columns_of_groups - 1) / columns_of_groups;
-  const std::int64_t worth = (rows + kRows * kLeastValues - 1) / (kRows * kLeastValues);
-  return std::min(filling, worth) * columns * kColumns * size_of(DType::F32);
+  return (kMostGpuProcessors + blocks - 1) / blocks;
 }
 
 // One of three at a time: sorts and reductions beside the fused attention's backward; the latter with more parts; the
@@ -71,7 +57,8 @@ std::int64_t row_sum_bytes(std::int64_t rows, std::int64_t columns) {
 std::int64_t gpu_temporaries(const TransformerSizes& s) {
   constexpr std::int64_t kMiB = 1 << 20;
   const std::int64_t part = s.fused ? s.tokens() * s.hidden * size_of(DType::F32) : 0;
-  const std::int64_t sum = std::max(row_sum_bytes(s.tokens(), s.width()), row_sum_bytes(s.tokens(), s.vocabulary));
+  const std::int64_t sum =
+      std::max(gpu_row_sum_bytes(s.tokens(), s.width()), gpu_row_sum_bytes(s.tokens(), s.vocabulary));
   return (s.fused ? 2 * s.logsumexp() : 0) +
          std::max({64 * kMiB + 2 * part, 32 * kMiB + query_gradient_parts(s) * part, 32 * kMiB + sum});
 }

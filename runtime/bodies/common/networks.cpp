@@ -10,6 +10,7 @@
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
@@ -77,6 +78,15 @@ Projections projections_of(const at::Tensor& qkv, const AttentionShape& s) {
 // FlashAttention takes 16-bit numbers only; fp32 goes to the memory-efficient kernel.
 bool flash(const at::Tensor& x) { return x.scalar_type() != at::kFloat; }
 
+// The memory-efficient kernel keeps a number for each query of whole blocks of so many.
+constexpr std::int64_t kQueryBlock = 32;
+
+// [batch, heads, sequence] as that kernel wants it back. What is beyond the sequence is read, and weighs nothing.
+at::Tensor in_whole_blocks(const at::Tensor& logsumexp) {
+  const std::int64_t sequence = logsumexp.size(2), over = sequence % kQueryBlock;
+  return over == 0 ? logsumexp : at::constant_pad_nd(logsumexp, {0, kQueryBlock - over});
+}
+
 AttentionResult device_attention(const Projections& p, const AttentionShape& s) {
   if (flash(p.query)) {
     const auto result = at::_scaled_dot_product_flash_attention(p.query, p.key, p.value, /*dropout=*/0.0, s.causal);
@@ -84,7 +94,7 @@ AttentionResult device_attention(const Projections& p, const AttentionShape& s) 
   }
   const auto result = at::_scaled_dot_product_efficient_attention(p.query, p.key, p.value, /*attn_bias=*/{},
                                                                   /*compute_log_sumexp=*/true, 0.0, s.causal);
-  return {rows_of(std::get<0>(result), s), std::get<1>(result)};
+  return {rows_of(std::get<0>(result), s), std::get<1>(result).slice(2, 0, s.sequence).contiguous()};
 }
 
 using ThreeTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
@@ -99,8 +109,9 @@ ThreeTensors device_attention_backward(const at::Tensor& grad, const Projections
   if (flash(p.query))
     return at::_scaled_dot_product_flash_attention_backward(grad, p.query, p.key, p.value, out, logsumexp, {}, {},
                                                             s.sequence, s.sequence, 0.0, s.causal, seed, no_offset);
-  const auto result = at::_scaled_dot_product_efficient_attention_backward(
-      grad, p.query, p.key, p.value, {}, out, logsumexp, seed, no_offset, 0.0, {true, true, true, false}, s.causal);
+  const auto result = at::_scaled_dot_product_efficient_attention_backward(grad, p.query, p.key, p.value, {}, out,
+                                                                           in_whole_blocks(logsumexp), seed, no_offset,
+                                                                           0.0, {true, true, true, false}, s.causal);
   return {std::get<0>(result), std::get<1>(result), std::get<2>(result)};
 }
 
