@@ -19,14 +19,11 @@
 #include <string>
 #include <vector>
 
+#include "tests/common/sanitized.hpp"
+
 namespace {
 
 constexpr const char* kFlag = "--each_alone=";
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // What GoogleTest prints of a test, without what it prints around each run and each suite.
 class OneTest final : public ::testing::EmptyTestEventListener {
@@ -87,7 +84,7 @@ bool& came_to_its_end() {
   listeners.Append(new OneTest(listeners.Release(listeners.default_result_printer())));
   const int status = RUN_ALL_TESTS();
   came_to_its_end() = true;
-  if (kSanitized) std::exit(status);  // leaks are looked for at the exit
+  if (tandem::testing::kSanitized) std::exit(status);  // leaks are looked for at the exit
   std::fflush(nullptr);
   _exit(status);  // LibTorch's destructors take longer than most tests
 }

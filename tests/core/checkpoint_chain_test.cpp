@@ -9,6 +9,7 @@
 #include "core/base/errors.hpp"
 #include "core/policies/common/step_memory.hpp"
 #include "core/workloads/workload.hpp"
+#include "tests/common/sanitized.hpp"
 #include "tests/common/scenarios.hpp"
 
 namespace tandem {
@@ -113,8 +114,9 @@ TEST(CheckpointChain, NoChoiceRecomputesLessInTheSameMemory) {
 // as.
 TEST(CheckpointChain, DeepOnesAreNearTheBest) {
   ChainStage block{.recomputable = true, .forward_ns = 10, .input_bytes = 2, .saved_bytes = 30, .output_bytes = 2};
-  const Chain chain(2000, block);
-  for (const std::int64_t budget : {6'000, 20'000, 50'000}) {
+  constexpr std::int64_t kBlocks = testing::kSanitized ? 500 : 2000;
+  const Chain chain(kBlocks, block);
+  for (const std::int64_t budget : {3 * kBlocks, 10 * kBlocks, 25 * kBlocks}) {
     const auto found = optimal_checkpoints(chain, budget);
     ASSERT_TRUE(found);
     EXPECT_LE(played_peak(chain, found->segment), budget);

@@ -13,6 +13,7 @@
 #include "core/scheduler/driver.hpp"
 #include "core/scheduler/happens_before.hpp"
 #include "tests/common/policies.hpp"
+#include "tests/common/sanitized.hpp"
 #include "tests/common/scenarios.hpp"
 #include "tests/executors/executor_fixture.hpp"
 #include "tests/executors/thread_device.hpp"
@@ -21,11 +22,7 @@ namespace tandem {
 namespace {
 
 // A sanitizer sees a race in whichever step it comes; steps take ten times as long under one.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::int32_t kSteps = 300, kDiskSteps = 100;
-#else
-constexpr std::int32_t kSteps = 1000, kDiskSteps = 200;
-#endif
+constexpr std::int32_t kSteps = testing::kSanitized ? 200 : 1000, kDiskSteps = testing::kSanitized ? 60 : 200;
 constexpr std::int64_t kHostBytes = 16 << 20;
 // Device bytes: for all; for states, and not all of what is saved; for less than the states.
 constexpr std::int64_t kAmple = 1 << 20, kForStates = 180 << 10, kTight = 80 << 10;

@@ -10,6 +10,7 @@
 #include "core/scheduler/driver.hpp"
 #include "core/scheduler/null_executor.hpp"
 #include "tests/common/policies.hpp"
+#include "tests/common/sanitized.hpp"
 #include "tests/common/scenarios.hpp"
 
 namespace tandem {
@@ -84,7 +85,7 @@ struct LongRunning {
 class LongRun : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(LongRun, TakesNoMoreMemoryWithEveryStep) {
-  constexpr std::int32_t kFrom = 500, kTo = 1500;
+  constexpr std::int32_t kFrom = testing::kSanitized ? 50 : 500, kTo = 3 * kFrom;
   LongRunning run(long_scenario(GetParam(), kTo + 10));
   MemoryWatch watch(run.scheduler->graph(), kFrom, kTo);
   run.drive(watch);
