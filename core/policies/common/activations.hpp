@@ -16,7 +16,7 @@ namespace tandem {
 struct MemoryUse {
   // Buckets in a row whose optimizer states must fit beside the activations; one or two fewer where gradients leave.
   std::int64_t streamed = 0;
-  // The least time that a step's updates take if the first so many stay on the device. `step`: the graph of one step.
+  // What a step's updates take if the first so many stay on the device. `step`: the graph of one step.
   std::function<std::int64_t(const Graph& step, const CostModel& estimate, std::int32_t resident)> updates_ns;
 };
 

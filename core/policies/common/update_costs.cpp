@@ -13,8 +13,10 @@ constexpr double kNsPerS = 1e9;
 }  // namespace
 
 double UpdateCosts::device_share(double cpu_later_ns) const {
-  const double cpu_alone_ns = cpu_later_ns + cpu_ns - upload_ns;
-  return cpu_alone_ns > 0 ? std::min(cpu_alone_ns / (std::max(cpu_ns - upload_ns, 0.0) + stream_ns), 1.0) : 0;
+  const double cpu_alone_ns = cpu_later_ns + cpu_ns - upload_ns;  // by so much it ends later, with all of the update
+  if (cpu_alone_ns <= 0) return 0;
+  const double gain_ns = cpu_ns + stream_ns - upload_ns;  // by so much sooner beside the bus, without any of it
+  return gain_ns > cpu_alone_ns ? cpu_alone_ns / gain_ns : 1;
 }
 
 UpdateCosts update_costs(const Graph& graph, const CostModel& estimate, const Op& optimizer) {
@@ -53,16 +55,18 @@ void for_updates(const Graph& graph, const CostModel& estimate, const std::funct
 }
 
 std::int64_t shared_updates_ns(const Graph& step, const CostModel& estimate, std::int32_t resident) {
-  double time = 0, dram_bytes = 0;
+  double cpu_ns = 0, bus_ns = 0, dram_bytes = 0;
   for_updates(step, estimate, [&](const UpdateCosts& costs) {
     if (--resident >= 0) return;
     const double share = costs.device_share();
     CHECK(share >= 0 && share <= 1, share, costs.cpu_ns, costs.upload_ns, costs.stream_ns);
-    time += (1 - share) * costs.cpu_ns;
+    cpu_ns += (1 - share) * costs.cpu_ns;
+    bus_ns += (1 - share) * costs.upload_ns + share * costs.stream_ns;  // the longer one where all is the CPU's
     dram_bytes += share * 2 * costs.state_bytes + (1 - share) * (costs.cpu_bytes + 2 * costs.parameter_bytes);
   });
   const double rate = estimate.profile().tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s;
-  return static_cast<std::int64_t>(rate > 0 ? std::max(time, dram_bytes / rate * kNsPerS) : time);
+  const double dram_ns = rate > 0 ? dram_bytes / rate * kNsPerS : 0;
+  return static_cast<std::int64_t>(std::max({cpu_ns, bus_ns, dram_ns}));
 }
 
 }  // namespace tandem

@@ -43,7 +43,8 @@ std::int64_t cpu_path_ns(const std::vector<LayerTimes>& layers, std::size_t k) {
   return back;
 }
 
-// The device's path grows with k and the CPU's shrinks, so the best k is beside the crossing, found by bisection.
+// The device's path grows with k and the CPU's shrinks, so the best k is beside the crossing, found by bisection; layers
+// that take the CPU no time make several as good.
 std::size_t choose_separation(const std::vector<LayerTimes>& layers, std::size_t most) {
   most = std::min(most, layers.size());
   std::size_t low = 0, high = most;  // the first k whose device path is the longer one lies in [low, high]
@@ -55,7 +56,8 @@ std::size_t choose_separation(const std::vector<LayerTimes>& layers, std::size_t
       low = middle + 1;
   }
   const auto longer = [&](std::size_t k) { return std::max(device_path_ns(layers, k), cpu_path_ns(layers, k)); };
-  return low > 0 && longer(low - 1) <= longer(low) ? low - 1 : low;
+  while (low > 0 && longer(low - 1) <= longer(low)) --low;
+  return low;
 }
 
 }  // namespace tandem
