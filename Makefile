@@ -6,7 +6,7 @@
 #   WERROR=ON      warnings are errors (as in the presets, and in CI)
 #   CMAKE_ARGS=..  goes to cmake
 .DEFAULT_GOAL := build
-.PHONY: setup configure build simulator programs install test test-names mutants soak nightly demo bench lint format fuzz asan tsan \
+.PHONY: setup configure build simulator programs install test test-names mutants soak golden nightly demo bench lint format fuzz asan tsan \
   clean help
 
 SETUP ?= 1
@@ -78,8 +78,16 @@ test-names:
 soak: programs
 	scripts/soak.py
 
-## make nightly   what takes too long for every change: 10,000 random graphs, a million fuzzed inputs, the soak
-nightly: build soak
+## make golden    the golden runs of a build without optimisation: the same logs (`make test` runs them with -O3, `make asan`
+##                with -O1)
+golden: setup
+	cmake --preset dev -DTANDEM_WITH_RUNTIME=OFF $(CMAKE_ARGS)
+	cmake --build --preset dev --parallel $(JOBS) --target tandem-simulate
+	TANDEM_BUILD=$(CURDIR)/build-dev TANDEM_SOURCE=$(CURDIR) .venv/bin/python tests/scripts/golden_logs.py
+
+## make nightly   what takes too long for every change: 10,000 random graphs, a million fuzzed inputs, golden runs without
+##                optimisation, the soak
+nightly: build soak golden
 	TANDEM_RANDOM_GRAPHS=10000 build/bin/test_core --gtest_filter='RandomPolicy.*'
 	$(MAKE) fuzz FUZZ_INPUTS=1000000
 
