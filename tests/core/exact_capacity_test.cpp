@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/base/errors.hpp"
 #include "core/policies/common/first_step.hpp"
@@ -66,6 +67,90 @@ TEST(ExactCapacity, OfTheDeviceIsWhatTheWidestOpTakes) {
       EXPECT_FALSE(fits(scenario, widest - kBlock)) << policy << ' ' << shape;
       EXPECT_TRUE(fits(scenario, widest)) << policy << ' ' << shape;
     }
+}
+
+std::int64_t persistent_bytes(const Graph& graph) {
+  std::int64_t bytes = 0;
+  for (TensorId id = 0; id < graph.tensor_count(); ++id)
+    if (graph.tensor(id).persistent) bytes += graph.tensor(id).bytes;
+  return bytes;
+}
+
+// A value lives from the op that makes it to the last that reads it; what persists, always. Updates come as soon as
+// they can. So much there is at once whatever the schedule, and the device holds a part of it.
+std::int64_t most_alive(const Graph& graph) {
+  std::vector<OpId> order, updates;
+  for (OpId id = 0; id < graph.op_count(); ++id)
+    (graph.op(id).phase == Phase::OptimizerStep ? updates : order).push_back(id);
+  for (OpId update : updates) {
+    OpId after = 0;
+    for (ValueId read : graph.op(update).reads) after = std::max(after, graph.value(read).producer);
+    order.insert(std::find(order.begin(), order.end(), after) + 1, update);
+  }
+  std::map<ValueId, std::size_t> last_read;
+  for (std::size_t i = 0; i < order.size(); ++i)
+    for (ValueId read : graph.op(order[i]).reads) last_read[read] = i;
+  std::int64_t alive = persistent_bytes(graph), most = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (const Write& write : graph.op(order[i]).writes)
+      if (!graph.tensor_of(write.value).persistent && write.reuses == kNone) alive += graph.value(write.value).bytes;
+    most = std::max(most, alive);
+    for (const auto& [value, last] : last_read)
+      if (last == i && !graph.tensor_of(value).persistent) alive -= graph.value(value).bytes;
+  }
+  return most;
+}
+
+struct Attempt {
+  bool fits = false;
+  std::int64_t least_bytes = 0;  // that a refusal says are needed
+};
+
+Attempt attempt(Scenario scenario, Tier tier, std::int64_t bytes) {
+  scenario.machine.tiers[static_cast<std::size_t>(tier)].capacity_bytes = bytes;
+  try {
+    EXPECT_EQ(run_null(scenario).violation, "");
+    return {true, 0};
+  } catch (const OutOfRoom& refusal) {
+    // A host that is short can make a device too small that would do beside a larger one.
+    return {false, refusal.figures().tier == tier ? refusal.figures().least_bytes : 0};
+  }
+}
+
+// Over every size of a tier from little to enough: no run fits in less than a refusal said that it needs.
+TEST(ExactCapacity, NothingFitsInLessThanARefusalSaysIsNeeded) {
+  constexpr std::int64_t kSizes = 60;
+  double most_host = 0;
+  int refused = 0;
+  for (const char* policy : {"on_demand", "balanced", "zero_infinity"})
+    for (int shape = 0; shape < kShapes; shape += 2)
+      for (const Tier tier : {Tier::Device, Tier::HostPinned}) {
+        Scenario scenario = shaped(policy, shape);
+        const Graph step = first_step(scenario, BlockActivations{});
+        const std::int64_t widest = widest_op(step), alive = most_alive(step);
+        if (tier == Tier::HostPinned)
+          scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = widest;
+        const std::int64_t most = tier == Tier::Device ? widest * 2 : alive * 3 / 2;
+        std::vector<Attempt> attempts;
+        for (std::int64_t i = 1; i <= kSizes; ++i) attempts.push_back(attempt(scenario, tier, most * i / kSizes));
+        ASSERT_TRUE(attempts.back().fits) << policy << ' ' << shape;
+        std::int64_t smallest = most;
+        for (std::int64_t i = kSizes; i >= 1; --i)
+          if (attempts[static_cast<std::size_t>(i - 1)].fits) smallest = most * i / kSizes;
+        for (const Attempt& a : attempts) {
+          EXPECT_TRUE(a.fits || a.least_bytes <= smallest) << policy << ' ' << shape << ' ' << name_of(tier);
+          refused += a.fits ? 0 : 1;
+        }
+        if (tier == Tier::HostPinned) {
+          EXPECT_GE(smallest, alive - widest) << policy << ' ' << shape;
+          const std::int64_t homes = std::max(persistent_bytes(step), alive - widest);
+          most_host = std::max(most_host, static_cast<double>(smallest) / static_cast<double>(homes));
+        }
+      }
+  EXPECT_GT(refused, 100);
+  std::printf("beside the smallest device, hosts of up to %.2f times what none does without whose homes are there\n",
+              most_host);
+  EXPECT_LT(most_host, 1.8);
 }
 
 }  // namespace
