@@ -126,6 +126,56 @@ TEST(CheckpointChain, DeepOnesAreNearTheBest) {
   }
 }
 
+// Of equal stages, all states: by stages decided and recomputed, the least that is held. -1: none fits.
+std::int64_t fewest_recomputed(const ChainStage& block, std::size_t stages, std::int64_t budget) {
+  // Behind a stage that holds nothing and gives what they read.
+  const auto peak = [&](std::size_t count, std::int32_t segment) {
+    Chain chain(count + 1, block);
+    chain.front() = {.recomputable = true, .output_bytes = block.output_bytes};
+    Segments choice(count + 1, segment);
+    choice.front() = kNone;
+    return played_peak(chain, choice);
+  };
+  std::vector<std::int64_t> segment_peaks{0};
+  while (segment_peaks.size() <= stages && segment_peaks.back() <= budget)
+    segment_peaks.push_back(peak(segment_peaks.size(), 1));
+  const std::int64_t kept_peak = peak(1, kNone), none = budget + 1;
+  std::vector<std::vector<std::int64_t>> held(stages + 1, std::vector<std::int64_t>(stages + 1, none));
+  held[0][0] = 0;
+  for (std::size_t i = 0; i < stages; ++i)
+    for (std::size_t r = 0; r <= i; ++r) {
+      const std::int64_t now = held[i][r];
+      const auto improve = [&](std::size_t to, std::size_t recomputed, std::int64_t more) {
+        held[to][recomputed] = std::min(held[to][recomputed], now + more);
+      };
+      if (now + kept_peak <= budget) improve(i + 1, r, block.input_bytes + block.saved_bytes);
+      for (std::size_t l = 1; l < segment_peaks.size() && i + l <= stages && now + segment_peaks[l] <= budget; ++l)
+        improve(i + l, r + l, block.input_bytes);
+    }
+  for (std::size_t r = 0; r <= stages; ++r)
+    if (held[stages][r] < none) return static_cast<std::int64_t>(r);
+  return -1;
+}
+
+// All states are kept of 600 equal stages.
+TEST(CheckpointChain, SixHundredEqualStagesAreExactAndMoreNear) {
+  const ChainStage block{
+      .recomputable = true, .forward_ns = 10, .input_bytes = 2, .saved_bytes = 30, .output_bytes = 2};
+  ASSERT_EQ(fewest_recomputed(block, 5, 1'000), 0);
+  for (const std::size_t stages : {std::size_t{60}, std::size_t{600}, std::size_t{1'000}})
+    for (const std::int64_t budget : {1'800, 4'000, 9'000}) {
+      if (stages >= 600 && budget > 4'000) continue;  // takes seconds
+      const auto found = optimal_checkpoints(Chain(stages, block), budget);
+      const std::int64_t fewest = fewest_recomputed(block, stages, budget);
+      ASSERT_EQ(found.has_value(), fewest >= 0) << stages << ' ' << budget;
+      if (!found) continue;
+      EXPECT_GE(found->recompute_ns, fewest * block.forward_ns) << stages << ' ' << budget;
+      EXPECT_LE(static_cast<double>(found->recompute_ns),
+                static_cast<double>(fewest * block.forward_ns) * (stages <= 600 ? 1 : 1.01))
+          << stages << ' ' << budget;
+    }
+}
+
 Graph step_with(std::int64_t activation_bytes, const char* recompute = "optimal") {
   Scenario scenario = testing::gpt_scenario("resident", std::int64_t{1} << 30, 12);
   scenario.workload.recompute = recompute;

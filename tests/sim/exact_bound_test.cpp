@@ -9,7 +9,7 @@
 #include "core/scheduler/driver.hpp"
 #include "core/workloads/workload.hpp"
 #include "sim/simulate.hpp"
-#include "tests/common/every_policy.hpp"
+#include "tests/common/exhaustive_policy.hpp"
 #include "tests/common/scenarios.hpp"
 
 namespace tandem::testing {
@@ -37,7 +37,7 @@ Schedules all_schedules(const Scenario& scenario, Fidelity fidelity, bool halves
   Choices choices;
   do {
     const CostModel estimate(scenario.machine);
-    auto policy = std::make_unique<EveryPolicy>(choices, halves);
+    auto policy = std::make_unique<ExhaustivePolicy>(choices, halves);
     auto source = find_workload(scenario.workload.family)->make(scenario, policy->traits().graph);
     Scheduler scheduler(scenario, estimate, std::move(source), std::move(policy));
     const Graph* graphs[] = {&scheduler.graph()};

@@ -198,7 +198,7 @@ TEST(ExactTimes, OfEveryListOfFourCommandsAreThoseOfASecondModel) {
 TEST(ExactTimes, OfTwoRanksWithTwelveCommandsAreThoseOfASecondModel) {
   Draw draw(5);
   double most = 0;
-  constexpr int kLists = 20'000;
+  constexpr int kLists = 5'000;
   for (int turn = 0; turn < kLists; ++turn) {
     const Rank ranks = 1 + turn % 2;
     const std::vector<Tiny> list = random_list(draw, ranks);

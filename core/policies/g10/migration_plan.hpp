@@ -43,6 +43,10 @@ struct MigrationPlan {
 //
 // Where that is too little, a step will wait, and is planned anew: ways need not hide, values leave to the host alone,
 // or, where it cannot hold them, to the disk as long as it could bring them back in time, and else to the host.
+//
+// Where the host has room for all that could leave, this makes a step fit whenever any set of periods would.
+// Where it has not, worth alone decides who has its room, and one in sixteen tiny steps that could fit does not by plan
+// (ExactChoices.G10s...): the scheduler then evicts at need.
 MigrationPlan plan_migrations(const StepUse& step, const CostModel& estimate, const Room& room);
 
 }  // namespace tandem

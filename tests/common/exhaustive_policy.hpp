@@ -40,9 +40,9 @@ class Choices {
 // of each on either processor), and whether what an update made goes up at once or when it is needed. All is issued as
 // soon as its inputs are: lanes keep the order, so that waiting before issuing gives nothing that another order does
 // not.
-class EveryPolicy final : public Policy {
+class ExhaustivePolicy final : public Policy {
  public:
-  EveryPolicy(Choices& choices, bool halves) : choices_(choices), halves_(halves) {}
+  ExhaustivePolicy(Choices& choices, bool halves) : choices_(choices), halves_(halves) {}
 
   Tier home(const View& view, TensorId tensor) override {
     const auto [found, is_new] = homes_.emplace(view.graph().tensor(tensor).layer, Tier::HostPinned);
