@@ -98,6 +98,9 @@ Values::Value checked_quantity(const Node& node, const Schema& schema, const std
   check_range(value.approximate * static_cast<double>(factor), node, schema, path);
   const std::optional<std::int64_t> exact = scaled(value, factor);
   if (!exact) refuse(node.at, path, shown(node.text) + " is too large", allowed_text(schema));
+  // Nothing, where something is meant, is most likely a wrong unit.
+  if (*exact == 0 && value.approximate != 0)
+    refuse(node.at, path, shown(node.text) + " would round to 0", allowed_text(schema));
   return *exact;
 }
 

@@ -181,6 +181,26 @@ TEST(UnitErrors, Of95PercentOfAllFiguresOfShippedProfilesAreRefused) {
   EXPECT_GE(eights.refused, 0.93 * eights.all) << "what calibration measures of a host varies by more than that";
 }
 
+// A nanosecond is the least: what would be read as no time at all is refused, and 0 stays what is not counted.
+TEST(UnitErrors, WhatWouldBeReadAsNothingIsRefused) {
+  const std::string text = figures_of("titan_rtx");
+  for (const char* path : {"host.dispatch", "copies.h2d.latency", "compute.launch"}) {
+    const auto with = [&](const char* value) {
+      Node root = read_yaml(text, "profile.yaml");
+      find(root, path)->text = value;
+      return to_yaml(root);
+    };
+    try {
+      parse_profile(with("0.0004us"), "profile.yaml");
+      ADD_FAILURE() << path;
+    } catch (const ConfigError& error) {
+      EXPECT_NE(std::string(error.what()).find("would round to 0; allowed: a duration"), std::string::npos)
+          << error.what();
+    }
+    EXPECT_FALSE(is_refused(with("0us"))) << path;
+  }
+}
+
 // Of what a person asks by --set, nothing is refused but what no machine can be: a copy faster than the memory it
 // reads.
 TEST(UnitErrors, WhatIfsOfFourTimesAndAFourthAreAllowed) {
