@@ -43,8 +43,8 @@ std::int64_t cpu_path_ns(const std::vector<LayerTimes>& layers, std::size_t k) {
   return back;
 }
 
-// The device's path grows with k and the CPU's shrinks, so the best k is beside the crossing, found by bisection; layers
-// that take the CPU no time make several as good.
+// The device's path grows with k and the CPU's shrinks, so the best k is beside the crossing, found by bisection;
+// layers that take the CPU no time make several as good.
 std::size_t choose_separation(const std::vector<LayerTimes>& layers, std::size_t most) {
   most = std::min(most, layers.size());
   std::size_t low = 0, high = most;  // the first k whose device path is the longer one lies in [low, high]
