@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "core/run/make_scheduler.hpp"
 #include "core/scheduler/driver.hpp"
 #include "runtime/checkpoint/manifest.hpp"
+#include "runtime/executors/failure_text.hpp"
 #include "runtime/gloo_collective.hpp"
 #include "runtime/optimizer/low_precision.hpp"
 #include "runtime/torch_setup.hpp"
@@ -70,6 +72,7 @@ LiveExecutorOptions executor_options(const Scenario& scenario, const Scheduler& 
   out.device = options.device;
   out.before_commit = options.before_commit;
   if (rank_count(scenario) > 1) out.collective = join_ranks(scenario, options);
+  if (options.decorate) options.decorate(out);
   return out;
 }
 
@@ -116,18 +119,30 @@ Training::Training(const Scenario& scenario, const TrainOptions& options)
 // Workers end what they have begun, which may be what hangs.
 Training::~Training() {
   if (watchdog_ != nullptr) watchdog_->watch(nullptr);
-  const Watchdog::Wait wait(watchdog_, "what still runs, to end");
+  std::optional<Watchdog::Wait> wait;
+  try {
+    wait.emplace(watchdog_, "what still runs, to end");
+  } catch (const std::bad_alloc&) {  // then nobody looks
+  }
   executor_.reset();
 }
 
 void Training::run(EventLog* watcher) {
   CHECK(log().entries().empty(), "a training runs once");
-  TeeLog log(*log_, watcher);
-  Scheduler* ranks[] = {scheduler_.get()};
-  drive(ranks, *executor_, log);
+  try {
+    drive_to_end(watcher);
+  } catch (const std::bad_alloc&) {
+    throw DeviceError(kOutOfMemory);
+  }
   if (scheduler_->failure().empty() || interrupted()) return;
   if (const auto first = executor_->not_finite()) throw NotFiniteError(scenario_, *first);
   throw DeviceError(scheduler_->failure());
+}
+
+void Training::drive_to_end(EventLog* watcher) {
+  TeeLog log(*log_, watcher);
+  Scheduler* ranks[] = {scheduler_.get()};
+  drive(ranks, *executor_, log);
 }
 
 RunRecord Training::record() const {

@@ -32,6 +32,8 @@ struct TrainOptions {
   Watchdog* watchdog = nullptr;            // looks at all that the training waits for; outlives it. Null: nobody
   std::function<void()> look_at_peers;     // called while other ranks are waited for at the start; may throw
   std::function<void(std::int32_t)> before_commit;  // see LiveExecutorOptions
+  // Tests put what goes wrong between the executor and what it works with: its device, ranks, disk and commands.
+  std::function<void(LiveExecutorOptions&)> decorate;
 
   // $TANDEM_SCRATCH, else $TMPDIR, else /var/tmp, which unlike /tmp is on a disk.
   static std::string default_scratch_directory();
@@ -66,7 +68,7 @@ class Training {
 
   // Runs to the end, once, or until an interrupt has drained, or has saved the state after a whole step. All that
   // crosses the seam goes to log() and to `watcher`, if there is one. Throws DoesNotFit, NotFiniteError, and
-  // DeviceError if a command failed.
+  // DeviceError if a command failed or there was no memory.
   void run(EventLog* watcher = nullptr);
 
   bool interrupted() const { return scheduler_->interrupted(); }
@@ -88,6 +90,7 @@ class Training {
 
  private:
   std::vector<float> masters(TensorId parameter);
+  void drive_to_end(EventLog* watcher);
 
   const Scenario& scenario_;
   Watchdog* watchdog_;

@@ -119,7 +119,10 @@ void commit_checkpoint(const CheckpointOptions& options, std::int32_t step, cons
 
 void discard_checkpoint(const std::string& directory, std::int32_t step) noexcept {
   std::error_code ignored;  // what cannot be removed is swept away by the next save
-  fs::remove_all(partial_folder(directory, step), ignored);
+  try {
+    fs::remove_all(partial_folder(directory, step), ignored);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 CheckpointLock::CheckpointLock(const Scenario& scenario) {

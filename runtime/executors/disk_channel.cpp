@@ -64,6 +64,7 @@ DiskChannel::DiskChannel(const DiskFile& file)
   auto ring = std::make_unique<Ring>(file.options().in_flight);
   if (ring->ready) ring_ = std::move(ring);
   for (std::size_t slot = blocks_.size(); slot > 0; --slot) idle_.push_back(slot - 1);
+  finished_.reserve(blocks_.size());
 }
 
 DiskChannel::~DiskChannel() = default;
@@ -131,7 +132,7 @@ void DiskChannel::transfer(Direction direction, std::int64_t offset, std::byte* 
 void DiskChannel::finish(Direction direction, const Completion& done, std::exception_ptr& failure) {
   try {
     if (!failure && advance(direction, blocks_[done.slot], done.result)) return start(direction, done.slot);
-  } catch (const DeviceError&) {
+  } catch (...) {
     failure = std::current_exception();  // thrown once nothing is in flight: the kernel still fills the buffers
   }
   idle_.push_back(done.slot);
@@ -205,12 +206,20 @@ bool DiskChannel::advance(Direction direction, Block& block, std::int32_t result
 // While the drive works on what was started since, if there is more: the last blocks of a short read come at about the
 // same time, so that several threads compare them, all that have come at once.
 void DiskChannel::compare_read(std::exception_ptr& failure) {
+  try {
+    if (!failure) compare(read_);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  read_.clear();
+}
+
+void DiskChannel::compare(const std::vector<Block>& blocks) const {
   std::vector<Block> pieces;
-  for (const Block& block : read_)
+  for (const Block& block : blocks)
     for (std::int64_t done = 0; done < block.bytes; done += kPieceBytes)
       pieces.push_back({block.offset + done, block.memory + done, std::min(kPieceBytes, block.bytes - done)});
-  read_.clear();
-  if (failure || pieces.empty()) return;
+  if (pieces.empty()) return;
   std::atomic<std::int64_t> first_changed = kNoPage;
   ThreadTeam::mine(comparing_threads()).share(static_cast<int>(pieces.size()), [&](int i) {
     const Block& piece = pieces[static_cast<std::size_t>(i)];
@@ -220,11 +229,10 @@ void DiskChannel::compare_read(std::exception_ptr& failure) {
     }
   });
   if (first_changed == kNoPage) return;
-  failure = std::make_exception_ptr(
-      DeviceError("disk tier: the page at offset " + std::to_string(first_changed) + " of the scratch file in " +
-                  file_.options().directory +
-                  " is not as it was written; check the drive and the memory (`dmesg`), or set TANDEM_SCRATCH to a "
-                  "folder on another drive"));
+  throw DeviceError("disk tier: the page at offset " + std::to_string(first_changed) + " of the scratch file in " +
+                    file_.options().directory +
+                    " is not as it was written; check the drive and the memory (`dmesg`), or set TANDEM_SCRATCH to a "
+                    "folder on another drive");
 }
 
 void DiskChannel::fail(Direction direction, const Block& block, int error) const {

@@ -87,8 +87,9 @@ class DiskChannel {
   void finish(Direction direction, const Completion& done, std::exception_ptr& failure);
   // Moves a block past what a call transferred; false when it is wholly done. Throws DeviceError.
   bool advance(Direction direction, Block& block, std::int32_t result);
-  // What was read since the last call with what was written there; the first difference becomes the failure.
+  // What was read since the last call with what was written there; what throws becomes the failure.
   void compare_read(std::exception_ptr& failure);
+  void compare(const std::vector<Block>& blocks) const;
   [[noreturn]] void fail(Direction direction, const Block& block, int error) const;
   void through_bounce(Direction direction, std::int64_t offset, std::byte* memory, std::int64_t bytes);
 

@@ -1,11 +1,13 @@
 #include "runtime/executors/lane_workers.hpp"
 
 #include <algorithm>
-#include <exception>
+#include <iterator>
 #include <string>
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "runtime/executors/failure_text.hpp"
+#include "runtime/executors/start_thread.hpp"
 
 namespace tandem {
 namespace {
@@ -38,14 +40,16 @@ TimeNs LaneWorkers::now() const {
 LaneWorkers::LaneState& LaneWorkers::lane(Engine engine) {
   auto& slot = lanes_[static_cast<std::size_t>(engine)];
   if (!slot) {
-    slot = std::make_unique<LaneState>();
-    slot->thread = std::thread([this, engine, state = slot.get()] { serve(engine, *state); });
+    auto fresh = std::make_unique<LaneState>();
+    fresh->thread = start_thread("a lane", [this, engine, state = fresh.get()] { serve(engine, *state); });
+    slot = std::move(fresh);  // a lane has its thread, or there is none
   }
   return *slot;
 }
 
 void LaneWorkers::add(std::vector<Task> tasks) {
   const std::lock_guard lock(mutex_);
+  make_room_for_events(tasks.size());
   for (Task& task : tasks) {
     CHECK(task.id >= next_id(), "command ids must grow:", task.id, next_id());
     for (CommandId id : task.wait_for)
@@ -63,6 +67,11 @@ void LaneWorkers::add(std::vector<Task> tasks) {
     target.queue.push_back(std::move(task));
     if (target.queue.size() == 1) target.wake.notify_one();
   }
+}
+
+void LaneWorkers::make_room_for_events(std::size_t more) {
+  const std::size_t needed = static_cast<std::size_t>(added_ - delivered_) + more;
+  if (needed > events_.capacity()) events_.reserve(std::max(needed, 2 * events_.capacity()));
 }
 
 void LaneWorkers::when_done(const WaitFor& wait_for, std::function<void()> action) {
@@ -98,8 +107,22 @@ bool LaneWorkers::head_ready(LaneState& lane) const {
   return lane.blocked_on == kNoCommand;
 }
 
+Event LaneWorkers::event_of(const Task& task, Outcome outcome) const {
+  Event event;
+  event.rank = rank_;
+  event.command = task.id;
+  event.outcome = outcome;
+  event.started = event.finished = now();
+  return event;
+}
+
 void LaneWorkers::serve(Engine engine, LaneState& lane) {
-  prepare_thread_(engine);
+  std::string unprepared;  // why
+  try {
+    prepare_thread_(engine);
+  } catch (...) {
+    unprepared = failure_text();
+  }
   std::unique_lock lock(mutex_);
   for (;;) {
     lane.wake.wait(lock, [&] { return stopping_ || head_ready(lane); });
@@ -107,12 +130,13 @@ void LaneWorkers::serve(Engine engine, LaneState& lane) {
     Task task = std::move(lane.queue.front());
     lane.queue.pop_front();
     const auto work = std::move(task.work);
-    Event event;
-    event.rank = rank_;
-    event.command = task.id;
-    event.outcome = Outcome::Cancelled;
-    event.started = event.finished = now();
-    if (!must_cancel(lane, task)) {
+    Event event = event_of(task, Outcome::Cancelled);
+    if (must_cancel(lane, task)) {
+      // No part of it is done.
+    } else if (!unprepared.empty()) {
+      event.outcome = Outcome::Failed;
+      event.error = std::exchange(unprepared, {});
+    } else {
       lane.running = std::move(task);
       lock.unlock();
       run(work, event);
@@ -120,7 +144,7 @@ void LaneWorkers::serve(Engine engine, LaneState& lane) {
       lane.running.reset();
     }
     lane.broken = lane.broken || event.outcome != Outcome::Finished;
-    complete(event);
+    complete(std::move(event));
     if (settled_) settled_();
   }
 }
@@ -130,11 +154,11 @@ LaneWorkers::State LaneWorkers::state_of(CommandId id) const {
   return state(id);
 }
 
-void LaneWorkers::report(const Event& event) {
+void LaneWorkers::report(Event event) {
   const std::lock_guard lock(mutex_);
   CHECK(state(event.command) == State::Pending, "command", event.command, "is reported twice");
   elsewhere_.erase(event.command);
-  complete(event);
+  complete(std::move(event));
 }
 
 void LaneWorkers::on_settled(std::function<void()> settled) {
@@ -142,30 +166,28 @@ void LaneWorkers::on_settled(std::function<void()> settled) {
   settled_ = std::move(settled);
 }
 
-void LaneWorkers::run(const std::function<std::int64_t()>& work, Event& event) const {
+void LaneWorkers::run(const std::function<std::int64_t()>& work, Event& event) const noexcept {
   event.started = now();
   try {
     event.result = work();
     event.outcome = Outcome::Finished;
-  } catch (const std::exception& error) {
-    event.outcome = Outcome::Failed;
-    event.error = error.what();
   } catch (...) {
     event.outcome = Outcome::Failed;
-    event.error = "an exception without a text";
+    event.error = failure_text();
   }
   event.finished = now();
 }
 
-void LaneWorkers::complete(const Event& event) {
+void LaneWorkers::complete(Event event) noexcept {
+  const CommandId id = event.command;
   progress_ = std::chrono::steady_clock::now();
-  set(event.command, event.outcome == Outcome::Finished ? State::Done : State::Broken);
+  set(id, event.outcome == Outcome::Finished ? State::Done : State::Broken);
   for (; !states_.empty() && (states_.front() == State::Done || states_.front() == State::Unknown); ++first_state_)
     states_.pop_front();
-  events_.push_back(event);
+  events_.push_back(std::move(event));
   settle_notes();
   for (auto& other : lanes_)
-    if (other && other->blocked_on == event.command) other->wake.notify_one();
+    if (other && other->blocked_on == id) other->wake.notify_one();
   news_.notify_one();
 }
 
@@ -177,7 +199,8 @@ EventBatch LaneWorkers::wait(TimeNs deadline) {
     news_.wait_for(lock, std::min<std::chrono::nanoseconds>(left, kInterruptPoll));
   }
   EventBatch batch;
-  batch.events.swap(events_);
+  batch.events.assign(std::make_move_iterator(events_.begin()), std::make_move_iterator(events_.end()));
+  events_.clear();
   delivered_ += static_cast<std::int64_t>(batch.events.size());
   if (interrupt_->exchange(false)) batch.inputs.emplace_back(Interrupt{});
   batch.observed = now();

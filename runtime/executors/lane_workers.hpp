@@ -44,7 +44,8 @@ struct Task {
 // them.
 class LaneWorkers {
  public:
-  // `prepare_thread` runs first in each worker. Workers start with the first task of their lane. `interrupt`, if given,
+  // `prepare_thread` runs first in each worker; where it throws, so does the lane's first task. Workers start with the
+  // first task of their lane. `interrupt`, if given,
   // outlives this object and may be set by anyone at any time, as request_interrupt() does.
   LaneWorkers(Rank rank, std::function<void(Engine)> prepare_thread, std::atomic<bool>* interrupt = nullptr);
   // Waits for tasks that run; drops those that have not started.
@@ -52,7 +53,8 @@ class LaneWorkers {
   LaneWorkers(const LaneWorkers&) = delete;
   LaneWorkers& operator=(const LaneWorkers&) = delete;
 
-  // Ids grow, and a task waits only for ids added before it.
+  // Ids grow, and a task waits only for ids added before it. Throws DeviceError where a worker cannot be started: then
+  // nothing more may be added.
   void add(std::vector<Task> tasks);
   // Calls `action`, which must be short, as soon as all of `wait_for` are done, before any task sees the last of them
   // done.
@@ -67,7 +69,7 @@ class LaneWorkers {
   // settled.
   enum class State : std::uint8_t { Unknown, Pending, Done, Broken };
   State state_of(CommandId id) const;
-  void report(const Event& event);
+  void report(Event event);
   void on_settled(std::function<void()> settled);
   // May be called from a signal handler: the next wait() returns an Interrupt.
   void request_interrupt() { *interrupt_ = true; }
@@ -88,10 +90,12 @@ class LaneWorkers {
 
   LaneState& lane(Engine engine);
   void serve(Engine engine, LaneState& lane);
+  Event event_of(const Task& task, Outcome outcome) const;
   bool head_ready(LaneState& lane) const;
   bool must_cancel(const LaneState& lane, const Task& task) const;
-  void run(const std::function<std::int64_t()>& work, Event& event) const;
-  void complete(const Event& event);
+  void run(const std::function<std::int64_t()>& work, Event& event) const noexcept;
+  void make_room_for_events(std::size_t more);
+  void complete(Event event) noexcept;
   void settle_notes();
   CommandId first_pending(const WaitFor& ids) const;
   LaneWait wait_of(const Task& task, bool runs) const;
@@ -119,7 +123,7 @@ class LaneWorkers {
   std::chrono::nanoseconds most_allowance_{};
   std::chrono::steady_clock::time_point progress_ = start_;  // when the last command ended, or the first came
   std::vector<Note> notes_;
-  std::vector<Event> events_;
+  std::vector<Event> events_;  // with room for all in flight: a worker that has done its work needs no memory to say so
   std::function<void()> settled_;
   std::int64_t delivered_ = 0;  // of `added_`, events handed out
   std::int64_t added_ = 0;

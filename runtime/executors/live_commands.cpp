@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -207,6 +208,8 @@ std::int64_t LiveExecutor::run_body(Body body, BodyCall& call, const Command& co
   } catch (const NotFinite& error) {
     note_not_finite(command, error.what());
     throw;
+  } catch (const std::bad_alloc&) {
+    throw;  // there may be no memory for a text
   } catch (const std::exception& error) {
     throw DeviceError(name() + (options_.library.message_of ? options_.library.message_of(error) : error.what()));
   }

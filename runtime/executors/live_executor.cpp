@@ -115,6 +115,7 @@ DiskChannel& LiveExecutor::channel(Engine engine) {
     DiskOptions disk;
     disk.directory = options_.scratch_directory;
     disk.bytes = bytes;
+    disk.fault = options_.disk_fault;
     disk_ = std::make_unique<DiskFile>(std::move(disk));
   }
   auto& slot = channels_[static_cast<std::size_t>(engine)];

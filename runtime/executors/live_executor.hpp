@@ -44,6 +44,8 @@ struct LiveExecutorOptions {
   std::shared_ptr<Device> device;  // null: worker threads and host memory stand in
   // Called by a lane's worker before each command: tests delay or fail there. Null: nothing.
   std::function<void(const Command&)> before_command;
+  // As of DiskOptions, for tests.
+  std::function<std::int32_t(std::int64_t call, std::int32_t result)> disk_fault;
   // Called by the loader's worker before a checkpoint gets its name, with the step of the graph. Null: nothing.
   std::function<void(std::int32_t)> before_commit;
 };

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "runtime/executors/failure_text.hpp"
+#include "runtime/executors/start_thread.hpp"
 
 namespace tandem {
 namespace {
@@ -25,7 +26,7 @@ StreamLanes::StreamLanes(Rank rank, std::unique_ptr<Streams> streams, LaneWorker
     news_ = true;
     wake_.notify_one();
   });
-  thread_ = std::thread([this] { serve(); });
+  thread_ = start_thread("the device's lanes", [this] { serve(); });
 }
 
 StreamLanes::~StreamLanes() {
@@ -54,16 +55,16 @@ bool StreamLanes::idle() const {
 void StreamLanes::serve() {
   try {
     streams_->bind([this] { return workers_.now(); });
-  } catch (const std::exception& error) {
-    lost_ = error.what();
+  } catch (...) {
+    lost_ = failure_text();
   }
   for (;;) {
     bool moved = take_incoming();
     try {
       moved |= retire();
       moved |= hand_over();
-    } catch (const std::exception& error) {
-      lose_device(error.what());
+    } catch (...) {
+      lose_device(failure_text());
     }
     if (moved) continue;
     std::unique_lock lock(mutex_);
@@ -89,10 +90,13 @@ bool StreamLanes::take_incoming() {
   }
   for (StreamTask& task : tasks) {
     const CommandId id = task.id;
-    if (lost_.empty())
-      lanes_[static_cast<std::size_t>(task.engine)].waiting.push_back(std::move(task));
-    else
-      settle(id, Outcome::Failed, lost_);
+    LaneState& lane = lanes_[static_cast<std::size_t>(task.engine)];
+    try {
+      if (lost_.empty()) lane.waiting.push_back(std::move(task));
+    } catch (...) {
+      lose_device(failure_text());
+    }
+    if (!lost_.empty()) settle(id, Outcome::Failed, copy_or_less(lost_));
   }
   return !tasks.empty();
 }
@@ -134,9 +138,9 @@ void StreamLanes::enqueue(Engine engine, LaneState& lane, StreamTask& task) {
   const Streams::Mark started = streams_->mark(engine);
   try {
     task.enqueue(*streams_);
-  } catch (const std::exception& error) {
+  } catch (...) {
     lane.broken = true;
-    settle(task.id, Outcome::Failed, error.what());
+    settle(task.id, Outcome::Failed, failure_text());
     return;
   }
   const Streams::Mark finished = streams_->mark(engine);
@@ -166,9 +170,9 @@ void StreamLanes::report_done(LaneState& lane) {
   event.command = done.id;
   try {
     event.result = done.result ? done.result() : 0;
-  } catch (const std::exception& error) {  // the result is one that the run must not go on with
+  } catch (...) {  // the result is one that the run must not go on with
     event.outcome = Outcome::Failed;
-    event.error = error.what();
+    event.error = failure_text();
     lane.broken = true;
   }
   event.started = streams_->time_of(done.started);
@@ -177,25 +181,26 @@ void StreamLanes::report_done(LaneState& lane) {
   streams_->drop(done.finished);
   finish_marks_.erase(done.id);
   lane.running.pop_front();
-  workers_.report(event);
+  workers_.report(std::move(event));
 }
 
-void StreamLanes::settle(CommandId id, Outcome outcome, const std::string& error) {
+void StreamLanes::settle(CommandId id, Outcome outcome, std::string error) noexcept {
   Event event;
   event.rank = rank_;
   event.command = id;
   event.outcome = outcome;
-  event.error = error;
+  event.error = std::move(error);
   event.started = event.finished = workers_.now();
-  workers_.report(event);
+  workers_.report(std::move(event));
 }
 
-// All that the device has is gone, and so is all that waits for it.
-void StreamLanes::lose_device(const std::string& error) {
-  lost_ = error;
+// All that the device has is gone, and so is all that waits for it. All of it fails: one of the two may be none, and a
+// run in which nothing has failed would wait for what is to come.
+void StreamLanes::lose_device(std::string error) noexcept {
+  lost_ = std::move(error);
   for (LaneState& lane : lanes_) {
-    for (const Running& running : lane.running) settle(running.id, Outcome::Failed, error);
-    for (const StreamTask& task : lane.waiting) settle(task.id, Outcome::Cancelled, "");
+    for (const Running& running : lane.running) settle(running.id, Outcome::Failed, copy_or_less(lost_));
+    for (const StreamTask& task : lane.waiting) settle(task.id, Outcome::Failed, copy_or_less(lost_));
     lane.running.clear();
     lane.waiting.clear();
     lane.broken = true;

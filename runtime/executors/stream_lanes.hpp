@@ -60,8 +60,8 @@ class StreamLanes {
   bool retire();
   bool done(const Running& command) const;
   void report_done(LaneState& lane);
-  void settle(CommandId id, Outcome outcome, const std::string& error);
-  void lose_device(const std::string& error);
+  void settle(CommandId id, Outcome outcome, std::string error) noexcept;
+  void lose_device(std::string error) noexcept;
   bool idle() const;
 
   const Rank rank_;

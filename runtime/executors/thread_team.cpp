@@ -3,8 +3,10 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "core/base/check.hpp"
+#include "runtime/executors/start_thread.hpp"
 
 namespace tandem {
 namespace {
@@ -31,21 +33,40 @@ bool look_for(const Condition& holds) {
 
 ThreadTeam::ThreadTeam(int threads) : stretches_(static_cast<std::size_t>(threads)) {
   CHECK(threads >= 1, threads);
-  for (int i = 1; i < threads; ++i) threads_.emplace_back([this, i] { serve(i); });
+  threads_.reserve(static_cast<std::size_t>(threads));
+  try {
+    for (int i = 1; i < threads; ++i) threads_.push_back(start_thread("a loop over memory", [this, i] { serve(i); }));
+  } catch (...) {
+    stop();
+    throw;
+  }
 }
 
-ThreadTeam::~ThreadTeam() {
+ThreadTeam::~ThreadTeam() { stop(); }
+
+void ThreadTeam::stop() {
   begin_round(nullptr);
   for (std::thread& thread : threads_) thread.join();
 }
 
 void ThreadTeam::run(const std::function<void(int)>& work) {
   begin_round(&work);
-  work(0);
+  perform(work, 0);
   const auto all_done = [this] { return left_ == 0; };
-  if (look_for(all_done)) return;
-  std::unique_lock lock(mutex_);
-  end_.wait(lock, all_done);
+  if (!look_for(all_done)) {
+    std::unique_lock lock(mutex_);
+    end_.wait(lock, all_done);
+  }
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void ThreadTeam::perform(const std::function<void(int)>& work, int index) noexcept {
+  try {
+    work(index);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
+  }
 }
 
 void ThreadTeam::share(int items, const std::function<void(int)>& work) {
@@ -81,7 +102,7 @@ void ThreadTeam::serve(int index) {
     }
     ++seen;  // none is missed: a round ends when all have done it
     if (work_ == nullptr) return;
-    (*work_)(index);
+    perform(*work_, index);
     if (--left_ > 0) continue;
     const std::lock_guard lock(mutex_);
     end_.notify_one();

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -15,6 +16,7 @@ namespace tandem {
 
 class ThreadTeam {
  public:
+  // Throws DeviceError where threads cannot be had.
   explicit ThreadTeam(int threads);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
@@ -22,7 +24,7 @@ class ThreadTeam {
 
   int size() const { return static_cast<int>(threads_.size()) + 1; }
   // Calls work(i) for i in [0, size()), each in a thread of its own, the caller's among them; returns when all are
-  // done. `work` must not throw.
+  // done. Then throws the first that `work` threw, if any did.
   void run(const std::function<void(int)>& work);
 
   // Calls work(i) once for each i in [0, items). Every thread begins with a stretch of its own, in order, and then
@@ -38,13 +40,16 @@ class ThreadTeam {
     int end = 0;
   };
   void begin_round(const std::function<void(int)>* work);
+  void perform(const std::function<void(int)>& work, int index) noexcept;
+  void stop();
   void serve(int index);
 
   std::mutex mutex_;  // of those who sleep
   std::condition_variable begin_, end_;
   const std::function<void(int)>* work_ = nullptr;  // of the round; null: the end. Written before round_ is
   std::atomic<long> round_ = 0;
-  std::atomic<int> left_ = 0;  // who have not done the round
+  std::atomic<int> left_ = 0;   // who have not done the round
+  std::exception_ptr failure_;  // the round's first
   std::vector<Stretch> stretches_;
   std::vector<std::thread> threads_;
 };

@@ -1,16 +1,25 @@
 #include "runtime/executors/watchdog.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
+
+#include "runtime/executors/start_thread.hpp"
 
 namespace tandem {
 namespace {
 
 constexpr std::chrono::milliseconds kLookEvery{50};
+// Between two looks on a busy machine. What is more is a gap; and it counts as this much, so that the watchdog of a
+// machine that hardly runs at all is late, but comes.
+constexpr std::chrono::seconds kLate{1};
+// Whoever waits for longer than so many gaps has been waiting for long in any case.
+constexpr std::size_t kMostGaps = 1000;
 
 }  // namespace
 
-Watchdog::Watchdog(WatchdogOptions options) : options_(std::move(options)), thread_([this] { serve(); }) {}
+Watchdog::Watchdog(WatchdogOptions options)
+    : options_(std::move(options)), thread_(start_thread("the watchdog", [this] { serve(); })) {}
 
 Watchdog::~Watchdog() {
   {
@@ -42,7 +51,11 @@ Watchdog::Wait::~Wait() {
 void Watchdog::serve() {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, kLookEvery, [this] { return stopping_; })) {
-    const std::optional<std::string> waits = look(Clock::now());
+    std::optional<std::string> waits;
+    try {
+      waits = look(Clock::now());
+    } catch (const std::bad_alloc&) {  // there may be memory at the next look
+    }
     if (!waits) continue;
     const bool interrupted = interrupted_at_.has_value();
     lock.unlock();
@@ -51,23 +64,38 @@ void Watchdog::serve() {
   }
 }
 
+void Watchdog::note_gap(Clock::time_point now) {
+  const Clock::duration since = now - std::exchange(last_look_, now);
+  if (since <= kLate) return;
+  gaps_.push_back({now, since - kLate});
+  if (gaps_.size() > kMostGaps) gaps_.pop_front();
+}
+
+Watchdog::Clock::duration Watchdog::watched(Clock::time_point begin, Clock::time_point now) const {
+  Clock::duration time = now - begin;
+  for (const Gap& gap : gaps_)
+    if (gap.end > begin) time -= std::min(gap.length, gap.end - begin);
+  return time;
+}
+
 std::optional<std::string> Watchdog::look(Clock::time_point now) {
+  note_gap(now);
   if (!interrupted_at_ && options_.interrupted && options_.interrupted()) interrupted_at_ = now;
   const std::optional<Standstill> standstill = probe_ ? probe_() : std::nullopt;
   std::chrono::nanoseconds quiet{}, allowance{}, saving{};
   std::string text;
   if (!waits_for_.empty()) {
-    quiet = now - waits_since_;
+    quiet = watched(waits_since_, now);
     text = "  this process waits for " + waits_for_ + "\n";
   } else if (standstill) {
-    quiet = standstill->quiet;
+    quiet = watched(Clock::now() - std::chrono::duration_cast<Clock::duration>(standstill->quiet), now);
     allowance = standstill->allowance;
     saving = standstill->saving;
   }
   if (standstill) text += text_of(*standstill);
   if (quiet >= options_.limit + allowance) return text;
   if (!interrupted_at_) return std::nullopt;
-  const std::chrono::nanoseconds asked = now - *interrupted_at_;
+  const std::chrono::nanoseconds asked = watched(*interrupted_at_, now);
   const bool stands_still = std::min(asked, quiet) >= options_.grace + saving;
   if (stands_still || (!options_.saves && asked >= options_.grace)) return text;
   return std::nullopt;

@@ -1,9 +1,12 @@
 // Ends a run in which nothing finishes any more, whatever its threads wait for: a thread of its own looks at what the
-// run waits for. Must not know how a process ends, or who asks it to.
+// run waits for. Time in which it could not look, as where the process was stopped (Ctrl-Z), the machine slept or its
+// clock was put forward, was no time for the run either, and does not count. Must not know how a process ends, or who
+// asks it to.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -53,9 +56,16 @@ class Watchdog {
 
  private:
   using Clock = std::chrono::steady_clock;
+  struct Gap {
+    Clock::time_point end;
+    Clock::duration length;
+  };
   void serve();
   // The waits, if they have been too long.
   std::optional<std::string> look(Clock::time_point now);
+  void note_gap(Clock::time_point now);
+  // From `begin` to `now`, without gaps.
+  Clock::duration watched(Clock::time_point begin, Clock::time_point now) const;
 
   const WatchdogOptions options_;
   std::mutex mutex_;  // guards all below
@@ -64,6 +74,8 @@ class Watchdog {
   std::string waits_for_;  // "": nothing
   Clock::time_point waits_since_;
   std::optional<Clock::time_point> interrupted_at_;
+  Clock::time_point last_look_ = Clock::now();
+  std::deque<Gap> gaps_;
   bool stopping_ = false;
   std::thread thread_;  // last: it uses all of the above
 };

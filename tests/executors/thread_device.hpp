@@ -48,7 +48,7 @@ class ThreadStreams final : public Streams {
       if (has(static_cast<Engine>(engine))) {
         auto& stream = streams_[static_cast<std::size_t>(engine)];
         stream = std::make_unique<Stream>();
-        stream->thread = std::thread([s = stream.get()] { work(*s); });
+        stream->thread = std::thread([this, s = stream.get()] { work(*s); });
       }
   }
   void run(Engine engine, const std::function<void()>& enqueue) override {
@@ -133,7 +133,8 @@ class ThreadStreams final : public Streams {
     stream.queue.push_back(std::move(work));
     stream.news.notify_one();
   }
-  static void work(Stream& stream) {
+  // Work that throws is a kernel that went wrong: the device is lost, as after a GPU's sticky error.
+  void work(Stream& stream) {
     for (;;) {
       std::unique_lock lock(stream.mutex);
       stream.news.wait(lock, [&] { return !stream.queue.empty(); });
@@ -141,7 +142,11 @@ class ThreadStreams final : public Streams {
       stream.queue.pop_front();
       if (!next) return;
       lock.unlock();
-      next();
+      try {
+        next();
+      } catch (...) {
+        lost_ = true;
+      }
     }
   }
   void reach(Point& point) {

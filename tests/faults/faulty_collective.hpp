@@ -1,0 +1,106 @@
+// Collectives among threads of this process, and ones of which any call may fail, hang or be late. As with processes, a
+// rank that ends is a peer that is lost to those who wait for it. Must not know commands.
+#pragma once
+
+#include <condition_variable>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "runtime/executors/collective.hpp"
+#include "tests/faults/faults.hpp"
+
+namespace tandem::testing {
+
+class MemoryGroup {
+ public:
+  explicit MemoryGroup(int ranks) : ranks_(ranks) {}
+
+  // Calls `all` with every rank's `own` once all have come, and returns when it has been called.
+  void meet(int rank, const void* own, const std::function<void(const std::vector<const void*>&)>& all) {
+    std::unique_lock lock(mutex_);
+    const std::int64_t round = round_;
+    if (given_.empty()) given_.resize(static_cast<std::size_t>(ranks_), nullptr);
+    given_[static_cast<std::size_t>(rank)] = own;
+    if (++come_ == ranks_) {
+      come_ = left_ = 0;
+      ++round_;
+      news_.notify_all();
+    } else {
+      news_.wait(lock, [&] { return round_ != round || lost_; });
+    }
+    if (round_ == round)
+      throw DeviceError("rank " + std::to_string(rank) + " of " + std::to_string(ranks_) +
+                        ": a collective failed, so a peer has stopped or cannot be reached");
+    all(given_);  // under the lock: one rank after the other, all before any goes on and writes what it gave
+    const std::int64_t passed = round_;
+    if (++left_ == ranks_) {
+      ++passed_;
+      news_.notify_all();
+    } else {
+      news_.wait(lock, [&] { return passed_ >= passed; });
+    }
+  }
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    lost_ = true;
+    news_.notify_all();
+  }
+  int ranks() const { return ranks_; }
+
+ private:
+  const int ranks_;
+  std::mutex mutex_;
+  std::condition_variable news_;
+  std::vector<const void*> given_;
+  std::int64_t round_ = 0, passed_ = 0;
+  int come_ = 0, left_ = 0;
+  bool lost_ = false;
+};
+
+// Sums of digests are their sums as words: a reduction that comes late, early or never shows as well.
+class FaultyCollective final : public Collective {
+ public:
+  FaultyCollective(MemoryGroup& group, int rank, Faults& faults) : group_(group), rank_(rank), faults_(faults) {}
+  ~FaultyCollective() override { group_.leave(); }
+
+  void all_reduce_mean(std::byte* data, std::int64_t elements, DType type) override { sum(data, elements, type); }
+  void all_reduce_sum(std::byte* data, std::int64_t elements, DType type) override { sum(data, elements, type); }
+  void reduce_scatter_mean(const std::byte* whole, std::byte* part, std::int64_t elements, DType type) override {
+    std::vector<std::byte> all(whole, whole + elements * size_of(type) * group_.ranks());
+    sum(all.data(), elements * group_.ranks(), type);
+    const std::int64_t bytes = elements * size_of(type);
+    std::memcpy(part, all.data() + bytes * rank_, static_cast<std::size_t>(bytes));
+  }
+  void all_gather(const std::byte* part, std::byte* whole, std::int64_t bytes) override {
+    faults_.pass(Site::Collective);
+    const std::vector<std::byte> own(part, part + bytes);
+    group_.meet(rank_, own.data(), [&](const std::vector<const void*>& parts) {
+      for (std::size_t r = 0; r < parts.size(); ++r)
+        std::memcpy(whole + static_cast<std::int64_t>(r) * bytes, parts[r], static_cast<std::size_t>(bytes));
+    });
+  }
+
+ private:
+  void sum(std::byte* data, std::int64_t elements, DType type) {
+    faults_.pass(Site::Collective);
+    const std::int64_t bytes = elements * size_of(type);
+    const std::vector<std::byte> own(data, data + bytes);
+    group_.meet(rank_, own.data(), [&](const std::vector<const void*>& parts) {
+      for (std::int64_t at = 0; at < bytes; at += static_cast<std::int64_t>(kWord)) {
+        std::uint64_t word = 0;
+        for (const void* each : parts) word += word_at(static_cast<const std::byte*>(each), at, bytes);
+        put_word(data, at, bytes, word);
+      }
+    });
+  }
+
+  MemoryGroup& group_;
+  const int rank_;
+  Faults& faults_;
+};
+
+}  // namespace tandem::testing
