@@ -1,7 +1,10 @@
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +14,8 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <memory>
+#include <new>
 
 #include "core/base/errors.hpp"
 #include "core/base/shell_text.hpp"
@@ -41,12 +46,14 @@ std::int32_t step_of(std::string_view name, std::string_view suffix) {
   return error == std::errc() && end == name.data() + name.size() ? step : -1;
 }
 
+// The standard library's directory_iterator and remove_all end the process where there is no memory.
 std::vector<Checkpoint> folders(const std::string& directory, std::string_view suffix) {
   std::vector<Checkpoint> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory, error))
-    if (const std::int32_t step = step_of(entry.path().filename().string(), suffix); step >= 0)
-      found.push_back({step, entry.path().string()});
+  const auto close = [](DIR* open) { ::closedir(open); };
+  const std::unique_ptr<DIR, decltype(close)> open(::opendir(directory.c_str()), close);
+  while (const dirent* entry = open ? ::readdir(open.get()) : nullptr)  // NOLINT(concurrency-mt-unsafe): its own DIR
+    if (const std::int32_t step = step_of(entry->d_name, suffix); step >= 0)
+      found.push_back({step, directory + (directory.ends_with('/') ? "" : "/") + entry->d_name});
   std::sort(found.begin(), found.end(), [](const Checkpoint& a, const Checkpoint& b) { return a.step < b.step; });
   return found;
 }
@@ -55,10 +62,15 @@ void move(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) fail_at("rename", from, errno);
 }
 
+// With all that is in it. 0, or errno.
+int remove_tree(const std::string& folder) noexcept {
+  constexpr int kOpenFolders = 8;
+  const auto remove_one = [](const char* path, const struct stat*, int, FTW*) { return ::remove(path); };
+  return ::nftw(folder.c_str(), remove_one, kOpenFolders, FTW_DEPTH | FTW_PHYS) != 0 && errno != ENOENT ? errno : 0;
+}
+
 void remove(const std::string& folder) {
-  std::error_code error;
-  fs::remove_all(folder, error);
-  if (error) fail_at("remove", folder, error.value());
+  if (const int error = remove_tree(folder); error != 0) fail_at("remove", folder, error);
 }
 
 // The run went back to an earlier one: what came after is no longer what it goes on from, but it is not ours to delete.
@@ -118,10 +130,9 @@ void commit_checkpoint(const CheckpointOptions& options, std::int32_t step, cons
 }
 
 void discard_checkpoint(const std::string& directory, std::int32_t step) noexcept {
-  std::error_code ignored;  // what cannot be removed is swept away by the next save
   try {
-    fs::remove_all(partial_folder(directory, step), ignored);
-  } catch (const std::bad_alloc&) {
+    remove_tree(partial_folder(directory, step));
+  } catch (const std::bad_alloc&) {  // what cannot be removed is swept away by the next save
   }
 }
 

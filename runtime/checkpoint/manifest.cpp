@@ -6,11 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "core/base/errors.hpp"
 #include "core/base/input_file.hpp"
 #include "core/base/json_shape.hpp"
 #include "core/scenario/schedule.hpp"
+#include "runtime/checkpoint/json_text.hpp"
 
 namespace tandem {
 namespace {
@@ -100,17 +102,25 @@ Manifest from_json(const Json& json) {
 }  // namespace
 
 std::string to_text(const Manifest& manifest) {
-  Json json = {{"format", manifest.data.by_micro_batch ? kFormatByMicroBatch : kFormat}, {"step", manifest.step}};
-  json["run"] = Json::object();
-  for (const auto& [key, value] : manifest.run) json["run"][key] = value;
-  json["files"] = Json::array();
-  for (const Manifest::File& file : manifest.files)
-    json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_128", file.checksum}});
-  if (!manifest.data.checksum.empty()) json[kDataChecksum] = manifest.data.checksum;
-  if (!manifest.data.characters.empty()) json["characters"] = to_hex(manifest.data.characters);
-  if (!manifest.loss_scale.empty()) json["loss_scale"] = manifest.loss_scale;
-  json[kOwnChecksum] = checksum_of(json.dump()).text();
-  return json.dump(2) + "\n";
+  JsonText json = JsonText::object(), run = JsonText::object(), files = JsonText::array(), scale = JsonText::object();
+  json.set("format", JsonText::number(std::int64_t{manifest.data.by_micro_batch ? kFormatByMicroBatch : kFormat}));
+  json.set("step", JsonText::number(std::int64_t{manifest.step}));
+  for (const auto& [key, value] : manifest.run) run.set(key, JsonText::text(value));
+  json.set("run", std::move(run));
+  for (const Manifest::File& file : manifest.files) {
+    JsonText fields = JsonText::object();
+    fields.set("name", JsonText::text(file.name))
+        .set("bytes", JsonText::number(file.bytes))
+        .set("xxh3_128", JsonText::text(file.checksum));
+    files.push_back(std::move(fields));
+  }
+  json.set("files", std::move(files));
+  if (!manifest.data.checksum.empty()) json.set(kDataChecksum, JsonText::text(manifest.data.checksum));
+  if (!manifest.data.characters.empty()) json.set("characters", JsonText::text(to_hex(manifest.data.characters)));
+  for (const auto& [key, value] : manifest.loss_scale) scale.set(key, JsonText::number(value));
+  if (!manifest.loss_scale.empty()) json.set("loss_scale", std::move(scale));
+  json.set(kOwnChecksum, JsonText::text(checksum_of(json.dump()).text()));
+  return json.dump(/*lines=*/true) + "\n";
 }
 
 Manifest read_manifest(const std::string& folder) {

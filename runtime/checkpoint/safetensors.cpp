@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/base/json_shape.hpp"
+#include "runtime/checkpoint/json_text.hpp"
 #include "runtime/checkpoint/saved_file.hpp"
 
 namespace tandem {
 namespace {
 
 using Json = nlohmann::json;
-using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::size_t kLengthBytes = 8;
 // Of one stage: tens of tensors. The format allows headers of 100 MB.
@@ -38,6 +39,12 @@ std::string format_name(DType type) {
   }
 }
 
+JsonText array_of(const std::vector<std::int64_t>& numbers) {
+  JsonText array = JsonText::array();
+  for (const std::int64_t number : numbers) array.push_back(JsonText::number(number));
+  return array;
+}
+
 std::int64_t bytes_of_format(const std::string& name) {
   for (const DType type : {DType::F32, DType::F16, DType::BF16, DType::F64, DType::I64, DType::I16, DType::U8})
     if (format_name(type) == name) return size_of(type);
@@ -53,12 +60,16 @@ std::int64_t TensorBytes::size() const {
 }
 
 std::string safetensors_header(const std::vector<TensorBytes>& tensors) {
-  OrderedJson header = {{"__metadata__", {{"format", "pt"}, {"writer", "tandem"}}}};
+  JsonText header = JsonText::object(), metadata = JsonText::object();
+  metadata.append("format", JsonText::text("pt")).append("writer", JsonText::text("tandem"));
+  header.append("__metadata__", std::move(metadata));
   std::int64_t offset = 0;
   for (const TensorBytes& tensor : tensors) {
-    header[tensor.name] = {{"dtype", format_name(tensor.type)},
-                           {"shape", tensor.shape},
-                           {"data_offsets", {offset, offset + tensor.size()}}};
+    JsonText fields = JsonText::object();
+    fields.append("dtype", JsonText::text(format_name(tensor.type)))
+        .append("shape", array_of(tensor.shape))
+        .append("data_offsets", array_of({offset, offset + tensor.size()}));
+    header.append(tensor.name, std::move(fields));
     offset += tensor.size();
   }
   std::string text = header.dump();

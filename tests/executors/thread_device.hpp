@@ -31,11 +31,15 @@ class ThreadStreams final : public Streams {
   ThreadStreams(std::atomic<bool>& lost, std::function<void()> launching, Recordings& recordings)
       : lost_(lost), launching_(std::move(launching)), recordings_(recordings) {}
   ~ThreadStreams() override {
-    for (auto& stream : streams_)
-      if (stream) {
-        push(*stream, nullptr);
-        stream->thread.join();
+    for (auto& stream : streams_) {
+      if (!stream) continue;
+      {
+        const std::lock_guard lock(stream->mutex);
+        stream->ends = true;  // once its queue is empty
+        stream->news.notify_one();
       }
+      stream->thread.join();
+    }
   }
 
   bool has(Engine engine) const override {
@@ -46,9 +50,9 @@ class ThreadStreams final : public Streams {
     now_ = now;
     for (int engine = 0; engine < kEngineCount; ++engine)
       if (has(static_cast<Engine>(engine))) {
-        auto& stream = streams_[static_cast<std::size_t>(engine)];
-        stream = std::make_unique<Stream>();
+        auto stream = std::make_unique<Stream>();
         stream->thread = std::thread([this, s = stream.get()] { work(*s); });
+        streams_[static_cast<std::size_t>(engine)] = std::move(stream);
       }
   }
   void run(Engine engine, const std::function<void()>& enqueue) override {
@@ -123,7 +127,8 @@ class ThreadStreams final : public Streams {
   struct Stream {
     std::mutex mutex;
     std::condition_variable news;
-    std::deque<std::function<void()>> queue;  // null: the end
+    std::deque<std::function<void()>> queue;
+    bool ends = false;
     std::thread thread;
   };
 
@@ -137,10 +142,10 @@ class ThreadStreams final : public Streams {
   void work(Stream& stream) {
     for (;;) {
       std::unique_lock lock(stream.mutex);
-      stream.news.wait(lock, [&] { return !stream.queue.empty(); });
+      stream.news.wait(lock, [&] { return !stream.queue.empty() || stream.ends; });
+      if (stream.queue.empty()) return;
       const auto next = std::move(stream.queue.front());
       stream.queue.pop_front();
-      if (!next) return;
       lock.unlock();
       try {
         next();

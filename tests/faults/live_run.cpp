@@ -132,13 +132,16 @@ LiveResult run_live(const Scenario& scenario, Faults& faults, const LiveRun& run
     };
     watchdog.emplace(options);
   }
+  std::optional<ArmedAllocations> armed;
   try {
+    if (run.failing != nullptr) armed.emplace(*run.failing);
     drive_all(scenario, faults, run, watchdog ? &*watchdog : nullptr, result);
   } catch (const DoesNotFit& error) {
     result.refused = true;
     result.error = error.what();
   } catch (...) {
     result.error = failure_text();
+    result.digests.clear();
   }
   return result;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/scenario/scenario.hpp"
+#include "tests/faults/allocations.hpp"
 #include "tests/faults/faults.hpp"
 #include "tests/faults/faulty_collective.hpp"
 
@@ -30,11 +31,12 @@ class TestFolder {
 
 struct LiveRun {
   Rank rank = 0;
-  MemoryGroup* group = nullptr;            // of several ranks
-  bool streams = false;                    // a device of threads; else workers stand in
-  bool checked = true;                     // by HappensBefore and Contents, where nothing is to fail
-  std::chrono::milliseconds limit{0};      // of a watchdog, which gives up what hangs; 0: none
-  std::function<void()> give_up_all = {};  // as where the leading rank's process ends the others
+  MemoryGroup* group = nullptr;                 // of several ranks
+  bool streams = false;                         // a device of threads; else workers stand in
+  bool checked = true;                          // by HappensBefore and Contents, where nothing is to fail
+  std::chrono::milliseconds limit{0};           // of a watchdog, which gives up what hangs; 0: none
+  std::function<void()> give_up_all = {};       // as where the leading rank's process ends the others
+  const FailingAllocations* failing = nullptr;  // while it runs
 };
 
 struct LiveResult {
