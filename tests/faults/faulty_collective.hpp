@@ -62,31 +62,15 @@ class MemoryGroup {
 };
 
 // Sums of digests are their sums as words: a reduction that comes late, early or never shows as well.
-class FaultyCollective final : public Collective {
+class MemoryCollective final : public Collective {
  public:
-  FaultyCollective(MemoryGroup& group, int rank, Faults& faults) : group_(group), rank_(rank), faults_(faults) {}
-  ~FaultyCollective() override { group_.leave(); }
+  MemoryCollective(MemoryGroup& group, int rank) : group_(group), rank_(rank) {}
+  ~MemoryCollective() override { group_.leave(); }
 
-  void all_reduce_mean(std::byte* data, std::int64_t elements, DType type) override { sum(data, elements, type); }
-  void all_reduce_sum(std::byte* data, std::int64_t elements, DType type) override { sum(data, elements, type); }
-  void reduce_scatter_mean(const std::byte* whole, std::byte* part, std::int64_t elements, DType type) override {
-    std::vector<std::byte> all(whole, whole + elements * size_of(type) * group_.ranks());
-    sum(all.data(), elements * group_.ranks(), type);
-    const std::int64_t bytes = elements * size_of(type);
-    std::memcpy(part, all.data() + bytes * rank_, static_cast<std::size_t>(bytes));
+  void all_reduce_mean(std::byte* data, std::int64_t elements, DType type) override {
+    all_reduce_sum(data, elements, type);
   }
-  void all_gather(const std::byte* part, std::byte* whole, std::int64_t bytes) override {
-    faults_.pass(Site::Collective);
-    const std::vector<std::byte> own(part, part + bytes);
-    group_.meet(rank_, own.data(), [&](const std::vector<const void*>& parts) {
-      for (std::size_t r = 0; r < parts.size(); ++r)
-        std::memcpy(whole + static_cast<std::int64_t>(r) * bytes, parts[r], static_cast<std::size_t>(bytes));
-    });
-  }
-
- private:
-  void sum(std::byte* data, std::int64_t elements, DType type) {
-    faults_.pass(Site::Collective);
+  void all_reduce_sum(std::byte* data, std::int64_t elements, DType type) override {
     const std::int64_t bytes = elements * size_of(type);
     const std::vector<std::byte> own(data, data + bytes);
     group_.meet(rank_, own.data(), [&](const std::vector<const void*>& parts) {
@@ -97,9 +81,49 @@ class FaultyCollective final : public Collective {
       }
     });
   }
+  void reduce_scatter_mean(const std::byte* whole, std::byte* part, std::int64_t elements, DType type) override {
+    std::vector<std::byte> all(whole, whole + elements * size_of(type) * group_.ranks());
+    all_reduce_sum(all.data(), elements * group_.ranks(), type);
+    const std::int64_t bytes = elements * size_of(type);
+    std::memcpy(part, all.data() + bytes * rank_, static_cast<std::size_t>(bytes));
+  }
+  void all_gather(const std::byte* part, std::byte* whole, std::int64_t bytes) override {
+    const std::vector<std::byte> own(part, part + bytes);
+    group_.meet(rank_, own.data(), [&](const std::vector<const void*>& parts) {
+      for (std::size_t r = 0; r < parts.size(); ++r)
+        std::memcpy(whole + static_cast<std::int64_t>(r) * bytes, parts[r], static_cast<std::size_t>(bytes));
+    });
+  }
 
+ private:
   MemoryGroup& group_;
   const int rank_;
+};
+
+class FaultyCollective final : public Collective {
+ public:
+  FaultyCollective(std::shared_ptr<Collective> collective, Faults& faults)
+      : collective_(std::move(collective)), faults_(faults) {}
+
+  void all_reduce_mean(std::byte* data, std::int64_t elements, DType type) override {
+    faults_.pass(Site::Collective);
+    collective_->all_reduce_mean(data, elements, type);
+  }
+  void all_reduce_sum(std::byte* data, std::int64_t elements, DType type) override {
+    faults_.pass(Site::Collective);
+    collective_->all_reduce_sum(data, elements, type);
+  }
+  void reduce_scatter_mean(const std::byte* whole, std::byte* part, std::int64_t elements, DType type) override {
+    faults_.pass(Site::Collective);
+    collective_->reduce_scatter_mean(whole, part, elements, type);
+  }
+  void all_gather(const std::byte* part, std::byte* whole, std::int64_t bytes) override {
+    faults_.pass(Site::Collective);
+    collective_->all_gather(part, whole, bytes);
+  }
+
+ private:
+  std::shared_ptr<Collective> collective_;
   Faults& faults_;
 };
 

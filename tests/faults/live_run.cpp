@@ -64,7 +64,9 @@ LiveExecutorOptions options_for(const Scheduler& scheduler, Faults& faults, cons
   options.before_command = [&faults](const Command&) { faults.pass(Site::Command); };
   options.disk_fault = [&faults](std::int64_t, std::int32_t result) { return faults.disk(result); };
   options.interrupt = &faults.interrupt();
-  if (run.group != nullptr) options.collective = std::make_shared<FaultyCollective>(*run.group, run.rank, faults);
+  if (run.group != nullptr)
+    options.collective =
+        std::make_shared<FaultyCollective>(std::make_shared<MemoryCollective>(*run.group, run.rank), faults);
   if (run.streams) options.device = std::make_shared<FaultyDevice>(std::make_shared<ThreadDevice>(), faults);
   return options;
 }
