@@ -1,6 +1,7 @@
 #include "cli/siblings.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +28,18 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return all;
 }
 
+// LibTorch's libraries take this much of the address space before the program begins, and without it their own start
+// ends by a signal.
+void require_address_space(const std::string& part) {
+  constexpr rlim_t kLeastBytes = rlim_t{512} << 20;
+  rlimit limit{};
+  const bool uses_libtorch = part.starts_with("train") || part.starts_with("calibrate");
+  if (!uses_libtorch || ::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= kLeastBytes) return;
+  throw DeviceError("tandem-" + part + " needs " + std::to_string(kLeastBytes >> 20) +
+                    " MiB of address space to begin, and this process may use " +
+                    std::to_string(limit.rlim_cur >> 20) + " MiB; raise `ulimit -v`");
+}
+
 [[noreturn]] void fail(const std::string& what, int error) { throw DeviceError(what + ": " + std::strerror(error)); }
 
 }  // namespace
@@ -42,6 +55,7 @@ std::string sibling(const std::string& part) {
 }
 
 void become(const std::string& part, const std::vector<std::string>& arguments) {
+  require_address_space(part);
   std::vector<std::string> words{sibling(part)};
   words.insert(words.end(), arguments.begin(), arguments.end());
   hold_interrupts(true);  // the new program has no handler yet
@@ -53,6 +67,7 @@ void become(const std::string& part, const std::vector<std::string>& arguments) 
 
 ChildResult run_child(const std::string& part, const std::vector<std::string>& arguments, bool keep_errors,
                       const std::string& output) {
+  require_address_space(part);
   std::array<int, 2> pipe{-1, -1};
   if (keep_errors && ::pipe2(pipe.data(), O_CLOEXEC) != 0) fail("cannot make a pipe", errno);
   const auto close_end = [&](int end) {
