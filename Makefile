@@ -85,10 +85,11 @@ golden: setup
 	cmake --build --preset dev --parallel $(JOBS) --target tandem-simulate
 	TANDEM_BUILD=$(CURDIR)/build-dev TANDEM_SOURCE=$(CURDIR) .venv/bin/python tests/scripts/golden_logs.py
 
-## make nightly   what takes too long for every change: 10,000 random graphs, a million fuzzed inputs, golden runs without
-##                optimisation, the soak
+## make nightly   what takes too long for every change: 10,000 random graphs, 10,000 live runs with faults, every
+##                allocation of three steps refused, a million fuzzed inputs, golden runs without optimisation, the soak
 nightly: build soak golden
 	TANDEM_RANDOM_GRAPHS=10000 build/bin/test_core --gtest_filter='RandomPolicy.*'
+	scripts/nightly_faults.sh
 	$(MAKE) fuzz FUZZ_INPUTS=1000000
 
 ## make mutants   plants bugs one at a time, and expects tests to find each (an hour; MUTANTS=NAME: some)

@@ -74,6 +74,17 @@ TEST_F(StreamLanesTest, ALostDeviceFailsAllInFlightAndAllThatFollows) {
   EXPECT_EQ(drain().at(3).outcome, Outcome::Failed);
 }
 
+// A command that only waits is all that there is: were it cancelled, nobody would know why nothing goes on.
+TEST_F(StreamLanesTest, ADeviceThatIsLostBeforeItHasAnythingFailsWhatWaits) {
+  const ValueId value = append("test.fill", {}, {1});
+  start();
+  device_->no_marks = true;
+  executor_->submit(std::vector{run(value, Engine::Compute, {0, -1})});
+  const auto events = drain();
+  EXPECT_EQ(events.at(0).outcome, Outcome::Failed);
+  EXPECT_THAT(events.at(0).error, HasSubstr("no marks"));
+}
+
 TEST_F(StreamLanesTest, WhatComesAgainOnTheSameBytesIsRecordedOnceAndStartedAsAWhole) {
   const ValueId made = append("test.fill", {}, {7});
   const ValueId changed = append("test.increment", {made}, {}, 0, true);

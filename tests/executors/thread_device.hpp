@@ -28,8 +28,9 @@ class ThreadStreams final : public Streams {
     bool possible = true;
     std::atomic<int> made{0}, run{0};
   };
-  ThreadStreams(std::atomic<bool>& lost, std::function<void()> launching, Recordings& recordings)
-      : lost_(lost), launching_(std::move(launching)), recordings_(recordings) {}
+  ThreadStreams(std::atomic<bool>& lost, const std::atomic<bool>& no_marks, std::function<void()> launching,
+                Recordings& recordings)
+      : lost_(lost), no_marks_(no_marks), launching_(std::move(launching)), recordings_(recordings) {}
   ~ThreadStreams() override {
     for (auto& stream : streams_) {
       if (!stream) continue;
@@ -76,6 +77,7 @@ class ThreadStreams final : public Streams {
     });
   }
   Mark mark(Engine engine) override {
+    if (no_marks_) throw DeviceError("the device has no marks");
     if (unused_.empty()) {
       unused_.push_back(static_cast<Mark>(points_.size()));
       points_.emplace_back();
@@ -162,6 +164,7 @@ class ThreadStreams final : public Streams {
   }
 
   std::atomic<bool>& lost_;
+  const std::atomic<bool>& no_marks_;
   std::function<void()> launching_;
   Recordings& recordings_;
   std::function<TimeNs()> now_;
@@ -183,7 +186,7 @@ class ThreadDevice final : public Device {
     return {name, memory->at(0, bytes), bytes, [this, memory](std::byte*) { pinned_bytes -= memory->size_bytes(); }};
   }
   std::unique_ptr<Streams> open_streams() override {
-    return std::make_unique<ThreadStreams>(lost, launching, recordings);
+    return std::make_unique<ThreadStreams>(lost, no_marks, launching, recordings);
   }
   void copy_now(std::byte* target, const std::byte* source, std::int64_t bytes) override {
     std::memcpy(target, source, static_cast<std::size_t>(bytes));
@@ -194,6 +197,7 @@ class ThreadDevice final : public Device {
   ThreadStreams::Recordings recordings;
   std::function<void()> launching;  // called by the thread that launches kernels, each time it does
   std::atomic<bool> lost{false};    // true: the next question fails, as after a sticky error
+  std::atomic<bool> no_marks{false};
 };
 
 }  // namespace tandem::testing

@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <set>
+#include <stdexcept>
 
 namespace tandem {
 namespace {
@@ -43,6 +45,23 @@ TEST(ThreadTeam, AThreadThatIsHeldUpLeavesItsShareToOthers) {
     ++done;
   });
   EXPECT_EQ(done, kItems);
+}
+
+TEST(ThreadTeam, WhatOneThrowsReachesTheCallerOnceAllAreDone) {
+  ThreadTeam team(3);
+  for (const int thrower : {0, 1, 2}) {
+    std::atomic<int> ended = 0;
+    EXPECT_THROW(team.run([&](int thread) {
+      if (thread == thrower) throw std::runtime_error("no memory");
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      ++ended;
+    }),
+                 std::runtime_error);
+    EXPECT_EQ(ended, 2);
+  }
+  std::atomic<int> calls = 0;
+  team.run([&](int) { ++calls; });
+  EXPECT_EQ(calls, 3) << "the next loop is as if nothing had been";
 }
 
 TEST(ThreadTeam, AThreadKeepsItsTeamUntilItAsksForAnotherSize) {
