@@ -106,8 +106,8 @@ void print_warnings(const Scenario& scenario) {
 
 namespace {
 
-// What `body` returns, or the exit code of what it throws.
-int exit_code_of(const std::function<int()>& body) {
+// What `body` returns, or the exit code of what it throws, whose reason it says.
+int code_with_reason(const std::function<int()>& body) {
   try {
     return body();
   } catch (const Leave& leave) {
@@ -126,6 +126,15 @@ int exit_code_of(const std::function<int()>& body) {
     return complain("out of memory: give the process more, or simulate fewer steps: ", error, kDeviceFailure);
   } catch (const std::exception& error) {
     return complain("failed: ", error, kDeviceFailure);
+  }
+}
+
+int exit_code_of(const std::function<int()>& body) {
+  try {
+    return code_with_reason(body);
+  } catch (const std::bad_alloc&) {
+    std::fputs("tandem: out of memory, to say why as well: give the process more\n", stderr);
+    return kDeviceFailure;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "cli/attempts.hpp"
@@ -104,6 +105,8 @@ int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
   } catch (const tandem::NotFiniteError& error) {  // while this rank is in the group: the leading one then knows why
     tandem::tell_leader(flags.meeting_file, flags.rank, error);
     throw;
+  } catch (const tandem::DeviceError& error) {  // beside the leading rank's own, which is that a peer is lost
+    throw tandem::DeviceError("rank " + std::to_string(flags.rank) + ": " + error.what());
   }
   return tandem::kDone;
 }

@@ -1,5 +1,7 @@
 #include "runtime/run_watch.hpp"
 
+#include <functional>
+#include <new>
 #include <string>
 
 #include "cli/cli.hpp"
@@ -15,6 +17,17 @@ std::string left(const Scenario& scenario) {
   return "tandem: checkpoints that were complete stay in " + terminal_text(scenario.checkpoint.directory) + "\n";
 }
 
+// The process ends, whether there is memory for its reason or not.
+[[noreturn]] void end_with(int code, const std::function<std::string()>& reason) {
+  std::string text;
+  try {
+    text = reason();
+  } catch (const std::bad_alloc&) {
+    end_process(code, "tandem: given up by the watchdog, and out of memory\n");
+  }
+  end_process(code, text.c_str());
+}
+
 std::string in_seconds(std::chrono::nanoseconds time) { return format_time(seconds(time.count())); }
 
 }  // namespace
@@ -26,13 +39,13 @@ std::unique_ptr<Watchdog> leading_watchdog(const Scenario& scenario) {
   options.interrupted = [] { return interrupts_so_far() > 0; };
   const std::string limit = in_seconds(options.limit), grace = in_seconds(options.grace), rest = left(scenario);
   options.expired = [=](const std::string& waits, bool interrupted) {
-    if (interrupted)
-      end_process(
-          kInterrupted,
-          ("tandem: interrupted, and what was in flight has not ended in " + grace + ":\n" + waits + rest).c_str());
-    end_process(kDeviceFailure, ("tandem: nothing has finished for " + limit +
-                                 " (watchdog), so the run is given up; what it waits for:\n" + waits + rest)
-                                    .c_str());
+    const int code = interrupted ? kInterrupted : kDeviceFailure;
+    end_with(code, [&] {
+      return interrupted
+                 ? "tandem: interrupted, and what was in flight has not ended in " + grace + ":\n" + waits + rest
+                 : "tandem: nothing has finished for " + limit +
+                       " (watchdog), so the run is given up; what it waits for:\n" + waits + rest;
+    });
   };
   return std::make_unique<Watchdog>(std::move(options));
 }
@@ -42,11 +55,10 @@ std::unique_ptr<Watchdog> following_watchdog(const Scenario& scenario, Rank rank
   WatchdogOptions options;
   options.limit = std::chrono::nanoseconds(scenario.watchdog_ns) + kLater;
   options.expired = [rank](const std::string& waits, bool) {
-    end_process(kDeviceFailure, ("tandem: rank " + std::to_string(rank) +
-                                 ": nothing has finished for long, and the leading rank does not end it; what it waits "
-                                 "for:\n" +
-                                 waits)
-                                    .c_str());
+    end_with(kDeviceFailure, [&] {
+      return "tandem: rank " + std::to_string(rank) +
+             ": nothing has finished for long, and the leading rank does not end it; what it waits for:\n" + waits;
+    });
   };
   return std::make_unique<Watchdog>(std::move(options));
 }

@@ -11,8 +11,8 @@ run_alone() { # program, tests
   jobs+=($!)
 }
 # Two at a time, each with about half of it.
-run_alone test_faults '*LiveFaultsTest*:*AllocationTest*/scheduling_thread:*AllocationTest*/streams_scheduling*'
-run_alone test_faults '*AllocationTest*any_thread*'
+run_alone test_faults '*LiveFaultsTest*:*AllocationTest*/scheduling_thread*:*/streams_scheduling*:*/any_thread'
+run_alone test_faults '*AllocationTest*/any_thread_all_after:*AllocationTest*/streams_any*'
 status=0
 for job in "${jobs[@]}"; do wait "$job" || status=1; done
 if [ -x build/bin/test_runtime ]; then

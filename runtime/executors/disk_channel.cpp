@@ -140,19 +140,17 @@ void DiskChannel::finish(Direction direction, const Completion& done, std::excep
 
 void DiskChannel::start(Direction direction, std::size_t slot) {
   const Block& block = blocks_[slot];
-  if (!ring_) {
+  if (!ring_ || !submits_ || !submit(direction, slot)) {
     const int file = file_.descriptor();
     const auto size = static_cast<std::size_t>(block.bytes);
     const ssize_t moved = direction == Direction::Read ? pread(file, block.memory, size, block.offset)
                                                        : pwrite(file, block.memory, size, block.offset);
     finished_.push_back({slot, static_cast<std::int32_t>(moved < 0 ? -errno : moved)});
-  } else {
-    submit(direction, slot);
   }
   if (direction == Direction::Write) file_.sums_.note(block.offset, block.memory, block.bytes);  // while it is written
 }
 
-void DiskChannel::submit(Direction direction, std::size_t slot) {
+bool DiskChannel::submit(Direction direction, std::size_t slot) {
   const Block& block = blocks_[slot];
   io_uring_sqe* entry = io_uring_get_sqe(&ring_->ring);
   CHECK(entry != nullptr, "more calls in flight than the ring has entries");
@@ -163,17 +161,18 @@ void DiskChannel::submit(Direction direction, std::size_t slot) {
   else
     io_uring_prep_write(entry, file_.descriptor(), block.memory, size, position);
   io_uring_sqe_set_data64(entry, slot);
-  int submitted = 0;
-  while ((submitted = io_uring_submit(&ring_->ring)) < 0 && worth_retrying(-submitted)) {
-  }
-  CHECK(submitted >= 0, "io_uring_submit:", std::strerror(-submitted));
+  int submitted = io_uring_submit(&ring_->ring);
+  for (int retries = 0; submitted < 0 && worth_retrying(-submitted) && retries < kMaxStalledRetries; ++retries)
+    submitted = io_uring_submit(&ring_->ring);
+  submits_ = submitted >= 0;
+  return submits_;
 }
 
-bool DiskChannel::has_finished() const { return ring_ ? io_uring_cq_ready(&ring_->ring) > 0 : !finished_.empty(); }
+bool DiskChannel::has_finished() const { return !finished_.empty() || (ring_ && io_uring_cq_ready(&ring_->ring) > 0); }
 
 DiskChannel::Completion DiskChannel::reap() {
   Completion done;
-  if (!ring_) {
+  if (!finished_.empty()) {
     done = finished_.back();
     finished_.pop_back();
   } else {

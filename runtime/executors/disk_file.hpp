@@ -80,7 +80,9 @@ class DiskChannel {
 
   void transfer(Direction direction, std::int64_t offset, std::byte* memory, std::int64_t bytes);
   void start(Direction direction, std::size_t slot);
-  void submit(Direction direction, std::size_t slot);
+  // False where the kernel takes no call now, for want of memory: the entry stays in the ring, to which no other is
+  // added, so that it is never made.
+  bool submit(Direction direction, std::size_t slot);
   Completion reap();  // waits for one
   bool has_finished() const;
   // Starts the rest of a block, or frees its slot.
@@ -95,11 +97,12 @@ class DiskChannel {
 
   const DiskFile& file_;
   std::unique_ptr<Ring> ring_;  // none: the kernel offers no io_uring, and blocks go one by one
+  bool submits_ = true;         // false: they do from now on, but for those that it has
   std::unique_ptr<std::byte, void (*)(std::byte*)> bounce_;
   std::vector<Block> blocks_;         // by slot
   std::vector<std::size_t> idle_;     // slots
   std::vector<Block> read_;           // and not yet compared
-  std::vector<Completion> finished_;  // of calls made without a ring
+  std::vector<Completion> finished_;  // of calls made without the ring
   std::int64_t calls_ = 0;
 };
 
