@@ -36,8 +36,8 @@ void require_address_space(const std::string& part) {
   const bool uses_libtorch = part.starts_with("train") || part.starts_with("calibrate");
   if (!uses_libtorch || ::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= kLeastBytes) return;
   throw DeviceError("tandem-" + part + " needs " + std::to_string(kLeastBytes >> 20) +
-                    " MiB of address space to begin, and this process may use " +
-                    std::to_string(limit.rlim_cur >> 20) + " MiB; raise `ulimit -v`");
+                    " MiB of address space to begin, and this process may use " + std::to_string(limit.rlim_cur >> 20) +
+                    " MiB; raise `ulimit -v`");
 }
 
 [[noreturn]] void fail(const std::string& what, int error) { throw DeviceError(what + ": " + std::strerror(error)); }
