@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "tests/common/fuzz.hpp"
+#include "tests/common/sanitized.hpp"
 #include "tests/faults/allocations.hpp"
 #include "tests/faults/live_run.hpp"
 
@@ -19,7 +20,7 @@ using testing::Faults;
 using testing::LiveResult;
 using testing::LiveRun;
 
-constexpr std::int64_t kSome = 60;  // runs where not every call is to fail
+constexpr std::int64_t kSome = testing::kSanitized ? 15 : 60;  // runs where not every call is to fail
 constexpr std::chrono::seconds kLimit{20};
 
 using Checkpoints = std::map<std::int32_t, std::map<std::string, std::uint64_t>>;

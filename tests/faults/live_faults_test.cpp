@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "tests/common/fuzz.hpp"
+#include "tests/common/sanitized.hpp"
 #include "tests/faults/random_live.hpp"
 
 namespace tandem {
@@ -21,7 +22,7 @@ using testing::LiveRun;
 using testing::Plan;
 using testing::Site;
 
-constexpr int kSeeds = 60;
+constexpr int kSeeds = testing::kSanitized ? 30 : 60;
 constexpr std::chrono::milliseconds kLimit = 300ms;
 // That a run may take on a busy machine: it takes some hundredths of a second, and the watchdog's limit.
 constexpr std::chrono::seconds kTooLong{30};
