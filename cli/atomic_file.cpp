@@ -7,8 +7,10 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "core/base/errors.hpp"
+#include "core/base/system_calls.hpp"
 
 namespace tandem {
 namespace {
@@ -40,7 +42,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   // A device or a pipe is written to as it is: it must not be replaced by a file.
   const bool direct = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
   if (direct) {
-    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    descriptor_ = uninterrupted([&] { return ::open(path_.c_str(), O_WRONLY | O_CLOEXEC); });
     if (descriptor_ < 0) fail("open", errno);
     return;
   }
@@ -61,8 +63,8 @@ void AtomicFile::write(std::string_view bytes) {
 
 void AtomicFile::flush() {
   for (std::size_t done = 0; done < buffer_.size();) {
-    const ssize_t written = ::write(descriptor_, buffer_.data() + done, buffer_.size() - done);
-    if (written < 0 && errno == EINTR) continue;
+    const ssize_t written =
+        uninterrupted([&] { return ::write(descriptor_, buffer_.data() + done, buffer_.size() - done); });
     if (written < 0) fail("write", errno);
     done += static_cast<std::size_t>(written);
   }
@@ -72,19 +74,17 @@ void AtomicFile::flush() {
 void AtomicFile::commit() {
   flush();
   if (temporary_) {
-    if (!temporary_->become()) fail("sync and rename", temporary_->error());
-    committed_ = true;
+    if (!temporary_->become())
+      fail(temporary_->has_name() ? "sync the folder of" : "sync and rename", temporary_->error());
     return;
   }
-  if (::fsync(descriptor_) != 0 && errno != EINVAL) fail("sync", errno);
-  const int closed = ::close(descriptor_);
-  descriptor_ = -1;
-  if (closed != 0) fail("close", errno);
+  if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0 && errno != EINVAL) fail("sync", errno);
+  if (close_file(std::exchange(descriptor_, -1)) != 0) fail("close", errno);
 }
 
 void AtomicFile::fail(const char* what, int error) const {
   throw DeviceError(std::string("cannot ") + what + " " + path_ + ": " + std::strerror(error) + "; " + advice(error) +
-                    (committed_ || !temporary_ ? "" : "; nothing was written under that name"));
+                    (temporary_ && !temporary_->has_name() ? "; nothing was written under that name" : ""));
 }
 
 void write_file(const std::string& path, std::string_view bytes) {

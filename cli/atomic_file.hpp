@@ -31,7 +31,6 @@ class AtomicFile {
   std::string path_, buffer_;
   std::optional<TemporaryFile> temporary_;  // none: a device or a pipe, written to as it is
   int descriptor_ = -1;
-  bool committed_ = false;
 };
 
 // The whole of a small file at once.

@@ -12,6 +12,7 @@
 #include "core/base/errors.hpp"
 #include "core/base/input_file.hpp"
 #include "core/base/json_shape.hpp"
+#include "core/base/system_calls.hpp"
 #include "core/scenario/dirs.hpp"
 #include "core/yaml/position.hpp"
 
@@ -145,13 +146,20 @@ bool MeasurementFile::has(const Measurement& scenario) const {
 
 void MeasurementFile::append(const Measurement& measurement) const {
   const std::string line = to_json(measurement).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  const int file = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  // One write, so that a process that is killed leaves a whole line or none.
-  const bool written =
-      file >= 0 && ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size()) && ::fsync(file) == 0;
+  const int file = uninterrupted([&] { return ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC); });
+  bool written = file >= 0;
+  // One write as a rule, so that a process that is killed leaves a whole line or none.
+  for (std::size_t done = 0; written && done < line.size();) {
+    const ssize_t count = uninterrupted([&] { return ::write(file, line.data() + done, line.size() - done); });
+    written = count >= 0;
+    done += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
+  }
+  written = written && uninterrupted([&] { return ::fsync(file); }) == 0;
   const int error = errno;
   if (file >= 0) ::close(file);
-  if (!written) throw DeviceError("cannot write " + path_ + ": " + std::strerror(error));
+  if (!written)
+    throw DeviceError("cannot write " + path_ + ": " + std::strerror(error) +
+                      "; free some space or check the disk, then run it again: what was measured before stays");
 }
 
 std::vector<std::string> scenarios_of(const std::string& folder) {

@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "analysis/analysis.hpp"
 #include "core/base/errors.hpp"
-#include "core/base/input_file.hpp"
 #include "core/scenario/schedule.hpp"
 
 namespace tandem {
@@ -35,12 +34,10 @@ std::string with_all_cells(std::string line) {
 
 // The lines of a table up to a step.
 std::string lines_until(const std::string& path, std::int64_t step) {
-  if (!other_than_a_file(path).empty()) return "";
-  std::ifstream in(path);
   std::string lines;
-  // A last line without an end is what a killed process had not wholly written.
-  for (std::string line; std::getline(in, line) && !in.eof();)
-    if (const long long at = std::atoll(line.c_str()); at >= 1 && at <= step) lines += with_all_cells(line) + "\n";
+  for (std::string& line : whole_lines("--csv", path))
+    if (const long long at = std::atoll(line.c_str()); at >= 1 && at <= step)
+      lines += with_all_cells(std::move(line)) + "\n";
   return lines;
 }
 

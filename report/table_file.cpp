@@ -8,15 +8,24 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <istream>
 #include <utility>
 
 #include "core/base/errors.hpp"
+#include "core/base/input_file.hpp"
+#include "core/base/system_calls.hpp"
 #include "report/temporary_file.hpp"
 
 namespace tandem {
 namespace {
 
 namespace fs = std::filesystem;
+
+[[noreturn]] void fail_to_open(const std::string& what, int error) {
+  const std::string text = what + ": cannot be written: " + std::strerror(error);
+  if (is_of_the_system(error)) throw DeviceError(text + "; free some space, check the disk, or name another file");
+  throw ConfigError(text + "; name a file in a folder that you may write to");
+}
 
 bool is_open_as(int descriptor, const std::string& path) {
   struct stat open {};
@@ -33,10 +42,8 @@ TableFile::TableFile(const std::string& flag, std::string path) : path_(std::mov
   direct_ = fs::exists(status) && !fs::is_regular_file(status);
   if (!direct_ && fs::is_symlink(fs::symlink_status(path_, error))) path_ = through_links(path_);
   for (bool settled = false; !settled;) {
-    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor_ < 0)
-      throw ConfigError(flag + " " + path_ + ": cannot be written: " + std::strerror(errno) +
-                        "; name a file in a folder that you may write to");
+    descriptor_ = uninterrupted([&] { return ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644); });
+    if (descriptor_ < 0) fail_to_open(flag + " " + path_, errno);
     if (direct_) return;
     if (!lock_what_is_there())
       throw ConfigError(flag + " " + path_ + ": another run writes it; name another file, or wait for that run's end");
@@ -51,7 +58,7 @@ TableFile::~TableFile() {
 }
 
 bool TableFile::lock_what_is_there() {
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
+  if (uninterrupted([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); }) == 0 || errno != EWOULDBLOCK) return true;
   ::close(std::exchange(descriptor_, -1));
   return false;
 }
@@ -79,9 +86,9 @@ void TableFile::begin(const std::string& text) {
 
 void TableFile::put(const std::string& text) {
   for (std::size_t done = 0; error_.empty() && done < text.size();) {
-    const ssize_t written = ::write(descriptor_, text.data() + done, text.size() - done);
-    if (written >= 0) done += static_cast<std::size_t>(written);
-    if (written < 0 && errno != EINTR) fail(errno);
+    const ssize_t written = uninterrupted([&] { return ::write(descriptor_, text.data() + done, text.size() - done); });
+    if (written < 0) return fail(errno);
+    done += static_cast<std::size_t>(written);
   }
   end_ += static_cast<std::int64_t>(text.size());
 }
@@ -95,21 +102,41 @@ void TableFile::append(const std::string& text) {
 void TableFile::replace_last(const std::string& text) {
   if (direct_ || !error_.empty()) return;
   for (std::size_t done = 0; error_.empty() && done < text.size();) {
+    const std::int64_t at = last_ + static_cast<std::int64_t>(done);
     const ssize_t written =
-        ::pwrite(descriptor_, text.data() + done, text.size() - done, last_ + static_cast<std::int64_t>(done));
-    if (written >= 0) done += static_cast<std::size_t>(written);
-    if (written < 0 && errno != EINTR) fail(errno);
+        uninterrupted([&] { return ::pwrite(descriptor_, text.data() + done, text.size() - done, at); });
+    if (written < 0) return fail(errno);
+    done += static_cast<std::size_t>(written);
   }
   end_ = last_ + static_cast<std::int64_t>(text.size());
-  if (error_.empty() && (::ftruncate(descriptor_, end_) != 0 || ::lseek(descriptor_, end_, SEEK_SET) < 0)) fail(errno);
+  if (uninterrupted([&] { return ::ftruncate(descriptor_, end_); }) != 0 || ::lseek(descriptor_, end_, SEEK_SET) < 0)
+    fail(errno);
 }
 
 void TableFile::sync() {
-  if (error_.empty() && ::fdatasync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) fail(errno);
+  if (!error_.empty()) return;
+  const int synced = uninterrupted([&] { return ::fdatasync(descriptor_); });
+  if (synced != 0 && errno != EINVAL && errno != EROFS) fail(errno);
 }
 
 void TableFile::close() {
-  if (descriptor_ >= 0 && ::close(std::exchange(descriptor_, -1)) != 0) fail(errno);
+  if (descriptor_ >= 0 && close_file(std::exchange(descriptor_, -1)) != 0) fail(errno);
+}
+
+std::vector<std::string> whole_lines(const std::string& flag, const std::string& path) {
+  if (!other_than_a_file(path).empty()) return {};
+  try {
+    const InputFile file(path);
+    InputBuffer buffer(file);
+    std::istream in(&buffer);
+    in.exceptions(std::ios::badbit);  // what cannot be read is no end
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(in, line) && !in.eof();) lines.push_back(line);
+    return lines;
+  } catch (const UnreadableFile& error) {
+    throw DeviceError(flag + " " + path + ": " + error.what() +
+                      ", and its lines of earlier steps would be lost; check the disk, or name another file");
+  }
 }
 
 }  // namespace tandem

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace tandem {
 
@@ -40,5 +41,9 @@ class TableFile {
   bool direct_ = false;              // a device or a pipe: nothing to replace
   std::int64_t end_ = 0, last_ = 0;  // bytes, and where what was appended last begins
 };
+
+// The lines of a table that is there, without a last one that has no end: a killed process had not wholly written it.
+// None where it is no file. Throws DeviceError if it cannot be read: what is not read would be lost.
+std::vector<std::string> whole_lines(const std::string& flag, const std::string& path);
 
 }  // namespace tandem

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/base/errors.hpp"
+#include "core/base/system_calls.hpp"
 #include "report/temporary_names.hpp"
 
 namespace tandem {
@@ -40,7 +41,9 @@ bool is_process_folder(std::string_view text) {
 }
 
 // Whether nobody has it: takes the lock, which the descriptor then keeps.
-bool lock(int descriptor) { return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0; }
+bool lock(int descriptor) {
+  return uninterrupted([&] { return ::flock(descriptor, LOCK_EX | LOCK_NB); }) == 0;
+}
 
 // The file may have been taken for a left one between its creation and its lock.
 bool still_there(int descriptor, const std::string& name) {
@@ -85,6 +88,18 @@ void sweep_folders(const std::string& base) {
   }
 }
 
+// The rename itself lasts once the folder is synced. Some file systems cannot, and some folders may be written to but
+// not read; the file is whole either way. Returns errno, 0 where it worked.
+int sync_folder_of(const std::string& path) {
+  const std::string name = folder_of(path);
+  const int folder = uninterrupted([&] { return ::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+  if (folder < 0) return errno == EACCES ? 0 : errno;
+  const int synced = uninterrupted([&] { return ::fsync(folder); });
+  const int error = synced != 0 && errno != EINVAL && errno != EROFS ? errno : 0;
+  ::close(folder);
+  return error;
+}
+
 }  // namespace
 
 std::string folder_of(const std::string& path) {
@@ -112,7 +127,8 @@ TemporaryFile::TemporaryFile(std::string path) : path_(std::move(path)) {
   const std::string begin = path_ + std::string(kPartial) + std::to_string(::getpid());
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     name_ = attempt == 0 ? begin : begin + "-" + std::to_string(attempt);
-    descriptor_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode);
+    descriptor_ = uninterrupted(
+        [&] { return ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode); });
     error_ = descriptor_ < 0 ? errno : 0;
     if (error_ == EEXIST) continue;
     if (error_ != 0) return;
@@ -126,7 +142,8 @@ TemporaryFile::TemporaryFile(std::string path) : path_(std::move(path)) {
     error_ = EEXIST;
   }
   there_ = descriptor_ >= 0;
-  if (there_ && replaces && ::fchmod(descriptor_, before.st_mode & kPermissions) != 0) error_ = errno;
+  if (there_ && replaces && uninterrupted([&] { return ::fchmod(descriptor_, before.st_mode & kPermissions); }) != 0)
+    error_ = errno;
 }
 
 TemporaryFile::~TemporaryFile() {
@@ -138,18 +155,14 @@ TemporaryFile::~TemporaryFile() {
 
 bool TemporaryFile::become() {
   // After a failed sync the page cache's state is unknown: give up, never retry.
-  if ((::fsync(descriptor_) != 0 && errno != EINVAL) || ::rename(name_.c_str(), path_.c_str()) != 0) {
+  const bool synced = uninterrupted([&] { return ::fsync(descriptor_); }) == 0 || errno == EINVAL;
+  if (!synced || ::rename(name_.c_str(), path_.c_str()) != 0) {
     error_ = errno;
     return false;
   }
   retract_temporary(name_.c_str());
   there_ = false;
-  // The rename itself lasts once the folder is synced. Some file systems cannot; the file is whole either way.
-  const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return true;
-  const int synced = ::fsync(folder);
-  error_ = synced != 0 && errno != EINVAL && errno != EROFS ? errno : 0;
-  ::close(folder);
+  error_ = sync_folder_of(path_);
   return error_ == 0;
 }
 

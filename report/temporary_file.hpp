@@ -22,6 +22,8 @@ class TemporaryFile {
   int descriptor() const { return descriptor_; }
   // Gives it its file's name, synced; `error()` says why it could not. The descriptor is then still this file's.
   bool become();
+  // It has the name; where become() failed, it is not certain that it keeps it when the power fails.
+  bool has_name() const { return !there_ && descriptor_ >= 0; }
   // The descriptor is the caller's from here on, and with it the lock.
   int release();
 

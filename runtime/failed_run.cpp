@@ -6,6 +6,7 @@
 #include <string>
 
 #include "analysis/skipped_steps.hpp"
+#include "core/base/errors.hpp"
 #include "core/base/shell_text.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 
@@ -55,7 +56,12 @@ std::string resume_command(const Scenario& scenario, const std::vector<std::stri
 std::string what_is_left(const Scenario& scenario, const std::vector<std::string>& settings) {
   const std::string& directory = scenario.checkpoint.directory;
   if (directory.empty()) return "; nothing was saved: set checkpoint.directory and checkpoint.every to lose less";
-  const std::vector<Checkpoint> saved = complete_checkpoints(directory);
+  std::vector<Checkpoint> saved;
+  try {
+    saved = complete_checkpoints(directory);
+  } catch (const DeviceError& error) {  // the failure that is being told is the first one
+    return std::string("; what is complete there cannot be told: ") + error.what();
+  }
   if (saved.empty()) return "; no checkpoint was complete in " + directory;
   return "; the state after training step " + std::to_string(saved.back().step) + " of " +
          std::to_string(scenario.steps) + " is in " + saved.back().folder +

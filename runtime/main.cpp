@@ -165,6 +165,8 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
   if (!common.quiet) announce(scenario, training);
   tandem::NoLog none;
   if (csv) csv->watch(training.graph(), training.loss_scale_before());
+  // The table is to lose its lines of later steps: until it does, a later checkpoint has all of them, and then none.
+  if (csv && lock) tandem::go_back_to(scenario.checkpoint.directory, scenario.first_step);
   tandem::EventLog& table = csv ? static_cast<tandem::EventLog&>(*csv) : none;
   tandem::TeeLog watched(output.log(scenario, "measured", 1), &table);
   tandem::SkipWatch watch(watched, scenario, training.graph(), training.loss_scale_before(),

@@ -140,9 +140,9 @@ void TextData::read(std::int64_t first, std::span<unsigned char> out) const {
   try {
     if (file_->read_at(first, out.data(), static_cast<std::int64_t>(out.size()))) return;
   } catch (const UnreadableFile& error) {
-    throw DeviceError("reading " + path_ + ": it " + error.what());
+    throw DeviceError("reading " + path_ + ": it " + error.what() + "; check the disk that it is on");
   }
-  throw DeviceError("reading " + path_ + ": it has become shorter");
+  throw DeviceError("reading " + path_ + ": it has become shorter; leave it as it is while a run reads it");
 }
 
 std::vector<unsigned char> TextData::text(std::uint64_t draw, std::int64_t count, bool held_out) const {

@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "core/base/system_calls.hpp"
+
 namespace tandem {
 namespace {
 
@@ -62,7 +64,7 @@ InputFile::InputFile(const std::string& path, Pipes pipes) {
   // Opening some devices does something: they are told by their name. O_NONBLOCK is for what takes a file's place after
   // that, as a named pipe would wait for a writer; to a file it means nothing.
   if (const std::string why = why_not_read(path); !why.empty()) throw UnreadableFile(why);
-  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  descriptor_ = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); });
   if (descriptor_ < 0) throw UnreadableFile(std::string("cannot be opened: ") + std::strerror(errno));
   std::string problem;
   struct stat status {};
@@ -86,20 +88,19 @@ InputFile::InputFile(const std::string& path, Pipes pipes) {
 InputFile::~InputFile() { ::close(descriptor_); }
 
 std::size_t InputFile::read(char* out, std::size_t count) const {
-  for (;;) {
-    const ssize_t got = ::read(descriptor_, out, count);
-    if (got >= 0) return static_cast<std::size_t>(got);
-    if (errno != EINTR) throw UnreadableFile(std::string("cannot be read: ") + std::strerror(errno));
-  }
+  const ssize_t got = uninterrupted([&] { return ::read(descriptor_, out, count); });
+  if (got < 0) throw UnreadableFile(std::string("cannot be read: ") + std::strerror(errno));
+  return static_cast<std::size_t>(got);
 }
 
 bool InputFile::read_at(std::int64_t first, void* out, std::int64_t count) const {
   char* begin = static_cast<char*>(out);
   for (std::int64_t done = 0; done < count;) {
-    const ssize_t got = ::pread(descriptor_, begin + done, static_cast<std::size_t>(count - done), first + done);
+    const auto left = static_cast<std::size_t>(count - done);
+    const ssize_t got = uninterrupted([&] { return ::pread(descriptor_, begin + done, left, first + done); });
     if (got == 0) return false;
-    if (got < 0 && errno != EINTR) throw UnreadableFile(std::string("cannot be read: ") + std::strerror(errno));
-    done += std::max<ssize_t>(got, 0);
+    if (got < 0) throw UnreadableFile(std::string("cannot be read: ") + std::strerror(errno));
+    done += got;
   }
   return true;
 }

@@ -27,6 +27,9 @@ void begin_checkpoint(const std::string& directory, std::int32_t step);
 // The files are there, synced. Writes the manifest, renames, and deletes complete ones that are older than the `keep`
 // latest.
 void commit_checkpoint(const CheckpointOptions& options, std::int32_t step, const std::string& manifest);
+// A run goes on from the checkpoint after `step`: later ones are set aside, synced. For what is about to forget the
+// steps after it, as a table is.
+void go_back_to(const std::string& directory, std::int32_t step);
 // Gives back the room of one that could not be finished. Throws nothing.
 void discard_checkpoint(const std::string& directory, std::int32_t step) noexcept;
 

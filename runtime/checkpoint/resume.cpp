@@ -4,6 +4,7 @@
 
 #include "core/base/errors.hpp"
 #include "core/base/shell_text.hpp"
+#include "core/base/system_calls.hpp"
 #include "core/run/policies.hpp"
 #include "core/scenario/schedule.hpp"
 #include "core/scheduler/policy.hpp"
@@ -24,10 +25,14 @@ std::string trimmed(std::string path) {
 
 std::string find_folder(const std::string& path) {
   std::error_code error;
-  if (!fs::is_directory(path, error))
+  const bool is_folder = fs::is_directory(path, error);
+  if (error && is_of_the_system(error.value())) fail_at("look at", path, error.value());
+  if (!is_folder)
     throw ConfigError("--resume: " + path + " is no folder" + (error ? " (" + error.message() + ")" : "") +
                       "; name a folder of checkpoints");
-  if (fs::exists(path + "/" + kManifestName, error)) return path;
+  const std::string manifest = path + "/" + kManifestName;
+  if (fs::exists(manifest, error)) return path;
+  if (error && is_of_the_system(error.value())) fail_at("look at", manifest, error.value());
   const std::vector<Checkpoint> all = complete_checkpoints(path);
   if (all.empty())
     throw ConfigError("--resume: " + path +

@@ -10,6 +10,7 @@
 
 #include "core/base/errors.hpp"
 #include "core/base/input_file.hpp"
+#include "core/base/system_calls.hpp"
 
 namespace tandem {
 namespace {
@@ -43,7 +44,8 @@ void fail_at(const std::string& what, const std::string& path, int error) {
 }
 
 SavedFile::SavedFile(std::string path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode);
+  descriptor_ =
+      uninterrupted([&] { return ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode); });
   if (descriptor_ < 0) fail_at("create", path_, errno);
 }
 
@@ -73,8 +75,8 @@ void SavedFile::put(const char* bytes, std::int64_t count) {
   hasher_.update(bytes, static_cast<std::size_t>(count));
   bytes_ += count;
   for (std::int64_t done = 0; done < count;) {
-    const ssize_t written = ::write(descriptor_, bytes + done, static_cast<std::size_t>(count - done));
-    if (written < 0 && errno == EINTR) continue;
+    const ssize_t written =
+        uninterrupted([&] { return ::write(descriptor_, bytes + done, static_cast<std::size_t>(count - done)); });
     if (written < 0) fail_at("write", path_, errno);
     done += written;
   }
@@ -83,10 +85,10 @@ void SavedFile::put(const char* bytes, std::int64_t count) {
 FileSum SavedFile::finish() {
   flush();
   // After a failed sync the page cache's state is unknown: give up, never retry.
-  if (::fsync(descriptor_) != 0) fail_at("sync", path_, errno);
+  if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0) fail_at("sync", path_, errno);
   const int descriptor = descriptor_;
   descriptor_ = -1;
-  if (::close(descriptor) != 0) fail_at("close", path_, errno);
+  if (close_file(descriptor) != 0) fail_at("close", path_, errno);
   return {bytes_, hasher_.checksum()};
 }
 
@@ -111,9 +113,9 @@ FileSum sum_of_file(const std::string& path, std::int64_t bytes) {
 }
 
 void sync_folder(const std::string& path) {
-  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int folder = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (folder < 0) fail_at("open", path, errno);
-  const int synced = ::fsync(folder);
+  const int synced = uninterrupted([&] { return ::fsync(folder); });
   const int error = errno;
   ::close(folder);
   // Some file systems cannot; the files in it are synced either way.

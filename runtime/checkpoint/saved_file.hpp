@@ -23,7 +23,7 @@ struct FileSum {
 
 class SavedFile {
  public:
-  // Creates the file, or empties it.
+  // Creates the file, which must not be there.
   explicit SavedFile(std::string path);
   // Removes the file unless finish() was called: what is half written takes room that a full disk lacks.
   ~SavedFile();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/errors.hpp"
+#include "core/base/system_calls.hpp"
 #include "runtime/executors/disk_alignment.hpp"
 
 namespace tandem {
@@ -16,7 +17,8 @@ namespace {
 
 // A file without a name, in `directory`; O_TMPFILE where the filesystem has it, else made and unlinked.
 int open_scratch(const std::string& directory, int flags) {
-  const int unnamed = open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | flags, S_IRUSR | S_IWUSR);
+  const int unnamed =
+      uninterrupted([&] { return open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | flags, S_IRUSR | S_IWUSR); });
   if (unnamed >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return unnamed;
   std::string path = directory + "/tandem_scratch_XXXXXX";
   const int named = mkostemp(path.data(), O_CLOEXEC | flags);
@@ -38,7 +40,8 @@ DiskFile::DiskFile(DiskOptions options) : options_(std::move(options)), sums_(op
     descriptor_ = open_scratch(options_.directory, 0);
   }
   // A sparse file: space is taken as it is written, since the planned peak may be far below the cap.
-  if (descriptor_ < 0 || ftruncate(descriptor_, disk_round_up(options_.bytes)) != 0) {
+  const auto enlarge = [&] { return ftruncate(descriptor_, disk_round_up(options_.bytes)); };
+  if (descriptor_ < 0 || uninterrupted(enlarge) != 0) {
     const std::string reason = std::strerror(errno);
     if (descriptor_ >= 0) close(descriptor_);
     throw DeviceError("disk tier: cannot make a scratch file of " + std::to_string(options_.bytes) + " bytes in " +
