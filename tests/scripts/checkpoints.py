@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Checkpoints as a user meets them: saved, killed, interrupted, damaged, resumed; read by the safetensors package."""
+"""Checkpoints as a user meets them: saved, interrupted, damaged, resumed; read by the safetensors package."""
 import json
 import os
 import pathlib
-import random
 import resource
 import signal
 import subprocess
@@ -21,9 +20,6 @@ policy: {name: on_demand}
 checkpoint: {every: 2}
 steps: 6
 """
-# Seconds that processes are killed in, over and over; longer where they take longer.
-KILLING_S = 8
-LEAST_KILLS = 3
 failures = []
 
 
@@ -134,33 +130,6 @@ def interrupt(folder, scenario):
     check("interrupt", len(losses(result)) == 1, result.stdout)
 
 
-def kill(folder, scenario):
-    """Whatever a killed process leaves, a run goes on from it, and comes to the same end."""
-    directory = folder / "killed"
-    seeded = random.Random(5)
-    end, kills, latest = time.monotonic() + KILLING_S, 0, -1
-    arguments = into(directory, "steps=1000000", "checkpoint.every=1", "checkpoint.keep=1")
-    while kills < LEAST_KILLS or time.monotonic() < end:
-        complete = sorted(directory.glob("step-*[0-9]/manifest.json")) if directory.exists() else []
-        resume = ["--resume", directory] if complete else []
-        step = int(complete[-1].parent.name[5:]) if complete else -1
-        check("kill", step >= latest, f"step {step} after step {latest}: a complete checkpoint was lost")
-        latest = step
-        before = {p.name for p in directory.iterdir()} if directory.exists() else set()
-        process = subprocess.Popen(command("train", scenario, *arguments, *resume, "--quiet"), stderr=subprocess.PIPE, text=True)
-        started = wait_for(lambda: process.poll() is not None or
-                           (directory.exists() and {p.name for p in directory.iterdir()} != before))
-        time.sleep(seeded.uniform(0, 0.15))
-        if process.poll() is not None:
-            check("kill", False, f"a run ended by itself with {process.returncode}: {process.stderr.read()}")
-        check("kill", started, "a run saved nothing in a minute")
-        process.kill()
-        process.communicate()
-        kills += 1
-    result = run("train", scenario, "--resume", directory, "--set", f"steps={latest + 1000}", "--quiet")
-    expect("resume after kills", result, 0)
-
-
 def ranks(folder, scenario):
     directory = folder / "ranks"
     straight = run("train", scenario, "--nproc", "2", "--set", "steps=4", "--json", "-")
@@ -206,7 +175,6 @@ def main():
             full_disk(folder, scenario)
             interrupt(folder, scenario)
             ranks(folder, scenario)
-            kill(folder, scenario)
     print("\n".join(failures) or "ok")
     return 1 if failures else 0
 
