@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "core/base/errors.hpp"
 #include "core/base/system_calls.hpp"
 
 namespace tandem {
@@ -83,8 +82,9 @@ void AtomicFile::commit() {
 }
 
 void AtomicFile::fail(const char* what, int error) const {
-  throw DeviceError(std::string("cannot ") + what + " " + path_ + ": " + std::strerror(error) + "; " + advice(error) +
-                    (temporary_ && !temporary_->has_name() ? "; nothing was written under that name" : ""));
+  throw FileError(std::string("cannot ") + what + " " + path_ + ": " + std::strerror(error) + "; " + advice(error) +
+                      (temporary_ && !temporary_->has_name() ? "; nothing was written under that name" : ""),
+                  error);
 }
 
 void write_file(const std::string& path, std::string_view bytes) {

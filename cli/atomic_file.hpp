@@ -6,13 +6,23 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/errors.hpp"
 #include "report/temporary_file.hpp"
 
 namespace tandem {
 
+class FileError : public DeviceError {
+ public:
+  FileError(const std::string& text, int error) : DeviceError(text), error_(error) {}
+  int error() const { return error_; }  // errno
+
+ private:
+  int error_;
+};
+
 class AtomicFile {
  public:
-  // Creates the temporary file, with the mode of the file that it replaces, if it does. Throws DeviceError, as do all
+  // Creates the temporary file, with the mode of the file that it replaces, if it does. Throws FileError, as do all
   // other functions, naming the file and what to do.
   explicit AtomicFile(std::string path);
   // Removes the temporary file unless commit() was called.

@@ -8,6 +8,7 @@
 
 #include "cli/atomic_file.hpp"
 #include "core/base/errors.hpp"
+#include "core/base/system_calls.hpp"
 
 namespace tandem {
 namespace {
@@ -31,20 +32,25 @@ bool same_file(const std::string& a, const std::string& b) {
 }
 
 // Creates and removes the temporary file: what would fail at the end fails now.
+[[noreturn]] void refuse(const std::string& text, int error) {
+  if (is_of_the_system(error)) throw DeviceError(text);
+  throw ConfigError(text);
+}
+
 void require_writable(const NamedPath& output) {
   const auto& [flag, path] = output;
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) throw ConfigError(flag + " " + path + ": is a folder; name a file");
   const bool there = fs::exists(path, ignored);
   if (there && ::access(path.c_str(), W_OK) != 0)
-    throw ConfigError(flag + " " + path + ": cannot be written: " + std::strerror(errno) +
-                      "; name a file that you may write to");
+    refuse(flag + " " + path + ": cannot be written: " + std::strerror(errno) + "; name a file that you may write to",
+           errno);
   // Opening a pipe would wait for its reader.
   if (there && !fs::is_regular_file(path, ignored)) return;
   try {
     const AtomicFile probe(path);
-  } catch (const DeviceError& error) {
-    throw ConfigError(flag + ": cannot be written: " + error.what());
+  } catch (const FileError& error) {
+    refuse(flag + ": cannot be written: " + error.what(), error.error());
   }
 }
 

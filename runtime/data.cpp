@@ -13,7 +13,7 @@ std::int64_t held_out_items(const ValidationOptions& options, std::int64_t items
 }
 
 std::unique_ptr<DataSource> open_data(const Scenario& scenario) {
-  const SavedData saved = scenario.resume_folder.empty() ? SavedData{} : read_manifest(scenario.resume_folder).data;
+  const SavedData saved = scenario.resume_folder.empty() ? SavedData{} : reread_manifest(scenario.resume_folder).data;
   if (scenario.workload.family != "mlp") return std::make_unique<TextData>(scenario, saved);
   Images images = scenario.data_images.empty()
                       ? read_digits(installed_file("digits.csv", scenario, "data.images"), scenario)

@@ -79,7 +79,7 @@ LiveExecutorOptions executor_options(const Scenario& scenario, const Scheduler& 
 // While the checkpoint is there: later ones supersede it.
 std::optional<LossScaleState> loss_scale_before(const Scenario& scenario) {
   if (scenario.resume_folder.empty()) return initial_loss_scale_state(scenario);
-  const std::map<std::string, double> saved = read_manifest(scenario.resume_folder).loss_scale;
+  const std::map<std::string, double> saved = reread_manifest(scenario.resume_folder).loss_scale;
   if (saved.empty()) return std::nullopt;
   return LossScaleState{saved.at("scale"), static_cast<std::int32_t>(saved.at("good_steps"))};
 }

@@ -152,7 +152,7 @@ std::int64_t load(BodyCall& call) {
 }
 
 std::int64_t load_loss_scale(BodyCall& call) {
-  const std::map<std::string, double> saved = read_manifest(call.scenario.resume_folder).loss_scale;
+  const std::map<std::string, double> saved = reread_manifest(call.scenario.resume_folder).loss_scale;
   const LossScale scale{saved.at("beta1_power"), saved.at("beta2_power"), static_cast<float>(saved.at("scale")),
                         static_cast<std::int32_t>(saved.at("good_steps"))};
   std::memcpy(call.writes[0], &scale, sizeof scale);

@@ -143,6 +143,14 @@ Manifest read_manifest(const std::string& folder) {
   }
 }
 
+Manifest reread_manifest(const std::string& folder) {
+  try {
+    return read_manifest(folder);
+  } catch (const DamagedCheckpoint& damage) {
+    throw DeviceError(std::string(damage.what()) + "; resume from another checkpoint");
+  }
+}
+
 void check_sizes(const std::string& folder, const Manifest& manifest) {
   for (const Manifest::File& file : manifest.files) {
     const std::string path = folder + "/" + file.name;

@@ -41,6 +41,8 @@ inline constexpr const char* kManifestName = "manifest.json";
 std::string to_text(const Manifest& manifest);
 // Of a checkpoint's folder. Throws DamagedCheckpoint, and ConfigError for a format that this build does not know.
 Manifest read_manifest(const std::string& folder);
+// Of a checkpoint that a run goes on from already, and that was whole then: throws DeviceError if it no longer is.
+Manifest reread_manifest(const std::string& folder);
 // Throws DamagedCheckpoint for the first file that is missing, or not of the manifest's bytes.
 void check_sizes(const std::string& folder, const Manifest& manifest);
 // Throws DamagedCheckpoint for the first file that is not as the manifest says. Reads no more than it says.

@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <random>
 #include <sstream>
 #include <string_view>
@@ -26,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr unsigned kSecondsForOneRun = 60;
+constexpr int kThrew = 99;
 
 bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -35,6 +38,23 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
 bool may_be_interrupted(const TracedCall& call) {
   return is_one_of(call.name, {"open", "open to make", "read", "pread", "write", "writev", "pwrite", "fsync",
                                "fdatasync", "ftruncate", "truncate", "flock", "fchmod", "close"});
+}
+
+// What can happen to a call. A death around one that leaves nothing on the disk is left out.
+std::vector<const char*> kinds_for(const TracedCall& call) {
+  std::vector<const char*> kinds = {"EIO"};
+  if (may_be_interrupted(call)) kinds.push_back("EINTR");
+  const bool moves_bytes = is_one_of(call.name, {"read", "pread", "write", "writev", "pwrite"});
+  if (moves_bytes && call.result > 1) kinds.push_back("short");
+  if (writes_to_disk(call)) kinds.insert(kinds.end(), {"ENOSPC", "kill_before", "kill_after"});
+  return kinds;
+}
+
+// The file and its folder, without numbers.
+std::string kind_of_file(const fs::path& path) {
+  std::string name = path.parent_path().filename().string() + "/" + path.filename().string();
+  std::erase_if(name, [](unsigned char c) { return std::isdigit(c) != 0; });
+  return name;
 }
 
 std::vector<TracedCall> read_trace(const std::string& file) {
@@ -63,7 +83,12 @@ std::vector<TracedCall> read_trace(const std::string& file) {
   ::setenv("TANDEM_FAULT_AT", std::to_string(fault.kind.empty() ? 0 : fault.at).c_str(), 1);
   ::setenv("TANDEM_FAULT_TRACE", trace.c_str(), 1);
   tandem_faults_read_environment();
-  const int code = program();
+  int code = kThrew;  // nothing may come back into the test: this process is not its own
+  try {
+    code = program();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "the program threw: %s\n", error.what());
+  }
   std::fflush(nullptr);
   ::_exit(code);
 }
@@ -77,6 +102,11 @@ std::string text(const Fault& fault) {
 bool writes_to_disk(const TracedCall& call) {
   return is_one_of(call.name, {"open to make", "mkostemp", "mkdtemp", "mkdir", "write", "writev", "pwrite", "fsync",
                                "fdatasync", "ftruncate", "truncate", "fchmod", "rename", "unlink", "rmdir"});
+}
+
+bool must_succeed(const TracedCall& call) {
+  return is_one_of(call.name,
+                   {"open to make", "mkdir", "write", "writev", "pwrite", "fsync", "fdatasync", "ftruncate", "rename"});
 }
 
 const TracedCall* Ended::faulted() const {
@@ -96,24 +126,19 @@ Ended run_with(const std::string& folder, const Fault& fault, const std::functio
   return {WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status), bytes_of(output), read_trace(trace)};
 }
 
-std::vector<Fault> faults_of(const std::vector<TracedCall>& calls) {
-  std::vector<Fault> all;
-  for (const TracedCall& call : calls) {
-    all.push_back({"EIO", call.number});
-    if (may_be_interrupted(call)) all.push_back({"EINTR", call.number});
-    if (is_one_of(call.name, {"read", "pread", "write", "writev", "pwrite"}) && call.result > 1)
-      all.push_back({"short", call.number});
-    if (!writes_to_disk(call)) continue;
-    for (const char* kind : {"ENOSPC", "kill_before", "kill_after"}) all.push_back({kind, call.number});
-  }
-  return all;
-}
-
-std::vector<Fault> chosen(const std::vector<Fault>& all, std::size_t few) {
-  if (std::getenv("TANDEM_EVERY_FAULT") != nullptr || all.size() <= few) return all;
+std::vector<Fault> chosen(const std::vector<TracedCall>& calls, std::size_t most) {
+  std::map<std::string, std::vector<Fault>> kinds;
+  std::vector<Fault> all, some;
+  for (const TracedCall& call : calls)
+    for (const char* kind : kinds_for(call)) {
+      all.push_back({kind, call.number});
+      kinds[std::string(kind) + " " + call.name + " " + kind_of_file(call.path)].push_back(all.back());
+    }
+  if (std::getenv("TANDEM_EVERY_FAULT") != nullptr) return all;
   std::mt19937 seeded(11);
-  std::vector<Fault> some;
-  std::sample(all.begin(), all.end(), std::back_inserter(some), few, seeded);
+  for (const auto& [kind, faults] : kinds) some.push_back(faults[seeded() % faults.size()]);
+  std::shuffle(some.begin(), some.end(), seeded);
+  some.resize(std::min(some.size(), most));
   return some;
 }
 

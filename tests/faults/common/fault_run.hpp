@@ -24,6 +24,9 @@ struct TracedCall {
 };
 bool writes_to_disk(const TracedCall& call);
 
+// What such a call has not done, nothing else does: a run may not end well.
+bool must_succeed(const TracedCall& call);
+
 struct Ended {
   int code = 0;                   // the exit code, or minus the signal
   std::string output;             // of both streams
@@ -34,13 +37,9 @@ struct Ended {
 
 Ended run_with(const std::string& folder, const Fault& fault, const std::function<int()>& program);
 
-// All that can happen to the calls of a run without a fault: each kind where it makes sense. Deaths around calls that
-// leave nothing on the disk are left out.
-std::vector<Fault> faults_of(const std::vector<TracedCall>& calls);
-
-// Every so many of them, about `few` in all, spread over calls and kinds: by a fixed seed, or all where
-// TANDEM_EVERY_FAULT is set.
-std::vector<Fault> chosen(const std::vector<Fault>& all, std::size_t few);
+// All of them where TANDEM_EVERY_FAULT is set. Else, by a fixed seed, one of each kind of fault for each call on each
+// kind of file (whatever numbers are in its name), and of these at most `most`.
+std::vector<Fault> chosen(const std::vector<TracedCall>& calls, std::size_t most);
 
 // A new folder in memory where there is one, as tens of thousands of syncs take minutes on a disk.
 std::string new_folder();

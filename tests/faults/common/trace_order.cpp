@@ -18,7 +18,7 @@ bool is_checkpoint(const std::string& name) { return name.starts_with("step-") &
 class Order {
  public:
   std::string take(const TracedCall& call) {
-    if (call.result < 0) return "";
+    if (call.result < 0 || name_of(call.path) == "(no name)") return "";  // that is gone when the power fails
     if (call.name == "open to make" || call.name == "mkdir") return made(call);
     if (call.name == "write" || call.name == "writev" || call.name == "pwrite" || call.name == "ftruncate")
       unsynced_.insert(call.path);

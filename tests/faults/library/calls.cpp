@@ -25,6 +25,9 @@ Function* real(const char* name) {
   void* const found = ::dlsym(RTLD_NEXT, name);
   return reinterpret_cast<Function*>(found);
 }
+// Of a file that has none (any more), below the folder that it lies in.
+constexpr const char* kNoName = "/(no name)";
+
 // libc's own function of that name.
 #define REAL(name)                                            \
   ([] {                                                       \
@@ -71,7 +74,8 @@ ssize_t moving(const char* name, int descriptor, std::size_t count, Call call) {
 
 template <class Call>
 int opening(const char* name, int folder, const char* file, int flags, Call call) {
-  const std::string path = absolute(folder, file);
+  const bool no_name = (flags & O_TMPFILE) == O_TMPFILE;
+  const std::string path = absolute(folder, file) + (no_name ? kNoName : "");
   // What a call may do to the disk is part of its name.
   const std::string full = std::string(name) + ((flags & O_CREAT) != 0 ? " to make" : "");
   const int descriptor = on_path(full.c_str(), path, call);
@@ -132,7 +136,9 @@ int creat(const char* path, mode_t mode) {
   return opening("open", AT_FDCWD, path, O_CREAT, [&] { return REAL(creat)(path, mode); });
 }
 int mkostemp(char* pattern, int flags) {
-  return opening("mkostemp", AT_FDCWD, pattern, O_CREAT, [&] { return REAL(mkostemp)(pattern, flags); });
+  const int file = opening("mkostemp", AT_FDCWD, pattern, O_CREAT, [&] { return REAL(mkostemp)(pattern, flags); });
+  if (file >= 0) remember(file, absolute(AT_FDCWD, pattern));
+  return file;
 }
 char* mkdtemp(char* pattern) {
   return done_as_judged("mkdtemp", static_cast<char*>(nullptr), absolute(AT_FDCWD, pattern), "",
@@ -233,7 +239,10 @@ int rename(const char* from, const char* to) noexcept {
   return result;
 }
 int unlink(const char* path) noexcept {
-  return on_path("unlink", absolute(AT_FDCWD, path), [&] { return REAL(unlink)(path); });
+  const std::string whole = absolute(AT_FDCWD, path);
+  const int result = on_path("unlink", whole, [&] { return REAL(unlink)(path); });
+  if (result == 0 && !whole.empty()) moved(whole, whole.substr(0, whole.rfind('/')) + kNoName);
+  return result;
 }
 int unlinkat(int folder, const char* path, int flags) noexcept {
   return on_path("unlink", absolute(folder, path), [&] { return REAL(unlinkat)(folder, path, flags); });
