@@ -89,7 +89,7 @@ golden: setup
 ##                allocation of three steps refused, every call on files failing in turn, 200 kills, a million fuzzed inputs,
 ##                golden runs without optimisation, the soak
 nightly: build soak golden
-	TANDEM_EVERY_FAULT=1 build/bin/test_faults --each_alone=1800
+	TANDEM_EVERY_FAULT=1 build/bin/test_file_faults --each_alone=1800
 	test ! -x build/bin/test_live_faults || TANDEM_EVERY_FAULT=1 build/bin/test_live_faults --each_alone=1800
 	TANDEM_EVERY_FAULT=1 TANDEM_BUILD=build TANDEM_SOURCE=. .venv/bin/python tests/scripts/faults.py
 	test ! -x build/bin/tandem-train || TANDEM_KILLS=200 TANDEM_BUILD=build .venv/bin/python tests/scripts/kills.py

@@ -1,6 +1,6 @@
 // The program that trains, with one of its calls on files failing: on its data, its scratch file, its checkpoints, its
-// table and its outputs. It ends rightly or clearly, and the next run comes to the same tensors. tests/faults has the
-// saves alone, where every call is quick to try.
+// table and its outputs. It ends rightly or clearly, and the next run comes to the same tensors. tests/file_faults has
+// the saves alone, where every call is quick to try.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,8 +16,8 @@
 #include "cli/cli.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/manifest.hpp"
-#include "tests/faults/common/fault_run.hpp"
-#include "tests/faults/common/trace_order.hpp"
+#include "tests/file_faults/common/fault_run.hpp"
+#include "tests/file_faults/common/trace_order.hpp"
 
 // runtime/main.cpp's main, by the name that tests/CMakeLists.txt gives it.
 int tandem_train_main(int argc, char** argv);

@@ -1,4 +1,4 @@
-#include "tests/faults/common/fault_run.hpp"
+#include "tests/file_faults/common/fault_run.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "tests/faults/library/faults.hpp"
+#include "tests/file_faults/library/faults.hpp"
 
 namespace tandem::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/faults/common/trace_order.hpp"
+#include "tests/file_faults/common/trace_order.hpp"
 
 #include <filesystem>
 #include <map>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/faults/common/fault_run.hpp"
+#include "tests/file_faults/common/fault_run.hpp"
 
 namespace tandem::testing {
 

@@ -1,4 +1,4 @@
-#include "tests/faults/library/faults.hpp"
+#include "tests/file_faults/library/faults.hpp"
 
 #include <fcntl.h>
 #include <limits.h>

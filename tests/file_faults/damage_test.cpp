@@ -9,8 +9,8 @@
 #include <random>
 
 #include "cli/cli.hpp"
-#include "tests/faults/common/fault_run.hpp"
-#include "tests/faults/small_run.hpp"
+#include "tests/file_faults/common/fault_run.hpp"
+#include "tests/file_faults/small_run.hpp"
 
 namespace tandem::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/faults/small_run.hpp"
+#include "tests/file_faults/small_run.hpp"
 
 #include <cstdlib>
 #include <filesystem>

@@ -14,7 +14,7 @@
 #include <cstdio>
 #include <string>
 
-#include "tests/faults/library/faults.hpp"
+#include "tests/file_faults/library/faults.hpp"
 
 namespace {
 

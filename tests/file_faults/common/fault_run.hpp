@@ -9,7 +9,7 @@
 namespace tandem::testing {
 
 struct Fault {
-  std::string kind;  // as in tests/faults/library/faults.hpp; "": none
+  std::string kind;  // as in tests/file_faults/library/faults.hpp; "": none
   long at = 0;       // the number of the call, from 1
 };
 std::string text(const Fault& fault);

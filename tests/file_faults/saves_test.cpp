@@ -10,9 +10,9 @@
 #include <map>
 
 #include "cli/cli.hpp"
-#include "tests/faults/common/fault_run.hpp"
-#include "tests/faults/common/trace_order.hpp"
-#include "tests/faults/small_run.hpp"
+#include "tests/file_faults/common/fault_run.hpp"
+#include "tests/file_faults/common/trace_order.hpp"
+#include "tests/file_faults/small_run.hpp"
 
 namespace tandem::testing {
 namespace {
