@@ -23,7 +23,7 @@ inline int number_from(const char* variable, int otherwise) {
 // A reader's part of all inputs.
 inline int fuzz_inputs(int percent) { return number_from("TANDEM_FUZZ_COUNT", 3000) / 100 * percent; }
 inline std::uint64_t fuzz_seed(int part) {
-  return static_cast<std::uint64_t>(number_from("TANDEM_FUZZ_SEED", 20240607) + part);
+  return static_cast<std::uint64_t>(number_from("TANDEM_FUZZ_SEED", 20240607)) + static_cast<std::uint64_t>(part);
 }
 
 class Dice {

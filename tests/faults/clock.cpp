@@ -20,9 +20,9 @@ Function real(const char* name) {
 }
 
 std::int64_t real_ns() {
-  static const auto call = real<int (*)(clockid_t, timespec*)>("clock_gettime");
+  static const auto kCall = real<int (*)(clockid_t, timespec*)>("clock_gettime");
   timespec now{};
-  call(CLOCK_MONOTONIC, &now);
+  kCall(CLOCK_MONOTONIC, &now);
   return now.tv_sec * kNsPerS + now.tv_nsec;
 }
 
@@ -31,8 +31,8 @@ timespec spec_of(std::int64_t ns) { return {ns / kNsPerS, ns % kNsPerS}; }
 }  // namespace
 
 extern "C" int clock_gettime(clockid_t clock, timespec* now) noexcept {
-  static const auto call = real<int (*)(clockid_t, timespec*)>("clock_gettime");
-  if (clock != CLOCK_MONOTONIC) return call(clock, now);
+  static const auto kCall = real<int (*)(clockid_t, timespec*)>("clock_gettime");
+  if (clock != CLOCK_MONOTONIC) return kCall(clock, now);
   const std::int64_t held = held_at_ns;
   *now = spec_of(held != 0 ? held : real_ns() + forward_ns);
   return 0;
@@ -40,13 +40,13 @@ extern "C" int clock_gettime(clockid_t clock, timespec* now) noexcept {
 
 extern "C" int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                                       const timespec* until) {
-  static const auto call =
+  static const auto kCall =
       real<int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*)>("pthread_cond_clockwait");
-  if (clock != CLOCK_MONOTONIC) return call(condition, mutex, clock, until);
+  if (clock != CLOCK_MONOTONIC) return kCall(condition, mutex, clock, until);
   // As long from now as it was to be when it was asked for.
   const std::int64_t held = held_at_ns, now = held != 0 ? held : real_ns() + forward_ns;
   const timespec real_until = spec_of(until->tv_sec * kNsPerS + until->tv_nsec - now + real_ns());
-  return call(condition, mutex, clock, &real_until);
+  return kCall(condition, mutex, clock, &real_until);
 }
 
 namespace tandem::testing {

@@ -31,9 +31,9 @@ enum class Site : std::uint8_t {
   Disk,        // a call of the scratch file
   Command,     // as its lane begins it
   Body,        // all that it writes is written
-  kCount
+  Count
 };
-inline constexpr auto kSiteCount = static_cast<std::size_t>(Site::kCount);
+inline constexpr auto kSiteCount = static_cast<std::size_t>(Site::Count);
 inline const char* name_of(Site site) {
   static constexpr const char* kNames[] = {"device memory", "pinned memory", "streams",   "copy",    "launch", "mark",
                                            "reached",       "collective",    "disk call", "command", "body"};

@@ -47,8 +47,8 @@ RandomLive random_live(std::uint64_t seed) {
   out.plan.site = draw.of(sites);
   constexpr std::int64_t kMany = 1'000'000;  // to be taken modulo what there are
   out.plan.k = draw.below(kMany);
-  out.plan.fault = draw.of<Fault>(
-      {Fault::None, Fault::Fail, Fault::Fail, Fault::FailWithoutText, Fault::Hang, Fault::Late, Fault::Interrupt});
+  out.plan.fault = draw.of<Fault>({Fault::None, Fault::Fail, Fault::Fail, Fault::FailWithoutText, Fault::Hang,
+                                   Fault::Hang, Fault::Late, Fault::Interrupt});
   // Before the run there is nothing in flight that a watchdog could look at.
   const bool before =
       out.plan.site == Site::DeviceMemory || out.plan.site == Site::PinnedMemory || out.plan.site == Site::Streams;

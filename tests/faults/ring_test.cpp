@@ -17,9 +17,9 @@ std::atomic<int> refusal{EBUSY};
 
 // In place of the library's.
 extern "C" int io_uring_submit(io_uring* ring) {
-  static const auto real = reinterpret_cast<int (*)(io_uring*)>(dlsym(RTLD_NEXT, "io_uring_submit"));
+  static const auto kReal = reinterpret_cast<int (*)(io_uring*)>(dlsym(RTLD_NEXT, "io_uring_submit"));
   const std::int64_t call = submits++, first = first_refused;
-  return first >= 0 && call >= first ? -refusal : real(ring);
+  return first >= 0 && call >= first ? -refusal : kReal(ring);
 }
 
 namespace tandem {
