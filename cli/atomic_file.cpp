@@ -78,7 +78,7 @@ void AtomicFile::commit() {
     return;
   }
   if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0 && errno != EINVAL) fail("sync", errno);
-  if (close_file(std::exchange(descriptor_, -1)) != 0) fail("close", errno);
+  if (!is_closed(::close(std::exchange(descriptor_, -1)))) fail("close", errno);
 }
 
 void AtomicFile::fail(const char* what, int error) const {

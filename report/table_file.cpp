@@ -120,7 +120,7 @@ void TableFile::sync() {
 }
 
 void TableFile::close() {
-  if (descriptor_ >= 0 && close_file(std::exchange(descriptor_, -1)) != 0) fail(errno);
+  if (descriptor_ >= 0 && !is_closed(::close(std::exchange(descriptor_, -1)))) fail(errno);
 }
 
 std::vector<std::string> whole_lines(const std::string& flag, const std::string& path) {

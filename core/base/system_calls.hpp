@@ -1,8 +1,6 @@
 // What every call on a file needs: it is made again where a signal interrupted it, and its error is told apart by whose
-// it is to mend. Must not know files.
+// it is to mend. Makes no call itself.
 #pragma once
-
-#include <unistd.h>
 
 #include <cerrno>
 
@@ -15,8 +13,8 @@ auto uninterrupted(Call call) {
     if (const auto result = call(); result >= 0 || errno != EINTR) return result;
 }
 
-// Linux closes the descriptor whatever it returns, so that another close could be of another thread's file.
-inline int close_file(int descriptor) { return ::close(descriptor) == 0 || errno == EINTR ? 0 : -1; }
+// Of what close() returned: Linux has closed the descriptor, so that another close could be of another thread's file.
+inline bool is_closed(int result) { return result == 0 || errno == EINTR; }
 
 // Whether the system failed, or has no room, rather than that a name is wrong or may not be used: nothing that a person
 // wrote is at fault.

@@ -88,7 +88,7 @@ FileSum SavedFile::finish() {
   if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0) fail_at("sync", path_, errno);
   const int descriptor = descriptor_;
   descriptor_ = -1;
-  if (close_file(descriptor) != 0) fail_at("close", path_, errno);
+  if (!is_closed(::close(descriptor))) fail_at("close", path_, errno);
   return {bytes_, hasher_.checksum()};
 }
 

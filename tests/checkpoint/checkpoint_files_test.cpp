@@ -185,7 +185,11 @@ TEST_F(CheckpointFilesTest, WhereNothingIsSavedResumingSaysSo) {
 TEST_F(CheckpointFilesTest, DamageIsNamedAndTheLatestWholeOneBeforeIt) {
   save(2);
   save(4);
-  flip_a_bit(directory_ + "/step-00000004/head.safetensors", 200);
+  // Of its last number, which only the checksum knows, then of its header.
+  const std::string damaged = directory_ + "/step-00000004/head.safetensors";
+  flip_a_bit(damaged, static_cast<std::int64_t>(fs::file_size(damaged)) - 2);
+  EXPECT_THAT(resume_error(directory_), HasSubstr("step-00000004/head.safetensors is damaged: its checksum differs"));
+  flip_a_bit(damaged, 200);
   EXPECT_THAT(resume_error(directory_), HasSubstr("step-00000004/head.safetensors is damaged"));
   EXPECT_THAT(resume_error(directory_), HasSubstr("--resume " + directory_ + "/step-00000002"));
   fs::resize_file(directory_ + "/step-00000004/head.safetensors", 100);
