@@ -95,6 +95,12 @@ Measurement from_json(const Json& json) {
   return m;
 }
 
+[[noreturn]] void fail_to_write(const std::string& path, int error) {
+  const std::string text = path + ": cannot be written: " + std::strerror(error);
+  if (is_of_the_system(error)) throw DeviceError(text + "; free some space, check the disk, or name another file");
+  throw ConfigError(text + "; name a file that you may write to");
+}
+
 std::string read_whole_lines(const std::string& path) {
   try {
     std::string text = read_input_file(path, kMostBytes, Pipes::Read);
@@ -130,13 +136,15 @@ std::vector<Measurement> read_measurements(const std::string& path) {
 MeasurementFile::MeasurementFile(const std::string& path) : path_(path) {
   if (const std::string other = other_than_a_file(path); !other.empty())
     throw ConfigError(path + ": is " + other + "; allowed: a file of measurements, or a new one");
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (file < 0) throw ConfigError(path + ": cannot be written: " + std::strerror(errno));
+  const int file = uninterrupted([&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644); });
+  if (file < 0) fail_to_write(path, errno);
   ::close(file);
   before_ = read_measurements(path);
+  const std::size_t whole = read_whole_lines(path).size();
   std::error_code error;
-  std::filesystem::resize_file(path, read_whole_lines(path).size(), error);
-  if (error) throw ConfigError(path + ": cannot be written: " + error.message());
+  do std::filesystem::resize_file(path, whole, error);
+  while (error.value() == EINTR);
+  if (error) fail_to_write(path, error.value());
 }
 
 bool MeasurementFile::has(const Measurement& scenario) const {

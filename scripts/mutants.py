@@ -32,7 +32,7 @@ class Mutant:
     tests: str  # a regular expression of ctests, of which one must fail
 
 
-SAVES = r"^file_faults\."
+SAVES, ORDER = r"^file_faults\.FaultsTest$", r"^file_faults\.OrderTest$"
 # Where files move, only the second column changes.
 MUTANTS = [
     Mutant("versions", "core/graph/graph.cpp",
@@ -102,7 +102,7 @@ MUTANTS = [
            "test_checkpoint", r"^checkpoint\."),
     Mutant("stage_sync", "runtime/checkpoint/saved_file.cpp",
            'if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0) fail_at("sync", path_, errno);', "",
-           "test_file_faults", SAVES),
+           "test_file_faults", ORDER),
     Mutant("stage_sync_error", "runtime/checkpoint/saved_file.cpp",
            'if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0) fail_at("sync", path_, errno);', "::fsync(descriptor_);",
            "test_file_faults", SAVES),
@@ -111,11 +111,11 @@ MUTANTS = [
     Mutant("unwritten_save", "runtime/checkpoint/saved_file.cpp", 'if (written < 0) fail_at("write", path_, errno);', "if (written < 0) break;",
            "test_file_faults", SAVES),
     Mutant("folder_sync", "runtime/checkpoint/saved_file.cpp", "const int synced = uninterrupted([&] { return ::fsync(folder); });",
-           "const int synced = 0;", "test_file_faults", SAVES),
-    Mutant("manifest_folder_sync", "runtime/checkpoint/checkpoint_folder.cpp", "  sync_folder(partial);", "", "test_file_faults", SAVES),
+           "const int synced = 0;", "test_file_faults", ORDER),
+    Mutant("manifest_folder_sync", "runtime/checkpoint/checkpoint_folder.cpp", "  sync_folder(partial);", "", "test_file_faults", ORDER),
     Mutant("committed_sync", "runtime/checkpoint/checkpoint_folder.cpp",
            "  sync_folder(options.directory);\n  delete_older(options, step);", "  delete_older(options, step);\n  sync_folder(options.directory);",
-           "test_file_faults", SAVES),
+           "test_file_faults", ORDER),
     Mutant("renamed_checkpoint", "runtime/checkpoint/checkpoint_folder.cpp",
            'if (::rename(from.c_str(), to.c_str()) != 0) fail_at("rename", from, errno);', "static_cast<void>(::rename(from.c_str(), to.c_str()));",
            "test_file_faults", SAVES),
@@ -124,7 +124,7 @@ MUTANTS = [
     Mutant("unlisted", "runtime/checkpoint/checkpoint_folder.cpp",
            'if (failure != 0 && failure != ENOENT) fail_at("list", directory, failure);', "", "test_file_faults", SAVES),
     Mutant("new_folder_sync", "runtime/checkpoint/checkpoint_folder.cpp",
-           "if (::access(parent.c_str(), R_OK) == 0) sync_folder(parent);", "", "test_file_faults", SAVES),
+           "if (::access(parent.c_str(), R_OK) == 0) sync_folder(parent);", "", "test_file_faults", ORDER),
     Mutant("went_back", "runtime/checkpoint/checkpoint_folder.cpp", "if (set_aside_from(directory, step + 1)) sync_folder(directory);", "",
            "test_file_faults", SAVES),
     Mutant("interrupted_calls", "core/base/system_calls.hpp", "if (const auto result = call(); result >= 0 || errno != EINTR) return result;",
@@ -138,8 +138,8 @@ MUTANTS = [
            "  return got < 0 ? 0 : static_cast<std::size_t>(got);", "test_file_faults", SAVES),
     Mutant("output_sync", "report/temporary_file.cpp",
            "const bool synced = uninterrupted([&] { return ::fsync(descriptor_); }) == 0 || errno == EINVAL;", "const bool synced = true;",
-           "test_file_faults", SAVES),
-    Mutant("output_folder_sync", "report/temporary_file.cpp", "  error_ = sync_folder_of(path_);", "  error_ = 0;", "test_file_faults", SAVES),
+           "test_file_faults", ORDER),
+    Mutant("output_folder_sync", "report/temporary_file.cpp", "  error_ = sync_folder_of(path_);", "  error_ = 0;", "test_file_faults", ORDER),
     Mutant("renamed_output", "report/temporary_file.cpp", "if (!synced || ::rename(name_.c_str(), path_.c_str()) != 0) {",
            "if (!synced || (::rename(name_.c_str(), path_.c_str()) != 0 && errno == EXDEV)) {", "test_file_faults", SAVES),
     Mutant("short_output", "cli/atomic_file.cpp", "    done += static_cast<std::size_t>(written);", "    done += buffer_.size();",
@@ -149,8 +149,10 @@ MUTANTS = [
     Mutant("unwritten_row", "report/table_file.cpp", "void TableFile::fail(int error) {", "void TableFile::fail(int error) {\n  if (last_ > 0) return;",
            "test_file_faults", SAVES),
     Mutant("rows_sync", "report/table_file.cpp", "const int synced = uninterrupted([&] { return ::fdatasync(descriptor_); });",
-           "const int synced = 0;", "test_file_faults", SAVES),
+           "const int synced = 0;", "test_file_faults", ORDER),
     Mutant("lost_rows", "report/table_file.cpp", "in.exceptions(std::ios::badbit);", "", "test_file_faults", SAVES),
+    Mutant("short_measurement", "cli/measurements.cpp", "done += static_cast<std::size_t>(std::max<ssize_t>(count, 0));",
+           "done = line.size();", "test_faults", r"^faults\.Measurement"),
     Mutant("header_length", "runtime/checkpoint/safetensors.cpp",
            "if (length > kMostHeaderBytes || static_cast<std::int64_t>(length + kLengthBytes) > file_->bytes())",
            "if (length > kMostHeaderBytes)", "test_checkpoint", r"^checkpoint\.CheckpointFiles"),

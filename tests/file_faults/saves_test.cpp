@@ -196,8 +196,10 @@ TEST_F(FaultsTest, AFolderOfCheckpointsThatCannotBeListedIsNotTakenForAnEmptyOne
   EXPECT_GE(tried, 3);
 }
 
+class OrderTest : public FaultsTest {};
+
 // What a power cut may leave, which no killed process shows.
-TEST_F(FaultsTest, EveryFileAndFolderIsSyncedBeforeWhatStandsForIt) {
+TEST_F(OrderTest, EveryFileAndFolderIsSyncedBeforeWhatStandsForIt) {
   EXPECT_EQ(first_out_of_order(clean_.calls), "");
   begin(root_ + "/back", 3);
   const SmallRun run(root_ + "/back");
@@ -206,7 +208,7 @@ TEST_F(FaultsTest, EveryFileAndFolderIsSyncedBeforeWhatStandsForIt) {
 }
 
 // That the test above can fail: not one of a run's syncs may be left out, and no manifest come early.
-TEST_F(FaultsTest, ARunWithoutAnyOneOfItsSyncsIsFoundOutOfOrder) {
+TEST_F(OrderTest, ARunWithoutAnyOneOfItsSyncsIsFoundOutOfOrder) {
   int syncs = 0;
   for (std::size_t i = 0; i < clean_.calls.size(); ++i) {
     if (clean_.calls[i].name != "fsync" && clean_.calls[i].name != "fdatasync") continue;

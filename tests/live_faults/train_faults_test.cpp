@@ -52,13 +52,14 @@ void prepare(const std::string& folder) {
   for (const char* output : kOutputs) std::ofstream(folder + "/" + output) << kOldOutput;
 }
 
-int train(const std::string& folder, bool resumes) {
+// `resume`: what it goes on from, "" for nothing.
+int train(const std::string& folder, const std::string& resume) {
   std::vector<std::string> words = {"tandem-train", folder + "/scenario.yaml", "--quiet", "--csv",
                                     folder + "/rows.csv"};
   for (const std::string& setting : {"checkpoint.directory=" + folder + "/saved", "steps=" + std::to_string(kSteps)})
     words.insert(words.end(), {"--set", setting});
   for (const char* output : kOutputs) words.insert(words.end(), {"--" + std::string(output), folder + "/" + output});
-  if (resumes) words.insert(words.end(), {"--resume", folder + "/saved"});
+  if (!resume.empty()) words.insert(words.end(), {"--resume", resume});
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -68,7 +69,7 @@ int train(const std::string& folder, bool resumes) {
 
 Ended train_with(const Fault& fault, const std::string& folder) {
   const bool resumes = !complete_checkpoints(folder + "/saved").empty();
-  return run_with(folder, fault, [&] { return train(folder, resumes); });
+  return run_with(folder, fault, [&] { return train(folder, resumes ? folder + "/saved" : ""); });
 }
 
 std::map<std::string, std::string> last_tensors(const std::string& folder) {
@@ -248,6 +249,33 @@ TEST_F(TrainFaultsTest, AResumedRunWhoseCallFailsEndsClearlyAndTheNextOneComesTo
   ASSERT_EQ(second.code, kDone) << second.output;
   expect_the_same_end(clean);
   expect_survives_each(second, copy);
+}
+
+// The later checkpoint that it left is set aside before the table loses that one's lines.
+TEST_F(TrainFaultsTest, ARunThatWentBackAndIsKilledHasTheLinesOfItsLatestCheckpoint) {
+  const std::string folder = root_ + "/back";
+  const auto copy = [&] {
+    fs::remove_all(folder);
+    fs::copy(straight_, folder, fs::copy_options::recursive);
+  };
+  const auto go_back = [&] { return train(folder, folder + "/saved/step-00000002"); };
+  copy();
+  const Ended clean = run_with(folder, {}, go_back);
+  ASSERT_EQ(clean.code, kDone) << clean.output;
+  EXPECT_TRUE(fs::exists(folder + "/saved/step-00000003.superseded"));
+  int kills = 0;
+  for (const TracedCall& call : clean.calls) {
+    if (call.name != "rename") continue;
+    SCOPED_TRACE(call.path);
+    copy();
+    const Ended run = run_with(folder, {"kill_after", call.number}, go_back);
+    ASSERT_EQ(run.code, -SIGKILL);
+    expect_rows_up_to_the_checkpoint(folder, run);
+    EXPECT_EQ(train_with({}, folder).code, kDone);
+    EXPECT_TRUE(last_tensors(folder) == last_tensors(straight_)) << "other tensors after the next run";
+    ++kills;
+  }
+  EXPECT_GE(kills, 3) << "the table, the later checkpoint, the new one";
 }
 
 TEST_F(TrainFaultsTest, EveryFileAndFolderIsSyncedBeforeWhatStandsForIt) {
