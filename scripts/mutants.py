@@ -152,7 +152,7 @@ MUTANTS = [
            "const int synced = 0;", "test_file_faults", ORDER),
     Mutant("lost_rows", "report/table_file.cpp", "in.exceptions(std::ios::badbit);", "", "test_file_faults", SAVES),
     Mutant("short_measurement", "cli/measurements.cpp", "done += static_cast<std::size_t>(std::max<ssize_t>(count, 0));",
-           "done = line.size();", "test_faults", r"^faults\.Measurement"),
+           "done = line.size();", "test_file_faults", r"^file_faults\.Measurement"),
     Mutant("header_length", "runtime/checkpoint/safetensors.cpp",
            "if (length > kMostHeaderBytes || static_cast<std::int64_t>(length + kLengthBytes) > file_->bytes())",
            "if (length > kMostHeaderBytes)", "test_checkpoint", r"^checkpoint\.CheckpointFiles"),
