@@ -8,6 +8,7 @@
 #include <future>
 
 #include "runtime/executors/watchdog.hpp"
+#include "tests/common/sanitized.hpp"
 #include "tests/faults/live_run.hpp"
 
 namespace tandem {
@@ -23,6 +24,9 @@ constexpr auto kHour = 1h;
 // A standstill since the watchdog began to look, as one long command makes it.
 class ClockTest : public ::testing::Test {
  protected:
+  void SetUp() override {
+    if (testing::kSanitized) GTEST_SKIP() << "the calls of the clock are the sanitizer's";
+  }
   void start(std::chrono::nanoseconds limit) {
     WatchdogOptions options;
     options.limit = limit;

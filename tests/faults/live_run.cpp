@@ -145,6 +145,8 @@ LiveResult run_live(const Scenario& scenario, Faults& faults, const LiveRun& run
     result.error = failure_text();
     result.digests.clear();
   }
+  armed.reset();
+  watchdog.reset();  // what it has begun to say is said
   return result;
 }
 

@@ -3,12 +3,14 @@
 
 #include "cli/cli.hpp"
 #include "core/base/errors.hpp"
+#include "tests/common/sanitized.hpp"
 #include "tests/faults/allocations.hpp"
 
 namespace tandem {
 namespace {
 
 TEST(NoMemory, ForTheReasonEither) {
+  if (testing::kSanitized) GTEST_SKIP() << "memory is the sanitizer's";
   char name[] = "tandem";
   char* arguments[] = {name, nullptr};
   const DeviceError device("a lane has failed, for a reason that is longer than a short string may be");

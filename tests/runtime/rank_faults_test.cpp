@@ -102,8 +102,9 @@ class GlooFaultsTest : public ::testing::Test {
       faults.give_up();
       peers.reset();
     };
-    Watchdog watchdog(watch);
-    ending.error = run(0, faults, directory_ + "/saved", peers->meeting_file(), &watchdog);
+    std::optional<Watchdog> watchdog(watch);
+    ending.error = run(0, faults, directory_ + "/saved", peers->meeting_file(), &*watchdog);
+    watchdog.reset();  // what it has begun to end has ended
     ending.collectives = faults.calls(Site::Collective);
     try {
       if (peers) peers->finish();
