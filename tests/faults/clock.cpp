@@ -26,7 +26,7 @@ std::int64_t real_ns() {
   return now.tv_sec * kNsPerS + now.tv_nsec;
 }
 
-timespec spec_of(std::int64_t ns) { return {ns / kNsPerS, ns % kNsPerS}; }
+[[maybe_unused]] timespec spec_of(std::int64_t ns) { return {ns / kNsPerS, ns % kNsPerS}; }
 
 }  // namespace
 
