@@ -74,6 +74,8 @@ class Faults {
     }
     return result;
   }
+  // The run is over: what a test reads of it is read as it is.
+  void rest() { resting_ = true; }
   // What hangs ends, with an error.
   void give_up() {
     const std::lock_guard lock(mutex_);
@@ -86,6 +88,7 @@ class Faults {
 
  private:
   bool strikes(Site site) {
+    if (resting_) return false;
     const std::int64_t call = calls_[static_cast<std::size_t>(site)]++;
     if (plan_.delay_seed != 0 && plan_.most_delay.count() > 0) {
       const std::uint64_t draw = mix(mix(plan_.delay_seed + static_cast<std::uint64_t>(site)) +
@@ -121,7 +124,7 @@ class Faults {
 
   const Plan plan_;
   std::array<std::atomic<std::int64_t>, kSiteCount> calls_{};
-  std::atomic<bool> struck_ = false, interrupt_ = false;
+  std::atomic<bool> struck_ = false, interrupt_ = false, resting_ = false;
   std::mutex mutex_;
   std::condition_variable news_;
   bool given_up_ = false;

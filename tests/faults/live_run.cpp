@@ -94,6 +94,7 @@ void drive_all(const Scenario& scenario, Faults& faults, const LiveRun& run, Wat
     MemoryLog log;
     drive(ranks, executor, log);
   }
+  faults.rest();
   if (!scheduler->failure().empty()) result.error = scheduler->failure();
   result.stopped = scheduler->stopped() || scheduler->interrupted();
   if (!result.error.empty() || result.stopped) return;
