@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs that are killed over and over, at any moment, alone or as two ranks: each time what was complete is there and no output is
-half there, and what goes on comes to the tensors and the table of a run that nobody killed, to the bit.
+half there, and what goes on comes to the tensors and the table of a run that nobody killed, to the bit. Interrupted ones (SIGINT)
+too, which end by themselves in ten seconds.
 
-TANDEM_KILLS: how many kills; a few if unset."""
+TANDEM_KILLS, TANDEM_INTERRUPTS: how many; a few if unset."""
 import csv
 import json
 import os
@@ -24,7 +25,8 @@ validation: {every: 5, batches: 1}
 steps: 40
 """
 STEPS = 40
-FEW_KILLS = 9
+FEW_KILLS, FEW_INTERRUPTS = 9, 6
+MOST_S = 10  # from an interrupt to the end
 OUTPUTS = ("json", "log", "trace")
 OLD = "of an earlier run\n"
 failures = []
@@ -98,13 +100,26 @@ def kill_one(process, ranks, seeded):
     check("a killed rank", process.returncode == 0 or "rank" in errors, errors)
 
 
-def check_what_is_left(run, before, straight_rows):
+def interrupt_one(process, _ranks, _seeded):
+    process.send_signal(signal.SIGINT)
+    try:
+        _, errors = process.communicate(timeout=MOST_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        _, errors = process.communicate()
+        check("interrupted", False, f"not ended in {MOST_S} s: {errors}")
+        return
+    # By the signal itself where the program had not begun.
+    check("interrupted", process.returncode in (130, 0, -signal.SIGINT), f"{process.returncode}: {errors}")
+
+
+def check_what_is_left(run, before, straight_rows, whole_outputs):
     after = run.complete()
     check("kept", not before or after and after[-1] >= before[-1], f"{before} before the kill, {after} after it")
     if after:
         rows = run.rows()[:after[-1]]
         check("rows", rows == straight_rows[:after[-1]], f"after a kill, {len(rows)} rows for the checkpoint {after[-1]}")
-    for output in OUTPUTS:
+    for output in OUTPUTS if whole_outputs else ():
         text = (run.folder / output).read_text(encoding="utf-8")
         check("outputs", text == OLD or after and after[-1] == STEPS and len(text) > len(OLD), f"part of {output} is there")
 
@@ -123,8 +138,8 @@ def moment(run, process, before, seeded):
     return None
 
 
-def kill_until_it_ends(run, straight, ranks, seeded, most):
-    """Kills a run up to `most` times, then lets it end. Returns how often it was killed."""
+def end_until_it_ends(run, straight, ranks, seeded, most, end_one):
+    """Ends a run early up to `most` times, then lets it end. Returns how often it was."""
     kills = 0
     while kills < most:
         before = run.complete()
@@ -134,9 +149,10 @@ def kill_until_it_ends(run, straight, ranks, seeded, most):
             if not ends_well(run, process):
                 return kills
             break
-        kill_one(process, ranks, seeded)
+        end_one(process, ranks, seeded)
         kills += 1
-        check_what_is_left(run, before, straight.rows())
+        # An interrupted run writes its outputs, of the steps that it made.
+        check_what_is_left(run, before, straight.rows(), whole_outputs=end_one is kill_one)
     if STEPS not in run.complete() or (run.folder / "json").read_text(encoding="utf-8") == OLD:
         process = run.start()
         _, errors = process.communicate(timeout=120)
@@ -153,18 +169,19 @@ def same_end(run, straight):
     check("swept", not left, left)
 
 
-def killed_runs(folder, scenario, ranks, kills):
-    straight = Run(folder / f"straight-{ranks}", scenario, ranks, every=7, keep=2)
+def ended_runs(folder, scenario, ranks, kills, end_one):
+    word = "kills" if end_one is kill_one else "interrupts"
+    straight = Run(folder / f"straight-{word}-{ranks}", scenario, ranks, every=7, keep=2)
     if not ends_well(straight, straight.start()):
         return
     seeded = random.Random(ranks)
     done = rounds = 0
     while done < kills and not failures:
-        run = Run(folder / f"killed-{ranks}-{rounds}", scenario, ranks, every=seeded.randint(1, 3), keep=seeded.randint(1, 2))
-        done += kill_until_it_ends(run, straight, ranks, seeded, kills - done)
+        run = Run(folder / f"{word}-{ranks}-{rounds}", scenario, ranks, every=seeded.randint(1, 3), keep=seeded.randint(1, 2))
+        done += end_until_it_ends(run, straight, ranks, seeded, kills - done, end_one)
         same_end(run, straight)
         rounds += 1
-    print(f"{ranks} rank{'s' if ranks > 1 else ''}: {done} kills in {rounds} runs, each with the unbroken run's tensors and table")
+    print(f"{ranks} rank{'s' if ranks > 1 else ''}: {done} {word} in {rounds} runs, each with the unbroken run's tensors and table")
 
 
 def main():
@@ -175,8 +192,10 @@ def main():
         folder = pathlib.Path(name)
         scenario = folder / "small.yaml"
         scenario.write_text(SCENARIO, encoding="utf-8")
-        killed_runs(folder, scenario, 1, kills - kills // 3)
-        killed_runs(folder, scenario, 2, kills // 3)
+        interrupts = int(os.environ.get("TANDEM_INTERRUPTS", FEW_INTERRUPTS))
+        for count, end_one in ((kills, kill_one), (interrupts, interrupt_one)):
+            ended_runs(folder, scenario, 1, count - count // 3, end_one)
+            ended_runs(folder, scenario, 2, count // 3, end_one)
     print("\n".join(failures) or "ok")
     return 1 if failures else 0
 
