@@ -309,7 +309,8 @@ TEST(ExactChoices, G10sPlanFitsWheneverAnySetOfMigrationsDoes) {
   Draw draw(9);
   constexpr std::int64_t kGB = 1'000'000'000, kSecond = 1'000'000'000;
   constexpr std::int32_t kOps = 10;
-  const CostModel estimate(testing::round_machine(1 << 30));
+  const HardwareProfile machine = testing::round_machine(1 << 30);
+  const CostModel estimate(machine);
   int fit = 0, missed = 0, full = 0;
   for (int turn = 0; turn < 4'000; ++turn) {
     StepUse step{std::vector<std::int64_t>(kOps, kSecond), std::vector<std::int64_t>(kOps, 0), {}};
