@@ -85,7 +85,7 @@ struct LongRunning {
 class LongRun : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(LongRun, TakesNoMoreMemoryWithEveryStep) {
-  constexpr std::int32_t kFrom = testing::kSanitized ? 50 : 500, kTo = 3 * kFrom;
+  constexpr std::int32_t kFrom = testing::kSanitized ? 350 : 500, kTo = testing::kSanitized ? 450 : 1500;
   LongRunning run(long_scenario(GetParam(), kTo + 10));
   MemoryWatch watch(run.scheduler->graph(), kFrom, kTo);
   run.drive(watch);
