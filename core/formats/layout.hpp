@@ -17,9 +17,12 @@ inline constexpr std::int64_t kFieldAlignment = 32;
 class LayoutBuilder {
  public:
   LayoutBuilder& add(std::string name, std::initializer_list<std::int64_t> shape) {
+    return add(std::move(name), decltype(Field::shape)(shape));
+  }
+  LayoutBuilder& add(std::string name, decltype(Field::shape) shape) {
     Field field;
     field.name = std::move(name);
-    field.shape.assign(shape.begin(), shape.end());
+    field.shape = std::move(shape);
     field.offset = layout_.elements * size_of(DType::F32);
     const std::int64_t padded = (field.elements() + kFieldAlignment - 1) / kFieldAlignment * kFieldAlignment;
     layout_.elements += padded;

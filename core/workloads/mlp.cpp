@@ -2,7 +2,7 @@
 // bucket a layer.
 #include "core/formats/layout.hpp"
 #include "core/graph/kernels.hpp"
-#include "core/workloads/common/meter.hpp"
+#include "core/model/meter.hpp"
 #include "core/workloads/common/options.hpp"
 #include "core/workloads/common/training_source.hpp"
 #include "core/workloads/workload.hpp"

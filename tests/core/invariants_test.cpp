@@ -2,13 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "core/formats/layout.hpp"
+#include "core/model/meter.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/first_step.hpp"
 #include "core/policies/common/shared_update.hpp"
 #include "core/policies/cotrain/separation.hpp"
 #include "core/scheduler/happens_before.hpp"
 #include "core/scheduler/residency.hpp"
-#include "core/workloads/common/meter.hpp"
 #include "core/workloads/common/plan.hpp"
 #include "core/workloads/workload.hpp"
 #include "core/yaml/overrides.hpp"

@@ -5,7 +5,7 @@
 
 #include "core/formats/layout.hpp"
 #include "core/graph/kernels.hpp"
-#include "core/workloads/common/meter.hpp"
+#include "core/model/meter.hpp"
 
 namespace tandem {
 

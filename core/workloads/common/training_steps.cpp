@@ -3,8 +3,8 @@
 
 #include "core/base/check.hpp"
 #include "core/formats/sums.hpp"
+#include "core/model/meter.hpp"
 #include "core/scenario/schedule.hpp"
-#include "core/workloads/common/meter.hpp"
 #include "core/workloads/common/training_source.hpp"
 
 namespace tandem {

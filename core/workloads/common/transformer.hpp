@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/graph/graph.hpp"
+#include "core/model/meter.hpp"
 #include "core/scenario/scenario.hpp"
-#include "core/workloads/common/meter.hpp"
 #include "core/workloads/common/plan.hpp"
 
 namespace tandem {

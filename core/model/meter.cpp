@@ -1,4 +1,4 @@
-#include "core/workloads/common/meter.hpp"
+#include "core/model/meter.hpp"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@ namespace tandem {
 
 std::int64_t WorkspaceMeter::take(std::int64_t bytes) {
   CHECK(bytes >= 0, bytes);
-  const std::int64_t rounded = (bytes + kGranule - 1) / kGranule * kGranule;
+  const std::int64_t rounded = (bytes + granule_ - 1) / granule_ * granule_;
   std::int64_t offset = 0;
   auto next = used_.begin();
   for (; next != used_.end() && next->offset - offset < rounded; ++next) offset = next->offset + next->bytes;

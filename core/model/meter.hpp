@@ -8,9 +8,13 @@
 
 namespace tandem {
 
-// Places temporaries first fit at 64-byte borders, as the workspace allocator does: gaps between them count.
+// What LibTorch's allocators round to.
+inline constexpr std::int64_t kCpuGranule = 64, kGpuGranule = 512;
+
+// Places temporaries first fit at borders of granules, as the workspace allocator does: gaps between them count.
 class WorkspaceMeter {
  public:
+  explicit WorkspaceMeter(std::int64_t granule = kCpuGranule) : granule_(granule) {}
   // Returns the temporary's offset, to be handed to drop().
   std::int64_t take(std::int64_t bytes);
   void drop(std::int64_t offset);
@@ -25,12 +29,11 @@ class WorkspaceMeter {
   std::int64_t peak() const { return peak_; }
 
  private:
-  static constexpr std::int64_t kGranule = 64;  // of LibTorch's CPU allocator
   struct Range {
     std::int64_t offset, bytes;
   };
   std::vector<Range> used_;  // by offset
-  std::int64_t peak_ = 0;
+  std::int64_t granule_, peak_ = 0;
 };
 
 constexpr std::int64_t kMostGpuProcessors = 148;  // of GPUs that are trained on; an H200 has 132, a B200 148

@@ -1,0 +1,17 @@
+// The passes of a module one by one; derive() of passes.hpp has all of them.
+#pragma once
+
+#include <vector>
+
+#include "core/model/module_facts.hpp"
+#include "core/model/passes.hpp"
+
+namespace tandem {
+
+// `calls`: those that are made. `keeps`: what backward reads. `writes_outputs`: the module's.
+Pass derive_forward(const ModuleFacts& facts, const RunsOn& where, const std::vector<bool>& calls, bool keeps,
+                    bool writes_outputs);
+// Calls in reverse. Gradients of a value with several readers are added in reverse order of the readers.
+Pass derive_backward(const ModuleFacts& facts, const RunsOn& where, bool accumulates);
+
+}  // namespace tandem

@@ -1,0 +1,140 @@
+// Backward passes: where each gradient goes, and what it is added to.
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.hpp"
+#include "core/graph/kernels.hpp"
+#include "core/model/derive.hpp"
+#include "core/model/pass_builder.hpp"
+
+namespace tandem {
+namespace {
+
+std::size_t place(std::int32_t id) { return static_cast<std::size_t>(id); }
+
+// Calls in reverse. Gradients of a local with several readers are added in reverse order of the readers.
+class BackwardPass {
+ public:
+  BackwardPass(const ModuleFacts& facts, const RunsOn& where, bool accumulates)
+      : facts_(facts),
+        accumulates_(accumulates),
+        builder_(facts.module(), where),
+        gradient_(facts.module()->locals.size(), kNone),
+        made_by_(facts.module()->locals.size(), kNone) {
+    for (std::size_t i = 0; i < facts.module()->program.size(); ++i)
+      for (const LocalId out : facts.call(i).out) made_by_[place(out)] = static_cast<std::int32_t>(i);
+  }
+  Pass build() {
+    if (facts_.module()->trained && !facts_.module()->weights.empty())
+      builder_.add_operand({OperandKind::WeightGradient});
+    if (facts_.backward_reads_weights()) builder_.add_operand({OperandKind::Weights});
+    for (std::size_t i = 0; i < facts_.module()->outputs.size(); ++i)
+      if (const LocalId out = facts_.module()->outputs[i]; facts_.has_gradient(out) && !facts_.is_loss(out))
+        gradient_[place(out)] = given({OperandKind::OutputGradient, static_cast<std::int32_t>(i)}, out);
+    for (std::size_t i = facts_.module()->program.size(); i-- > 0;)
+      if (facts_.goes_backward(i)) add(i);
+    for (std::size_t i = 0; i < facts_.module()->inputs.size(); ++i)
+      if (const LocalId in = facts_.module()->inputs[i]; facts_.has_gradient(in)) {
+        CHECK(gradient_[place(in)] != kNone, facts_.module()->name, "has an input that nothing reads",
+              facts_.local(in).name);
+        builder_.bind(gradient_[place(in)], {OperandKind::InputGradient, static_cast<std::int32_t>(i)});
+      }
+    return builder_.finish();
+  }
+
+ private:
+  std::int32_t given(Operand operand, LocalId local) {
+    return builder_.storage_of(operand, facts_.local(local).shape.bytes());
+  }
+  // Where forward left a local.
+  std::int32_t kept(LocalId local) {
+    if (facts_.input_port(local) != kNone) return given({OperandKind::Input, facts_.input_port(local)}, local);
+    if (facts_.output_port(local) != kNone) return given({OperandKind::Output, facts_.output_port(local)}, local);
+    CHECK(facts_.kept_as(local) != kNone, facts_.module()->name, "reads what is not kept", facts_.local(local).name);
+    return given({OperandKind::Kept, facts_.kept_as(local)}, local);
+  }
+  // Whether another local's gradient, which is still to be read, lies there too.
+  bool is_shared(std::int32_t storage, LocalId mine, std::size_t index) const {
+    for (std::size_t l = 0; l < gradient_.size(); ++l) {
+      const bool to_come = made_by_[l] == kNone || made_by_[l] < static_cast<std::int32_t>(index);
+      if (gradient_[l] == storage && static_cast<LocalId>(l) != mine && to_come) return true;
+    }
+    return false;
+  }
+  bool may_write(std::int32_t storage, LocalId mine, std::size_t index) const {
+    return !builder_.is_operand(storage) && !is_shared(storage, mine, index);
+  }
+  GradientTarget target_of(std::size_t index, LocalId in, std::int32_t output_gradient, bool passes, bool in_place) {
+    using Mode = GradientTarget::Mode;
+    std::int32_t& gradient = gradient_[place(in)];
+    const std::int64_t bytes = facts_.local(in).shape.bytes();
+    if (gradient == kNone && passes) {
+      gradient = output_gradient;
+      return {Mode::Alias, gradient, kNone};
+    }
+    if (gradient == kNone) {
+      const bool takes = in_place && output_gradient != kNone && builder_.bytes_of(output_gradient) == bytes &&
+                         may_write(output_gradient, facts_.call(index).out.front(), index);
+      gradient = takes ? output_gradient : builder_.new_storage(bytes);
+      return {Mode::Write, gradient, kNone};
+    }
+    // The call still reads its output's gradient.
+    if (gradient != output_gradient && may_write(gradient, in, index)) return {Mode::Add, gradient, kNone};
+    const std::int32_t base = gradient;
+    gradient = builder_.new_storage(bytes);
+    return {Mode::AddBase, gradient, base};
+  }
+  void add(std::size_t index) {
+    using Mode = GradientTarget::Mode;
+    const Call& c = facts_.call(index);
+    const Primitive& primitive = c.what->primitive;
+    PassCall pass_call;
+    pass_call.call = &c;
+    pass_call.direction = Direction::Backward;
+    pass_call.wanted = facts_.wanted_of(index);
+    pass_call.wanted.accumulates = accumulates_;
+    if (!primitive.is_loss()) pass_call.output_gradient = gradient_[place(c.out.front())];
+    if (!primitive.is_loss() && pass_call.output_gradient == kNone) return;  // nothing reads the output
+    read_kept(index, pass_call);
+    bool computes = pass_call.wanted.weights != 0;
+    std::int64_t added_bytes = 0, apart = 0;
+    for (std::size_t k = 0; k < c.in.size(); ++k) {
+      const bool wants = (pass_call.wanted.in & bit(k)) != 0, passes = (primitive.passes_gradient() & bit(k)) != 0;
+      pass_call.input_gradients.push_back(wants ? target_of(index, c.in[k], pass_call.output_gradient, passes,
+                                                            (primitive.in_place(Direction::Backward) & bit(k)) != 0)
+                                                : GradientTarget{});
+      const Mode mode = pass_call.input_gradients.back().mode;
+      computes = computes || (mode != Mode::None && mode != Mode::Alias);
+      if (mode != Mode::Add && mode != Mode::AddBase) continue;
+      added_bytes += 3 * facts_.local(c.in[k]).shape.bytes();
+      if (!passes && !primitive.makes_gradients_apart()) apart += facts_.local(c.in[k]).shape.bytes();
+    }
+    if (!computes) return;
+    builder_.add(std::move(pass_call), apart);
+    if (added_bytes > 0) builder_.add_kernel(memory_kernel(added_bytes));
+  }
+  void read_kept(std::size_t index, PassCall& pass_call) {
+    const Call& c = facts_.call(index);
+    const Keeps keeps = c.what->primitive.keeps(c.how, pass_call.wanted);
+    for (std::size_t k = 0; k < c.in.size(); ++k) pass_call.in.push_back((keeps.in & bit(k)) ? kept(c.in[k]) : kNone);
+    for (std::size_t k = 0; k < c.out.size(); ++k)
+      pass_call.out.push_back((keeps.out & bit(k)) ? kept(c.out[k]) : kNone);
+    for (std::size_t k = 0; k < c.shapes.saved.size(); ++k)
+      pass_call.saved.push_back(
+          builder_.storage_of({OperandKind::Kept, facts_.saved_as(index, k)}, c.shapes.saved[k].shape.bytes()));
+  }
+
+  const ModuleFacts& facts_;
+  bool accumulates_;
+  PassBuilder builder_;
+  std::vector<std::int32_t> gradient_;  // by local: where its gradient lies so far
+  std::vector<std::int32_t> made_by_;   // by local: the call; kNone: a port
+};
+
+}  // namespace
+
+Pass derive_backward(const ModuleFacts& facts, const RunsOn& where, bool accumulates) {
+  return BackwardPass(facts, where, accumulates).build();
+}
+
+}  // namespace tandem

@@ -1,0 +1,103 @@
+#include "core/model/module.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.hpp"
+#include "core/formats/layout.hpp"
+
+namespace tandem {
+
+std::shared_ptr<const Layout> layout_of(const Module& module) {
+  LayoutBuilder layout;
+  for (const NamedShape& weight : module.weights) layout.add(weight.name, weight.shape.dims);
+  return layout.build();
+}
+
+ModuleBuilder::ModuleBuilder(std::string name, DType type) {
+  module_.name = std::move(name);
+  module_.type = type;
+}
+
+LocalId ModuleBuilder::input(const std::string& name, Shape shape) {
+  const auto id = static_cast<LocalId>(module_.locals.size());
+  module_.locals.push_back({name, std::move(shape)});
+  module_.inputs.push_back(id);
+  return id;
+}
+
+LocalId ModuleBuilder::call(const std::string& name, const std::string& primitive, std::vector<LocalId> in,
+                            Attributes how) {
+  Call call;
+  call.name = name;
+  call.what = find_primitive(primitive);
+  CHECK(call.what != nullptr, "no such primitive", primitive);
+  call.how = std::move(how);
+  call.in = std::move(in);
+  for (const LocalId local : call.in) {
+    CHECK(local >= 0 && local < static_cast<LocalId>(module_.locals.size()), module_.name, name, local);
+    call.shapes.in.push_back(module_.locals[static_cast<std::size_t>(local)].shape);
+  }
+  call.what->primitive.infer(call.how, call.shapes);
+  for (const NamedShape& weight : call.shapes.weights) {
+    call.weights.push_back(static_cast<std::int32_t>(module_.weights.size()));
+    module_.weights.push_back({name + "." + weight.name, weight.shape});
+  }
+  for (const Shape& shape : call.shapes.out) {
+    call.out.push_back(static_cast<LocalId>(module_.locals.size()));
+    module_.locals.push_back({name, shape});
+  }
+  module_.program.push_back(std::move(call));
+  return module_.program.back().out.front();
+}
+
+LocalId ModuleBuilder::linear(const std::string& name, LocalId x, std::int64_t outputs) {
+  return call(name, "linear", {x}, {{"outputs", outputs}});
+}
+
+LocalId ModuleBuilder::layer_norm(const std::string& name, LocalId x, double epsilon) {
+  return call(name, "layer_norm", {x}, {{"epsilon", epsilon}});
+}
+
+LocalId ModuleBuilder::attention(const std::string& name, LocalId qkv, std::int64_t heads, std::int64_t sequence,
+                                 bool causal) {
+  return call(name, "attention", {qkv}, {{"heads", heads}, {"sequence", sequence}, {"causal", std::int64_t{causal}}});
+}
+
+LocalId ModuleBuilder::activation(const std::string& name, LocalId x, const std::string& kind) {
+  return call(name, "activation", {x}, {{"kind", kind}});
+}
+
+LocalId ModuleBuilder::add(const std::string& name, LocalId a, LocalId b) { return call(name, "add", {a, b}, {}); }
+
+LocalId ModuleBuilder::cross_entropy(const std::string& name, LocalId logits, LocalId targets) {
+  return call(name, "cross_entropy", {logits, targets}, {});
+}
+
+void ModuleBuilder::weights_first(const std::vector<std::string>& calls) {
+  const auto rank = [&](std::size_t index) {
+    const std::string& name = module_.weights[index].name;
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      if (name.starts_with(calls[i] + ".")) return i;
+    return calls.size();
+  };
+  std::vector<std::size_t> order(module_.weights.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
+  std::vector<NamedShape> weights;
+  std::vector<std::int32_t> moved(order.size());
+  for (const std::size_t old : order) {
+    moved[old] = static_cast<std::int32_t>(weights.size());
+    weights.push_back(std::move(module_.weights[old]));
+  }
+  module_.weights = std::move(weights);
+  for (Call& call : module_.program)
+    for (std::int32_t& weight : call.weights) weight = moved[static_cast<std::size_t>(weight)];
+}
+
+std::shared_ptr<const Module> ModuleBuilder::build() {
+  CHECK(!module_.program.empty(), module_.name, "has no program");
+  return std::make_shared<const Module>(std::move(module_));
+}
+
+}  // namespace tandem

@@ -1,0 +1,98 @@
+// A primitive says everything about one operation of a network once: shapes, what its backward reads, kernels, and
+// temporaries. One file each in core/model/primitives, registered by its last line; runtime/primitives performs it.
+// Knows shapes, bytes and flops; must not know LibTorch, placement or steps.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/graph.hpp"
+#include "core/model/attributes.hpp"
+#include "core/model/shape.hpp"
+
+namespace tandem {
+
+enum class Direction : std::uint8_t { Forward, Backward };
+
+struct NamedShape {
+  std::string name;
+  Shape shape;
+};
+
+// Of one call.
+struct CallShapes {
+  std::vector<Shape> in, out;
+  std::vector<NamedShape> weights;  // "weight", "bias": after the call's name
+  std::vector<NamedShape> saved;    // kept beside inputs and outputs: statistics
+};
+
+// Bit i: the i-th input, weight or output.
+using Bits = std::uint32_t;
+constexpr Bits bit(std::size_t i) { return Bits{1} << i; }
+
+// Which gradients a backward is asked for.
+struct Wanted {
+  Bits in = 0, weights = 0;
+  bool accumulates = false;  // the weights' are added to what is there
+  bool any() const { return (in | weights) != 0; }
+};
+
+// What a backward reads beside gradients and what is saved.
+struct Keeps {
+  Bits in = 0, out = 0, weights = 0;
+};
+
+// Where a call runs, as far as its temporaries depend on that.
+struct RunsOn {
+  bool gpu = false;
+  std::int64_t threads = 1;
+};
+
+// Stateless. Shapes given to a function are those that infer() filled.
+class Primitive {
+ public:
+  virtual ~Primitive() = default;
+  // From the shapes of the inputs those of all else. Throws ConfigError for inputs that do not meet.
+  virtual void infer(const Attributes& how, CallShapes& shapes) const = 0;
+  virtual Keeps keeps(const Attributes& how, Wanted wanted) const = 0;
+  // Appends the kernels of forward, or of backward for what is wanted, in the order that the runtime launches them.
+  virtual void kernels(const Attributes& how, const CallShapes& shapes, Direction direction, Wanted wanted,
+                       std::vector<Kernel>& to) const = 0;
+  // Bytes that LibTorch's kernels take for themselves at most, beside all operands. `wanted.accumulates`: gradients
+  // that are added to others are made apart first.
+  virtual std::int64_t scratch(const Attributes& how, const CallShapes& shapes, Direction direction, Wanted wanted,
+                               const RunsOn& where) const = 0;
+  // The inputs (backward: bit 0, the output's gradient) whose storage the result may take where nobody reads them any
+  // more.
+  virtual Bits in_place(Direction) const { return 0; }
+  // The output's gradient is that of these inputs as it is: nothing is computed.
+  virtual Bits passes_gradient() const { return 0; }
+  // LibTorch makes the inputs' gradients by itself (scratch() counts them): else a kernel writes them where they go.
+  virtual bool makes_gradients_apart() const { return false; }
+  // The result is a loss: backward starts here.
+  virtual bool is_loss() const { return false; }
+  // What is saved comes after the output among what a module keeps.
+  virtual bool saved_after_output() const { return false; }
+};
+
+struct PrimitiveEntry {
+  std::string_view name;  // "layer_norm": the runtime's key as well
+  const Primitive& primitive;
+};
+
+// All in alphabetical order.
+const std::vector<const PrimitiveEntry*>& primitives();
+const PrimitiveEntry* find_primitive(std::string_view name);
+
+}  // namespace tandem
+
+// The last line of core/model/primitives/<name>.cpp. CMake's generated table names <name>_primitive_entry for each
+// file.
+#define TANDEM_PRIMITIVE(NAME, TYPE)                                    \
+  namespace tandem {                                                    \
+  extern const PrimitiveEntry NAME##_primitive_entry;                   \
+  static const TYPE NAME##_primitive;                                   \
+  const PrimitiveEntry NAME##_primitive_entry{#NAME, NAME##_primitive}; \
+  }

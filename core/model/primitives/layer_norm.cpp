@@ -1,0 +1,37 @@
+// Each row less its mean over its deviation, times a weight, plus a bias (Ba et al. 2016). Statistics stay in fp32.
+#include "core/graph/kernels.hpp"
+#include "core/model/primitive.hpp"
+
+namespace tandem {
+namespace {
+
+class LayerNorm final : public Primitive {
+ public:
+  void infer(const Attributes&, CallShapes& s) const override {
+    const Shape& x = s.in.at(0);
+    s.out = {x};
+    const Shape row({x.columns()}, x.type), statistic({x.rows()}, DType::F32);
+    s.weights = {{"weight", row}, {"bias", row}};
+    s.saved = {{"mean", statistic}, {"rstd", statistic}};
+  }
+  Keeps keeps(const Attributes&, Wanted) const override { return {.in = bit(0), .weights = bit(0) | bit(1)}; }
+  // Backward reads the gradient and the input, writes the input's gradient.
+  void kernels(const Attributes&, const CallShapes& s, Direction direction, Wanted,
+               std::vector<Kernel>& to) const override {
+    const std::int64_t touched = direction == Direction::Forward ? 2 : 3;
+    to.push_back(row_kernel(s.in[0].rows(), touched * s.in[0].bytes() + 2 * s.saved[0].shape.bytes()));
+  }
+  // Results are made apart, then copied to their places. Backward sums the weights' gradients a thread each.
+  std::int64_t scratch(const Attributes&, const CallShapes& s, Direction direction, Wanted,
+                       const RunsOn& where) const override {
+    const std::int64_t columns = s.in[0].columns();
+    if (direction == Direction::Forward) return s.out[0].bytes() + 2 * s.saved[0].shape.bytes();
+    return s.in[0].bytes() + 2 * s.weights[0].shape.bytes() + 2 * where.threads * columns * size_of(DType::F32);
+  }
+  bool makes_gradients_apart() const override { return true; }
+};
+
+}  // namespace
+}  // namespace tandem
+
+TANDEM_PRIMITIVE(layer_norm, LayerNorm)

@@ -1,0 +1,58 @@
+// y = x weight^T + bias, as torch.nn.Linear: x [rows, inputs], weight [outputs, inputs].
+#include "core/graph/kernels.hpp"
+#include "core/model/meter.hpp"
+#include "core/model/primitive.hpp"
+
+namespace tandem {
+namespace {
+
+class Linear final : public Primitive {
+ public:
+  void infer(const Attributes& how, CallShapes& s) const override {
+    const Shape& x = s.in.at(0);
+    const std::int64_t outputs = how.integer("outputs");
+    s.out = {Shape({x.rows(), outputs}, x.type)};
+    s.weights = {{"weight", Shape({outputs, x.columns()}, x.type)}};
+    if (has_bias(how)) s.weights.push_back({"bias", Shape({outputs}, x.type)});
+  }
+  Keeps keeps(const Attributes&, Wanted wanted) const override {
+    return {.in = wanted.weights & bit(0), .weights = wanted.in & bit(0)};
+  }
+  void kernels(const Attributes& how, const CallShapes& s, Direction direction, Wanted wanted,
+               std::vector<Kernel>& to) const override {
+    const std::int64_t rows = s.in[0].rows(), inputs = s.in[0].columns(), outputs = s.out[0].columns();
+    const DType type = s.in[0].type;
+    if (direction == Direction::Forward) return to.push_back(gemm(rows, outputs, inputs, type));
+    if (wanted.in != 0) to.push_back(gemm(rows, inputs, outputs, type));
+    if (wanted.weights == 0) return;
+    to.push_back(gemm(outputs, inputs, rows, type));
+    if (has_bias(how)) to.push_back(row_kernel(rows, s.out[0].bytes()));
+    if (wanted.accumulates) to.push_back(memory_kernel(3 * s.weights[0].shape.bytes()));
+  }
+  std::int64_t scratch(const Attributes& how, const CallShapes& s, Direction direction, Wanted wanted,
+                       const RunsOn& where) const override {
+    std::int64_t bytes = 0;
+    if (direction == Direction::Backward && wanted.weights != 0 && wanted.accumulates)
+      bytes = s.weights[0].shape.bytes();  // and the bias's, after it
+    return bytes + library(how, s, direction, where);
+  }
+
+ private:
+  static bool has_bias(const Attributes& how) { return how.integer("bias", 1) != 0; }
+  // On the CPU in 16 bits, oneDNN copies both operands where the processor has units that want them in an order of
+  // their own (AMX), and elsewhere a weight. On a GPU, products are cut along their inner dimension.
+  static std::int64_t library(const Attributes& how, const CallShapes& s, Direction direction, const RunsOn& where) {
+    constexpr std::int64_t kMiB = 1 << 20, kCpuBytes = 256 << 10;
+    if (where.gpu) {
+      const bool sums = direction == Direction::Backward && has_bias(how);
+      return 32 * kMiB + (sums ? gpu_row_sum_bytes(s.out[0].rows(), s.out[0].columns()) : 0);
+    }
+    if (s.in[0].type == DType::F32) return 0;
+    return kCpuBytes + s.weights[0].shape.bytes() + std::max(s.in[0].bytes(), s.out[0].bytes());
+  }
+};
+
+}  // namespace
+}  // namespace tandem
+
+TANDEM_PRIMITIVE(linear, Linear)
