@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
-
-#include "core/base/check.hpp"
 
 namespace tandem {
 
@@ -18,21 +18,15 @@ class Attributes {
   Attributes() = default;
   Attributes(std::initializer_list<std::pair<const std::string, Value>> values) : values_(values) {}
   bool has(std::string_view name) const { return values_.find(name) != values_.end(); }
-  std::int64_t integer(std::string_view name) const { return get<std::int64_t>(name); }
+  std::int64_t integer(std::string_view name) const;
   std::int64_t integer(std::string_view name, std::int64_t otherwise) const {
     return has(name) ? integer(name) : otherwise;
   }
-  double number(std::string_view name) const { return get<double>(name); }
-  const std::string& word(std::string_view name) const { return get<std::string>(name); }
+  double number(std::string_view name) const;
+  const std::string& word(std::string_view name) const;
   bool operator==(const Attributes&) const = default;
 
  private:
-  template <typename T>
-  const T& get(std::string_view name) const {
-    const auto found = values_.find(name);
-    CHECK(found != values_.end() && std::holds_alternative<T>(found->second), "no such attribute", name);
-    return std::get<T>(found->second);
-  }
   std::map<std::string, Value, std::less<>> values_;
 };
 
