@@ -61,11 +61,14 @@ std::string run(Rank rank, Faults& faults, const std::string& directory, const s
   };
   try {
     Training training(scenario, options);
-    if (watchdog != nullptr) watchdog->watch([&training] { return training.executor().standstill(); });
+    const auto look_away = [](Watchdog* w) { w->watch(nullptr); };  // before the training is gone, however it ends
+    std::unique_ptr<Watchdog, decltype(look_away)> watched;
+    if (watchdog != nullptr) {
+      watchdog->watch([&training] { return training.executor().standstill(); });
+      watched.reset(watchdog);
+    }
     training.run();
-    if (watchdog != nullptr) watchdog->watch(nullptr);
   } catch (const DeviceError& error) {
-    if (watchdog != nullptr) watchdog->watch(nullptr);
     return error.what();
   }
   return "";
