@@ -31,12 +31,13 @@ bool same_file(const std::string& a, const std::string& b) {
   return through_links(a) == through_links(b);
 }
 
-// Creates and removes the temporary file: what would fail at the end fails now.
+// A broken disk is no bad input.
 [[noreturn]] void refuse(const std::string& text, int error) {
   if (is_of_the_system(error)) throw DeviceError(text);
   throw ConfigError(text);
 }
 
+// Creates and removes the temporary file: what would fail at the end fails now.
 void require_writable(const NamedPath& output) {
   const auto& [flag, path] = output;
   std::error_code ignored;

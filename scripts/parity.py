@@ -9,6 +9,7 @@ import argparse
 import hashlib
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,8 +36,7 @@ def trained(folder, settings):
     total = hashlib.sha256()
     for path in sorted(saved.rglob("*.safetensors")):
         total.update(path.read_bytes())
-        path.unlink()
-    subprocess.run(["rm", "-r", str(saved)], check=True)
+    shutil.rmtree(saved)
     return json.loads(figures.read_text())["loss"], total.hexdigest()
 
 

@@ -1,4 +1,6 @@
 // y = x weight^T + bias, as torch.nn.Linear: x [rows, inputs], weight [outputs, inputs].
+#include <algorithm>
+
 #include "core/graph/kernels.hpp"
 #include "core/model/meter.hpp"
 #include "core/model/primitive.hpp"
@@ -33,7 +35,7 @@ class Linear final : public Primitive {
                        const RunsOn& where) const override {
     std::int64_t bytes = 0;
     if (direction == Direction::Backward && wanted.weights != 0 && wanted.accumulates)
-      bytes = s.weights[0].shape.bytes();  // and the bias's, after it
+      bytes = s.weights[0].shape.bytes();  // the bias's comes after it, in the same place
     return bytes + library(how, s, direction, where);
   }
 
