@@ -14,6 +14,6 @@ std::vector<std::span<const BodyEntry>> body_table();
 // Each runtime/bodies/<stem>.cpp defines `std::span<const BodyEntry> <stem>_bodies();` and CMake generates the table
 // that find_body searches, as for policies: no static registration. Throws DeviceError for a name that no file
 // registers.
-const BodyEntry& find_body(std::string_view name);
+const BodyEntry& find_body(const Work& work);
 
 }  // namespace tandem

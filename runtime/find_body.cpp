@@ -2,15 +2,17 @@
 
 #include "core/base/errors.hpp"
 #include "runtime/body_table.hpp"
+#include "runtime/run_pass.hpp"
 
 namespace tandem {
 
-const BodyEntry& find_body(std::string_view name) {
+const BodyEntry& find_body(const Work& work) {
+  if (work.pass != nullptr) return pass_body(*work.pass);
+  const std::string& name = work.body;
   for (const std::span<const BodyEntry> file : body_table())
     for (const BodyEntry& entry : file)
       if (entry.name == name) return entry;
-  throw DeviceError("no body performs \"" + std::string(name) +
-                    "\": this workload can be simulated, but not trained for real");
+  throw DeviceError("no body performs \"" + name + "\": this workload can be simulated, but not trained for real");
 }
 
 }  // namespace tandem

@@ -112,12 +112,15 @@ struct Kernel {
   std::int64_t fixed_ns = 0;         // Fixed: a measured time, taken as it is
 };
 
+struct Pass;  // core/model/passes.hpp
+
 // What an op does, shared by all ops of the same shape: its body's name, its sizes and its kernels.
 struct Work {
   std::string body;  // names the runtime's body: "gpt.block.forward"
   DType type = DType::F32;
   std::vector<std::int64_t> sizes;  // in the order that the body documents
   std::vector<Kernel> kernels;
+  std::shared_ptr<const Pass> pass = nullptr;  // derived ones: the runtime walks it; else it has a body of that name
   std::int64_t flops() const {
     std::int64_t n = 0;
     for (const auto& k : kernels) n += k.flops;

@@ -69,7 +69,10 @@ void PassBuilder::bind(std::int32_t storage, Operand operand) {
 void PassBuilder::add(PassCall call, std::int64_t more_scratch) {
   const Primitive& primitive = call.call->what->primitive;
   const CallShapes& shapes = call.call->shapes;
-  call.scratch_bytes = primitive.scratch(call.call->how, shapes, call.direction, call.wanted, where_) + more_scratch;
+  WorkspaceMeter scratch(where_.gpu ? kGpuGranule : kCpuGranule);
+  scratch.take(more_scratch);
+  primitive.scratch(call.call->how, shapes, call.direction, call.wanted, where_, scratch);
+  call.scratch_bytes = scratch.peak();
   primitive.kernels(call.call->how, shapes, call.direction, call.wanted, pass_.kernels);
   pass_.calls.push_back(std::move(call));
 }

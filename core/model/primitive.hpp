@@ -10,6 +10,7 @@
 
 #include "core/graph/graph.hpp"
 #include "core/model/attributes.hpp"
+#include "core/model/meter.hpp"
 #include "core/model/shape.hpp"
 
 namespace tandem {
@@ -60,10 +61,10 @@ class Primitive {
   // Appends the kernels of forward, or of backward for what is wanted, in the order that the runtime launches them.
   virtual void kernels(const Attributes& how, const CallShapes& shapes, Direction direction, Wanted wanted,
                        std::vector<Kernel>& to) const = 0;
-  // Bytes that LibTorch's kernels take for themselves at most, beside all operands. `wanted.accumulates`: gradients
-  // that are added to others are made apart first.
-  virtual std::int64_t scratch(const Attributes& how, const CallShapes& shapes, Direction direction, Wanted wanted,
-                               const RunsOn& where) const = 0;
+  // Takes and drops what the body and LibTorch's kernels allocate for themselves, beside all operands, in their order.
+  // `wanted.accumulates`: gradients that are added to others are made apart first.
+  virtual void scratch(const Attributes& how, const CallShapes& shapes, Direction direction, Wanted wanted,
+                       const RunsOn& where, WorkspaceMeter& meter) const = 0;
   // The inputs (backward: bit 0, the output's gradient) whose storage the result may take where nobody reads them any
   // more.
   virtual Bits in_place(Direction) const { return 0; }

@@ -1,8 +1,7 @@
 // Multi-layer perceptron on images: `layers` linear layers with relu, then a linear classifier with cross entropy. One
 // bucket a layer.
-#include "core/formats/layout.hpp"
 #include "core/graph/kernels.hpp"
-#include "core/model/meter.hpp"
+#include "core/workloads/common/derived_stage.hpp"
 #include "core/workloads/common/options.hpp"
 #include "core/workloads/common/training_source.hpp"
 #include "core/workloads/workload.hpp"
@@ -10,99 +9,38 @@
 namespace tandem {
 namespace {
 
-// One linear layer.
-struct Sizes {
-  std::int64_t batch, inputs, outputs, micro_batches;
-  DType type;
-  bool input_gradient;  // false: it reads the images
-  bool gpu;
-  std::int64_t rows(std::int64_t columns) const { return batch * columns * size_of(type); }
+struct Layer {
+  std::int64_t inputs, outputs;
+  bool is_first, is_last;
 };
 
-// What the libraries' kernels take on a GPU beside what a body allocates, whose temporaries begin at 512 bytes there:
-// products that are summed in parts, and the sum of a bias's gradient.
-std::int64_t library_temporaries(const Sizes& s) {
-  constexpr std::int64_t kMiB = 1 << 20;
-  return s.gpu ? kMiB + gpu_row_sum_bytes(s.batch, s.outputs) : 0;
-}
-
-// Work::sizes of every mlp body: batch, inputs, outputs, micro_batches, input_gradient, accumulates.
-OpSpec spec_of(const Sizes& s, const char* body, std::vector<Kernel> kernels, std::int64_t workspace,
-               bool accumulates = false) {
-  return {{body,
-           s.type,
-           {s.batch, s.inputs, s.outputs, s.micro_batches, s.input_gradient, accumulates},
-           std::move(kernels)},
-          workspace + library_temporaries(s)};
-}
-
-void meter_linear_backward(WorkspaceMeter& meter, const Sizes& s, bool accumulates) {
-  if (!accumulates) return;
-  meter.touch(s.inputs * s.outputs * size_of(s.type));
-  meter.touch(s.outputs * size_of(s.type));
-}
-
-std::vector<Kernel> linear_backward_kernels(const Sizes& s, bool accumulates) {
-  std::vector<Kernel> kernels = {gemm(s.outputs, s.inputs, s.batch, s.type), memory_kernel(s.rows(s.outputs))};
-  if (s.input_gradient) kernels.push_back(gemm(s.batch, s.inputs, s.outputs, s.type));
-  if (accumulates) kernels.push_back(memory_kernel(3 * s.inputs * s.outputs * size_of(s.type)));
-  return kernels;
-}
-
-StageSpec hidden_stage(TrainingPlan& plan, const Sizes& s) {
-  StageSpec stage;
-  stage.layout = LayoutBuilder().add_linear("relu", s.outputs, s.inputs).build();
-  stage.elements = stage.layout->elements;
-  stage.output_bytes = s.rows(s.outputs);
-  stage.saves_output = true;
-  stage.saves_input = stage.backward_reads_parameter = s.input_gradient;
-  stage.reads_inputs = stage.backward_reads_inputs = !s.input_gradient;
-  stage.forward = plan.add(spec_of(
-      s, "mlp.layer.forward", {gemm(s.batch, s.outputs, s.inputs, s.type), memory_kernel(2 * s.rows(s.outputs))}, 0));
-  for (const bool accumulates : {false, true}) {
-    WorkspaceMeter meter;
-    meter.take(s.rows(s.outputs));
-    meter_linear_backward(meter, s, accumulates);
-    auto kernels = linear_backward_kernels(s, accumulates);
-    kernels.push_back(memory_kernel(3 * s.rows(s.outputs)));
-    auto& op = accumulates ? stage.backward_accumulate : stage.backward;
-    op = plan.add(spec_of(s, "mlp.layer.backward", std::move(kernels), meter.peak(), accumulates));
+// A linear layer with relu, or with the loss.
+std::shared_ptr<const Module> layer_module(const WorkloadOptions& w, const Layer& layer) {
+  ModuleBuilder m(layer.is_last ? "head" : "layer", w.precision);
+  const LocalId x = m.input("input", Shape({w.batch, layer.inputs}, w.precision));
+  if (layer.is_last) {
+    const LocalId targets = m.input("targets", Shape({w.batch}, DType::I64));
+    m.output(m.cross_entropy("loss", m.linear("output", x, layer.outputs), targets));
+  } else {
+    m.output(m.activation("activation", m.linear("relu", x, layer.outputs), "relu"));
   }
-  return stage;
+  return m.build();
 }
 
-StageSpec head_stage(TrainingPlan& plan, const Sizes& s) {
-  StageSpec stage;
-  stage.name = "head";
-  stage.layout = LayoutBuilder().add_linear("output", s.outputs, s.inputs).build();
-  stage.elements = stage.layout->elements;
-  const std::int64_t probabilities = s.batch * s.outputs * size_of(DType::F32);
-  stage.saved = {{"log_probabilities", DType::F32, probabilities}, {"target_count", DType::F32, size_of(DType::F32)}};
-  stage.saves_input = true;
-  stage.reads_targets = stage.backward_reads_targets = true;
-  stage.has_loss = true;
-  WorkspaceMeter forward;
-  forward.take(s.rows(s.outputs));
-  forward.take(size_of(DType::F32));
-  stage.forward =
-      plan.add(spec_of(s, "mlp.head.forward",
-                       {gemm(s.batch, s.outputs, s.inputs, s.type), memory_kernel(2 * probabilities)}, forward.peak()));
-  for (const bool accumulates : {false, true}) {
-    WorkspaceMeter meter;
-    meter.take(s.rows(s.outputs));
-    meter.touch_all({size_of(DType::F32), probabilities});
-    meter_linear_backward(meter, s, accumulates);
-    auto kernels = linear_backward_kernels(s, accumulates);
-    kernels.push_back(memory_kernel(3 * probabilities));
-    auto& op = accumulates ? stage.backward_accumulate : stage.backward;
-    op = plan.add(spec_of(s, "mlp.head.backward", std::move(kernels), meter.peak(), accumulates));
-  }
-  return stage;
+StageSpec stage_of(TrainingPlan& plan, const Scenario& scenario, const Layer& layer) {
+  const WorkloadOptions& w = scenario.workload;
+  DerivedStage stage;
+  stage.module = layer_module(w, layer);
+  stage.ports = {layer.is_first ? PortSource::Inputs : PortSource::StageBefore};
+  if (layer.is_last) stage.ports.push_back(PortSource::Targets);
+  stage.body = "mlp." + stage.module->name;
+  stage.sizes = {w.batch, layer.inputs, layer.outputs, w.micro_batches, !layer.is_first};
+  stage.micro_batches = w.micro_batches;
+  return derived_stage(plan, stage, {scenario.machine.gpu, body_threads(scenario)});
 }
 
 TrainingPlan mlp_plan(const Scenario& scenario) {
   const WorkloadOptions& w = scenario.workload;
-  const bool gpu = scenario.machine.gpu;
   TrainingPlan plan;
   plan.family = "mlp";
   plan.precision = w.precision;
@@ -113,13 +51,14 @@ TrainingPlan mlp_plan(const Scenario& scenario) {
                      w.precision,
                      {w.batch, w.inputs},
                      {memory_kernel(plan.batch.input_bytes + plan.batch.target_bytes)}};
-  plan.stages.push_back(hidden_stage(plan, {w.batch, w.inputs, w.hidden, w.micro_batches, w.precision, false, gpu}));
+  plan.stages.push_back(stage_of(plan, scenario, {w.inputs, w.hidden, true, false}));
   if (w.layers > 1) {
-    const StageSpec hidden = hidden_stage(plan, {w.batch, w.hidden, w.hidden, w.micro_batches, w.precision, true, gpu});
+    const StageSpec hidden = stage_of(plan, scenario, {w.hidden, w.hidden, false, false});
     plan.stages.insert(plan.stages.end(), static_cast<std::size_t>(w.layers - 1), hidden);
   }
   for (std::size_t i = 0; i < plan.stages.size(); ++i) plan.stages[i].name = "layer" + std::to_string(i);
-  plan.stages.push_back(head_stage(plan, {w.batch, w.hidden, w.classes, w.micro_batches, w.precision, true, gpu}));
+  plan.stages.push_back(stage_of(plan, scenario, {w.hidden, w.classes, false, true}));
+  plan.stages.back().name = "head";
   plan.set_adam_states(scenario.optimizer.state_bits);
   return plan;
 }

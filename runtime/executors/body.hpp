@@ -55,7 +55,7 @@ inline constexpr bool kRepeatable = true;
 
 // What the library that bodies are written in needs around them. Null: nothing.
 struct BodyLibrary {
-  const BodyEntry& (*find_body)(std::string_view name) = nullptr;    // throws DeviceError for a name that it lacks
+  const BodyEntry& (*find_body)(const Work& work) = nullptr;         // throws DeviceError for what it lacks
   void (*set_thread_count)(int threads) = nullptr;                   // intra-operator threads of the calling worker
   std::string (*message_of)(const std::exception& error) = nullptr;  // for people
   // Results, outputs, gradients and parameters are numbers, of which one that is not finite ends the run

@@ -99,7 +99,7 @@ std::vector<std::byte*> LiveExecutor::operands(const Command& command, std::size
 const BodyEntry& LiveExecutor::body_of(WorkId id) {
   const auto work = static_cast<std::size_t>(id);
   if (bodies_.size() <= work) bodies_.resize(work + 1, nullptr);
-  if (bodies_[work] == nullptr) bodies_[work] = &options_.library.find_body(graph_.work(id).body);
+  if (bodies_[work] == nullptr) bodies_[work] = &options_.library.find_body(graph_.work(id));
   return *bodies_[work];
 }
 

@@ -54,6 +54,7 @@ bool WorkspaceScope::take_back(void* address) {
 WorkspaceScope::WorkspaceScope(std::byte* begin, std::int64_t bytes, Processor processor)
     : begin_(begin),
       bytes_(bytes),
+      end_(bytes),
       processor_(processor),
       alignment_(processor == Processor::Device ? kDeviceAlignment : kHostAlignment) {
   CHECK(current_scope == nullptr, "a body runs inside a body");
@@ -73,17 +74,23 @@ bool WorkspaceScope::contains(const void* address) const {
 
 void* WorkspaceScope::allocate(std::size_t asked) {
   const auto bytes = (static_cast<std::int64_t>(asked) + alignment_ - 1) / alignment_ * alignment_;
-  std::int64_t offset = 0;
+  std::int64_t offset = first_;
   auto gap_end = used_.begin();
   for (; gap_end != used_.end() && gap_end->offset - offset < bytes; ++gap_end) offset = gap_end->end();
-  if (offset + bytes > bytes_)
-    throw DeviceError("workspace of " + std::to_string(bytes_) + " bytes exceeded: " + std::to_string(asked) +
+  if (offset + bytes > end_)
+    throw DeviceError("workspace of " + std::to_string(end_ - first_) + " bytes exceeded: " + std::to_string(asked) +
                       " bytes asked for with " + std::to_string(live_) + " in use");
   used_.insert(gap_end, {offset, bytes});
   live_ += bytes;
   peak_live_ = std::max(peak_live_, live_);
   peak_ = std::max(peak_, offset + bytes);
   return begin_ + offset;
+}
+
+void WorkspaceScope::serve_from(std::int64_t offset, std::int64_t bytes) {
+  CHECK(used_.empty() && offset >= 0 && bytes >= 0 && offset + bytes <= bytes_, used_.size(), offset, bytes, bytes_);
+  first_ = offset;
+  end_ = offset + bytes;
 }
 
 bool WorkspaceScope::free(void* address) {

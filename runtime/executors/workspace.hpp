@@ -37,6 +37,10 @@ class WorkspaceScope {
   // Whose memory it is: LibTorch keeps a scalar or two of a body on the device in the host's.
   Processor processor() const { return processor_; }
 
+  std::byte* begin() const { return begin_; }
+  // Serves from these bytes alone, until it is told other ones. Nothing may be allocated.
+  void serve_from(std::int64_t offset, std::int64_t bytes);
+
   // First fit at aligned borders. Throws DeviceError with the figures if no gap is large enough.
   void* allocate(std::size_t bytes);
   // False if `address` is not an allocation of this scope.
@@ -54,6 +58,7 @@ class WorkspaceScope {
   };
   std::byte* begin_;
   std::int64_t bytes_;
+  std::int64_t first_ = 0, end_ = 0;  // what is served from
   Processor processor_;
   std::int64_t alignment_;
   std::vector<Range> used_;  // by offset; few: a body keeps some dozens of tensors alive

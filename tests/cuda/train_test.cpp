@@ -3,7 +3,6 @@
 #include "runtime/train.hpp"
 
 #include <cuda_runtime_api.h>
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -116,6 +115,12 @@ double largest_difference(const std::vector<double>& a, const std::vector<double
   return largest;
 }
 
+std::string bits_of(float value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%a", static_cast<double>(value));
+  return text;
+}
+
 // The first element that differs, and how many do: whole tensors on a page say nothing.
 std::string difference(const Outcome& a, const Outcome& b) {
   std::string first;
@@ -125,10 +130,12 @@ std::string difference(const Outcome& a, const Outcome& b) {
     if (values.size() != others.size()) return name + ": sizes differ";
     for (std::size_t i = 0; i < values.size(); ++i, ++all) {
       if (std::bit_cast<std::uint32_t>(values[i]) == std::bit_cast<std::uint32_t>(others[i])) continue;
-      if (count++ == 0) first = fmt::format("{}[{}]: {:a} and {:a}", name, i, values[i], others[i]);
+      if (count++ == 0)
+        first = name + "[" + std::to_string(i) + "]: " + bits_of(values[i]) + " and " + bits_of(others[i]);
     }
   }
-  return count == 0 ? "" : fmt::format("{} of {} parameters differ, first {}", count, all, first);
+  if (count == 0) return "";
+  return std::to_string(count) + " of " + std::to_string(all) + " parameters differ, first " + first;
 }
 
 class GpuTrainTest : public ::testing::TestWithParam<DType> {

@@ -112,7 +112,7 @@ inline std::int64_t device_bytes(const std::string& policy) {
   return policy == "ssdtrain" || policy == "lsp_offload" ? kForStates : kTight;
 }
 
-inline const BodyEntry& find_digest_body(std::string_view) {
+inline const BodyEntry& find_digest_body(const Work&) {
   static constexpr BodyEntry kDigest{"digest", &digest_body};
   return kDigest;
 }

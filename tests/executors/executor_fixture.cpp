@@ -53,12 +53,12 @@ std::int64_t fail(BodyCall&) { throw std::runtime_error("the device is on fire")
 
 bool take_leaked_back() { return WorkspaceScope::take_back(leaked); }
 
-const BodyEntry& find_test_body(std::string_view name) {
+const BodyEntry& find_test_body(const Work& work) {
   static constexpr BodyEntry kBodies[] = {{"test.fill", &fill},      {"test.increment", &increment, kRepeatable},
                                           {"test.sum", &sum},        {"test.allocate", &allocate},
                                           {"test.leak", &leak},      {"test.fail", &fail, kRepeatable},
                                           {"test.nothing", &nothing}};
-  return *std::find_if(std::begin(kBodies), std::end(kBodies), [&](const BodyEntry& b) { return b.name == name; });
+  return *std::find_if(std::begin(kBodies), std::end(kBodies), [&](const BodyEntry& b) { return b.name == work.body; });
 }
 
 ExecutorTest::ExecutorTest() {

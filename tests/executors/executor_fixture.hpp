@@ -16,7 +16,7 @@ namespace tandem {
 
 // Searches the bodies of executor_fixture.cpp: test.fill, test.increment, test.allocate, test.leak, test.fail,
 // test.sum.
-const BodyEntry& find_test_body(std::string_view name);
+const BodyEntry& find_test_body(const Work& work);
 // True if what test.leak kept is known as memory that must not reach the heap.
 bool take_leaked_back();
 

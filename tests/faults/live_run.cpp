@@ -47,10 +47,10 @@ std::int64_t faulty_body(BodyCall& call) {
   return result;
 }
 
-const BodyEntry& find_faulty_body(std::string_view name) {
+const BodyEntry& find_faulty_body(const Work& work) {
   static constexpr BodyEntry kFaulty{"faulty", &faulty_body};
   for (const BodyEntry& entry : checkpoint_bodies())
-    if (entry.name == name) return entry;
+    if (entry.name == work.body) return entry;
   return kFaulty;
 }
 

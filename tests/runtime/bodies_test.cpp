@@ -83,8 +83,10 @@ TEST(Bodies, RefuseTokensOutsideTheVocabulary) {
 }
 
 TEST(Bodies, UnknownNamesAreRefused) {
-  EXPECT_NE(find_body("gpt.block.forward").body, nullptr);
-  EXPECT_THAT([] { find_body("layers.forward"); }, ThrowsMessage<DeviceError>(HasSubstr("layers.forward")));
+  const Work known{.body = "gpt.block.forward", .sizes = {}, .kernels = {}},
+      unknown{.body = "layers.forward", .sizes = {}, .kernels = {}};
+  EXPECT_NE(find_body(known).body, nullptr);
+  EXPECT_THAT([&] { find_body(unknown); }, ThrowsMessage<DeviceError>(HasSubstr("layers.forward")));
 }
 
 }  // namespace

@@ -35,15 +35,15 @@ std::int64_t run_on_host(BodyCall& call) {
   std::thread([&] {
     const Arena workspace("workspace", call.op.workspace_bytes, /*lock=*/false);
     const WorkspaceScope scope(workspace.at(0, call.op.workspace_bytes), call.op.workspace_bytes);
-    result = find_body(call.work.body).body(call);
+    result = find_body(call.work).body(call);
   }).join();
   if (late_result != nullptr) *late_result = result;
   return result;
 }
 
-const BodyEntry& find_host_body(std::string_view name) {
+const BodyEntry& find_host_body(const Work& work) {
   static constexpr BodyEntry kOnce{"once", &run_on_host}, kAgain{"again", &run_on_host, kRepeatable};
-  return find_body(name).repeatable ? kAgain : kOnce;
+  return find_body(work).repeatable ? kAgain : kOnce;
 }
 
 BodyLibrary host_library() {

@@ -61,7 +61,7 @@ void put(std::byte* bucket, DType type, float number) {
 }
 
 std::int64_t run_planted(BodyCall& call) {
-  const std::int64_t result = find_body(call.work.body).body(call);
+  const std::int64_t result = find_body(call.work).body(call);
   const std::lock_guard lock(plant_mutex);
   const Op& op = call.op;
   if (op.phase == Phase::OptimizerStep) plant.updated.insert({call.step(), op.layer});
@@ -78,9 +78,10 @@ std::int64_t run_planted(BodyCall& call) {
   return result;
 }
 
-const BodyEntry& find_planted(std::string_view name) {
+const BodyEntry& find_planted(const Work& work) {
   static const BodyEntry planted{"planted", run_planted};
-  const BodyEntry& real = find_body(name);
+  const BodyEntry& real = find_body(work);
+  const std::string_view name = work.body;
   const bool watched = name.find("forward") != std::string_view::npos ||
                        name.find("backward") != std::string_view::npos || name.starts_with("optimizer.");
   return watched ? planted : real;

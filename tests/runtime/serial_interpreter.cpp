@@ -127,7 +127,7 @@ void SerialInterpreter::run_part(const Op& op, ByteRange lead) {
 std::int64_t SerialInterpreter::call_body(const Op& op, BodyCall& call) {
   const AlignedBytes workspace = aligned_bytes(op.workspace_bytes);
   const WorkspaceScope scope(workspace.get(), op.workspace_bytes);
-  const std::int64_t result = find_body(call.work.body).body(call);
+  const std::int64_t result = find_body(call.work).body(call);
   const auto same = [&](const Use& use) { return use.body == call.work.body && use.declared == op.workspace_bytes; };
   auto use = std::find_if(uses_.begin(), uses_.end(), same);
   if (use == uses_.end()) use = uses_.insert(use, {call.work.body, op.workspace_bytes, 0});

@@ -21,8 +21,7 @@ class Activation final : public Primitive {
                std::vector<Kernel>& to) const override {
     to.push_back(memory_kernel((direction == Direction::Forward ? 2 : 3) * s.in[0].bytes()));
   }
-  std::int64_t scratch(const Attributes&, const CallShapes&, Direction, Wanted, const RunsOn&) const override {
-    return 0;
+  void scratch(const Attributes&, const CallShapes&, Direction, Wanted, const RunsOn&, WorkspaceMeter&) const override {
   }
   Bits in_place(Direction) const override { return bit(0); }
 };

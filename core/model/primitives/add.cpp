@@ -17,8 +17,7 @@ class Add final : public Primitive {
                std::vector<Kernel>& to) const override {
     if (direction == Direction::Forward) to.push_back(memory_kernel(3 * s.out[0].bytes()));
   }
-  std::int64_t scratch(const Attributes&, const CallShapes&, Direction, Wanted, const RunsOn&) const override {
-    return 0;
+  void scratch(const Attributes&, const CallShapes&, Direction, Wanted, const RunsOn&, WorkspaceMeter&) const override {
   }
   Bits in_place(Direction direction) const override { return direction == Direction::Forward ? bit(0) | bit(1) : 0; }
   Bits passes_gradient() const override { return bit(0) | bit(1); }

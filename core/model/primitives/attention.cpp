@@ -4,7 +4,6 @@
 
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
-#include "core/model/meter.hpp"
 #include "core/model/primitive.hpp"
 
 namespace tandem {
@@ -48,15 +47,17 @@ class Attention final : public Primitive {
     to.push_back(attention_backward(h.batch * h.heads, h.sequence, h.sequence, h.size, type, h.causal));
     to.push_back(memory_kernel(2 * s.in[0].bytes()));  // joins the gradients of query, key and value
   }
-  std::int64_t scratch(const Attributes& how, const CallShapes& s, Direction direction, Wanted,
-                       const RunsOn& where) const override {
+  void scratch(const Attributes& how, const CallShapes& s, Direction direction, Wanted, const RunsOn& where,
+               WorkspaceMeter& meter) const override {
     const Heads h(how, s);
     const std::int64_t q = query_split(h.sequence), k = key_split(h.sequence), row = s.out[0].bytes();
     const std::int64_t kept = s.saved[0].shape.bytes(), number = size_of(DType::F32);
-    const bool forward = direction == Direction::Forward;
-    if (where.gpu) return forward ? row + 2 * kept : 3 * row + 2 * kept + gpu_sums(h, s);
-    if (forward) return row + kept + where.threads * (q * k + 2 * q + q * h.size) * number;
-    return 3 * row + where.threads * 2 * q * k * number + q * number;
+    if (direction == Direction::Forward) {
+      if (where.gpu) return meter.touch_all({row, kept, kept});
+      return meter.touch_all({row, kept, where.threads * (q * k + 2 * q + q * h.size) * number});
+    }
+    if (where.gpu) return meter.touch_all({row, row, row, kept, kept, gpu_sums(h, s)});
+    meter.touch_all({row, row, row, where.threads * 2 * q * k * number, q * number});
   }
   bool makes_gradients_apart() const override { return true; }
   bool saved_after_output() const override { return true; }

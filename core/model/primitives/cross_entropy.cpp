@@ -26,11 +26,11 @@ class CrossEntropy final : public Primitive {
     to.push_back(softmax_kernel(rows, columns, backward));
     backward ? widen(s, to) : to.push_back(memory_kernel(s.in[1].bytes()));  // one number a target
   }
-  std::int64_t scratch(const Attributes&, const CallShapes& s, Direction direction, Wanted,
-                       const RunsOn&) const override {
+  void scratch(const Attributes&, const CallShapes& s, Direction direction, Wanted, const RunsOn&,
+               WorkspaceMeter& meter) const override {
     const std::int64_t wide = s.saved[0].shape.bytes(), number = s.out[0].bytes();
     const std::int64_t widened = s.in[0].type == DType::F32 ? 0 : wide;
-    return direction == Direction::Forward ? widened + number : number + wide + widened;
+    direction == Direction::Forward ? meter.touch_all({widened, number}) : meter.touch_all({number, wide, widened});
   }
   bool is_loss() const override { return true; }
 

@@ -22,11 +22,11 @@ class LayerNorm final : public Primitive {
     to.push_back(row_kernel(s.in[0].rows(), touched * s.in[0].bytes() + 2 * s.saved[0].shape.bytes()));
   }
   // Results are made apart, then copied to their places. Backward sums the weights' gradients a thread each.
-  std::int64_t scratch(const Attributes&, const CallShapes& s, Direction direction, Wanted,
-                       const RunsOn& where) const override {
-    const std::int64_t columns = s.in[0].columns();
-    if (direction == Direction::Forward) return s.out[0].bytes() + 2 * s.saved[0].shape.bytes();
-    return s.in[0].bytes() + 2 * s.weights[0].shape.bytes() + 2 * where.threads * columns * size_of(DType::F32);
+  void scratch(const Attributes&, const CallShapes& s, Direction direction, Wanted, const RunsOn& where,
+               WorkspaceMeter& meter) const override {
+    const std::int64_t statistic = s.saved[0].shape.bytes(), weight = s.weights[0].shape.bytes();
+    if (direction == Direction::Forward) return meter.touch_all({s.out[0].bytes(), statistic, statistic});
+    meter.touch_all({s.in[0].bytes(), weight, weight, 2 * where.threads * s.in[0].columns() * size_of(DType::F32)});
   }
   bool makes_gradients_apart() const override { return true; }
 };

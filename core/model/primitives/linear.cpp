@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "core/graph/kernels.hpp"
-#include "core/model/meter.hpp"
 #include "core/model/primitive.hpp"
 
 namespace tandem {
@@ -31,12 +30,11 @@ class Linear final : public Primitive {
     if (has_bias(how)) to.push_back(row_kernel(rows, s.out[0].bytes()));
     if (wanted.accumulates) to.push_back(memory_kernel(3 * s.weights[0].shape.bytes()));
   }
-  std::int64_t scratch(const Attributes& how, const CallShapes& s, Direction direction, Wanted wanted,
-                       const RunsOn& where) const override {
-    std::int64_t bytes = 0;
-    if (direction == Direction::Backward && wanted.weights != 0 && wanted.accumulates)
-      bytes = s.weights[0].shape.bytes();  // the bias's comes after it, in the same place
-    return bytes + library(how, s, direction, where);
+  void scratch(const Attributes& how, const CallShapes& s, Direction direction, Wanted wanted, const RunsOn& where,
+               WorkspaceMeter& meter) const override {
+    const bool apart = direction == Direction::Backward && wanted.weights != 0 && wanted.accumulates;
+    // The bias's comes after it, in the same place.
+    meter.touch_all({apart ? s.weights[0].shape.bytes() : 0, library(how, s, direction, where)});
   }
 
  private:

@@ -28,11 +28,15 @@ void copy_bytes(const BodyCall& call, std::byte* from, std::byte* to, std::int64
     tensor_at(call.processor, to, {bytes}, at::kByte).copy_(tensor_at(call.processor, from, {bytes}, at::kByte));
 }
 
+at::Tensor Bucket::field(std::size_t place) const {
+  const Field& field = layout_->fields.at(place);
+  return tensor_at(processor_, begin_ + field_offset(field, type_),
+                   at::IntArrayRef(field.shape.data(), field.shape.size()), torch_type(type_));
+}
+
 at::Tensor Bucket::operator[](std::string_view name) const {
-  for (const Field& field : layout_->fields)
-    if (field.name == name)
-      return tensor_at(processor_, begin_ + field_offset(field, type_),
-                       at::IntArrayRef(field.shape.data(), field.shape.size()), torch_type(type_));
+  for (std::size_t i = 0; i < layout_->fields.size(); ++i)
+    if (layout_->fields[i].name == name) return field(i);
   CHECK(false, "a bucket has no field", name);
 }
 

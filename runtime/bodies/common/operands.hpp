@@ -25,6 +25,8 @@ class Bucket {
   Bucket(const Layout& layout, std::byte* begin, Processor processor, DType type)
       : layout_(&layout), begin_(begin), processor_(processor), type_(type) {}
   at::Tensor operator[](std::string_view field) const;
+  at::Tensor field(std::size_t place) const;
+  bool is_there() const { return layout_ != nullptr; }
   const Layout& layout() const { return *layout_; }
   // Sets what no field covers to zero, so that a bucket's bytes depend on its fields alone.
   void zero_padding() const;

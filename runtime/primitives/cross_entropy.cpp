@@ -1,0 +1,18 @@
+#include "runtime/bodies/common/networks.hpp"
+#include "runtime/primitives/primitive_body.hpp"
+
+namespace tandem {
+namespace {
+
+void forward(Arguments& a) { a.out[0] = cross_entropy(a.saved[0], a.saved[1], a.in[0], a.in[1]); }
+
+void backward(Arguments& a) {
+  a.input_gradients[0].make([&](const at::Tensor& out) {
+    cross_entropy_backward(out, a.saved[0], a.in[1], a.saved[1], a.micro_batches, a.loss_scale);
+  });
+}
+
+}  // namespace
+}  // namespace tandem
+
+TANDEM_PRIMITIVE_BODY(cross_entropy, forward, backward)

@@ -1,0 +1,68 @@
+// What performs a primitive of core/model/primitives with LibTorch: one file each, registered by its last line. Must
+// not know modules, ops or where operands are.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string_view>
+#include <vector>
+
+#include "core/model/passes.hpp"
+
+namespace tandem {
+
+// Where a gradient goes that a call computes: the first is written, later ones are added.
+class GradientOut {
+ public:
+  GradientOut() = default;
+  GradientOut(GradientTarget::Mode mode, at::Tensor target, at::Tensor base)
+      : mode_(mode), target_(std::move(target)), base_(std::move(base)) {}
+  bool wanted() const { return mode_ != GradientTarget::Mode::None && mode_ != GradientTarget::Mode::Alias; }
+  bool adds() const { return mode_ == GradientTarget::Mode::Add || mode_ == GradientTarget::Mode::AddBase; }
+  const at::Tensor& target() const { return target_; }
+  // Takes a gradient that was made apart.
+  void take(const at::Tensor& gradient) const;
+  // `write(out)` makes it where it goes if it is the first, else apart.
+  template <typename Write>
+  void make(const Write& write) const {
+    if (!adds()) return write(target_);
+    const at::Tensor apart = like(target_);
+    write(apart);
+    take(apart);
+  }
+
+ private:
+  static at::Tensor like(const at::Tensor& tensor);
+  GradientTarget::Mode mode_ = GradientTarget::Mode::None;
+  at::Tensor target_, base_;
+};
+
+// Of one call. Tensors that a pass does not have are undefined.
+struct Arguments {
+  const Call& call;
+  Wanted wanted;
+  std::vector<at::Tensor> in, out, weights, saved;
+  at::Tensor output_gradient;
+  std::vector<GradientOut> input_gradients, weight_gradients;
+  // Of a loss, whose gradient is divided by the number and multiplied by the scale, if there is one.
+  std::int64_t micro_batches = 1;
+  at::Tensor loss_scale;
+};
+
+struct PrimitiveBodyEntry {
+  std::string_view name;
+  void (*forward)(Arguments&);
+  void (*backward)(Arguments&);
+};
+
+const std::vector<const PrimitiveBodyEntry*>& primitive_bodies();
+const PrimitiveBodyEntry* find_primitive_body(std::string_view name);
+
+}  // namespace tandem
+
+// The last line of runtime/primitives/<name>.cpp. CMake's generated table names <name>_primitive_body_entry for each.
+#define TANDEM_PRIMITIVE_BODY(NAME, FORWARD, BACKWARD)                            \
+  namespace tandem {                                                              \
+  extern const PrimitiveBodyEntry NAME##_primitive_body_entry;                    \
+  const PrimitiveBodyEntry NAME##_primitive_body_entry{#NAME, FORWARD, BACKWARD}; \
+  }
