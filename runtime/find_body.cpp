@@ -2,7 +2,6 @@
 
 #include "core/base/errors.hpp"
 #include "runtime/body_table.hpp"
-#include "runtime/run_pass.hpp"
 
 namespace tandem {
 

@@ -12,6 +12,6 @@ namespace tandem {
 Pass derive_forward(const ModuleFacts& facts, const RunsOn& where, const std::vector<bool>& calls, bool keeps,
                     bool writes_outputs);
 // Calls in reverse. Gradients of a value with several readers are added in reverse order of the readers.
-Pass derive_backward(const ModuleFacts& facts, const RunsOn& where, bool accumulates);
+Pass derive_backward(const ModuleFacts& facts, const DeriveOptions& options, bool accumulates);
 
 }  // namespace tandem

@@ -15,14 +15,18 @@ std::size_t place(std::int32_t id) { return static_cast<std::size_t>(id); }
 // Calls in reverse. Gradients of a local with several readers are added in reverse order of the readers.
 class BackwardPass {
  public:
-  BackwardPass(const ModuleFacts& facts, const RunsOn& where, bool accumulates)
+  BackwardPass(const ModuleFacts& facts, const DeriveOptions& options, bool accumulates)
       : facts_(facts),
+        options_(options),
         accumulates_(accumulates),
-        builder_(facts.module(), where),
+        builder_(facts.module(), options.where),
         gradient_(facts.module()->locals.size(), kNone),
-        made_by_(facts.module()->locals.size(), kNone) {
-    for (std::size_t i = 0; i < facts.module()->program.size(); ++i)
+        made_by_(facts.module()->locals.size(), kNone),
+        first_reader_(facts.module()->locals.size(), kNone) {
+    for (std::size_t i = facts.module()->program.size(); i-- > 0;) {
       for (const LocalId out : facts.call(i).out) made_by_[place(out)] = static_cast<std::int32_t>(i);
+      for (const LocalId in : facts.call(i).in) first_reader_[place(in)] = static_cast<std::int32_t>(i);
+    }
   }
   Pass build() {
     if (facts_.module()->trained && !facts_.module()->weights.empty())
@@ -31,18 +35,26 @@ class BackwardPass {
     for (std::size_t i = 0; i < facts_.module()->outputs.size(); ++i)
       if (const LocalId out = facts_.module()->outputs[i]; facts_.has_gradient(out) && !facts_.is_loss(out))
         gradient_[place(out)] = given({OperandKind::OutputGradient, static_cast<std::int32_t>(i)}, out);
+    for (std::size_t i = 0; i < facts_.module()->inputs.size(); ++i)
+      if (const LocalId in = facts_.module()->inputs[i]; facts_.has_gradient(in) && adds_to(i))
+        gradient_[place(in)] = given(input_gradient(i), in);
     for (std::size_t i = facts_.module()->program.size(); i-- > 0;)
       if (facts_.goes_backward(i)) add(i);
     for (std::size_t i = 0; i < facts_.module()->inputs.size(); ++i)
-      if (const LocalId in = facts_.module()->inputs[i]; facts_.has_gradient(in)) {
+      if (const LocalId in = facts_.module()->inputs[i]; facts_.has_gradient(in) && !adds_to(i)) {
         CHECK(gradient_[place(in)] != kNone, facts_.module()->name, "has an input that nothing reads",
               facts_.local(in).name);
-        builder_.bind(gradient_[place(in)], {OperandKind::InputGradient, static_cast<std::int32_t>(i)});
+        builder_.bind(gradient_[place(in)], input_gradient(i));
       }
     return builder_.finish();
   }
 
  private:
+  static Operand input_gradient(std::size_t port) {
+    return {OperandKind::InputGradient, static_cast<std::int32_t>(port)};
+  }
+  // To what later readers of the value made of its gradient.
+  bool adds_to(std::size_t port) const { return (options_.gradients_so_far & bit(port)) != 0; }
   std::int32_t given(Operand operand, LocalId local) {
     return builder_.storage_of(operand, facts_.local(local).shape.bytes());
   }
@@ -62,18 +74,26 @@ class BackwardPass {
     return false;
   }
   bool may_write(std::int32_t storage, LocalId mine, std::size_t index) const {
+    if (const std::int32_t port = facts_.input_port(mine); port != kNone && adds_to(place(port))) return true;
     return !builder_.is_operand(storage) && !is_shared(storage, mine, index);
   }
+  // What leaves by a port needs a place of its own: another operand's, or one that two ports share, is none.
+  bool needs_copy(std::size_t index, LocalId in, std::int32_t storage) const {
+    return facts_.input_port(in) != kNone && first_reader_[place(in)] == static_cast<std::int32_t>(index) &&
+           !may_write(storage, in, index);
+  }
+  // `passes`: the gradient is what lies in `output_gradient`.
   GradientTarget target_of(std::size_t index, LocalId in, std::int32_t output_gradient, bool passes, bool in_place) {
     using Mode = GradientTarget::Mode;
     std::int32_t& gradient = gradient_[place(in)];
     const std::int64_t bytes = facts_.local(in).shape.bytes();
-    if (gradient == kNone && passes) {
+    if (gradient == kNone && passes && !needs_copy(index, in, output_gradient)) {
       gradient = output_gradient;
       return {Mode::Alias, gradient, kNone};
     }
     if (gradient == kNone) {
-      const bool takes = in_place && output_gradient != kNone && builder_.bytes_of(output_gradient) == bytes &&
+      const bool takes = in_place && !passes && output_gradient != kNone &&
+                         builder_.bytes_of(output_gradient) == bytes &&
                          may_write(output_gradient, facts_.call(index).out.front(), index);
       gradient = takes ? output_gradient : builder_.new_storage(bytes);
       return {Mode::Write, gradient, kNone};
@@ -93,18 +113,23 @@ class BackwardPass {
     pass_call.direction = Direction::Backward;
     pass_call.wanted = facts_.wanted_of(index);
     pass_call.wanted.accumulates = accumulates_;
+    read_contributions(c, pass_call);
     if (!primitive.is_loss()) pass_call.output_gradient = gradient_[place(c.out.front())];
     if (!primitive.is_loss() && pass_call.output_gradient == kNone) return;  // nothing reads the output
     read_kept(index, pass_call);
     bool computes = pass_call.wanted.weights != 0;
     std::int64_t added_bytes = 0, apart = 0;
     for (std::size_t k = 0; k < c.in.size(); ++k) {
-      const bool wants = (pass_call.wanted.in & bit(k)) != 0, passes = (primitive.passes_gradient() & bit(k)) != 0;
-      pass_call.input_gradients.push_back(wants ? target_of(index, c.in[k], pass_call.output_gradient, passes,
-                                                            (primitive.in_place(Direction::Backward) & bit(k)) != 0)
-                                                : GradientTarget{});
+      const bool wants = (pass_call.wanted.in & bit(k)) != 0;
+      const std::int32_t saved = primitive.gradient_saved_as(k);
+      const bool passes = saved != kNone || (primitive.passes_gradient() & bit(k)) != 0;
+      pass_call.input_gradients.push_back(
+          wants ? target_of(index, c.in[k], saved != kNone ? pass_call.saved[place(saved)] : pass_call.output_gradient,
+                            passes, (primitive.in_place(Direction::Backward) & bit(k)) != 0)
+                : GradientTarget{});
       const Mode mode = pass_call.input_gradients.back().mode;
       computes = computes || (mode != Mode::None && mode != Mode::Alias);
+      if (mode == Mode::Write && passes) added_bytes += 2 * facts_.local(c.in[k]).shape.bytes();
       if (mode != Mode::Add && mode != Mode::AddBase) continue;
       added_bytes += 3 * facts_.local(c.in[k]).shape.bytes();
       if (!passes && !primitive.makes_gradients_apart()) apart += facts_.local(c.in[k]).shape.bytes();
@@ -112,6 +137,16 @@ class BackwardPass {
     if (!computes) return;
     builder_.add(std::move(pass_call), apart);
     if (added_bytes > 0) builder_.add_kernel(memory_kernel(added_bytes));
+  }
+  void read_contributions(const Call& c, PassCall& pass_call) {
+    if (pass_call.wanted.weights == 0) return;
+    for (const std::int32_t weight : c.weights) {
+      const bool contributed = (options_.contributed & bit(place(weight))) != 0;
+      pass_call.wanted.contributed = pass_call.wanted.contributed || contributed;
+      const std::int64_t bytes = facts_.module()->weights[place(weight)].shape.bytes();
+      pass_call.contributions.push_back(contributed ? builder_.storage_of({OperandKind::Contribution, weight}, bytes)
+                                                    : kNone);
+    }
   }
   void read_kept(std::size_t index, PassCall& pass_call) {
     const Call& c = facts_.call(index);
@@ -125,16 +160,18 @@ class BackwardPass {
   }
 
   const ModuleFacts& facts_;
+  const DeriveOptions& options_;
   bool accumulates_;
   PassBuilder builder_;
-  std::vector<std::int32_t> gradient_;  // by local: where its gradient lies so far
-  std::vector<std::int32_t> made_by_;   // by local: the call; kNone: a port
+  std::vector<std::int32_t> gradient_;      // by local: where its gradient lies so far
+  std::vector<std::int32_t> made_by_;       // by local: the call; kNone: a port
+  std::vector<std::int32_t> first_reader_;  // by local: the call, in forward order
 };
 
 }  // namespace
 
-Pass derive_backward(const ModuleFacts& facts, const RunsOn& where, bool accumulates) {
-  return BackwardPass(facts, where, accumulates).build();
+Pass derive_backward(const ModuleFacts& facts, const DeriveOptions& options, bool accumulates) {
+  return BackwardPass(facts, options, accumulates).build();
 }
 
 }  // namespace tandem

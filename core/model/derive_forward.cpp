@@ -62,15 +62,19 @@ class ForwardPass {
     const Call& c = facts_.call(index);
     PassCall pass_call;
     pass_call.call = &c;
+    if (keeps_ && c.what->primitive.gradient_in_forward()) pass_call.wanted = facts_.wanted_of(index);
     for (const LocalId in : c.in) pass_call.in.push_back(storage_[place(in)]);
     for (const LocalId out : c.out) {
-      storage_[place(out)] = storage_for(index, out);
+      if (!c.what->primitive.is_loss()) storage_[place(out)] = storage_for(index, out);  // that is the op's result
       pass_call.out.push_back(storage_[place(out)]);
     }
     for (std::size_t k = 0; k < c.shapes.saved.size(); ++k) {
       const std::int32_t as = keeps_ ? facts_.saved_as(index, k) : kNone;
-      pass_call.saved.push_back(
-          as == kNone ? kNone : builder_.storage_of({OperandKind::Kept, as}, c.shapes.saved[k].shape.bytes()));
+      const std::int64_t bytes = c.shapes.saved[k].shape.bytes();
+      if (as != kNone)
+        pass_call.saved.push_back(builder_.storage_of({OperandKind::Kept, as}, bytes));
+      else
+        pass_call.saved.push_back(c.what->primitive.saves_always(c.how) ? builder_.new_storage(bytes) : kNone);
     }
     builder_.add(std::move(pass_call));
   }

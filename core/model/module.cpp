@@ -14,8 +14,8 @@ std::shared_ptr<const Layout> layout_of(const Module& module) {
   return layout.build();
 }
 
-ModuleBuilder::ModuleBuilder(std::string name, DType type) {
-  module_.name = std::move(name);
+ModuleBuilder::ModuleBuilder(std::string kind, DType type) {
+  module_.name = std::move(kind);
   module_.type = type;
 }
 
@@ -33,6 +33,7 @@ LocalId ModuleBuilder::call(const std::string& name, const std::string& primitiv
   call.what = find_primitive(primitive);
   CHECK(call.what != nullptr, "no such primitive", primitive);
   call.how = std::move(how);
+  call.shapes.type = module_.type;
   call.in = std::move(in);
   for (const LocalId local : call.in) {
     CHECK(local >= 0 && local < static_cast<LocalId>(module_.locals.size()), module_.name, name, local);
@@ -41,7 +42,7 @@ LocalId ModuleBuilder::call(const std::string& name, const std::string& primitiv
   call.what->primitive.infer(call.how, call.shapes);
   for (const NamedShape& weight : call.shapes.weights) {
     call.weights.push_back(static_cast<std::int32_t>(module_.weights.size()));
-    module_.weights.push_back({name + "." + weight.name, weight.shape});
+    module_.weights.push_back({weight.name.empty() ? name : name + "." + weight.name, weight.shape});
   }
   for (const Shape& shape : call.shapes.out) {
     call.out.push_back(static_cast<LocalId>(module_.locals.size()));
@@ -51,17 +52,33 @@ LocalId ModuleBuilder::call(const std::string& name, const std::string& primitiv
   return module_.program.back().out.front();
 }
 
-LocalId ModuleBuilder::linear(const std::string& name, LocalId x, std::int64_t outputs) {
-  return call(name, "linear", {x}, {{"outputs", outputs}});
+LocalId ModuleBuilder::linear(const std::string& name, LocalId x, std::int64_t outputs, bool bias) {
+  return call(name, "linear", {x}, {{"outputs", outputs}, {"bias", std::int64_t{bias}}});
+}
+
+LocalId ModuleBuilder::linear_by(const std::string& name, LocalId x, LocalId weight, bool bias) {
+  return call(name, "linear", {x, weight}, {{"shared", std::int64_t{1}}, {"bias", std::int64_t{bias}}});
+}
+
+LocalId ModuleBuilder::embedding(const std::string& name, LocalId tokens, std::int64_t rows, std::int64_t columns) {
+  return call(name, "embedding", {tokens}, {{"rows", rows}, {"columns", columns}});
+}
+
+LocalId ModuleBuilder::positions(const std::string& name, LocalId x, std::int64_t sequence) {
+  return call(name, "positions", {x}, {{"sequence", sequence}});
 }
 
 LocalId ModuleBuilder::layer_norm(const std::string& name, LocalId x, double epsilon) {
   return call(name, "layer_norm", {x}, {{"epsilon", epsilon}});
 }
 
-LocalId ModuleBuilder::attention(const std::string& name, LocalId qkv, std::int64_t heads, std::int64_t sequence,
-                                 bool causal) {
-  return call(name, "attention", {qkv}, {{"heads", heads}, {"sequence", sequence}, {"causal", std::int64_t{causal}}});
+LocalId ModuleBuilder::attention(const std::string& name, LocalId qkv, const AttentionOptions& o) {
+  return call(name, "attention", {qkv},
+              {{"heads", o.heads},
+               {"sequence", o.sequence},
+               {"causal", std::int64_t{o.causal}},
+               {"fused", std::int64_t{o.fused}},
+               {"keys", o.keys > 0 ? o.keys : o.sequence}});
 }
 
 LocalId ModuleBuilder::activation(const std::string& name, LocalId x, const std::string& kind) {
@@ -74,12 +91,12 @@ LocalId ModuleBuilder::cross_entropy(const std::string& name, LocalId logits, Lo
   return call(name, "cross_entropy", {logits, targets}, {});
 }
 
-void ModuleBuilder::weights_first(const std::vector<std::string>& calls) {
+void ModuleBuilder::weights_first(const std::vector<std::string>& names) {
   const auto rank = [&](std::size_t index) {
     const std::string& name = module_.weights[index].name;
-    for (std::size_t i = 0; i < calls.size(); ++i)
-      if (name.starts_with(calls[i] + ".")) return i;
-    return calls.size();
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (name == names[i] || name.starts_with(names[i] + ".")) return i;
+    return names.size();
   };
   std::vector<std::size_t> order(module_.weights.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;

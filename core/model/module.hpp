@@ -16,6 +16,7 @@ using LocalId = std::int32_t;
 struct Local {
   std::string name;  // its call's, or the port's
   Shape shape;
+  bool operator==(const Local&) const = default;
 };
 
 struct Call {
@@ -25,38 +26,56 @@ struct Call {
   std::vector<LocalId> in, out;
   std::vector<std::int32_t> weights;  // places in Module::weights
   CallShapes shapes;
+  // Shapes follow from the rest.
+  bool operator==(const Call& o) const {
+    return name == o.name && what == o.what && how == o.how && in == o.in && out == o.out && weights == o.weights;
+  }
 };
 
 struct Module {
-  std::string name;
+  std::string name;  // of its kind: "block"
   DType type = DType::F32;
   std::vector<Local> locals;
   std::vector<LocalId> inputs, outputs;
   std::vector<NamedShape> weights;  // one bucket, in this order
   std::vector<Call> program;
   bool trained = true;
+  bool operator==(const Module&) const = default;
 };
 
 // The bucket of a module's weights.
 std::shared_ptr<const Layout> layout_of(const Module& module);
 
+struct AttentionOptions {
+  std::int64_t heads = 1, sequence = 1;
+  bool causal = false;    // a token attends to itself and those before it alone
+  bool fused = true;      // no scores in memory
+  std::int64_t keys = 0;  // rows that each query sees, where a cache has more; 0: the sequence
+};
+
 class ModuleBuilder {
  public:
-  ModuleBuilder(std::string name, DType type);
+  // `kind`: what modules of its shape are called: "block".
+  ModuleBuilder(std::string kind, DType type);
 
   LocalId input(const std::string& name, Shape shape);
-  LocalId linear(const std::string& name, LocalId x, std::int64_t outputs);
+  LocalId linear(const std::string& name, LocalId x, std::int64_t outputs, bool bias = true);
+  // By a weight [outputs, inputs] that is an input: one that modules share.
+  LocalId linear_by(const std::string& name, LocalId x, LocalId weight, bool bias = true);
+  LocalId embedding(const std::string& name, LocalId tokens, std::int64_t rows, std::int64_t columns);
+  LocalId positions(const std::string& name, LocalId x, std::int64_t sequence);
   LocalId layer_norm(const std::string& name, LocalId x, double epsilon);
   // Of [tokens, 3 hidden] queries, keys and values.
-  LocalId attention(const std::string& name, LocalId qkv, std::int64_t heads, std::int64_t sequence, bool causal);
+  LocalId attention(const std::string& name, LocalId qkv, const AttentionOptions& options);
   LocalId activation(const std::string& name, LocalId x, const std::string& kind);
   LocalId add(const std::string& name, LocalId a, LocalId b);
   LocalId cross_entropy(const std::string& name, LocalId logits, LocalId targets);
   LocalId call(const std::string& name, const std::string& primitive, std::vector<LocalId> in, Attributes how);
 
+  void freeze() { module_.trained = false; }
   void output(LocalId value) { module_.outputs.push_back(value); }
-  // The weights of these calls come first in the bucket, in this order.
-  void weights_first(const std::vector<std::string>& calls);
+  // These weights, or those of these calls, come first in the bucket, in this order.
+  void weights_first(const std::vector<std::string>& names);
   std::shared_ptr<const Module> build();
 
  private:

@@ -15,7 +15,7 @@ struct Lives {
     for (std::size_t i = 0; i < pass.calls.size(); ++i) {
       const PassCall& call = pass.calls[i];
       const auto index = static_cast<std::int32_t>(i);
-      for (const auto* list : {&call.in, &call.out, &call.saved})
+      for (const auto* list : {&call.in, &call.out, &call.saved, &call.contributions})
         for (const std::int32_t storage : *list) see(storage, index);
       see(call.output_gradient, index);
       for (const GradientTarget& target : call.input_gradients) see(target.storage, index), see(target.base, index);
@@ -35,6 +35,13 @@ struct Lives {
 bool Pass::has_loss() const {
   return std::any_of(calls.begin(), calls.end(), [](const PassCall& call) {
     return call.direction == Direction::Forward && call.call->what->primitive.is_loss();
+  });
+}
+
+bool Pass::makes_gradients() const {
+  return std::any_of(calls.begin(), calls.end(), [](const PassCall& call) {
+    return call.direction == Direction::Forward && call.call->what->primitive.gradient_in_forward() &&
+           call.wanted.any();
   });
 }
 

@@ -18,13 +18,15 @@ enum class OperandKind : std::uint8_t {
   Weights,         // the module's bucket
   OutputGradient,  // by port
   InputGradient,   // likewise
-  WeightGradient   // the bucket of the gradient
+  WeightGradient,  // the bucket of the gradient
+  Contribution     // to a weight's gradient, from modules that share it; by place of the weight
 };
 struct Operand {
   OperandKind kind = OperandKind::Input;
   std::int32_t index = 0;
   // Its place among the op's reads, or writes: given by who builds the op.
   std::int32_t read = kNone, write = kNone;
+  std::int32_t field = kNone;  // of that, a bucket of another module's weights
   bool is(OperandKind k, std::int32_t i) const { return kind == k && index == i; }
 };
 
@@ -54,6 +56,7 @@ struct PassCall {
   std::vector<std::int32_t> in, out, saved;  // storages; kNone: not there in this pass
   std::int32_t output_gradient = kNone;
   std::vector<GradientTarget> input_gradients;
+  std::vector<std::int32_t> contributions;  // storages, by weight
   std::int64_t scratch_offset = 0, scratch_bytes = 0;
 };
 
@@ -66,6 +69,8 @@ struct Pass {
   std::int64_t workspace_bytes = 0;
   std::int64_t micro_batches = 1;  // whose gradients are summed: each loss counts as so much less
   bool has_loss() const;
+  // The loss's gradient is made here, not in the backward.
+  bool makes_gradients() const;
   // Null: the pass has no such operand.
   const Operand* find(OperandKind kind) const;
 };
@@ -84,7 +89,9 @@ struct Passes {
 };
 
 struct DeriveOptions {
-  Bits input_gradients = 0;  // ports whose gradient is wanted
+  Bits input_gradients = 0;   // ports whose gradient is wanted
+  Bits gradients_so_far = 0;  // of those: it is added to what later readers of the value made
+  Bits contributed = 0;       // weights that other modules read, too, and contribute a gradient to
   RunsOn where;
 };
 Passes derive(const std::shared_ptr<const Module>& module, const DeriveOptions& options);

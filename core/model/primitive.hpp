@@ -20,12 +20,14 @@ enum class Direction : std::uint8_t { Forward, Backward };
 struct NamedShape {
   std::string name;
   Shape shape;
+  bool operator==(const NamedShape&) const = default;
 };
 
 // Of one call.
 struct CallShapes {
+  DType type = DType::F32;  // the module's
   std::vector<Shape> in, out;
-  std::vector<NamedShape> weights;  // "weight", "bias": after the call's name
+  std::vector<NamedShape> weights;  // "weight", "bias": after the call's name; "": the call's name itself
   std::vector<NamedShape> saved;    // kept beside inputs and outputs: statistics
 };
 
@@ -37,6 +39,9 @@ constexpr Bits bit(std::size_t i) { return Bits{1} << i; }
 struct Wanted {
   Bits in = 0, weights = 0;
   bool accumulates = false;  // the weights' are added to what is there
+  bool contributed = false;  // and what other modules made of them is added first
+  // The weights' gradients are made apart, and then added.
+  bool apart() const { return weights != 0 && (accumulates || contributed); }
   bool any() const { return (in | weights) != 0; }
 };
 
@@ -70,6 +75,12 @@ class Primitive {
   virtual Bits in_place(Direction) const { return 0; }
   // The output's gradient is that of these inputs as it is: nothing is computed.
   virtual Bits passes_gradient() const { return 0; }
+  // The place among what is saved where forward left the gradient of the input; kNone: backward makes it.
+  virtual std::int32_t gradient_saved_as(std::size_t) const { return kNone; }
+  // Forward makes gradients, so that it reads the loss's scale, and backward does not.
+  virtual bool gradient_in_forward() const { return false; }
+  // Forward needs the places of what is saved, though it is not kept.
+  virtual bool saves_always(const Attributes&) const { return false; }
   // LibTorch makes the inputs' gradients by itself (scratch() counts them): else a kernel writes them where they go.
   virtual bool makes_gradients_apart() const { return false; }
   // The result is a loss: backward starts here.

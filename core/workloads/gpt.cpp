@@ -1,7 +1,7 @@
-// GPT-2 style decoder: learned positions, norms before attention and feed-forward, gelu (tanh), fused causal attention,
-// mean next-token cross entropy. Parameters in buckets: embedding (tokens and positions), one a block, final (norm, and
-// the output weight unless tied to the token embedding).
-#include "core/workloads/common/gpt_plan.hpp"
+// Decoder-only transformer with GPT-2's blocks.
+#include "core/workloads/common/gpt_modules.hpp"
+#include "core/workloads/common/language.hpp"
+#include "core/workloads/common/network_plan.hpp"
 #include "core/workloads/common/options.hpp"
 #include "core/workloads/common/training_source.hpp"
 #include "core/workloads/workload.hpp"
@@ -9,9 +9,35 @@
 namespace tandem {
 namespace {
 
+void check_tiles(const TransformerSizes& s, std::int64_t tiles) {
+  require_option(tiles >= 1 && s.heads % tiles == 0, "linear_tiles",
+                 std::to_string(tiles) + " does not divide heads (" + std::to_string(s.heads) + ")",
+                 "allowed: a divisor of heads");
+  require_option(tiles == 1 || 2 * tiles * s.layers <= kMostLayers, "layers, linear_tiles",
+                 std::to_string(2 * tiles * s.layers) + " tiles are too many",
+                 "allowed: at most " + std::to_string(kMostLayers));
+}
+
+Network network_of(const TransformerSizes& s, std::int64_t tiles) {
+  NetworkBuilder n("gpt", s.type);
+  const auto [tokens, targets] = token_batch(n, s);
+  Signal x = gpt_embedding(n, s, tokens);
+  n.network().block_modules = tiles == 1 ? 1 : 2 * tiles;
+  for (std::int64_t i = 0; i < s.layers; ++i) {
+    const std::string name = indexed("block", i);
+    x = tiles == 1 ? gpt_block(n, s, name, x) : gpt_tiled_block(n, s, tiles, name, x);
+  }
+  gpt_head(n, s, x, targets);
+  return n.finish();
+}
+
 std::unique_ptr<StepSource> make_gpt(const Scenario& scenario, const GraphRequest& request) {
   require_training_options(scenario);
-  return std::make_unique<TrainingSource>(gpt_plan(scenario), scenario, request);
+  const TransformerSizes s = transformer_sizes(scenario);
+  check_tiles(s, scenario.workload.linear_tiles);
+  const Network network = network_of(s, scenario.workload.linear_tiles);
+  return std::make_unique<TrainingSource>(network_plan(network, scenario, token_load("next_tokens", s)), scenario,
+                                          request);
 }
 
 }  // namespace

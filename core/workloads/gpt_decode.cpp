@@ -3,8 +3,9 @@
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/graph/kernels.hpp"
-#include "core/workloads/common/gpt_plan.hpp"
-#include "core/workloads/common/language_head.hpp"
+#include "core/model/passes.hpp"
+#include "core/workloads/common/gpt_modules.hpp"
+#include "core/workloads/common/language.hpp"
 #include "core/workloads/common/options.hpp"
 #include "core/workloads/workload.hpp"
 
@@ -35,7 +36,8 @@ class DecodeSource final : public StepSource {
   Op new_op(std::int32_t label, WorkId work, Phase phase, std::int32_t layer) const;
   void load_prompt(Graph& graph);
   void embed(Graph& graph, std::int64_t tokens);
-  void decode_block(Graph& graph, std::size_t index, WorkId work, std::int64_t tokens);
+  std::int64_t block_workspace(const Module& module, const TransformerSizes& s) const;
+  void decode_block(Graph& graph, std::size_t index, WorkId work, std::int64_t workspace);
   void sample(Graph& graph, std::int64_t tokens);
   ValueId new_output(Graph& graph, Stage& stage) {
     return stage.value = graph.new_version(step_ == 0 ? stage.first_output : stage.output);
@@ -43,6 +45,7 @@ class DecodeSource final : public StepSource {
 
   WorkloadOptions w_;
   TransformerSizes sizes_;
+  std::int64_t threads_;
   std::vector<Stage> stages_;  // embedding, blocks, head
   TensorId prompt_ = kNone, token_ = kNone;
   ValueId tokens_value_ = kNone;  // what the embedding reads: the prompt, then the token sampled last
@@ -50,7 +53,8 @@ class DecodeSource final : public StepSource {
   std::int32_t step_ = 0;
 };
 
-DecodeSource::DecodeSource(const Scenario& scenario) : w_(scenario.workload), sizes_(transformer_sizes(scenario)) {
+DecodeSource::DecodeSource(const Scenario& scenario)
+    : w_(scenario.workload), sizes_(transformer_sizes(scenario)), threads_(body_threads(scenario)) {
   if (!scenario.checkpoint.directory.empty())
     throw ConfigError("checkpoint.directory: decoding trains nothing that could be saved; allowed: no checkpoint");
   require_size("prompt", w_.prompt, kMostSize);
@@ -111,7 +115,7 @@ DecodeSource::Stage& DecodeSource::add_stage(Graph& graph, const std::string& na
 void DecodeSource::load(Graph& graph, const std::string& name, const Stage& stage) {
   std::int64_t bytes = graph.tensor(stage.parameter).bytes;
   if (stage.cache != kNone) bytes += graph.tensor(stage.cache).bytes;
-  Work work{"gpt_decode.parameters.load", sizes_.type, {bytes}, {memory_kernel(bytes)}};
+  Work work{"parameters.load", sizes_.type, {bytes}, {memory_kernel(bytes)}};
   Op op = new_op(graph.intern(name + ".load"), graph.add_work(std::move(work)), Phase::Load,
                  graph.tensor(stage.parameter).layer);
   op.engine = Engine::Loader;
@@ -122,14 +126,27 @@ void DecodeSource::load(Graph& graph, const std::string& name, const Stage& stag
   graph.append(std::move(op));
 }
 
+namespace {
+
+// One block stands for all.
+Network network_of(const TransformerSizes& s) {
+  NetworkBuilder n("gpt_decode", s.type);
+  const auto [tokens, targets] = token_batch(n, s);
+  gpt_head(n, s, gpt_block(n, s, "block0", gpt_embedding(n, s, tokens)), targets);
+  return n.finish();
+}
+
+}  // namespace
+
 void DecodeSource::prologue(Graph& graph) {
   const auto add = [&](const std::string& name, std::shared_ptr<const Layout> layout, bool cached) {
     load(graph, name, add_stage(graph, name, std::move(layout), cached));
   };
-  add("embedding", gpt_embedding_layout(sizes_), false);
-  const std::shared_ptr<const Layout> block = gpt_block_layout(sizes_);
+  const Network network = network_of(sizes_);
+  add("embedding", layout_of(*network.modules[0].module), false);
+  const std::shared_ptr<const Layout> block = layout_of(*network.modules[1].module);
   for (std::int64_t i = 0; i < w_.layers; ++i) add("block" + std::to_string(i), block, true);
-  add("head", gpt_final_layout(sizes_), false);
+  add("head", layout_of(*network.modules[2].module), false);
   Tensor prompt;
   prompt.name = "prompt.tokens";
   prompt.role = Role::Batch;
@@ -180,32 +197,29 @@ void DecodeSource::embed(Graph& graph, std::int64_t tokens) {
   graph.append(std::move(op));
 }
 
-std::vector<Kernel> block_kernels(const TransformerSizes& s, std::int64_t keys) {
-  std::vector<Kernel> kernels = block_forward_kernels(s, true);
-  for (Kernel& kernel : kernels)
-    if (kernel.kind == KernelKind::Attention)
-      kernel = attention_forward(s.heads, s.sequence, keys, s.head_size(), s.type, keys == s.sequence);
-  kernels.push_back(memory_kernel(4 * s.rows(s.hidden)));  // new keys and values into the cache
-  return kernels;
-}
-
-std::int64_t block_workspace(const TransformerSizes& s, std::int64_t keys) {
+// What the body allocates, in its order: all but what primitives' kernels take has the size of some rows.
+std::int64_t DecodeSource::block_workspace(const Module& module, const TransformerSizes& s) const {
   WorkspaceMeter meter;
+  const auto touch = [&](const char* name) {
+    for (const Call& call : module.program)
+      if (call.name == name)
+        call.what->primitive.scratch(call.how, call.shapes, Direction::Forward, {}, {false, threads_}, meter);
+  };
   meter.take(s.rows(s.hidden));  // after the attention's residual
   const auto qkv = meter.take(3 * s.rows(s.hidden));
-  touch_norm_forward(meter, s);
-  touch_attention_forward(meter, s, keys);
+  touch("ln1");
+  touch("attention");
   meter.drop(qkv);
   meter.take(s.rows(s.width()));
-  touch_norm_forward(meter, s);
+  touch("ln2");
   return meter.peak();
 }
 
-void DecodeSource::decode_block(Graph& graph, std::size_t index, WorkId work, std::int64_t tokens) {
+void DecodeSource::decode_block(Graph& graph, std::size_t index, WorkId work, std::int64_t workspace) {
   Stage& stage = stages_[index];
   CHECK(index > 0 && stage.cache != kNone, "only blocks attend", index, stages_.size());
   Op op = new_op(stage.forward, work, Phase::Forward, static_cast<std::int32_t>(index));
-  op.workspace_bytes = block_workspace(step_sizes(tokens), position() + tokens);
+  op.workspace_bytes = workspace;
   const ValueId cache = graph.tensor(stage.cache).latest;
   op.reads.push_back(graph.tensor(stage.parameter).latest);
   op.reads.push_back(stages_[index - 1].value);
@@ -218,12 +232,14 @@ void DecodeSource::decode_block(Graph& graph, std::size_t index, WorkId work, st
 // The next token: the likeliest after the last one.
 void DecodeSource::sample(Graph& graph, std::int64_t tokens) {
   const TransformerSizes last = step_sizes(1);
-  auto kernels = norm_forward_kernels(last);
-  append(kernels, {gemm(1, w_.vocabulary, w_.hidden, sizes_.type), memory_kernel(last.rows(w_.vocabulary))});
+  constexpr std::int64_t kStatistic = size_of(DType::F32);
+  const std::int64_t row = last.rows(w_.hidden);
+  std::vector<Kernel> kernels = {row_kernel(1, 2 * row + 2 * kStatistic),  // the norm
+                                 gemm(1, w_.vocabulary, w_.hidden, sizes_.type),
+                                 memory_kernel(last.rows(w_.vocabulary))};
   WorkspaceMeter meter;
-  touch_norm_forward(meter, last);
   meter.take(last.rows(w_.vocabulary));
-  touch_norm_forward(meter, last);
+  meter.touch_all({row, kStatistic, kStatistic});
   Op op = new_op(stages_.back().forward, graph.add_work(new_work("gpt_decode.sample", tokens, std::move(kernels))),
                  Phase::Sample, static_cast<std::int32_t>(stages_.size()) - 1);
   op.workspace_bytes = meter.peak();
@@ -243,9 +259,14 @@ bool DecodeSource::append_step(Graph& graph, std::int64_t result) {
   CHECK(position() + tokens <= w_.prompt + w_.new_tokens, "the cache is full", position(), tokens);
   if (step_ == 0) load_prompt(graph);
   embed(graph, tokens);
-  const WorkId block = graph.add_work(
-      new_work("gpt_decode.block.forward", tokens, block_kernels(step_sizes(tokens), position() + tokens)));
-  for (std::size_t i = 1; i + 1 < stages_.size(); ++i) decode_block(graph, i, block, tokens);
+  TransformerSizes s = step_sizes(tokens);
+  s.keys = position() + tokens;
+  const std::shared_ptr<const Module> module = network_of(s).modules[1].module;
+  const std::int64_t workspace = block_workspace(*module, s);
+  std::vector<Kernel> kernels = derive(module, {.where = {false, threads_}}).forward_light.kernels;
+  kernels.push_back(memory_kernel(4 * s.rows(s.hidden)));  // new keys and values into the cache
+  const WorkId block = graph.add_work(new_work("gpt_decode.block.forward", tokens, std::move(kernels)));
+  for (std::size_t i = 1; i + 1 < stages_.size(); ++i) decode_block(graph, i, block, workspace);
   sample(graph, tokens);
   ++step_;
   return true;

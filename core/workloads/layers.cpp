@@ -24,18 +24,17 @@ TrainingPlan layers_plan(const WorkloadOptions& w) {
   };
   StageSpec stage;
   stage.elements = w.layer_bytes / size_of(plan.precision);
-  stage.output_bytes = kActivationBytes;
-  stage.saves_output = true;
+  stage.outputs = {{plan.precision, kActivationBytes, /*gradient=*/true, /*backward_reads=*/true}};
   stage.forward = add("layers.forward", w.forward_ns);
   stage.backward = add("layers.backward", w.backward_ns);
   stage.backward_accumulate = stage.backward;
   for (std::int64_t i = 0; i < w.layers; ++i) {
     plan.stages.push_back(stage);
     plan.stages.back().name = "layer" + std::to_string(i);
+    if (i > 0) plan.stages.back().inputs = {{.index = static_cast<std::int32_t>(i) - 1, .gradient = true}};
   }
-  plan.stages.back().output_bytes = 0;  // nothing comes after it
-  plan.stages.back().saves_output = false;
-  plan.stages.back().saves_input = w.layers > 1;
+  plan.stages.back().outputs.clear();  // nothing comes after it
+  for (PortSpec& port : plan.stages.back().inputs) port.backward_reads = true;
   return plan;
 }
 

@@ -1,17 +1,21 @@
 // Bodies of gpt_decode. Work::sizes: tokens, position of the first, hidden, heads, vocabulary, cache capacity, tied.
 // Reads: parameter, then embedding: tokens; block: input, cache; sample: [token embedding if tied], input.
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/native_layer_norm.h>
 
 #include <algorithm>
+#include <string>
+#include <tuple>
 #include <vector>
 
-#include "runtime/bodies/common/embedding.hpp"
 #include "runtime/bodies/common/load.hpp"
-#include "runtime/bodies/common/networks.hpp"
+#include "runtime/bodies/common/operands.hpp"
 #include "runtime/data.hpp"
 
 namespace tandem {
@@ -42,12 +46,23 @@ std::int64_t load_prompt(BodyCall& call) {
   return 0;
 }
 
+void linear_out(at::Tensor out, const Tensor& x, const Bucket& p, const std::string& name) {
+  at::addmm_out(out, p[name + ".bias"], x, p[name + ".weight"].t());
+}
+
+Tensor norm(const Tensor& x, const Bucket& p, const std::string& name) {
+  constexpr double kEpsilon = 1e-5;
+  return std::get<0>(at::native_layer_norm(x, {x.size(1)}, p[name + ".weight"], p[name + ".bias"], kEpsilon));
+}
+
 std::int64_t embedding_forward(BodyCall& call) {
   Operands o(call);
   const Sizes s(o);
   const Bucket p = o.read_bucket();
   const Tensor tokens = o.read({s.tokens}, at::kLong);
-  embed_at(o.write({s.tokens, s.hidden}), tokens, p, s.position);
+  Tensor rows = o.write({s.tokens, s.hidden});
+  at::index_select_out(rows, p["wte"], 0, tokens);
+  rows.add_(p["wpe"].slice(0, s.position, s.position + s.tokens));
   return 0;
 }
 
@@ -75,12 +90,12 @@ std::int64_t block_forward(BodyCall& call) {
   const Tensor middle = at::empty_like(x);
   {
     const Tensor qkv = at::empty({s.tokens, 3 * s.hidden}, x.options());
-    linear_out(qkv, norm(x, p, "ln1", kGptNormEpsilon).out, p, "qkv");
+    linear_out(qkv, norm(x, p, "ln1"), p, "qkv");
     linear_out(middle, cached_attention(s, qkv, cache), p, "projection");
   }
   middle.add_(x);
   Tensor up = at::empty({s.tokens, 4 * s.hidden}, x.options());
-  linear_out(up, norm(middle, p, "ln2", kGptNormEpsilon).out, p, "up");
+  linear_out(up, norm(middle, p, "ln2"), p, "up");
   at::gelu_out(up, up, "tanh");
   linear_out(out, up, p, "down");
   out.add_(middle);
@@ -93,7 +108,7 @@ std::int64_t sample(BodyCall& call) {
   const Bucket p = o.read_bucket();
   const Tensor weight = s.tied ? o.read_bucket()["wte"] : p["output.weight"];
   const Tensor x = o.read({s.tokens, s.hidden});
-  const Tensor last = norm(x.slice(0, s.tokens - 1, s.tokens), p, "ln_f", kGptNormEpsilon).out;
+  const Tensor last = norm(x.slice(0, s.tokens - 1, s.tokens), p, "ln_f");
   const Tensor logits = at::mm(last, weight.t());
   const float* first = logits.const_data_ptr<float>();
   const std::int64_t token = std::max_element(first, first + s.vocabulary) - first;  // the first of equals
@@ -102,7 +117,6 @@ std::int64_t sample(BodyCall& call) {
 }
 
 constexpr BodyEntry kBodies[] = {
-    {"gpt_decode.parameters.load", load_parameters},
     {"gpt_decode.prompt.load", load_prompt},
     {"gpt_decode.embedding.forward", embedding_forward},
     {"gpt_decode.block.forward", block_forward},

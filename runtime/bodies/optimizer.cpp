@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <vector>
 
 #include "core/formats/layout.hpp"
@@ -17,7 +18,6 @@
 #include "runtime/bodies/common/adam_options.hpp"
 #include "runtime/bodies/common/decay_groups.hpp"
 #include "runtime/bodies/common/device_kernels.hpp"
-#include "runtime/bodies/common/networks.hpp"
 #include "runtime/bodies/common/operands.hpp"
 #include "runtime/executors/not_finite.hpp"
 #include "runtime/executors/thread_team.hpp"
@@ -59,7 +59,7 @@ std::int64_t grad_norm(BodyCall& call) {
           check_gradient(call.reads[0] + held.first * size_of(gradient.type), gradient.type, held.count).sum_of_squares;
   }
   *doubles(call.writes[0]) = sum;
-  return bits_of(sum);
+  return std::bit_cast<std::int64_t>(sum);
 }
 
 UpdateRules update_rules(const BodyCall& call) {
@@ -91,7 +91,7 @@ std::int64_t control(BodyCall& call, bool has_scale) {
   double sum = 0;
   for (std::byte* part : sums) sum += *doubles(part);
   if (has_scale && scale != old) *scale = *old;
-  return bits_of(control_update(rules, sum, scale, control));
+  return std::bit_cast<std::int64_t>(control_update(rules, sum, scale, control));
 }
 
 std::int64_t clip(BodyCall& call) { return control(call, /*has_scale=*/false); }

@@ -87,6 +87,12 @@ void* WorkspaceScope::allocate(std::size_t asked) {
   return begin_ + offset;
 }
 
+void* WorkspaceScope::at(std::int64_t offset, std::int64_t bytes) {
+  CHECK(offset >= 0 && bytes >= 0 && offset + bytes <= bytes_, offset, bytes, bytes_);
+  peak_ = std::max(peak_, offset + bytes);
+  return begin_ + offset;
+}
+
 void WorkspaceScope::serve_from(std::int64_t offset, std::int64_t bytes) {
   CHECK(used_.empty() && offset >= 0 && bytes >= 0 && offset + bytes <= bytes_, used_.size(), offset, bytes, bytes_);
   first_ = offset;

@@ -37,7 +37,8 @@ class WorkspaceScope {
   // Whose memory it is: LibTorch keeps a scalar or two of a body on the device in the host's.
   Processor processor() const { return processor_; }
 
-  std::byte* begin() const { return begin_; }
+  // What lies at fixed offsets, outside what is served from: counted in the peak.
+  void* at(std::int64_t offset, std::int64_t bytes);
   // Serves from these bytes alone, until it is told other ones. Nothing may be allocated.
   void serve_from(std::int64_t offset, std::int64_t bytes);
 

@@ -3,7 +3,7 @@
 #include <ATen/ops/relu.h>
 #include <ATen/ops/threshold_backward.h>
 
-#include "runtime/primitives/primitive_body.hpp"
+#include "runtime/primitives/common/primitive_body.hpp"
 
 namespace tandem {
 namespace {

@@ -1,6 +1,6 @@
 #include <ATen/ops/add.h>
 
-#include "runtime/primitives/primitive_body.hpp"
+#include "runtime/primitives/common/primitive_body.hpp"
 
 namespace tandem {
 namespace {

@@ -1,5 +1,5 @@
-#include "runtime/bodies/common/networks.hpp"
-#include "runtime/primitives/primitive_body.hpp"
+#include "runtime/primitives/common/attention_kernels.hpp"
+#include "runtime/primitives/common/primitive_body.hpp"
 
 namespace tandem {
 namespace {
@@ -7,8 +7,12 @@ namespace {
 AttentionShape shape_of(const Arguments& a) {
   const std::int64_t heads = a.call.how.integer("heads"), sequence = a.call.how.integer("sequence");
   const Shape& qkv = a.call.shapes.in[0];
-  return {qkv.rows() / sequence, sequence, heads, qkv.columns() / 3 / heads, a.call.how.integer("causal") != 0,
-          /*fused=*/true};
+  return {qkv.rows() / sequence,
+          sequence,
+          heads,
+          qkv.columns() / 3 / heads,
+          a.call.how.integer("causal") != 0,
+          a.call.how.integer("fused", 1) != 0};
 }
 
 void forward(Arguments& a) {

@@ -1,14 +1,15 @@
-#include "runtime/bodies/common/networks.hpp"
-#include "runtime/primitives/primitive_body.hpp"
+#include "runtime/primitives/common/cross_entropy.hpp"
+
+#include "runtime/primitives/common/primitive_body.hpp"
 
 namespace tandem {
 namespace {
 
-void forward(Arguments& a) { a.out[0] = cross_entropy(a.saved[0], a.saved[1], a.in[0], a.in[1]); }
+void forward(Arguments& a) { a.out[0] = cross_entropy(a.saved[0], a.saved[1], a.in[0], a.in[1].flatten()); }
 
 void backward(Arguments& a) {
   a.input_gradients[0].make([&](const at::Tensor& out) {
-    cross_entropy_backward(out, a.saved[0], a.in[1], a.saved[1], a.micro_batches, a.loss_scale);
+    cross_entropy_backward(out, a.saved[0], a.in[1].flatten(), a.saved[1], a.micro_batches, a.loss_scale);
   });
 }
 

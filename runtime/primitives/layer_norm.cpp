@@ -3,7 +3,7 @@
 
 #include <tuple>
 
-#include "runtime/primitives/primitive_body.hpp"
+#include "runtime/primitives/common/primitive_body.hpp"
 
 namespace tandem {
 namespace {

@@ -2,39 +2,34 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/sum.h>
 
-#include "runtime/primitives/primitive_body.hpp"
+#include "runtime/primitives/common/primitive_body.hpp"
 
 namespace tandem {
 namespace {
 
+// The weight is an input: modules share it.
+bool shares(const Arguments& a) { return a.call.in.size() > 1; }
+
+const at::Tensor& weight_of(const Arguments& a) { return shares(a) ? a.in[1] : a.weights[0]; }
+
 void forward(Arguments& a) {
-  if (a.weights.size() > 1)
-    at::addmm_out(a.out[0], a.weights[1], a.in[0], a.weights[0].t());
+  const at::Tensor weight = weight_of(a).t();
+  if (a.call.shapes.weights.size() == (shares(a) ? 1 : 2))
+    at::addmm_out(a.out[0], a.weights.back(), a.in[0], weight);
   else
-    at::mm_out(a.out[0], a.in[0], a.weights[0].t());
+    at::mm_out(a.out[0], a.in[0], weight);
 }
 
 void backward(Arguments& a) {
   const at::Tensor& grad = a.output_gradient;
   if (a.input_gradients[0].wanted())
-    a.input_gradients[0].make([&](at::Tensor out) { at::mm_out(out, grad, a.weights[0]); });
+    a.input_gradients[0].make([&](at::Tensor out) { at::mm_out(out, grad, weight_of(a)); });
+  const auto product = [&](at::Tensor out) { at::mm_out(out, grad.t(), a.in[0]); };
+  if (shares(a) && a.input_gradients[1].wanted()) a.input_gradients[1].make(product);
   if (a.wanted.weights == 0) return;
-  // What is added is a sum of its own.
-  const GradientOut& weight = a.weight_gradients[0];
-  if (weight.adds()) {
-    weight.take(at::mm(grad.t(), a.in[0]));
-  } else {
-    at::Tensor out = weight.target();
-    at::mm_out(out, grad.t(), a.in[0]);
-  }
-  if (a.weight_gradients.size() < 2) return;
-  const GradientOut& bias = a.weight_gradients[1];
-  if (bias.adds()) {
-    bias.take(at::sum(grad, 0));
-  } else {
-    at::Tensor out = bias.target();
-    at::sum_out(out, grad, 0);
-  }
+  if (!shares(a)) a.weight_gradients[0].make(product);
+  if (a.weight_gradients.size() == (shares(a) ? 1 : 2))
+    a.weight_gradients.back().make([&](at::Tensor out) { at::sum_out(out, grad, 0); });
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ TEST(Activations, LessRoomKeepsFewerBlocks) {
 
 // Nothing is evicted, and without the choice something would be.
 TEST(Activations, WhatIsChosenFits) {
-  for (const std::int64_t kib : {6144, 5120}) {
+  for (const std::int64_t kib : {5632, 4864}) {
     Scenario scenario = wide(kib);
     const std::int64_t blocks = blocks_without(scenario);
     ASSERT_GT(blocks, 0) << kib;

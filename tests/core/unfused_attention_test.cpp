@@ -1,6 +1,4 @@
-// Attention with its scores in memory: what it saves, and its kernels, by arithmetic.
-#include "core/workloads/common/unfused_attention.hpp"
-
+// Attention with its scores in memory: what it saves.
 #include <gtest/gtest.h>
 
 #include "core/base/errors.hpp"
@@ -8,12 +6,6 @@
 
 namespace tandem {
 namespace {
-
-std::int64_t sum_of(const std::vector<Kernel>& kernels, std::int64_t Kernel::*amount) {
-  std::int64_t sum = 0;
-  for (const Kernel& kernel : kernels) sum += kernel.*amount;
-  return sum;
-}
 
 Scenario scenario_of(const std::string& family, const std::string& attention) {
   Scenario s = small_scenario(family);
@@ -37,23 +29,6 @@ TEST(UnfusedAttention, SavesItsSoftmaxInsteadOfALogSumExp) {
   for (const char* family : {"gpt", "bert"})
     EXPECT_EQ(saved_bytes(whole_graph(scenario_of(family, "unfused"))),
               saved_bytes(whole_graph(scenario_of(family, "fused"))) + 2 * kScores - 4 * kStatistics);
-}
-
-// Two products forward and four backward; each moves the scores once, besides rows of heads.
-TEST(UnfusedAttention, MovesItsScores) {
-  TransformerSizes s;
-  s.batch = 2, s.sequence = 1024, s.hidden = 2048, s.heads = 16, s.type = DType::F16;
-  const std::int64_t scores = 2 * 16 * 1024 * 1024 * 2, row = 2 * 1024 * 2048 * 2, mask = 2 * 1024 * 1024;
-  const std::int64_t product = std::int64_t{2} * 2 * 16 * 1024 * 1024 * 128;
-  const auto forward = unfused_attention_forward_kernels(s), backward = unfused_attention_backward_kernels(s);
-  EXPECT_EQ(sum_of(forward, &Kernel::flops), 2 * product);
-  EXPECT_EQ(sum_of(backward, &Kernel::flops), 4 * product);
-  // Scores: written, masked, through the softmax, read; three operands' copies and the result's, two products' rows.
-  EXPECT_EQ(sum_of(forward, &Kernel::bytes), 6 * scores + mask + (4 * 2 + 2 * 2) * row);
-  s.causal = false;
-  EXPECT_EQ(sum_of(unfused_attention_forward_kernels(s), &Kernel::bytes), 4 * scores + (4 * 2 + 2 * 2) * row);
-  // Four products' scores, three of the softmax's gradient; four copies, two scalings, four products' rows.
-  EXPECT_EQ(sum_of(backward, &Kernel::bytes), 7 * scores + (4 * 2 + 2 * 2 + 4 * 2) * row);
 }
 
 TEST(UnfusedAttention, IsForTraining) {

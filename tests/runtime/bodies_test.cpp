@@ -83,7 +83,7 @@ TEST(Bodies, RefuseTokensOutsideTheVocabulary) {
 }
 
 TEST(Bodies, UnknownNamesAreRefused) {
-  const Work known{.body = "gpt.block.forward", .sizes = {}, .kernels = {}},
+  const Work known{.body = "parameters.load", .sizes = {}, .kernels = {}},
       unknown{.body = "layers.forward", .sizes = {}, .kernels = {}};
   EXPECT_NE(find_body(known).body, nullptr);
   EXPECT_THAT([&] { find_body(unknown); }, ThrowsMessage<DeviceError>(HasSubstr("layers.forward")));

@@ -56,6 +56,7 @@ void shrink(Trial& trial, std::int64_t hidden) {
   WorkloadOptions& w = trial.scenario.workload;
   w.layers = 1, w.hidden = hidden, w.heads = 2, w.sequence = 16, w.batch = 2, w.vocabulary = 64;
   w.precision = DType::F32;
+  trial.scenario.machine.gpu = false;  // the stand-in's bodies run on the CPU: they take what its kernels take
 }
 
 // A GPU's design, made small enough for a thread.

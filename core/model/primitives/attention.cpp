@@ -20,14 +20,69 @@ struct Heads {
   Heads(const Attributes& how, const CallShapes& s)
       : heads(how.integer("heads")),
         sequence(how.integer("sequence")),
+        keys(how.integer("keys", sequence)),
         batch(s.in[0].rows() / sequence),
         size(s.in[0].columns() / 3 / heads),
-        causal(how.integer("causal") != 0) {
+        causal(how.integer("causal") != 0 && keys == sequence),
+        fused(how.integer("fused", 1) != 0),
+        type(s.in[0].type) {
     CHECK(batch * sequence == s.in[0].rows() && 3 * heads * size == s.in[0].columns(), heads, sequence);
   }
-  std::int64_t heads, sequence, batch, size;
-  bool causal;
+  std::int64_t row() const { return batch * sequence * heads * size * size_of(type); }
+  std::int64_t scores() const { return batch * heads * sequence * sequence * size_of(type); }
+  // Between the scores' shape and that of a head's rows, for each sequence and head.
+  Kernel product(std::int64_t columns, std::int64_t inner) const {
+    return batched_gemm(batch * heads, sequence, columns, inner, type);
+  }
+  std::int64_t heads, sequence, keys, batch, size;
+  bool causal, fused;
+  DType type;
 };
+
+// Unfused: copies are of heads one after another, or back.
+std::vector<Kernel> unfused_forward(const Heads& h) {
+  const Kernel copy = memory_kernel(2 * h.row());
+  std::vector<Kernel> kernels = {copy, copy, h.product(h.sequence, h.size)};
+  if (h.causal)
+    append(kernels, {memory_kernel(2 * h.sequence * h.sequence),  // the mask, a byte each
+                     memory_kernel(2 * h.scores())});
+  append(kernels, {memory_kernel(2 * h.scores()), copy, h.product(h.size, h.sequence), copy});
+  return kernels;
+}
+
+std::vector<Kernel> unfused_backward(const Heads& h) {
+  const Kernel copy = memory_kernel(2 * h.row()), scale = copy, narrow = h.product(h.size, h.sequence);
+  return {copy,
+          narrow,  // the value's gradient
+          copy,
+          h.product(h.sequence, h.size),
+          memory_kernel(3 * h.scores()),  // the softmax's and the scores'
+          copy,
+          narrow,
+          scale,  // the query's
+          copy,
+          narrow,
+          scale};  // the key's
+}
+
+void take_unfused_forward(const Heads& h, WorkspaceMeter& meter) {
+  const auto scores = meter.take(h.scores());
+  meter.touch_all({h.row(), h.row()});  // query and key
+  meter.touch(h.sequence * h.sequence);
+  meter.drop(scores);
+  meter.touch_all({h.row(), h.row()});  // value and product
+}
+
+void take_unfused_backward(const Heads& h, WorkspaceMeter& meter) {
+  meter.take(h.scores());
+  const auto output = meter.take(h.row());
+  meter.touch(h.row());  // the value's gradient
+  const auto probabilities = meter.take(h.scores());
+  meter.touch(h.row());  // value
+  meter.drop(probabilities);
+  meter.drop(output);
+  meter.touch_all({h.row(), h.row()});  // key and the query's gradient; query and the key's
+}
 
 class Attention final : public Primitive {
  public:
@@ -35,34 +90,64 @@ class Attention final : public Primitive {
     const Shape& qkv = s.in.at(0);
     s.out = {Shape({qkv.rows(), qkv.columns() / 3}, qkv.type)};
     const Heads h(how, s);
-    s.saved = {{"logsumexp", Shape({h.batch, h.sequence, h.heads}, DType::F32)}};
+    s.saved =
+        h.fused
+            ? std::vector<NamedShape>{{"logsumexp", Shape({h.batch, h.sequence, h.heads}, DType::F32)}}
+            : std::vector<NamedShape>{{"probabilities", Shape({h.batch * h.heads, h.sequence, h.sequence}, h.type)}};
   }
-  Keeps keeps(const Attributes&, Wanted) const override { return {.in = bit(0), .out = bit(0)}; }
+  Keeps keeps(const Attributes& how, Wanted) const override {
+    return {.in = bit(0), .out = how.integer("fused", 1) != 0 ? bit(0) : 0};
+  }
   void kernels(const Attributes& how, const CallShapes& s, Direction direction, Wanted,
                std::vector<Kernel>& to) const override {
     const Heads h(how, s);
-    const DType type = s.in[0].type;
-    if (direction == Direction::Forward)
-      return to.push_back(attention_forward(h.batch * h.heads, h.sequence, h.sequence, h.size, type, h.causal));
-    to.push_back(attention_backward(h.batch * h.heads, h.sequence, h.sequence, h.size, type, h.causal));
-    to.push_back(memory_kernel(2 * s.in[0].bytes()));  // joins the gradients of query, key and value
+    const bool forward = direction == Direction::Forward;
+    if (!h.fused)
+      append(to, forward ? unfused_forward(h) : unfused_backward(h));
+    else
+      to.push_back((forward ? attention_forward : attention_backward)(h.batch * h.heads, h.sequence, h.keys, h.size,
+                                                                      h.type, h.causal));
+    if (!forward) to.push_back(memory_kernel(2 * s.in[0].bytes()));  // joins the gradients of query, key and value
   }
   void scratch(const Attributes& how, const CallShapes& s, Direction direction, Wanted, const RunsOn& where,
                WorkspaceMeter& meter) const override {
     const Heads h(how, s);
-    const std::int64_t q = query_split(h.sequence), k = key_split(h.sequence), row = s.out[0].bytes();
-    const std::int64_t kept = s.saved[0].shape.bytes(), number = size_of(DType::F32);
-    if (direction == Direction::Forward) {
-      if (where.gpu) return meter.touch_all({row, kept, kept});
-      return meter.touch_all({row, kept, where.threads * (q * k + 2 * q + q * h.size) * number});
-    }
-    if (where.gpu) return meter.touch_all({row, row, row, kept, kept, gpu_sums(h, s)});
-    meter.touch_all({row, row, row, where.threads * 2 * q * k * number, q * number});
+    const bool forward = direction == Direction::Forward;
+    if (h.fused) return forward ? take_forward(h, s, where, meter) : take_backward(h, s, where, meter);
+    constexpr std::int64_t kMiB = 1 << 20, kCpuBytes = 256 << 10;
+    if (where.gpu) meter.take(32 * kMiB);  // products are cut along their inner dimension
+    if (!where.gpu && h.type != DType::F32) meter.take(kCpuBytes + 2 * h.row() + h.scores());
+    forward ? take_unfused_forward(h, meter) : take_unfused_backward(h, meter);
   }
   bool makes_gradients_apart() const override { return true; }
   bool saved_after_output() const override { return true; }
+  bool saves_always(const Attributes& how) const override { return how.integer("fused", 1) == 0; }
 
  private:
+  // In 16 bits the CPU's kernel keeps scores in them, too, and packs keys and values where the processor wants that.
+  static void take_narrow(const Heads& h, std::int64_t scores, WorkspaceMeter& meter) {
+    constexpr std::int64_t kCpuBytes = 256 << 10;
+    if (h.type != DType::F32) meter.take(kCpuBytes + 2 * h.row() + scores * size_of(h.type));
+  }
+  // The GPU's kernel in fp32 keeps a number for each query of whole blocks of 32.
+  static std::int64_t kept_on_gpu(const Heads& h) {
+    constexpr std::int64_t kBlock = 32;
+    const std::int64_t queries = h.type == DType::F32 ? (h.sequence + kBlock - 1) / kBlock * kBlock : h.sequence;
+    return h.batch * h.heads * queries * size_of(DType::F32);
+  }
+  static void take_forward(const Heads& h, const CallShapes& s, const RunsOn& where, WorkspaceMeter& meter) {
+    const std::int64_t q = query_split(h.sequence), k = key_split(h.keys), kept = s.saved[0].shape.bytes();
+    if (where.gpu) return meter.touch_all({h.row(), kept_on_gpu(h), kept_on_gpu(h)});
+    take_narrow(h, q * k * where.threads, meter);
+    meter.touch_all({h.row(), kept, where.threads * (q * k + 2 * q + q * h.size) * size_of(DType::F32)});
+  }
+  static void take_backward(const Heads& h, const CallShapes& s, const RunsOn& where, WorkspaceMeter& meter) {
+    const std::int64_t q = query_split(h.sequence), k = key_split(h.sequence);
+    const std::int64_t row = h.row(), number = size_of(DType::F32);
+    if (where.gpu) return meter.touch_all({row, row, row, kept_on_gpu(h), kept_on_gpu(h), gpu_sums(h, s)});
+    take_narrow(h, 2 * q * k * where.threads, meter);
+    meter.touch_all({row, row, row, where.threads * 2 * q * k * number, q * number});
+  }
   // FlashAttention's backward, where results must not depend on the order of sums, adds up the query's gradient in so
   // many parts that blocks of all sequences and heads fill the GPU's multiprocessors.
   static std::int64_t gpu_sums(const Heads& h, const CallShapes& s) {

@@ -33,6 +33,7 @@ class CrossEntropy final : public Primitive {
     direction == Direction::Forward ? meter.touch_all({widened, number}) : meter.touch_all({number, wide, widened});
   }
   bool is_loss() const override { return true; }
+  bool saves_always(const Attributes&) const override { return true; }
 
  private:
   // Logits in 16 bits made fp32, or their gradient back.

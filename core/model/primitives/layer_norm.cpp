@@ -21,12 +21,16 @@ class LayerNorm final : public Primitive {
     const std::int64_t touched = direction == Direction::Forward ? 2 : 3;
     to.push_back(row_kernel(s.in[0].rows(), touched * s.in[0].bytes() + 2 * s.saved[0].shape.bytes()));
   }
-  // Results are made apart, then copied to their places. Backward sums the weights' gradients a thread each.
+  // Results are made apart, then copied to their places. Backward sums the weights' gradients a thread each; on the CPU
+  // it takes statistics in the input's precision.
   void scratch(const Attributes&, const CallShapes& s, Direction direction, Wanted, const RunsOn& where,
                WorkspaceMeter& meter) const override {
     const std::int64_t statistic = s.saved[0].shape.bytes(), weight = s.weights[0].shape.bytes();
     if (direction == Direction::Forward) return meter.touch_all({s.out[0].bytes(), statistic, statistic});
-    meter.touch_all({s.in[0].bytes(), weight, weight, 2 * where.threads * s.in[0].columns() * size_of(DType::F32)});
+    const bool converts = !where.gpu && s.in[0].type != DType::F32;
+    const std::int64_t converted = converts ? s.in[0].rows() * size_of(s.in[0].type) : 0;
+    meter.touch_all({converted, converted, s.in[0].bytes(), weight, weight,
+                     2 * where.threads * s.in[0].columns() * size_of(DType::F32)});
   }
   bool makes_gradients_apart() const override { return true; }
 };

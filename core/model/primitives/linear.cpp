@@ -1,38 +1,47 @@
-// y = x weight^T + bias, as torch.nn.Linear: x [rows, inputs], weight [outputs, inputs].
+// y = x weight^T + bias, as torch.nn.Linear: x [rows, inputs], weight [outputs, inputs]. The weight is the call's own,
+// or a second input: one that modules share.
 #include <algorithm>
 
+#include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/primitive.hpp"
 
 namespace tandem {
 namespace {
 
+bool shares(const CallShapes& s) { return s.in.size() > 1; }
+const Shape& weight_of(const CallShapes& s) { return shares(s) ? s.in[1] : s.weights.at(0).shape; }
+
 class Linear final : public Primitive {
  public:
   void infer(const Attributes& how, CallShapes& s) const override {
     const Shape& x = s.in.at(0);
-    const std::int64_t outputs = how.integer("outputs");
+    if (!shares(s)) s.weights = {{"weight", Shape({how.integer("outputs"), x.columns()}, x.type)}};
+    CHECK(weight_of(s).columns() == x.columns(), weight_of(s).columns(), x.columns());
+    const std::int64_t outputs = weight_of(s).rows();
     s.out = {Shape({x.rows(), outputs}, x.type)};
-    s.weights = {{"weight", Shape({outputs, x.columns()}, x.type)}};
     if (has_bias(how)) s.weights.push_back({"bias", Shape({outputs}, x.type)});
   }
-  Keeps keeps(const Attributes&, Wanted wanted) const override {
-    return {.in = wanted.weights & bit(0), .weights = wanted.in & bit(0)};
+  Keeps keeps(const Attributes& how, Wanted wanted) const override {
+    const bool shared = how.integer("shared", 0) != 0;
+    const Bits x = bit(0), weight = bit(shared ? 1 : 0);
+    if (!shared) return {.in = wanted.weights & bit(0), .weights = wanted.in & bit(0)};
+    return {.in = ((wanted.in & weight) ? x : 0) | ((wanted.in & x) ? weight : 0)};
   }
   void kernels(const Attributes& how, const CallShapes& s, Direction direction, Wanted wanted,
                std::vector<Kernel>& to) const override {
     const std::int64_t rows = s.in[0].rows(), inputs = s.in[0].columns(), outputs = s.out[0].columns();
     const DType type = s.in[0].type;
     if (direction == Direction::Forward) return to.push_back(gemm(rows, outputs, inputs, type));
-    if (wanted.in != 0) to.push_back(gemm(rows, inputs, outputs, type));
+    if (wanted.in & bit(0)) to.push_back(gemm(rows, inputs, outputs, type));
+    if (shares(s) ? (wanted.in & bit(1)) != 0 : wanted.weights != 0) to.push_back(gemm(outputs, inputs, rows, type));
     if (wanted.weights == 0) return;
-    to.push_back(gemm(outputs, inputs, rows, type));
     if (has_bias(how)) to.push_back(row_kernel(rows, s.out[0].bytes()));
-    if (wanted.accumulates) to.push_back(memory_kernel(3 * s.weights[0].shape.bytes()));
+    if (wanted.apart() && !shares(s)) to.push_back(memory_kernel(3 * weight_of(s).bytes()));
   }
   void scratch(const Attributes& how, const CallShapes& s, Direction direction, Wanted wanted, const RunsOn& where,
                WorkspaceMeter& meter) const override {
-    const bool apart = direction == Direction::Backward && wanted.weights != 0 && wanted.accumulates;
+    const bool apart = direction == Direction::Backward && wanted.apart();
     // The bias's comes after it, in the same place.
     meter.touch_all({apart ? s.weights[0].shape.bytes() : 0, library(how, s, direction, where)});
   }
@@ -48,7 +57,7 @@ class Linear final : public Primitive {
       return 32 * kMiB + (sums ? gpu_row_sum_bytes(s.out[0].rows(), s.out[0].columns()) : 0);
     }
     if (s.in[0].type == DType::F32) return 0;
-    return kCpuBytes + s.weights[0].shape.bytes() + std::max(s.in[0].bytes(), s.out[0].bytes());
+    return kCpuBytes + weight_of(s).bytes() + std::max(s.in[0].bytes(), s.out[0].bytes());
   }
 };
 

@@ -332,7 +332,9 @@ class Balanced final : public Policy {
   // A parameter that is on its way would stop the compute lane, and with it the device's parts of updates.
   bool available(const View& view, ValueId parameter) const {
     if (view.arrived(parameter, Tier::Device)) return true;
-    return !parameters_.fit() && (view.arrived(parameter, Tier::HostPinned) || view.valid(parameter, Tier::Disk));
+    // A rank's part may be at home on the host, though whole parameters fit on the device.
+    const bool comes_at_need = !parameters_.fit() || view.graph().tensor_of(parameter).whole != kNone;
+    return comes_at_need && (view.arrived(parameter, Tier::HostPinned) || view.valid(parameter, Tier::Disk));
   }
 
   std::int64_t device_percent_, resident_;

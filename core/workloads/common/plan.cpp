@@ -14,6 +14,29 @@ std::int64_t StateSpec::bytes(std::int64_t elements) const {
   return elements * numbers_per_element * size_of(type);
 }
 
+std::int64_t StageSpec::output_bytes() const {
+  std::int64_t bytes = 0;
+  for (const OutputSpec& output : outputs) bytes += output.bytes;
+  return bytes;
+}
+
+std::int64_t StageSpec::contribution_bytes() const {
+  std::int64_t bytes = 0;
+  for (const PortSpec& port : inputs)
+    if (port.from == PortSpec::From::Bucket && port.gradient && !port.adds) bytes += port.gradient_bytes;
+  return bytes;
+}
+
+bool StageSpec::passes_gradients() const {
+  return std::any_of(inputs.begin(), inputs.end(), [](const PortSpec& port) { return port.gradient; });
+}
+
+std::int64_t BatchSpec::bytes() const {
+  std::int64_t bytes = 0;
+  for (const TensorSpec& tensor : tensors) bytes += tensor.bytes;
+  return bytes;
+}
+
 OpSpecIndex TrainingPlan::add(OpSpec spec) {
   CHECK(spec.workspace_bytes >= 0, spec.work.body, spec.workspace_bytes);
   ops.push_back(std::move(spec));

@@ -25,37 +25,58 @@ struct OpSpec {
 // Index into TrainingPlan::ops. Stages of equal shape share them.
 using OpSpecIndex = std::int32_t;
 
+// What a stage reads: an output of an earlier stage, a tensor of the batch, or an earlier stage's bucket.
+struct PortSpec {
+  enum class From : std::uint8_t { Stage, Batch, Bucket };
+  From from = From::Stage;
+  std::int32_t index = 0;   // of the stage, or of the batch's tensor
+  std::int32_t output = 0;  // of the stage
+  std::int32_t field = 0;   // of the bucket's layout
+  bool backward_reads = false;
+  bool gradient = false;            // backward makes one: of the output, or of a weight in the bucket (a contribution)
+  bool adds = false;                // to what the backward of a later reader made
+  std::int64_t gradient_bytes = 0;  // of a contribution
+};
+
+struct OutputSpec {
+  DType type = DType::F32;
+  std::int64_t bytes = 0;
+  bool gradient = true;  // somebody's backward makes one
+  bool backward_reads = false;
+};
+
 // Orders of operands, which bodies rely on:
-//   forward   reads  parameter, [tied parameter], [output of the stage before], [inputs], [targets],
+//   forward   reads  [parameter], [buckets, then outputs of stages, then the batch's tensors, each by port],
 //                    [loss scale if loss_gradient_in_forward, in training]
-//             writes [output], saved...
-//   backward  reads  [gradient of the output], [parameter], [tied parameter], [output of the stage before if
-//   saves_input],
-//                    [own output if saves_output], saved..., [inputs], [targets], [tied contribution],
-//                    [gradient so far, from the second micro-batch on], [loss scale if has_loss, unless in forward]
-//             writes gradient, [gradient of the stage before's output], [tied contribution]
+//             writes outputs, saved...
+//   backward  reads  [gradients of outputs], [parameter], [of what forward read, what backward reads, but the batch's],
+//                    [own outputs that it reads], saved..., [the batch's tensors that it reads],
+//                    [contributions of later stages that read this bucket], [gradient so far, from the second
+//                    micro-batch on], [gradients so far that it adds to], [loss scale if has_loss, unless in forward]
+//             writes [gradient], gradients of stages' outputs, contributions, each by port
 //   recompute reads  as forward, writes saved... only.
 struct StageSpec {
   std::string name;                      // "block3"
   std::shared_ptr<const Layout> layout;  // none where sizes are all that is known
   std::int64_t elements = 0;             // of the parameter bucket
-  std::int32_t tied_to = kNone;          // a stage whose parameters this one reads too, and contributes a gradient to
-  std::int64_t contribution_bytes = 0;
-  std::int64_t output_bytes = 0;  // 0: the last stage
+  bool trained = true;                   // else the bucket has neither gradient nor state
+  bool contributed = false;              // a later stage contributes to its gradient
+  std::vector<PortSpec> inputs;
+  std::vector<OutputSpec> outputs;  // none: the last stage
   std::vector<TensorSpec> saved;
-  bool reads_inputs = false, reads_targets = false;
   bool backward_reads_parameter = true;
-  bool backward_reads_inputs = false, backward_reads_targets = false;
-  bool saves_input = false, saves_output = false;
-  bool passes_gradient = true;  // false: what it reads needs no gradient
   bool recomputable = false;
   bool has_loss = false;
   bool loss_gradient_in_forward = false;  // what depends on the loss scale is done there
   OpSpecIndex forward = kNone;
   OpSpecIndex forward_light = kNone;  // writes the output only; recomputable stages, and whose forward does more
   OpSpecIndex recompute = kNone;
-  OpSpecIndex backward = kNone;             // first micro-batch: writes a fresh gradient
+  OpSpecIndex backward = kNone;  // first micro-batch: writes a fresh gradient. None: nothing is trained there
   OpSpecIndex backward_accumulate = kNone;  // later ones: add to it
+
+  std::int64_t output_bytes() const;
+  std::int64_t contribution_bytes() const;  // of what it makes first
+  bool passes_gradients() const;
 };
 
 // One value of the optimizer's state for each parameter bucket.
@@ -77,12 +98,11 @@ enum class Master : std::uint8_t {
 };
 
 struct BatchSpec {
-  // Its body fills the inputs and targets; empty body: no batch. TrainingSource adds a last size: 1 for a batch of
-  // held-out data, else 0.
+  // Its body fills the tensors; empty body: no batch. TrainingSource adds a last size: 1 for a batch of held-out data,
+  // else 0.
   Work load;
-  std::int64_t input_bytes = 0;
-  DType input_type = DType::I64;
-  std::int64_t target_bytes = 0;  // int64
+  std::vector<TensorSpec> tensors;  // "inputs", "targets"
+  std::int64_t bytes() const;
 };
 
 struct TrainingPlan {
@@ -112,6 +132,10 @@ struct TrainingPlan {
   std::int32_t cut_bytes() const;
 
   OpSpecIndex add(OpSpec spec);
+  // That a port reads.
+  const OutputSpec& output_of(const PortSpec& port) const {
+    return stages[static_cast<std::size_t>(port.index)].outputs[static_cast<std::size_t>(port.output)];
+  }
 };
 
 }  // namespace tandem

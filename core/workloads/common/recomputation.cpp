@@ -45,9 +45,10 @@ std::vector<ChainStage> chain_of(const TrainingPlan& plan, const HardwareProfile
   };
   std::vector<ChainStage> chain;
   for (const StageSpec& s : plan.stages) {
-    ChainStage stage{.recomputable = s.recomputable, .output_bytes = s.output_bytes};
+    ChainStage stage{.recomputable = s.recomputable, .output_bytes = s.output_bytes()};
     for (const TensorSpec& saved : s.saved) stage.saved_bytes += saved.bytes;
-    if (s.saves_input && !chain.empty()) stage.input_bytes = chain.back().output_bytes;
+    for (const PortSpec& port : s.inputs)
+      if (port.from == PortSpec::From::Stage && port.backward_reads) stage.input_bytes += plan.output_of(port).bytes;
     stage.forward_workspace = std::max(workspace(s.forward), workspace(s.recompute));
     stage.light_workspace = workspace(s.forward_light);
     stage.backward_workspace = std::max(workspace(s.backward), workspace(s.backward_accumulate));
@@ -61,8 +62,8 @@ std::vector<ChainStage> chain_of(const TrainingPlan& plan, const HardwareProfile
 
 // There all the time, as a chain sees it: a batch, and what tied stages pass past those between them.
 std::int64_t always_there(const TrainingPlan& plan) {
-  std::int64_t bytes = plan.batch.input_bytes + plan.batch.target_bytes;
-  for (const StageSpec& stage : plan.stages) bytes += stage.contribution_bytes;
+  std::int64_t bytes = plan.batch.bytes();
+  for (const StageSpec& stage : plan.stages) bytes += stage.contribution_bytes();
   return bytes;
 }
 
@@ -70,7 +71,7 @@ std::int64_t always_there(const TrainingPlan& plan) {
 std::int64_t lost_in_holes(const TrainingPlan& plan) {
   std::int64_t largest = 0;
   for (const StageSpec& stage : plan.stages) {
-    largest = std::max({largest, stage.output_bytes, stage.contribution_bytes});
+    largest = std::max({largest, stage.output_bytes(), stage.contribution_bytes()});
     for (const TensorSpec& saved : stage.saved) largest = std::max(largest, saved.bytes);
   }
   return largest / 2;

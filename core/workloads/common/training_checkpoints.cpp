@@ -31,16 +31,17 @@ TensorId add_token(Graph& graph, const std::string& name) {
 
 void TrainingSource::add_saves(Graph& graph) {
   for (std::size_t i = 0; i < stages_.size(); ++i) {
+    stage_saves_.emplace_back();
+    if (spec(i).elements == 0) continue;
     const Stage& stage = stages_[i];
     std::int64_t bytes = plan_.parameter_leads() ? graph.tensor(stage.parameter).bytes : 0;
     for (TensorId state : stage.states) bytes += graph.tensor(state).bytes;
     if (delayed_update_) bytes += graph.tensor(stage.parameter).bytes;
-    StageSave save;
+    StageSave& save = stage_saves_.back();
     save.label = graph.intern(spec(i).name + ".save");
     save.token = add_token(graph, spec(i).name + ".saved");
     save.work = graph.add_work(
         {"checkpoint.save", plan_.precision, {spec(i).elements, delayed_update_}, {memory_kernel(bytes)}});
-    stage_saves_.push_back(save);
   }
   const auto tokens = static_cast<std::int64_t>(stages_.size());
   commit_.label = graph.intern("checkpoint.commit");
@@ -83,13 +84,15 @@ void TrainingSource::append_save(Graph& graph) {
 
 void TrainingSource::save_state(Graph& graph, std::int32_t step) {
   CHECK(stage_saves_.size() == stages_.size() && step > saved_step_, "a step is saved once", step, saved_step_);
-  for (std::size_t i = 0; i < stages_.size(); ++i) save_stage(graph, i, step);
+  for (std::size_t i = 0; i < stages_.size(); ++i)
+    if (spec(i).elements > 0) save_stage(graph, i, step);
   Op op = new_op(commit_.label, commit_.work, Phase::Save, 0);
   op.layer = kNone;
   op.step = step;
   op.engine = Engine::Loader;
   op.engines = engine_bit(Engine::Loader);
-  for (const StageSave& save : stage_saves_) op.reads.push_back(save.token_value);
+  for (const StageSave& save : stage_saves_)
+    if (save.token != kNone) op.reads.push_back(save.token_value);
   if (scales_loss_) op.reads.push_back(latest_loss_scale_);
   op.writes.push_back({graph.new_version(commit_.token), kNone});
   graph.append(std::move(op));

@@ -80,8 +80,9 @@ void TrainingSource::add_partition(Graph& graph, std::size_t index) {
   part.gather_label = graph.intern(s.name + ".all_gather");
   part.scatter_label = graph.intern(s.name + ".reduce_scatter");
   part.add_label = graph.intern(s.name + ".accumulate");
-  const Partition& same = partitions_[stage_of_size_.at(s.elements)];
-  if (&same != &part) {
+  for (std::size_t i = 0; i < index; ++i) {
+    if (spec(i).elements != s.elements) continue;
+    const Partition& same = partitions_[i];
     part.gather = same.gather;
     part.scatter = same.scatter;
     part.add = same.add;
@@ -111,8 +112,9 @@ ValueId TrainingSource::parameter_of(std::size_t index) const {
 
 void TrainingSource::gather_for(Graph& graph, std::size_t index, Phase phase) {
   if (!divides()) return;
-  if (spec(index).tied_to != kNone) gather(graph, static_cast<std::size_t>(spec(index).tied_to), phase);
-  gather(graph, index, phase);
+  for (const PortSpec& port : spec(index).inputs)
+    if (port.from == PortSpec::From::Bucket) gather(graph, static_cast<std::size_t>(port.index), phase);
+  if (spec(index).elements > 0) gather(graph, index, phase);
 }
 
 void TrainingSource::gather(Graph& graph, std::size_t index, Phase phase) {
@@ -134,9 +136,9 @@ void TrainingSource::gather(Graph& graph, std::size_t index, Phase phase) {
 void TrainingSource::turn_back() {
   begin_pass();
   if (!divides()) return;
-  const std::int32_t tied = plan_.stages.back().tied_to;
   partitions_.back().gathered_in = pass_;
-  if (tied != kNone) partitions_[static_cast<std::size_t>(tied)].gathered_in = pass_;
+  for (const PortSpec& port : plan_.stages.back().inputs)
+    if (port.from == PortSpec::From::Bucket) partitions_[static_cast<std::size_t>(port.index)].gathered_in = pass_;
 }
 
 // Before the backward of the stage above, lest it wait in the collectives' lane for that one's gradient.
@@ -166,12 +168,15 @@ void TrainingSource::reduce_scatter(Graph& graph, std::size_t index) {
 
 // After the last step's update no all-gather takes the place of what that has made stale.
 void TrainingSource::retire_whole_parameters(Graph& graph) const {
-  for (const Partition& part : partitions_) graph.retire(part.whole_value);
+  for (const Partition& part : partitions_)
+    if (part.whole_value != kNone) graph.retire(part.whole_value);
 }
 
 void TrainingSource::sum_squares_of_ranks(Graph& graph) {
   Op op = collective(norm_sum_label_, norm_sum_work_, Phase::Reduce, 0);
-  for (Stage& stage : stages_) {
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    if (!trains(i)) continue;
+    Stage& stage = stages_[i];
     const ValueId own = stage.square_sum_value;
     op.reads.push_back(own);
     stage.square_sum_value = graph.new_version(stage.square_sum);

@@ -62,23 +62,28 @@ void TrainingSource::prologue(Graph& graph) {
   stages_.resize(plan_.stages.size());
   for (std::size_t i = 0; i < stages_.size(); ++i) add_stage(graph, i);
   if (subspace_) subspaces_.resize(stages_.size());
-  for (std::size_t i = 0; i < subspaces_.size(); ++i) add_subspace(graph, i);
+  for (std::size_t i = 0; i < subspaces_.size(); ++i)
+    if (trains(i)) add_subspace(graph, i);
   if (one_bit_) one_bits_.resize(stages_.size());
-  for (std::size_t i = 0; i < one_bits_.size(); ++i) add_one_bit(graph, i);
+  for (std::size_t i = 0; i < one_bits_.size(); ++i)
+    if (trains(i)) add_one_bit(graph, i);
   if (divides()) partitions_.resize(stages_.size());
-  for (std::size_t i = 0; i < partitions_.size(); ++i) add_partition(graph, i);
+  for (std::size_t i = 0; i < partitions_.size(); ++i)
+    if (spec(i).elements > 0) add_partition(graph, i);
   if (saves_) add_saves(graph);
   if (scales_loss_) graph.append(loss_scale_op(graph));
   if (first_step_ > 0) {
     graph.set_first_step(first_step_);
-    for (std::size_t i = 0; i < stages_.size(); ++i) load_checkpoint(graph, i);
+    for (std::size_t i = 0; i < stages_.size(); ++i)
+      if (spec(i).elements > 0) load_checkpoint(graph, i);
     return;
   }
   for (std::size_t i = 0; i < stages_.size(); ++i) {
-    CHECK(stages_[i].states.size() >= plan_.states.size(), spec(i).name, stages_[i].states.size(), plan_.states.size());
-    const std::span<const TensorId> states(stages_[i].states.data(), plan_.states.size());
-    graph.append(load_op(graph, i, plan_.family + ".parameters.load", states));
-    if (subspace_) load_subspace(graph, i);
+    if (spec(i).elements == 0) continue;
+    const std::size_t count = trains(i) ? plan_.states.size() : 0;  // a policy's own states come after them
+    CHECK(stages_[i].states.size() >= count, spec(i).name, stages_[i].states.size(), count);
+    graph.append(load_op(graph, i, "parameters.load", {stages_[i].states.data(), count}));
+    if (subspace_ && trains(i)) load_subspace(graph, i);
   }
 }
 
@@ -94,7 +99,7 @@ std::vector<Kernel> norm_kernels(const StageSpec& stage, std::int64_t elements, 
   return kernels;
 }
 
-TensorId add_plain_tensor(Graph& graph, const char* name, Role role, DType type, std::int64_t bytes,
+TensorId add_plain_tensor(Graph& graph, const std::string& name, Role role, DType type, std::int64_t bytes,
                           bool persistent = false) {
   Tensor tensor;
   tensor.name = name;
@@ -111,15 +116,17 @@ void TrainingSource::add_works(Graph& graph) {
   for (const OpSpec& op_spec : plan_.ops) works_.push_back(graph.add_work(op_spec.work));
   if (!plan_.batch.load.body.empty()) {
     add_batch_works(graph);
-    inputs_ = add_plain_tensor(graph, "batch.inputs", Role::Batch, plan_.batch.input_type, plan_.batch.input_bytes);
-    targets_ = add_plain_tensor(graph, "batch.targets", Role::Batch, DType::I64, plan_.batch.target_bytes);
+    for (const TensorSpec& tensor : plan_.batch.tensors)
+      batch_.push_back(add_plain_tensor(graph, "batch." + tensor.name, Role::Batch, tensor.type, tensor.bytes));
+    batch_values_.assign(batch_.size(), kNone);
   }
   if (controls_update()) add_control(graph);
 }
 
 void TrainingSource::add_control(Graph& graph) {
   const std::string name = scales_loss_ ? "loss_scale" : "clip";
-  const auto buckets = static_cast<std::int64_t>(plan_.stages.size());
+  std::int64_t buckets = 0;
+  for (std::size_t i = 0; i < plan_.stages.size(); ++i) buckets += trains(i);
   Work work{name, DType::F64, {buckets}, {memory_kernel((buckets + 1) * size_of(DType::F64))}};
   control_work_ = graph.add_work(std::move(work));
   control_label_ = graph.intern(name);
@@ -146,12 +153,10 @@ void TrainingSource::add_batch_works(Graph& graph) {
 
 void TrainingSource::add_stage(Graph& graph, std::size_t index) {
   const StageSpec& s = spec(index);
-  const bool last = index + 1 == plan_.stages.size();
-  CHECK(s.elements > 0 && s.elements % parts_ == 0, s.name, s.elements, parts_);
+  CHECK(s.elements >= 0 && s.elements % parts_ == 0, s.name, s.elements, parts_);
   CHECK(s.layout == nullptr || s.layout->elements == s.elements, s.name, s.layout->elements, s.elements);
-  CHECK(s.tied_to < static_cast<std::int32_t>(index) && (s.contribution_bytes > 0) == (s.tied_to != kNone), s.name,
-        s.tied_to);
-  CHECK((s.output_bytes > 0) != last && (index > 0 || !s.saves_input), s.name, s.output_bytes, s.saves_input);
+  for (const PortSpec& port : s.inputs)
+    CHECK(port.from == PortSpec::From::Batch || port.index < static_cast<std::int32_t>(index), s.name, port.index);
   Stage& stage = stages_[index];
   const std::int64_t owned = s.elements / parts_, rank_part = divides() ? rank_ : 0;
   const auto add = [&](std::string_view name, Role role, DType type, std::int64_t bytes, bool bucket, bool persistent) {
@@ -167,27 +172,38 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
     return graph.add_tensor(std::move(tensor));
   };
   const std::int64_t bucket_bytes = owned * size_of(plan_.precision);
-  stage.parameter = add("parameter", Role::Parameter, plan_.precision, bucket_bytes, true, true);
-  for (const StateSpec& state : plan_.states)
-    stage.states.push_back(add(state.name, Role::OptimizerState, state.type, state.bytes(owned), true, true));
-  stage.gradient = add("gradient", Role::Gradient, plan_.precision, bucket_bytes, true, false);
-  if (widens_gradients_)
-    stage.wide_gradient = add("fp32_gradient", Role::Gradient, DType::F32, owned * size_of(DType::F32), true, false);
-  if (controls_update())
-    stage.square_sum = add("square_sum", Role::Scalar, DType::F64, size_of(DType::F64), false, false);
-  if (s.output_bytes > 0) {
-    stage.output = add("output", Role::Activation, plan_.precision, s.output_bytes, false, false);
-    stage.output_gradient = add("output_gradient", Role::Activation, plan_.precision, s.output_bytes, false, false);
+  if (s.elements > 0) stage.parameter = add("parameter", Role::Parameter, plan_.precision, bucket_bytes, true, true);
+  if (trains(index)) {
+    for (const StateSpec& state : plan_.states)
+      stage.states.push_back(add(state.name, Role::OptimizerState, state.type, state.bytes(owned), true, true));
+    stage.gradient = add("gradient", Role::Gradient, plan_.precision, bucket_bytes, true, false);
+    if (widens_gradients_)
+      stage.wide_gradient = add("fp32_gradient", Role::Gradient, DType::F32, owned * size_of(DType::F32), true, false);
+    if (controls_update())
+      stage.square_sum = add("square_sum", Role::Scalar, DType::F64, size_of(DType::F64), false, false);
   }
+  for (std::size_t i = 0; i < s.outputs.size(); ++i) {
+    const OutputSpec& output = s.outputs[i];
+    const std::string number = i == 0 ? "" : std::to_string(i);
+    stage.outputs.push_back(add("output" + number, Role::Activation, output.type, output.bytes, false, false));
+    stage.output_gradients.push_back(
+        output.gradient ? add("output_gradient" + number, Role::Activation, output.type, output.bytes, false, false)
+                        : kNone);
+  }
+  stage.output_values.assign(s.outputs.size(), kNone);
+  stage.output_gradient_values.assign(s.outputs.size(), kNone);
   for (const TensorSpec& saved : s.saved)
     stage.saved.push_back(add(saved.name, Role::Activation, saved.type, saved.bytes, false, false));
-  if (s.contribution_bytes > 0)
-    stage.contribution = add("tied_gradient", Role::Activation, plan_.precision, s.contribution_bytes, false, false);
+  for (const PortSpec& port : s.inputs)
+    if (port.from == PortSpec::From::Bucket && port.gradient && !port.adds)
+      stages_[static_cast<std::size_t>(port.index)].contribution =
+          add("tied_gradient", Role::Activation, plan_.precision, port.gradient_bytes, false, false);
   stage.labels = {graph.intern(s.name + ".forward"),   graph.intern(s.name + ".recompute"),
                   graph.intern(s.name + ".backward"),  graph.intern(s.name + ".all_reduce"),
                   graph.intern(s.name + ".grad_norm"), graph.intern(s.name + ".widen"),
                   graph.intern(s.name + ".optimizer"), graph.intern(s.name + ".evaluate")};
   stage.saved_values.assign(s.saved.size(), kNone);
+  if (!trains(index)) return;
   if (plan_.optimizer_fixed_ns == 0 && plan_.library_updates())
     stage.optimizer_workspace = optimizer_workspace(*s.layout);
   if (controls_update()) stage.norm_workspace = norm_workspace(index);

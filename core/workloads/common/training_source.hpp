@@ -40,16 +40,14 @@ class TrainingSource final : public StepSource {
   };
   // The tensors of a stage, and the versions that the step in hand reads.
   struct Stage {
-    TensorId parameter = kNone, gradient = kNone, wide_gradient = kNone, output = kNone, output_gradient = kNone,
-             contribution = kNone, square_sum = kNone;
-    std::vector<TensorId> states, saved;
+    TensorId parameter = kNone, gradient = kNone, wide_gradient = kNone, contribution = kNone, square_sum = kNone;
+    std::vector<TensorId> states, saved, outputs, output_gradients;
     StageLabels labels{};
     WorkId optimizer = kNone, all_reduce = kNone, grad_norm = kNone, widen = kNone;
     std::int64_t optimizer_workspace = 0, norm_workspace = 0;
     ValueId parameter_in_use = kNone;  // what forward and backward read; older than the latest under delayed update
-    ValueId output_value = kNone, output_gradient_value = kNone, gradient_value = kNone, contribution_value = kNone,
-            square_sum_value = kNone;
-    std::vector<ValueId> saved_values;
+    ValueId gradient_value = kNone, contribution_value = kNone, square_sum_value = kNone;
+    std::vector<ValueId> saved_values, output_values, output_gradient_values;
   };
 
   // What a stage has beside that where it is updated in a subspace.
@@ -91,8 +89,11 @@ class TrainingSource final : public StepSource {
   void evaluate(Graph& graph);
   void recompute(Graph& graph, std::size_t first, std::size_t last);
   void backward(Graph& graph, std::size_t index);
+  ValueId value_of(const PortSpec& port) const;
   void read_forward_operands(std::size_t index, Op& op) const;
   void read_backward_operands(std::size_t index, Op& op) const;
+  void write_gradients(Graph& graph, std::size_t index, PortSpec::From from, Op& op);
+  ValueId& gradient_of(const PortSpec& port);
   void reduce(Graph& graph, std::size_t index);
   void sum_squares(Graph& graph, Stage& stage, std::size_t index);
   void widen(Graph& graph, Stage& stage, std::size_t index);
@@ -143,6 +144,8 @@ class TrainingSource final : public StepSource {
   bool controls_update() const { return clips() || scales_loss_; }
   // A rank's own gradients are added up, where it keeps them whole.
   bool accumulates() const { return micro_batch_ > 0 && !divides(); }
+  bool trains(std::size_t index) const { return spec(index).trained && spec(index).elements > 0; }
+  bool goes_backward(std::size_t index) const { return spec(index).backward != kNone; }
   bool recomputes(std::size_t index) const { return recomputation_.recomputes[index]; }
 
   TrainingPlan plan_;
@@ -175,12 +178,14 @@ class TrainingSource final : public StepSource {
   std::int32_t saved_step_ = kNone;                    // the last whose outcome is saved
   std::map<std::int64_t, std::size_t> stage_of_size_;  // by elements: the first stage, whose works the others share
   WorkId batch_work_ = kNone, held_out_work_ = kNone, control_work_ = kNone, norm_sum_work_ = kNone;
-  TensorId inputs_ = kNone, targets_ = kNone, control_ = kNone, loss_scale_ = kNone;
+  std::vector<TensorId> batch_;
+  TensorId control_ = kNone, loss_scale_ = kNone;
   std::int32_t batch_label_ = kNone, held_out_label_ = kNone, control_label_ = kNone, norm_sum_label_ = kNone;
   std::int32_t step_ = 0, micro_batch_ = 0;
   std::int32_t collectives_ = 0;
   std::int32_t pass_ = 0;  // over the stages, forward or backward
-  ValueId inputs_value_ = kNone, targets_value_ = kNone, control_value_ = kNone, latest_loss_scale_ = kNone;
+  std::vector<ValueId> batch_values_;
+  ValueId control_value_ = kNone, latest_loss_scale_ = kNone;
 };
 
 }  // namespace tandem

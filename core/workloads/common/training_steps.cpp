@@ -18,18 +18,21 @@ bool TrainingSource::append_step(Graph& graph, std::int64_t) {
     for (std::size_t i = 0; i < stages_.size(); ++i) forward(graph, i);
     turn_back();
     for (std::size_t i = stages_.size(); i-- > 0;) {
+      if (!goes_backward(i)) continue;
       recompute(graph, recomputation_.from[i], i);
       if (i > 0) gather_ahead(graph, i - 1);
       backward(graph, i);
-      if (micro_batch_ + 1 == micro_batches_) reduce(graph, i);
+      if (micro_batch_ + 1 == micro_batches_ && trains(i)) reduce(graph, i);
     }
   }
   micro_batch_ = static_cast<std::int32_t>(micro_batches_) - 1;  // the update belongs to the last one
   if (controls_update() && divides()) sum_squares_of_ranks(graph);
   if (controls_update()) control_update(graph);
   if (controls_update() && sends_signs())
-    for (std::size_t i = stages_.size(); i-- > 0;) compress_momentum(graph, i);
-  for (std::size_t i = 0; i < stages_.size(); ++i) update(graph, i);
+    for (std::size_t i = stages_.size(); i-- > 0;)
+      if (trains(i)) compress_momentum(graph, i);
+  for (std::size_t i = 0; i < stages_.size(); ++i)
+    if (trains(i)) update(graph, i);
   if (saves_after_this_step()) save_state(graph, step_);
   if (evaluates_after(validation_, first_step_ + step_, first_step_ + steps_)) evaluate(graph);
   if (++step_ == steps_ && divides()) retire_whole_parameters(graph);
@@ -47,21 +50,29 @@ void TrainingSource::load_batch(Graph& graph, std::int32_t label, WorkId work) {
   op.layer = kNone;
   op.engine = Engine::Loader;
   op.engines = engine_bit(Engine::Loader);
-  inputs_value_ = graph.new_version(inputs_);
-  targets_value_ = graph.new_version(targets_);
-  op.writes.push_back({inputs_value_, kNone});
-  op.writes.push_back({targets_value_, kNone});
+  for (std::size_t i = 0; i < batch_.size(); ++i) {
+    batch_values_[i] = graph.new_version(batch_[i]);
+    op.writes.push_back({batch_values_[i], kNone});
+  }
   graph.append(std::move(op));
 }
 
+// The version in hand of what a port reads.
+ValueId TrainingSource::value_of(const PortSpec& port) const {
+  const auto index = static_cast<std::size_t>(port.index);
+  if (port.from == PortSpec::From::Batch) return batch_values_[index];
+  if (port.from == PortSpec::From::Bucket) return parameter_of(index);
+  return stages_[index].output_values[static_cast<std::size_t>(port.output)];
+}
+
 void TrainingSource::read_forward_operands(std::size_t index, Op& op) const {
+  using From = PortSpec::From;
   const StageSpec& s = spec(index);
-  CHECK(parameter_of(index) != kNone && (index == 0 || stages_[index - 1].output_value != kNone), s.name);
-  op.reads.push_back(parameter_of(index));
-  if (s.tied_to != kNone) op.reads.push_back(parameter_of(static_cast<std::size_t>(s.tied_to)));
-  if (index > 0) op.reads.push_back(stages_[index - 1].output_value);
-  if (s.reads_inputs) op.reads.push_back(inputs_value_);
-  if (s.reads_targets) op.reads.push_back(targets_value_);
+  if (s.elements > 0) op.reads.push_back(parameter_of(index));
+  for (const From from : {From::Bucket, From::Stage, From::Batch})
+    for (const PortSpec& port : s.inputs)
+      if (port.from == from) op.reads.push_back(value_of(port));
+  for (const ValueId read : op.reads) CHECK(read != kNone, s.name, "reads what nobody wrote");
 }
 
 void TrainingSource::forward(Graph& graph, std::size_t index) {
@@ -78,9 +89,9 @@ void TrainingSource::append_forward(Graph& graph, std::size_t index, Op op, bool
   gather_for(graph, index, op.phase == Phase::Evaluate ? Phase::Evaluate : Phase::Gather);
   read_forward_operands(index, op);
   if (saves && spec(index).loss_gradient_in_forward && scales_loss_) op.reads.push_back(latest_loss_scale_);
-  if (writes_output && stage.output != kNone) {
-    stage.output_value = graph.new_version(stage.output);
-    op.writes.push_back({stage.output_value, kNone});
+  for (std::size_t i = 0; writes_output && i < stage.outputs.size(); ++i) {
+    stage.output_values[i] = graph.new_version(stage.outputs[i]);
+    op.writes.push_back({stage.output_values[i], kNone});
   }
   for (std::size_t i = 0; saves && i < stage.saved.size(); ++i) {
     stage.saved_values[i] = graph.new_version(stage.saved[i]);
@@ -118,44 +129,66 @@ void TrainingSource::recompute(Graph& graph, std::size_t first, std::size_t last
 }
 
 void TrainingSource::read_backward_operands(std::size_t index, Op& op) const {
+  using From = PortSpec::From;
   const StageSpec& s = spec(index);
   const Stage& stage = stages_[index];
-  CHECK(stage.output == kNone || stage.output_gradient_value != kNone, s.name,
-        "goes backward before what comes after it");
-  if (stage.output != kNone) op.reads.push_back(stage.output_gradient_value);
+  for (std::size_t i = 0; i < s.outputs.size(); ++i)
+    if (s.outputs[i].gradient) op.reads.push_back(stage.output_gradient_values[i]);
   if (s.backward_reads_parameter) op.reads.push_back(parameter_of(index));
-  if (s.tied_to != kNone) op.reads.push_back(parameter_of(static_cast<std::size_t>(s.tied_to)));
-  if (s.saves_input) op.reads.push_back(stages_[index - 1].output_value);
-  if (s.saves_output) op.reads.push_back(stage.output_value);
+  const auto read_ports = [&](From from) {
+    for (const PortSpec& port : s.inputs)
+      if (port.from == from && port.backward_reads) op.reads.push_back(value_of(port));
+  };
+  read_ports(From::Bucket);
+  read_ports(From::Stage);
+  for (std::size_t i = 0; i < s.outputs.size(); ++i)
+    if (s.outputs[i].backward_reads) op.reads.push_back(stage.output_values[i]);
   for (ValueId saved : stage.saved_values) op.reads.push_back(saved);
-  if (s.backward_reads_inputs) op.reads.push_back(inputs_value_);
-  if (s.backward_reads_targets) op.reads.push_back(targets_value_);
-  for (std::size_t i = 0; i < stages_.size(); ++i)
-    if (spec(i).tied_to == static_cast<std::int32_t>(index)) op.reads.push_back(stages_[i].contribution_value);
-  if (accumulates()) op.reads.push_back(stage.gradient_value);
-  if (s.has_loss && !s.loss_gradient_in_forward && scales_loss_) op.reads.push_back(latest_loss_scale_);
+  read_ports(From::Batch);
+  if (s.contributed) op.reads.push_back(stage.contribution_value);
+  if (accumulates() && trains(index)) op.reads.push_back(stage.gradient_value);
+  for (const ValueId read : op.reads)
+    CHECK(read != kNone, s.name, "goes backward before what comes after it", step_, micro_batch_);
+}
+
+// Of what a port reads: the latest version of its gradient.
+ValueId& TrainingSource::gradient_of(const PortSpec& port) {
+  Stage& stage = stages_[static_cast<std::size_t>(port.index)];
+  return port.from == PortSpec::From::Bucket ? stage.contribution_value
+                                             : stage.output_gradient_values[static_cast<std::size_t>(port.output)];
+}
+
+void TrainingSource::write_gradients(Graph& graph, std::size_t index, PortSpec::From from, Op& op) {
+  for (const PortSpec& port : spec(index).inputs) {
+    if (port.from != from || !port.gradient) continue;
+    const Stage& read = stages_[static_cast<std::size_t>(port.index)];
+    ValueId& gradient = gradient_of(port);
+    const ValueId so_far = port.adds ? gradient : kNone;
+    if (so_far != kNone) op.reads.push_back(so_far);
+    gradient = graph.new_version(from == PortSpec::From::Bucket
+                                     ? read.contribution
+                                     : read.output_gradients[static_cast<std::size_t>(port.output)]);
+    op.writes.push_back({gradient, so_far});
+  }
 }
 
 void TrainingSource::backward(Graph& graph, std::size_t index) {
   const StageSpec& s = spec(index);
   Stage& stage = stages_[index];
-  Op op = planned_op(stage.labels.backward, accumulates() ? s.backward_accumulate : s.backward, Phase::Backward, index);
+  const bool adds = accumulates() && trains(index);
+  Op op = planned_op(stage.labels.backward, adds ? s.backward_accumulate : s.backward, Phase::Backward, index);
   if (s.backward_reads_parameter) gather_for(graph, index, Phase::Gather);
   read_backward_operands(index, op);
-  const ValueId so_far = accumulates() ? stage.gradient_value : kNone;
-  CHECK(!accumulates() || so_far != kNone, s.name, "adds to a gradient that is not there", micro_batch_);
-  const ValueId gradient = graph.new_version(divides() ? partitions_[index].whole_gradient : stage.gradient);
-  op.writes.push_back({gradient, so_far});
-  if (index > 0 && s.passes_gradient) {
-    Stage& before = stages_[index - 1];
-    before.output_gradient_value = graph.new_version(before.output_gradient);
-    op.writes.push_back({before.output_gradient_value, kNone});
+  ValueId gradient = kNone;
+  if (trains(index)) {
+    gradient = graph.new_version(divides() ? partitions_[index].whole_gradient : stage.gradient);
+    op.writes.push_back({gradient, adds ? stage.gradient_value : kNone});
   }
-  if (stage.contribution != kNone) {
-    stage.contribution_value = graph.new_version(stage.contribution);
-    op.writes.push_back({stage.contribution_value, kNone});
-  }
+  write_gradients(graph, index, PortSpec::From::Stage, op);
+  write_gradients(graph, index, PortSpec::From::Bucket, op);
+  if (s.has_loss && !s.loss_gradient_in_forward && scales_loss_) op.reads.push_back(latest_loss_scale_);
   graph.append(std::move(op));
+  if (!trains(index)) return;
   if (divides()) return reduce_scatter(graph, index);
   stage.gradient_value = gradient;
 }
@@ -203,9 +236,10 @@ void TrainingSource::widen(Graph& graph, Stage& stage, std::size_t index) {
 void TrainingSource::control_update(Graph& graph) {
   Op op = new_op(control_label_, control_work_, Phase::Reduce, 0);
   op.layer = kNone;
-  for (const Stage& stage : stages_) {
-    CHECK(stage.square_sum_value != kNone, "a step is clipped before all its gradients are final", step_);
-    op.reads.push_back(stage.square_sum_value);
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    if (!trains(i)) continue;
+    CHECK(stages_[i].square_sum_value != kNone, "a step is clipped before all its gradients are final", step_);
+    op.reads.push_back(stages_[i].square_sum_value);
   }
   control_value_ = graph.new_version(control_);
   op.writes.push_back({control_value_, kNone});

@@ -1,9 +1,6 @@
 #include "runtime/bodies/common/operands.hpp"
 
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/mm.h>
-#include <ATen/ops/native_layer_norm_backward.h>
-#include <ATen/ops/sum.h>
 
 #include <bit>
 #include <string>
@@ -30,9 +27,11 @@ void copy_bytes(const BodyCall& call, std::byte* from, std::byte* to, std::int64
 
 at::Tensor Bucket::field(std::size_t place) const {
   const Field& field = layout_->fields.at(place);
-  return tensor_at(processor_, begin_ + field_offset(field, type_),
-                   at::IntArrayRef(field.shape.data(), field.shape.size()), torch_type(type_));
+  return tensor_at(processor_, begin_of(place), at::IntArrayRef(field.shape.data(), field.shape.size()),
+                   torch_type(type_));
 }
+
+std::byte* Bucket::begin_of(std::size_t place) const { return begin_ + field_offset(layout_->fields.at(place), type_); }
 
 at::Tensor Bucket::operator[](std::string_view name) const {
   for (std::size_t i = 0; i < layout_->fields.size(); ++i)
@@ -81,55 +80,6 @@ std::int64_t give_result(BodyCall& call, const at::Tensor& number) {
   if (call.processor == Processor::Host) return std::bit_cast<std::int64_t>(number.item<double>());
   tensor_at(Processor::Device, call.late_result, {}, at::kDouble).copy_(number);
   return 0;
-}
-
-Gradients::Gradients(Bucket bucket, bool accumulates) : bucket_(bucket), accumulates_(accumulates) {
-  if (!accumulates) bucket_.zero_padding();
-}
-
-void Gradients::linear(const char* name, const at::Tensor& grad, const at::Tensor& input) const {
-  weight((std::string(name) + ".weight").c_str(), grad, input);
-  row_sum((std::string(name) + ".bias").c_str(), grad);
-}
-
-void Gradients::weight(const char* name, const at::Tensor& grad, const at::Tensor& input) const {
-  at::Tensor target = bucket_[name];
-  if (accumulates_) {
-    target.add_(at::mm(grad.t(), input));
-  } else {
-    at::mm_out(target, grad.t(), input);
-  }
-}
-
-void Gradients::row_sum(const char* name, const at::Tensor& rows) const {
-  at::Tensor target = bucket_[name];
-  if (accumulates_) {
-    target.add_(at::sum(rows, 0));
-  } else {
-    at::sum_out(target, rows, 0);
-  }
-}
-
-at::Tensor Gradients::norm(const char* name, const at::Tensor& grad, const at::Tensor& input, const at::Tensor& mean,
-                           const at::Tensor& rstd, const Bucket& parameters) const {
-  const std::string weight = std::string(name) + ".weight", bias = std::string(name) + ".bias";
-  // The CPU's kernel takes statistics in the input's precision, the GPU's in fp32, in which they are kept.
-  const auto statistic = [&](const at::Tensor& kept) { return input.is_cuda() ? kept : kept.to(input.scalar_type()); };
-  const auto [grad_input, grad_weight, grad_bias] =
-      at::native_layer_norm_backward(grad, input, {input.size(1)}, statistic(mean), statistic(rstd), parameters[weight],
-                                     parameters[bias], {true, true, true});
-  add(weight.c_str(), grad_weight);
-  add(bias.c_str(), grad_bias);
-  return grad_input;
-}
-
-void Gradients::add(const char* name, const at::Tensor& gradient) const {
-  at::Tensor target = bucket_[name];
-  if (accumulates_) {
-    target.add_(gradient);
-  } else {
-    target.copy_(gradient);
-  }
 }
 
 }  // namespace tandem

@@ -26,6 +26,7 @@ class Bucket {
       : layout_(&layout), begin_(begin), processor_(processor), type_(type) {}
   at::Tensor operator[](std::string_view field) const;
   at::Tensor field(std::size_t place) const;
+  std::byte* begin_of(std::size_t place) const;
   bool is_there() const { return layout_ != nullptr; }
   const Layout& layout() const { return *layout_; }
   // Sets what no field covers to zero, so that a bucket's bytes depend on its fields alone.
@@ -64,25 +65,5 @@ class Operands {
 // Event::result of a body: the number in a scalar tensor, as the bits of a double. On the device, once kernels have
 // run.
 std::int64_t give_result(BodyCall& call, const at::Tensor& number);
-
-// The gradient of a bucket: written fresh by the first micro-batch, added to by later ones, as autograd accumulates.
-class Gradients {
- public:
-  Gradients(Bucket bucket, bool accumulates);
-  // Gradients of weight [outputs, inputs] and bias [outputs] of y = x weight^T + bias, given y's.
-  void linear(const char* name, const at::Tensor& grad, const at::Tensor& input) const;
-  // Of a weight [outputs, inputs] alone; `weight` is its full name.
-  void weight(const char* weight, const at::Tensor& grad, const at::Tensor& input) const;
-  // Of a norm with these parameters. Returns its input's gradient, a temporary.
-  at::Tensor norm(const char* name, const at::Tensor& grad, const at::Tensor& input, const at::Tensor& mean,
-                  const at::Tensor& rstd, const Bucket& parameters) const;
-  // Sum over rows of a [rows, ...] tensor.
-  void row_sum(const char* name, const at::Tensor& rows) const;
-  void add(const char* name, const at::Tensor& gradient) const;
-
- private:
-  Bucket bucket_;
-  bool accumulates_;
-};
 
 }  // namespace tandem

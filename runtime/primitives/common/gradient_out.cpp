@@ -1,14 +1,15 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty_like.h>
 
-#include "runtime/primitives/primitive_body.hpp"
+#include "runtime/primitives/common/primitive_body.hpp"
 
 namespace tandem {
 
 at::Tensor GradientOut::like(const at::Tensor& tensor) { return at::empty_like(tensor); }
 
-void GradientOut::take(const at::Tensor& gradient) const {
+void GradientOut::take(at::Tensor gradient) const {
   at::Tensor target = target_;
+  if (contribution_.defined()) gradient.add_(contribution_);
   switch (mode_) {
     case GradientTarget::Mode::Write:
       target.copy_(gradient);

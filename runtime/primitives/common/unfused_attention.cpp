@@ -1,4 +1,4 @@
-#include "runtime/bodies/common/unfused_attention.hpp"
+#include "runtime/primitives/common/unfused_attention.hpp"
 
 #include <ATen/ops/_softmax.h>
 #include <ATen/ops/_softmax_backward_data.h>

@@ -15,13 +15,16 @@ namespace tandem {
 class GradientOut {
  public:
   GradientOut() = default;
-  GradientOut(GradientTarget::Mode mode, at::Tensor target, at::Tensor base)
-      : mode_(mode), target_(std::move(target)), base_(std::move(base)) {}
+  // `contribution`: what other modules made of a weight's gradient, which is summed first.
+  GradientOut(GradientTarget::Mode mode, at::Tensor target, at::Tensor base, at::Tensor contribution = {})
+      : mode_(mode), target_(std::move(target)), base_(std::move(base)), contribution_(std::move(contribution)) {}
   bool wanted() const { return mode_ != GradientTarget::Mode::None && mode_ != GradientTarget::Mode::Alias; }
-  bool adds() const { return mode_ == GradientTarget::Mode::Add || mode_ == GradientTarget::Mode::AddBase; }
+  bool adds() const {
+    return mode_ == GradientTarget::Mode::Add || mode_ == GradientTarget::Mode::AddBase || contribution_.defined();
+  }
   const at::Tensor& target() const { return target_; }
-  // Takes a gradient that was made apart.
-  void take(const at::Tensor& gradient) const;
+  // Takes a gradient that was made apart, and may be written to.
+  void take(at::Tensor gradient) const;
   // `write(out)` makes it where it goes if it is the first, else apart.
   template <typename Write>
   void make(const Write& write) const {
@@ -34,7 +37,7 @@ class GradientOut {
  private:
   static at::Tensor like(const at::Tensor& tensor);
   GradientTarget::Mode mode_ = GradientTarget::Mode::None;
-  at::Tensor target_, base_;
+  at::Tensor target_, base_, contribution_;
 };
 
 // Of one call. Tensors that a pass does not have are undefined.

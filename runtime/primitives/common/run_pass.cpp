@@ -1,10 +1,10 @@
-#include "runtime/run_pass.hpp"
-
+// The body of every op whose pass is derived from a program (core/model/passes.hpp).
 #include <utility>
 
 #include "core/base/errors.hpp"
 #include "runtime/bodies/common/operands.hpp"
-#include "runtime/primitives/primitive_body.hpp"
+#include "runtime/body_table.hpp"
+#include "runtime/primitives/common/primitive_body.hpp"
 #include "runtime/torch_types.hpp"
 
 namespace tandem {
@@ -28,12 +28,17 @@ class Walk {
     std::int64_t result = 0;
     for (const PassCall& call : pass_.calls) {
       scope_.serve_from(call.scratch_offset, call.scratch_bytes);
-      if (call.wanted.weights != 0 && !call.wanted.accumulates && !std::exchange(begun, true))
+      if (call.direction == Direction::Backward && call.wanted.weights != 0 && !call.wanted.accumulates &&
+          !std::exchange(begun, true))
         weight_gradient_.zero_padding();
       Arguments arguments = arguments_of(call);
       const PrimitiveBodyEntry* body = find_primitive_body(call.call->what->name);
       if (body == nullptr) throw DeviceError("no body performs " + std::string(call.call->what->name));
-      (call.direction == Direction::Forward ? body->forward : body->backward)(arguments);
+      try {
+        (call.direction == Direction::Forward ? body->forward : body->backward)(arguments);
+      } catch (const DeviceError& error) {
+        throw DeviceError(call.call->name + " (" + std::string(body->name) + "): " + error.what());
+      }
       if (call.direction == Direction::Forward && call.call->what->primitive.is_loss())
         result = give_result(call_, arguments.out[0]);
     }
@@ -46,8 +51,9 @@ class Walk {
     return {*tensor.layout, at.at(place(read)), call_.processor, tensor.type};
   }
   std::byte* address(const Storage& storage) const {
-    if (storage.operand == kNone) return scope_.begin() + storage.offset;
+    if (storage.operand == kNone) return static_cast<std::byte*>(scope_.at(storage.offset, storage.bytes));
     const Operand& operand = pass_.operands[place(storage.operand)];
+    if (operand.field != kNone) return bucket(operand.read, call_.reads).begin_of(place(operand.field));
     return operand.read != kNone ? call_.reads.at(place(operand.read)) : call_.writes.at(place(operand.write));
   }
   at::Tensor tensor(std::int32_t storage, const Shape& shape) const {
@@ -63,6 +69,9 @@ class Walk {
     for (std::size_t i = 0; i < c.saved.size(); ++i) a.saved.push_back(tensor(c.saved[i], shapes.saved[i].shape));
     for (const std::int32_t weight : c.call->weights)
       a.weights.push_back(weights_.is_there() ? weights_.field(place(weight)) : at::Tensor());
+    const Primitive& primitive = c.call->what->primitive;
+    if (primitive.is_loss() && c.wanted.any() && primitive.gradient_in_forward() == (c.direction == Direction::Forward))
+      a.loss_scale = operands_.loss_scale();
     if (c.direction == Direction::Forward) return a;
     a.output_gradient = tensor(c.output_gradient, shapes.out[0]);
     for (std::size_t i = 0; i < c.input_gradients.size(); ++i) {
@@ -70,11 +79,10 @@ class Walk {
       a.input_gradients.emplace_back(target.mode, tensor(target.storage, shapes.in[i]),
                                      tensor(target.base, shapes.in[i]));
     }
-    for (const std::int32_t weight : c.call->weights)
-      if (c.wanted.weights != 0)
-        a.weight_gradients.emplace_back(c.wanted.accumulates ? GradientTarget::Mode::Add : GradientTarget::Mode::Write,
-                                        weight_gradient_.field(place(weight)), at::Tensor());
-    if (c.call->what->primitive.is_loss()) a.loss_scale = operands_.loss_scale();
+    const auto mode = c.wanted.accumulates ? GradientTarget::Mode::Add : GradientTarget::Mode::Write;
+    for (std::size_t i = 0; c.wanted.weights != 0 && i < c.call->weights.size(); ++i)
+      a.weight_gradients.emplace_back(mode, weight_gradient_.field(place(c.call->weights[i])), at::Tensor(),
+                                      tensor(c.contributions[i], shapes.weights[i].shape));
     return a;
   }
 

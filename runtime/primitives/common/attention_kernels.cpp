@@ -1,29 +1,17 @@
-#include "runtime/bodies/common/networks.hpp"
+#include "runtime/primitives/common/attention_kernels.hpp"
 
-#include <ATen/core/Reduction.h>
-#include <ATen/ops/_log_softmax.h>
-#include <ATen/ops/_log_softmax_backward_data.h>
 #include <ATen/ops/_scaled_dot_product_efficient_attention.h>
 #include <ATen/ops/_scaled_dot_product_efficient_attention_backward.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/mm.h>
-#include <ATen/ops/native_layer_norm.h>
-#include <ATen/ops/nll_loss_backward.h>
-#include <ATen/ops/nll_loss_forward.h>
 
-#include <bit>
-#include <string>
 #include <tuple>
 
-#include "runtime/bodies/common/unfused_attention.hpp"
+#include "runtime/primitives/common/unfused_attention.hpp"
 
 namespace tandem {
 namespace {
@@ -34,36 +22,6 @@ at::Tensor heads_of(const at::Tensor& rows, std::int64_t first, const AttentionS
   return rows.as_strided({s.batch, s.heads, s.sequence, s.head_size}, {s.sequence * columns, s.head_size, columns, 1},
                          rows.storage_offset() + first);
 }
-
-}  // namespace
-
-void linear_out(at::Tensor out, const at::Tensor& x, const Bucket& parameters, const std::string& name) {
-  at::addmm_out(out, parameters[name + ".bias"], x, parameters[name + ".weight"].t());
-}
-
-void linear_input_gradient(at::Tensor out, const at::Tensor& grad, const at::Tensor& weight) {
-  at::mm_out(out, grad, weight);
-}
-
-NormResult norm(const at::Tensor& x, const Bucket& parameters, const std::string& name, double epsilon) {
-  auto [out, mean, rstd] =
-      at::native_layer_norm(x, {x.size(1)}, parameters[name + ".weight"], parameters[name + ".bias"], epsilon);
-  return {std::move(out), std::move(mean), std::move(rstd)};
-}
-
-void norm_out(const NormResult& saved, const at::Tensor& x, const Bucket& parameters, const std::string& name,
-              double epsilon) {
-  const NormResult result = norm(x, parameters, name, epsilon);
-  saved.out.copy_(result.out);
-  keep_statistics(saved, result);
-}
-
-void keep_statistics(const NormResult& saved, const NormResult& result) {
-  saved.mean.copy_(result.mean.view_as(saved.mean));
-  saved.rstd.copy_(result.rstd.view_as(saved.rstd));
-}
-
-namespace {
 
 // The kernels lay their results out as [batch, sequence, heads, ...]: the views below copy nothing.
 at::Tensor rows_of(const at::Tensor& heads, const AttentionShape& s) {
@@ -153,44 +111,5 @@ void attention_backward(const at::Tensor& qkv_gradient, const at::Tensor& grad, 
   gradients.key.copy_(key);
   gradients.value.copy_(value);
 }
-
-at::Tensor projected_attention_backward(const at::Tensor& grad, const Bucket& parameters, const at::Tensor& qkv,
-                                        const AttentionResult& saved, const at::Tensor& input, AttentionShape shape,
-                                        const Gradients& gradients) {
-  at::Tensor grad_qkv = at::empty_like(qkv);
-  {
-    const at::Tensor grad_attention = at::empty_like(saved.out);
-    linear_input_gradient(grad_attention, grad, parameters["projection.weight"]);
-    gradients.linear("projection", grad, saved.out);
-    attention_backward(grad_qkv, grad_attention, qkv, saved, shape);
-  }
-  gradients.linear("qkv", grad_qkv, input);
-  return grad_qkv;
-}
-
-at::Tensor cross_entropy(at::Tensor log_probabilities, at::Tensor target_count, const at::Tensor& logits,
-                         const at::Tensor& targets) {
-  at::Tensor loss = at::empty({}, log_probabilities.options());
-  at::_log_softmax_out(log_probabilities, logits.to(at::kFloat), 1, /*half_to_float=*/false);
-  at::nll_loss_forward_out(loss, target_count, log_probabilities, targets, {}, at::Reduction::Mean, kIgnoredTarget);
-  return loss;
-}
-
-void cross_entropy_backward(at::Tensor logits_gradient, const at::Tensor& log_probabilities, const at::Tensor& targets,
-                            const at::Tensor& target_count, std::int64_t micro_batches, const at::Tensor& loss_scale) {
-  at::Tensor one = at::full({}, 1.0f / static_cast<float>(micro_batches), log_probabilities.options());
-  if (loss_scale.defined()) one.mul_(loss_scale);
-  at::Tensor picked = at::empty_like(log_probabilities);
-  at::nll_loss_backward_out(picked, one, log_probabilities, targets, {}, at::Reduction::Mean, kIgnoredTarget,
-                            target_count);
-  if (logits_gradient.scalar_type() == at::kFloat) {
-    at::_log_softmax_backward_data_out(logits_gradient, picked, log_probabilities, 1, at::kFloat);
-  } else {
-    at::_log_softmax_backward_data_out(picked, picked, log_probabilities, 1, at::kFloat);
-    logits_gradient.copy_(picked);
-  }
-}
-
-std::int64_t bits_of(double value) { return std::bit_cast<std::int64_t>(value); }
 
 }  // namespace tandem

@@ -1,0 +1,82 @@
+// A network: modules in forward order, and what each of their ports reads. Any directed acyclic graph; a weight that
+// modules share is an edge, too. Must not know steps, placement or LibTorch.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/model/module.hpp"
+
+namespace tandem {
+
+// What a port reads: an output of an earlier module, a tensor of the batch, or a weight of an earlier module.
+struct Source {
+  enum class From : std::uint8_t { Output, Batch, Weight };
+  From from = From::Output;
+  std::int32_t index = 0;  // of the module, or of the batch's tensor
+  std::int32_t place = 0;  // of the output, or of the weight
+  bool operator==(const Source&) const = default;
+};
+
+struct NetworkModule {
+  std::string name;                      // "block3"
+  std::shared_ptr<const Module> module;  // modules of equal shape share it
+  std::vector<Source> inputs;            // by port
+  bool recomputable = false;
+};
+
+struct BatchTensor {
+  std::string name;
+  Shape shape;
+};
+
+struct Network {
+  std::string family;  // works are named after it, and after the module's kind: "gpt.block.forward"
+  DType type = DType::F32;
+  std::vector<BatchTensor> batch;
+  std::vector<NetworkModule> modules;
+  std::int64_t block_modules = 1;  // in a row, that make a block
+};
+
+// A value between modules, or a weight that is shared.
+struct Signal {
+  Source source;
+  Shape shape;
+};
+
+// A module of a network: its ports are made as values are taken in.
+class ModuleScope final : public ModuleBuilder {
+ public:
+  using ModuleBuilder::ModuleBuilder;
+  LocalId in(const std::string& name, const Signal& value);
+  const std::vector<Source>& sources() const { return sources_; }
+
+ private:
+  std::vector<Source> sources_;
+};
+
+class NetworkBuilder {
+ public:
+  NetworkBuilder(std::string family, DType type) { network_.family = std::move(family), network_.type = type; }
+
+  // A tensor of the batch.
+  Signal batch(const std::string& name, Shape shape);
+  // `kind`: "block", which works are named after. The result is the first output.
+  Signal module(const std::string& name, const std::string& kind, const std::function<void(ModuleScope&)>& program,
+                bool recomputable = false);
+  // Of the module added last.
+  Signal output(std::size_t place) const;
+  Signal weight(const std::string& module, const std::string& name) const;
+  Network& network() { return network_; }
+  Network finish();
+
+ private:
+  Network network_;
+};
+
+// "block3".
+inline std::string indexed(const std::string& name, std::int64_t index) { return name + std::to_string(index); }
+
+}  // namespace tandem

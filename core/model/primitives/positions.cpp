@@ -1,0 +1,40 @@
+// Adds a learned row to each place of a sequence: x [batch * sequence, columns], weight [sequence, columns].
+#include "core/base/check.hpp"
+#include "core/graph/kernels.hpp"
+#include "core/model/primitive.hpp"
+
+namespace tandem {
+namespace {
+
+class Positions final : public Primitive {
+ public:
+  void infer(const Attributes& how, CallShapes& s) const override {
+    const Shape& x = s.in.at(0);
+    const std::int64_t sequence = how.integer("sequence");
+    CHECK(x.rows() % sequence == 0, x.rows(), sequence);
+    s.out = {x};
+    s.weights = {{"", Shape({sequence, x.columns()}, x.type)}};
+  }
+  Keeps keeps(const Attributes&, Wanted) const override { return {}; }
+  void kernels(const Attributes&, const CallShapes& s, Direction direction, Wanted wanted,
+               std::vector<Kernel>& to) const override {
+    if (direction == Direction::Forward)
+      to.push_back(memory_kernel(2 * s.out[0].bytes()));
+    else if (wanted.weights != 0)
+      to.push_back(memory_kernel(s.out[0].bytes()));
+  }
+  void scratch(const Attributes& how, const CallShapes& s, Direction direction, Wanted wanted, const RunsOn& where,
+               WorkspaceMeter& meter) const override {
+    if (direction == Direction::Forward) return;
+    const std::int64_t columns = s.weights[0].shape.elements();
+    meter.touch_all({wanted.apart() ? s.weights[0].shape.bytes() : 0,
+                     where.gpu ? gpu_row_sum_bytes(s.in[0].rows() / how.integer("sequence"), columns) : 0});
+  }
+  Bits in_place(Direction direction) const override { return direction == Direction::Forward ? bit(0) : 0; }
+  Bits passes_gradient() const override { return bit(0); }
+};
+
+}  // namespace
+}  // namespace tandem
+
+TANDEM_PRIMITIVE(positions, Positions)

@@ -1,0 +1,168 @@
+#include "core/workloads/common/network_plan.hpp"
+
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "core/base/check.hpp"
+#include "core/model/passes.hpp"
+#include "core/workloads/common/options.hpp"
+#include "core/workloads/common/pass_operands.hpp"
+
+namespace tandem {
+namespace {
+
+std::size_t place(std::int32_t id) { return static_cast<std::size_t>(id); }
+
+PortSpec::From from_of(Source::From from) {
+  switch (from) {
+    case Source::From::Batch:
+      return PortSpec::From::Batch;
+    case Source::From::Weight:
+      return PortSpec::From::Bucket;
+    default:
+      return PortSpec::From::Stage;
+  }
+}
+
+// What a module trains, by what it reads and what reads it.
+struct Gradients {
+  bool output_has_gradient = false;
+  DeriveOptions derive;
+};
+
+class Plan {
+ public:
+  Plan(const Network& network, const Scenario& scenario)
+      : network_(network),
+        where_{scenario.machine.gpu, body_threads(scenario)},
+        micro_batches_(scenario.workload.micro_batches) {}
+
+  TrainingPlan build(Work load) {
+    plan_.family = network_.family;
+    plan_.precision = network_.type;
+    plan_.block_stages = network_.block_modules;
+    plan_.batch.load = std::move(load);
+    for (const BatchTensor& tensor : network_.batch)
+      plan_.batch.tensors.push_back({tensor.name, tensor.shape.type, tensor.shape.bytes()});
+    find_gradients();
+    for (std::size_t i = 0; i < network_.modules.size(); ++i) plan_.stages.push_back(stage_of(i));
+    return std::move(plan_);
+  }
+
+ private:
+  const NetworkModule& at(std::size_t index) const { return network_.modules[index]; }
+  bool trained(std::size_t index) const { return at(index).module->trained && !at(index).module->weights.empty(); }
+  bool wants_gradient(const Source& source) const {
+    if (source.from == Source::From::Output) return roles_[place(source.index)].output_has_gradient;
+    return source.from == Source::From::Weight && trained(place(source.index));
+  }
+  // Forward: whose outputs have gradients. Backward: the last reader writes a gradient, those before it add.
+  void find_gradients() {
+    roles_.resize(network_.modules.size());
+    for (std::size_t i = 0; i < roles_.size(); ++i) {
+      Gradients& role = roles_[i];
+      role.derive.where = where_;
+      for (std::size_t p = 0; p < at(i).inputs.size(); ++p)
+        if (wants_gradient(at(i).inputs[p])) role.derive.input_gradients |= bit(p);
+      role.output_has_gradient = trained(i) || role.derive.input_gradients != 0;
+    }
+    std::map<std::tuple<Source::From, std::int32_t, std::int32_t>, bool> written;
+    for (std::size_t i = roles_.size(); i-- > 0;)
+      for (std::size_t p = 0; p < at(i).inputs.size(); ++p) {
+        const Source& s = at(i).inputs[p];
+        if ((roles_[i].derive.input_gradients & bit(p)) == 0) continue;
+        if (std::exchange(written[{s.from, s.index, s.place}], true)) roles_[i].derive.gradients_so_far |= bit(p);
+        if (s.from == Source::From::Weight) roles_[place(s.index)].derive.contributed |= bit(place(s.place));
+      }
+  }
+  StageSpec stage_of(std::size_t index) {
+    const NetworkModule& m = at(index);
+    const DeriveOptions& options = roles_[index].derive;
+    std::vector<Source::From> from;
+    for (const Source& source : m.inputs) from.push_back(source.from);
+    const auto [found, fresh] = shapes_.try_emplace(
+        {m.module.get(), options.input_gradients, options.gradients_so_far, options.contributed, from, m.recomputable});
+    if (fresh) found->second = shape_of(m, options);
+    StageSpec stage = found->second;
+    stage.name = m.name;
+    for (std::size_t p = 0; p < m.inputs.size(); ++p) connect(stage.inputs[p], m.inputs[p]);
+    return stage;
+  }
+  static void connect(PortSpec& port, const Source& source) {
+    port.from = from_of(source.from);
+    port.index = source.index;
+    if (port.from == PortSpec::From::Stage) port.output = source.place;
+    if (port.from == PortSpec::From::Bucket) port.field = source.place;
+  }
+  // What stages of one shape have in common.
+  StageSpec shape_of(const NetworkModule& m, const DeriveOptions& options) {
+    const Passes passes = derive(m.module, options);
+    StageSpec s;
+    s.trained = m.module->trained;
+    s.contributed = options.contributed != 0;
+    if (!m.module->weights.empty()) {
+      s.layout = layout_of(*m.module);
+      s.elements = s.layout->elements;
+    }
+    const auto shape = [&](LocalId id) -> const Shape& { return m.module->locals[place(id)].shape; };
+    for (std::size_t p = 0; p < m.inputs.size(); ++p)
+      s.inputs.push_back({.from = from_of(m.inputs[p].from),
+                          .backward_reads = (passes.keeps_inputs & bit(p)) != 0,
+                          .gradient = (options.input_gradients & bit(p)) != 0,
+                          .adds = (options.gradients_so_far & bit(p)) != 0,
+                          .gradient_bytes = shape(m.module->inputs[p]).bytes()});
+    for (const Kept& kept : passes.kept) s.saved.push_back({kept.name, kept.shape.type, kept.shape.bytes()});
+    s.has_loss = passes.forward.has_loss();
+    s.loss_gradient_in_forward = passes.forward.makes_gradients();
+    for (std::size_t o = 0; !s.has_loss && o < m.module->outputs.size(); ++o)
+      s.outputs.push_back({shape(m.module->outputs[o]).type, shape(m.module->outputs[o]).bytes(),
+                           /*gradient=*/trained_or_passes(s), (passes.keeps_outputs & bit(o)) != 0});
+    s.backward_reads_parameter = passes.backward_reads_weights;
+    s.recomputable = m.recomputable;
+    add_passes(m, passes, s);
+    return s;
+  }
+  static bool trained_or_passes(const StageSpec& s) { return (s.trained && s.elements > 0) || s.passes_gradients(); }
+  void add_passes(const NetworkModule& m, const Passes& passes, StageSpec& s) {
+    s.forward = add(m, place_forward(passes.forward, s, true), "forward", false);
+    if (s.recomputable || s.loss_gradient_in_forward)
+      s.forward_light = add(m, place_forward(passes.forward_light, s, true), "forward_light", false);
+    if (s.recomputable) s.recompute = add(m, place_forward(passes.recompute, s, false), "recompute", false);
+    if (!trained_or_passes(s)) return;
+    s.backward = add(m, place_backward(passes.backward, s), "backward", false);
+    s.backward_accumulate = add(m, place_backward(passes.backward_accumulate, s), "backward", true);
+  }
+  OpSpecIndex add(const NetworkModule& m, Pass pass, const std::string& name, bool accumulates) {
+    pass.micro_batches = micro_batches_;
+    std::vector<std::int64_t> sizes;
+    for (const LocalId in : m.module->inputs) {
+      const Shape& shape = m.module->locals[place(in)].shape;
+      sizes.insert(sizes.end(), shape.dims.begin(), shape.dims.end());
+    }
+    sizes.insert(sizes.end(), {micro_batches_, accumulates});
+    const std::int64_t workspace = pass.workspace_bytes;
+    Work work{network_.family + "." + m.module->name + "." + name, network_.type, std::move(sizes), pass.kernels,
+              nullptr};
+    work.pass = std::make_shared<const Pass>(std::move(pass));
+    return plan_.add({std::move(work), workspace});
+  }
+
+  using ShapeKey = std::tuple<const Module*, Bits, Bits, Bits, std::vector<Source::From>, bool>;
+  const Network& network_;
+  RunsOn where_;
+  std::int64_t micro_batches_;
+  std::vector<Gradients> roles_;  // by module
+  std::map<ShapeKey, StageSpec> shapes_;
+  TrainingPlan plan_;
+};
+
+}  // namespace
+
+TrainingPlan network_plan(const Network& network, const Scenario& scenario, Work load) {
+  TrainingPlan plan = Plan(network, scenario).build(std::move(load));
+  plan.set_adam_states(scenario.optimizer.state_bits);
+  return plan;
+}
+
+}  // namespace tandem

@@ -1,0 +1,14 @@
+// The plan of a network: which passes its modules have, what each keeps, and where each operand of a pass comes from.
+// Must not know what modules compute.
+#pragma once
+
+#include "core/model/network.hpp"
+#include "core/scenario/scenario.hpp"
+#include "core/workloads/common/plan.hpp"
+
+namespace tandem {
+
+// `load`: fills the batch's tensors.
+TrainingPlan network_plan(const Network& network, const Scenario& scenario, Work load);
+
+}  // namespace tandem

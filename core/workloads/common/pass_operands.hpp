@@ -1,0 +1,13 @@
+// Gives a pass's operands their places among an op's reads and writes, in the orders that plan.hpp states.
+#pragma once
+
+#include "core/model/passes.hpp"
+#include "core/workloads/common/plan.hpp"
+
+namespace tandem {
+
+// `stage`: its ports, outputs and what backward reads are known.
+Pass place_forward(Pass pass, const StageSpec& stage, bool writes_outputs);
+Pass place_backward(Pass pass, const StageSpec& stage);
+
+}  // namespace tandem

@@ -1,0 +1,20 @@
+// Mean cross entropy by LibTorch's kernels, in fp32 in every precision.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace tandem {
+
+inline constexpr std::int64_t kIgnoredTarget = -100;  // as torch's cross_entropy
+
+// Over targets other than kIgnoredTarget. Returns the loss, a scalar.
+at::Tensor cross_entropy(at::Tensor log_probabilities, at::Tensor target_count, const at::Tensor& logits,
+                         const at::Tensor& targets);
+// The gradient of loss / micro_batches with respect to the logits, times the loss scale if there is one (undefined:
+// none).
+void cross_entropy_backward(at::Tensor logits_gradient, const at::Tensor& log_probabilities, const at::Tensor& targets,
+                            const at::Tensor& target_count, std::int64_t micro_batches, const at::Tensor& loss_scale);
+
+}  // namespace tandem

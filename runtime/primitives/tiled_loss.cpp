@@ -1,0 +1,92 @@
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/_log_softmax.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/nll_loss_forward.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "runtime/primitives/common/cross_entropy.hpp"
+#include "runtime/primitives/common/primitive_body.hpp"
+
+namespace tandem {
+namespace {
+
+// The first tile writes, later ones add.
+void add_weight_gradient(at::Tensor sum, const at::Tensor& logits_gradient, const at::Tensor& input, bool first) {
+  if (first)
+    at::mm_out(sum, logits_gradient.t(), input);
+  else
+    at::addmm_out(sum, sum, logits_gradient.t(), input);
+}
+
+void add_bias_gradient(at::Tensor sum, const at::Tensor& logits_gradient, bool first) {
+  if (first)
+    at::sum_out(sum, logits_gradient, 0);
+  else
+    sum.add_(at::sum(logits_gradient, 0));
+}
+
+struct Tile {
+  at::Tensor input, targets;
+  std::int64_t begin = 0;
+};
+
+struct Decoder {
+  at::Tensor weight;  // [outputs, inputs]
+  at::Tensor bias;    // [outputs]; undefined: none
+};
+
+Decoder decoder_of(const Arguments& a) {
+  const bool shared = a.in.size() > 2, bias = a.call.how.integer("bias") != 0;
+  return {shared ? a.in[2] : a.weights[0], bias ? a.weights.back() : at::Tensor()};
+}
+
+void write_gradients(const Arguments& a, const Tile& tile, const at::Tensor& weight,
+                     const at::Tensor& log_probabilities, const at::Tensor& target_count, const at::Tensor& logits) {
+  cross_entropy_backward(logits, log_probabilities, tile.targets, target_count, a.micro_batches, a.loss_scale);
+  at::Tensor input_gradient = a.saved[0].narrow(0, tile.begin, tile.input.size(0));
+  at::mm_out(input_gradient, logits, weight);
+  add_weight_gradient(a.saved[1], logits, tile.input, tile.begin == 0);
+  if (a.saved.size() > 2) add_bias_gradient(a.saved[2], logits, tile.begin == 0);
+}
+
+// With the gradients of loss / micro_batches, times the loss scale if there is one, in training.
+void forward(Arguments& a) {
+  const Decoder decoder = decoder_of(a);
+  const at::Tensor& input = a.in[0];
+  const at::Tensor targets = a.in[1].flatten();
+  const at::Tensor target_count = targets.ne(kIgnoredTarget).to(at::kFloat).sum();
+  at::Tensor loss = at::zeros({}, target_count.options()), tile_loss = at::empty({}, target_count.options());
+  const std::int64_t tokens = input.size(0), tiles = a.call.how.integer("tiles"), rows = (tokens + tiles - 1) / tiles;
+  for (std::int64_t begin = 0; begin < tokens; begin += rows) {
+    const std::int64_t count = std::min(rows, tokens - begin);
+    const Tile tile{input.narrow(0, begin, count), targets.narrow(0, begin, count), begin};
+    const at::Tensor logits = decoder.bias.defined() ? at::addmm(decoder.bias, tile.input, decoder.weight.t())
+                                                     : at::mm(tile.input, decoder.weight.t());
+    at::Tensor log_probabilities = at::empty(logits.sizes(), target_count.options());
+    at::_log_softmax_out(log_probabilities, logits.to(at::kFloat), 1, /*half_to_float=*/false);
+    at::Tensor counted = at::empty({}, target_count.options());
+    at::nll_loss_forward_out(tile_loss, counted, log_probabilities, tile.targets, {}, at::Reduction::Sum,
+                             kIgnoredTarget);
+    loss.add_(tile_loss);
+    if (a.wanted.any()) write_gradients(a, tile, decoder.weight, log_probabilities, target_count, logits);
+  }
+  a.out[0] = loss.div_(target_count);
+}
+
+// What forward made goes where it belongs; the input's is read where it lies.
+void backward(Arguments& a) {
+  if (a.input_gradients[0].wanted()) a.input_gradients[0].take(a.saved[0]);
+  if (a.input_gradients.size() > 2 && a.input_gradients[2].wanted()) a.input_gradients[2].take(a.saved[1]);
+  for (std::size_t i = 0; i < a.weight_gradients.size(); ++i)
+    a.weight_gradients[i].take(a.saved[a.saved.size() - a.weight_gradients.size() + i]);
+}
+
+}  // namespace
+}  // namespace tandem
+
+TANDEM_PRIMITIVE_BODY(tiled_loss, forward, backward)
