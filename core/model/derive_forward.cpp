@@ -65,7 +65,9 @@ class ForwardPass {
     if (keeps_ && c.what->primitive.gradient_in_forward()) pass_call.wanted = facts_.wanted_of(index);
     for (const LocalId in : c.in) pass_call.in.push_back(storage_[place(in)]);
     for (const LocalId out : c.out) {
-      if (!c.what->primitive.is_loss()) storage_[place(out)] = storage_for(index, out);  // that is the op's result
+      const Primitive& primitive = c.what->primitive;
+      if (!primitive.is_loss() || primitive.is_auxiliary())
+        storage_[place(out)] = storage_for(index, out);  // that is the op's result
       pass_call.out.push_back(storage_[place(out)]);
     }
     for (std::size_t k = 0; k < c.shapes.saved.size(); ++k) {
@@ -75,6 +77,7 @@ class ForwardPass {
         pass_call.saved.push_back(builder_.storage_of({OperandKind::Kept, as}, bytes));
       else
         pass_call.saved.push_back(c.what->primitive.saves_always(c.how) ? builder_.new_storage(bytes) : kNone);
+      pass_call.wanted.saves = as != kNone;
     }
     builder_.add(std::move(pass_call));
   }

@@ -58,6 +58,7 @@ class ModuleBuilder {
   // `kind`: what modules of its shape are called: "block".
   ModuleBuilder(std::string kind, DType type);
 
+  DType type() const { return module_.type; }
   LocalId input(const std::string& name, Shape shape);
   LocalId linear(const std::string& name, LocalId x, std::int64_t outputs, bool bias = true);
   // By a weight [outputs, inputs] that is an input: one that modules share.

@@ -8,6 +8,13 @@ namespace {
 
 std::size_t place(std::int32_t id) { return static_cast<std::size_t>(id); }
 
+// Others are places, or classes: what has no gradient.
+bool is_number(DType type) {
+  return type == DType::F32 || type == DType::F16 || type == DType::BF16 || type == DType::F64;
+}
+
+bool is_own_loss(const Primitive& primitive) { return primitive.is_loss() && !primitive.is_auxiliary(); }
+
 }  // namespace
 
 ModuleFacts::ModuleFacts(std::shared_ptr<const Module> module, Bits input_gradients)
@@ -41,7 +48,8 @@ void ModuleFacts::find_gradients(Bits input_gradients) {
   for (const Call& c : module_->program) {
     bool any = module_->trained && !c.weights.empty();
     for (const LocalId in : c.in) any = any || has_gradient(in);
-    for (const LocalId out : c.out) has_gradient_[place(out)] = any;
+    for (const LocalId out : c.out)
+      has_gradient_[place(out)] = any && is_number(local(out).shape.type) && !c.what->primitive.is_auxiliary();
   }
 }
 
@@ -57,7 +65,7 @@ Wanted ModuleFacts::wanted_of(std::size_t index) const {
 
 bool ModuleFacts::is_loss(LocalId id) const {
   return std::any_of(module_->program.begin(), module_->program.end(),
-                     [&](const Call& c) { return c.out.front() == id && c.what->primitive.is_loss(); });
+                     [&](const Call& c) { return c.out.front() == id && is_own_loss(c.what->primitive); });
 }
 
 std::vector<bool> ModuleFacts::find_what_backward_reads() {

@@ -34,7 +34,8 @@ struct Lives {
 
 bool Pass::has_loss() const {
   return std::any_of(calls.begin(), calls.end(), [](const PassCall& call) {
-    return call.direction == Direction::Forward && call.call->what->primitive.is_loss();
+    const Primitive& primitive = call.call->what->primitive;
+    return call.direction == Direction::Forward && primitive.is_loss() && !primitive.is_auxiliary();
   });
 }
 
@@ -43,6 +44,11 @@ bool Pass::makes_gradients() const {
     return call.direction == Direction::Forward && call.call->what->primitive.gradient_in_forward() &&
            call.wanted.any();
   });
+}
+
+bool Pass::draws_random() const {
+  return std::any_of(calls.begin(), calls.end(),
+                     [](const PassCall& call) { return call.call->what->primitive.draws_random(); });
 }
 
 const Operand* Pass::find(OperandKind kind) const {

@@ -71,6 +71,7 @@ struct Pass {
   bool has_loss() const;
   // The loss's gradient is made here, not in the backward.
   bool makes_gradients() const;
+  bool draws_random() const;
   // Null: the pass has no such operand.
   const Operand* find(OperandKind kind) const;
 };

@@ -35,13 +35,14 @@ struct CallShapes {
 using Bits = std::uint32_t;
 constexpr Bits bit(std::size_t i) { return Bits{1} << i; }
 
-// Which gradients a backward is asked for.
+// What a call is asked for beside its outputs: gradients, of a backward.
 struct Wanted {
   Bits in = 0, weights = 0;
   bool accumulates = false;  // the weights' are added to what is there
   bool contributed = false;  // and what other modules made of them is added first
   // The weights' gradients are made apart, and then added.
   bool apart() const { return weights != 0 && (accumulates || contributed); }
+  bool saves = false;  // forward: what it saves is kept
   bool any() const { return (in | weights) != 0; }
 };
 
@@ -85,6 +86,10 @@ class Primitive {
   virtual bool makes_gradients_apart() const { return false; }
   // The result is a loss: backward starts here.
   virtual bool is_loss() const { return false; }
+  // A loss beside the network's own: it trains, but its value is an output like others, or nobody's.
+  virtual bool is_auxiliary() const { return false; }
+  // What it computes depends on the step and micro-batch that it is part of, by random numbers.
+  virtual bool draws_random() const { return false; }
   // What is saved comes after the output among what a module keeps.
   virtual bool saved_after_output() const { return false; }
 };

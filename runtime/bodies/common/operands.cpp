@@ -77,8 +77,12 @@ Bucket Operands::write_bucket() {
 }
 
 std::int64_t give_result(BodyCall& call, const at::Tensor& number) {
-  if (call.processor == Processor::Host) return std::bit_cast<std::int64_t>(number.item<double>());
-  tensor_at(Processor::Device, call.late_result, {}, at::kDouble).copy_(number);
+  return give_result(call.processor, call.late_result, number);
+}
+
+std::int64_t give_result(Processor processor, std::int64_t* late_result, const at::Tensor& number) {
+  if (processor == Processor::Host) return std::bit_cast<std::int64_t>(number.item<double>());
+  tensor_at(Processor::Device, late_result, {}, at::kDouble).copy_(number);
   return 0;
 }
 

@@ -65,5 +65,7 @@ class Operands {
 // Event::result of a body: the number in a scalar tensor, as the bits of a double. On the device, once kernels have
 // run.
 std::int64_t give_result(BodyCall& call, const at::Tensor& number);
+// `late_result`: BodyCall's.
+std::int64_t give_result(Processor processor, std::int64_t* late_result, const at::Tensor& number);
 
 }  // namespace tandem

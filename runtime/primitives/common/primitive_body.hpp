@@ -23,6 +23,13 @@ class GradientOut {
     return mode_ == GradientTarget::Mode::Add || mode_ == GradientTarget::Mode::AddBase || contribution_.defined();
   }
   const at::Tensor& target() const { return target_; }
+  const at::Tensor& base() const { return base_; }  // AddBase only
+  // The same of a view of what it goes to.
+  template <typename View>
+  GradientOut viewed(const View& view) const {
+    const auto seen = [&](const at::Tensor& tensor) { return tensor.defined() ? view(tensor) : tensor; };
+    return {mode_, seen(target_), seen(base_), seen(contribution_)};
+  }
   // Takes a gradient that was made apart, and may be written to.
   void take(at::Tensor gradient) const;
   // `write(out)` makes it where it goes if it is the first, else apart.
@@ -40,6 +47,14 @@ class GradientOut {
   at::Tensor target_, base_, contribution_;
 };
 
+// What the random numbers of a call follow from, beside its own stream: the same in every pass over a micro-batch,
+// wherever it runs.
+struct RandomKey {
+  std::uint64_t seed = 0;
+  std::int64_t step = 0, module = 0, micro_batch = 0, rank = 0;
+  bool draws = true;  // an evaluation draws nothing
+};
+
 // Of one call. Tensors that a pass does not have are undefined.
 struct Arguments {
   const Call& call;
@@ -50,6 +65,7 @@ struct Arguments {
   // Of a loss, whose gradient is divided by the number and multiplied by the scale, if there is one.
   std::int64_t micro_batches = 1;
   at::Tensor loss_scale;
+  RandomKey random;
 };
 
 struct PrimitiveBodyEntry {

@@ -1,10 +1,12 @@
-// The body of every op whose pass is derived from a program (core/model/passes.hpp).
+#include "runtime/primitives/common/run_pass.hpp"
+
+#include <c10/core/InferenceMode.h>
+
 #include <utility>
 
 #include "core/base/errors.hpp"
 #include "runtime/bodies/common/operands.hpp"
 #include "runtime/body_table.hpp"
-#include "runtime/primitives/common/primitive_body.hpp"
 #include "runtime/torch_types.hpp"
 
 namespace tandem {
@@ -12,16 +14,11 @@ namespace {
 
 std::size_t place(std::int32_t id) { return static_cast<std::size_t>(id); }
 
-// One op's walk over its pass.
 class Walk {
  public:
-  explicit Walk(BodyCall& call)
-      : operands_(call), call_(call), pass_(*call.work.pass), scope_(*WorkspaceScope::current()) {
-    if (const Operand* weights = pass_.find(OperandKind::Weights)) weights_ = bucket(weights->read, call.reads);
-    if (const Operand* gradient = pass_.find(OperandKind::WeightGradient)) {
-      weight_gradient_ = {*call.graph.tensor_of(call.op.writes[place(gradient->write)].value).layout,
-                          call.writes.at(place(gradient->write)), call.processor, call.work.type};
-    }
+  explicit Walk(const PassRun& run) : run_(run), pass_(run.pass), scope_(*WorkspaceScope::current()) {
+    weights_ = bucket(OperandKind::Weights);
+    weight_gradient_ = bucket(OperandKind::WeightGradient);
   }
   std::int64_t run() {
     bool begun = false;
@@ -39,39 +36,40 @@ class Walk {
       } catch (const DeviceError& error) {
         throw DeviceError(call.call->name + " (" + std::string(body->name) + "): " + error.what());
       }
-      if (call.direction == Direction::Forward && call.call->what->primitive.is_loss())
-        result = give_result(call_, arguments.out[0]);
+      const Primitive& primitive = call.call->what->primitive;
+      if (call.direction == Direction::Forward && primitive.is_loss() && !primitive.is_auxiliary())
+        result = give_result(run_.processor, run_.late_result, arguments.out[0]);
     }
     return result;
   }
 
  private:
-  Bucket bucket(std::int32_t read, const std::vector<std::byte*>& at) const {
-    const auto& tensor = call_.graph.tensor_of(call_.op.reads[place(read)]);
-    return {*tensor.layout, at.at(place(read)), call_.processor, tensor.type};
+  Bucket bucket(OperandKind kind) const {
+    for (std::size_t i = 0; i < pass_.operands.size(); ++i)
+      if (pass_.operands[i].kind == kind) return {*run_.bucket, run_.operands[i], run_.processor, pass_.module->type};
+    return {};
   }
   std::byte* address(const Storage& storage) const {
-    if (storage.operand == kNone) return static_cast<std::byte*>(scope_.at(storage.offset, storage.bytes));
-    const Operand& operand = pass_.operands[place(storage.operand)];
-    if (operand.field != kNone) return bucket(operand.read, call_.reads).begin_of(place(operand.field));
-    return operand.read != kNone ? call_.reads.at(place(operand.read)) : call_.writes.at(place(operand.write));
+    if (storage.operand != kNone) return run_.operands[place(storage.operand)];
+    return static_cast<std::byte*>(scope_.at(storage.offset, storage.bytes));
   }
   at::Tensor tensor(std::int32_t storage, const Shape& shape) const {
     if (storage == kNone) return {};
-    return tensor_at(call_.processor, address(pass_.storages[place(storage)]),
+    return tensor_at(run_.processor, address(pass_.storages[place(storage)]),
                      at::IntArrayRef(shape.dims.data(), shape.dims.size()), torch_type(shape.type));
   }
   Arguments arguments_of(const PassCall& c) const {
     const CallShapes& shapes = c.call->shapes;
-    Arguments a{*c.call, c.wanted, {}, {}, {}, {}, {}, {}, {}, pass_.micro_batches, {}};
+    Arguments a{*c.call, c.wanted, {}, {}, {}, {}, {}, {}, {}, pass_.micro_batches, {}, run_.random};
     for (std::size_t i = 0; i < c.in.size(); ++i) a.in.push_back(tensor(c.in[i], shapes.in[i]));
     for (std::size_t i = 0; i < c.out.size(); ++i) a.out.push_back(tensor(c.out[i], shapes.out[i]));
     for (std::size_t i = 0; i < c.saved.size(); ++i) a.saved.push_back(tensor(c.saved[i], shapes.saved[i].shape));
     for (const std::int32_t weight : c.call->weights)
       a.weights.push_back(weights_.is_there() ? weights_.field(place(weight)) : at::Tensor());
     const Primitive& primitive = c.call->what->primitive;
-    if (primitive.is_loss() && c.wanted.any() && primitive.gradient_in_forward() == (c.direction == Direction::Forward))
-      a.loss_scale = operands_.loss_scale();
+    const bool makes_gradient = primitive.gradient_in_forward() ? c.direction == Direction::Forward && c.wanted.any()
+                                                                : c.direction == Direction::Backward;
+    if (primitive.is_loss() && makes_gradient) a.loss_scale = run_.loss_scale;
     if (c.direction == Direction::Forward) return a;
     a.output_gradient = tensor(c.output_gradient, shapes.out[0]);
     for (std::size_t i = 0; i < c.input_gradients.size(); ++i) {
@@ -86,20 +84,52 @@ class Walk {
     return a;
   }
 
-  Operands operands_;  // no autograd graph is recorded while it lives
-  BodyCall& call_;
+  c10::InferenceMode no_autograd_;
+  const PassRun& run_;
   const Pass& pass_;
   WorkspaceScope& scope_;
   Bucket weights_, weight_gradient_;
 };
 
-std::int64_t run_pass(BodyCall& call) { return Walk(call).run(); }
+bool is_bucket(const Operand& operand) {
+  return operand.kind == OperandKind::Weights || operand.kind == OperandKind::WeightGradient;
+}
+
+// The bucket that an operand is, or has a field of.
+Bucket bucket_of(const BodyCall& call, const Operand& operand) {
+  const bool read = operand.read != kNone;
+  const ValueId value = read ? call.op.reads[place(operand.read)] : call.op.writes[place(operand.write)].value;
+  const auto& tensor = call.graph.tensor_of(value);
+  return {*tensor.layout, read ? call.reads.at(place(operand.read)) : call.writes.at(place(operand.write)),
+          call.processor, tensor.type};
+}
+
+std::int64_t run_pass(BodyCall& call) {
+  const Operands operands(call);
+  std::vector<std::byte*> addresses;
+  const Layout* bucket = nullptr;
+  for (const Operand& operand : call.work.pass->operands) {
+    if (operand.field != kNone) {
+      addresses.push_back(bucket_of(call, operand).begin_of(place(operand.field)));
+      continue;
+    }
+    const bool read = operand.read != kNone;
+    addresses.push_back(read ? call.reads.at(place(operand.read)) : call.writes.at(place(operand.write)));
+    if (is_bucket(operand)) bucket = &bucket_of(call, operand).layout();
+  }
+  const RandomKey random{call.scenario.seed,  call.step(), call.op.layer,
+                         call.op.micro_batch, call.rank,   call.op.phase != Phase::Evaluate};
+  const at::Tensor loss_scale = call.op.reads.empty() ? at::Tensor() : operands.loss_scale();
+  return walk_pass({*call.work.pass, addresses, bucket, call.processor, loss_scale, random, call.late_result});
+}
 
 }  // namespace
 
+std::int64_t walk_pass(const PassRun& run) { return Walk(run).run(); }
+
 const BodyEntry& pass_body(const Pass& pass) {
   static constexpr BodyEntry kOnce{"pass", run_pass}, kAgain{"pass", run_pass, kRepeatable};
-  return pass.has_loss() ? kOnce : kAgain;
+  return pass.has_loss() || pass.draws_random() ? kOnce : kAgain;
 }
 
 }  // namespace tandem

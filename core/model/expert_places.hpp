@@ -1,0 +1,17 @@
+// Experts' buffers [experts * capacity, hidden] and the places in them of tokens' choices (primitives route, dispatch,
+// combine). Must not know who fills them.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/dtype.hpp"
+
+namespace tandem {
+
+// Of each of `slots`, which choice has it: made from places, on the way to what is done with it.
+inline std::int64_t slot_table_bytes(std::int64_t slots, std::int64_t choices) {
+  constexpr std::int64_t kTables = 3, kGranules = 1 << 10;
+  return kTables * (slots + 1 + choices) * size_of(DType::I64) + slots + choices + kGranules;
+}
+
+}  // namespace tandem

@@ -1,0 +1,25 @@
+// What the libraries under LibTorch take for themselves during a product. Must not know primitives.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/dtype.hpp"
+
+namespace tandem {
+
+// oneDNN's, for [m, k] times [k, n] on the CPU by one caller: in 16 bits it keeps tiles of its own, and copies operands
+// and result where the processor has units that want them in an order of their own (AMX). In fp32, MKL serves itself.
+inline std::int64_t cpu_product_bytes(std::int64_t m, std::int64_t n, std::int64_t k, DType type) {
+  constexpr std::int64_t kTiles = 256 << 10;
+  return type == DType::F32 ? 0 : kTiles + (m * k + k * n + m * n) * size_of(DType::F32);
+}
+
+// LibTorch makes tensors of the numbers that a body gives to its kernels, in the types of both sides.
+inline constexpr std::int64_t kNumberBytes = 256;
+
+// Of a mean over some of a value's directions, or its gradient: the CPU's kernels widen 16 bits.
+inline std::int64_t mean_bytes(std::int64_t elements, DType type, bool gpu) {
+  return type == DType::F32 || gpu ? 0 : elements * size_of(DType::F32);
+}
+
+}  // namespace tandem

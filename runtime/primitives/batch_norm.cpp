@@ -1,0 +1,38 @@
+#include <ATen/ops/native_batch_norm.h>
+#include <ATen/ops/native_batch_norm_backward.h>
+
+#include <tuple>
+
+#include "runtime/primitives/common/primitive_body.hpp"
+
+namespace tandem {
+namespace {
+
+void forward(Arguments& a) {
+  const auto [out, mean, rstd] = at::native_batch_norm(a.in[0], a.weights[0], a.weights[1], {}, {}, /*training=*/true,
+                                                       /*momentum=*/0, a.call.how.number("epsilon"));
+  a.out[0].copy_(out);
+  if (!a.saved[0].defined()) return;
+  a.saved[0].copy_(mean);
+  a.saved[1].copy_(rstd);
+}
+
+void backward(Arguments& a) {
+  const bool weights = a.wanted.weights != 0;
+  const at::Tensor& x = a.in[0];
+  // The CPU's kernel takes statistics in the input's precision, the GPU's in fp32, in which they are kept.
+  const auto statistic = [&](const at::Tensor& kept) { return x.is_cuda() ? kept : kept.to(x.scalar_type()); };
+  const auto [grad_input, grad_weight, grad_bias] = at::native_batch_norm_backward(
+      a.output_gradient, x, a.weights[0], {}, {}, statistic(a.saved[0]), statistic(a.saved[1]), /*train=*/true,
+      a.call.how.number("epsilon"), {a.input_gradients[0].wanted(), weights, weights});
+  if (weights) {
+    a.weight_gradients[0].take(grad_weight);
+    a.weight_gradients[1].take(grad_bias);
+  }
+  if (a.input_gradients[0].wanted()) a.input_gradients[0].take(grad_input);
+}
+
+}  // namespace
+}  // namespace tandem
+
+TANDEM_PRIMITIVE_BODY(batch_norm, forward, backward)

@@ -1,0 +1,32 @@
+// What attention with a kernel and attention of products have in common. Tensors of heads are
+// [batch, heads, positions, size].
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "core/model/attention_shape.hpp"
+#include "runtime/primitives/common/primitive_body.hpp"
+
+namespace tandem {
+
+struct AttentionCall {
+  explicit AttentionCall(const Arguments& a) : sizes(a.call.how, a.call.shapes) {}
+  AttentionSizes sizes;
+  double scale() const;
+
+  // Views of rows [batch positions, heads size].
+  at::Tensor of_queries(const at::Tensor& rows) const;
+  at::Tensor of_keys(const at::Tensor& rows) const;
+  // Each head of keys or values as often as heads of queries read it: a copy, where that is more than once.
+  at::Tensor repeated(const at::Tensor& keys) const;
+  // Takes the gradient of repeated keys or values: the sum over those that read a head.
+  void take_repeated(const GradientOut& gradient, const at::Tensor& of_repeated) const;
+  // What is added to scores for positions, [1 or heads, queries, keys]: 0, by distance, or minus infinity.
+  at::Tensor mask(const at::TensorOptions& options) const;
+};
+
+// By products with a softmax between them, as autograd does them: probabilities in memory.
+void composed_attention(Arguments& a);
+void composed_attention_backward(Arguments& a);
+
+}  // namespace tandem

@@ -1,0 +1,47 @@
+#include <ATen/ops/native_group_norm.h>
+#include <ATen/ops/native_group_norm_backward.h>
+
+#include <tuple>
+
+#include "runtime/primitives/common/primitive_body.hpp"
+
+namespace tandem {
+namespace {
+
+struct Sizes {
+  explicit Sizes(const Arguments& a)
+      : batch(a.in[0].size(0)), channels(a.in[0].size(1)), groups(a.call.how.integer("groups")) {
+    positions = a.in[0].numel() / (batch * channels);
+  }
+  std::int64_t batch, channels, groups, positions;
+};
+
+void forward(Arguments& a) {
+  const Sizes s(a);
+  const auto [out, mean, rstd] = at::native_group_norm(a.in[0], a.weights[0], a.weights[1], s.batch, s.channels,
+                                                       s.positions, s.groups, a.call.how.number("epsilon"));
+  a.out[0].copy_(out);
+  if (!a.saved[0].defined()) return;
+  a.saved[0].copy_(mean);
+  a.saved[1].copy_(rstd);
+}
+
+void backward(Arguments& a) {
+  const Sizes s(a);
+  const bool weights = a.wanted.weights != 0;
+  // In the precision in which forward gave them.
+  const at::ScalarType type = a.in[0].scalar_type();
+  const auto [grad_input, grad_weight, grad_bias] = at::native_group_norm_backward(
+      a.output_gradient, a.in[0], a.saved[0].to(type), a.saved[1].to(type), a.weights[0], s.batch, s.channels,
+      s.positions, s.groups, {a.input_gradients[0].wanted(), weights, weights});
+  if (weights) {
+    a.weight_gradients[0].take(grad_weight);
+    a.weight_gradients[1].take(grad_bias);
+  }
+  if (a.input_gradients[0].wanted()) a.input_gradients[0].take(grad_input);
+}
+
+}  // namespace
+}  // namespace tandem
+
+TANDEM_PRIMITIVE_BODY(group_norm, forward, backward)

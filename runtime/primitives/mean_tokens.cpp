@@ -1,0 +1,25 @@
+#include <ATen/ops/mean.h>
+
+#include "runtime/primitives/common/primitive_body.hpp"
+
+namespace tandem {
+namespace {
+
+at::Tensor sequences(const at::Tensor& tokens, const Attributes& how) {
+  return tokens.view({-1, how.integer("sequence"), tokens.size(1)});
+}
+
+void forward(Arguments& a) { at::mean_out(a.out[0], sequences(a.in[0], a.call.how), 1); }
+
+void backward(Arguments& a) {
+  a.input_gradients[0].make([&](at::Tensor out) {
+    const at::Tensor by_sequence = sequences(out, a.call.how);
+    by_sequence.copy_(a.output_gradient.unsqueeze(1).expand_as(by_sequence));
+    out.div_(by_sequence.size(1));
+  });
+}
+
+}  // namespace
+}  // namespace tandem
+
+TANDEM_PRIMITIVE_BODY(mean_tokens, forward, backward)

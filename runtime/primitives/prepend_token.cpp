@@ -1,0 +1,32 @@
+#include <ATen/ops/sum.h>
+
+#include "runtime/primitives/common/primitive_body.hpp"
+
+namespace tandem {
+namespace {
+
+// As [batch, sequence, hidden], with the token or without.
+at::Tensor sequences(const at::Tensor& tokens, std::int64_t length) {
+  return tokens.view({-1, length, tokens.size(1)});
+}
+
+void forward(Arguments& a) {
+  const std::int64_t length = a.call.how.integer("sequence");
+  const at::Tensor out = sequences(a.out[0], length + 1);
+  out.select(1, 0).copy_(a.weights[0].expand({out.size(0), out.size(2)}));
+  out.narrow(1, 1, length).copy_(sequences(a.in[0], length));
+}
+
+void backward(Arguments& a) {
+  const std::int64_t length = a.call.how.integer("sequence");
+  const at::Tensor grad = sequences(a.output_gradient, length + 1);
+  if (a.wanted.weights != 0) a.weight_gradients[0].take(at::sum(grad.narrow(1, 0, 1), at::IntArrayRef({0, 1})));
+  const GradientOut& input = a.input_gradients[0];
+  if (!input.wanted()) return;
+  input.viewed([&](const at::Tensor& t) { return sequences(t, length); }).take(grad.narrow(1, 1, length));
+}
+
+}  // namespace
+}  // namespace tandem
+
+TANDEM_PRIMITIVE_BODY(prepend_token, forward, backward)

@@ -1,0 +1,18 @@
+#include "runtime/primitives/common/primitive_body.hpp"
+
+namespace tandem {
+namespace {
+
+void forward(Arguments& a) { a.out[0].copy_(a.in[0].narrow(0, 0, a.out[0].size(0))); }
+
+void backward(Arguments& a) {
+  a.input_gradients[0].make([&](const at::Tensor& out) {
+    out.zero_();
+    out.narrow(0, 0, a.output_gradient.size(0)).copy_(a.output_gradient);
+  });
+}
+
+}  // namespace
+}  // namespace tandem
+
+TANDEM_PRIMITIVE_BODY(rows, forward, backward)

@@ -1,0 +1,20 @@
+#include <ATen/ops/upsample_nearest2d.h>
+#include <ATen/ops/upsample_nearest2d_backward.h>
+
+#include "runtime/primitives/common/primitive_body.hpp"
+
+namespace tandem {
+namespace {
+
+void forward(Arguments& a) { at::upsample_nearest2d_out(a.out[0], a.in[0], a.out[0].sizes().slice(2)); }
+
+void backward(Arguments& a) {
+  a.input_gradients[0].make([&](at::Tensor out) {
+    at::upsample_nearest2d_backward_out(out, a.output_gradient, a.output_gradient.sizes().slice(2), out.sizes());
+  });
+}
+
+}  // namespace
+}  // namespace tandem
+
+TANDEM_PRIMITIVE_BODY(upsample, forward, backward)
