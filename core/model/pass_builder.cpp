@@ -82,10 +82,16 @@ void PassBuilder::bind(std::int32_t storage, Operand operand) {
 void PassBuilder::add(PassCall call, std::int64_t more_scratch) {
   const Primitive& primitive = call.call->what->primitive;
   const CallShapes& shapes = call.call->shapes;
-  WorkspaceMeter scratch(where_.gpu ? kGpuGranule : kCpuGranule);
-  scratch.take(more_scratch);
-  primitive.scratch(call.call->how, shapes, call.direction, call.wanted, where_, scratch);
-  call.scratch_bytes = scratch.peak();
+  const auto scratch_on = [&](const RunsOn& where) {
+    WorkspaceMeter scratch(where_.gpu ? kGpuGranule : kCpuGranule);
+    scratch.take(more_scratch);
+    primitive.scratch(call.call->how, shapes, call.direction, call.wanted, where, scratch);
+    return scratch.peak();
+  };
+  call.scratch_bytes = scratch_on(where_);
+  // The CPU may stand in for a GPU, in fp32: in 16 bits its libraries' copies of operands would be most of all memory.
+  if (where_.gpu && shapes.type == DType::F32)
+    call.scratch_bytes = std::max(call.scratch_bytes, scratch_on({false, where_.threads}));
   primitive.kernels(call.call->how, shapes, call.direction, call.wanted, pass_.kernels);
   pass_.calls.push_back(std::move(call));
 }

@@ -10,7 +10,7 @@ import tempfile
 BIN = pathlib.Path(os.environ["TANDEM_BUILD"]) / "bin"
 SCENARIO = """\
 machine: {machine}
-limits: {{device_bytes: 4MiB, host_bytes: 64MiB, cores: 2}}
+limits: {{device_bytes: 48MiB, host_bytes: 64MiB, cores: 2}}
 workload: {{family: mlp, layers: 3, hidden: 64, inputs: 64, classes: 10, batch: 16, precision: fp32}}
 policy: {{name: {policy}}}
 steps: 2
