@@ -63,11 +63,12 @@ TEST(Derive, GradientsSoFarAreAddedTo) {
   ASSERT_NE(gradient, nullptr);
   int added = 0;
   for (const PassCall& call : passes.backward.calls)
-    for (const GradientTarget& target : call.input_gradients)
-      if (target.storage != kNone &&
-          &passes.backward.operands[static_cast<std::size_t>(
-              passes.backward.storages[static_cast<std::size_t>(target.storage)].operand)] == gradient)
-        added += target.mode == Mode::Add;
+    for (const GradientTarget& target : call.input_gradients) {
+      if (target.storage == kNone) continue;
+      const std::int32_t operand = passes.backward.storages[static_cast<std::size_t>(target.storage)].operand;
+      if (operand == kNone || &passes.backward.operands[static_cast<std::size_t>(operand)] != gradient) continue;
+      added += target.mode == Mode::Add;
+    }
   EXPECT_EQ(added, 3);  // by each of its readers
 }
 
