@@ -73,6 +73,7 @@ class ModuleBuilder {
   LocalId cross_entropy(const std::string& name, LocalId logits, LocalId targets);
   LocalId call(const std::string& name, const std::string& primitive, std::vector<LocalId> in, Attributes how);
 
+  LocalId input_of(std::size_t port) const { return module_.inputs.at(port); }
   void freeze() { module_.trained = false; }
   void output(LocalId value) { module_.outputs.push_back(value); }
   // These weights, or those of these calls, come first in the bucket, in this order.

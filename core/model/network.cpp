@@ -7,7 +7,10 @@
 
 namespace tandem {
 
+// A value that is read twice is one port: its gradient is one value, which one op writes once.
 LocalId ModuleScope::in(const std::string& name, const Signal& signal) {
+  const auto found = std::find(sources_.begin(), sources_.end(), signal.source);
+  if (found != sources_.end()) return input_of(static_cast<std::size_t>(found - sources_.begin()));
   sources_.push_back(signal.source);
   return input(name, signal.shape);
 }
@@ -22,12 +25,18 @@ Signal NetworkBuilder::module(const std::string& name, const std::string& kind,
                               const std::function<void(ModuleScope&)>& program, bool recomputable) {
   ModuleScope scope(kind, network_.type);
   program(scope);
-  std::shared_ptr<const Module> module = scope.build();
-  for (const NetworkModule& before : network_.modules)
-    if (*before.module == *module) module = before.module;
+  const std::shared_ptr<const Module> module = shared(scope.build());
   CHECK(scope.sources().size() == module->inputs.size(), name, "has ports that read nothing", module->inputs.size());
-  network_.modules.push_back({name, std::move(module), scope.sources(), recomputable});
+  network_.modules.push_back({name, module, scope.sources(), recomputable});
   return output(0);
+}
+
+// Networks have many modules of few shapes: each is compared with one of a shape.
+std::shared_ptr<const Module> NetworkBuilder::shared(std::shared_ptr<const Module> module) {
+  for (const std::shared_ptr<const Module>& shape : shapes_)
+    if (*shape == *module) return shape;
+  shapes_.push_back(module);
+  return module;
 }
 
 Signal NetworkBuilder::output(std::size_t place) const {

@@ -73,6 +73,9 @@ class NetworkBuilder {
   Network finish();
 
  private:
+  std::shared_ptr<const Module> shared(std::shared_ptr<const Module> module);
+
+  std::vector<std::shared_ptr<const Module>> shapes_;  // one of each
   Network network_;
 };
 

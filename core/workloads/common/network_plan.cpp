@@ -1,6 +1,8 @@
 #include "core/workloads/common/network_plan.hpp"
 
+#include <bit>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -67,12 +69,12 @@ class Plan {
         if (wants_gradient(at(i).inputs[p])) role.derive.input_gradients |= bit(p);
       role.output_has_gradient = trained(i) || role.derive.input_gradients != 0;
     }
-    std::map<std::tuple<Source::From, std::int32_t, std::int32_t>, bool> written;
+    std::set<std::tuple<Source::From, std::int32_t, std::int32_t>> written;
     for (std::size_t i = roles_.size(); i-- > 0;)
       for (std::size_t p = 0; p < at(i).inputs.size(); ++p) {
         const Source& s = at(i).inputs[p];
         if ((roles_[i].derive.input_gradients & bit(p)) == 0) continue;
-        if (std::exchange(written[{s.from, s.index, s.place}], true)) roles_[i].derive.gradients_so_far |= bit(p);
+        if (!written.emplace(s.from, s.index, s.place).second) roles_[i].derive.gradients_so_far |= bit(p);
         if (s.from == Source::From::Weight) roles_[place(s.index)].derive.contributed |= bit(place(s.place));
       }
   }
@@ -101,6 +103,8 @@ class Plan {
     StageSpec s;
     s.trained = m.module->trained;
     s.contributed = options.contributed != 0;
+    CHECK(std::popcount(options.contributed) <= 1, m.name, "has several weights that others share",
+          options.contributed);
     if (!m.module->weights.empty()) {
       s.layout = layout_of(*m.module);
       s.elements = s.layout->elements;
@@ -123,7 +127,7 @@ class Plan {
     add_passes(m, passes, s);
     return s;
   }
-  static bool trained_or_passes(const StageSpec& s) { return (s.trained && s.elements > 0) || s.passes_gradients(); }
+  static bool trained_or_passes(const StageSpec& s) { return s.trains() || s.passes_gradients(); }
   void add_passes(const NetworkModule& m, const Passes& passes, StageSpec& s) {
     s.forward = add(m, place_forward(passes.forward, s, true), "forward", false);
     if (s.recomputable || s.loss_gradient_in_forward)

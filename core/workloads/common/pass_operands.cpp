@@ -79,7 +79,7 @@ Pass place_backward(Pass pass, const StageSpec& stage) {
   for (std::size_t i = 0; i < stage.saved.size(); ++i) places.read(OperandKind::Kept, i);
   places.read_ports(From::Batch, true);
   places.read_contribution();
-  if (stage.trained && stage.elements > 0) places.write(OperandKind::WeightGradient, 0);
+  if (stage.trains()) places.write(OperandKind::WeightGradient, 0);
   places.write_gradients(From::Stage);
   places.write_gradients(From::Bucket);
   return places.take();

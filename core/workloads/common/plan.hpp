@@ -77,6 +77,8 @@ struct StageSpec {
   std::int64_t output_bytes() const;
   std::int64_t contribution_bytes() const;  // of what it makes first
   bool passes_gradients() const;
+  // It has weights, and they are trained.
+  bool trains() const { return trained && elements > 0; }
 };
 
 // One value of the optimizer's state for each parameter bucket.

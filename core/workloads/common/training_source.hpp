@@ -144,7 +144,7 @@ class TrainingSource final : public StepSource {
   bool controls_update() const { return clips() || scales_loss_; }
   // A rank's own gradients are added up, where it keeps them whole.
   bool accumulates() const { return micro_batch_ > 0 && !divides(); }
-  bool trains(std::size_t index) const { return spec(index).trained && spec(index).elements > 0; }
+  bool trains(std::size_t index) const { return spec(index).trains(); }
   bool goes_backward(std::size_t index) const { return spec(index).backward != kNone; }
   bool recomputes(std::size_t index) const { return recomputation_.recomputes[index]; }
 

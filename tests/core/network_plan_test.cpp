@@ -1,0 +1,106 @@
+// Steps of networks that are no chain: who goes backward, whose gradients are added, what is frozen.
+#include "core/workloads/common/network_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "core/workloads/common/training_source.hpp"
+#include "tests/core/workload_fixture.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kBatch = 8, kWidth = 32, kClasses = 10;
+
+Signal linear(NetworkBuilder& n, const std::string& name, const Signal& x, bool frozen) {
+  return n.module(name, frozen ? "frozen" : "linear", [&](ModuleScope& m) {
+    m.output(m.activation("relu", m.linear("linear", m.in("input", x), kWidth), "relu"));
+    if (frozen) m.freeze();
+  });
+}
+
+// front (frozen) -> trunk -> two branches, one of them frozen, the other reads its input twice -> their sum, which has
+// no weights -> head.
+Network branches() {
+  NetworkBuilder n("branches", DType::F32);
+  const Signal x = n.batch("inputs", Shape({kBatch, kWidth}, DType::F32));
+  const Signal targets = n.batch("targets", Shape({kBatch}, DType::I64));
+  const Signal trunk = linear(n, "trunk", linear(n, "front", x, true), false);
+  const Signal left = linear(n, "left", trunk, true);
+  const Signal right = n.module("right", "right", [&](ModuleScope& m) {
+    const LocalId branch = m.linear("linear", m.in("input", trunk), kWidth);
+    m.output(m.add("sum", m.in("again", trunk), branch));
+  });
+  const Signal sum = n.module("sum", "sum", [&](ModuleScope& m) {
+    m.output(m.activation("relu", m.add("sum", m.in("left", left), m.in("right", right)), "relu"));
+  });
+  n.module("head", "head", [&](ModuleScope& m) {
+    m.output(m.cross_entropy("loss", m.linear("output", m.in("input", sum), kClasses), m.in("targets", targets)));
+  });
+  return n.finish();
+}
+
+Graph steps_of(const Network& network, std::int64_t micro_batches) {
+  Scenario s = small_scenario("mlp");
+  s.workload.micro_batches = micro_batches;
+  s.optimizer.clip_norm = 1;
+  TrainingSource source(network_plan(network, s, {"test.load", DType::F32, {}, {}, nullptr}), s, {});
+  Graph graph;
+  source.prologue(graph);
+  source.append_step(graph, 0);
+  return graph;
+}
+
+std::map<std::string, const Op*> ops_of(const Graph& graph, std::int32_t micro_batch) {
+  std::map<std::string, const Op*> ops;
+  for (OpId id = 0; id < graph.op_count(); ++id)
+    if (const Op& op = graph.op(id); op.step == kNone || op.micro_batch == micro_batch)
+      ops.emplace(graph.label(op.label), &op);
+  return ops;
+}
+
+TEST(NetworkPlan, WhatTrainsNothingDoesNotGoBackward) {
+  const Graph graph = steps_of(branches(), 1);
+  const auto ops = ops_of(graph, 0);
+  EXPECT_FALSE(ops.contains("front.backward"));
+  EXPECT_TRUE(ops.contains("left.backward"));  // the way to the trunk leads through it
+  EXPECT_TRUE(ops.contains("sum.backward"));
+  for (const char* stage : {"front", "left", "sum"}) {
+    EXPECT_FALSE(ops.contains(std::string(stage) + ".optimizer")) << stage;
+    EXPECT_FALSE(ops.contains(std::string(stage) + ".grad_norm")) << stage;
+  }
+  EXPECT_TRUE(ops.contains("left.load"));
+  EXPECT_FALSE(ops.contains("sum.load"));
+  for (TensorId id = 0; id < graph.tensor_count(); ++id)
+    EXPECT_NE(graph.tensor(id).name, "left.gradient") << "a frozen module has none";
+}
+
+TEST(NetworkPlan, GradientsOfWhatSeveralReadAreAddedInPlace) {
+  for (const std::int64_t micro_batches : {1, 2}) {
+    const Graph graph = steps_of(branches(), micro_batches);
+    for (std::int32_t micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
+      const auto ops = ops_of(graph, micro_batch);
+      // The right branch reads the trunk last: it writes, once, though it reads it twice; the left one adds to that.
+      const auto gradient = [&](const char* stage) {
+        const Write* found = nullptr;
+        for (const Write& write : ops.at(std::string(stage) + ".backward")->writes)
+          if (graph.tensor_of(write.value).name == "trunk.output_gradient") {
+            EXPECT_EQ(found, nullptr) << stage;
+            found = &write;
+          }
+        return found;
+      };
+      const Write *right = gradient("right"), *left = gradient("left");
+      ASSERT_NE(right, nullptr);
+      ASSERT_NE(left, nullptr);
+      EXPECT_EQ(right->reuses, kNone);
+      EXPECT_EQ(left->reuses, right->value);
+      EXPECT_EQ(ops.at("trunk.backward")->reads.front(), left->value);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem
