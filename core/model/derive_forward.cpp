@@ -65,9 +65,8 @@ class ForwardPass {
     if (keeps_ && c.what->primitive.gradient_in_forward()) pass_call.wanted = facts_.wanted_of(index);
     for (const LocalId in : c.in) pass_call.in.push_back(storage_[place(in)]);
     for (const LocalId out : c.out) {
-      const Primitive& primitive = c.what->primitive;
-      if (!primitive.is_loss() || primitive.is_auxiliary())
-        storage_[place(out)] = storage_for(index, out);  // that is the op's result
+      // The network's loss is the op's result, and has no place.
+      if (!c.what->primitive.is_own_loss()) storage_[place(out)] = storage_for(index, out);
       pass_call.out.push_back(storage_[place(out)]);
     }
     for (std::size_t k = 0; k < c.shapes.saved.size(); ++k) {

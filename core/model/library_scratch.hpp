@@ -7,11 +7,15 @@
 
 namespace tandem {
 
+// oneDNN's tiles during a product in 16 bits on the CPU.
+inline constexpr std::int64_t kCpuTileBytes = 256 << 10;
+// cuBLAS's, for a product that is cut along its inner dimension on a GPU, at most.
+inline constexpr std::int64_t kGpuProductBytes = 32 << 20;
+
 // oneDNN's, for [m, k] times [k, n] on the CPU by one caller: in 16 bits it keeps tiles of its own, and copies operands
 // and result where the processor has units that want them in an order of their own (AMX). In fp32, MKL serves itself.
 inline std::int64_t cpu_product_bytes(std::int64_t m, std::int64_t n, std::int64_t k, DType type) {
-  constexpr std::int64_t kTiles = 256 << 10;
-  return type == DType::F32 ? 0 : kTiles + (m * k + k * n + m * n) * size_of(DType::F32);
+  return type == DType::F32 ? 0 : kCpuTileBytes + (m * k + k * n + m * n) * size_of(DType::F32);
 }
 
 // LibTorch makes tensors of the numbers that a body gives to its kernels, in the types of both sides.

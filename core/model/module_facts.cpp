@@ -13,8 +13,6 @@ bool is_number(DType type) {
   return type == DType::F32 || type == DType::F16 || type == DType::BF16 || type == DType::F64;
 }
 
-bool is_own_loss(const Primitive& primitive) { return primitive.is_loss() && !primitive.is_auxiliary(); }
-
 }  // namespace
 
 ModuleFacts::ModuleFacts(std::shared_ptr<const Module> module, Bits input_gradients)
@@ -65,7 +63,7 @@ Wanted ModuleFacts::wanted_of(std::size_t index) const {
 
 bool ModuleFacts::is_loss(LocalId id) const {
   return std::any_of(module_->program.begin(), module_->program.end(),
-                     [&](const Call& c) { return c.out.front() == id && is_own_loss(c.what->primitive); });
+                     [&](const Call& c) { return c.out.front() == id && c.what->primitive.is_own_loss(); });
 }
 
 std::vector<bool> ModuleFacts::find_what_backward_reads() {

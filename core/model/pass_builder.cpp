@@ -34,8 +34,7 @@ struct Lives {
 
 bool Pass::has_loss() const {
   return std::any_of(calls.begin(), calls.end(), [](const PassCall& call) {
-    const Primitive& primitive = call.call->what->primitive;
-    return call.direction == Direction::Forward && primitive.is_loss() && !primitive.is_auxiliary();
+    return call.direction == Direction::Forward && call.call->what->primitive.is_own_loss();
   });
 }
 

@@ -88,6 +88,7 @@ class Primitive {
   virtual bool is_loss() const { return false; }
   // A loss beside the network's own: it trains, but its value is an output like others, or nobody's.
   virtual bool is_auxiliary() const { return false; }
+  bool is_own_loss() const { return is_loss() && !is_auxiliary(); }
   // What it computes depends on the step and micro-batch that it is part of, by random numbers.
   virtual bool draws_random() const { return false; }
   // What is saved comes after the output among what a module keeps.

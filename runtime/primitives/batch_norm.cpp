@@ -3,6 +3,7 @@
 
 #include <tuple>
 
+#include "runtime/primitives/common/norm_gradients.hpp"
 #include "runtime/primitives/common/primitive_body.hpp"
 
 namespace tandem {
@@ -18,18 +19,13 @@ void forward(Arguments& a) {
 }
 
 void backward(Arguments& a) {
-  const bool weights = a.wanted.weights != 0;
   const at::Tensor& x = a.in[0];
   // The CPU's kernel takes statistics in the input's precision, the GPU's in fp32, in which they are kept.
   const auto statistic = [&](const at::Tensor& kept) { return x.is_cuda() ? kept : kept.to(x.scalar_type()); };
   const auto [grad_input, grad_weight, grad_bias] = at::native_batch_norm_backward(
       a.output_gradient, x, a.weights[0], {}, {}, statistic(a.saved[0]), statistic(a.saved[1]), /*train=*/true,
-      a.call.how.number("epsilon"), {a.input_gradients[0].wanted(), weights, weights});
-  if (weights) {
-    a.weight_gradients[0].take(grad_weight);
-    a.weight_gradients[1].take(grad_bias);
-  }
-  if (a.input_gradients[0].wanted()) a.input_gradients[0].take(grad_input);
+      a.call.how.number("epsilon"), wanted_of_norm(a));
+  take_norm_gradients(a, grad_input, grad_weight, grad_bias);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <tuple>
 
+#include "runtime/primitives/common/norm_gradients.hpp"
 #include "runtime/primitives/common/primitive_body.hpp"
 
 namespace tandem {
@@ -28,17 +29,12 @@ void forward(Arguments& a) {
 
 void backward(Arguments& a) {
   const Sizes s(a);
-  const bool weights = a.wanted.weights != 0;
   // In the precision in which forward gave them.
   const at::ScalarType type = a.in[0].scalar_type();
-  const auto [grad_input, grad_weight, grad_bias] = at::native_group_norm_backward(
-      a.output_gradient, a.in[0], a.saved[0].to(type), a.saved[1].to(type), a.weights[0], s.batch, s.channels,
-      s.positions, s.groups, {a.input_gradients[0].wanted(), weights, weights});
-  if (weights) {
-    a.weight_gradients[0].take(grad_weight);
-    a.weight_gradients[1].take(grad_bias);
-  }
-  if (a.input_gradients[0].wanted()) a.input_gradients[0].take(grad_input);
+  const auto [grad_input, grad_weight, grad_bias] =
+      at::native_group_norm_backward(a.output_gradient, a.in[0], a.saved[0].to(type), a.saved[1].to(type), a.weights[0],
+                                     s.batch, s.channels, s.positions, s.groups, wanted_of_norm(a));
+  take_norm_gradients(a, grad_input, grad_weight, grad_bias);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <tuple>
 
+#include "runtime/primitives/common/norm_gradients.hpp"
 #include "runtime/primitives/common/primitive_body.hpp"
 
 namespace tandem {
@@ -22,14 +23,10 @@ void backward(Arguments& a) {
   const at::Tensor& x = a.in[0];
   // The CPU's kernel takes statistics in the input's precision, the GPU's in fp32, in which they are kept.
   const auto statistic = [&](const at::Tensor& kept) { return x.is_cuda() ? kept : kept.to(x.scalar_type()); };
-  const auto [grad_input, grad_weight, grad_bias] = at::native_layer_norm_backward(
-      a.output_gradient, x, {x.size(1)}, statistic(a.saved[0]), statistic(a.saved[1]), a.weights[0], a.weights[1],
-      {a.input_gradients[0].wanted(), a.wanted.weights != 0, a.wanted.weights != 0});
-  if (a.wanted.weights != 0) {
-    a.weight_gradients[0].take(grad_weight);
-    a.weight_gradients[1].take(grad_bias);
-  }
-  if (a.input_gradients[0].wanted()) a.input_gradients[0].take(grad_input);
+  const auto [grad_input, grad_weight, grad_bias] =
+      at::native_layer_norm_backward(a.output_gradient, x, {x.size(1)}, statistic(a.saved[0]), statistic(a.saved[1]),
+                                     a.weights[0], a.weights[1], wanted_of_norm(a));
+  take_norm_gradients(a, grad_input, grad_weight, grad_bias);
 }
 
 }  // namespace

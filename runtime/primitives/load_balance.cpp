@@ -1,5 +1,4 @@
 #include <ATen/ops/_softmax.h>
-#include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/mean.h>
@@ -8,6 +7,7 @@
 
 #include "runtime/primitives/common/losses.hpp"
 #include "runtime/primitives/common/primitive_body.hpp"
+#include "runtime/primitives/common/softmax.hpp"
 
 namespace tandem {
 namespace {
@@ -32,12 +32,7 @@ void backward(Arguments& a) {
   const at::Tensor &probabilities = a.saved[0], &shares = a.saved[1];
   const at::Tensor of_mean = at::mul(loss_gradient(a).mul_(factor(a)), shares);
   const at::Tensor of_each = of_mean.expand_as(probabilities).div(probabilities.size(0));
-  a.input_gradients[0].make([&](at::Tensor out) {
-    if (out.scalar_type() == at::kFloat)
-      at::_softmax_backward_data_out(out, of_each, probabilities, 1, at::kFloat);
-    else
-      out.copy_(at::_softmax_backward_data(of_each, probabilities, 1, at::kFloat));
-  });
+  softmax_backward(a.input_gradients[0], of_each, probabilities);
 }
 
 }  // namespace

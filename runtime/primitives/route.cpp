@@ -1,5 +1,4 @@
 #include <ATen/ops/_softmax.h>
-#include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/div.h>
@@ -9,6 +8,7 @@
 
 #include "runtime/primitives/common/losses.hpp"
 #include "runtime/primitives/common/primitive_body.hpp"
+#include "runtime/primitives/common/softmax.hpp"
 
 namespace tandem {
 namespace {
@@ -53,12 +53,7 @@ void backward(Arguments& a) {
     grad = at::div(grad, sum).add_(grad.neg().mul_(over).sum(1, /*keepdim=*/true));
   }
   const at::Tensor spread = at::zeros(probabilities.sizes(), probabilities.options()).scatter_(1, chosen, grad);
-  a.input_gradients[0].make([&](at::Tensor out) {
-    if (out.scalar_type() == at::kFloat)
-      at::_softmax_backward_data_out(out, spread, probabilities, 1, at::kFloat);
-    else
-      out.copy_(at::_softmax_backward_data(spread, probabilities, 1, at::kFloat));
-  });
+  softmax_backward(a.input_gradients[0], spread, probabilities);
 }
 
 }  // namespace

@@ -1,20 +1,13 @@
 // Scaled dot-product attention of heads over one tensor [tokens, 3 hidden] of queries, keys and values; fused: no
 // scores in memory. Keeps a number for each query and head (the log-sum-exp of its scores).
-#include <algorithm>
-
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
+#include "core/model/attention_scratch.hpp"
+#include "core/model/library_scratch.hpp"
 #include "core/model/primitive.hpp"
 
 namespace tandem {
 namespace {
-
-// How LibTorch's fused CPU attention splits queries (by their number) and keys.
-std::int64_t query_split(std::int64_t queries) {
-  const std::int64_t split = queries >= 768 ? 256 : queries >= 192 ? 64 : 32;
-  return std::min(split, queries);
-}
-std::int64_t key_split(std::int64_t keys) { return std::min<std::int64_t>(512, keys); }
 
 struct Heads {
   Heads(const Attributes& how, const CallShapes& s)
@@ -114,9 +107,8 @@ class Attention final : public Primitive {
     const Heads h(how, s);
     const bool forward = direction == Direction::Forward;
     if (h.fused) return forward ? take_forward(h, s, where, meter) : take_backward(h, s, where, meter);
-    constexpr std::int64_t kMiB = 1 << 20, kCpuBytes = 256 << 10;
-    if (where.gpu) meter.take(32 * kMiB);  // products are cut along their inner dimension
-    if (!where.gpu && h.type != DType::F32) meter.take(kCpuBytes + 2 * h.row() + h.scores());
+    if (where.gpu) meter.take(kGpuProductBytes);
+    if (!where.gpu && h.type != DType::F32) meter.take(kCpuTileBytes + 2 * h.row() + h.scores());
     forward ? take_unfused_forward(h, meter) : take_unfused_backward(h, meter);
   }
   bool makes_gradients_apart() const override { return true; }
@@ -126,8 +118,7 @@ class Attention final : public Primitive {
  private:
   // In 16 bits the CPU's kernel keeps scores in them, too, and packs keys and values where the processor wants that.
   static void take_narrow(const Heads& h, std::int64_t scores, WorkspaceMeter& meter) {
-    constexpr std::int64_t kCpuBytes = 256 << 10;
-    if (h.type != DType::F32) meter.take(kCpuBytes + 2 * h.row() + scores * size_of(h.type));
+    if (h.type != DType::F32) meter.take(kCpuTileBytes + 2 * h.row() + scores * size_of(h.type));
   }
   // The GPU's kernel in fp32 keeps a number for each query of whole blocks of 32.
   static std::int64_t kept_on_gpu(const Heads& h) {
@@ -136,25 +127,19 @@ class Attention final : public Primitive {
     return h.batch * h.heads * queries * size_of(DType::F32);
   }
   static void take_forward(const Heads& h, const CallShapes& s, const RunsOn& where, WorkspaceMeter& meter) {
-    const std::int64_t q = query_split(h.sequence), k = key_split(h.keys), kept = s.saved[0].shape.bytes();
+    const std::int64_t q = cpu_query_split(h.sequence), k = cpu_key_split(h.keys), kept = s.saved[0].shape.bytes();
     if (where.gpu) return meter.touch_all({h.row(), kept_on_gpu(h), kept_on_gpu(h)});
     take_narrow(h, q * k * where.threads, meter);
     meter.touch_all({h.row(), kept, where.threads * (q * k + 2 * q + q * h.size) * size_of(DType::F32)});
   }
   static void take_backward(const Heads& h, const CallShapes& s, const RunsOn& where, WorkspaceMeter& meter) {
-    const std::int64_t q = query_split(h.sequence), k = key_split(h.sequence);
+    const std::int64_t q = cpu_query_split(h.sequence), k = cpu_key_split(h.sequence);
     const std::int64_t row = h.row(), number = size_of(DType::F32);
-    if (where.gpu) return meter.touch_all({row, row, row, kept_on_gpu(h), kept_on_gpu(h), gpu_sums(h, s)});
+    if (where.gpu)
+      return meter.touch_all({row, row, row, kept_on_gpu(h), kept_on_gpu(h),
+                              gpu_query_gradient_bytes(h.batch * h.heads, s.out[0].elements())});
     take_narrow(h, 2 * q * k * where.threads, meter);
     meter.touch_all({row, row, row, where.threads * 2 * q * k * number, q * number});
-  }
-  // FlashAttention's backward, where results must not depend on the order of sums, adds up the query's gradient in so
-  // many parts that blocks of all sequences and heads fill the GPU's multiprocessors.
-  static std::int64_t gpu_sums(const Heads& h, const CallShapes& s) {
-    constexpr std::int64_t kMiB = 1 << 20;
-    const std::int64_t blocks = h.batch * h.heads, parts = (kMostGpuProcessors + blocks - 1) / blocks;
-    const std::int64_t part = s.out[0].elements() * size_of(DType::F32);
-    return std::max(64 * kMiB + 2 * part, 32 * kMiB + parts * part);
   }
 };
 

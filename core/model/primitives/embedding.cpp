@@ -3,6 +3,7 @@
 
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
+#include "core/model/library_scratch.hpp"
 #include "core/model/primitive.hpp"
 
 namespace tandem {
@@ -28,11 +29,11 @@ class Embedding final : public Primitive {
   void scratch(const Attributes&, const CallShapes& s, Direction direction, Wanted, const RunsOn& where,
                WorkspaceMeter& meter) const override {
     if (direction == Direction::Forward) return;
-    constexpr std::int64_t kMiB = 1 << 20, kCpuBytes = 256 << 10;
+    constexpr std::int64_t kMiB = 1 << 20;
     const std::int64_t table = s.weights[0].shape.bytes();
     if (where.gpu) return meter.touch_all({table, 64 * kMiB + 2 * s.out[0].elements() * size_of(DType::F32)});
     if (s.out[0].type == DType::F32) return meter.touch(table);
-    meter.touch_all({table, std::max(table, s.out[0].bytes()) + kCpuBytes});
+    meter.touch_all({table, std::max(table, s.out[0].bytes()) + kCpuTileBytes});
   }
 };
 

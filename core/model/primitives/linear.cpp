@@ -4,6 +4,7 @@
 
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
+#include "core/model/library_scratch.hpp"
 #include "core/model/primitive.hpp"
 
 namespace tandem {
@@ -51,13 +52,12 @@ class Linear final : public Primitive {
   // On the CPU in 16 bits, oneDNN copies both operands where the processor has units that want them in an order of
   // their own (AMX), and elsewhere a weight. On a GPU, products are cut along their inner dimension.
   static std::int64_t library(const Attributes& how, const CallShapes& s, Direction direction, const RunsOn& where) {
-    constexpr std::int64_t kMiB = 1 << 20, kCpuBytes = 256 << 10;
     if (where.gpu) {
       const bool sums = direction == Direction::Backward && has_bias(how);
-      return 32 * kMiB + (sums ? gpu_row_sum_bytes(s.out[0].rows(), s.out[0].columns()) : 0);
+      return kGpuProductBytes + (sums ? gpu_row_sum_bytes(s.out[0].rows(), s.out[0].columns()) : 0);
     }
     if (s.in[0].type == DType::F32) return 0;
-    return kCpuBytes + weight_of(s).bytes() + std::max(s.in[0].bytes(), s.out[0].bytes());
+    return kCpuTileBytes + weight_of(s).bytes() + std::max(s.in[0].bytes(), s.out[0].bytes());
   }
 };
 

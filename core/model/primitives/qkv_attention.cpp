@@ -8,6 +8,7 @@
 
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
+#include "core/model/attention_scratch.hpp"
 #include "core/model/attention_shape.hpp"
 #include "core/model/library_scratch.hpp"
 
@@ -15,12 +16,6 @@ namespace tandem {
 namespace {
 
 using Sizes = AttentionSizes;
-
-// How LibTorch's fused CPU attention splits queries (by their number) and keys.
-std::int64_t query_split(std::int64_t queries) {
-  const std::int64_t split = queries >= 768 ? 256 : queries >= 192 ? 64 : 32;
-  return std::min(split, queries);
-}
 
 class QkvAttention final : public Primitive {
  public:
@@ -76,8 +71,10 @@ class QkvAttention final : public Primitive {
     if (!a.fused()) return composed_scratch(a, s, direction, wanted, meter);
     const std::int64_t row = s.out[0].bytes(), kept = s.saved[0].shape.bytes() + a.batch * a.heads * 31 * number;
     if (where.gpu && direction == Direction::Forward) return meter.touch_all({row, kept, kept});
-    if (where.gpu) return meter.touch_all({row, keys, keys, keys, keys, kept, kept, gpu_sums(a, s)});
-    const std::int64_t q = query_split(a.queries), k = std::min<std::int64_t>(512, a.keys), threads = where.threads;
+    if (where.gpu)
+      return meter.touch_all(
+          {row, keys, keys, keys, keys, kept, kept, gpu_query_gradient_bytes(a.batch * a.heads, s.out[0].elements())});
+    const std::int64_t q = cpu_query_split(a.queries), k = cpu_key_split(a.keys), threads = where.threads;
     // In 16 bits, a thread's scores and their gradients are rounded, too.
     const std::int64_t rounded = s.in[0].type == DType::F32 ? 0 : threads * q * k * type;
     // Of this thread: others have memory of their own.
@@ -135,13 +132,6 @@ class QkvAttention final : public Primitive {
     }
     const std::int64_t bias = a.biased ? s.in[3].bytes() : 0;
     meter.touch_all({scores, scores, queries, queries, keys, keys, bias, products});
-  }
-  // As of attention.
-  static std::int64_t gpu_sums(const Sizes& a, const CallShapes& s) {
-    constexpr std::int64_t kMiB = 1 << 20;
-    const std::int64_t blocks = a.batch * a.heads, parts = (kMostGpuProcessors + blocks - 1) / blocks;
-    const std::int64_t part = s.out[0].elements() * size_of(DType::F32);
-    return std::max(64 * kMiB + 2 * part, 32 * kMiB + parts * part);
   }
 };
 

@@ -10,6 +10,7 @@
 
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
+#include "core/model/library_scratch.hpp"
 #include "core/model/primitive.hpp"
 
 namespace tandem {
@@ -103,10 +104,9 @@ class TiledLoss final : public Primitive {
 
  private:
   static std::int64_t library(const Sizes& n, const RunsOn& where) {
-    constexpr std::int64_t kMiB = 1 << 20, kCpuBytes = 256 << 10;
-    if (where.gpu) return 32 * kMiB + (n.bias ? gpu_row_sum_bytes(n.tile, n.outputs) : 0);
+    if (where.gpu) return kGpuProductBytes + (n.bias ? gpu_row_sum_bytes(n.tile, n.outputs) : 0);
     if (!n.widens()) return 0;
-    return kCpuBytes + n.weight_bytes() + std::max(n.tile * n.inputs * size_of(n.type), n.logits(n.tile));
+    return kCpuTileBytes + n.weight_bytes() + std::max(n.tile * n.inputs * size_of(n.type), n.logits(n.tile));
   }
 };
 

@@ -37,7 +37,7 @@ class Walk {
         throw DeviceError(call.call->name + " (" + std::string(body->name) + "): " + error.what());
       }
       const Primitive& primitive = call.call->what->primitive;
-      if (call.direction == Direction::Forward && primitive.is_loss() && !primitive.is_auxiliary())
+      if (call.direction == Direction::Forward && primitive.is_own_loss())
         result = give_result(run_.processor, run_.late_result, arguments.out[0]);
     }
     return result;
