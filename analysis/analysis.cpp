@@ -170,7 +170,7 @@ double samples_per_step(const WorkloadOptions& workload) {
 }
 
 double tokens_per_step(const WorkloadOptions& workload) {
-  const std::int64_t tokens_per_sample = workload.new_tokens > 0 ? 1 : workload.sequence;
+  const std::int64_t tokens_per_sample = workload.keys.has("new_tokens") ? 1 : workload.keys.integer_or("sequence", 0);
   return samples_per_step(workload) * static_cast<double>(tokens_per_sample);
 }
 

@@ -9,7 +9,8 @@ namespace tandem {
 RunLog::RunLog(std::vector<const Graph*> graphs, const Scenario& scenario, std::optional<LossScaleState> before,
                std::function<void()> full)
     : graphs_(std::move(graphs)), full_(std::move(full)) {
-  const auto steps = std::max<std::int64_t>(scenario.steps - scenario.first_step, scenario.workload.new_tokens);
+  const auto steps =
+      std::max<std::int64_t>(scenario.steps - scenario.first_step, scenario.workload.keys.integer_or("new_tokens", 0));
   if (steps > kDetailedSteps) totals_.emplace(graphs_, scenario, before);
 }
 

@@ -168,7 +168,7 @@ int say_failures(const PolicyComparison& comparison) {
 
 int compare_policies(const PoliciesFlags& flags) {
   const Scenario scenario = load_scenario(flags.common);
-  const KeyValues over = flags.over.empty() ? KeyValues{"", {""}} : read_key_values("--over", flags.over);
+  const SweptKey over = flags.over.empty() ? SweptKey{"", {""}} : read_key_values("--over", flags.over);
   const std::vector<std::string> names = names_to_compare(flags, scenario.policy.name, over.key);
   const KeyRange range = flags.largest.empty() ? KeyRange{} : read_key_range("--largest", flags.largest);
   if (!over.key.empty() && over.key == range.key)

@@ -5,6 +5,7 @@
 #include "apps/commands.hpp"
 #include "cli/siblings.hpp"
 #include "core/base/errors.hpp"
+#include "core/run/load.hpp"
 #include "core/yaml/suggest.hpp"
 
 namespace {
@@ -27,6 +28,7 @@ constexpr const char* kUsage =
     "  tandem check FILE...              is a scenario or a profile right?\n"
     "  tandem replay LOG                 does the scheduler still answer a recorded run the same?\n"
     "  tandem list policies|transforms|workloads|machines|scenarios\n"
+    "  tandem schema                     the JSON Schema of scenarios, for editors\n"
     "\n"
     "Flags: --set path.to.key=value (repeatable), --json FILE|-, --trace FILE, --report FILE.html, --log FILE, --seed "
     "N,\n"
@@ -132,12 +134,20 @@ int list(const Arguments& arguments) {
   return tandem::list(what);
 }
 
+int schema(const Arguments& arguments) {
+  CLI::App app{"The JSON Schema of scenarios, with the keys of all families", "tandem schema"};
+  parse_arguments(app, arguments);
+  std::fputs(tandem::scenario_schema_text().c_str(), stdout);
+  return tandem::kDone;
+}
+
 struct Builtin {
   const char* name;
   int (*run)(const Arguments&);
 };
 constexpr Builtin kBuiltins[] = {{"compare", compare}, {"validate", validate}, {"compare-policies", compare_policies},
-                                 {"check", check},     {"replay", replay},     {"list", list}};
+                                 {"check", check},     {"replay", replay},     {"list", list},
+                                 {"schema", schema}};
 constexpr const char* kParts[] = {"simulate", "train", "calibrate"};
 constexpr const char* kLater[] = {"plan", "sweep", "explain"};
 

@@ -54,8 +54,8 @@ std::int64_t number(const std::string& flag, const std::string& key, std::string
 
 }  // namespace
 
-KeyValues read_key_values(const std::string& flag, const std::string& argument) {
-  KeyValues all{key_of(flag, argument, kValuesForm), {}};
+SweptKey read_key_values(const std::string& flag, const std::string& argument) {
+  SweptKey all{key_of(flag, argument, kValuesForm), {}};
   all.values = split(argument.substr(all.key.size() + 1));
   if (std::any_of(all.values.begin(), all.values.end(), [](const std::string& value) { return value.empty(); }))
     refuse(flag, all.key + ": " + (all.values.size() == 1 ? "has no values" : "has a value that is empty"),

@@ -8,11 +8,11 @@
 namespace tandem {
 
 // "KEY=VALUE,VALUE,...": commas inside brackets part no values. All throw ConfigError, which names `flag`.
-struct KeyValues {
+struct SweptKey {
   std::string key;
   std::vector<std::string> values;
 };
-KeyValues read_key_values(const std::string& flag, const std::string& argument);
+SweptKey read_key_values(const std::string& flag, const std::string& argument);
 
 // "KEY=LOW..HIGH", 0 <= LOW <= HIGH.
 struct KeyRange {

@@ -57,8 +57,8 @@ Scenario base(const char* family, std::int64_t layers, std::int64_t hidden, std:
   Scenario scenario;
   scenario.machine.cores = cores;
   scenario.workload.family = family;
-  scenario.workload.layers = layers;
-  scenario.workload.hidden = hidden;
+  scenario.workload.keys["layers"] = layers;
+  scenario.workload.keys["hidden"] = hidden;
   scenario.workload.batch = batch;
   scenario.workload.micro_batches = 2;
   return scenario;
@@ -67,11 +67,11 @@ Scenario base(const char* family, std::int64_t layers, std::int64_t hidden, std:
 Trial trial_of(const char* family, const Transformer& t, std::int32_t cores) {
   Trial trial{base(family, layers_of(12 * t.hidden * t.hidden), t.hidden, t.batch, cores), t.held_out};
   WorkloadOptions& w = trial.scenario.workload;
-  w.heads = t.heads;
-  w.sequence = t.sequence;
-  w.vocabulary = t.vocabulary;
+  w.keys["heads"] = t.heads;
+  w.keys["sequence"] = t.sequence;
+  w.keys["vocabulary"] = t.vocabulary;
   w.recompute = t.recompute ? "block" : "none";
-  w.tied_embedding = t.tied;
+  w.keys["tied_embedding"] = t.tied;
   // Clipping has ops of its own; every other network has it.
   trial.scenario.optimizer.clip_norm = t.tied ? 1.0 : 0.0;
   return trial;
@@ -79,8 +79,8 @@ Trial trial_of(const char* family, const Transformer& t, std::int32_t cores) {
 
 Trial trial_of(const char* family, const Mlp& m, std::int32_t cores) {
   Trial trial{base(family, layers_of(m.hidden * m.hidden), m.hidden, m.batch, cores), m.held_out};
-  trial.scenario.workload.inputs = m.inputs;
-  trial.scenario.workload.classes = m.classes;
+  trial.scenario.workload.keys["inputs"] = m.inputs;
+  trial.scenario.workload.keys["classes"] = m.classes;
   return trial;
 }
 
@@ -108,7 +108,7 @@ std::vector<Trial> update_trials(const Trial& network, std::int64_t rank) {
   constexpr std::int64_t kNonzeros = 16, kBlock = 1024;
   constexpr std::int64_t kMostLayers = 2;  // a fit of a block's projectors takes as long as hundreds of its backwards
   Trial subspace = network, one_bit = network;
-  subspace.scenario.workload.layers = std::min(network.scenario.workload.layers, kMostLayers);
+  subspace.scenario.workload.keys["layers"] = std::min(network.scenario.workload.keys.integer("layers"), kMostLayers);
   subspace.request.subspace = SubspaceUpdate{.rank = rank, .nonzeros = kNonzeros, .check_every = 1};  // fits, whatever
   one_bit.request.one_bit = OneBitUpdate{.warmup_steps = 1, .block = kBlock};
   std::vector<Trial> trials{subspace, one_bit};

@@ -62,16 +62,16 @@ Trial trial_of(const char* family, const Transformer& t, std::int32_t cores) {
   scenario.optimizer.clip_norm = t.tied ? 1.0 : 0.0;
   WorkloadOptions& w = scenario.workload;
   w.family = family;
-  w.layers = layers_of(t.hidden);
-  w.hidden = t.hidden;
-  w.heads = t.heads;
-  w.sequence = t.sequence;
+  w.keys["layers"] = layers_of(t.hidden);
+  w.keys["hidden"] = t.hidden;
+  w.keys["heads"] = t.heads;
+  w.keys["sequence"] = t.sequence;
   w.batch = t.batch;
-  w.vocabulary = t.vocabulary;
+  w.keys["vocabulary"] = t.vocabulary;
   w.micro_batches = 2;
   w.precision = DType::BF16;
   w.recompute = t.recompute ? "block" : "none";
-  w.tied_embedding = t.tied;
+  w.keys["tied_embedding"] = t.tied;
   return trial;
 }
 

@@ -99,9 +99,9 @@ void copy_operands_to_host(Workbench& bench, const std::vector<OpId>& ops) {
 
 std::string network_name(const Scenario& scenario) {
   const WorkloadOptions& w = scenario.workload;
-  std::string name = printed("%s hidden %lld, batch %lld", w.family.c_str(), static_cast<long long>(w.hidden),
-                             static_cast<long long>(w.batch));
-  if (w.sequence > 0) name += printed(" x %lld", static_cast<long long>(w.sequence));
+  std::string name = printed("%s hidden %lld, batch %lld", w.family.c_str(),
+                             static_cast<long long>(w.keys.integer_or("hidden", 0)), static_cast<long long>(w.batch));
+  if (w.keys.has("sequence")) name += printed(" x %lld", static_cast<long long>(w.keys.integer("sequence")));
   return name;
 }
 

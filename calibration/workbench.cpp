@@ -14,7 +14,7 @@ namespace {
 // A text's tokens are bytes.
 std::int64_t tokens_of(const WorkloadOptions& workload) {
   constexpr std::int64_t kBytes = 256;
-  return workload.vocabulary > 0 ? std::min(workload.vocabulary, kBytes) : kBytes;
+  return std::min(workload.keys.integer_or("vocabulary", kBytes), kBytes);
 }
 
 std::int64_t round_up(std::int64_t bytes, std::int64_t step) { return (bytes + step - 1) / step * step; }

@@ -23,11 +23,11 @@ ImageData::ImageData(Images images, const Scenario& scenario, const SavedData& s
     : images_(std::move(images)),
       order_{scenario.seed, scenario.workload.devices, saved.by_micro_batch},
       training_(images_.labels.size()) {
-  if (scenario.workload.inputs != images_.pixels)
-    data_error(scenario, "workload.inputs", "is " + std::to_string(scenario.workload.inputs),
+  if (scenario.workload.keys.integer("inputs") != images_.pixels)
+    data_error(scenario, "workload.inputs", "is " + std::to_string(scenario.workload.keys.integer("inputs")),
                std::to_string(images_.pixels) + ", the pixels of an image of " + images_.name);
-  if (scenario.workload.classes < images_.classes)
-    data_error(scenario, "workload.classes", "is " + std::to_string(scenario.workload.classes),
+  if (scenario.workload.keys.integer("classes") < images_.classes)
+    data_error(scenario, "workload.classes", "is " + std::to_string(scenario.workload.keys.integer("classes")),
                std::to_string(images_.classes) + " or more for " + images_.name);
   if (keeps_checksum(scenario)) checksum_ = checksum_of(images_);
   require_same_data(scenario.resume_folder, "data.images", saved.checksum, checksum_);

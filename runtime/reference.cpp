@@ -12,6 +12,7 @@
 
 #include "core/formats/state_blocks.hpp"
 #include "core/scenario/schedule.hpp"
+#include "core/workloads/workload.hpp"
 #include "runtime/optimizer/adam.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
 #include "runtime/optimizer/low_precision.hpp"
@@ -221,17 +222,19 @@ class Trainer {
 }  // namespace
 
 std::vector<std::int64_t> decode_reference(const Scenario& scenario, const DataSource& data) {
-  const WorkloadOptions& w = scenario.workload;
+  const WorkloadOptions w = completed(scenario.workload);
   std::vector<ReferenceBucket> parameters = reference_network(scenario)->buckets();
   fill_parameters(parameters, scenario.seed);
-  std::vector<std::int64_t> tokens(static_cast<std::size_t>(w.prompt + w.new_tokens)), targets(tokens.size());
-  data.next_token_batch({0, 0, 0}, 1, w.prompt, tokens.data(), targets.data());
+  const std::int64_t prompt = w.keys.integer("prompt"), stop = w.keys.integer_or("stop_token", kNone);
+  std::vector<std::int64_t> tokens(static_cast<std::size_t>(prompt + w.keys.integer("new_tokens"))),
+      targets(tokens.size());
+  data.next_token_batch({0, 0, 0}, 1, prompt, tokens.data(), targets.data());
   std::vector<std::int64_t> sampled;
-  for (std::int64_t length = w.prompt; length < w.prompt + w.new_tokens; ++length) {
+  for (std::int64_t length = prompt; length < std::ssize(tokens); ++length) {
     const at::Tensor so_far = at::from_blob(tokens.data(), {length}, at::kLong);
     sampled.push_back(reference_next_token(w, parameters, so_far));
     tokens[static_cast<std::size_t>(length)] = sampled.back();
-    if (w.stop_token != kNone && sampled.back() == w.stop_token) break;
+    if (stop != kNone && sampled.back() == stop) break;
   }
   return sampled;
 }

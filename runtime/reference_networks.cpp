@@ -19,6 +19,7 @@
 #include <limits>
 
 #include "core/base/errors.hpp"
+#include "core/workloads/workload.hpp"
 #include "runtime/initial_values.hpp"
 
 namespace tandem {
@@ -75,16 +76,16 @@ ReferenceBucket block_bucket(const std::string& name, std::int64_t hidden) {
 // The buckets of a block in tiles (core/workloads/common/gpt_tiles.hpp): those of attention, then of the feed-forward.
 std::vector<ReferenceBucket> tiled_block_buckets(const std::string& name, const WorkloadOptions& w) {
   std::vector<ReferenceBucket> buckets;
-  const std::int64_t part = w.hidden / w.linear_tiles;
+  const std::int64_t part = w.keys.integer("hidden") / w.keys.integer("linear_tiles");
   for (const bool attends : {true, false})
-    for (std::int64_t i = 0; i < w.linear_tiles; ++i) {
+    for (std::int64_t i = 0; i < w.keys.integer("linear_tiles"); ++i) {
       const std::string tile = name + (attends ? "_attention" : "_feed_forward") + std::to_string(i) + ".";
       ReferenceBucket bucket;
-      if (i == 0) add_norm(bucket, tile + (attends ? "ln1" : "ln2"), w.hidden);
-      add_linear(bucket, tile + (attends ? "qkv" : "up"), (attends ? 3 : 4) * part, w.hidden);
+      if (i == 0) add_norm(bucket, tile + (attends ? "ln1" : "ln2"), w.keys.integer("hidden"));
+      add_linear(bucket, tile + (attends ? "qkv" : "up"), (attends ? 3 : 4) * part, w.keys.integer("hidden"));
       const std::string second = tile + (attends ? "projection" : "down");
-      bucket.push_back({second + ".weight", {w.hidden, (attends ? 1 : 4) * part}, {}});
-      if (i == 0) bucket.push_back({second + ".bias", {w.hidden}, {}});
+      bucket.push_back({second + ".weight", {w.keys.integer("hidden"), (attends ? 1 : 4) * part}, {}});
+      if (i == 0) bucket.push_back({second + ".bias", {w.keys.integer("hidden")}, {}});
       buckets.push_back(std::move(bucket));
     }
   return buckets;
@@ -143,13 +144,14 @@ struct Block {
 
   // [tokens, hidden] to [tokens, hidden].
   Tensor attention(const Tensor& x, const WorkloadOptions& w, bool causal) const {
-    const std::int64_t hidden = w.hidden;
+    const std::int64_t hidden = w.keys.integer("hidden");
     const auto heads = [&](const Tensor& rows) {
-      return rows.view({w.batch, w.sequence, w.heads, hidden / w.heads}).transpose(1, 2);
+      return rows.view({w.batch, w.keys.integer("sequence"), w.keys.integer("heads"), hidden / w.keys.integer("heads")})
+          .transpose(1, 2);
     };
     const std::vector<Tensor> parts = qkv(x).split(hidden, 1);
     const Tensor query = heads(parts[0]), key = heads(parts[1]), value = heads(parts[2]);
-    const Tensor out = w.attention == "unfused"
+    const Tensor out = w.keys.text("attention") == "unfused"
                            ? unfused(query, key, value, causal)
                            : at::scaled_dot_product_attention(query, key, value, {}, /*dropout=*/0.0, causal);
     return projection(out.transpose(1, 2).reshape({-1, hidden}));
@@ -161,19 +163,20 @@ Tensor beside(const std::vector<ReferenceBucket>& parameters, const Tensor& batc
   return batch.to(at::TensorOptions(parameters.front()[0].tensor.device()));
 }
 
-Tensor tokens_like(const WorkloadOptions& w) { return at::empty({w.batch, w.sequence}, at::kLong); }
+Tensor tokens_like(const WorkloadOptions& w) { return at::empty({w.batch, w.keys.integer("sequence")}, at::kLong); }
 
 // From embedded tokens [tokens, hidden] to logits.
 Tensor gpt_logits(const WorkloadOptions& w, const std::vector<ReferenceBucket>& p, Tensor x) {
-  const std::size_t stages = w.linear_tiles > 1 ? static_cast<std::size_t>(2 * w.linear_tiles) : 1;  // of a block
+  const std::int64_t tiles = w.keys.integer_or("linear_tiles", 1);                 // gpt_decode has none
+  const std::size_t stages = tiles > 1 ? static_cast<std::size_t>(2 * tiles) : 1;  // of a block
   for (std::size_t i = 1; i + 1 < p.size(); i += stages) {
-    const Block block(stages > 1 ? untiled_block(p, i, w.linear_tiles) : p[i]);
+    const Block block(stages > 1 ? untiled_block(p, i, tiles) : p[i]);
     x = x + block.attention(block.ln1(x, kGptEpsilon), w, /*causal=*/true);
     x = x + block.down(at::gelu(block.up(block.ln2(x, kGptEpsilon)), "tanh"));
   }
   Cursor head(p.back());
   const Norm norm(head);
-  const Tensor& output = w.tied_embedding ? p.front()[0].tensor : head.next();
+  const Tensor& output = w.keys.flag("tied_embedding") ? p.front()[0].tensor : head.next();
   return norm(x, kGptEpsilon).mm(output.t());
 }
 
@@ -183,27 +186,29 @@ class Gpt final : public ReferenceNetwork {
 
   std::vector<ReferenceBucket> buckets() const override {
     std::vector<ReferenceBucket> buckets;
-    buckets.push_back(
-        {{"embedding.wte", {w_.vocabulary, w_.hidden}, {}}, {"embedding.wpe", {w_.sequence, w_.hidden}, {}}});
-    for (std::int64_t i = 0; i < w_.layers; ++i) {
+    buckets.push_back({{"embedding.wte", {w_.keys.integer("vocabulary"), w_.keys.integer("hidden")}, {}},
+                       {"embedding.wpe", {w_.keys.integer("sequence"), w_.keys.integer("hidden")}, {}}});
+    for (std::int64_t i = 0; i < w_.keys.integer("layers"); ++i) {
       const std::string name = "block" + std::to_string(i);
-      if (w_.linear_tiles == 1) buckets.push_back(block_bucket(name, w_.hidden));
-      if (w_.linear_tiles > 1)
+      if (w_.keys.integer("linear_tiles") == 1) buckets.push_back(block_bucket(name, w_.keys.integer("hidden")));
+      if (w_.keys.integer("linear_tiles") > 1)
         for (ReferenceBucket& tile : tiled_block_buckets(name, w_)) buckets.push_back(std::move(tile));
     }
     ReferenceBucket head;
-    add_norm(head, "head.ln_f", w_.hidden);
-    if (!w_.tied_embedding) head.push_back({"head.output.weight", {w_.vocabulary, w_.hidden}, {}});
+    add_norm(head, "head.ln_f", w_.keys.integer("hidden"));
+    if (!w_.keys.flag("tied_embedding"))
+      head.push_back({"head.output.weight", {w_.keys.integer("vocabulary"), w_.keys.integer("hidden")}, {}});
     buckets.push_back(std::move(head));
     return buckets;
   }
 
   Tensor loss(const std::vector<ReferenceBucket>& p, const DataSource& data, BatchKey key) const override {
     const Tensor inputs = tokens_like(w_), targets = tokens_like(w_);
-    data.next_token_batch(key, w_.batch, w_.sequence, inputs.data_ptr<std::int64_t>(),
+    data.next_token_batch(key, w_.batch, w_.keys.integer("sequence"), inputs.data_ptr<std::int64_t>(),
                           targets.data_ptr<std::int64_t>());
     const Tensor& wte = p.front()[0].tensor;
-    const Tensor x = (at::embedding(wte, beside(p, inputs)) + p.front()[1].tensor).view({-1, w_.hidden});
+    const Tensor x =
+        (at::embedding(wte, beside(p, inputs)) + p.front()[1].tensor).view({-1, w_.keys.integer("hidden")});
     return at::cross_entropy_loss(gpt_logits(w_, p, x).to(at::kFloat), beside(p, targets).view(-1));
   }
 
@@ -217,27 +222,29 @@ class Bert final : public ReferenceNetwork {
 
   std::vector<ReferenceBucket> buckets() const override {
     std::vector<ReferenceBucket> buckets;
-    buckets.push_back(
-        {{"embedding.wte", {w_.vocabulary, w_.hidden}, {}}, {"embedding.wpe", {w_.sequence, w_.hidden}, {}}});
-    add_norm(buckets.back(), "embedding.ln", w_.hidden);
-    for (std::int64_t i = 0; i < w_.layers; ++i)
-      buckets.push_back(block_bucket("block" + std::to_string(i), w_.hidden));
+    buckets.push_back({{"embedding.wte", {w_.keys.integer("vocabulary"), w_.keys.integer("hidden")}, {}},
+                       {"embedding.wpe", {w_.keys.integer("sequence"), w_.keys.integer("hidden")}, {}}});
+    add_norm(buckets.back(), "embedding.ln", w_.keys.integer("hidden"));
+    for (std::int64_t i = 0; i < w_.keys.integer("layers"); ++i)
+      buckets.push_back(block_bucket("block" + std::to_string(i), w_.keys.integer("hidden")));
     ReferenceBucket head;
-    add_linear(head, "head.transform", w_.hidden, w_.hidden);
-    add_norm(head, "head.ln", w_.hidden);
-    head.push_back({"head.output.bias", {w_.vocabulary}, {}});
-    if (!w_.tied_embedding) head.push_back({"head.output.weight", {w_.vocabulary, w_.hidden}, {}});
+    add_linear(head, "head.transform", w_.keys.integer("hidden"), w_.keys.integer("hidden"));
+    add_norm(head, "head.ln", w_.keys.integer("hidden"));
+    head.push_back({"head.output.bias", {w_.keys.integer("vocabulary")}, {}});
+    if (!w_.keys.flag("tied_embedding"))
+      head.push_back({"head.output.weight", {w_.keys.integer("vocabulary"), w_.keys.integer("hidden")}, {}});
     buckets.push_back(std::move(head));
     return buckets;
   }
 
   Tensor loss(const std::vector<ReferenceBucket>& p, const DataSource& data, BatchKey key) const override {
     const Tensor inputs = tokens_like(w_), targets = tokens_like(w_);
-    data.masked_token_batch(key, w_.batch, w_.sequence, w_.vocabulary, inputs.data_ptr<std::int64_t>(),
-                            targets.data_ptr<std::int64_t>());
+    data.masked_token_batch(key, w_.batch, w_.keys.integer("sequence"), w_.keys.integer("vocabulary"),
+                            inputs.data_ptr<std::int64_t>(), targets.data_ptr<std::int64_t>());
     Cursor embedding(p.front());
     const Tensor &wte = embedding.next(), &wpe = embedding.next();
-    Tensor x = Norm(embedding)((at::embedding(wte, beside(p, inputs)) + wpe).view({-1, w_.hidden}), kBertEpsilon);
+    Tensor x = Norm(embedding)((at::embedding(wte, beside(p, inputs)) + wpe).view({-1, w_.keys.integer("hidden")}),
+                               kBertEpsilon);
     for (std::size_t i = 1; i + 1 < p.size(); ++i) {
       const Block block(p[i]);
       x = block.ln1(x + block.attention(x, w_, /*causal=*/false), kBertEpsilon);
@@ -247,7 +254,7 @@ class Bert final : public ReferenceNetwork {
     const Linear transform(head);
     const Norm norm(head);
     const Tensor& bias = head.next();
-    const Tensor& output = w_.tied_embedding ? wte : head.next();
+    const Tensor& output = w_.keys.flag("tied_embedding") ? wte : head.next();
     const Tensor logits = at::addmm(bias, norm(at::gelu(transform(x)), kBertEpsilon), output.t());
     return at::cross_entropy_loss(logits.to(at::kFloat), beside(p, targets).view(-1));
   }
@@ -261,18 +268,18 @@ class Mlp final : public ReferenceNetwork {
   explicit Mlp(const WorkloadOptions& w) : w_(w) {}
 
   std::vector<ReferenceBucket> buckets() const override {
-    std::vector<ReferenceBucket> buckets(static_cast<std::size_t>(w_.layers + 1));
-    for (std::int64_t i = 0; i < w_.layers; ++i)
-      add_linear(buckets[static_cast<std::size_t>(i)], "layer" + std::to_string(i) + ".relu", w_.hidden,
-                 i == 0 ? w_.inputs : w_.hidden);
-    add_linear(buckets.back(), "head.output", w_.classes, w_.hidden);
+    std::vector<ReferenceBucket> buckets(static_cast<std::size_t>(w_.keys.integer("layers") + 1));
+    for (std::int64_t i = 0; i < w_.keys.integer("layers"); ++i)
+      add_linear(buckets[static_cast<std::size_t>(i)], "layer" + std::to_string(i) + ".relu", w_.keys.integer("hidden"),
+                 i == 0 ? w_.keys.integer("inputs") : w_.keys.integer("hidden"));
+    add_linear(buckets.back(), "head.output", w_.keys.integer("classes"), w_.keys.integer("hidden"));
     return buckets;
   }
 
   Tensor loss(const std::vector<ReferenceBucket>& p, const DataSource& data, BatchKey key) const override {
-    Tensor x = at::empty({w_.batch, w_.inputs}, at::kFloat);
+    Tensor x = at::empty({w_.batch, w_.keys.integer("inputs")}, at::kFloat);
     const Tensor labels = at::empty({w_.batch}, at::kLong);
-    data.image_batch(key, w_.batch, w_.inputs, x.data_ptr<float>(), labels.data_ptr<std::int64_t>());
+    data.image_batch(key, w_.batch, w_.keys.integer("inputs"), x.data_ptr<float>(), labels.data_ptr<std::int64_t>());
     x = beside(p, x);
     for (std::size_t i = 0; i + 1 < p.size(); ++i) {
       Cursor layer(p[i]);
@@ -292,10 +299,10 @@ std::int64_t reference_next_token(const WorkloadOptions& options, const std::vec
                                   const at::Tensor& tokens) {
   WorkloadOptions w = options;
   w.batch = 1;
-  w.sequence = tokens.numel();
-  const at::Tensor wpe = parameters.front()[1].tensor.slice(0, 0, w.sequence);
+  w.keys["sequence"] = tokens.numel();
+  const at::Tensor wpe = parameters.front()[1].tensor.slice(0, 0, w.keys.integer("sequence"));
   const at::Tensor logits = gpt_logits(w, parameters, at::embedding(parameters.front()[0].tensor, tokens) + wpe);
-  return logits.select(0, w.sequence - 1).argmax().item<std::int64_t>();
+  return logits.select(0, w.keys.integer("sequence") - 1).argmax().item<std::int64_t>();
 }
 
 void fill_parameters(std::vector<ReferenceBucket>& buckets, std::uint64_t seed) {
@@ -307,7 +314,8 @@ void fill_parameters(std::vector<ReferenceBucket>& buckets, std::uint64_t seed) 
 }
 
 std::unique_ptr<ReferenceNetwork> reference_network(const Scenario& scenario) {
-  const WorkloadOptions& w = scenario.workload;
+  WorkloadOptions w = completed(scenario.workload);
+  w.keys.fall_back("linear_tiles", std::int64_t{1});  // gpt_decode has none
   if (w.family == "gpt" || w.family == "gpt_decode") return std::make_unique<Gpt>(w);
   if (w.family == "bert") return std::make_unique<Bert>(w);
   if (w.family == "mlp") return std::make_unique<Mlp>(w);

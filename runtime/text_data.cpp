@@ -38,7 +38,7 @@ TextData::TextData(const Scenario& scenario, const SavedData& saved)
     : path_(path_of(scenario)),
       order_{scenario.seed, scenario.workload.devices, saved.by_micro_batch},
       tokens_(TextTokens::of_bytes()) {
-  if (scenario.workload.vocabulary < 2)
+  if (scenario.workload.keys.integer("vocabulary") < 2)
     data_error(scenario, "workload.vocabulary", "is too small for text", "at least 2");
   file_ = open_data_file(path_, scenario, "data.text", "a text file");
   bytes_ = file_->bytes();
@@ -55,7 +55,7 @@ TextData::TextData(const Scenario& scenario, const SavedData& saved)
 }
 
 void TextData::choose_tokens(const Scenario& scenario, const SavedData& saved, const std::string& kind) {
-  const std::int64_t room = scenario.workload.vocabulary - (has_mask(scenario) ? 1 : 0);
+  const std::int64_t room = scenario.workload.keys.integer("vocabulary") - (has_mask(scenario) ? 1 : 0);
   if (room >= kByteValues) return;
   const std::string found = characters();
   if (order_.by_micro_batch) {
@@ -77,10 +77,10 @@ void TextData::choose_tokens(const Scenario& scenario, const SavedData& saved, c
   }
   if (const auto count = static_cast<std::int64_t>(found.size()); count > room)
     data_error(scenario, "workload.vocabulary",
-               "is " + std::to_string(scenario.workload.vocabulary) + ", and " + path_ +
+               "is " + std::to_string(scenario.workload.keys.integer("vocabulary")) + ", and " + path_ +
                    (kind.empty() ? "" : ", which looks like " + kind + ",") + " has " + std::to_string(count) +
                    " characters (distinct bytes)" + (has_mask(scenario) ? ", to which the mask is added" : ""),
-               std::to_string(count + scenario.workload.vocabulary - room) + " or more");
+               std::to_string(count + scenario.workload.keys.integer("vocabulary") - room) + " or more");
   tokens_ = TextTokens::of_characters(found);
 }
 
@@ -123,7 +123,7 @@ std::string TextData::what_it_looks_like() const {
 
 // Both parts must hold a row and its last target.
 void TextData::check_parts(const Scenario& scenario) const {
-  const std::int64_t least = scenario.workload.sequence + 1;
+  const std::int64_t least = scenario.workload.keys.integer("sequence") + 1;
   const std::string allowed = "at least sequence + 1 = " + std::to_string(least);
   if (bytes_ < least) data_error(scenario, "data.text", path_ + " has " + std::to_string(bytes_) + " bytes", allowed);
   if (scenario.validation.every == 0) return;

@@ -19,7 +19,7 @@ constexpr std::int64_t kMostCommandsEach = 200'000, kMostCommands = 1'000'000;
 std::string long_simulation(const tandem::Scenario& scenario) {
   constexpr double kOpsALayer = 3, kOpsASecond = 1e5, kLong = 60;
   const tandem::WorkloadOptions& w = scenario.workload;
-  const double ops = kOpsALayer * scenario.steps * static_cast<double>(w.layers) *
+  const double ops = kOpsALayer * scenario.steps * static_cast<double>(w.keys.integer_or("layers", 1)) *
                      static_cast<double>(std::max<std::int64_t>(w.micro_batches, 1)) *
                      static_cast<double>(std::max<std::int64_t>(w.devices, 1));
   if (ops < kOpsASecond * kLong) return "";

@@ -17,8 +17,8 @@ Simulation::Simulation(const Scenario& scenario, Fidelity fidelity) : scenario_(
     schedulers_.push_back(make_scheduler(scenario, *estimates_.back(), rank));
     graphs.push_back(&schedulers_.back()->graph());
   }
-  auto tokens = seeded_tokens(scenario.seed, std::max<std::int64_t>(scenario.workload.vocabulary, 1),
-                              scenario.workload.stop_token);
+  auto tokens = seeded_tokens(scenario.seed, scenario.workload.keys.integer_or("vocabulary", 1),
+                              scenario.workload.keys.integer_or("stop_token", kNone));
   executor_ = std::make_unique<SimgridExecutor>(graphs, scenario.machine, scenario.truth, scenario.seed, fidelity,
                                                 std::move(tokens));
   log_ = std::make_unique<RunLog>(graphs, scenario, std::nullopt, [this] {

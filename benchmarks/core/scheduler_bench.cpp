@@ -18,10 +18,10 @@ namespace {
 // A 48-layer GPT of 1.2 billion parameters in bf16 on a 24 GiB device.
 Scenario gpt48(const char* policy, std::int32_t steps) {
   Scenario s = testing::gpt_scenario(policy, std::int64_t{24} << 30, 48);
-  s.workload.hidden = 1536;
-  s.workload.heads = 16;
-  s.workload.vocabulary = 50304;
-  s.workload.sequence = 1024;
+  s.workload.keys["hidden"] = 1536;
+  s.workload.keys["heads"] = 16;
+  s.workload.keys["vocabulary"] = 50304;
+  s.workload.keys["sequence"] = 1024;
   s.workload.batch = 2;
   s.workload.precision = DType::BF16;
   s.steps = steps;

@@ -27,7 +27,9 @@ class LspOffload final : public Policy {
   // runs of GPT-2 Large, the threshold of its compressor. Its d are 0.4 to 0.6 of the hidden width.
   explicit LspOffload(const Scenario& scenario) {
     constexpr std::int64_t kMostColumns = 32767;  // places are 16 bits
-    const std::int64_t half = std::clamp<std::int64_t>(scenario.workload.hidden / 2, 1, kMostColumns);
+    constexpr std::int64_t kDefaultHidden = 512;  // of a network of several widths
+    const std::int64_t hidden = scenario.workload.keys.integer_or("hidden", kDefaultHidden);
+    const std::int64_t half = std::clamp<std::int64_t>(hidden / 2, 1, kMostColumns);
     update_.rank = int_or_auto_option(scenario, "rank", 1, kMostColumns).value_or(half);
     update_.nonzeros = int_option(scenario, "nonzeros", 1, update_.rank, std::min<std::int64_t>(16, update_.rank));
     update_.check_every = int_option(scenario, "check_every", 1, 1'000'000'000, 1000);

@@ -6,6 +6,7 @@
 #include "core/run/policies.hpp"
 #include "core/run/product.hpp"
 #include "core/scenario/dirs.hpp"
+#include "core/scenario/family_schema.hpp"
 #include "core/scenario/reader.hpp"
 #include "core/workloads/workload.hpp"
 #include "core/yaml/yaml_tree.hpp"
@@ -18,10 +19,20 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
+std::vector<DeclaredFamily> declared_families() {
+  std::vector<DeclaredFamily> families;
+  for (const WorkloadEntry* entry : workloads()) families.push_back({entry->name, entry->keys});
+  return families;
+}
+
 }  // namespace
 
+std::string scenario_schema_text() { return scenario_schema_text(declared_families()); }
+
 KnownNames registered_names() {
+  static const auto kSchema = std::make_shared<const Schema>(scenario_schema(declared_families()));
   KnownNames names;
+  names.scenario = kSchema;
   for (const WorkloadEntry* entry : workloads()) names.workloads.emplace_back(entry->name);
   for (const PolicyEntry* entry : policies())
     names.policies.emplace_back(entry->name, std::vector<std::string>(entry->options.begin(), entry->options.end()));

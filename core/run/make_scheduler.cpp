@@ -19,7 +19,7 @@ void require_numbers(const Scenario& scenario) {
   constexpr std::int64_t kValuesOfLayer = 64, kMost = std::int64_t{1} << 31;
   const WorkloadOptions& w = scenario.workload;
   const std::int64_t of_step =
-      kValuesOfLayer * std::max<std::int64_t>(w.layers, 1) * std::max<std::int64_t>(w.micro_batches, 1);
+      kValuesOfLayer * w.keys.integer_or("layers", 1) * std::max<std::int64_t>(w.micro_batches, 1);
   const std::int64_t most_steps = kMost / of_step;
   if (scenario.steps - scenario.first_step <= most_steps) return;
   throw ConfigError("steps: a run of " + std::to_string(scenario.steps - scenario.first_step) +

@@ -48,25 +48,36 @@ std::vector<std::string> paths_of(const std::string& words) {
   return paths;
 }
 
-// Where the nearest of the keys was written; where none was, the section that would hold it, or else the file.
-Position place_of(const std::vector<std::string>& paths, const Values& values, const Node& root) {
-  const Position* nearest = nullptr;
+// The nearest of the keys that were written, the first of equally near ones; null: none was.
+const std::string* nearest_of(const std::vector<std::string>& paths, const Values& values) {
+  const std::string* nearest = nullptr;
   for (const std::string& path : paths)
     if (const Position* at = values.position(path); at != nullptr && at->distance != kDefaultDistance)
-      if (nearest == nullptr || at->distance < nearest->distance) nearest = at;
-  if (nearest != nullptr) return *nearest;
+      if (nearest == nullptr || at->distance < values.position(*nearest)->distance) nearest = &path;
+  return nearest;
+}
+
+// At the nearest key, with the places of the others; where none was written, at the section that would hold them, or
+// else the file.
+Finding finding_of(const std::string& key, const std::vector<std::string>& paths, const std::string& message,
+                   const Values& values, const Node& root) {
+  const std::string* nearest = nearest_of(paths, values);
   const Node* section = root.find(section_of(paths.front()));
-  return section != nullptr ? section->at : root.at;
+  if (nearest == nullptr) return {section != nullptr ? section->at : root.at, key, printable(message)};
+  const Position& place = *values.position(*nearest);
+  std::string others;
+  for (const std::string& other : paths)
+    if (const Position* at = values.position(other); at != nullptr && other != *nearest)
+      if (const std::string where = elsewhere(*at, place); !where.empty()) others += ", " + other + where;
+  const std::size_t allowed = std::min(message.rfind("; "), message.size());
+  return {place, *nearest, printable(message.substr(0, allowed) + others + message.substr(allowed))};
 }
 
 // What could stand at a path whose value is not known: the words of a choice, the ends of a range.
-std::vector<std::string> candidates(const std::string& path) {
-  const Schema* schema = &scenario_schema();
-  for (const std::string& key : keys_of(path)) {
-    const Property* property = schema->find(key);
-    if (property == nullptr) return {};
-    schema = &property->schema;
-  }
+std::vector<std::string> candidates(const Schema& workload, const Case* rule, const std::string& key) {
+  const Property* property = workload.find(key, rule);
+  if (property == nullptr) return {};
+  const Schema* schema = &property->schema;
   if (!schema->words.empty() || schema->type != ValueType::Integer) return schema->words;
   std::vector<std::string> out;
   for (const std::optional<Bound>& bound : {schema->least, schema->most})
@@ -74,23 +85,27 @@ std::vector<std::string> candidates(const std::string& path) {
   return out;
 }
 
-// Whether the family takes the key, so that another value of it could matter.
-bool is_taken(const Node& root, const std::string& key) {
-  const Node* workload = root.find(kWorkloadSection);
-  const Node* family = workload != nullptr ? workload->find("family") : nullptr;
-  for (const Case& rule : scenario_schema().find(kWorkloadSection)->schema.cases)
-    if (family != nullptr && family->text == rule.value)
-      return std::find(rule.taken.begin(), rule.taken.end(), key) != rule.taken.end();
-  return true;
+// What the schema says of the family's keys, if it is known.
+const Case* case_of(const Node& root, const Schema& workload) {
+  const Node* section = root.find(kWorkloadSection);
+  const Node* family = section != nullptr ? section->find("family") : nullptr;
+  for (const Case& rule : workload.cases)
+    if (family != nullptr && family->text == rule.value) return &rule;
+  return nullptr;
 }
 
 // Whether the message would be another one, or none, with some other value where the file's is not known.
 bool depends_on_unknown(const std::string& message, const Node& root, const std::set<std::string>& faulty,
                         const std::set<std::string>& unknown, const KnownNames& names) {
+  const Schema& workload = names.scenario->find(kWorkloadSection)->schema;
+  const Case* rule = case_of(root, workload);
   for (const std::string& path : unknown) {
     const std::vector<std::string> keys = keys_of(path);
-    if (keys.size() != 2 || keys.front() != kWorkloadSection || !is_taken(root, keys.back())) continue;
-    for (const std::string& word : candidates(path)) {
+    if (keys.size() != 2 || keys.front() != kWorkloadSection) continue;
+    // Another value of what the family does not take would not matter.
+    if (rule != nullptr && std::find(rule->taken.begin(), rule->taken.end(), keys.back()) == rule->taken.end())
+      continue;
+    for (const std::string& word : candidates(workload, rule, keys.back())) {
       Node tree = root;
       for (const std::string& wrong : faulty) take_out(tree, wrong);
       Node* section = tree.find(keys.front());
@@ -119,7 +134,7 @@ void check_making(const Node& root, const KnownNames& names, Findings& findings)
     });
     if (!is_own) return;  // the file says something else there
     if (!depends_on_unknown(message, root, faulty, unknown, names))
-      findings.add(Finding(place_of(paths, sound->values, root), key, printable(message.substr(colon + 2))));
+      findings.add(finding_of(key, paths, message.substr(colon + 2), sound->values, root));
     faulty.insert(paths.begin(), paths.end());
   }
 }

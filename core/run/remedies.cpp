@@ -15,11 +15,13 @@ Remedy operator+(Remedy a, const Remedy& b) {
   return a;
 }
 
-Remedies tiles(const std::string& key, std::int64_t now) {
+// For families that have the key.
+Remedies tiles(const WorkloadOptions& w, const std::string& key) {
   constexpr std::int64_t kMost = 64;
+  const std::int64_t now = w.keys.integer_or(key, kMost);
   Remedies kind;
   for (std::int64_t tiles = 2; tiles <= kMost; tiles *= 2)
-    if (tiles > now) kind.choices.push_back(set(key, tiles));
+    if (tiles > now) kind.choices.push_back(set("workload." + key, tiles));
   return kind;
 }
 
@@ -82,9 +84,9 @@ std::vector<Remedies> remedies(const Scenario& scenario) {
     for (const char* parts : {"states", "parameters"})
       if (w.partition == "none" || (w.partition == "states" && std::string(parts) == "parameters"))
         partition.choices.push_back(set("workload.partition", parts));
-  return {tiles("workload.loss_tiles", w.loss_tiles),
-          tiles("workload.linear_tiles", w.linear_tiles),
-          one(w.attention == "unfused", set("workload.attention", "fused")),
+  return {tiles(w, "loss_tiles"),
+          tiles(w, "linear_tiles"),
+          one(w.keys.text_or("attention", "") == "unfused", set("workload.attention", "fused")),
           recompute(w),
           batches(w),
           partition,
@@ -103,7 +105,7 @@ std::vector<std::vector<Remedy>> joint_remedies(const Scenario& scenario) {
   };
   constexpr std::size_t kEighths = 2, kMost = 63;  // of 2, 4, 8, ...
   add(recompute(w).choices, 0);
-  add(tiles("workload.loss_tiles", w.loss_tiles).choices, kEighths);
+  add(tiles(w, "loss_tiles").choices, kEighths);
   add(smaller_batches(w, /*as_many_samples=*/true), kMost);
   joint.push_back(all);
   add(smaller_states(scenario.optimizer.state_bits).choices, 0);
@@ -113,7 +115,7 @@ std::vector<std::vector<Remedy>> joint_remedies(const Scenario& scenario) {
     joint.push_back(all);
     joint.back().push_back(policy);
   }
-  add(tiles("workload.linear_tiles", w.linear_tiles).choices, kEighths);
+  add(tiles(w, "linear_tiles").choices, kEighths);
   joint.push_back(all);
   for (const Remedy& policy : other_policies(scenario.policy.name).choices) {
     joint.push_back(all);

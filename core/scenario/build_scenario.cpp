@@ -1,3 +1,5 @@
+#include <set>
+
 #include "core/base/check.hpp"
 #include "core/scenario/build.hpp"
 
@@ -11,38 +13,34 @@ DType type_named(const std::string& name) {
   return DType::F32;
 }
 
+// Keys that are the family's own: all but those that every scenario may have.
+KeyValues family_values(const Values& values) {
+  static const std::set<std::string> kShared = {"family",    "batch",    "micro_batches",    "precision",
+                                                "recompute", "devices",  "checkpoint_every", "activation_bytes",
+                                                "partition", "optimizer"};
+  KeyValues out;
+  for (const auto& [key, value] : values.below("workload."))
+    if (!kShared.contains(key) || (key == "optimizer" && std::holds_alternative<std::int64_t>(value)))
+      out.set(key, std::visit([](const auto& item) { return KeyValue(item); }, value));
+  for (const auto& [key, items] : values.lists_below("workload.")) out.set(key, items);
+  return out;
+}
+
 WorkloadOptions build_workload(const Values& values) {
   WorkloadOptions out;
   const auto size = [&](const char* key, std::int64_t fallback) {
     return values.integer(std::string("workload.") + key, fallback);
   };
   out.family = values.text("workload.family");
-  out.layers = size("layers", out.layers);
-  out.hidden = size("hidden", out.hidden);
-  out.heads = size("heads", out.heads);
-  out.vocabulary = size("vocabulary", out.vocabulary);
-  out.sequence = size("sequence", out.sequence);
   out.batch = size("batch", out.batch);
   out.micro_batches = size("micro_batches", out.micro_batches);
-  out.inputs = size("inputs", out.inputs);
-  out.classes = size("classes", out.classes);
   out.devices = size("devices", out.devices);
   out.partition = values.text("workload.partition", out.partition);
-  out.prompt = size("prompt", out.prompt);
-  out.new_tokens = size("new_tokens", out.new_tokens);
-  out.stop_token = size("stop_token", out.stop_token);
-  out.layer_bytes = size("layer_bytes", out.layer_bytes);
-  out.forward_ns = size("forward", out.forward_ns);
-  out.backward_ns = size("backward", out.backward_ns);
-  if (values.is_integer("workload.optimizer")) out.optimizer_ns = size("optimizer", out.optimizer_ns);
   out.precision = type_named(values.text("workload.precision"));
-  out.attention = values.text("workload.attention", out.attention);
   out.recompute = values.text("workload.recompute", out.recompute);
   out.activation_bytes = size("activation_bytes", out.activation_bytes);
-  if (values.has("workload.checkpoint_every")) out.checkpoint_every = values.integer("workload.checkpoint_every");
-  out.linear_tiles = size("linear_tiles", out.linear_tiles);
-  out.loss_tiles = size("loss_tiles", out.loss_tiles);
-  if (values.has("workload.tied_embedding")) out.tied_embedding = values.flag("workload.tied_embedding");
+  out.checkpoint_every = size("checkpoint_every", out.checkpoint_every);
+  out.keys = family_values(values);
   return out;
 }
 

@@ -43,13 +43,23 @@ void apply_overrides(Node& root, const std::vector<std::string>& arguments, cons
   resolve_machine(*root.find("machine"), directory, names, findings);  // --set machine.derive_from=...
 }
 
-// workload.optimizer: adam is short for optimizer: {name: adam}; a duration there is the layers family's.
-void expand_short_forms(Node& root) {
+// Whether the family means something else by workload.optimizer than the name of one.
+bool is_own_key(const Node& family, const std::string& key, const KnownNames& names) {
+  const Schema& workload = names.scenario->find("workload")->schema;
+  for (const Case& rule : workload.cases)
+    if (rule.value == family.text)
+      return std::any_of(rule.properties.begin(), rule.properties.end(),
+                         [&](const Property& own) { return own.key == key; });
+  return false;
+}
+
+// workload.optimizer: adam is short for optimizer: {name: adam}.
+void expand_short_forms(Node& root, const KnownNames& names) {
   Node* workload = root.find("workload");
   const Node* word = workload == nullptr ? nullptr : workload->find("optimizer");
   if (word == nullptr || word->kind != NodeKind::Scalar || (word->text != "adam" && word->text != "adamw")) return;
   const Node* family = workload->find("family");
-  if (family != nullptr && family->text == "layers") return;  // a rule says that it wants a duration
+  if (family != nullptr && is_own_key(*family, "optimizer", names)) return;
   const Node name = *word;
   const Node* section = root.find("optimizer");
   std::erase_if(workload->entries, [](const Entry& entry) { return entry.key == "optimizer"; });
@@ -84,10 +94,10 @@ Scenario read_scenario(const std::string& text, const std::string& name, const s
   Findings findings;
   Node root = read_tree(text, name, findings);
   apply_overrides(root, overrides, directory, names, findings);
-  findings.collect([&] { expand_short_forms(root); });
+  findings.collect([&] { expand_short_forms(root, names); });
   const Node as_written = root;
   Values values;
-  Checker(names, values, findings).check(root, scenario_schema(), "");
+  Checker(names, values, findings).check(root, *names.scenario, "");
   name_machine(root, values);
   Scenario scenario = build_scenario(values);
   check_scenario_rules(values, scenario, findings);

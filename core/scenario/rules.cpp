@@ -54,42 +54,23 @@ double step_work(const WorkloadOptions& w, const ValidationOptions& validation) 
   const auto real = [](std::int64_t n) { return static_cast<double>(std::max<std::int64_t>(n, 1)); };
   const double evaluated = validation.every > 0 ? real(validation.batches) : 0;
   const double samples = real(w.batch) * (real(w.micro_batches) + evaluated);
-  const double tokens = samples * real(w.sequence);
-  const double hidden = real(w.hidden);
-  const double blocks = real(w.layers) * (72 * hidden * hidden + 12 * hidden * real(w.sequence));  // flops a token
-  const double ends = 6 * hidden * (real(w.vocabulary) + real(w.inputs) + real(w.classes));
+  const auto size = [&](const char* key) { return real(w.keys.integer_or(key, 0)); };
+  const double tokens = samples * size("sequence");
+  const double hidden = size("hidden"), layers = size("layers");
+  const double blocks = layers * (72 * hidden * hidden + 12 * hidden * size("sequence"));  // flops a token
+  const double ends = 6 * hidden * (size("vocabulary") + size("inputs") + size("classes"));
   constexpr double kActivationBytes = 64;  // of each hidden value of a block, all that backward needs
-  return tokens * (blocks + ends + kActivationBytes * hidden * real(w.layers)) + real(w.layers) * real(w.layer_bytes);
-}
-
-void check_tokens(Rules& rules, const WorkloadOptions& w) {
-  if (w.prompt > 0)
-    rules.require(w.prompt + w.new_tokens <= w.sequence,
-                  {"workload.new_tokens", "workload.prompt", "workload.sequence"},
-                  "prompt and new_tokens are " + std::to_string(w.prompt + w.new_tokens) + " tokens, sequence only " +
-                      std::to_string(w.sequence),
-                  "at most sequence - prompt");
-  if (w.stop_token != kNone)
-    rules.require(w.stop_token < w.vocabulary, {"workload.stop_token", "workload.vocabulary"},
-                  std::to_string(w.stop_token) + " is no token of the vocabulary",
-                  "from 0 to " + std::to_string(w.vocabulary - 1));
+  return tokens * (blocks + ends + kActivationBytes * hidden * layers) + layers * size("layer_bytes");
 }
 
 void check_workload(Rules& rules, const Scenario& scenario) {
-  const WorkloadOptions& w = scenario.workload;
-  const Values& values = rules.values();
-  const bool wants_time = w.family == "layers";
-  rules.require(!values.has("workload.optimizer") || values.is_integer("workload.optimizer") == wants_time,
-                {"workload.optimizer", "workload.family"}, wants_time ? "is no duration" : "is a duration",
-                wants_time ? "the duration of one layer's optimizer step, such as 26ms" : "adam, adamw");
-  check_tokens(rules, w);
   std::vector<std::string> sizes{"workload.family"};
   for (const char* key :
        {"batch", "micro_batches", "sequence", "hidden", "layers", "vocabulary", "inputs", "classes", "layer_bytes"})
     sizes.push_back(std::string("workload.") + key);
   sizes.insert(sizes.end(), {"validation.every", "validation.batches"});
   if (rules.can_judge(sizes))
-    rules.require(step_work(w, scenario.validation) <= kMostStepWork, {rules.at_fault(sizes)},
+    rules.require(step_work(scenario.workload, scenario.validation) <= kMostStepWork, {rules.at_fault(sizes)},
                   "one training step would take more than 4e18 operations or bytes", "smaller sizes");
 }
 
@@ -99,13 +80,6 @@ void check_devices(Rules& rules, const Scenario& scenario) {
   rules.require(scenario.machine.collective_bytes_per_s > 0, {"workload.devices", "machine.collective.bandwidth"},
                 scenario.machine.name + " has no collective.bandwidth, the rate at which devices add up gradients",
                 "1, or a machine with collective.bandwidth, such as --set machine.collective.bandwidth=10GB/s");
-}
-
-void check_validation(Rules& rules, const Scenario& scenario) {
-  if (scenario.validation.every == 0) return;
-  const std::string& family = scenario.workload.family;
-  rules.require(family != "layers" && family != "gpt_decode", {"validation.every", "workload.family"},
-                family + " has no loss", "0, or a family that is trained on data");
 }
 
 void check_optimizer(Rules& rules, const OptimizerOptions& o) {
@@ -135,7 +109,6 @@ void check_scenario_rules(const Values& values, const Scenario& scenario, Findin
   Rules rules(values, findings);
   check_workload(rules, scenario);
   check_optimizer(rules, scenario.optimizer);
-  check_validation(rules, scenario);
   check_devices(rules, scenario);
   const bool has_disk = scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes > 0;
   if (rules.can_judge({"machine.tiers.disk.capacity"}) && !rules.is_open("machine"))

@@ -11,6 +11,7 @@
 
 #include "core/graph/graph.hpp"
 #include "core/machine/profile.hpp"
+#include "core/scenario/key_values.hpp"
 
 namespace tandem {
 
@@ -30,26 +31,17 @@ struct ProductOptions {
   std::array<std::int64_t, kTierCount> kept_bytes{};
 };
 
-// Options of all families in one flat struct; a family reads those it documents in the schema.
+// What is computed: what all families that train have in common, and what the chosen one alone takes.
 struct WorkloadOptions {
   std::string family;
-  std::int64_t layers = 0, hidden = 0, heads = 0, vocabulary = 0, sequence = 0, batch = 1, micro_batches = 1;
-  std::int64_t inputs = 0, classes = 0;  // mlp: features in, classes out
+  std::int64_t batch = 1, micro_batches = 1;
   DType precision = DType::F32;
-  std::string attention = "fused";    // fused | unfused
   std::string recompute = "none";     // none | block | optimal
   std::int64_t checkpoint_every = 1;  // blocks in a row of which the first's input alone is kept, if they recompute
   std::int64_t activation_bytes = 0;  // optimal: what a micro-batch may take of the device; 0: by default
-  bool tied_embedding = true;
-  std::int64_t linear_tiles = 1;   // a gpt block's linear maps are so many ops, one after another
-  std::int64_t loss_tiles = 1;     // a micro-batch's tokens pass through the output layer and the loss in so many parts
-  std::int64_t devices = 1;        // data-parallel ranks
-  std::string partition = "none";  // none | states | parameters: what each rank has a part of instead of all
-  // decode: tokens of the prompt, most new tokens, and the token that ends it (kNone: none)
-  std::int64_t prompt = 0, new_tokens = 0;
-  std::int64_t stop_token = kNone;
-  // layers: a stack given by measured times
-  std::int64_t layer_bytes = 0, forward_ns = 0, backward_ns = 0, optimizer_ns = 0;
+  std::int64_t devices = 1;           // data-parallel ranks
+  std::string partition = "none";     // none | states | parameters: what each rank has a part of instead of all
+  KeyValues keys;                     // those that the family's file declares
 };
 
 struct OptimizerOptions {

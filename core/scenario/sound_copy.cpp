@@ -50,7 +50,7 @@ std::optional<SoundCopy> sound_copy(Node root, const std::set<std::string>& faul
     Node tree = root;
     Findings findings;
     out.values = Values();
-    Checker(names, out.values, findings).check(tree, scenario_schema(), "");
+    Checker(names, out.values, findings).check(tree, *names.scenario, "");
     out.scenario = build_scenario(out.values);
     check_scenario_rules(out.values, out.scenario, findings);
     if (findings.empty()) {

@@ -9,6 +9,8 @@
 namespace tandem {
 namespace {
 
+const FamilyKeys kKeys = {transformer_keys(), recomputing_keys()};
+
 constexpr double kEpsilon = 1e-12;
 constexpr const char* kGelu = "gelu";  // by the error function
 
@@ -44,7 +46,6 @@ void head(NetworkBuilder& n, const TransformerSizes& s, const Signal& x, const S
 
 std::unique_ptr<StepSource> make_bert(const Scenario& scenario, const GraphRequest& request) {
   require_training_options(scenario);
-  require_option(scenario.workload.linear_tiles == 1, "linear_tiles", "is for gpt alone", "allowed: 1");
   const TransformerSizes s = transformer_sizes(scenario);
   NetworkBuilder n("bert", s.type);
   const auto [tokens, targets] = token_batch(n, s);
@@ -58,4 +59,4 @@ std::unique_ptr<StepSource> make_bert(const Scenario& scenario, const GraphReque
 }  // namespace
 }  // namespace tandem
 
-TANDEM_WORKLOAD(bert, make_bert, "Encoder-only transformer, trained on masked tokens")
+TANDEM_WORKLOAD(bert, make_bert, kKeys, "Encoder-only transformer, trained on masked tokens")

@@ -9,6 +9,15 @@
 namespace tandem {
 namespace {
 
+const FamilyKeys kKeys = {
+    joined(
+        {transformer_keys(),
+         {size_key("linear_tiles", {1, 1024}, 1,
+                   "Parts of a block's attention, by heads, and of its feed-forward, by width, each an op with "
+                   "parameters of its own, one after another. A device then holds a part of a block's parameters and "
+                   "gradients at a time (ZeRO-Infinity, section 5.1.3).")}}),
+    recomputing_keys()};
+
 void check_tiles(const TransformerSizes& s, std::int64_t tiles) {
   require_option(tiles >= 1 && s.heads % tiles == 0, "linear_tiles",
                  std::to_string(tiles) + " does not divide heads (" + std::to_string(s.heads) + ")",
@@ -34,8 +43,9 @@ Network network_of(const TransformerSizes& s, std::int64_t tiles) {
 std::unique_ptr<StepSource> make_gpt(const Scenario& scenario, const GraphRequest& request) {
   require_training_options(scenario);
   const TransformerSizes s = transformer_sizes(scenario);
-  check_tiles(s, scenario.workload.linear_tiles);
-  const Network network = network_of(s, scenario.workload.linear_tiles);
+  const std::int64_t tiles = scenario.workload.keys.integer("linear_tiles");
+  check_tiles(s, tiles);
+  const Network network = network_of(s, tiles);
   return std::make_unique<TrainingSource>(network_plan(network, scenario, token_load("next_tokens", s)), scenario,
                                           request);
 }
@@ -43,4 +53,4 @@ std::unique_ptr<StepSource> make_gpt(const Scenario& scenario, const GraphReques
 }  // namespace
 }  // namespace tandem
 
-TANDEM_WORKLOAD(gpt, make_gpt, "Decoder-only transformer, trained on the next token")
+TANDEM_WORKLOAD(gpt, make_gpt, kKeys, "Decoder-only transformer, trained on the next token")

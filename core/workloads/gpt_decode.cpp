@@ -12,6 +12,22 @@
 namespace tandem {
 namespace {
 
+std::vector<FamilyKey> keys_of_tokens() {
+  std::vector<FamilyKey> keys;
+  for (const FamilyKey& key : transformer_keys())
+    if (key.name != "dropout" && key.name != "loss_tiles") keys.push_back(key);
+  return keys;
+}
+
+const FamilyKeys kKeys = {
+    joined({keys_of_tokens(),
+            {size_key("prompt", {1, kMostSize}, "Tokens of the prompt."),
+             size_key("new_tokens", {1, kMostSize}, "Most tokens to generate."),
+             optional_key("stop_token", {0, kMostVocabulary - 1}, "The token that ends it; none where not given."),
+             size_key("batch", {1, 1}, 1, "One text is decoded at a time."),
+             size_key("devices", {1, 1}, 1, "Decoding runs on one device.")}}),
+    {"precision"}};
+
 class DecodeSource final : public StepSource {
  public:
   explicit DecodeSource(const Scenario& scenario);
@@ -30,7 +46,7 @@ class DecodeSource final : public StepSource {
   TransformerSizes step_sizes(std::int64_t tokens) const;
   // Work::sizes of every gpt_decode body: tokens, position of the first, hidden, heads, vocabulary, capacity, tied.
   Work new_work(const char* body, std::int64_t tokens, std::vector<Kernel> kernels) const;
-  std::int64_t position() const { return step_ == 0 ? 0 : w_.prompt + step_ - 1; }
+  std::int64_t position() const { return step_ == 0 ? 0 : prompt_tokens_ + step_ - 1; }
   Stage& add_stage(Graph& graph, const std::string& name, std::shared_ptr<const Layout> layout, bool cached);
   void load(Graph& graph, const std::string& name, const Stage& stage);
   Op new_op(std::int32_t label, WorkId work, Phase phase, std::int32_t layer) const;
@@ -43,8 +59,8 @@ class DecodeSource final : public StepSource {
     return stage.value = graph.new_version(step_ == 0 ? stage.first_output : stage.output);
   }
 
-  WorkloadOptions w_;
   TransformerSizes sizes_;
+  std::int64_t prompt_tokens_, new_tokens_, stop_token_;
   std::int64_t threads_;
   std::vector<Stage> stages_;  // embedding, blocks, head
   TensorId prompt_ = kNone, token_ = kNone;
@@ -54,22 +70,29 @@ class DecodeSource final : public StepSource {
 };
 
 DecodeSource::DecodeSource(const Scenario& scenario)
-    : w_(scenario.workload), sizes_(transformer_sizes(scenario)), threads_(body_threads(scenario)) {
+    : sizes_(transformer_sizes(scenario)),
+      prompt_tokens_(scenario.workload.keys.integer("prompt")),
+      new_tokens_(scenario.workload.keys.integer("new_tokens")),
+      stop_token_(scenario.workload.keys.integer_or("stop_token", kNone)),
+      threads_(body_threads(scenario)) {
+  const WorkloadOptions& w = scenario.workload;
+  require_no_validation(scenario);
   if (!scenario.checkpoint.directory.empty())
     throw ConfigError("checkpoint.directory: decoding trains nothing that could be saved; allowed: no checkpoint");
-  require_size("prompt", w_.prompt, kMostSize);
-  require_size("new_tokens", w_.new_tokens, kMostSize);
-  require_option(w_.prompt + w_.new_tokens <= w_.sequence, "sequence",
-                 "prompt and new_tokens have " + std::to_string(w_.prompt + w_.new_tokens) + " tokens",
-                 "allowed: at least as many positions");
-  require_option(w_.batch == 1, "batch", "one text is decoded at a time", "allowed: 1");
-  require_option(w_.micro_batches == 1, "micro_batches", "decoding has no micro-batches", "allowed: 1");
-  require_option(w_.devices == 1, "devices", "decoding runs on one device", "allowed: 1");
-  require_option(w_.attention == "fused", "attention", "decoding attends to its cache by fused kernels",
-                 "allowed: fused");
-  require_option(w_.linear_tiles == 1, "linear_tiles", "decoding has blocks in one piece", "allowed: 1");
-  require_option(w_.recompute == "none", "recompute", "decoding keeps nothing for backward", "allowed: none");
-  require_option(w_.stop_token < w_.vocabulary, "stop_token", "is outside the vocabulary", "allowed: below vocabulary");
+  require_size("prompt", prompt_tokens_, kMostSize);
+  require_size("new_tokens", new_tokens_, kMostSize);
+  require_option(prompt_tokens_ + new_tokens_ <= sizes_.sequence, "new_tokens, prompt, sequence",
+                 "prompt and new_tokens are " + std::to_string(prompt_tokens_ + new_tokens_) +
+                     " tokens, sequence only " + std::to_string(sizes_.sequence),
+                 "allowed: at most sequence - prompt");
+  require_option(w.batch == 1, "batch", "one text is decoded at a time", "allowed: 1");
+  require_option(w.micro_batches == 1, "micro_batches", "decoding has no micro-batches", "allowed: 1");
+  require_option(w.devices == 1, "devices", "decoding runs on one device", "allowed: 1");
+  require_option(sizes_.fused, "attention", "decoding attends to its cache by fused kernels", "allowed: fused");
+  require_option(w.recompute == "none", "recompute", "decoding keeps nothing for backward", "allowed: none");
+  require_option(stop_token_ < sizes_.vocabulary, "stop_token, vocabulary",
+                 std::to_string(stop_token_) + " is no token of the vocabulary",
+                 "allowed: from 0 to " + std::to_string(sizes_.vocabulary - 1));
 }
 
 TransformerSizes DecodeSource::step_sizes(std::int64_t tokens) const {
@@ -79,10 +102,11 @@ TransformerSizes DecodeSource::step_sizes(std::int64_t tokens) const {
 }
 
 Work DecodeSource::new_work(const char* body, std::int64_t tokens, std::vector<Kernel> kernels) const {
-  return {body,
-          sizes_.type,
-          {tokens, position(), w_.hidden, w_.heads, w_.vocabulary, w_.prompt + w_.new_tokens, sizes_.tied},
-          std::move(kernels)};
+  return {
+      body,
+      sizes_.type,
+      {tokens, position(), sizes_.hidden, sizes_.heads, sizes_.vocabulary, prompt_tokens_ + new_tokens_, sizes_.tied},
+      std::move(kernels)};
 }
 
 DecodeSource::Stage& DecodeSource::add_stage(Graph& graph, const std::string& name,
@@ -102,10 +126,10 @@ DecodeSource::Stage& DecodeSource::add_stage(Graph& graph, const std::string& na
   Tensor parameter = add("parameter", Role::Parameter, layout->elements * size_of(sizes_.type), true);
   parameter.layout = std::move(layout);
   stage.parameter = graph.add_tensor(std::move(parameter));
-  const std::int64_t row = w_.hidden * size_of(sizes_.type);
+  const std::int64_t row = sizes_.hidden * size_of(sizes_.type);
   if (cached)
-    stage.cache = graph.add_tensor(add("kv_cache", Role::KvCache, 2 * row * (w_.prompt + w_.new_tokens), true));
-  stage.first_output = graph.add_tensor(add("prompt_output", Role::Activation, w_.prompt * row, false));
+    stage.cache = graph.add_tensor(add("kv_cache", Role::KvCache, 2 * row * (prompt_tokens_ + new_tokens_), true));
+  stage.first_output = graph.add_tensor(add("prompt_output", Role::Activation, prompt_tokens_ * row, false));
   stage.output = graph.add_tensor(add("output", Role::Activation, row, false));
   stage.forward = graph.intern(name + ".forward");
   stages_.push_back(stage);
@@ -145,13 +169,13 @@ void DecodeSource::prologue(Graph& graph) {
   const Network network = network_of(sizes_);
   add("embedding", layout_of(*network.modules[0].module), false);
   const std::shared_ptr<const Layout> block = layout_of(*network.modules[1].module);
-  for (std::int64_t i = 0; i < w_.layers; ++i) add("block" + std::to_string(i), block, true);
+  for (std::int64_t i = 0; i < sizes_.layers; ++i) add("block" + std::to_string(i), block, true);
   add("head", layout_of(*network.modules[2].module), false);
   Tensor prompt;
   prompt.name = "prompt.tokens";
   prompt.role = Role::Batch;
   prompt.type = DType::I64;
-  prompt.bytes = w_.prompt * size_of(DType::I64);
+  prompt.bytes = prompt_tokens_ * size_of(DType::I64);
   prompt_ = graph.add_tensor(prompt);
   prompt_label_ = graph.intern("prompt.load");
   Tensor token;
@@ -176,9 +200,10 @@ Op DecodeSource::new_op(std::int32_t label, WorkId work, Phase phase, std::int32
 }
 
 void DecodeSource::load_prompt(Graph& graph) {
-  const std::int64_t bytes = w_.prompt * size_of(DType::I64);
-  Op op = new_op(prompt_label_, graph.add_work(new_work("gpt_decode.prompt.load", w_.prompt, {memory_kernel(bytes)})),
-                 Phase::Load, kNone);
+  const std::int64_t bytes = prompt_tokens_ * size_of(DType::I64);
+  Op op =
+      new_op(prompt_label_, graph.add_work(new_work("gpt_decode.prompt.load", prompt_tokens_, {memory_kernel(bytes)})),
+             Phase::Load, kNone);
   op.engine = Engine::Loader;
   op.engines = engine_bit(Engine::Loader);
   tokens_value_ = graph.new_version(prompt_);
@@ -187,7 +212,7 @@ void DecodeSource::load_prompt(Graph& graph) {
 }
 
 void DecodeSource::embed(Graph& graph, std::int64_t tokens) {
-  const std::int64_t row = step_sizes(tokens).rows(w_.hidden);
+  const std::int64_t row = step_sizes(tokens).rows(sizes_.hidden);
   const WorkId work = graph.add_work(
       new_work("gpt_decode.embedding.forward", tokens, {memory_kernel(2 * row), memory_kernel(2 * row)}));
   Op op = new_op(stages_.front().forward, work, Phase::Forward, 0);
@@ -233,12 +258,12 @@ void DecodeSource::decode_block(Graph& graph, std::size_t index, WorkId work, st
 void DecodeSource::sample(Graph& graph, std::int64_t tokens) {
   const TransformerSizes last = step_sizes(1);
   constexpr std::int64_t kStatistic = size_of(DType::F32);
-  const std::int64_t row = last.rows(w_.hidden);
+  const std::int64_t row = last.rows(sizes_.hidden);
   std::vector<Kernel> kernels = {row_kernel(1, 2 * row + 2 * kStatistic),  // the norm
-                                 gemm(1, w_.vocabulary, w_.hidden, sizes_.type),
-                                 memory_kernel(last.rows(w_.vocabulary))};
+                                 gemm(1, sizes_.vocabulary, sizes_.hidden, sizes_.type),
+                                 memory_kernel(last.rows(sizes_.vocabulary))};
   WorkspaceMeter meter;
-  meter.take(last.rows(w_.vocabulary));
+  meter.take(last.rows(sizes_.vocabulary));
   meter.touch_all({row, kStatistic, kStatistic});
   Op op = new_op(stages_.back().forward, graph.add_work(new_work("gpt_decode.sample", tokens, std::move(kernels))),
                  Phase::Sample, static_cast<std::int32_t>(stages_.size()) - 1);
@@ -253,10 +278,10 @@ void DecodeSource::sample(Graph& graph, std::int64_t tokens) {
 }
 
 bool DecodeSource::append_step(Graph& graph, std::int64_t result) {
-  if (step_ >= w_.new_tokens) return false;
-  if (step_ > 0 && w_.stop_token != kNone && result == w_.stop_token) return false;
-  const std::int64_t tokens = step_ == 0 ? w_.prompt : 1;
-  CHECK(position() + tokens <= w_.prompt + w_.new_tokens, "the cache is full", position(), tokens);
+  if (step_ >= new_tokens_) return false;
+  if (step_ > 0 && stop_token_ != kNone && result == stop_token_) return false;
+  const std::int64_t tokens = step_ == 0 ? prompt_tokens_ : 1;
+  CHECK(position() + tokens <= prompt_tokens_ + new_tokens_, "the cache is full", position(), tokens);
   if (step_ == 0) load_prompt(graph);
   embed(graph, tokens);
   TransformerSizes s = step_sizes(tokens);
@@ -279,4 +304,4 @@ std::unique_ptr<StepSource> make_gpt_decode(const Scenario& scenario, const Grap
 }  // namespace
 }  // namespace tandem
 
-TANDEM_WORKLOAD(gpt_decode, make_gpt_decode, "Decoder-only transformer generating text token by token")
+TANDEM_WORKLOAD(gpt_decode, make_gpt_decode, kKeys, "Decoder-only transformer generating text token by token")

@@ -9,26 +9,33 @@
 namespace tandem {
 namespace {
 
+const FamilyKeys kKeys = {
+    {size_key("layers", {1, kMostLayers}, "Layers, one like another."),
+     bytes_key("layer_bytes", "Parameters of one layer."), time_key("forward", "1ns", "Forward of one layer."),
+     time_key("backward", "1ns", "Backward of one layer."),
+     time_key("optimizer", "1ns", "Optimizer step of one layer.")},
+    {"micro_batches", "precision", "devices", "partition"}};
+
 constexpr std::int64_t kActivationBytes = 64;  // negligible, but there
 constexpr std::int64_t kStatesPerElement = 3;  // fp32 master copy and two moments
 
-TrainingPlan layers_plan(const WorkloadOptions& w) {
+TrainingPlan layers_plan(const KeyValues& k) {
   TrainingPlan plan;
   plan.family = "layers";
   plan.precision = DType::BF16;
   plan.states = {{"optimizer_state", DType::F32, kStatesPerElement}};
   plan.master = Master::InState;
-  plan.optimizer_fixed_ns = w.optimizer_ns;
+  plan.optimizer_fixed_ns = k.integer("optimizer");
   const auto add = [&](const char* body, std::int64_t ns) {
-    return plan.add({{body, DType::BF16, {w.layer_bytes}, {fixed_kernel(ns)}}, 0});
+    return plan.add({{body, DType::BF16, {k.integer("layer_bytes")}, {fixed_kernel(ns)}}, 0});
   };
   StageSpec stage;
-  stage.elements = w.layer_bytes / size_of(plan.precision);
+  stage.elements = k.integer("layer_bytes") / size_of(plan.precision);
   stage.outputs = {{plan.precision, kActivationBytes, /*gradient=*/true, /*backward_reads=*/true}};
-  stage.forward = add("layers.forward", w.forward_ns);
-  stage.backward = add("layers.backward", w.backward_ns);
+  stage.forward = add("layers.forward", k.integer("forward"));
+  stage.backward = add("layers.backward", k.integer("backward"));
   stage.backward_accumulate = stage.backward;
-  for (std::int64_t i = 0; i < w.layers; ++i) {
+  for (std::int64_t i = 0; i < k.integer("layers"); ++i) {
     plan.stages.push_back(stage);
     plan.stages.back().name = "layer" + std::to_string(i);
     if (i > 0) plan.stages.back().inputs = {{.index = static_cast<std::int32_t>(i) - 1, .gradient = true}};
@@ -40,25 +47,28 @@ TrainingPlan layers_plan(const WorkloadOptions& w) {
 
 std::unique_ptr<StepSource> make_layers(const Scenario& scenario, const GraphRequest& request) {
   require_training_options(scenario);
+  require_no_validation(scenario);
   const WorkloadOptions& w = scenario.workload;
+  const KeyValues& k = w.keys;
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
   constexpr std::int64_t kMostNs = std::int64_t{1} << 50;  // 13 days
-  require_size("layers", w.layers, kMostLayers);
-  require_size("layer_bytes", w.layer_bytes, kMostBytes);
-  require_option(w.layer_bytes % 64 == 0, "layer_bytes", std::to_string(w.layer_bytes) + " is not a multiple of 64",
+  require_size("layers", k.integer("layers"), kMostLayers);
+  require_size("layer_bytes", k.integer("layer_bytes"), kMostBytes);
+  require_option(k.integer("layer_bytes") % 64 == 0, "layer_bytes",
+                 std::to_string(k.integer("layer_bytes")) + " is not a multiple of 64",
                  "allowed: a multiple of 64 bytes");
-  require_size("forward_ns", w.forward_ns, kMostNs);
-  require_size("backward_ns", w.backward_ns, kMostNs);
-  require_size("optimizer_ns", w.optimizer_ns, kMostNs);
+  require_size("forward", k.integer("forward"), kMostNs);
+  require_size("backward", k.integer("backward"), kMostNs);
+  require_size("optimizer", k.integer("optimizer"), kMostNs);
   require_option(w.recompute == "none", "recompute", "measured layers have nothing to recompute", "allowed: none");
   if (scenario.optimizer.clip_norm > 0)
     throw ConfigError("optimizer.clip_norm: measured layers have no gradients to clip; allowed: 0");
   if (scenario.optimizer.state_bits != 32)
     throw ConfigError("optimizer.state_bits: measured layers have states of a fixed size; allowed: 32");
-  return std::make_unique<TrainingSource>(layers_plan(w), scenario, request);
+  return std::make_unique<TrainingSource>(layers_plan(k), scenario, request);
 }
 
 }  // namespace
 }  // namespace tandem
 
-TANDEM_WORKLOAD(layers, make_layers, "A stack of layers given by measured times; simulated only")
+TANDEM_WORKLOAD(layers, make_layers, kKeys, "A stack of layers given by measured times; simulated only")

@@ -10,7 +10,26 @@
 namespace tandem {
 namespace {
 
-Network mlp_network(const WorkloadOptions& w) {
+const FamilyKeys kKeys = {
+    {size_key("layers", {1, kMostLayers}, "Hidden layers."),
+     size_key("hidden", {1, 1 << 20}, "Width of a hidden layer."),
+     size_key("inputs", {1, kMostSize}, "Input features."), size_key("classes", {2, kMostSize}, "Classes of images."),
+     word_key("precision", {"fp32"}, "fp32.")},
+    training_keys()};
+
+struct Sizes {
+  explicit Sizes(const WorkloadOptions& w)
+      : batch(w.batch),
+        layers(w.keys.integer("layers")),
+        hidden(w.keys.integer("hidden")),
+        inputs(w.keys.integer("inputs")),
+        classes(w.keys.integer("classes")),
+        precision(w.precision) {}
+  std::int64_t batch, layers, hidden, inputs, classes;
+  DType precision;
+};
+
+Network mlp_network(const Sizes& w) {
   NetworkBuilder n("mlp", w.precision);
   Signal x = n.batch("inputs", Shape({w.batch, w.inputs}, w.precision));
   const Signal targets = n.batch("targets", Shape({w.batch}, DType::I64));
@@ -25,14 +44,14 @@ Network mlp_network(const WorkloadOptions& w) {
   return n.finish();
 }
 
-Work load_of(const WorkloadOptions& w) {
+Work load_of(const Sizes& w) {
   const std::int64_t bytes = w.batch * (w.inputs * size_of(w.precision) + size_of(DType::I64));
   return {"images.load", w.precision, {w.batch, w.inputs}, {memory_kernel(bytes)}, nullptr};
 }
 
 std::unique_ptr<StepSource> make_mlp(const Scenario& scenario, const GraphRequest& request) {
   require_training_options(scenario);
-  const WorkloadOptions& w = scenario.workload;
+  const Sizes w(scenario.workload);
   require_size("layers", w.layers, kMostLayers);
   require_size("inputs", w.inputs, kMostSize);
   require_size("hidden", w.hidden, kMostSize);
@@ -43,7 +62,8 @@ std::unique_ptr<StepSource> make_mlp(const Scenario& scenario, const GraphReques
   require_product("batch, inputs", {w.batch, w.inputs});
   require_product("batch, hidden", {w.batch, w.hidden});
   require_product("batch, classes", {w.batch, w.classes});
-  require_option(w.recompute == "none", "recompute", "a perceptron has no blocks to recompute", "allowed: none");
+  require_option(scenario.workload.recompute == "none", "recompute", "a perceptron has no blocks to recompute",
+                 "allowed: none");
   require_option(w.precision == DType::F32, "precision", "a perceptron trains in fp32", "allowed: fp32");
   return std::make_unique<TrainingSource>(network_plan(mlp_network(w), scenario, load_of(w)), scenario, request);
 }
@@ -51,4 +71,4 @@ std::unique_ptr<StepSource> make_mlp(const Scenario& scenario, const GraphReques
 }  // namespace
 }  // namespace tandem
 
-TANDEM_WORKLOAD(mlp, make_mlp, "Multi-layer perceptron with relu, trained to classify images")
+TANDEM_WORKLOAD(mlp, make_mlp, kKeys, "Multi-layer perceptron with relu, trained to classify images")

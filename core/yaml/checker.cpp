@@ -117,12 +117,13 @@ void Checker::check_map(Node& map, const Schema& schema, const std::string& path
     if (Node* node = map.find(rule.key)) check(*node, schema.find(rule.key)->schema, child_path(path, rule.key));
   const Case* rule = apply_cases(map, schema, path);
   for (const Property& property : schema.properties)
-    if (Node* node = map.find(property.key)) check(*node, property.schema, child_path(path, property.key));
+    if (Node* node = map.find(property.key))
+      check(*node, schema.find(property.key, rule)->schema, child_path(path, property.key));
   for (const std::string& key : schema.required)
     if (map.find(key) == nullptr) miss(map, child_path(path, key), "is missing", allowed(schema.find(key)->schema));
   check_option_names(map, schema, path);
   complete(map, schema, rule, path);
-  check_relations(schema, path);
+  check_relations(schema, rule, path);
 }
 
 const Case* Checker::apply_cases(const Node& map, const Schema& schema, const std::string& path) {
@@ -139,7 +140,7 @@ const Case* Checker::apply_cases(const Node& map, const Schema& schema, const st
     for (const std::string& key : rule.required)
       if (map.find(key) == nullptr)
         miss(map, child_path(path, key), "is missing; " + chosen + elsewhere(node->at, map.at) + " needs it",
-             allowed_text(schema.find(key)->schema));
+             allowed_text(schema.find(key, &rule)->schema));
     return &rule;
   }
   return nullptr;
@@ -167,21 +168,21 @@ void Checker::check_option_names(const Node& map, const Schema& schema, const st
 }
 
 void Checker::complete(Node& map, const Schema& schema, const Case* rule, const std::string& path) {
-  for (const Property& property : schema.properties) {
+  for (const Property& general : schema.properties) {
+    const Property& property = *schema.find(general.key, rule);
     if (!property.fallback || map.find(property.key) != nullptr) continue;
     if (rule != nullptr && !contains(rule->taken, property.key)) continue;
-    const bool is_special = rule != nullptr && rule->fallbacks.contains(property.key);
-    const std::string& fallback = is_special ? rule->fallbacks.at(property.key) : *property.fallback;
     if (findings_->is_spoiled(child_path(path, property.key))) continue;
-    Node node = read_yaml_value(fallback, "default", property.key);
+    Node node = read_yaml_value(*property.fallback, "default", property.key);
     visit_positions(node, [](Position& at) { at.distance = kDefaultDistance; });
     check(node, property.schema, child_path(path, property.key));
     map.at_key(property.key, map.at) = std::move(node);
   }
 }
 
-void Checker::check_relations(const Schema& schema, const std::string& path) {
-  for (const Property& property : schema.properties) {
+void Checker::check_relations(const Schema& schema, const Case* rule, const std::string& path) {
+  for (const Property& general : schema.properties) {
+    const Property& property = *schema.find(general.key, rule);
     const std::string& divisor_key = property.schema.multiple_of;
     const std::string at = child_path(path, property.key), divisor_at = child_path(path, divisor_key);
     if (divisor_key.empty() || !values_->has(at) || !values_->has(divisor_at)) continue;

@@ -29,7 +29,7 @@ class Checker {
   void miss(const Node& map, const std::string& path, const std::string& problem, const std::string& allowed);
   void check_order(const Node& list, const std::string& path);
   void complete(Node& map, const Schema& schema, const Case* rule, const std::string& path);
-  void check_relations(const Schema& schema, const std::string& path);
+  void check_relations(const Schema& schema, const Case* rule, const std::string& path);
   void check_list(Node& list, const Schema& schema, const std::string& path);
   void check_text(const Node& node, const Schema& schema, const std::string& path);
 

@@ -1,14 +1,18 @@
-// The names that a scenario may use beyond its schema: registered policies and families, folders of profiles.
+// The schema of scenarios with the names that they may use: registered policies and families, folders of profiles.
 // A test gives its own, so that its messages do not change with every new policy.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace tandem {
 
+struct Schema;
+
 struct KnownNames {
+  std::shared_ptr<const Schema> scenario;  // with the keys of the families
   std::vector<std::string> workloads;
   std::vector<std::pair<std::string, std::vector<std::string>>> policies;  // name, options
   std::vector<std::string> profile_dirs;

@@ -11,14 +11,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kProfileFile = "profile.schema.json";
 
-struct Files {
-  Json scenario = Json::parse(kScenarioSchemaText);
-  Json profile = Json::parse(kProfileSchemaText);
-};
-
-const Files& files() {
-  static const Files kFiles;
-  return kFiles;
+const Json& profile_file() {
+  static const Json kFile = Json::parse(kProfileSchemaText);
+  return kFile;
 }
 
 // Follows $ref; keywords beside it win over those that it leads to. Profile files only refer to themselves.
@@ -28,7 +23,7 @@ Json resolved(const Json& json) {
   if (reference.starts_with(kProfileFile)) reference.erase(0, kProfileFile.size());
   CHECK(reference.empty() || reference.starts_with('#'), reference, "leads out of the two files");
   const std::string pointer = reference.empty() ? "" : reference.substr(1);
-  Json target = resolved(files().profile.at(Json::json_pointer(pointer)));
+  Json target = resolved(profile_file().at(Json::json_pointer(pointer)));
   for (const auto& [key, value] : json.items())
     if (key != "$ref") target[key] = value;
   return target;
@@ -88,15 +83,20 @@ std::optional<Bound> bound(const Json& json, const Schema& schema, const char* i
 
 Schema build(const Json& reference);
 
-void build_map(const Json& json, Schema& out) {
-  const Json none = Json::object();
-  const Json& properties = json.contains("properties") ? json["properties"] : none;
-  for (const auto& [key, value] : properties.items()) {
+std::vector<Property> properties_of(const Json& json) {
+  std::vector<Property> out;
+  if (!json.contains("properties")) return out;
+  for (const auto& [key, value] : json["properties"].items()) {
     const Json property = resolved(value);
     std::optional<std::string> fallback;
     if (property.contains("default")) fallback = property["default"].dump();
-    out.properties.push_back({key, build(value), fallback});
+    out.push_back({key, build(value), fallback});
   }
+  return out;
+}
+
+void build_map(const Json& json, Schema& out) {
+  out.properties = properties_of(json);
   out.required = strings(json, "required");
   if (json.contains("additionalProperties") && json["additionalProperties"].is_object())
     out.additional.push_back(build(json["additionalProperties"]));
@@ -106,14 +106,8 @@ void build_map(const Json& json, Schema& out) {
   for (const Json& rule : json["allOf"]) {
     const auto condition = rule["if"]["properties"].items().begin();
     const Json& then = rule["then"];
-    Case out_case{condition.key(),
-                  condition.value()["const"],
-                  strings(then, "required"),
-                  strings(then["propertyNames"], "enum"),
-                  {}};
-    for (const auto& [key, value] : (then.contains("properties") ? then["properties"] : none).items())
-      if (value.contains("default")) out_case.fallbacks[key] = value["default"].dump();
-    out.cases.push_back(std::move(out_case));
+    out.cases.push_back({condition.key(), condition.value()["const"], strings(then, "required"),
+                         strings(then["propertyNames"], "enum"), properties_of(then)});
   }
 }
 
@@ -151,7 +145,7 @@ Schema build(const Json& reference) {
 
 std::map<std::string, UnitFamily> build_units() {
   std::map<std::string, UnitFamily> out;
-  for (const auto& [name, json] : files().profile["x-units"].items()) {
+  for (const auto& [name, json] : profile_file()["x-units"].items()) {
     UnitFamily family{json["noun"], json["example"], {}};
     for (const auto& [unit, factor] : json["units"].items()) family.units.emplace_back(unit, factor);
     CHECK(!family.units.empty(), name, "is a family of no units");
@@ -167,13 +161,10 @@ const UnitFamily& unit_family(const std::string& name) {
   return kUnits.at(name);
 }
 
-const Schema& scenario_schema() {
-  static const Schema kSchema = build(files().scenario);
-  return kSchema;
-}
+Schema schema_from(const std::string& text) { return build(Json::parse(text)); }
 
 const Schema& profile_schema() {
-  static const Schema kSchema = build(files().profile);
+  static const Schema kSchema = build(profile_file());
   return kSchema;
 }
 

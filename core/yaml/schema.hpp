@@ -1,11 +1,10 @@
-// A JSON Schema file of docs/ as a tree that the checker walks: the one source of keys, types, ranges and defaults.
-// Knows the subset of JSON Schema that the two files use and their x- keywords ($comment of
+// A JSON Schema as a tree that the checker walks: the one source of keys, types, ranges and defaults.
+// Knows the subset of JSON Schema that scenarios and profiles use and their x- keywords ($comment of
 // docs/profile.schema.json); must not know YAML
 // values or any key by name.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,11 +29,12 @@ struct Bound {
 
 struct Property;
 
-// allOf / if / then: where `key` has this value, these keys are needed, only those are taken, and these defaults hold.
+// allOf / if / then: where `key` has this value, these keys are needed, only those are taken, and some mean what stands
+// here.
 struct Case {
   std::string key, value;
   std::vector<std::string> required, taken;
-  std::map<std::string, std::string> fallbacks;
+  std::vector<Property> properties;
 };
 
 struct Schema {
@@ -64,6 +64,8 @@ struct Schema {
   std::vector<Schema> one_of;  // if not empty: alternatives, told apart by the kind of the value
 
   const Property* find(const std::string& key) const;
+  // What the key means in this case of it, if there is one.
+  const Property* find(const std::string& key, const Case* rule) const;
   std::vector<std::string> keys() const;
 };
 
@@ -73,12 +75,13 @@ struct Property {
   std::optional<std::string> fallback;  // the default, as JSON text (which is YAML)
 };
 
-// Built once from the texts that the build embeds.
-const Schema& scenario_schema();
+// Of a JSON Schema's text, which may refer to the profile's.
+Schema schema_from(const std::string& text);
+// Built once from the text that the build embeds.
 const Schema& profile_schema();
 const UnitFamily& unit_family(const std::string& name);
-// The embedded texts, for tools and tests.
-extern const char* const kScenarioSchemaText;
+// The embedded texts: scenarios without what model families add (family_schema.hpp), and profiles.
+extern const char* const kScenarioBaseText;
 extern const char* const kProfileSchemaText;
 
 // "an integer from 1 to 10000", "a size from 1B to 1PiB with a unit (B, kB, ...)": for messages. `words` are those of

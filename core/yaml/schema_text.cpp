@@ -33,6 +33,13 @@ const Property* Schema::find(const std::string& key) const {
   return nullptr;
 }
 
+const Property* Schema::find(const std::string& key, const Case* rule) const {
+  if (rule != nullptr)
+    for (const Property& property : rule->properties)
+      if (property.key == key) return &property;
+  return find(key);
+}
+
 std::vector<std::string> Schema::keys() const {
   std::vector<std::string> out;
   for (const Property& property : properties) out.push_back(property.key);

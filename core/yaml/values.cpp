@@ -16,6 +16,24 @@ std::map<std::string, std::string> Values::texts_below(const std::string& prefix
   return out;
 }
 
+std::map<std::string, Values::Value> Values::below(const std::string& prefix) const {
+  std::map<std::string, Value> out;
+  for (auto it = values_.lower_bound(prefix); it != values_.end() && it->first.starts_with(prefix); ++it)
+    if (it->first.find('.', prefix.size()) == std::string::npos)
+      out.emplace(it->first.substr(prefix.size()), it->second.value);
+  return out;
+}
+
+std::map<std::string, std::vector<std::int64_t>> Values::lists_below(const std::string& prefix) const {
+  std::map<std::string, std::vector<std::int64_t>> out;
+  for (auto it = counts_.lower_bound(prefix); it != counts_.end() && it->first.starts_with(prefix); ++it) {
+    std::vector<std::int64_t>& items = out[it->first.substr(prefix.size())];
+    for (std::size_t i = 0; i < it->second; ++i)
+      if (has(it->first + "." + std::to_string(i))) items.push_back(integer(it->first + "." + std::to_string(i)));
+  }
+  return out;
+}
+
 std::int64_t Values::integer(const std::string& path, std::int64_t fallback) const {
   const auto found = values_.find(path);
   if (found == values_.end()) return fallback;

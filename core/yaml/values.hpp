@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "core/yaml/position.hpp"
 
@@ -28,6 +29,9 @@ class Values {
   std::string text(const std::string& path, const std::string& fallback = "") const;
   // Texts whose path begins with `prefix`, by the rest of their path.
   std::map<std::string, std::string> texts_below(const std::string& prefix) const;
+  // Those whose path is `prefix` and one more key, by that key; and lists of integers.
+  std::map<std::string, Value> below(const std::string& prefix) const;
+  std::map<std::string, std::vector<std::int64_t>> lists_below(const std::string& prefix) const;
   std::size_t count(const std::string& path) const;  // items of a list; 0 if it is not there
   const Position* position(const std::string& path) const;
 

@@ -12,6 +12,7 @@
 #include "core/base/input_file.hpp"
 #include "core/base/json_shape.hpp"
 #include "core/scenario/schedule.hpp"
+#include "core/workloads/workload.hpp"
 #include "runtime/checkpoint/json_text.hpp"
 
 namespace tandem {
@@ -205,32 +206,21 @@ void add_method(const Scenario& scenario, const std::string& method, Facts& fact
 }  // namespace
 
 Facts facts_of(const Scenario& scenario, bool delayed_update, const std::string& method) {
-  const WorkloadOptions& w = scenario.workload;
+  const WorkloadOptions w = completed(scenario.workload);
   Facts facts = {
       {"seed", std::to_string(scenario.seed)},
       {"workload.family", w.family},
       {"workload.precision", std::string(name_of(w.precision))},
-      {"workload.tied_embedding", flag(w.tied_embedding)},
       {"optimizer.name", scenario.optimizer.name},
       {"optimizer.state_bits", std::to_string(scenario.optimizer.state_bits)},
       {"optimizer.loss_scaling", flag(scales_loss(scenario))},
       {"validation.fraction", text_of(scenario.validation.every > 0 ? scenario.validation.fraction : 0)},
       {"optimizer.betas", "[" + text_of(scenario.optimizer.beta1) + ", " + text_of(scenario.optimizer.beta2) + "]"},
       {"policy.delayed_update", flag(delayed_update)}};
-  const std::pair<const char*, std::int64_t> sizes[] = {{"layers", w.layers},
-                                                        {"hidden", w.hidden},
-                                                        {"heads", w.heads},
-                                                        {"vocabulary", w.vocabulary},
-                                                        {"sequence", w.sequence},
-                                                        {"batch", w.batch},
-                                                        {"micro_batches", w.micro_batches},
-                                                        {"inputs", w.inputs},
-                                                        {"classes", w.classes},
-                                                        {"linear_tiles", w.linear_tiles},
-                                                        {"loss_tiles", w.loss_tiles},
-                                                        {"devices", w.devices}};
+  const std::pair<const char*, std::int64_t> sizes[] = {
+      {"batch", w.batch}, {"micro_batches", w.micro_batches}, {"devices", w.devices}};
   for (const auto& [key, size] : sizes) facts.emplace_back(std::string("workload.") + key, std::to_string(size));
-  facts.emplace_back("workload.attention", w.attention);
+  for (const auto& [key, value] : w.keys.all()) facts.emplace_back("workload." + key, KeyValues::words(value));
   add_optimizer(scenario, facts);
   add_method(scenario, method, facts);
   return facts;

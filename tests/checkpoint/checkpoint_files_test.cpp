@@ -201,10 +201,10 @@ TEST_F(CheckpointFilesTest, DamageIsNamedAndTheLatestWholeOneBeforeIt) {
 
 TEST_F(CheckpointFilesTest, AnotherRunIsRefusedWithKeyAndValues) {
   save(2);
-  scenario_.workload.hidden = 128;
+  scenario_.workload.keys["hidden"] = 128;
   EXPECT_THAT(resume_error(directory_), HasSubstr("workload.hidden: the checkpoint"));
   EXPECT_THAT(resume_error(directory_), HasSubstr("has 64, the scenario has 128"));
-  scenario_.workload.hidden = 64;
+  scenario_.workload.keys["hidden"] = 64;
   scenario_.workload.precision = DType::BF16;
   EXPECT_THAT(resume_error(directory_), HasSubstr("has fp32, the scenario has bf16"));
   scenario_.workload.precision = DType::F32;
@@ -236,18 +236,18 @@ TEST_F(CheckpointFilesTest, WhatChangesTheMathematicsIsRefusedByNameWithBothValu
   const Change changes[] = {
       {"seed", [](Scenario& s) { s.seed = 5; }},
       {"workload.family", [](Scenario& s) { s.workload.family = "bert"; }},
-      {"workload.layers", [](Scenario& s) { s.workload.layers = 5; }},
-      {"workload.hidden", [](Scenario& s) { s.workload.hidden = 128; }},
-      {"workload.heads", [](Scenario& s) { s.workload.heads = 2; }},
-      {"workload.vocabulary", [](Scenario& s) { s.workload.vocabulary = 300; }},
-      {"workload.sequence", [](Scenario& s) { s.workload.sequence = 16; }},
+      {"workload.layers", [](Scenario& s) { s.workload.keys["layers"] = 5; }},
+      {"workload.hidden", [](Scenario& s) { s.workload.keys["hidden"] = 128; }},
+      {"workload.heads", [](Scenario& s) { s.workload.keys["heads"] = 2; }},
+      {"workload.vocabulary", [](Scenario& s) { s.workload.keys["vocabulary"] = 300; }},
+      {"workload.sequence", [](Scenario& s) { s.workload.keys["sequence"] = 16; }},
       {"workload.batch", [](Scenario& s) { s.workload.batch = 4; }},
       {"workload.micro_batches", [](Scenario& s) { s.workload.micro_batches = 2; }},
       {"workload.precision", [](Scenario& s) { s.workload.precision = DType::BF16; }},
-      {"workload.attention", [](Scenario& s) { s.workload.attention = "unfused"; }},
-      {"workload.tied_embedding", [](Scenario& s) { s.workload.tied_embedding = false; }},
-      {"workload.linear_tiles", [](Scenario& s) { s.workload.linear_tiles = 2; }},
-      {"workload.loss_tiles", [](Scenario& s) { s.workload.loss_tiles = 2; }},
+      {"workload.attention", [](Scenario& s) { s.workload.keys["attention"] = "unfused"; }},
+      {"workload.tied_embedding", [](Scenario& s) { s.workload.keys["tied_embedding"] = false; }},
+      {"workload.linear_tiles", [](Scenario& s) { s.workload.keys["linear_tiles"] = 2; }},
+      {"workload.loss_tiles", [](Scenario& s) { s.workload.keys["loss_tiles"] = 2; }},
       {"workload.devices", [](Scenario& s) { s.workload.devices = 2; }},
       {"optimizer.name", [](Scenario& s) { s.optimizer.name = "adam"; }},
       {"optimizer.betas", [](Scenario& s) { s.optimizer.beta1 = 0.8; }},

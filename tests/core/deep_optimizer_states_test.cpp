@@ -18,7 +18,7 @@ constexpr std::int64_t kAmple = std::int64_t{1} << 30;
 
 Scenario scenario_with(std::map<std::string, std::string> options) {
   Scenario scenario = gpt_scenario("deep_optimizer_states", kAmple, /*layers=*/6);  // 8 buckets, 3 steps
-  scenario.workload.tied_embedding = false;
+  scenario.workload.keys["tied_embedding"] = false;
   scenario.policy.options = std::move(options);
   return scenario;
 }

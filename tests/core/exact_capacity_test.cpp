@@ -49,7 +49,7 @@ bool fits(Scenario scenario, std::int64_t device_bytes) {
 // Small models of several forms.
 Scenario shaped(const std::string& policy, int shape) {
   Scenario scenario = gpt_scenario(policy, std::int64_t{1} << 30, 1 + shape % 3);
-  scenario.workload.hidden = shape < 3 ? 64 : 32;
+  scenario.workload.keys["hidden"] = shape < 3 ? 64 : 32;
   scenario.workload.precision = shape % 2 ? DType::BF16 : DType::F32;
   scenario.workload.micro_batches = 1 + shape % 2;
   scenario.workload.recompute = shape == 4 ? "block" : "none";

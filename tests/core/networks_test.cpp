@@ -56,7 +56,7 @@ Scenario scenario_of(const std::string& family, DType type, const std::function<
                      bool gpu = false) {
   Scenario s = small_scenario(family);
   s.steps = 1;
-  s.workload.layers = 2;
+  s.workload.keys["layers"] = 2;
   s.workload.precision = type;
   s.machine.gpu = gpu;
   set(s.workload);
@@ -70,18 +70,19 @@ std::vector<Case> cases() {
     const auto add = [&](const char* name, Scenario scenario) { all.push_back({name, std::move(scenario)}); };
     add("plain", scenario_of(f, DType::F32, [](auto&) {}));
     add("bf16_untied_micro_batches", scenario_of(f, DType::BF16, [](auto& w) {
-          w.tied_embedding = false, w.micro_batches = 2, w.recompute = "block";
+          w.keys["tied_embedding"] = false, w.micro_batches = 2, w.recompute = "block";
         }));
-    add("unfused", scenario_of(f, DType::F32, [](auto& w) { w.attention = "unfused", w.recompute = "block"; }));
-    add("loss_tiles", scenario_of(f, DType::F32, [](auto& w) { w.loss_tiles = 3, w.micro_batches = 2; }));
-    add("loss_tiles_untied_fp16",
-        scenario_of(f, DType::F16, [](auto& w) { w.loss_tiles = 3, w.micro_batches = 2, w.tied_embedding = false; }));
+    add("unfused", scenario_of(f, DType::F32, [](auto& w) { w.keys["attention"] = "unfused", w.recompute = "block"; }));
+    add("loss_tiles", scenario_of(f, DType::F32, [](auto& w) { w.keys["loss_tiles"] = 3, w.micro_batches = 2; }));
+    add("loss_tiles_untied_fp16", scenario_of(f, DType::F16, [](auto& w) {
+          w.keys["loss_tiles"] = 3, w.micro_batches = 2, w.keys["tied_embedding"] = false;
+        }));
     add("gpu", scenario_of(
                    f, DType::BF16, [](auto& w) { w.recompute = "block"; }, true));
     if (f == "bert") continue;
-    add("linear_tiles", scenario_of(f, DType::F32, [](auto& w) { w.linear_tiles = 3, w.micro_batches = 2; }));
+    add("linear_tiles", scenario_of(f, DType::F32, [](auto& w) { w.keys["linear_tiles"] = 3, w.micro_batches = 2; }));
     add("linear_tiles_recompute", scenario_of(f, DType::BF16, [](auto& w) {
-          w.linear_tiles = 3, w.recompute = "block", w.attention = "unfused";
+          w.keys["linear_tiles"] = 3, w.recompute = "block", w.keys["attention"] = "unfused";
         }));
   }
   return all;

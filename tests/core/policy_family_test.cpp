@@ -14,11 +14,11 @@ Scenario small(const std::string& policy, const std::string& family, std::int64_
   s.machine = testing::round_machine(device_bytes, std::int64_t{1} << 30, std::int64_t{1} << 32);
   s.workload.family = family;
   s.workload.precision = family == "mlp" ? DType::F32 : DType::BF16;
-  if (family == "mlp") s.workload.inputs = 32, s.workload.classes = 10;
-  if (family == "gpt_decode") s.workload.batch = 1, s.workload.prompt = 4, s.workload.new_tokens = 5;
+  if (family == "mlp") s.workload.keys["inputs"] = 32, s.workload.keys["classes"] = 10;
+  if (family == "gpt_decode") s.workload.batch = 1, s.workload.keys["prompt"] = 4, s.workload.keys["new_tokens"] = 5;
   if (family == "layers") {
-    s.workload.layer_bytes = 1 << 20;
-    s.workload.forward_ns = s.workload.backward_ns = s.workload.optimizer_ns = 1'000'000;
+    s.workload.keys["layer_bytes"] = 1 << 20;
+    for (const char* pass : {"forward", "backward", "optimizer"}) s.workload.keys[pass] = 1'000'000;
   } else if (family != "gpt_decode") {
     s.workload.micro_batches = 2;
   }

@@ -191,7 +191,7 @@ TEST(ProfileSchema, NamesMatchTheCode) {
   EXPECT_EQ(profile_schema().find("launches_beside")->schema.items.front().find("lane")->schema.words, lanes);
   EXPECT_EQ(profile_schema().find("tiers")->schema.keys(), tiers);
   EXPECT_EQ(profile_schema().find("compute")->schema.find("peak")->schema.keys(), precisions);
-  EXPECT_EQ(scenario_schema().find("workload")->schema.find("precision")->schema.words, precisions);
+  EXPECT_EQ(registered_names().scenario->find("workload")->schema.find("precision")->schema.words, precisions);
 }
 
 void expect_described(const Schema& schema, const std::string& path) {
@@ -205,8 +205,17 @@ void expect_described(const Schema& schema, const std::string& path) {
 }
 
 TEST(ProfileSchema, EveryKeyIsDescribed) {
-  expect_described(scenario_schema(), "scenario");
+  expect_described(*registered_names().scenario, "scenario");
+  for (const Case& family : registered_names().scenario->find("workload")->schema.cases)
+    for (const Property& property : family.properties)
+      EXPECT_GT(property.schema.description.size(), 4u) << family.value << "." << property.key;
   expect_described(profile_schema(), "profile");
+}
+
+// Editors read what `tandem schema` prints.
+TEST(ProfileSchema, TheScenariosFileIsWhatTheFamiliesDeclare) {
+  EXPECT_EQ(read_text_file(source_path("docs/scenario.schema.json")), scenario_schema_text())
+      << "run: build/bin/tandem schema >docs/scenario.schema.json";
 }
 
 // The text after `from` up to the next quote, with JSON's escaped backslashes undone; moves `at` behind it.

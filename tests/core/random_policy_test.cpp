@@ -122,7 +122,7 @@ TEST(RandomPolicy, KeepsCapacityOrderAndContents) {
     scenario.machine = testing::round_machine(device_bytes, (disk ? 6 : 32) << 20, disk ? std::int64_t{1} << 30 : 0);
     scenario.workload.precision = random() % 2 ? DType::F32 : DType::BF16;
     scenario.workload.micro_batches = 1 + static_cast<std::int64_t>(random() % 3);
-    scenario.workload.tied_embedding = random() % 2;
+    scenario.workload.keys["tied_embedding"] = random() % 2 == 1;
     scenario.workload.recompute = random() % 2 ? "none" : "block";
     scenario.optimizer.clip_norm = random() % 2 ? 1.0 : 0.0;
     scenario.optimizer.state_bits = std::array{32, 8, 4}[random() % 3];

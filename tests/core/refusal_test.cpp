@@ -17,8 +17,8 @@ constexpr std::int64_t kAmpleDevice = std::int64_t{1} << 30, kAmpleHost = std::i
 Scenario sized(const std::string& policy, int shape) {
   Scenario s = gpt_scenario(policy, kAmpleDevice, 2 + shape);
   s.machine = round_machine(kAmpleDevice, kAmpleHost, shape % 2 == 1 ? std::int64_t{1} << 34 : 0);
-  s.workload.hidden = shape % 3 == 0 ? 128 : 64;
-  s.workload.vocabulary = shape < 3 ? 1000 : 8000;
+  s.workload.keys["hidden"] = shape % 3 == 0 ? 128 : 64;
+  s.workload.keys["vocabulary"] = shape < 3 ? 1000 : 8000;
   s.workload.precision = shape % 4 < 2 ? DType::BF16 : DType::F32;
   s.workload.recompute = shape == 4 ? "none" : "block";
   s.workload.micro_batches = shape == 5 ? 2 : 1;

@@ -9,7 +9,10 @@
 #include <vector>
 
 #include "core/run/load.hpp"
+#include "core/run/making.hpp"
+#include "core/scenario/family_schema.hpp"
 #include "core/scenario/reader.hpp"
+#include "core/workloads/workload.hpp"
 #include "tests/common/source_dir.hpp"
 
 namespace tandem::test {
@@ -17,8 +20,15 @@ namespace tandem::test {
 inline const std::string kHostileFolder = source_path("tests/data/hostile");
 
 inline KnownNames fixed_names() {
+  static const std::vector<std::string> kFamilies = {"bert", "gpt", "gpt_decode", "layers", "mlp"};
+  static const auto kSchema = [] {
+    std::vector<DeclaredFamily> families;
+    for (const std::string& name : kFamilies) families.push_back({name, find_workload(name)->keys});
+    return std::make_shared<const Schema>(scenario_schema(families));
+  }();
   KnownNames names;
-  names.workloads = {"bert", "gpt", "gpt_decode", "layers", "mlp"};
+  names.scenario = kSchema;
+  names.workloads = kFamilies;
   names.policies = {{"cotrain", {"separation", "prefetch"}},
                     {"on_demand", {"home", "optimizer"}},
                     {"resident", {}},
@@ -30,7 +40,9 @@ inline KnownNames fixed_names() {
 // The message of the ConfigError that reading gives, "" if it gives none.
 inline std::string scenario_error(const std::string& text, const std::vector<std::string>& overrides = {}) {
   try {
-    read_scenario(text, "bad.yaml", overrides, kHostileFolder + "/machines", fixed_names());
+    const KnownNames names = fixed_names();
+    read_scenario(text, "bad.yaml", overrides, kHostileFolder + "/machines", names,
+                  [&](const Node& root, Findings& findings) { check_making(root, names, findings); });
   } catch (const ConfigError& error) {
     return error.what();
   }

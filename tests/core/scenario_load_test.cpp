@@ -24,11 +24,11 @@ TEST(ScenarioLoad, Defaults) {
   EXPECT_EQ(s.workload.batch, 8);
   EXPECT_EQ(s.workload.micro_batches, 1);
   EXPECT_EQ(s.workload.precision, DType::F16);
-  EXPECT_EQ(s.workload.attention, "fused");
+  EXPECT_EQ(s.workload.keys.text("attention"), "fused");
   EXPECT_EQ(s.workload.recompute, "none");
-  EXPECT_TRUE(s.workload.tied_embedding);
+  EXPECT_TRUE(s.workload.keys.flag("tied_embedding"));
   EXPECT_EQ(s.workload.devices, 1);
-  EXPECT_EQ(s.workload.stop_token, kNone);
+  EXPECT_FALSE(s.workload.keys.has("stop_token"));
   EXPECT_EQ(s.optimizer.name, "adamw");
   EXPECT_EQ(s.optimizer.learning_rate, 1e-3);
   EXPECT_EQ(s.optimizer.beta1, 0.9);
@@ -70,13 +70,13 @@ TEST(ScenarioLoad, EveryKey) {
   EXPECT_EQ(s.limits.device_bytes, 512 << 20);
   EXPECT_EQ(s.limits.host_bytes, 4000000000);
   EXPECT_EQ(s.limits.cores, 2);
-  EXPECT_EQ(s.workload.layers, 3);
-  EXPECT_EQ(s.workload.heads, 6);
-  EXPECT_EQ(s.workload.vocabulary, 50257);
+  EXPECT_EQ(s.workload.keys.integer("layers"), 3);
+  EXPECT_EQ(s.workload.keys.integer("heads"), 6);
+  EXPECT_EQ(s.workload.keys.integer("vocabulary"), 50257);
   EXPECT_EQ(s.workload.micro_batches, 4);
   EXPECT_EQ(s.workload.precision, DType::F32);
   EXPECT_EQ(s.workload.recompute, "block");
-  EXPECT_FALSE(s.workload.tied_embedding);
+  EXPECT_FALSE(s.workload.keys.flag("tied_embedding"));
   EXPECT_EQ(s.workload.devices, 2);
   EXPECT_EQ(s.workload.partition, "parameters");
   EXPECT_EQ(s.optimizer.name, "adam");
@@ -103,17 +103,17 @@ TEST(ScenarioLoad, MeasuredLayersAndDecoding) {
   const Scenario layers = read(
       "machine: m\nworkload: {family: layers, layers: 48, layer_bytes: 200MiB, forward: 2.222ms, backward: 4.444ms, "
       "optimizer: 26ms}\n");
-  EXPECT_EQ(layers.workload.layer_bytes, 200 << 20);
-  EXPECT_EQ(layers.workload.forward_ns, 2222000);
-  EXPECT_EQ(layers.workload.backward_ns, 4444000);
-  EXPECT_EQ(layers.workload.optimizer_ns, 26000000);
+  EXPECT_EQ(layers.workload.keys.integer("layer_bytes"), 200 << 20);
+  EXPECT_EQ(layers.workload.keys.integer("forward"), 2222000);
+  EXPECT_EQ(layers.workload.keys.integer("backward"), 4444000);
+  EXPECT_EQ(layers.workload.keys.integer("optimizer"), 26000000);
   const Scenario decode = read(
       "machine: m\nworkload: {family: gpt_decode, layers: 2, hidden: 64, heads: 4, vocabulary: 256, sequence: 16, "
       "prompt: 4, new_tokens: 8, stop_token: 0}\n");
   EXPECT_EQ(decode.workload.batch, 1);  // the family's own default
-  EXPECT_EQ(decode.workload.prompt, 4);
-  EXPECT_EQ(decode.workload.new_tokens, 8);
-  EXPECT_EQ(decode.workload.stop_token, 0);
+  EXPECT_EQ(decode.workload.keys.integer("prompt"), 4);
+  EXPECT_EQ(decode.workload.keys.integer("new_tokens"), 8);
+  EXPECT_EQ(decode.workload.keys.integer("stop_token"), 0);
 }
 
 TEST(ScenarioLoad, ShortFormOfTheOptimizer) {
@@ -123,7 +123,7 @@ TEST(ScenarioLoad, ShortFormOfTheOptimizer) {
   const Scenario s = read(text);
   EXPECT_EQ(s.optimizer.name, "adam");
   EXPECT_EQ(s.optimizer.learning_rate, 0.1);
-  EXPECT_EQ(s.workload.optimizer_ns, 0);
+  EXPECT_FALSE(s.workload.keys.has("optimizer"));
 }
 
 TEST(ScenarioLoad, OverridesApplyInOrder) {
@@ -200,7 +200,9 @@ TEST(ScenarioLoad, WarnsOfADecayThatAConstantScheduleIgnores) {
 }
 
 TEST(ScenarioLoad, WarnsOfEmulatedPrecisionAndLimitsThatLimitNothing) {
-  const Scenario s = read(std::string(kMlp) + "limits: {device_bytes: 2GiB, cores: 64}\n", {"workload.precision=bf16"});
+  const Scenario s = read(
+      "machine: m\nworkload: {family: bert, layers: 2, hidden: 8, heads: 2, vocabulary: 300, sequence: 4, precision: "
+      "bf16}\npolicy: {name: resident}\nlimits: {device_bytes: 2GiB, cores: 64}\n");
   ASSERT_EQ(s.warnings.size(), 3u);
   EXPECT_EQ(s.warnings[0], "workload.precision: m has no units for bf16; it is emulated at fp32's rate");
   EXPECT_EQ(s.warnings[1], "limits.device_bytes: 2147483648 is more than the 1073741824 of m; it limits nothing");
@@ -214,6 +216,7 @@ TEST(ScenarioLoad, RegisteredNames) {
   const KnownNames names = registered_names();
   EXPECT_FALSE(names.workloads.empty());
   EXPECT_FALSE(names.policies.empty());
+  EXPECT_EQ(names.scenario->find("workload")->schema.cases.size(), names.workloads.size());
   const auto& dirs = names.profile_dirs;
   EXPECT_NE(std::find(dirs.begin(), dirs.end(), source_path("hardware_profiles")), dirs.end());
 }

@@ -37,9 +37,9 @@ TEST(Slices, DecodingEndsWithTheSampledStopToken) {
   Scenario scenario = testing::gpt_scenario("on_demand", 1 << 30);
   scenario.workload.family = "gpt_decode";
   scenario.workload.batch = 1;
-  scenario.workload.prompt = 4;
-  scenario.workload.new_tokens = 20;
-  scenario.workload.stop_token = 9;
+  scenario.workload.keys["prompt"] = 4;
+  scenario.workload.keys["new_tokens"] = 20;
+  scenario.workload.keys["stop_token"] = 9;
   scenario.steps = 100;
   for (std::int64_t stop_at : {1, 5, 100}) {
     std::int64_t sampled = 0;

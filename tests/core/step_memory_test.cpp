@@ -15,10 +15,10 @@ constexpr std::int32_t kLayers = 10;  // of which 8 are blocks
 Graph deep_step(double clip_norm = 0, std::int64_t micro_batches = 1) {
   Scenario scenario = testing::gpt_scenario("balanced", 1 << 20, kLayers - 2);
   scenario.workload.precision = DType::BF16;
-  scenario.workload.hidden = 256;
+  scenario.workload.keys["hidden"] = 256;
   scenario.workload.batch = micro_batches;
   scenario.workload.micro_batches = micro_batches;
-  scenario.workload.sequence = 8;
+  scenario.workload.keys["sequence"] = 8;
   scenario.optimizer.clip_norm = clip_norm;
   Graph graph;
   const auto source = find_workload("gpt")->make(scenario, {});

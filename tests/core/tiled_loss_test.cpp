@@ -30,9 +30,9 @@ Scenario large_vocabulary(const std::string& family, std::int64_t tiles) {
   Scenario s = small_scenario(family);
   s.steps = 1;
   s.workload.batch = 25;  // 1,000 tokens
-  s.workload.vocabulary = 50'000;
+  s.workload.keys["vocabulary"] = 50'000;
   s.workload.precision = DType::BF16;
-  s.workload.loss_tiles = tiles;
+  s.workload.keys["loss_tiles"] = tiles;
   return s;
 }
 

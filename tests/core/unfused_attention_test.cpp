@@ -10,7 +10,7 @@ namespace {
 Scenario scenario_of(const std::string& family, const std::string& attention) {
   Scenario s = small_scenario(family);
   s.workload.precision = DType::BF16;
-  s.workload.attention = attention;
+  s.workload.keys["attention"] = attention;
   s.steps = 1;
   return s;
 }
@@ -35,12 +35,12 @@ TEST(UnfusedAttention, IsForTraining) {
   Scenario decoding = scenario_of("gpt_decode", "fused");
   decoding.workload.batch = 1;
   EXPECT_NO_THROW(whole_graph(decoding));
-  decoding.workload.attention = "unfused";
+  decoding.workload.keys["attention"] = "unfused";
   EXPECT_THROW(whole_graph(decoding), ConfigError);
   Scenario huge = scenario_of("gpt", "unfused");
-  huge.workload.sequence = 1 << 24;  // 2^48 scores a head
+  huge.workload.keys["sequence"] = 1 << 24;  // 2^48 scores a head
   EXPECT_THROW(whole_graph(huge), ConfigError);
-  huge.workload.attention = "fused";
+  huge.workload.keys["attention"] = "fused";
   EXPECT_NO_THROW(whole_graph(huge));
 }
 

@@ -60,27 +60,33 @@ struct Case {
 
 const Case kCases[] = {
     {"gpt_tied", "gpt", [](WorkloadOptions&) {}},
-    {"gpt_untied", "gpt", [](WorkloadOptions& w) { w.tied_embedding = false; }},
+    {"gpt_untied", "gpt", [](WorkloadOptions& w) { w.keys["tied_embedding"] = false; }},
     {"gpt_wide", "gpt",
-     [](WorkloadOptions& w) { w.hidden = 128, w.heads = 2, w.sequence = 96, w.layers = 2, w.batch = 3; }},
+     [](WorkloadOptions& w) {
+       w.keys["hidden"] = 128, w.keys["heads"] = 2, w.keys["sequence"] = 96, w.keys["layers"] = 2, w.batch = 3;
+     }},
     {"gpt_recompute", "gpt", [](WorkloadOptions& w) { w.recompute = "block"; }},
     {"bert_tied", "bert", [](WorkloadOptions&) {}},
-    {"bert_untied", "bert", [](WorkloadOptions& w) { w.tied_embedding = false; }},
+    {"bert_untied", "bert", [](WorkloadOptions& w) { w.keys["tied_embedding"] = false; }},
     {"bert_recompute", "bert", [](WorkloadOptions& w) { w.recompute = "block"; }},
-    {"gpt_unfused", "gpt", [](WorkloadOptions& w) { w.attention = "unfused"; }},
-    {"gpt_unfused_recompute", "gpt", [](WorkloadOptions& w) { w.attention = "unfused", w.recompute = "block"; }},
-    {"bert_unfused", "bert", [](WorkloadOptions& w) { w.attention = "unfused"; }},
+    {"gpt_unfused", "gpt", [](WorkloadOptions& w) { w.keys["attention"] = "unfused"; }},
+    {"gpt_unfused_recompute", "gpt",
+     [](WorkloadOptions& w) { w.keys["attention"] = "unfused", w.recompute = "block"; }},
+    {"bert_unfused", "bert", [](WorkloadOptions& w) { w.keys["attention"] = "unfused"; }},
     {"mlp", "mlp", [](WorkloadOptions&) {}},
-    {"mlp_one_layer", "mlp", [](WorkloadOptions& w) { w.layers = 1; }},
+    {"mlp_one_layer", "mlp", [](WorkloadOptions& w) { w.keys["layers"] = 1; }},
 };
 
-std::string json_line(const Case& c, const WorkloadOptions& w, const Figures& f) {
+std::string json_line(const Case& c, const WorkloadOptions& given, const Figures& f) {
+  const WorkloadOptions w = completed(given);
+  const bool tied = !w.keys.has("tied_embedding") || w.keys.flag("tied_embedding");
   std::ostringstream out;
-  out << "{\"name\": \"" << c.name << "\", \"family\": \"" << w.family << "\", \"layers\": " << w.layers
-      << ", \"hidden\": " << w.hidden << ", \"heads\": " << w.heads << ", \"vocabulary\": " << w.vocabulary
-      << ", \"sequence\": " << w.sequence << ", \"batch\": " << w.batch << ", \"inputs\": " << w.inputs
-      << ", \"classes\": " << w.classes << ", \"tied\": " << (w.tied_embedding ? "true" : "false")
-      << ", \"fused\": " << (w.attention == "fused" ? "true" : "false")
+  out << "{\"name\": \"" << c.name << "\", \"family\": \"" << w.family << "\", \"layers\": " << w.keys.integer("layers")
+      << ", \"hidden\": " << w.keys.integer("hidden") << ", \"heads\": " << w.keys.integer("heads")
+      << ", \"vocabulary\": " << w.keys.integer("vocabulary") << ", \"sequence\": " << w.keys.integer("sequence")
+      << ", \"batch\": " << w.batch << ", \"inputs\": " << w.keys.integer("inputs")
+      << ", \"classes\": " << w.keys.integer("classes") << ", \"tied\": " << (tied ? "true" : "false")
+      << ", \"fused\": " << (w.keys.text_or("attention", "fused") == "fused" ? "true" : "false")
       << ", \"recompute\": " << (w.recompute == "block" ? "true" : "false")
       << ", \"forward_flops\": " << f.forward_flops << ", \"backward_flops\": " << f.backward_flops
       << ", \"recompute_flops\": " << f.recompute_flops << ", \"parameter_bytes\": " << f.parameter_bytes
@@ -111,7 +117,8 @@ TEST(WorkloadFigures, GradientsAndStatesFollowParameters) {
 TEST(WorkloadFigures, ParametersByHand) {
   Scenario scenario = small_scenario("gpt");
   WorkloadOptions& w = scenario.workload;
-  w.layers = 12, w.hidden = 768, w.heads = 12, w.vocabulary = 50257, w.sequence = 1024, w.batch = 1;
+  w.keys["layers"] = 12, w.keys["hidden"] = 768, w.keys["heads"] = 12, w.keys["vocabulary"] = 50257,
+  w.keys["sequence"] = 1024, w.batch = 1;
   scenario.steps = 1;
   // 50257*768 + 1024*768 + 12 * (12*768^2 + 13*768) + 2*768 = 124,439,808 parameters.
   EXPECT_EQ(figures_of(whole_graph(scenario)).parameter_bytes, 124'439'808 * 4);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "core/graph/graph.hpp"
 #include "core/scenario/scenario.hpp"
@@ -15,10 +16,12 @@ inline Scenario small_scenario(const std::string& family) {
   s.steps = 3;
   WorkloadOptions& w = s.workload;
   w.family = family;
-  w.layers = 3, w.hidden = 48, w.heads = 3, w.vocabulary = 257, w.sequence = 40, w.batch = 2;
-  w.inputs = 61, w.classes = 10;
-  w.prompt = 5, w.new_tokens = 6;
-  w.layer_bytes = 6400, w.forward_ns = 1000, w.backward_ns = 2000, w.optimizer_ns = 3000;
+  w.batch = 2;
+  const std::pair<const char*, std::int64_t> sizes[] = {
+      {"layers", 3},     {"hidden", 48},     {"heads", 3},       {"vocabulary", 257}, {"sequence", 40},
+      {"inputs", 61},    {"classes", 10},    {"prompt", 5},      {"new_tokens", 6},   {"layer_bytes", 6400},
+      {"forward", 1000}, {"backward", 2000}, {"optimizer", 3000}};
+  for (const auto& [key, size] : sizes) w.keys[key] = size;
   return s;
 }
 

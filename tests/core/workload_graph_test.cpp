@@ -83,7 +83,7 @@ TEST(WorkloadGraph, TiedEmbeddingTakesTheHeadsPart) {
   EXPECT_EQ(version_read(graph, embedding, "head.tied_gradient"), 0);
   EXPECT_EQ(version_read(graph, *ops_of(graph, "head.forward")[0], "embedding.parameter"), 0);
   Scenario untied = small_scenario("gpt");
-  untied.workload.tied_embedding = false;
+  untied.workload.keys["tied_embedding"] = false;
   const Graph other = whole_graph(untied);
   EXPECT_EQ(version_read(other, *ops_of(other, "head.forward")[0], "embedding.parameter"), -1);
 }
@@ -216,7 +216,7 @@ TEST(WorkloadGraph, WhatCannotBeDividedIsAnInputError) {
 // Five blocks by two: what the backward comes to, and what it is made from.
 TEST(WorkloadGraph, OfASegmentOfBlocksTheFirstInputAloneIsKept) {
   Scenario scenario = small_scenario("gpt");
-  scenario.workload.layers = 5;
+  scenario.workload.keys["layers"] = 5;
   scenario.workload.recompute = "block";
   scenario.workload.checkpoint_every = 2;
   scenario.steps = 1;
@@ -335,7 +335,7 @@ TEST(WorkloadGraph, MeasuredLayersHaveTheirTimes) {
 TEST(WorkloadGraph, DecodingGrowsUntilTheStopToken) {
   Scenario scenario = small_scenario("gpt_decode");
   scenario.workload.batch = 1;
-  scenario.workload.stop_token = 7;
+  scenario.workload.keys["stop_token"] = 7;
   Graph graph;
   const auto source = find_workload("gpt_decode")->make(scenario, {});
   EXPECT_TRUE(source->needs_result());
@@ -363,24 +363,29 @@ struct BadOption {
 
 TEST(WorkloadOptions, BadOnesAreRefused) {
   const BadOption all_bad[] = {
-      {"gpt", [](Scenario& s) { s.workload.heads = 5; }, "workload.heads: 5 does not divide hidden (48); allowed: "},
-      {"gpt", [](Scenario& s) { s.workload.layers = 0; }, "workload.layers: missing"},
-      {"bert", [](Scenario& s) { s.workload.sequence = -1; }, "workload.sequence: -1 is out of range"},
-      {"gpt", [](Scenario& s) { s.workload.vocabulary = 1L << 40; }, "workload.vocabulary"},
-      {"gpt", [](Scenario& s) { s.workload.batch = s.workload.sequence = s.workload.hidden = 3 << 22; }, "2^48"},
-      {"gpt", [](Scenario& s) { s.workload.attention = "flash9"; }, "workload.attention: \"flash9\" is not known"},
+      {"gpt", [](Scenario& s) { s.workload.keys["heads"] = 5; },
+       "workload.heads: 5 does not divide hidden (48); allowed: "},
+      {"gpt", [](Scenario& s) { s.workload.keys["layers"] = 0; }, "workload.layers: missing"},
+      {"bert", [](Scenario& s) { s.workload.keys["sequence"] = -1; }, "workload.sequence: -1 is out of range"},
+      {"gpt", [](Scenario& s) { s.workload.keys["vocabulary"] = 1L << 40; }, "workload.vocabulary"},
+      {"gpt",
+       [](Scenario& s) {
+         s.workload.batch = 3 << 22, s.workload.keys["sequence"] = 3 << 22, s.workload.keys["hidden"] = 3 << 22;
+       },
+       "2^48"},
       {"gpt", [](Scenario& s) { s.workload.recompute = "all"; }, "workload.recompute: \"all\" is not known"},
       {"gpt", [](Scenario& s) { s.workload.micro_batches = 0; }, "workload.micro_batches"},
       {"gpt", [](Scenario& s) { s.optimizer.name = "sgd"; }, "optimizer.name: \"sgd\" is not known"},
-      {"mlp", [](Scenario& s) { s.workload.inputs = 0; }, "workload.inputs: missing"},
+      {"mlp", [](Scenario& s) { s.workload.keys["inputs"] = 0; }, "workload.inputs: missing"},
       {"mlp", [](Scenario& s) { s.workload.recompute = "block"; }, "workload.recompute"},
-      {"layers", [](Scenario& s) { s.workload.layer_bytes = 100; },
+      {"layers", [](Scenario& s) { s.workload.keys["layer_bytes"] = 100; },
        "workload.layer_bytes: 100 is not a multiple of 64"},
       {"layers", [](Scenario& s) { s.optimizer.clip_norm = 1; }, "optimizer.clip_norm"},
       {"gpt", [](Scenario& s) { s.optimizer.state_bits = 16; }, "optimizer.state_bits: 16 is not known; allowed: 32"},
       {"layers", [](Scenario& s) { s.optimizer.state_bits = 8; }, "optimizer.state_bits: measured layers"},
       {"gpt_decode", [](Scenario&) {}, "workload.batch: one text"},
-      {"gpt_decode", [](Scenario& s) { s.workload.new_tokens = 36; }, "workload.sequence: prompt and new_tokens"},
+      {"gpt_decode", [](Scenario& s) { s.workload.keys["new_tokens"] = 36; },
+       "workload.new_tokens, prompt, sequence: prompt and new_tokens"},
   };
   for (const BadOption& bad : all_bad) {
     Scenario scenario = small_scenario(bad.family);

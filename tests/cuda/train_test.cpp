@@ -50,8 +50,8 @@ Scenario gpt(const std::string& policy, DType precision) {
   Scenario s = testing::gpt_scenario(policy, 512 * kMiB, /*layers=*/4);
   s.machine.gpu = true;
   s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 512 * kMiB;
-  s.workload.hidden = 256;
-  s.workload.sequence = 128;
+  s.workload.keys["hidden"] = 256;
+  s.workload.keys["sequence"] = 128;
   s.workload.batch = 8;
   s.workload.precision = precision;
   s.steps = 10;
@@ -191,8 +191,9 @@ Scenario odd(const std::string& family, DType precision) {
   Scenario s = gpt("zero_infinity", precision);
   WorkloadOptions& w = s.workload;
   w.family = family;
-  w.layers = 2, w.hidden = 264, w.heads = 3, w.sequence = 33, w.batch = 3, w.vocabulary = 1003;
-  if (family == "mlp") w.hidden = 65, w.inputs = 64, w.classes = 10, w.batch = 17;
+  w.keys["layers"] = 2, w.keys["hidden"] = 264, w.keys["heads"] = 3, w.keys["sequence"] = 33, w.batch = 3,
+  w.keys["vocabulary"] = 1003;
+  if (family == "mlp") w.keys["hidden"] = 65, w.keys["inputs"] = 64, w.keys["classes"] = 10, w.batch = 17;
   s.steps = 5;
   return s;
 }
@@ -309,8 +310,8 @@ TEST(GpuThrottleTest, CopiesTakeAtLeastTheirTime) {
 // The trainer that the GPU is compared with is the reference that the CPU is, where both can run.
 TEST(PlainTrainer, IsTheReference) {
   Scenario scenario = gpt("resident", DType::F32);
-  scenario.workload.hidden = 64;
-  scenario.workload.sequence = 32;
+  scenario.workload.keys["hidden"] = 64;
+  scenario.workload.keys["sequence"] = 32;
   scenario.steps = 4;
   set_thread_count(1);
   make_torch_deterministic();

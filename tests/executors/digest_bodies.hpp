@@ -90,10 +90,10 @@ inline std::uint64_t digest_of(const Scheduler& scheduler, LiveExecutor& executo
 
 inline Scenario tiny_gpt(const std::string& policy, std::int64_t device_bytes) {
   Scenario scenario = gpt_scenario(policy, device_bytes, /*layers=*/2);
-  scenario.workload.hidden = 16;
-  scenario.workload.heads = 2;
-  scenario.workload.vocabulary = 64;
-  scenario.workload.sequence = 8;
+  scenario.workload.keys["hidden"] = 16;
+  scenario.workload.keys["heads"] = 2;
+  scenario.workload.keys["vocabulary"] = 64;
+  scenario.workload.keys["sequence"] = 8;
   scenario.workload.micro_batches = 2;
   scenario.optimizer.clip_norm = 1;
   // Activations that leave and come back. Not recomputed: these bodies make other bytes of other ops.

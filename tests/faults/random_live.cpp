@@ -16,10 +16,10 @@ void draw_scenario(Draw& draw, Scenario& s) {
   const DType precision = draw.of<DType>({DType::F32, DType::BF16});
   const std::int64_t needed = device_bytes(policy) + (precision == DType::BF16 ? kFor16Bits : 0);
   s = tiny_gpt(policy, draw.of<std::int64_t>({kAmple, needed * 5 / 4, needed * 2}));
-  s.workload.layers = 1 + draw.below(3);
-  s.workload.hidden = 8 * (1 + draw.below(2));
+  s.workload.keys["layers"] = 1 + draw.below(3);
+  s.workload.keys["hidden"] = 8 * (1 + draw.below(2));
   s.workload.micro_batches = 1 + draw.below(2);
-  s.workload.tied_embedding = draw.below(2) == 0;
+  s.workload.keys["tied_embedding"] = draw.below(2) == 0;
   s.workload.precision = precision;
   s.optimizer.clip_norm = draw.below(2) == 0 ? 1 : 0;
   s.steps = static_cast<std::int32_t>(2 + draw.below(3));

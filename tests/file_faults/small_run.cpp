@@ -74,10 +74,10 @@ std::string rows_until(const std::string& table, int step) {
 }  // namespace
 
 SmallRun::SmallRun(const std::string& folder) : folder_(folder), scenario_(gpt_scenario("on_demand", 1 << 20, 1)) {
-  scenario_.workload.hidden = 8;
-  scenario_.workload.heads = 1;
-  scenario_.workload.vocabulary = 16;
-  scenario_.workload.sequence = 8;
+  scenario_.workload.keys["hidden"] = 8;
+  scenario_.workload.keys["heads"] = 1;
+  scenario_.workload.keys["vocabulary"] = 16;
+  scenario_.workload.keys["sequence"] = 8;
   scenario_.checkpoint = {directory(), 1, kKept};
 }
 

@@ -26,7 +26,7 @@ constexpr const char* kHeader =
 // (5 ns); an evaluation of 4 ns follows the first.
 struct UpdatesInParts : testing::FakeRun {
   UpdatesInParts() {
-    scenario.workload.sequence = 4;
+    scenario.workload.keys["sequence"] = 4;
     scenario.workload.batch = 1;
     scenario.steps = 2;
     scenario.optimizer.schedule = "linear";

@@ -18,10 +18,10 @@ namespace {
 
 Scenario long_scenario(const std::string& policy, std::int32_t steps) {
   Scenario scenario = testing::gpt_scenario(policy, 80 << 10, /*layers=*/2);
-  scenario.workload.hidden = 16;
-  scenario.workload.heads = 2;
-  scenario.workload.vocabulary = 64;
-  scenario.workload.sequence = 8;
+  scenario.workload.keys["hidden"] = 16;
+  scenario.workload.keys["heads"] = 2;
+  scenario.workload.keys["vocabulary"] = 64;
+  scenario.workload.keys["sequence"] = 8;
   scenario.workload.micro_batches = 2;
   scenario.optimizer.clip_norm = 1;
   if (policy == "resident" || policy == "ssdtrain" || policy == "lsp_offload")
@@ -163,7 +163,7 @@ TEST(LongRunReport, AShortRunIsKeptWhole) {
 
 TEST(LongRunLimits, ARunThatHasNoNumbersForItsOpsIsRefusedBeforeItBegins) {
   Scenario scenario = long_scenario("on_demand", 1'000'000);
-  scenario.workload.layers = 10'000;
+  scenario.workload.keys["layers"] = 10'000;
   const CostModel estimate(scenario.machine);
   EXPECT_THROW(make_scheduler(scenario, estimate), ConfigError);
   scenario.first_step = 999'000;  // resumed: it counts from there

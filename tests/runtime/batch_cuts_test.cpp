@@ -26,9 +26,9 @@ class BatchCutsTest : public ::testing::TestWithParam<const char*> {
     Scenario s = testing::gpt_scenario("zero_offload", 64 * kMiB, 2);
     s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 256 * kMiB;
     s.workload.family = family;
-    s.workload.vocabulary = 257;
-    s.workload.inputs = 64;
-    s.workload.classes = 10;
+    s.workload.keys["vocabulary"] = 257;
+    s.workload.keys["inputs"] = 64;
+    s.workload.keys["classes"] = 10;
     s.workload.micro_batches = micro_batches;
     s.workload.batch = kSamples / micro_batches;
     s.validation = {.every = 3, .batches = static_cast<std::int32_t>(2 * micro_batches)};

@@ -21,8 +21,9 @@ Scenario scenario_of(const std::string& family) {
   s.seed = 11;
   WorkloadOptions& w = s.workload;
   w.family = family;
-  w.layers = 2, w.hidden = 48, w.heads = 3, w.vocabulary = kBytes + 1, w.sequence = 40, w.batch = 3;
-  w.inputs = 61, w.classes = 10;
+  w.keys["layers"] = 2, w.keys["hidden"] = 48, w.keys["heads"] = 3, w.keys["vocabulary"] = kBytes + 1,
+  w.keys["sequence"] = 40, w.batch = 3;
+  w.keys["inputs"] = 61, w.keys["classes"] = 10;
   s.optimizer.weight_decay = 0.01;
   return s;
 }
@@ -84,25 +85,25 @@ TEST_P(Exact, EqualsWholeGraphAutograd) {
 
 const Case kCases[] = {
     {"plain", [](Scenario&) {}},
-    {"untied", [](Scenario& s) { s.workload.tied_embedding = false; }},
+    {"untied", [](Scenario& s) { s.workload.keys["tied_embedding"] = false; }},
     {"accumulation2", [](Scenario& s) { s.workload.micro_batches = 2; }},
     {"accumulation4_untied",
      [](Scenario& s) {
        s.workload.micro_batches = 4;
-       s.workload.tied_embedding = false;
+       s.workload.keys["tied_embedding"] = false;
      }},
     {"accumulation3", [](Scenario& s) { s.workload.micro_batches = 3; }},
     {"recompute", [](Scenario& s) { s.workload.recompute = "block"; }},
     {"clip", [](Scenario& s) { s.optimizer.clip_norm = 0.5; }},
     {"clip_high", [](Scenario& s) { s.optimizer.clip_norm = 1e6; }},
-    {"unfused", [](Scenario& s) { s.workload.attention = "unfused"; }},
+    {"unfused", [](Scenario& s) { s.workload.keys["attention"] = "unfused"; }},
     {"unfused_all",
      [](Scenario& s) {
-       s.workload.attention = "unfused";
+       s.workload.keys["attention"] = "unfused";
        s.workload.micro_batches = 2;
        s.workload.recompute = "block";
        s.workload.checkpoint_every = 2;
-       s.workload.sequence = 200;
+       s.workload.keys["sequence"] = 200;
        s.workload.batch = 1;
      }},
     {"adam", [](Scenario& s) { s.optimizer.name = "adam"; }},
@@ -111,7 +112,7 @@ const Case kCases[] = {
        s.workload.micro_batches = 4;
        s.workload.recompute = "block";
        s.optimizer.clip_norm = 0.1;
-       s.workload.sequence = 200;  // another tile size of the fused attention
+       s.workload.keys["sequence"] = 200;  // another tile size of the fused attention
        s.workload.batch = 1;
      }},
 };
@@ -121,10 +122,10 @@ INSTANTIATE_TEST_SUITE_P(Transformers, Exact,
 
 const Case kPerceptronCases[] = {
     {"plain", [](Scenario&) {}},
-    {"one_layer", [](Scenario& s) { s.workload.layers = 1; }},
+    {"one_layer", [](Scenario& s) { s.workload.keys["layers"] = 1; }},
     {"four_layers_accumulation2_clip",
      [](Scenario& s) {
-       s.workload.layers = 4;
+       s.workload.keys["layers"] = 4;
        s.workload.micro_batches = 2;
        s.optimizer.clip_norm = 0.05;
      }},
@@ -145,7 +146,7 @@ TEST(ExactRun, DelayedUpdate) {
 
 TEST(ExactRun, OptimizerPartsEqualWhole) {
   Scenario scenario = scenario_of("gpt");
-  scenario.workload.hidden = 45;  // fields whose last vector is partial
+  scenario.workload.keys["hidden"] = 45;  // fields whose last vector is partial
   for (const int parts : {2, 7}) expect_exact(scenario, /*delayed=*/false, parts);
   scenario.optimizer.clip_norm = 0.3;
   expect_exact(scenario, /*delayed=*/true, /*parts=*/5);

@@ -21,8 +21,9 @@ Scenario scenario_of(const std::string& family) {
   s.seed = 3;
   WorkloadOptions& w = s.workload;
   w.family = family;
-  w.layers = 2, w.hidden = 64, w.heads = 4, w.vocabulary = 300, w.sequence = 64, w.batch = 2;
-  w.inputs = 64, w.classes = 10;
+  w.keys["layers"] = 2, w.keys["hidden"] = 64, w.keys["heads"] = 4, w.keys["vocabulary"] = 300, w.keys["sequence"] = 64,
+  w.batch = 2;
+  w.keys["inputs"] = 64, w.keys["classes"] = 10;
   set_thread_count(2);
   return s;
 }
@@ -30,9 +31,9 @@ Scenario scenario_of(const std::string& family) {
 TEST(Decoding, SamplesWhatWholeForwardPassesSample) {
   Scenario scenario = scenario_of("gpt_decode");
   WorkloadOptions& w = scenario.workload;
-  w.batch = 1, w.prompt = 9, w.new_tokens = 20;
+  w.batch = 1, w.keys["prompt"] = 9, w.keys["new_tokens"] = 20;
   for (const bool tied : {true, false}) {
-    w.tied_embedding = tied;
+    w.keys["tied_embedding"] = tied;
     const HashedData data(256);
     SerialInterpreter interpreter(scenario, data);
     interpreter.run();
@@ -41,7 +42,7 @@ TEST(Decoding, SamplesWhatWholeForwardPassesSample) {
     EXPECT_EQ(expected.size(), 20u);
     // The same text again, ended by one of its own tokens.
     Scenario stopped = scenario;
-    stopped.workload.stop_token = expected[5];
+    stopped.workload.keys["stop_token"] = expected[5];
     SerialInterpreter until_stop(stopped, data);
     until_stop.run();
     EXPECT_EQ(until_stop.results("head.forward"), decode_reference(stopped, data));
@@ -59,10 +60,10 @@ TEST(Workspaces, AreTight) {
   for (const auto& [family, attention, tiles] : kinds)
     for (const bool heavy : {false, true}) {
       Scenario scenario = scenario_of(family);
-      scenario.workload.attention = attention;
-      scenario.workload.linear_tiles = tiles;
+      scenario.workload.keys["attention"] = attention;
+      scenario.workload.keys["linear_tiles"] = tiles;
       scenario.workload.micro_batches = heavy ? 2 : 1;
-      scenario.workload.tied_embedding = !heavy;
+      scenario.workload.keys["tied_embedding"] = !heavy;
       scenario.optimizer.clip_norm = heavy ? 0.5 : 0;
       if (family != "mlp" && heavy) scenario.workload.recompute = "block";
       const HashedData data(256);
@@ -76,7 +77,7 @@ TEST(Workspaces, AreTight) {
 
 TEST(Bodies, RefuseTokensOutsideTheVocabulary) {
   Scenario scenario = scenario_of("gpt");
-  scenario.workload.vocabulary = 64;
+  scenario.workload.keys["vocabulary"] = 64;
   const HashedData data(256);
   SerialInterpreter interpreter(scenario, data);
   EXPECT_THAT([&] { interpreter.run(); }, ThrowsMessage<DeviceError>(HasSubstr("outside workload.vocabulary (64)")));

@@ -88,7 +88,8 @@ TEST(CalibrationDesign, QuickTakesFewerOfTheSameNetworks) {
 Scenario tiny_network() {
   Scenario scenario = contention_trial(2).scenario;
   WorkloadOptions& w = scenario.workload;
-  w.layers = 2, w.hidden = 32, w.heads = 2, w.sequence = 16, w.batch = 2, w.vocabulary = 64;
+  w.keys["layers"] = 2, w.keys["hidden"] = 32, w.keys["heads"] = 2, w.keys["sequence"] = 16, w.batch = 2,
+  w.keys["vocabulary"] = 64;
   return scenario;
 }
 
@@ -127,7 +128,7 @@ TEST(CalibrationWorkbench, TimesOfAnotherUpdateOnlyWhatPlainTrainingLacks) {
 // Each turn has the least size and two of the four others; two turns have all.
 TEST(CalibrationUpdateTurns, GoAroundTheLargestUpdateInPartsOfEachSize) {
   Scenario scenario = tiny_network();
-  scenario.workload.hidden = 128;  // a block of 198,272 parameters
+  scenario.workload.keys["hidden"] = 128;  // a block of 198,272 parameters
   UpdateTurns turns({scenario}, {});
   for (int turn = 0; turn < 4; ++turn) turns.take();
   ASSERT_EQ(turns.times().size(), 12U);

@@ -54,7 +54,8 @@ BodyLibrary host_library() {
 
 void shrink(Trial& trial, std::int64_t hidden) {
   WorkloadOptions& w = trial.scenario.workload;
-  w.layers = 1, w.hidden = hidden, w.heads = 2, w.sequence = 16, w.batch = 2, w.vocabulary = 64;
+  w.keys["layers"] = 1, w.keys["hidden"] = hidden, w.keys["heads"] = 2, w.keys["sequence"] = 16, w.batch = 2,
+  w.keys["vocabulary"] = 64;
   w.precision = DType::F32;
   trial.scenario.machine.gpu = false;  // the stand-in's bodies run on the CPU: they take what its kernels take
 }
@@ -220,12 +221,12 @@ TEST(GpuDesign, FitsTheMachineAndCoversWhatItClaims) {
     bool held_out = false;
     for (const Trial& trial : all) {
       const Footprint bytes = footprint(trial);
-      EXPECT_LE(bytes.host, 6 * kGiB) << trial.scenario.workload.hidden;
-      EXPECT_LE(bytes.device, 60 * kGiB) << trial.scenario.workload.hidden;
+      EXPECT_LE(bytes.host, 6 * kGiB) << trial.scenario.workload.keys.integer("hidden");
+      EXPECT_LE(bytes.device, 60 * kGiB) << trial.scenario.workload.keys.integer("hidden");
       EXPECT_EQ(trial.scenario.workload.precision, DType::BF16);
       EXPECT_TRUE(trial.scenario.machine.gpu);
       pinned += bytes.host;
-      largest_hidden = std::max(largest_hidden, trial.scenario.workload.hidden);
+      largest_hidden = std::max(largest_hidden, trial.scenario.workload.keys.integer("hidden"));
       held_out = held_out || trial.held_out;
     }
     // At 0.2 s a GiB, pinning is a small part of the time that the flag promises.
@@ -251,7 +252,9 @@ TEST(GpuDesign, DoesNotMeasureTheScenarioThatItIsToPredict) {
   all.insert(all.end(), design.update_trials.begin(), design.update_trials.end());
   for (const Trial& trial : all) {
     const WorkloadOptions &a = trial.scenario.workload, &b = scenario.workload;
-    EXPECT_FALSE(a.hidden == b.hidden && a.batch * a.sequence == b.batch * b.sequence) << a.hidden;
+    EXPECT_FALSE(a.keys.integer("hidden") == b.keys.integer("hidden") &&
+                 a.batch * a.keys.integer("sequence") == b.batch * b.keys.integer("sequence"))
+        << a.keys.integer("hidden");
   }
 }
 

@@ -179,7 +179,7 @@ TEST_F(CheckpointTest, ClippedAccumulatedAndRecomputedStepsGoOn) {
   Scenario s = scenario("split_update", DType::BF16);
   s.workload.micro_batches = 2;
   s.workload.recompute = "block";
-  s.workload.tied_embedding = false;
+  s.workload.keys["tied_embedding"] = false;
   s.optimizer.clip_norm = 0.5;
   s.optimizer.weight_decay = 0.1;
   expect_goes_on(s, s);

@@ -23,10 +23,10 @@ class DataTest : public ::testing::Test {
     std::filesystem::create_directories(folder_);
     scenario_.path = (folder_ / "question.yaml").string();
     scenario_.workload.family = "gpt";
-    scenario_.workload.vocabulary = 256;
-    scenario_.workload.sequence = 8;
-    scenario_.workload.inputs = 64;
-    scenario_.workload.classes = 10;
+    scenario_.workload.keys["vocabulary"] = 256;
+    scenario_.workload.keys["sequence"] = 8;
+    scenario_.workload.keys["inputs"] = 64;
+    scenario_.workload.keys["classes"] = 10;
     scenario_.seed = 3;
   }
   ~DataTest() override { std::filesystem::remove_all(folder_); }

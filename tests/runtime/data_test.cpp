@@ -138,7 +138,7 @@ TEST_F(DataTest, TheInstalledDigitsAreThere) {
 
 TEST_F(DataTest, IdxFilesAreRead) {
   scenario_.workload.family = "mlp";
-  scenario_.workload.inputs = 6;
+  scenario_.workload.keys["inputs"] = 6;
   scenario_.data_images = ".";
   write("train-images-idx3-ubyte",
         big_endian({0x803, 2, 2, 3}) + std::string("\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff", 12));
@@ -155,7 +155,7 @@ TEST_F(DataTest, IdxFilesAreRead) {
 
 TEST_F(DataTest, HeldOutImagesAreTheLastOnes) {
   scenario_.workload.family = "mlp";
-  scenario_.workload.inputs = 1;
+  scenario_.workload.keys["inputs"] = 1;
   scenario_.data_images = ".";
   write("train-images-idx3-ubyte", big_endian({0x803, 4, 1, 1}) + "abcd");
   write("train-labels-idx1-ubyte", big_endian({0x801, 4}) + std::string("\x00\x01\x02\x03", 4));
@@ -193,7 +193,7 @@ class IdxTest : public DataTest, public ::testing::WithParamInterface<BadIdx> {}
 
 TEST_P(IdxTest, IsRefused) {
   scenario_.workload.family = "mlp";
-  scenario_.workload.inputs = 4;
+  scenario_.workload.keys["inputs"] = 4;
   scenario_.data_images = ".";
   write("train-images-idx3-ubyte", GetParam().images);
   write("train-labels-idx1-ubyte", GetParam().labels);

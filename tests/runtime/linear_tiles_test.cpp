@@ -29,10 +29,11 @@ Scenario scenario_of(std::int64_t tiles, const std::string& attention, const std
   s.seed = 11;
   WorkloadOptions& w = s.workload;
   w.family = "gpt";
-  w.linear_tiles = tiles, w.attention = attention, w.recompute = recompute;
+  w.keys["linear_tiles"] = tiles, w.keys["attention"] = attention, w.recompute = recompute;
   if (recompute == "optimal") w.activation_bytes = kMiB;
   w.micro_batches = 2;
-  w.layers = 2, w.hidden = 48, w.heads = 6, w.vocabulary = kBytes + 1, w.sequence = 40, w.batch = 3;
+  w.keys["layers"] = 2, w.keys["hidden"] = 48, w.keys["heads"] = 6, w.keys["vocabulary"] = kBytes + 1,
+  w.keys["sequence"] = 40, w.batch = 3;
   // An update of g / (|g| + 1): parameters then differ as gradients do.
   s.optimizer.learning_rate = s.optimizer.epsilon = 1;
   return s;
@@ -117,7 +118,7 @@ Outcome train(const std::string& policy, const std::string& recompute) {
   s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 256 * kMiB;
   s.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = 64 * kMiB;
   s.workload.precision = DType::BF16;
-  s.workload.linear_tiles = 2;
+  s.workload.keys["linear_tiles"] = 2;
   s.workload.recompute = recompute;
   s.workload.micro_batches = 2;
   s.optimizer.clip_norm = 0.5;

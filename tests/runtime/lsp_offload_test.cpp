@@ -59,7 +59,7 @@ double relative_error(const at::Tensor& got, const at::Tensor& expected) {
 TEST(LspOffload, OneStepIsWhatTheMethodSays) {
   Scenario plain = small_gpt("resident"), scenario = small_gpt("lsp_offload");
   plain.steps = scenario.steps = 1;
-  const std::int64_t rank = scenario.workload.hidden / 2;
+  const std::int64_t rank = scenario.workload.keys.integer("hidden") / 2;
   Training reference(plain), training(scenario);
   run_checked(reference);
   run_checked(training);
@@ -204,8 +204,8 @@ double mean_of_last(const std::vector<double>& losses, std::size_t count) {
 // Projectors that are not taught are farther off after 100 steps.
 TEST(LspOffload, TrainsNearlyAsPlainTraining) {
   Scenario plain = small_gpt("resident");
-  plain.workload.hidden = 128;
-  plain.workload.sequence = 64;
+  plain.workload.keys["hidden"] = 128;
+  plain.workload.keys["sequence"] = 64;
   plain.workload.batch = 8;
   plain.optimizer.weight_decay = 0;
   plain.optimizer.learning_rate = 1e-3;

@@ -86,9 +86,9 @@ class MemoryFaultsTest : public ::testing::TestWithParam<const char*> {
     const bool resident = GetParam() == std::string("resident");
     Scenario s = testing::gpt_scenario(GetParam(), resident ? 8 * kMiB : 2 * kMiB, 2);
     s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 64 * kMiB;
-    s.workload.hidden = 16;
-    s.workload.heads = 2;
-    s.workload.sequence = 8;
+    s.workload.keys["hidden"] = 16;
+    s.workload.keys["heads"] = 2;
+    s.workload.keys["sequence"] = 8;
     s.workload.micro_batches = 2;
     s.workload.precision = DType::BF16;
     s.checkpoint = {directory_ + "/saved", 1, 10};

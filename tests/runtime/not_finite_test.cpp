@@ -107,9 +107,9 @@ class NotFiniteTest : public ::testing::Test {
     Scenario s = testing::gpt_scenario(policy, 64 * kMiB, 2);
     s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 256 * kMiB;
     s.workload.precision = precision;
-    s.workload.hidden = 32;
-    s.workload.heads = 2;
-    s.workload.sequence = 16;
+    s.workload.keys["hidden"] = 32;
+    s.workload.keys["heads"] = 2;
+    s.workload.keys["sequence"] = 16;
     s.workload.batch = 2;
     s.steps = kSteps;
     return s;
@@ -252,7 +252,7 @@ TEST_F(NotFiniteTest, AnUpdateThatMakesItIsNamedInItsStepAndNothingOfItIsSaved) 
     for (const std::string policy : {"zero_offload", "balanced"})
       for (const std::int64_t bits : {32, 8}) {
         Scenario s = scenario(policy, precision);
-        s.workload.tied_embedding = false;
+        s.workload.keys["tied_embedding"] = false;
         s.optimizer.epsilon = 0;
         s.optimizer.state_bits = bits;
         s.checkpoint = {directory_ + "/saved", 1, 2};

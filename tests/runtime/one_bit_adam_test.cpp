@@ -134,8 +134,8 @@ double mean_of_last(const std::vector<double>& losses, std::size_t count) {
 // scenarios/one_bit_adam_corpus.yaml, another seed. docs/systems.md has the table of such runs.
 TEST(OneBitAdam, TrainsAsPlainTrainingBecauseOfErrorFeedback) {
   Scenario plain = small_gpt("resident", 300);
-  plain.workload.hidden = 128;
-  plain.workload.sequence = 64;
+  plain.workload.keys["hidden"] = 128;
+  plain.workload.keys["sequence"] = 64;
   plain.workload.batch = 8;
   plain.optimizer.weight_decay = 0;
   plain.optimizer.learning_rate = 2e-3;

@@ -40,9 +40,9 @@ std::string argument(const std::string& name) {
 Scenario of_two(const std::string& directory) {
   Scenario s = testing::gpt_scenario("zero_offload", 4 * kMiB, 2);
   s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 64 * kMiB;
-  s.workload.hidden = 16;
-  s.workload.heads = 2;
-  s.workload.sequence = 8;
+  s.workload.keys["hidden"] = 16;
+  s.workload.keys["heads"] = 2;
+  s.workload.keys["sequence"] = 8;
   s.workload.devices = 2;
   s.checkpoint = {directory, 1, 10};
   return s;

@@ -21,7 +21,7 @@ void PrintTo(const Cut& cut, std::ostream* out) {
 class SampleOrder : public DataTest {
  protected:
   SampleOrder() {
-    scenario_.workload.sequence = kSequence;
+    scenario_.workload.keys["sequence"] = kSequence;
     std::string text;
     std::uint32_t state = 1;
     for (int i = 0; i < 5000; ++i) {

@@ -49,7 +49,7 @@ std::int64_t characters_of(const std::string& text) {
 
 TEST_F(TextTokensTest, AreTheBytesWhereAllHaveRoom) {
   for (const std::int64_t vocabulary : {256, 257, 50257}) {
-    scenario_.workload.vocabulary = vocabulary;
+    scenario_.workload.keys["vocabulary"] = vocabulary;
     EXPECT_EQ(tokens_of("abababababababab"), (std::set<std::int64_t>{'a', 'b'}));
     EXPECT_THAT(open_data(scenario_)->saved().characters, IsEmpty());
   }
@@ -58,7 +58,7 @@ TEST_F(TextTokensTest, AreTheBytesWhereAllHaveRoom) {
 TEST_F(TextTokensTest, AreTheCharactersInOrderWhereTheyHaveNot) {
   const std::int64_t count = characters_of(kHello);
   for (const std::int64_t vocabulary : {count, count + 1, std::int64_t{255}}) {
-    scenario_.workload.vocabulary = vocabulary;
+    scenario_.workload.keys["vocabulary"] = vocabulary;
     const std::set<std::int64_t> tokens = tokens_of(kHello);
     EXPECT_EQ(static_cast<std::int64_t>(tokens.size()), count) << "each has its own";
     EXPECT_EQ(*tokens.begin(), 0);
@@ -70,7 +70,7 @@ TEST_F(TextTokensTest, AreTheCharactersInOrderWhereTheyHaveNot) {
 }
 
 TEST_F(TextTokensTest, HighBytesAreCharactersToo) {
-  scenario_.workload.vocabulary = 4;
+  scenario_.workload.keys["vocabulary"] = 4;
   EXPECT_EQ(tokens_of("a\xff\x80zza\xff\x80z").size(), 4U);
 }
 
@@ -78,7 +78,7 @@ TEST_F(TextTokensTest, MoreCharactersThanTheVocabularyAreRefused) {
   const std::int64_t count = characters_of(kHello);
   write("text.txt", kHello);
   for (const std::int64_t vocabulary : {std::int64_t{2}, count - 1}) {
-    scenario_.workload.vocabulary = vocabulary;
+    scenario_.workload.keys["vocabulary"] = vocabulary;
     EXPECT_THAT(refusal(), HasSubstr("workload.vocabulary: is " + std::to_string(vocabulary)));
     EXPECT_THAT(refusal(), HasSubstr("has " + std::to_string(count) + " characters"));
     EXPECT_THAT(refusal(), HasSubstr("allowed: " + std::to_string(count) + " or more"));
@@ -87,7 +87,7 @@ TEST_F(TextTokensTest, MoreCharactersThanTheVocabularyAreRefused) {
 
 // 'a' (97) and ' ' (32) are 65 apart.
 TEST_F(TextTokensTest, NoTwoCharactersShareAToken) {
-  scenario_.workload.vocabulary = 65;
+  scenario_.workload.keys["vocabulary"] = 65;
   EXPECT_EQ(tokens_of("a a  aa a a a  aa a a").size(), 2U);
 }
 
@@ -95,9 +95,9 @@ TEST_F(TextTokensTest, TheMaskHasATokenOfItsOwn) {
   scenario_.workload.family = "bert";
   const std::int64_t count = characters_of(kHello);
   write("text.txt", kHello);
-  scenario_.workload.vocabulary = count;
+  scenario_.workload.keys["vocabulary"] = count;
   EXPECT_THAT(refusal(), HasSubstr("allowed: " + std::to_string(count + 1) + " or more"));
-  scenario_.workload.vocabulary = count + 1;
+  scenario_.workload.keys["vocabulary"] = count + 1;
   constexpr std::int64_t kRows = 100, kSequence = 8;
   Tokens inputs(kRows * kSequence), targets(inputs.size());
   open_data(scenario_)->masked_token_batch({0, 0, 0}, kRows, kSequence, count + 1, inputs.data(), targets.data());
@@ -107,7 +107,7 @@ TEST_F(TextTokensTest, TheMaskHasATokenOfItsOwn) {
 }
 
 TEST_F(TextTokensTest, OfTheHeldOutPartAreThoseOfTheWhole) {
-  scenario_.workload.vocabulary = 8;
+  scenario_.workload.keys["vocabulary"] = 8;
   scenario_.validation = {.every = 1, .batches = 1, .fraction = 0.5};
   write("text.txt", std::string(50, 'a') + std::string(50, 'z'));
   const auto data = open_data(scenario_);
@@ -116,7 +116,7 @@ TEST_F(TextTokensTest, OfTheHeldOutPartAreThoseOfTheWhole) {
 }
 
 TEST_F(TextTokensTest, AResumedRunHasThoseOfItsCheckpoint) {
-  scenario_.workload.vocabulary = 40;
+  scenario_.workload.keys["vocabulary"] = 40;
   write("text.txt", kHello);
   const auto begun = open_data(scenario_);
   resume(begun->saved());
@@ -132,7 +132,7 @@ TEST_F(TextTokensTest, AResumedRunHasThoseOfItsCheckpoint) {
 
 // What builds before drew and folded: a run that they began goes on with the same batches.
 TEST_F(TextTokensTest, AnOldCheckpointGoesOnAsItBegan) {
-  scenario_.workload.vocabulary = 65;
+  scenario_.workload.keys["vocabulary"] = 65;
   scenario_.workload.devices = 2;
   write("text.txt", kHello);
   resume({.by_micro_batch = true, .characters = "", .checksum = ""});
@@ -191,7 +191,7 @@ TEST_F(TextTokensTest, FilesThatAreNoTextAreRemarkedOn) {
 }
 
 TEST_F(TextTokensTest, ATextWithTooManyCharactersMayBeNone) {
-  scenario_.workload.vocabulary = 65;
+  scenario_.workload.keys["vocabulary"] = 65;
   write("text.txt", "\x1f\x8b\x08"s + random_bytes(4000));
   EXPECT_THAT(refusal(), HasSubstr("which looks like gzip (compressed), has 256 characters"));
 }

@@ -27,8 +27,9 @@ Scenario scenario_of(const std::string& family, DType precision, bool tied, std:
   s.seed = 11;
   WorkloadOptions& w = s.workload;
   w.family = family;
-  w.precision = precision, w.tied_embedding = tied, w.micro_batches = micro_batches;
-  w.layers = 2, w.hidden = 48, w.heads = 3, w.vocabulary = kBytes + 1, w.sequence = 40, w.batch = 3;
+  w.precision = precision, w.keys["tied_embedding"] = tied, w.micro_batches = micro_batches;
+  w.keys["layers"] = 2, w.keys["hidden"] = 48, w.keys["heads"] = 3, w.keys["vocabulary"] = kBytes + 1,
+  w.keys["sequence"] = 40, w.batch = 3;
   s.validation = {.every = 1, .batches = 2};
   s.optimizer.initial_loss_scale = 1024;
   return s;
@@ -49,7 +50,7 @@ struct Results {
 Results run_serially(Scenario scenario, std::int64_t tiles) {
   make_torch_deterministic();
   set_thread_count(2);
-  scenario.workload.loss_tiles = tiles;
+  scenario.workload.keys["loss_tiles"] = tiles;
   const HashedData data(kBytes);
   SerialInterpreter interpreter(scenario, data);
   interpreter.run();
@@ -129,7 +130,7 @@ Scenario small(const std::string& policy) {
   s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 256 * kMiB;
   s.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = 64 * kMiB;
   s.workload.precision = DType::F16;
-  s.workload.loss_tiles = 3;
+  s.workload.keys["loss_tiles"] = 3;
   s.workload.micro_batches = 2;
   s.optimizer.clip_norm = 0.5;
   s.validation = {.every = 2, .batches = 2};
@@ -143,7 +144,8 @@ class TiledLossUnderPolicies : public ::testing::TestWithParam<std::string> {};
 TEST_P(TiledLossUnderPolicies, HasTheBitsOfResident) {
   for (const bool tied : {true, false}) {
     Scenario scenario = small(GetParam()), plain = small("resident");
-    scenario.workload.tied_embedding = plain.workload.tied_embedding = tied;
+    scenario.workload.keys["tied_embedding"] = tied;
+    plain.workload.keys["tied_embedding"] = tied;
     const Outcome got = train(scenario), expected = train(plain);
     EXPECT_EQ(got.losses, expected.losses);
     EXPECT_EQ(got.parameters, expected.parameters);

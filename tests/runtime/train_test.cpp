@@ -179,7 +179,7 @@ const Case kCases[] = {
        s.workload.precision = DType::BF16;
        s.workload.micro_batches = 2;
        s.workload.recompute = "block";
-       s.workload.tied_embedding = false;
+       s.workload.keys["tied_embedding"] = false;
        s.optimizer.clip_norm = 0.5;
        schedule(s, "cosine");
      }},
@@ -200,7 +200,7 @@ const Case kCases[] = {
        s.workload.precision = DType::F16;
        s.workload.micro_batches = 2;
        s.workload.recompute = "block";
-       s.workload.tied_embedding = false;
+       s.workload.keys["tied_embedding"] = false;
        s.optimizer.clip_norm = 0.5;
        s.optimizer.weight_decay = 0.1;
        s.optimizer.initial_loss_scale = 0x1p24;  // the first steps are skipped
@@ -214,10 +214,10 @@ const Case kCases[] = {
     {"mlp",
      [](Scenario& s) {
        s.workload.family = "mlp";
-       s.workload.layers = 6;
-       s.workload.inputs = 64;
-       s.workload.hidden = 256;
-       s.workload.classes = 10;
+       s.workload.keys["layers"] = 6;
+       s.workload.keys["inputs"] = 64;
+       s.workload.keys["hidden"] = 256;
+       s.workload.keys["classes"] = 10;
        s.workload.batch = 32;
        s.workload.micro_batches = 2;
        schedule(s, "cosine");
@@ -231,7 +231,7 @@ const Case kCases[] = {
     {"bf16_states_of_8_bits_clipped_untied",
      [](Scenario& s) {
        s.workload.precision = DType::BF16;
-       s.workload.tied_embedding = false;
+       s.workload.keys["tied_embedding"] = false;
        s.optimizer.clip_norm = 0.5;
        s.optimizer.state_bits = 8;
      }},
@@ -251,7 +251,7 @@ const Case kCases[] = {
      }},
     {"untied_clipped_recomputed",
      [](Scenario& s) {
-       s.workload.tied_embedding = false;
+       s.workload.keys["tied_embedding"] = false;
        s.workload.recompute = "block";
        s.optimizer.clip_norm = 0.5;
      }},
@@ -307,7 +307,7 @@ TEST(TrainRunTest, BlocksThatKeepRecomputeAndOffload) {
                              "zero_infinity", "mlp_offload", "protrain", "ssdtrain", "patrickstar"}) {
     Scenario scenario = small_gpt(policy);
     scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 64 * kMiB;  // nothing is evicted
-    scenario.workload.layers = 4;
+    scenario.workload.keys["layers"] = 4;
     scenario.workload.micro_batches = 2;
     scenario.steps = 6;
     scenario.policy.options["recompute_blocks"] = "1";
@@ -328,7 +328,7 @@ TEST(TrainRunTest, BlocksThatRecomputeByChoice) {
     for (const std::int64_t bytes : {600'000, 700'000}) {
       Scenario scenario = small_gpt(policy);
       scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 64 * kMiB;
-      scenario.workload.layers = 4;
+      scenario.workload.keys["layers"] = 4;
       scenario.workload.micro_batches = 2;
       scenario.workload.recompute = "optimal";
       scenario.workload.activation_bytes = bytes;
@@ -342,7 +342,7 @@ TEST(TrainRunTest, BlocksThatRecomputeInSegments) {
                              "protrain", "patrickstar", "l2l"}) {
     Scenario scenario = small_gpt(policy);
     scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 64 * kMiB;
-    scenario.workload.layers = 4;
+    scenario.workload.keys["layers"] = 4;
     scenario.workload.micro_batches = 2;
     scenario.workload.recompute = "block";
     scenario.workload.checkpoint_every = 3;
@@ -402,7 +402,7 @@ TEST(TrainRunTest, ActivationsGoToTheDiskAndBack) {
     scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = kMiB;
     scenario.workload.precision = precision;
     scenario.workload.micro_batches = 2;
-    scenario.workload.layers = 6;
+    scenario.workload.keys["layers"] = 6;
     scenario.workload.batch = 8;
     scenario.steps = 5;
     scenario.policy.options = {{"offload_blocks", "3"}, {"buffers", "1"}};
@@ -507,8 +507,8 @@ TEST(TrainRunTest, DecodesUntilTheSampledTokenSaysSo) {
   Scenario scenario = small_gpt("on_demand");
   scenario.workload.family = "gpt_decode";
   scenario.workload.batch = 1;
-  scenario.workload.prompt = 8;
-  scenario.workload.new_tokens = 12;
+  scenario.workload.keys["prompt"] = 8;
+  scenario.workload.keys["new_tokens"] = 12;
   scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = kMiB;
   const auto decode = [&] {
     Training training(scenario);
@@ -530,7 +530,7 @@ TEST(TrainRunTest, DecodesUntilTheSampledTokenSaysSo) {
   const std::vector<std::int64_t> all = decode();
   EXPECT_EQ(all, decode_reference(scenario, *open_data(scenario)));
   EXPECT_EQ(all.size(), 12u);
-  scenario.workload.stop_token = all[5];
+  scenario.workload.keys["stop_token"] = all[5];
   const auto stop = std::find(all.begin(), all.end(), all[5]);
   EXPECT_EQ(decode(), std::vector<std::int64_t>(all.begin(), stop + 1));
 }
@@ -550,8 +550,8 @@ TEST(TrainRunTest, AnInterruptDrainsAndEndsTheRun) {
 
 TEST(TrainRunTest, AWorkloadWithoutBodiesIsADeviceError) {
   Scenario scenario = testing::layers_scenario("on_demand", 256 * kMiB, 2, kMiB, 1000, 1000, 1000);
-  scenario.workload.vocabulary = 256;
-  scenario.workload.sequence = 8;
+  scenario.workload.keys["vocabulary"] = 256;
+  scenario.workload.keys["sequence"] = 8;
   Training training(scenario);
   EXPECT_THROW(training.run(), DeviceError);
 }

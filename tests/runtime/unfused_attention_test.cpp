@@ -29,7 +29,8 @@ Scenario scenario_of(const std::string& family, DType precision, bool recomputes
   w.precision = precision;
   w.recompute = recomputes ? "block" : "none";
   w.micro_batches = 2;
-  w.layers = 2, w.hidden = 48, w.heads = 3, w.vocabulary = kBytes + 1, w.sequence = 40, w.batch = 3;
+  w.keys["layers"] = 2, w.keys["hidden"] = 48, w.keys["heads"] = 3, w.keys["vocabulary"] = kBytes + 1,
+  w.keys["sequence"] = 40, w.batch = 3;
   s.optimizer.initial_loss_scale = 1024;
   return s;
 }
@@ -43,7 +44,7 @@ struct Results {
 Results run_serially(Scenario scenario, const std::string& attention) {
   make_torch_deterministic();
   set_thread_count(2);
-  scenario.workload.attention = attention;
+  scenario.workload.keys["attention"] = attention;
   const HashedData data(kBytes);
   SerialInterpreter interpreter(scenario, data);
   interpreter.run();
@@ -114,7 +115,7 @@ Scenario small(const std::string& policy, const std::string& attention) {
   s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 256 * kMiB;
   s.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = 64 * kMiB;
   s.workload.precision = DType::BF16;
-  s.workload.attention = attention;
+  s.workload.keys["attention"] = attention;
   s.workload.recompute = "block";
   s.workload.checkpoint_every = 2;
   s.workload.micro_batches = 2;

@@ -19,7 +19,8 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 Scenario large() {
   Scenario scenario = testing::gpt_scenario("balanced", std::int64_t{1} << 36);
   WorkloadOptions& w = scenario.workload;
-  w.hidden = 2048, w.heads = 16, w.vocabulary = 8192, w.sequence = 256, w.tied_embedding = false;
+  w.keys["hidden"] = 2048, w.keys["heads"] = 16, w.keys["vocabulary"] = 8192, w.keys["sequence"] = 256,
+  w.keys["tied_embedding"] = false;
   w.precision = DType::BF16;
   scenario.policy.options = {{"resident_buckets", "0"}};
   return scenario;

@@ -80,7 +80,7 @@ TEST(G10, BeatsEvictionAtNeed) {
   const auto large = [](const std::string& policy, std::int64_t device_bytes, double bytes_per_s) {
     Scenario s = wide(policy, device_bytes, bytes_per_s);
     s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 100 * kGiB;
-    s.workload.hidden = s.workload.sequence = 1024;
+    s.workload.keys["hidden"] = 1024, s.workload.keys["sequence"] = 1024;
     s.workload.batch = 16;
     return s;
   };

@@ -30,7 +30,7 @@ Scenario small(const std::string& policy, const Options& options, std::int64_t d
                std::int64_t disk_bytes) {
   Scenario scenario = gpt_scenario(policy, device_bytes);
   scenario.machine = round_machine(device_bytes, host_bytes, disk_bytes);
-  scenario.workload.hidden = 128;
+  scenario.workload.keys["hidden"] = 128;
   scenario.workload.precision = DType::BF16;
   scenario.policy.options = options;
   return scenario;
@@ -211,10 +211,10 @@ TEST(Homes, AutoDoesNotPlanForADiskThatIsNotThere) {
   for (const std::string policy : {"zero_infinity", "mlp_offload", "on_demand"}) {
     Scenario scenario = gpt_scenario(policy, 12'000'000'000, 38);
     scenario.machine = round_machine(12'000'000'000, 32'000'000'000, kMiB);
-    scenario.workload.hidden = 2048;
-    scenario.workload.heads = 16;
-    scenario.workload.vocabulary = 50257;
-    scenario.workload.sequence = 512;
+    scenario.workload.keys["hidden"] = 2048;
+    scenario.workload.keys["heads"] = 16;
+    scenario.workload.keys["vocabulary"] = 50257;
+    scenario.workload.keys["sequence"] = 512;
     scenario.workload.precision = DType::BF16;
     scenario.workload.recompute = "block";
     EXPECT_EQ(outcome(scenario).refusal, "") << policy;

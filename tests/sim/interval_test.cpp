@@ -104,7 +104,7 @@ TEST(IntervalBySimulation, TheDiskHoldsARunWhoseStatesLieThere) {
   Scenario scenario = with_hand_over(gpt_scenario("on_demand", 64 * kMiB));
   scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 128 * kMiB;
   scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = 16 * kGiB;
-  scenario.workload.hidden = 512;
+  scenario.workload.keys["hidden"] = 512;
   scenario.policy.options["home"] = "auto";
   EXPECT_GT(predict(scenario).path.of(TimeCause::Disk), 0.1 * predict(scenario).step_s);
   expect_first_order(scenario, "disk");
@@ -123,7 +123,7 @@ TEST(IntervalBySimulation, LanesThatSlowEachOtherDown) {
 // The optimizer on the CPU and both copies want more of the host's memory than it gives.
 TEST(IntervalBySimulation, LanesThatShareMemory) {
   Scenario scenario = with_hand_over(gpt_scenario("zero_offload", kGiB));
-  scenario.workload.hidden = 512;
+  scenario.workload.keys["hidden"] = 512;
   scenario.machine.cpu_optimizer_parameters_per_s = 5e8;
   scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s = 16e9;
   scenario.machine.memory_weights = {{Engine::H2D, {1}}, {Engine::D2H, {1.5, 0.8}}};

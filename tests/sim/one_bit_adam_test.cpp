@@ -32,7 +32,7 @@ std::map<std::int32_t, std::int64_t> copied_bytes(const Simulation& simulation, 
 Scenario wide_gpt(DType precision) {
   Scenario scenario = gpt_scenario("one_bit_adam", 1024 * kMiB, /*layers=*/2);
   scenario.workload.precision = precision;
-  scenario.workload.hidden = 512;
+  scenario.workload.keys["hidden"] = 512;
   scenario.workload.micro_batches = 2;  // whose gradients are summed before they are compressed
   scenario.steps = 5;
   scenario.policy.options["warmup_steps"] = "2";

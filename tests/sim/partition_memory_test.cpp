@@ -27,10 +27,10 @@ using Options = std::map<std::string, std::string>;
 Scenario narrow(int layers, std::int64_t hidden, std::int64_t devices, const std::string& partition) {
   Scenario scenario = gpt_scenario("zero_offload", 16 * kGiB, layers);
   scenario.machine = round_machine(16 * kGiB, 256 * kGiB, 1000 * kGiB);
-  scenario.workload.hidden = hidden;
-  scenario.workload.heads = 16;
-  scenario.workload.vocabulary = 500;
-  scenario.workload.sequence = 16;
+  scenario.workload.keys["hidden"] = hidden;
+  scenario.workload.keys["heads"] = 16;
+  scenario.workload.keys["vocabulary"] = 500;
+  scenario.workload.keys["sequence"] = 16;
   scenario.workload.batch = 1;
   scenario.workload.recompute = "block";
   scenario.workload.precision = DType::BF16;
@@ -59,7 +59,7 @@ TEST(PartitionMemory, APartIsNotBesideTheWhole) {
   SimgridPlatform::reserve(/*hosts=*/1, /*devices_per_host=*/8);
   const auto of = [](std::int64_t devices, const char* partition) {
     Scenario scenario = narrow(8, 1024, devices, partition);
-    scenario.workload.vocabulary = 8000;
+    scenario.workload.keys["vocabulary"] = 8000;
     scenario.policy.options["parameters"] = "device";
     return device_bytes(scenario).value();
   };

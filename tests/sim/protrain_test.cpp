@@ -52,11 +52,11 @@ Measured measure(const Scenario& scenario) {
 std::int64_t predicted(const Scenario& scenario, std::size_t persistent, std::size_t buffers) {
   const WorkloadOptions& w = scenario.workload;
   const std::vector<LayerTimes> layers(
-      kLayers, {.forward_ns = w.forward_ns,
-                .backward_ns = w.backward_ns,
+      kLayers, {.forward_ns = w.keys.integer("forward"),
+                .backward_ns = w.keys.integer("backward"),
                 .gradient_copy_ns = kCopy,
-                .cpu_update_ns = w.optimizer_ns,
-                .device_update_ns = w.optimizer_ns,
+                .cpu_update_ns = w.keys.integer("optimizer"),
+                .device_update_ns = w.keys.integer("optimizer"),
                 .parameter_copy_ns = static_cast<std::int64_t>(kLayerBytes / scenario.machine.h2d.bytes_per_s * 1e9)});
   return chunked_step_ns(layers, {w.micro_batches, false}, {persistent, buffers});
 }

@@ -48,6 +48,12 @@ void require_training_options(const Scenario& scenario) {
     throw ConfigError("optimizer.clip_norm: must not be negative; allowed: 0 (no clipping) or a positive number");
 }
 
+void require_no_validation(const Scenario& scenario) {
+  if (scenario.validation.every != 0)
+    throw ConfigError("validation.every: " + scenario.workload.family +
+                      " has no loss; allowed: 0, or a family that is trained on data");
+}
+
 std::int64_t body_threads(const Scenario& scenario) {
   const std::int64_t machine = scenario.machine.cores > 0 ? scenario.machine.cores : 1;
   return scenario.limits.cores > 0 && scenario.limits.cores < machine ? scenario.limits.cores : machine;

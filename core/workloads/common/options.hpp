@@ -18,6 +18,9 @@ void require_product(std::string_view keys, std::initializer_list<std::int64_t> 
 // Options that every training family shares: batch, micro_batches, devices, recompute, and the optimizer's.
 void require_training_options(const Scenario& scenario);
 
+// For families that have no loss.
+void require_no_validation(const Scenario& scenario);
+
 // Threads that a body may use: what LibTorch's temporaries that are kept one a thread are sized for.
 std::int64_t body_threads(const Scenario& scenario);
 

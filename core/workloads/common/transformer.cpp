@@ -4,33 +4,64 @@
 
 namespace tandem {
 
+const std::vector<FamilyKey>& transformer_keys() {
+  static const std::vector<FamilyKey> kKeys = {
+      layers_key(),
+      multiple_key("hidden", {1, 1 << 20}, "heads", "Width of a layer; divisible by heads."),
+      size_key("heads", {1, 1 << 16}, "Attention heads."),
+      vocabulary_key(),
+      sequence_key(),
+      word_key("attention", {"fused", "unfused"},
+               "fused: one kernel, no score matrix in memory. unfused: two batched products with the scores and their "
+               "softmax in memory between them, in the network's precision, as software had it before FlashAttention "
+               "(2022); the softmax is saved for the backward."),
+      number_key("dropout", 0, 0, 0, "Dropout probability; only 0 is built."),
+      flag_key("tied_embedding", true, "Whether the output layer shares the embedding's parameters."),
+      size_key("loss_tiles", {1, 1 << 16}, 1,
+               "Parts of a micro-batch's tokens that pass through the output layer and the loss one after another, "
+               "forward and backward at once. More take less device memory at a time, where vocabulary and batch are "
+               "large.")};
+  return kKeys;
+}
+
+FamilyKey layers_key() { return size_key("layers", {1, kMostLayers}, "Blocks."); }
+
+FamilyKey vocabulary_key() {
+  return size_key("vocabulary", {2, kMostVocabulary},
+                  "Tokens of the vocabulary. A real run reads a text by bytes, of which 256 (for bert 257, with the "
+                  "mask) have room for all. With fewer, the characters (distinct bytes) that occur in the text get "
+                  "tokens from 0 on, in order; a text with more of them than the vocabulary is refused.");
+}
+
+FamilyKey sequence_key() { return size_key("sequence", {1, kMostSize}, "Tokens of a sample."); }
+
 TransformerSizes transformer_sizes(const Scenario& scenario) {
   const WorkloadOptions& w = scenario.workload;
-  require_size("layers", w.layers, kMostLayers);
-  require_size("hidden", w.hidden, kMostSize);
-  require_size("heads", w.heads, kMostSize);
-  require_size("vocabulary", w.vocabulary, kMostVocabulary);
-  require_size("sequence", w.sequence, kMostSize);
-  require_option(w.hidden % w.heads == 0, "heads",
-                 std::to_string(w.heads) + " does not divide hidden (" + std::to_string(w.hidden) + ")",
-                 "allowed: a divisor of hidden");
-  require_option(w.loss_tiles >= 1 && w.loss_tiles <= w.batch * w.sequence, "loss_tiles",
-                 std::to_string(w.loss_tiles) + " is out of range",
-                 "allowed: 1 to " + std::to_string(w.batch * w.sequence) + ", the tokens of a micro-batch");
-  require_option(w.attention == "fused" || w.attention == "unfused", "attention",
-                 "\"" + w.attention + "\" is not known", "allowed: fused, unfused");
-  require_product("hidden", {w.hidden, w.hidden, 4});
-  require_product("batch, sequence, hidden", {w.batch, w.sequence, w.hidden, 4});
-  if (w.attention == "unfused") require_product("batch, heads, sequence", {w.batch, w.heads, w.sequence, w.sequence});
-  require_product("batch, sequence, vocabulary", {w.batch, w.sequence, w.vocabulary});
-  require_product("vocabulary, hidden", {w.vocabulary, w.hidden});
+  const KeyValues& k = w.keys;
   TransformerSizes s;
-  s.batch = w.batch, s.sequence = w.sequence, s.hidden = w.hidden, s.heads = w.heads, s.vocabulary = w.vocabulary;
-  s.layers = w.layers, s.micro_batches = w.micro_batches;
-  s.tied = w.tied_embedding;
-  s.fused = w.attention == "fused";
-  s.loss_tiles = w.loss_tiles;
+  s.batch = w.batch, s.micro_batches = w.micro_batches;
+  s.layers = k.integer("layers"), s.hidden = k.integer("hidden"), s.heads = k.integer("heads");
+  s.vocabulary = k.integer("vocabulary"), s.sequence = k.integer("sequence");
+  s.tied = k.flag("tied_embedding");
+  s.fused = k.text("attention") == "fused";
+  s.loss_tiles = k.integer_or("loss_tiles", 1);
   s.type = w.precision;
+  require_size("layers", s.layers, kMostLayers);
+  require_size("hidden", s.hidden, kMostSize);
+  require_size("heads", s.heads, kMostSize);
+  require_size("vocabulary", s.vocabulary, kMostVocabulary);
+  require_size("sequence", s.sequence, kMostSize);
+  require_option(s.hidden % s.heads == 0, "heads",
+                 std::to_string(s.heads) + " does not divide hidden (" + std::to_string(s.hidden) + ")",
+                 "allowed: a divisor of hidden");
+  require_option(s.loss_tiles >= 1 && s.loss_tiles <= w.batch * s.sequence, "loss_tiles",
+                 std::to_string(s.loss_tiles) + " is out of range",
+                 "allowed: 1 to " + std::to_string(w.batch * s.sequence) + ", the tokens of a micro-batch");
+  require_product("hidden", {s.hidden, s.hidden, 4});
+  require_product("batch, sequence, hidden", {w.batch, s.sequence, s.hidden, 4});
+  if (!s.fused) require_product("batch, heads, sequence", {w.batch, s.heads, s.sequence, s.sequence});
+  require_product("batch, sequence, vocabulary", {w.batch, s.sequence, s.vocabulary});
+  require_product("vocabulary, hidden", {s.vocabulary, s.hidden});
   return s;
 }
 

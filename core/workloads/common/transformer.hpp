@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "core/scenario/family_keys.hpp"
 #include "core/scenario/scenario.hpp"
 
 namespace tandem {
@@ -21,7 +23,12 @@ struct TransformerSizes {
   std::int64_t rows(std::int64_t columns) const { return tokens() * columns * size_of(type); }
 };
 
-// Reads and checks the options; throws ConfigError.
+// The keys of a stack of blocks over tokens, and the shared ones that it takes.
+const std::vector<FamilyKey>& transformer_keys();
+FamilyKey vocabulary_key();
+FamilyKey sequence_key();
+FamilyKey layers_key();
+// Reads and checks them; throws ConfigError.
 TransformerSizes transformer_sizes(const Scenario& scenario);
 
 }  // namespace tandem

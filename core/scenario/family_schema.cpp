@@ -1,0 +1,92 @@
+#include "core/scenario/family_schema.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/base/check.hpp"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json rule_of(const FamilyKey& key) {
+  Json rule = Json::parse(key.rule);
+  if (key.fallback) std::visit([&](const auto& value) { rule["default"] = value; }, *key.fallback);
+  return rule;
+}
+
+// What families say of a key that they declare in different words: no more than what holds for all of them.
+Json common_rule(const Json& a, const Json& b) {
+  Json common = {{"description", "What the family says of it."}};
+  if (a.value("type", "") != "integer" || b.value("type", "") != "integer") return common;
+  common["type"] = "integer";
+  common["minimum"] = std::min(a["minimum"].get<std::int64_t>(), b["minimum"].get<std::int64_t>());
+  common["maximum"] = std::max(a["maximum"].get<std::int64_t>(), b["maximum"].get<std::int64_t>());
+  return common;
+}
+
+// The rules of the keys as they hold for all families, in the order in which they are declared.
+class CommonRules {
+ public:
+  CommonRules(const std::vector<DeclaredFamily>& families, const Json& shared) {
+    for (const DeclaredFamily& family : families)
+      for (const FamilyKey& key : family.keys->own) add(key, shared);
+  }
+  const Json& rules() const { return rules_; }
+  // Several families declare it, or one declares a shared one anew, in different words.
+  bool differs(const std::string& key) const { return differing_.contains(key); }
+
+ private:
+  void add(const FamilyKey& key, const Json& shared) {
+    const Json rule = rule_of(key);
+    if (shared.contains(key.name)) return void(differing_.insert(key.name));
+    if (!rules_.contains(key.name)) return void(rules_[key.name] = rule);
+    if (rules_[key.name] == rule && !differs(key.name)) return;
+    rules_[key.name] = common_rule(rules_[key.name], rule);
+    differing_.insert(key.name);
+  }
+  Json rules_ = Json::object();
+  std::set<std::string> differing_;
+};
+
+Json case_of(const DeclaredFamily& family, const CommonRules& common) {
+  Json own = Json::object();
+  std::vector<std::string> required, taken = {"family"};
+  for (const FamilyKey& key : family.keys->own) {
+    taken.push_back(key.name);
+    if (key.required) required.push_back(key.name);
+    if (common.differs(key.name)) own[key.name] = rule_of(key);
+  }
+  for (const std::string& key : family.keys->shared)
+    if (std::find(taken.begin(), taken.end(), key) == taken.end()) taken.push_back(key);
+  required.insert(required.end(), family.keys->shared_required.begin(), family.keys->shared_required.end());
+  Json then = {{"required", required}, {"propertyNames", {{"enum", taken}}}};
+  if (!own.empty()) then["properties"] = own;
+  return {{"if", {{"properties", {{"family", {{"const", family.name}}}}}}}, {"then", then}};
+}
+
+}  // namespace
+
+std::string scenario_schema_text(const std::vector<DeclaredFamily>& families) {
+  Json schema = Json::parse(kScenarioBaseText);
+  Json& workload = schema["properties"]["workload"];
+  const Json shared = workload["properties"];
+  Json properties = {{"family", shared["family"]}};
+  for (const DeclaredFamily& family : families) properties["family"]["examples"].push_back(family.name);
+  const CommonRules common(families, shared);
+  for (const auto& [key, rule] : common.rules().items()) properties[key] = rule;
+  for (const auto& [key, rule] : shared.items()) properties[key] = rule;
+  // What a family says anew of a shared key must not contradict it: a JSON Schema has both at once.
+  workload["properties"] = properties;
+  workload["allOf"] = Json::array();
+  for (const DeclaredFamily& family : families) workload["allOf"].push_back(case_of(family, common));
+  return schema.dump(2) + "\n";
+}
+
+Schema scenario_schema(const std::vector<DeclaredFamily>& families) {
+  return schema_from(scenario_schema_text(families));
+}
+
+}  // namespace tandem
