@@ -65,7 +65,7 @@ int list(const std::string& what) {
   } else if (what == "transforms") {
     for (const Transform& transform : kTransforms) print_entry(transform.key, transform.summary);
   } else {
-    list_files(what == "machines" ? profile_dirs() : scenario_dirs());
+    list_files(what == "machines" ? profile_dirs() : what == "models" ? model_dirs() : scenario_dirs());
   }
   return kDone;
 }

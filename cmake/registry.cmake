@@ -1,5 +1,5 @@
 # Registration by file: every core/policies/NAME.cpp (or NAME/NAME.cpp) must define NAME_policy_entry (its last line
-# does), every core/workloads/*.cpp <stem>_workload_entry. The generated table names each one, so that a file without it does not link.
+# does), every core/model/families/*.cpp and core/workloads/*.cpp <stem>_workload_entry. The generated table names each one, so that a file without it does not link.
 function(tandem_registry KIND TYPE FILES OUT)
   set(declarations "")
   set(entries "")

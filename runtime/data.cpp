@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "runtime/data_files.hpp"
+#include "runtime/data_kind.hpp"
 #include "runtime/image_data.hpp"
+#include "runtime/made_up_data.hpp"
 #include "runtime/text_data.hpp"
 
 namespace tandem {
@@ -14,7 +16,9 @@ std::int64_t held_out_items(const ValidationOptions& options, std::int64_t items
 
 std::unique_ptr<DataSource> open_data(const Scenario& scenario) {
   const SavedData saved = scenario.resume_folder.empty() ? SavedData{} : reread_manifest(scenario.resume_folder).data;
-  if (scenario.workload.family != "mlp") return std::make_unique<TextData>(scenario, saved);
+  const DataKind kind = data_kind(scenario);
+  if (kind == DataKind::MadeUp) return std::make_unique<MadeUpData>(scenario);
+  if (kind != DataKind::Images) return std::make_unique<TextData>(scenario, saved);
   Images images = scenario.data_images.empty()
                       ? read_digits(installed_file("digits.csv", scenario, "data.images"), scenario)
                       : read_idx(beside_scenario(scenario.data_images, scenario), scenario);

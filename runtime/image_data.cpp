@@ -6,6 +6,7 @@
 #include "runtime/batch_hash.hpp"
 #include "runtime/checkpoint/checksum.hpp"
 #include "runtime/data_files.hpp"
+#include "runtime/data_kind.hpp"
 
 namespace tandem {
 namespace {
@@ -23,8 +24,10 @@ ImageData::ImageData(Images images, const Scenario& scenario, const SavedData& s
     : images_(std::move(images)),
       order_{scenario.seed, scenario.workload.devices, saved.by_micro_batch},
       training_(images_.labels.size()) {
-  if (scenario.workload.keys.integer("inputs") != images_.pixels)
-    data_error(scenario, "workload.inputs", "is " + std::to_string(scenario.workload.keys.integer("inputs")),
+  const std::int64_t pixels = pixels_of(scenario);
+  if (pixels != images_.pixels)
+    data_error(scenario, scenario.workload.keys.has("inputs") ? "workload.inputs" : "workload.image",
+               (scenario.workload.keys.has("inputs") ? "is " : "makes ") + std::to_string(pixels),
                std::to_string(images_.pixels) + ", the pixels of an image of " + images_.name);
   if (scenario.workload.keys.integer("classes") < images_.classes)
     data_error(scenario, "workload.classes", "is " + std::to_string(scenario.workload.keys.integer("classes")),

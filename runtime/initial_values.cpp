@@ -80,24 +80,42 @@ TANDEM_VECTORS void fill_normal(float* out, std::int64_t first, std::int64_t cou
   }
 }
 
+// Whisper's: sines, then cosines, of wavelengths from 2 pi to 20,000 pi (transformers' sinusoids()).
+void fill_sinusoids(float* out, std::int64_t first, std::int64_t count, std::int64_t columns) {
+  constexpr double kLongest = 10000;
+  const std::int64_t half = columns / 2;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t place = (first + i) / columns, column = (first + i) % columns, wave = column % half;
+    const double falls = half > 1 ? static_cast<double>(wave) / static_cast<double>(half - 1) : 0;
+    const double angle = static_cast<double>(place) * std::pow(kLongest, -falls);
+    out[i] = static_cast<float>(column < half ? std::sin(angle) : std::cos(angle));
+  }
+}
+
 }  // namespace
 
-void fill_initial(float* out, std::int64_t first, std::int64_t count, std::span<const std::int64_t> shape,
-                  std::string_view name, std::uint64_t seed) {
-  if (shape.size() == 1) {
-    std::fill_n(out, count, name.ends_with("weight") ? 1.0f : 0.0f);
-    return;
+void fill_initial(float* out, std::int64_t first, std::int64_t count, const Field& field, std::string_view name,
+                  std::uint64_t seed) {
+  const auto& shape = field.shape;
+  const std::uint64_t key = mix(seed) ^ hash(name);
+  switch (field.initial.kind) {
+    case Initial::Kind::Constant:
+      return void(std::fill_n(out, count, field.initial.number));
+    case Initial::Kind::Normal:
+      return fill_normal(out, first, count, key, field.initial.number);
+    case Initial::Kind::Sinusoids:
+      return fill_sinusoids(out, first, count, shape.back());
+    case Initial::Kind::ByShape:
+      break;
   }
+  if (shape.size() == 1) return void(std::fill_n(out, count, name.ends_with("weight") ? 1.0f : 0.0f));
   // He et al. 2015, equation 10: keeps the variance through relu.
   const double deviation = name.ends_with("relu.weight") ? std::sqrt(2.0 / static_cast<double>(shape[1])) : kDeviation;
-  const std::uint64_t key = mix(seed) ^ hash(name);
   fill_normal(out, first, count, key, deviation);
 }
 
-void fill_initial(float* tensor, std::span<const std::int64_t> shape, std::string_view name, std::uint64_t seed) {
-  std::int64_t elements = 1;
-  for (const std::int64_t size : shape) elements *= size;
-  fill_initial(tensor, 0, elements, shape, name, seed);
+void fill_initial(float* tensor, const Field& field, std::string_view name, std::uint64_t seed) {
+  fill_initial(tensor, 0, field.elements(), field, name, seed);
 }
 
 void fill_projector(std::int16_t* places, float* values, std::int64_t rows, std::int64_t nonzeros, std::int64_t columns,

@@ -12,6 +12,7 @@
 #include "core/base/errors.hpp"
 #include "runtime/checkpoint/checksum.hpp"
 #include "runtime/data_files.hpp"
+#include "runtime/data_kind.hpp"
 
 namespace tandem {
 namespace {
@@ -47,7 +48,9 @@ void add_files_of(Hasher& hasher, const std::string& folder) {
 
 std::string data_of(const Scenario& scenario) {
   Hasher hasher;
-  if (scenario.workload.family != "mlp")
+  const DataKind kind = data_kind(scenario);
+  if (kind == DataKind::MadeUp) return "made up";
+  if (kind != DataKind::Images)
     add_file(hasher, scenario.data_text == "corpus" ? installed_file("corpus.txt", scenario, "data.text")
                                                     : beside_scenario(scenario.data_text, scenario));
   else if (scenario.data_images.empty())

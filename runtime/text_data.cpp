@@ -9,6 +9,7 @@
 #include "core/base/errors.hpp"
 #include "runtime/batch_hash.hpp"
 #include "runtime/data_files.hpp"
+#include "runtime/data_kind.hpp"
 #include "runtime/text_kind.hpp"
 
 namespace tandem {
@@ -29,8 +30,8 @@ std::string path_of(const Scenario& scenario) {
                                         : beside_scenario(scenario.data_text, scenario);
 }
 
-// bert's last token is the mask.
-bool has_mask(const Scenario& scenario) { return scenario.workload.family == "bert"; }
+// The last token is the mask.
+bool has_mask(const Scenario& scenario) { return data_kind(scenario) == DataKind::MaskedText; }
 
 }  // namespace
 

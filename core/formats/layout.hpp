@@ -19,8 +19,9 @@ class LayoutBuilder {
   LayoutBuilder& add(std::string name, std::initializer_list<std::int64_t> shape) {
     return add(std::move(name), decltype(Field::shape)(shape));
   }
-  LayoutBuilder& add(std::string name, decltype(Field::shape) shape) {
+  LayoutBuilder& add(std::string name, decltype(Field::shape) shape, const Initial& initial = {}) {
     Field field;
+    field.initial = initial;
     field.name = std::move(name);
     field.shape = std::move(shape);
     field.offset = layout_.elements * size_of(DType::F32);

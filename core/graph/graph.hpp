@@ -29,12 +29,22 @@ constexpr std::string_view name_of(Role role) {
   return kNames[static_cast<int>(role)];
 }
 
+// How a weight begins: runtime/initial_values.hpp.
+struct Initial {
+  // ByShape: norms one, biases zero, the rest normal. Normal: around zero. Sinusoids: fixed positions.
+  enum class Kind : std::uint8_t { ByShape, Constant, Normal, Sinusoids };
+  Kind kind = Kind::ByShape;
+  float number = 0;  // the constant, or the deviation
+  bool operator==(const Initial&) const = default;
+};
+
 // A named tensor inside a flat bucket: `offset` is a multiple of 64 bytes, so that vectorised bodies see the alignment
 // that they would see in a tensor of its own.
 struct Field {
   std::string name;
   boost::container::small_vector<std::int64_t, 4> shape;
   std::int64_t offset = 0;  // bytes from the start of the bucket
+  Initial initial = {};
   std::int64_t elements() const {
     std::int64_t n = 1;
     for (auto d : shape) n *= d;

@@ -18,9 +18,10 @@ struct AttentionSizes {
         alibi(how.integer("alibi", 0) != 0),
         biased(how.integer("bias", 0) != 0),
         scale(how.has("scale") ? how.number("scale") : 0),
-        softcap(how.has("softcap") ? how.number("softcap") : 0) {}
+        softcap(how.has("softcap") ? how.number("softcap") : 0),
+        may_fuse(how.integer("fused", 1) != 0) {}
   // One kernel without scores in memory: it knows no cap, and has no gradient of what is added to scores.
-  bool fused() const { return softcap == 0 && !biased; }
+  bool fused() const { return may_fuse && softcap == 0 && !biased; }
   // Something is added to scores that follows from positions.
   bool masked() const { return window > 0 || alibi || (causal && !fused()); }
   std::int64_t group() const { return heads / key_heads; }
@@ -30,6 +31,7 @@ struct AttentionSizes {
   std::int64_t heads, key_heads, queries, keys, batch, size, window;
   bool causal, alibi, biased;
   double scale, softcap;
+  bool may_fuse;
 };
 
 }  // namespace tandem

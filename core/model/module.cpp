@@ -5,12 +5,13 @@
 
 #include "core/base/check.hpp"
 #include "core/formats/layout.hpp"
+#include "core/graph/fused_heads.hpp"
 
 namespace tandem {
 
 std::shared_ptr<const Layout> layout_of(const Module& module) {
   LayoutBuilder layout;
-  for (const NamedShape& weight : module.weights) layout.add(weight.name, weight.shape.dims);
+  for (const NamedShape& weight : module.weights) layout.add(weight.name, weight.shape.dims, weight.initial);
   return layout.build();
 }
 
@@ -42,7 +43,7 @@ LocalId ModuleBuilder::call(const std::string& name, const std::string& primitiv
   call.what->primitive.infer(call.how, call.shapes);
   for (const NamedShape& weight : call.shapes.weights) {
     call.weights.push_back(static_cast<std::int32_t>(module_.weights.size()));
-    module_.weights.push_back({weight.name.empty() ? name : name + "." + weight.name, weight.shape});
+    module_.weights.push_back({weight.name.empty() ? name : name + "." + weight.name, weight.shape, weight.initial});
   }
   for (const Shape& shape : call.shapes.out) {
     call.out.push_back(static_cast<LocalId>(module_.locals.size()));
@@ -64,6 +65,11 @@ LocalId ModuleBuilder::embedding(const std::string& name, LocalId tokens, std::i
   return call(name, "embedding", {tokens}, {{"rows", rows}, {"columns", columns}});
 }
 
+LocalId ModuleBuilder::embedding_by(const std::string& name, LocalId tokens, LocalId table) {
+  return call(name, "embedding", {tokens, table},
+              {{"rows", shape(table).rows()}, {"columns", shape(table).columns()}, {"shared", std::int64_t{1}}});
+}
+
 LocalId ModuleBuilder::positions(const std::string& name, LocalId x, std::int64_t sequence) {
   return call(name, "positions", {x}, {{"sequence", sequence}});
 }
@@ -73,11 +79,12 @@ LocalId ModuleBuilder::layer_norm(const std::string& name, LocalId x, double eps
 }
 
 LocalId ModuleBuilder::attention(const std::string& name, LocalId qkv, const AttentionOptions& o) {
+  const bool fits = o.keys > 0 || has_fused_heads(shape(qkv).type, shape(qkv).columns() / 3 / o.heads);
   return call(name, "attention", {qkv},
               {{"heads", o.heads},
                {"sequence", o.sequence},
                {"causal", std::int64_t{o.causal}},
-               {"fused", std::int64_t{o.fused}},
+               {"fused", std::int64_t{o.fused && fits}},
                {"keys", o.keys > 0 ? o.keys : o.sequence}});
 }
 

@@ -59,11 +59,14 @@ class ModuleBuilder {
   ModuleBuilder(std::string kind, DType type);
 
   DType type() const { return module_.type; }
+  const Shape& shape(LocalId id) const { return module_.locals.at(static_cast<std::size_t>(id)).shape; }
   LocalId input(const std::string& name, Shape shape);
   LocalId linear(const std::string& name, LocalId x, std::int64_t outputs, bool bias = true);
   // By a weight [outputs, inputs] that is an input: one that modules share.
   LocalId linear_by(const std::string& name, LocalId x, LocalId weight, bool bias = true);
   LocalId embedding(const std::string& name, LocalId tokens, std::int64_t rows, std::int64_t columns);
+  // By a table that is an input: one that modules share.
+  LocalId embedding_by(const std::string& name, LocalId tokens, LocalId table);
   LocalId positions(const std::string& name, LocalId x, std::int64_t sequence);
   LocalId layer_norm(const std::string& name, LocalId x, double epsilon);
   // Of [tokens, 3 hidden] queries, keys and values.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/graph/kernels.hpp"
 
 namespace tandem {
 
@@ -15,9 +16,22 @@ LocalId ModuleScope::in(const std::string& name, const Signal& signal) {
   return input(name, signal.shape);
 }
 
-Signal NetworkBuilder::batch(const std::string& name, Shape shape) {
+void NetworkBuilder::load(const std::string& what, DType type, std::vector<std::int64_t> sizes,
+                          std::int64_t moved_bytes) {
+  network_.load = {what + ".load", type, std::move(sizes), {memory_kernel(moved_bytes)}, nullptr};
+}
+
+void NetworkBuilder::load_made_up() {
+  std::vector<std::int64_t> below;
+  std::int64_t bytes = 0;
+  for (const BatchTensor& tensor : network_.batch) below.push_back(tensor.below), bytes += tensor.shape.bytes();
+  load("synthetic", network_.type, std::move(below), bytes);
+}
+
+Signal NetworkBuilder::batch(const std::string& name, Shape shape, std::int64_t below) {
   const auto index = static_cast<std::int32_t>(network_.batch.size());
-  network_.batch.push_back({name, shape});
+  CHECK(below >= 0 && (below > 0) == (shape.type == DType::I64), name, "integers are below something", below);
+  network_.batch.push_back({name, shape, below});
   return {{Source::From::Batch, index, 0}, std::move(shape)};
 }
 
@@ -61,6 +75,7 @@ Signal NetworkBuilder::weight(const std::string& module, const std::string& name
 
 Network NetworkBuilder::finish() {
   CHECK(!network_.modules.empty(), network_.family, "has no modules");
+  if (network_.load.body.empty() && !network_.batch.empty()) load_made_up();
   return std::move(network_);
 }
 

@@ -30,12 +30,14 @@ struct NetworkModule {
 struct BatchTensor {
   std::string name;
   Shape shape;
+  std::int64_t below = 0;  // of integers: they are of [0, below)
 };
 
 struct Network {
   std::string family;  // works are named after it, and after the module's kind: "gpt.block.forward"
   DType type = DType::F32;
   std::vector<BatchTensor> batch;
+  Work load;  // fills the batch's tensors
   std::vector<NetworkModule> modules;
   std::int64_t block_modules = 1;  // in a row, that make a block
 };
@@ -61,8 +63,12 @@ class NetworkBuilder {
  public:
   NetworkBuilder(std::string family, DType type) { network_.family = std::move(family), network_.type = type; }
 
-  // A tensor of the batch.
-  Signal batch(const std::string& name, Shape shape);
+  DType type() const { return network_.type; }
+  // A tensor of the batch; integers are of [0, below).
+  Signal batch(const std::string& name, Shape shape, std::int64_t below = 0);
+  // What fills the batch: "next_tokens", with the sizes that its body takes, and the bytes that it moves. By default
+  // made-up data, "synthetic": normal numbers, and integers that are all as likely.
+  void load(const std::string& what, DType type, std::vector<std::int64_t> sizes, std::int64_t moved_bytes);
   // `kind`: "block", which works are named after. The result is the first output.
   Signal module(const std::string& name, const std::string& kind, const std::function<void(ModuleScope&)>& program,
                 bool recomputable = false);
@@ -73,6 +79,7 @@ class NetworkBuilder {
   Network finish();
 
  private:
+  void load_made_up();
   std::shared_ptr<const Module> shared(std::shared_ptr<const Module> module);
 
   std::vector<std::shared_ptr<const Module>> shapes_;  // one of each

@@ -20,6 +20,7 @@ enum class Direction : std::uint8_t { Forward, Backward };
 struct NamedShape {
   std::string name;
   Shape shape;
+  Initial initial = {};  // of a weight
   bool operator==(const NamedShape&) const = default;
 };
 

@@ -37,6 +37,7 @@ KnownNames registered_names() {
   for (const PolicyEntry* entry : policies())
     names.policies.emplace_back(entry->name, std::vector<std::string>(entry->options.begin(), entry->options.end()));
   names.profile_dirs = profile_dirs();
+  names.model_dirs = model_dirs();
   return names;
 }
 

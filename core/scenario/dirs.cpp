@@ -43,6 +43,8 @@ std::vector<std::string> existing(const char* folder) {
 
 std::vector<std::string> profile_dirs() { return existing("hardware_profiles"); }
 
+std::vector<std::string> model_dirs() { return existing("models"); }
+
 std::vector<std::string> scenario_dirs() { return existing("scenarios"); }
 
 std::vector<std::string> yaml_stems(const std::string& folder) {

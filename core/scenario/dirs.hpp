@@ -1,4 +1,4 @@
-// Where hardware profiles and scenarios lie, and the YAML files of a folder. Must not know what is in them.
+// Where hardware profiles, scenarios and models lie, and the YAML files of a folder. Must not know what is in them.
 #pragma once
 
 #include <string>
@@ -6,9 +6,10 @@
 
 namespace tandem {
 
-// Folders searched for profiles and scenarios: $TANDEM_HOME, then the executable's ../.. and the source tree.
+// Folders searched for profiles, scenarios and models: $TANDEM_HOME, then the executable's ../.. and the source tree.
 std::vector<std::string> profile_dirs();
 std::vector<std::string> scenario_dirs();
+std::vector<std::string> model_dirs();
 
 // Names without extension, sorted; empty where there is no such folder.
 std::vector<std::string> yaml_stems(const std::string& folder);

@@ -44,6 +44,12 @@ KeyValues FamilyKeys::completed(KeyValues values) const {
   return values;
 }
 
+KeyValues FamilyKeys::small_instance() const {
+  KeyValues values;
+  for (const auto& [key, value] : small) values.set(key, value);
+  return completed(std::move(values));
+}
+
 const std::vector<std::string>& training_keys() {
   static const std::vector<std::string> kKeys = {"batch",   "micro_batches", "precision",
                                                  "devices", "partition",     "optimizer"};

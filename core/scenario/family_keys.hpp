@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/scenario/key_values.hpp"
@@ -24,9 +25,12 @@ struct FamilyKeys {
   // ones that it cannot do without.
   std::vector<std::string> shared;
   std::vector<std::string> shared_required = {};
+  // A small instance, with odd sizes: what every test of families runs.
+  std::vector<std::pair<std::string, KeyValue>> small = {};
 
   // With the fallbacks of what is not there.
   KeyValues completed(KeyValues values) const;
+  KeyValues small_instance() const;
 };
 
 // What every family that trains takes: batch and micro_batches, precision, devices and partition, optimizer's name.

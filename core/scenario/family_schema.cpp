@@ -11,6 +11,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Keys that say what is computed.
+constexpr const char* kNaming[] = {"family", "model", "config"};
+
 Json rule_of(const FamilyKey& key) {
   Json rule = Json::parse(key.rule);
   if (key.fallback) std::visit([&](const auto& value) { rule["default"] = value; }, *key.fallback);
@@ -53,7 +56,7 @@ class CommonRules {
 
 Json case_of(const DeclaredFamily& family, const CommonRules& common) {
   Json own = Json::object();
-  std::vector<std::string> required, taken = {"family"};
+  std::vector<std::string> required, taken(std::begin(kNaming), std::end(kNaming));
   for (const FamilyKey& key : family.keys->own) {
     taken.push_back(key.name);
     if (key.required) required.push_back(key.name);
@@ -73,7 +76,8 @@ std::string scenario_schema_text(const std::vector<DeclaredFamily>& families) {
   Json schema = Json::parse(kScenarioBaseText);
   Json& workload = schema["properties"]["workload"];
   const Json shared = workload["properties"];
-  Json properties = {{"family", shared["family"]}};
+  Json properties = Json::object();
+  for (const char* key : kNaming) properties[key] = shared[key];
   for (const DeclaredFamily& family : families) properties["family"]["examples"].push_back(family.name);
   const CommonRules common(families, shared);
   for (const auto& [key, rule] : common.rules().items()) properties[key] = rule;

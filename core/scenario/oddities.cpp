@@ -1,6 +1,7 @@
 // What is odd in a scenario but allowed, in words.
 #include <cmath>
 
+#include "core/graph/fused_heads.hpp"
 #include "core/scenario/build.hpp"
 
 namespace tandem {
@@ -33,6 +34,17 @@ void say_of_limits(const Limits& limits, const HardwareProfile& machine, Words& 
   cap("d2h", std::llround(limits.d2h_bytes_per_s), std::llround(machine.d2h.bytes_per_s));
 }
 
+void say_of_heads(const WorkloadOptions& w, Words& out) {
+  const std::int64_t heads = w.keys.integer_or("heads", 0), given = w.keys.integer_or("head_size", 0);
+  if (heads == 0 || w.keys.text_or("attention", "fused") != "fused") return;
+  const std::int64_t size = given > 0 ? given : w.keys.integer_or("hidden", 0) / heads;
+  if (size > 0 && !has_fused_heads(w.precision, size))
+    out.push_back(
+        "workload.heads: heads of " + std::to_string(size) +
+        " numbers are none for fused attention in 16 bits, which wants a multiple of 8 up to 256: attention is "
+        "unfused, which takes more memory and time");
+}
+
 }  // namespace
 
 std::vector<std::string> oddities(const Scenario& scenario) {
@@ -45,6 +57,7 @@ std::vector<std::string> oddities(const Scenario& scenario) {
     out.emplace_back("optimizer.loss_scaling: without it, gradients that fp16 cannot hold vanish unseen");
   if (scenario.checkpoint.every > 0 && scenario.checkpoint.directory.empty())
     out.emplace_back("checkpoint.every: no checkpoint.directory is given, so nothing is saved");
+  say_of_heads(scenario.workload, out);
   say_of_schedule(scenario.optimizer, out);
   say_of_limits(scenario.limits, scenario.machine, out);
   return out;

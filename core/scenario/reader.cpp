@@ -6,6 +6,7 @@
 #include "core/base/check.hpp"
 #include "core/scenario/build.hpp"
 #include "core/scenario/machine_files.hpp"
+#include "core/scenario/model_files.hpp"
 #include "core/yaml/checker.hpp"
 #include "core/yaml/overrides.hpp"
 
@@ -94,6 +95,7 @@ Scenario read_scenario(const std::string& text, const std::string& name, const s
   Findings findings;
   Node root = read_tree(text, name, findings);
   apply_overrides(root, overrides, directory, names, findings);
+  if (Node* workload = root.find("workload")) resolve_model(*workload, directory, names, findings);
   findings.collect([&] { expand_short_forms(root, names); });
   const Node as_written = root;
   Values values;

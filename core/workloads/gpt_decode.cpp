@@ -3,9 +3,9 @@
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/graph/kernels.hpp"
+#include "core/model/families/common/gpt_modules.hpp"
+#include "core/model/families/common/language.hpp"
 #include "core/model/passes.hpp"
-#include "core/workloads/common/gpt_modules.hpp"
-#include "core/workloads/common/language.hpp"
 #include "core/workloads/common/options.hpp"
 #include "core/workloads/workload.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 std::vector<FamilyKey> keys_of_tokens() {
   std::vector<FamilyKey> keys;
   for (const FamilyKey& key : transformer_keys())
-    if (key.name != "dropout" && key.name != "loss_tiles") keys.push_back(key);
+    if (key.name != "feed_forward" && key.name != "loss_tiles") keys.push_back(key);
   return keys;
 }
 
@@ -26,7 +26,15 @@ const FamilyKeys kKeys = {
              optional_key("stop_token", {0, kMostVocabulary - 1}, "The token that ends it; none where not given."),
              size_key("batch", {1, 1}, 1, "One text is decoded at a time."),
              size_key("devices", {1, 1}, 1, "Decoding runs on one device.")}}),
-    {"precision"}};
+    {"precision"},
+    {},
+    {{"layers", 2},
+     {"hidden", 48},
+     {"heads", 3},
+     {"vocabulary", 257},
+     {"sequence", 40},
+     {"prompt", 5},
+     {"new_tokens", 6}}};
 
 class DecodeSource final : public StepSource {
  public:
@@ -70,7 +78,7 @@ class DecodeSource final : public StepSource {
 };
 
 DecodeSource::DecodeSource(const Scenario& scenario)
-    : sizes_(transformer_sizes(scenario)),
+    : sizes_(transformer_sizes(scenario.workload)),
       prompt_tokens_(scenario.workload.keys.integer("prompt")),
       new_tokens_(scenario.workload.keys.integer("new_tokens")),
       stop_token_(scenario.workload.keys.integer_or("stop_token", kNone)),
@@ -153,9 +161,10 @@ void DecodeSource::load(Graph& graph, const std::string& name, const Stage& stag
 namespace {
 
 // One block stands for all.
-Network network_of(const TransformerSizes& s) {
+Network decoder_of(const TransformerSizes& sizes) {
+  const GptSizes s(sizes);
   NetworkBuilder n("gpt_decode", s.type);
-  const auto [tokens, targets] = token_batch(n, s);
+  const auto [tokens, targets] = token_batch(n, s, "next_tokens");
   gpt_head(n, s, gpt_block(n, s, "block0", gpt_embedding(n, s, tokens)), targets);
   return n.finish();
 }
@@ -166,7 +175,7 @@ void DecodeSource::prologue(Graph& graph) {
   const auto add = [&](const std::string& name, std::shared_ptr<const Layout> layout, bool cached) {
     load(graph, name, add_stage(graph, name, std::move(layout), cached));
   };
-  const Network network = network_of(sizes_);
+  const Network network = decoder_of(sizes_);
   add("embedding", layout_of(*network.modules[0].module), false);
   const std::shared_ptr<const Layout> block = layout_of(*network.modules[1].module);
   for (std::int64_t i = 0; i < sizes_.layers; ++i) add("block" + std::to_string(i), block, true);
@@ -286,7 +295,7 @@ bool DecodeSource::append_step(Graph& graph, std::int64_t result) {
   embed(graph, tokens);
   TransformerSizes s = step_sizes(tokens);
   s.keys = position() + tokens;
-  const std::shared_ptr<const Module> module = network_of(s).modules[1].module;
+  const std::shared_ptr<const Module> module = decoder_of(s).modules[1].module;
   const std::int64_t workspace = block_workspace(*module, s);
   std::vector<Kernel> kernels = derive(module, {.where = {false, threads_}}).forward_light.kernels;
   kernels.push_back(memory_kernel(4 * s.rows(s.hidden)));  // new keys and values into the cache

@@ -14,7 +14,9 @@ const FamilyKeys kKeys = {
      bytes_key("layer_bytes", "Parameters of one layer."), time_key("forward", "1ns", "Forward of one layer."),
      time_key("backward", "1ns", "Backward of one layer."),
      time_key("optimizer", "1ns", "Optimizer step of one layer.")},
-    {"micro_batches", "precision", "devices", "partition"}};
+    {"micro_batches", "precision", "devices", "partition"},
+    {},
+    {{"layers", 3}, {"layer_bytes", 1 << 20}, {"forward", 1000000}, {"backward", 2000000}, {"optimizer", 3000000}}};
 
 constexpr std::int64_t kActivationBytes = 64;  // negligible, but there
 constexpr std::int64_t kStatesPerElement = 3;  // fp32 master copy and two moments

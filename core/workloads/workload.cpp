@@ -3,8 +3,24 @@
 #include <utility>
 
 #include "core/base/errors.hpp"
+#include "core/workloads/common/network_plan.hpp"
+#include "core/workloads/common/options.hpp"
+#include "core/workloads/common/training_source.hpp"
 
 namespace tandem {
+
+namespace {
+
+// With all keys that the family reads. A scenario that was made in code may lack some.
+WorkloadOptions complete_for(const WorkloadEntry& family, WorkloadOptions options) {
+  options.keys = family.keys->completed(std::move(options.keys));
+  for (const FamilyKey& key : family.keys->own)
+    if (key.required && !options.keys.has(key.name))
+      throw ConfigError("workload." + key.name + ": is missing; " + options.family + " needs it");
+  return options;
+}
+
+}  // namespace
 
 WorkloadOptions completed(WorkloadOptions options) {
   const WorkloadEntry* family = find_workload(options.family);
@@ -14,11 +30,17 @@ WorkloadOptions completed(WorkloadOptions options) {
 
 std::unique_ptr<StepSource> WorkloadEntry::make(const Scenario& scenario, const GraphRequest& request) const {
   Scenario complete = scenario;
-  complete.workload = completed(scenario.workload);
-  for (const FamilyKey& key : keys->own)
-    if (key.required && !complete.workload.keys.has(key.name))
-      throw ConfigError("workload." + key.name + ": is missing; " + complete.workload.family + " needs it");
-  return factory(complete, request);
+  complete.workload = complete_for(*this, scenario.workload);
+  if (source != nullptr) return source(complete, request);
+  require_training_options(complete);
+  return std::make_unique<TrainingSource>(network_plan(network(complete.workload), complete), complete, request);
+}
+
+Network network_of(const Scenario& scenario) {
+  const WorkloadEntry* family = find_workload(scenario.workload.family);
+  if (family == nullptr || family->network == nullptr)
+    throw ConfigError("workload.family: \"" + scenario.workload.family + "\" is no network that is trained");
+  return family->network(complete_for(*family, scenario.workload));
 }
 
 }  // namespace tandem

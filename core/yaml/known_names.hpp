@@ -1,4 +1,5 @@
-// The schema of scenarios with the names that they may use: registered policies and families, folders of profiles.
+// The schema of scenarios with the names that they may use: registered policies and families, folders of profiles
+// and models.
 // A test gives its own, so that its messages do not change with every new policy.
 #pragma once
 
@@ -15,7 +16,7 @@ struct KnownNames {
   std::shared_ptr<const Schema> scenario;  // with the keys of the families
   std::vector<std::string> workloads;
   std::vector<std::pair<std::string, std::vector<std::string>>> policies;  // name, options
-  std::vector<std::string> profile_dirs;
+  std::vector<std::string> profile_dirs, model_dirs;
 
   std::vector<std::string> of(const std::string& registry) const;  // "workloads" or "policies"
   const std::vector<std::string>* policy_options(const std::string& policy) const;

@@ -98,6 +98,7 @@ std::vector<Property> properties_of(const Json& json) {
 void build_map(const Json& json, Schema& out) {
   out.properties = properties_of(json);
   out.required = strings(json, "required");
+  for (std::string& key : strings(json, "x-required")) out.required.push_back(std::move(key));
   if (json.contains("additionalProperties") && json["additionalProperties"].is_object())
     out.additional.push_back(build(json["additionalProperties"]));
   out.options_of = json.value("x-options-of", "");

@@ -14,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "runtime/batches.hpp"
 #include "runtime/bodies/common/load.hpp"
 #include "runtime/bodies/common/operands.hpp"
 #include "runtime/data.hpp"

@@ -5,10 +5,8 @@ namespace tandem {
 namespace {
 
 constexpr BodyEntry kBodies[] = {
-    {"parameters.load", load_parameters},
-    {"next_tokens.load", load_next_token_batch},
-    {"masked_tokens.load", load_masked_token_batch},
-    {"images.load", load_image_batch},
+    {"parameters.load", load_parameters}, {"next_tokens.load", load_batch}, {"masked_tokens.load", load_batch},
+    {"images.load", load_batch},          {"synthetic.load", load_batch},
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/relu.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/sigmoid_backward.h>
 #include <ATen/ops/silu.h>
@@ -49,7 +51,7 @@ void quick_gelu_backward(const GradientOut& gradient, const Tensor& grad, const 
   at::sigmoid_backward_out(through, through, gate);
   multiply_by(through, kQuick);
   gradient.make([&](Tensor out) { at::mul_out(out, grad, gate); });
-  Tensor target = gradient.target();
+  const Tensor& target = gradient.target();
   target.add_(through);
 }
 
@@ -71,7 +73,18 @@ void backward(Arguments& a) {
   });
 }
 
+std::vector<Tensor> reference(const ReferenceCall& c) {
+  const std::string& kind = c.call.how.word("kind");
+  const Tensor& x = c.in[0];
+  if (kind == "relu") return {at::relu(x)};
+  if (kind == "silu") return {at::silu(x)};
+  if (kind == "quick_gelu") return {x * at::sigmoid(x * kQuick)};
+  if (kind == "tanh") return {at::tanh(x)};
+  if (kind == "sigmoid") return {at::sigmoid(x)};
+  return {at::gelu(x, approximation(kind))};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(activation, forward, backward)
+TANDEM_PRIMITIVE_BODY(activation, forward, backward, reference)

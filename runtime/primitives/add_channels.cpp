@@ -1,3 +1,4 @@
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/sum.h>
 
@@ -29,7 +30,9 @@ void backward(Arguments& a) {
   if (a.input_gradients[0].wanted()) a.input_gradients[0].take(grad);
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) { return {c.in[0] + everywhere(c.in[1], c.in[0].dim())}; }
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(add_channels, forward, backward)
+TANDEM_PRIMITIVE_BODY(add_channels, forward, backward, reference)

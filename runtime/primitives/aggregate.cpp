@@ -1,3 +1,4 @@
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/sum.h>
 
@@ -28,7 +29,11 @@ void backward(Arguments& a) {
   });
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) {
+  return {rows_of_choices(c.in[0], c.in[1]).sum(1) / counts(c.in[1], c.in[0].scalar_type())};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(aggregate, forward, backward)
+TANDEM_PRIMITIVE_BODY(aggregate, forward, backward, reference)

@@ -1,3 +1,4 @@
+#include <ATen/ops/batch_norm.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/native_batch_norm_backward.h>
 
@@ -28,7 +29,12 @@ void backward(Arguments& a) {
   take_norm_gradients(a, grad_input, grad_weight, grad_bias);
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) {
+  return {at::batch_norm(c.in[0], c.weights[0], c.weights[1], {}, {}, /*training=*/true, /*momentum=*/0,
+                         c.call.how.number("epsilon"), /*cudnn_enabled=*/false)};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(batch_norm, forward, backward)
+TANDEM_PRIMITIVE_BODY(batch_norm, forward, backward, reference)

@@ -3,11 +3,11 @@
 namespace tandem {
 namespace {
 
-at::Tensor part(const at::Tensor& whole, const Arguments& a) {
-  return whole.narrow(1, a.call.how.integer("first"), a.call.how.integer("count"));
+at::Tensor part(const at::Tensor& whole, const Call& call) {
+  return whole.narrow(1, call.how.integer("first"), call.how.integer("count"));
 }
 
-void forward(Arguments& a) { a.out[0].copy_(part(a.in[0], a)); }
+void forward(Arguments& a) { a.out[0].copy_(part(a.in[0], a.call)); }
 
 // Other columns' gradients are zero, or what other readers have made them.
 void backward(Arguments& a) {
@@ -15,14 +15,16 @@ void backward(Arguments& a) {
   at::Tensor target = gradient.target();
   if (!gradient.adds()) {
     target.zero_();
-    part(target, a).copy_(a.output_gradient);
+    part(target, a.call).copy_(a.output_gradient);
     return;
   }
   if (gradient.base().defined()) target.copy_(gradient.base());
-  part(target, a).add_(a.output_gradient);
+  part(target, a.call).add_(a.output_gradient);
 }
+
+std::vector<at::Tensor> reference(const ReferenceCall& c) { return {part(c.in[0], c.call)}; }
 
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(columns, forward, backward)
+TANDEM_PRIMITIVE_BODY(columns, forward, backward, reference)

@@ -1,3 +1,4 @@
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/floor_divide.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/sum.h>
@@ -30,7 +31,11 @@ void backward(Arguments& a) {
     });
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) {
+  return {(rows_of_choices(c.in[0], c.in[1]) * c.in[2].unsqueeze(2)).sum(1)};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(combine, forward, backward)
+TANDEM_PRIMITIVE_BODY(combine, forward, backward, reference)

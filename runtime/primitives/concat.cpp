@@ -17,7 +17,9 @@ void backward(Arguments& a) {
   }
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) { return {at::cat(c.in, c.call.how.integer("axis"))}; }
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(concat, forward, backward)
+TANDEM_PRIMITIVE_BODY(concat, forward, backward, reference)

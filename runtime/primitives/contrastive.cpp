@@ -1,6 +1,8 @@
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/_log_softmax.h>
 #include <ATen/ops/_log_softmax_backward_data.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/mm.h>
@@ -63,7 +65,13 @@ void backward(Arguments& a) {
   give(1, grad.t());
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) {
+  const at::Tensor products = at::mm(c.in[0].to(at::kFloat), c.in[1].to(at::kFloat).t());
+  const at::Tensor logits = products * c.weights[0].to(at::kFloat).exp(), targets = own(logits);
+  return {(at::cross_entropy_loss(logits, targets) + at::cross_entropy_loss(logits.t(), targets)) / 2};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(contrastive, forward, backward)
+TANDEM_PRIMITIVE_BODY(contrastive, forward, backward, reference)

@@ -25,11 +25,14 @@ struct Sides {
   std::int64_t groups;
 };
 
+std::optional<at::Tensor> bias_of(const std::vector<at::Tensor>& weights) {
+  return weights.size() > 1 ? std::optional(weights[1]) : std::nullopt;
+}
+
 void forward(Arguments& a) {
   const Sides s(a.call);
-  const std::optional<at::Tensor> bias = a.weights.size() > 1 ? std::optional(a.weights[1]) : std::nullopt;
-  a.out[0].copy_(
-      at::convolution(a.in[0], a.weights[0], bias, s.stride, s.padding, s.dilation, false, s.none, s.groups));
+  a.out[0].copy_(at::convolution(a.in[0], a.weights[0], bias_of(a.weights), s.stride, s.padding, s.dilation, false,
+                                 s.none, s.groups));
 }
 
 // Both gradients come of one call, as autograd makes it. Of an operand that it does not read it wants the shape alone:
@@ -48,7 +51,13 @@ void backward(Arguments& a) {
   if (input.wanted()) input.take(grad_input);
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) {
+  const Sides s(c.call);
+  return {at::convolution(c.in[0], c.weights[0], bias_of(c.weights), s.stride, s.padding, s.dilation, false, s.none,
+                          s.groups)};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(conv, forward, backward)
+TANDEM_PRIMITIVE_BODY(conv, forward, backward, reference)

@@ -1,5 +1,7 @@
 #include "runtime/primitives/common/cross_entropy.hpp"
 
+#include <ATen/ops/cross_entropy_loss.h>
+
 #include "runtime/primitives/common/primitive_body.hpp"
 
 namespace tandem {
@@ -13,7 +15,11 @@ void backward(Arguments& a) {
   });
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) {
+  return {at::cross_entropy_loss(c.in[0].to(at::kFloat), c.in[1].flatten())};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(cross_entropy, forward, backward)
+TANDEM_PRIMITIVE_BODY(cross_entropy, forward, backward, reference)

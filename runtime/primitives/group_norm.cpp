@@ -1,3 +1,4 @@
+#include <ATen/ops/group_norm.h>
 #include <ATen/ops/native_group_norm.h>
 #include <ATen/ops/native_group_norm_backward.h>
 
@@ -37,7 +38,12 @@ void backward(Arguments& a) {
   take_norm_gradients(a, grad_input, grad_weight, grad_bias);
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) {
+  const Attributes& how = c.call.how;
+  return {at::group_norm(c.in[0], how.integer("groups"), c.weights[0], c.weights[1], how.number("epsilon"))};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(group_norm, forward, backward)
+TANDEM_PRIMITIVE_BODY(group_norm, forward, backward, reference)

@@ -14,7 +14,13 @@ void backward(Arguments& a) {
   a.input_gradients[0].viewed([&](const at::Tensor& t) { return t.view(tokens.sizes()); }).take(tokens);
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) {
+  const at::Tensor& tokens = c.in[0];
+  const auto& sizes = c.call.shapes.out[0].dims;
+  return {tokens.view({sizes[0], -1, sizes[1]}).transpose(1, 2).reshape({sizes.data(), sizes.size()})};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(image_of, forward, backward)
+TANDEM_PRIMITIVE_BODY(image_of, forward, backward, reference)

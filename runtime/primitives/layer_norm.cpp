@@ -1,3 +1,4 @@
+#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/native_layer_norm_backward.h>
 
@@ -29,7 +30,11 @@ void backward(Arguments& a) {
   take_norm_gradients(a, grad_input, grad_weight, grad_bias);
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) {
+  return {at::layer_norm(c.in[0], {c.in[0].size(1)}, c.weights[0], c.weights[1], c.call.how.number("epsilon"))};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(layer_norm, forward, backward)
+TANDEM_PRIMITIVE_BODY(layer_norm, forward, backward, reference)

@@ -8,13 +8,14 @@ namespace tandem {
 namespace {
 
 // The weight is an input: modules share it.
-bool shares(const Arguments& a) { return a.call.in.size() > 1; }
+bool shares(const Call& call) { return call.in.size() > 1; }
+bool biased(const Call& call) { return call.shapes.weights.size() == (shares(call) ? 1 : 2); }
 
-const at::Tensor& weight_of(const Arguments& a) { return shares(a) ? a.in[1] : a.weights[0]; }
+const at::Tensor& weight_of(const Arguments& a) { return shares(a.call) ? a.in[1] : a.weights[0]; }
 
 void forward(Arguments& a) {
   const at::Tensor weight = weight_of(a).t();
-  if (a.call.shapes.weights.size() == (shares(a) ? 1 : 2))
+  if (biased(a.call))
     at::addmm_out(a.out[0], a.weights.back(), a.in[0], weight);
   else
     at::mm_out(a.out[0], a.in[0], weight);
@@ -25,14 +26,18 @@ void backward(Arguments& a) {
   if (a.input_gradients[0].wanted())
     a.input_gradients[0].make([&](at::Tensor out) { at::mm_out(out, grad, weight_of(a)); });
   const auto product = [&](at::Tensor out) { at::mm_out(out, grad.t(), a.in[0]); };
-  if (shares(a) && a.input_gradients[1].wanted()) a.input_gradients[1].make(product);
+  if (shares(a.call) && a.input_gradients[1].wanted()) a.input_gradients[1].make(product);
   if (a.wanted.weights == 0) return;
-  if (!shares(a)) a.weight_gradients[0].make(product);
-  if (a.weight_gradients.size() == (shares(a) ? 1 : 2))
-    a.weight_gradients.back().make([&](at::Tensor out) { at::sum_out(out, grad, 0); });
+  if (!shares(a.call)) a.weight_gradients[0].make(product);
+  if (biased(a.call)) a.weight_gradients.back().make([&](at::Tensor out) { at::sum_out(out, grad, 0); });
+}
+
+std::vector<at::Tensor> reference(const ReferenceCall& c) {
+  const at::Tensor weight = (shares(c.call) ? c.in[1] : c.weights[0]).t();
+  return {biased(c.call) ? at::addmm(c.weights.back(), c.in[0], weight) : at::mm(c.in[0], weight)};
 }
 
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(linear, forward, backward)
+TANDEM_PRIMITIVE_BODY(linear, forward, backward, reference)

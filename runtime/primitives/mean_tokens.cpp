@@ -12,14 +12,16 @@ at::Tensor sequences(const at::Tensor& tokens, const Attributes& how) {
 void forward(Arguments& a) { at::mean_out(a.out[0], sequences(a.in[0], a.call.how), 1); }
 
 void backward(Arguments& a) {
-  a.input_gradients[0].make([&](at::Tensor out) {
+  a.input_gradients[0].make([&](const at::Tensor& out) {
     const at::Tensor by_sequence = sequences(out, a.call.how);
     by_sequence.copy_(a.output_gradient.unsqueeze(1).expand_as(by_sequence));
     out.div_(by_sequence.size(1));
   });
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) { return {sequences(c.in[0], c.call.how).mean(1)}; }
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(mean_tokens, forward, backward)
+TANDEM_PRIMITIVE_BODY(mean_tokens, forward, backward, reference)

@@ -1,3 +1,4 @@
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/mul.h>
 
 #include "runtime/primitives/common/primitive_body.hpp"
@@ -13,7 +14,9 @@ void backward(Arguments& a) {
       a.input_gradients[i].make([&](at::Tensor out) { at::mul_out(out, a.output_gradient, a.in[1 - i]); });
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) { return {c.in[0] * c.in[1]}; }
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(multiply, forward, backward)
+TANDEM_PRIMITIVE_BODY(multiply, forward, backward, reference)

@@ -1,3 +1,4 @@
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/neg.h>
@@ -28,7 +29,11 @@ void backward(Arguments& a) {
   a.input_gradients[0].take(at::div(grad, length).add_(of_length));
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) {
+  return {c.in[0] / at::norm(c.in[0], 2, 1, /*keepdim=*/true)};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(normalise_rows, forward, backward)
+TANDEM_PRIMITIVE_BODY(normalise_rows, forward, backward, reference)

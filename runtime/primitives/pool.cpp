@@ -1,6 +1,7 @@
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/avg_pool2d_backward.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/max_pool2d_with_indices.h>
 #include <ATen/ops/max_pool2d_with_indices_backward.h>
 #include <ATen/ops/mean.h>
@@ -25,17 +26,17 @@ struct Sides {
 
 // A sequence is an image of one row.
 at::Tensor image(const at::Tensor& x) { return x.dim() == 3 ? x.unsqueeze(2) : x; }
-bool is_max(const Arguments& a) { return a.call.how.word("kind") == "max"; }
-bool is_global(const Arguments& a) { return a.call.shapes.out[0].dims.size() == 2; }
+bool is_max(const Call& call) { return call.how.word("kind") == "max"; }
+bool is_global(const Call& call) { return call.shapes.out[0].dims.size() == 2; }
 
 void forward(Arguments& a) {
-  if (is_global(a)) {
+  if (is_global(a.call)) {
     at::mean_out(a.out[0], a.in[0].view({a.in[0].size(0), a.in[0].size(1), -1}), 2);
     return;
   }
   const Sides s(a.call);
   at::Tensor out = image(a.out[0]);
-  if (!is_max(a)) {
+  if (!is_max(a.call)) {
     at::avg_pool2d_out(out, image(a.in[0]), s.kernel, s.stride, s.padding);
     return;
   }
@@ -44,9 +45,9 @@ void forward(Arguments& a) {
 }
 
 void backward(Arguments& a) {
-  a.input_gradients[0].make([&](at::Tensor out) {
+  a.input_gradients[0].make([&](const at::Tensor& out) {
     const at::Tensor& grad = a.output_gradient;
-    if (is_global(a)) {
+    if (is_global(a.call)) {
       const at::Tensor all = out.view({out.size(0), out.size(1), -1});
       all.copy_(grad.unsqueeze(2).expand_as(all));
       out.div_(all.size(2));
@@ -54,7 +55,7 @@ void backward(Arguments& a) {
     }
     const Sides s(a.call);
     at::Tensor to = image(out);
-    if (is_max(a))  // of its input it wants the shape
+    if (is_max(a.call))  // of its input it wants the shape
       at::max_pool2d_with_indices_backward_out(to, image(grad), to, s.kernel, s.stride, s.padding, Pair{1, 1}, false,
                                                image(a.saved[0]));
     else
@@ -62,7 +63,16 @@ void backward(Arguments& a) {
   });
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) {
+  const at::Tensor& x = c.in[0];
+  if (is_global(c.call)) return {x.flatten(2).mean(2)};
+  const Sides s(c.call);
+  const at::Tensor out = is_max(c.call) ? at::max_pool2d(image(x), s.kernel, s.stride, s.padding)
+                                        : at::avg_pool2d(image(x), s.kernel, s.stride, s.padding);
+  return {x.dim() == 3 ? out.squeeze(2) : out};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(pool, forward, backward)
+TANDEM_PRIMITIVE_BODY(pool, forward, backward, reference)

@@ -1,3 +1,4 @@
+#include <ATen/ops/cat.h>
 #include <ATen/ops/sum.h>
 
 #include "runtime/primitives/common/primitive_body.hpp"
@@ -26,7 +27,12 @@ void backward(Arguments& a) {
   input.viewed([&](const at::Tensor& t) { return sequences(t, length); }).take(grad.narrow(1, 1, length));
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) {
+  const at::Tensor tokens = sequences(c.in[0], c.call.how.integer("sequence"));
+  return {at::cat({c.weights[0].expand({tokens.size(0), 1, tokens.size(2)}), tokens}, 1).flatten(0, 1)};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(prepend_token, forward, backward)
+TANDEM_PRIMITIVE_BODY(prepend_token, forward, backward, reference)

@@ -6,6 +6,7 @@
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
 
 #include <optional>
 #include <tuple>
@@ -20,7 +21,7 @@ using ThreeTensors = std::tuple<Tensor, Tensor, Tensor>;
 
 // The operands of a fused kernel.
 struct Fused {
-  explicit Fused(const Arguments& a) : call(a), query(call.of_queries(a.in[0])) {
+  explicit Fused(const Arguments& a) : call(a.call), query(call.of_queries(a.in[0])) {
     // FlashAttention takes 16-bit numbers only, and nothing that is added to scores.
     flash = query.is_cuda() && query.scalar_type() != at::kFloat && !call.sizes.masked();
     grouped = flash || !query.is_cuda();
@@ -111,7 +112,19 @@ void backward(Arguments& a) {
   take(gradients[2], value);
 }
 
+std::vector<Tensor> reference(const ReferenceCall& c) {
+  const AttentionCall call(c.call);
+  const AttentionSizes& s = call.sizes;
+  if (!s.fused()) return {composed_attention_reference(c)};
+  std::optional<Tensor> mask;
+  if (s.masked()) mask = call.mask(c.in[0].options()).unsqueeze(0);
+  const Tensor out = at::scaled_dot_product_attention(
+      call.of_queries(c.in[0]), call.of_keys(c.in[1]), call.of_keys(c.in[2]), mask, /*dropout_p=*/0.0,
+      s.causal && !s.masked(), call.scale(), /*enable_gqa=*/s.group() > 1);
+  return {out.transpose(1, 2).reshape(c.in[0].sizes())};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(qkv_attention, forward, backward)
+TANDEM_PRIMITIVE_BODY(qkv_attention, forward, backward, reference)

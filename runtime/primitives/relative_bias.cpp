@@ -15,10 +15,9 @@ namespace {
 
 using at::Tensor;
 
-// Of the distance from each query to each key [queries, keys], as T5 numbers them.
-Tensor buckets_of(const Arguments& a) {
-  const Attributes& how = a.call.how;
-  const auto integers = (a.weights[0].defined() ? a.weights[0] : a.output_gradient).options().dtype(at::kLong);
+// Of the distance from each query to each key [queries, keys], as T5 numbers them, on the device of `beside`.
+Tensor buckets_of(const Attributes& how, const Tensor& beside) {
+  const auto integers = beside.options().dtype(at::kLong);
   Tensor distance = at::sub(at::arange(how.integer("keys"), integers).unsqueeze(0),
                             at::arange(how.integer("queries"), integers).unsqueeze(1));
   std::int64_t buckets = how.integer("buckets");
@@ -39,16 +38,23 @@ Tensor buckets_of(const Arguments& a) {
   return first.defined() ? far.add_(first) : far;
 }
 
-void forward(Arguments& a) { a.out[0].copy_(at::embedding(a.weights[0], buckets_of(a)).permute({2, 0, 1})); }
+void forward(Arguments& a) {
+  a.out[0].copy_(at::embedding(a.weights[0], buckets_of(a.call.how, a.weights[0])).permute({2, 0, 1}));
+}
 
 void backward(Arguments& a) {
   if (a.wanted.weights == 0) return;
-  a.weight_gradients[0].take(at::embedding_dense_backward(a.output_gradient.permute({1, 2, 0}), buckets_of(a),
+  const Tensor& grad = a.output_gradient;
+  a.weight_gradients[0].take(at::embedding_dense_backward(grad.permute({1, 2, 0}), buckets_of(a.call.how, grad),
                                                           a.call.how.integer("buckets"), /*padding_idx=*/-1,
                                                           /*scale_grad_by_freq=*/false));
+}
+
+std::vector<Tensor> reference(const ReferenceCall& c) {
+  return {at::embedding(c.weights[0], buckets_of(c.call.how, c.weights[0])).permute({2, 0, 1})};
 }
 
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(relative_bias, forward, backward)
+TANDEM_PRIMITIVE_BODY(relative_bias, forward, backward, reference)

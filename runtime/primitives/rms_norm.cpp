@@ -7,6 +7,7 @@
 #include <ATen/ops/mean.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/pow.h>
+#include <ATen/ops/rms_norm.h>
 #include <ATen/ops/sum.h>
 
 #include <tuple>
@@ -19,13 +20,13 @@ namespace {
 
 using at::Tensor;
 
-bool moves_weight(const Arguments& a) { return a.call.how.integer("offset", 0) != 0; }
-bool fused(const Arguments& a) { return a.in[0].is_cuda() && !moves_weight(a); }
+bool moves_weight(const Call& call) { return call.how.integer("offset", 0) != 0; }
+bool fused(const Arguments& a) { return a.in[0].is_cuda() && !moves_weight(a.call); }
 
 // What a row is multiplied by.
-Tensor factor(const Arguments& a) {
-  const Tensor wide = a.weights[0].to(at::kFloat);
-  return moves_weight(a) ? at::add(wide, 1) : wide;
+Tensor factor(const Call& call, const Tensor& weight) {
+  const Tensor wide = weight.to(at::kFloat);
+  return moves_weight(call) ? at::add(wide, 1) : wide;
 }
 
 void forward(Arguments& a) {
@@ -44,7 +45,7 @@ void forward(Arguments& a) {
   at::mean_out(rstd, out, 1, /*keepdim=*/true);
   rstd.add_(epsilon).rsqrt_();
   at::mul_out(out, wide, rstd);
-  out.mul_(factor(a));
+  out.mul_(factor(a.call, a.weights[0]));
   if (x.scalar_type() != at::kFloat) a.out[0].copy_(out);
 }
 
@@ -72,7 +73,7 @@ void backward(Arguments& a) {
   Tensor product = at::mul(x, rstd);
   if (wants_weight) a.weight_gradients[0].take(at::sum(product.mul_(grad), 0));
   if (!wants_input) return;
-  at::mul_out(product, grad, factor(a));
+  at::mul_out(product, grad, factor(a.call, a.weights[0]));
   // As a factor, and by its mean square: two gradients, which autograd adds one after the other to what is there. In 16
   // bits, what was widened sums them first.
   const GradientOut& gradient = a.input_gradients[0];
@@ -89,7 +90,13 @@ void backward(Arguments& a) {
   }
 }
 
+std::vector<Tensor> reference(const ReferenceCall& c) {
+  const Tensor& x = c.in[0];
+  const Tensor by = moves_weight(c.call) ? factor(c.call, c.weights[0]) : c.weights[0];
+  return {at::rms_norm(x, {x.size(1)}, by, c.call.how.number("epsilon"))};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(rms_norm, forward, backward)
+TANDEM_PRIMITIVE_BODY(rms_norm, forward, backward, reference)

@@ -1,8 +1,10 @@
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/_softmax.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/gather.h>
+#include <ATen/ops/softmax.h>
 #include <ATen/ops/sort.h>
 #include <ATen/ops/zeros.h>
 
@@ -56,7 +58,18 @@ void backward(Arguments& a) {
   softmax_backward(a.input_gradients[0], spread, probabilities);
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) {
+  const Attributes& how = c.call.how;
+  const at::Tensor probabilities = at::softmax(c.in[0].to(at::kFloat), 1);
+  const auto [values, order] = at::sort(probabilities, /*stable=*/true, 1, /*descending=*/true);
+  const std::int64_t choices = how.integer("choices");
+  at::Tensor weights = values.narrow(1, 0, choices);
+  if (how.integer("normalise", 0) != 0) weights = weights / weights.sum(1, /*keepdim=*/true);
+  return {weights.to(c.in[0].scalar_type()),
+          places_of(order.narrow(1, 0, choices), c.in[0].size(1), how.integer("capacity"))};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(route, forward, backward)
+TANDEM_PRIMITIVE_BODY(route, forward, backward, reference)

@@ -1,3 +1,4 @@
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/mul.h>
 
 #include "runtime/primitives/common/number.hpp"
@@ -16,7 +17,9 @@ void backward(Arguments& a) {
   a.input_gradients[0].make([&](const at::Tensor& out) { scaled(out, a.output_gradient, a); });
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) { return {c.in[0] * c.call.how.number("factor")}; }
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(scale, forward, backward)
+TANDEM_PRIMITIVE_BODY(scale, forward, backward, reference)

@@ -16,7 +16,9 @@ void backward(Arguments& a) {
   });
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) { return {selected(c.in[0], c.call.how)}; }
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(select_token, forward, backward)
+TANDEM_PRIMITIVE_BODY(select_token, forward, backward, reference)

@@ -1,5 +1,7 @@
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/tanh.h>
 #include <ATen/ops/tanh_backward.h>
 
 #include "runtime/primitives/common/number.hpp"
@@ -28,7 +30,12 @@ void backward(Arguments& a) {
   });
 }
 
+std::vector<Tensor> reference(const ReferenceCall& c) {
+  const double cap = c.call.how.number("cap");
+  return {at::tanh(c.in[0] / cap) * cap};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(softcap, forward, backward)
+TANDEM_PRIMITIVE_BODY(softcap, forward, backward, reference)

@@ -23,7 +23,11 @@ void backward(Arguments& a) {
       });
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) {
+  return {at::mse_loss(c.in[0].to(at::kFloat), c.in[1].to(at::kFloat))};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(squared_error, forward, backward)
+TANDEM_PRIMITIVE_BODY(squared_error, forward, backward, reference)

@@ -1,6 +1,7 @@
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/_log_softmax.h>
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/nll_loss_forward.h>
@@ -40,9 +41,14 @@ struct Decoder {
   at::Tensor bias;    // [outputs]; undefined: none
 };
 
-Decoder decoder_of(const Arguments& a) {
-  const bool shared = a.in.size() > 2, bias = a.call.how.integer("bias") != 0;
-  return {shared ? a.in[2] : a.weights[0], bias ? a.weights.back() : at::Tensor()};
+Decoder decoder_of(const Call& call, const std::vector<at::Tensor>& in, const std::vector<at::Tensor>& weights) {
+  const bool shared = in.size() > 2, bias = call.how.integer("bias") != 0;
+  return {shared ? in[2] : weights[0], bias ? weights.back() : at::Tensor()};
+}
+
+at::Tensor logits_of(const Decoder& decoder, const at::Tensor& input) {
+  return decoder.bias.defined() ? at::addmm(decoder.bias, input, decoder.weight.t())
+                                : at::mm(input, decoder.weight.t());
 }
 
 void write_gradients(const Arguments& a, const Tile& tile, const at::Tensor& weight,
@@ -56,7 +62,7 @@ void write_gradients(const Arguments& a, const Tile& tile, const at::Tensor& wei
 
 // With the gradients of loss / micro_batches, times the loss scale if there is one, in training.
 void forward(Arguments& a) {
-  const Decoder decoder = decoder_of(a);
+  const Decoder decoder = decoder_of(a.call, a.in, a.weights);
   const at::Tensor& input = a.in[0];
   const at::Tensor targets = a.in[1].flatten();
   const at::Tensor target_count = targets.ne(kIgnoredTarget).to(at::kFloat).sum();
@@ -65,8 +71,7 @@ void forward(Arguments& a) {
   for (std::int64_t begin = 0; begin < tokens; begin += rows) {
     const std::int64_t count = std::min(rows, tokens - begin);
     const Tile tile{input.narrow(0, begin, count), targets.narrow(0, begin, count), begin};
-    const at::Tensor logits = decoder.bias.defined() ? at::addmm(decoder.bias, tile.input, decoder.weight.t())
-                                                     : at::mm(tile.input, decoder.weight.t());
+    const at::Tensor logits = logits_of(decoder, tile.input);
     at::Tensor log_probabilities = at::empty(logits.sizes(), target_count.options());
     at::_log_softmax_out(log_probabilities, logits.to(at::kFloat), 1, /*half_to_float=*/false);
     at::Tensor counted = at::empty({}, target_count.options());
@@ -86,7 +91,13 @@ void backward(Arguments& a) {
     a.weight_gradients[i].take(a.saved[a.saved.size() - a.weight_gradients.size() + i]);
 }
 
+// Of all tokens at once.
+std::vector<at::Tensor> reference(const ReferenceCall& c) {
+  const at::Tensor logits = logits_of(decoder_of(c.call, c.in, c.weights), c.in[0]);
+  return {at::cross_entropy_loss(logits.to(at::kFloat), c.in[1].flatten())};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(tiled_loss, forward, backward)
+TANDEM_PRIMITIVE_BODY(tiled_loss, forward, backward, reference)

@@ -13,7 +13,12 @@ void backward(Arguments& a) {
   a.input_gradients[0].take(a.output_gradient.view({sizes[0], -1, sizes[1]}).transpose(1, 2).view(sizes));
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) {
+  const std::int64_t batch = c.in[0].size(0), channels = c.in[0].size(1);
+  return {c.in[0].view({batch, channels, -1}).transpose(1, 2).reshape({-1, channels})};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(tokens_of, forward, backward)
+TANDEM_PRIMITIVE_BODY(tokens_of, forward, backward, reference)

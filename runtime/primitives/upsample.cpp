@@ -14,7 +14,12 @@ void backward(Arguments& a) {
   });
 }
 
+std::vector<at::Tensor> reference(const ReferenceCall& c) {
+  const auto& sizes = c.call.shapes.out[0].dims;
+  return {at::upsample_nearest2d(c.in[0], at::IntArrayRef(sizes.data() + 2, 2))};
+}
+
 }  // namespace
 }  // namespace tandem
 
-TANDEM_PRIMITIVE_BODY(upsample, forward, backward)
+TANDEM_PRIMITIVE_BODY(upsample, forward, backward, reference)

@@ -26,7 +26,7 @@ Signal linear(NetworkBuilder& n, const std::string& name, const Signal& x, bool 
 Network branches() {
   NetworkBuilder n("branches", DType::F32);
   const Signal x = n.batch("inputs", Shape({kBatch, kWidth}, DType::F32));
-  const Signal targets = n.batch("targets", Shape({kBatch}, DType::I64));
+  const Signal targets = n.batch("targets", Shape({kBatch}, DType::I64), kClasses);
   const Signal trunk = linear(n, "trunk", linear(n, "front", x, true), false);
   const Signal left = linear(n, "left", trunk, true);
   const Signal right = n.module("right", "right", [&](ModuleScope& m) {
@@ -46,7 +46,7 @@ Graph steps_of(const Network& network, std::int64_t micro_batches) {
   Scenario s = small_scenario("mlp");
   s.workload.micro_batches = micro_batches;
   s.optimizer.clip_norm = 1;
-  TrainingSource source(network_plan(network, s, {"test.load", DType::F32, {}, {}, nullptr}), s, {});
+  TrainingSource source(network_plan(network, s), s, {});
   Graph graph;
   source.prologue(graph);
   source.append_step(graph, 0);

@@ -3,6 +3,7 @@
 
 #include "core/base/errors.hpp"
 #include "core/run/policies.hpp"
+#include "core/workloads/workload.hpp"
 #include "tests/common/run.hpp"
 #include "tests/common/scenarios.hpp"
 
@@ -13,15 +14,10 @@ Scenario small(const std::string& policy, const std::string& family, std::int64_
   Scenario s = testing::gpt_scenario(policy, device_bytes);
   s.machine = testing::round_machine(device_bytes, std::int64_t{1} << 30, std::int64_t{1} << 32);
   s.workload.family = family;
+  s.workload.keys = find_workload(family)->keys->small_instance();
   s.workload.precision = family == "mlp" ? DType::F32 : DType::BF16;
-  if (family == "mlp") s.workload.keys["inputs"] = 32, s.workload.keys["classes"] = 10;
-  if (family == "gpt_decode") s.workload.batch = 1, s.workload.keys["prompt"] = 4, s.workload.keys["new_tokens"] = 5;
-  if (family == "layers") {
-    s.workload.keys["layer_bytes"] = 1 << 20;
-    for (const char* pass : {"forward", "backward", "optimizer"}) s.workload.keys[pass] = 1'000'000;
-  } else if (family != "gpt_decode") {
-    s.workload.micro_batches = 2;
-  }
+  if (family == "gpt_decode") s.workload.batch = 1;
+  if (family != "gpt_decode" && family != "layers") s.workload.micro_batches = 2;
   return s;
 }
 
@@ -41,11 +37,12 @@ std::string refusal(const Scenario& scenario) {
 
 TEST(PolicyFamily, RunsOrSaysWhyNot) {
   for (const PolicyEntry* policy : policies())
-    for (const char* family : {"gpt", "bert", "mlp", "layers", "gpt_decode"})
+    for (const WorkloadEntry* entry : workloads())
       for (const std::int64_t mib : {64, 8, 4, 2, 1}) {
+        const std::string family(entry->name);
         SCOPED_TRACE(std::string(policy->name) + " " + family + " " + std::to_string(mib) + " MiB");
         const std::string why = refusal(small(std::string(policy->name), family, mib << 20));
-        const bool must_run = mib == 64 && std::string(family) != "gpt_decode";
+        const bool must_run = mib == 64 && family != "gpt_decode";
         EXPECT_TRUE(why.empty() || !must_run) << why;
       }
 }

@@ -201,7 +201,7 @@ TEST(ScenarioLoad, WarnsOfADecayThatAConstantScheduleIgnores) {
 
 TEST(ScenarioLoad, WarnsOfEmulatedPrecisionAndLimitsThatLimitNothing) {
   const Scenario s = read(
-      "machine: m\nworkload: {family: bert, layers: 2, hidden: 8, heads: 2, vocabulary: 300, sequence: 4, precision: "
+      "machine: m\nworkload: {family: bert, layers: 2, hidden: 16, heads: 2, vocabulary: 300, sequence: 4, precision: "
       "bf16}\npolicy: {name: resident}\nlimits: {device_bytes: 2GiB, cores: 64}\n");
   ASSERT_EQ(s.warnings.size(), 3u);
   EXPECT_EQ(s.warnings[0], "workload.precision: m has no units for bf16; it is emulated at fp32's rate");
@@ -209,6 +209,21 @@ TEST(ScenarioLoad, WarnsOfEmulatedPrecisionAndLimitsThatLimitNothing) {
   EXPECT_EQ(s.warnings[2], "limits.cores: 64 is more than the 4 of m; it limits nothing");
   EXPECT_EQ(s.workload.precision, DType::BF16);
   EXPECT_EQ(s.machine.peak_flops.at(DType::BF16), s.machine.peak_flops.at(DType::F32));
+}
+
+TEST(ScenarioLoad, WarnsOfHeadsThatFusedAttentionDoesNotTake) {
+  const auto warnings = [](const std::string& precision, int hidden) {
+    return read("machine: m\nworkload: {family: bert, layers: 2, hidden: " + std::to_string(hidden) +
+                ", heads: 2, vocabulary: 300, sequence: 4, precision: " + precision + "}\npolicy: {name: resident}\n")
+        .warnings;
+  };
+  ASSERT_EQ(warnings("fp16", 200).size(), 1u);
+  EXPECT_EQ(
+      warnings("fp16", 200)[0],
+      "workload.heads: heads of 100 numbers are none for fused attention in 16 bits, which wants a multiple of 8 up "
+      "to 256: attention is unfused, which takes more memory and time");
+  EXPECT_TRUE(warnings("fp16", 208).empty());
+  EXPECT_TRUE(warnings("fp32", 200).empty());
 }
 
 // The public functions use the names of this build.

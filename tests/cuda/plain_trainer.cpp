@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "runtime/reference_networks.hpp"
+#include "runtime/reference/networks.hpp"
 #include "runtime/torch_types.hpp"
 
 namespace tandem::testing {
@@ -48,8 +48,8 @@ Tensor rounded(const Tensor& master, at::ScalarType type) {
 
 std::vector<double> plain_losses(const Scenario& scenario, const DataSource& data, bool on_gpu, PlainAdam adam) {
   const at::Device device = on_gpu ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
-  const auto network = reference_network(scenario);
-  auto buckets = network->buckets();
+  const ReferenceNetwork network = reference_network(scenario);
+  auto buckets = network.buckets();
   fill_parameters(buckets, scenario.seed);
   Parameters p;
   for (ReferenceBucket& bucket : buckets)
@@ -63,7 +63,10 @@ std::vector<double> plain_losses(const Scenario& scenario, const DataSource& dat
     }
   std::vector<double> losses;
   for (std::int32_t step = 0; step < scenario.steps; ++step) {
-    const Tensor loss = network->loss(buckets, data, {step, 0, 0});
+    const BatchKey key{step, 0, 0};
+    const Tensor loss =
+        network.loss(buckets, reference_batch(network.network(), scenario, data, key), reference_random(scenario, key))
+            .own;
     losses.push_back(loss.item<double>());
     loss.backward();
     const c10::AutoGradMode no_grad(false);

@@ -14,7 +14,7 @@
 
 #include "core/scheduler/happens_before.hpp"
 #include "runtime/open_device.hpp"
-#include "runtime/reference.hpp"
+#include "runtime/reference/reference.hpp"
 #include "runtime/torch_setup.hpp"
 #include "tests/common/policies.hpp"
 #include "tests/common/run.hpp"

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "runtime/reference.hpp"
+#include "runtime/reference/reference.hpp"
 #include "runtime/torch_setup.hpp"
 #include "tests/runtime/serial_interpreter.hpp"
 

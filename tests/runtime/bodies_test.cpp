@@ -4,7 +4,7 @@
 
 #include "core/base/errors.hpp"
 #include "runtime/body_table.hpp"
-#include "runtime/reference.hpp"
+#include "runtime/reference/reference.hpp"
 #include "runtime/torch_setup.hpp"
 #include "tests/runtime/serial_interpreter.hpp"
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/errors.hpp"
@@ -23,6 +24,8 @@ class DataTest : public ::testing::Test {
     std::filesystem::create_directories(folder_);
     scenario_.path = (folder_ / "question.yaml").string();
     scenario_.workload.family = "gpt";
+    for (const auto& [key, size] : {std::pair("layers", 1), {"hidden", 8}, {"heads", 2}})
+      scenario_.workload.keys[key] = size;
     scenario_.workload.keys["vocabulary"] = 256;
     scenario_.workload.keys["sequence"] = 8;
     scenario_.workload.keys["inputs"] = 64;

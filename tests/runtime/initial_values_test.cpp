@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iterator>
 #include <numbers>
 #include <vector>
 
@@ -14,9 +15,15 @@ namespace {
 const std::vector<std::int64_t> kShape = {300, 700};
 constexpr std::int64_t kElements = 300 * 700;
 
+Field matrix() {
+  Field field;
+  field.shape.assign(std::begin(kShape), std::end(kShape));
+  return field;
+}
+
 std::vector<float> filled(std::string_view name, std::uint64_t seed) {
   std::vector<float> out(kElements);
-  fill_initial(out.data(), kShape, name, seed);
+  fill_initial(out.data(), matrix(), name, seed);
   return out;
 }
 
@@ -39,11 +46,30 @@ TEST(InitialValues, DependOnSeedAndName) {
   EXPECT_NE(filled("a.weight", 7), filled("b.weight", 7));
 }
 
+TEST(InitialValues, AreAsAFieldSays) {
+  Field field = matrix();
+  std::vector<float> out(kElements);
+  field.initial = {Initial::Kind::Constant, 2.5f};
+  fill_initial(out.data(), field, "a.weight", 7);
+  EXPECT_EQ(out, std::vector<float>(kElements, 2.5f));
+  // Of another deviation, and else the same.
+  field.initial = {Initial::Kind::Normal, 0.04f};
+  fill_initial(out.data(), field, "a.weight", 7);
+  const std::vector<float> usual = filled("a.weight", 7);
+  for (std::size_t i = 0; i < out.size(); i += 997) EXPECT_NEAR(out[i], 2 * usual[i], 1e-6f);
+  field.initial = {Initial::Kind::Sinusoids};
+  fill_initial(out.data(), field, "a", 7);
+  const std::size_t columns = 700, row = 3 * columns;
+  EXPECT_FLOAT_EQ(out[row], std::sin(3.0f));
+  EXPECT_FLOAT_EQ(out[row + columns / 2], std::cos(3.0f));
+  EXPECT_FLOAT_EQ(out[row + columns / 2 - 1], std::sin(3.0f / 10000));
+}
+
 TEST(InitialValues, AreTheSameInAnyParts) {
   const std::vector<float> whole = filled("a.weight", 7);
   std::vector<float> parts(kElements);
   for (const auto& [first, end] : {std::pair<std::int64_t, std::int64_t>{1001, kElements}, {0, 13}, {13, 1001}})
-    fill_initial(parts.data() + first, first, end - first, kShape, "a.weight", 7);
+    fill_initial(parts.data() + first, first, end - first, matrix(), "a.weight", 7);
   EXPECT_EQ(parts, whole);
 }
 

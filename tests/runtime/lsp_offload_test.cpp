@@ -78,8 +78,9 @@ TEST(LspOffload, OneStepIsWhatTheMethodSays) {
     const double rate = scenario.optimizer.learning_rate;
     const at::Tensor change = m.at(name) / 0.1 / ((v.at(name) / 0.001).sqrt() + scenario.optimizer.epsilon) * -rate;
     at::Tensor expected = at::zeros_like(parameter.at(name));
-    const std::vector<std::int64_t> shape(expected.sizes().begin(), expected.sizes().end());
-    fill_initial(expected.data_ptr<float>(), shape, std::string("block1.") + name, scenario.seed);
+    Field field;
+    field.shape.assign(expected.sizes().begin(), expected.sizes().end());
+    fill_initial(expected.data_ptr<float>(), field, std::string("block1.") + name, scenario.seed);
     const at::Tensor before = expected.clone();
     expected = expected * (1 - rate * scenario.optimizer.weight_decay) + at::mm(at::mm(p, change), q.t());
     EXPECT_LT(relative_error(parameter.at(name) - before, expected - before), 1e-4) << name;

@@ -19,6 +19,7 @@
 #include "core/formats/layout.hpp"
 #include "runtime/bodies/common/operands.hpp"
 #include "runtime/primitives/common/run_pass.hpp"
+#include "runtime/reference/walk.hpp"
 #include "runtime/torch_setup.hpp"
 #include "runtime/torch_types.hpp"
 #include "tests/runtime/primitive_case.hpp"
@@ -62,6 +63,23 @@ struct Values {
   Tensors in, weights, outputs, output_gradients, input_gradients, weight_gradients;
 };
 
+// Within the relative error; 0: to the bit.
+void expect_same(const Tensor& got, const Tensor& expected, double most, const std::string& what) {
+  ASSERT_EQ(got.sizes(), expected.sizes()) << what;
+  ASSERT_EQ(got.scalar_type(), expected.scalar_type()) << what;
+  const double error = relative_error(got, expected);
+  if (most == 0) {
+    EXPECT_TRUE(same_bytes(got.contiguous(), expected.contiguous())) << what << ": relative error " << error;
+  } else {
+    EXPECT_LE(error, most) << what;
+  }
+}
+
+void expect_same(const Tensors& got, const Tensors& expected, double most, const std::string& what) {
+  ASSERT_EQ(got.size(), expected.size()) << what;
+  for (std::size_t i = 0; i < got.size(); ++i) expect_same(got[i], expected[i], most, what + " " + std::to_string(i));
+}
+
 // A module and the values that its passes must give.
 class Checked {
  public:
@@ -76,28 +94,22 @@ class Checked {
   Bits all_inputs() const { return all_inputs_; }
   double error() const { return type_ == DType::F32 ? case_.fp32_error : case_.bf16_error; }
 
-  // By autograd. `trained`: of weights, too.
+  // By autograd of the case's own reference. `trained`: of weights, too.
   Values expected(bool trained, Bits input_gradients, std::int64_t micro_batches) const {
-    Values v = values_;
-    Tensors wanted;
-    for (std::size_t i = 0; i < v.in.size(); ++i)
-      if (v.in[i] = v.in[i].clone(); (input_gradients & bit(i)) != 0) wanted.push_back(v.in[i].set_requires_grad(true));
-    for (Tensor& weight : v.weights)
-      if (weight = weight.clone(); trained) wanted.push_back(weight.set_requires_grad(true));
-    v.outputs = case_.reference(v.in, v.weights);
-    at::manual_seed(5);
-    for (std::size_t i = 0; i < v.outputs.size(); ++i)
-      v.output_gradients.push_back(is_loss() || is_auxiliary(i) ? at::full({}, 1.0f / static_cast<float>(micro_batches))
-                                                                : normal(v.outputs[i].sizes()));
-    if (!wanted.empty()) {
-      Tensors gradients = torch::autograd::grad(v.outputs, wanted, v.output_gradients);
-      const auto weights = static_cast<std::ptrdiff_t>(trained ? v.weights.size() : 0);
-      v.input_gradients.assign(gradients.begin(), gradients.end() - weights);
-      v.weight_gradients.assign(gradients.end() - weights, gradients.end());
-    }
-    for (Tensors* list : {&v.in, &v.weights, &v.outputs})
-      for (Tensor& t : *list) t = t.detach();
-    return v;
+    return by_autograd(case_.reference, trained, input_gradients, micro_batches);
+  }
+  // Of the module's primitives' references.
+  Values walked() const {
+    const auto walk = [&](const Tensors& in, const Tensors& weights) {
+      const ReferenceValues values = walk_reference(*module_, in, weights, PrimitiveCase::random());
+      EXPECT_EQ(values.own_loss.defined(), is_loss());
+      for (std::size_t i = 0; i < values.outputs.size(); ++i)
+        if (is_auxiliary(i)) {
+          EXPECT_TRUE(at::equal(values.auxiliary_loss, values.outputs[i]));
+        }
+      return values.outputs;
+    };
+    return by_autograd(walk, /*trained=*/true, all_inputs_, 1);
   }
 
   Passes passes(bool trained, Bits input_gradients) const {
@@ -127,6 +139,30 @@ class Checked {
   }
 
  private:
+  using Reference = std::function<Tensors(const Tensors& in, const Tensors& weights)>;
+  Values by_autograd(const Reference& reference, bool trained, Bits input_gradients, std::int64_t micro_batches) const {
+    Values v = values_;
+    Tensors wanted;
+    for (std::size_t i = 0; i < v.in.size(); ++i)
+      if (v.in[i] = v.in[i].clone(); (input_gradients & bit(i)) != 0) wanted.push_back(v.in[i].set_requires_grad(true));
+    for (Tensor& weight : v.weights)
+      if (weight = weight.clone(); trained) wanted.push_back(weight.set_requires_grad(true));
+    v.outputs = reference(v.in, v.weights);
+    at::manual_seed(5);
+    for (std::size_t i = 0; i < v.outputs.size(); ++i)
+      v.output_gradients.push_back(is_loss() || is_auxiliary(i) ? at::full({}, 1.0f / static_cast<float>(micro_batches))
+                                                                : normal(v.outputs[i].sizes()));
+    if (!wanted.empty()) {
+      Tensors gradients = torch::autograd::grad(v.outputs, wanted, v.output_gradients);
+      const auto weights = static_cast<std::ptrdiff_t>(trained ? v.weights.size() : 0);
+      v.input_gradients.assign(gradients.begin(), gradients.end() - weights);
+      v.weight_gradients.assign(gradients.end() - weights, gradients.end());
+    }
+    for (Tensors* list : {&v.in, &v.weights, &v.outputs})
+      for (Tensor& t : *list) t = t.detach();
+    return v;
+  }
+
   static bool is_auxiliary(const Call& call) { return call.what->primitive.is_auxiliary(); }
   std::shared_ptr<const Module> build() {
     ModuleBuilder m(case_.name, type_);
@@ -215,7 +251,8 @@ class Walks {
         input_gradients_(input_gradients),
         passes_(checked.passes(trained, input_gradients)),
         operands_(checked, passes_) {
-    passes_.backward.micro_batches = passes_.backward_accumulate.micro_batches = 3;
+    for (Pass* pass : {&passes_.forward, &passes_.recompute, &passes_.backward, &passes_.backward_accumulate})
+      pass->micro_batches = 3;
     expected_ = checked.expected(trained, input_gradients, 3);
     for (std::size_t i = 0; i < expected_.in.size(); ++i) operands_.put(OperandKind::Input, i, expected_.in[i]);
     operands_.put_weights(expected_.weights);
@@ -292,14 +329,7 @@ class Walks {
       expect_same(fields[i], weights[i], what + ": gradient of " + m.weights[i].name);
   }
   void expect_same(const Tensor& got, const Tensor& expected, const std::string& what) {
-    ASSERT_EQ(got.sizes(), expected.sizes()) << what;
-    ASSERT_EQ(got.scalar_type(), expected.scalar_type()) << what;
-    const double error = relative_error(got, expected);
-    if (checked_.error() == 0) {
-      EXPECT_TRUE(same_bytes(got.contiguous(), expected.contiguous())) << what << ": relative error " << error;
-    } else {
-      EXPECT_LE(error, checked_.error()) << what;
-    }
+    testing::expect_same(got, expected, checked_.error(), what);
   }
 
   const Checked& checked_;
@@ -352,6 +382,15 @@ TEST_P(Primitives, GiveTheGradientsThatAreAskedFor) {
     walks.backward();
     walks.expect_unchanged();
   }
+}
+
+// Networks' references are made of the primitives': they must give what the case's own gives.
+TEST_P(Primitives, HaveAReferenceThatGivesTheSame) {
+  const Checked checked(GetParam().first, GetParam().second);
+  const Values expected = checked.expected(/*trained=*/true, checked.all_inputs(), 1), got = checked.walked();
+  expect_same(got.outputs, expected.outputs, checked.error(), "output");
+  expect_same(got.input_gradients, expected.input_gradients, checked.error(), "gradient of an input");
+  expect_same(got.weight_gradients, expected.weight_gradients, checked.error(), "gradient of a weight");
 }
 
 TEST_P(Primitives, CountFlopsAsTorchDoes) {

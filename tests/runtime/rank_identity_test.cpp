@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "core/base/errors.hpp"
+#include "core/workloads/workload.hpp"
 
 namespace tandem {
 namespace {
@@ -79,6 +80,7 @@ TEST(RankIdentityTest, HoldsEachByteOfTheDataAndWhatTheScenarioSays) {
   const std::string path = ::testing::TempDir() + "/identity" + std::to_string(::getpid()) + ".txt";
   Scenario scenario;
   scenario.workload.family = "gpt";
+  scenario.workload.keys = find_workload("gpt")->keys->small_instance();
   scenario.data_text = path;
   scenario.text = "steps: 3\n";
   const auto identity = [&](const std::string& text) {

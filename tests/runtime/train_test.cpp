@@ -16,7 +16,7 @@
 #include "core/policies/common/buckets.hpp"
 #include "core/scheduler/happens_before.hpp"
 #include "core/scheduler/replay.hpp"
-#include "runtime/reference.hpp"
+#include "runtime/reference/reference.hpp"
 #include "runtime/torch_setup.hpp"
 #include "tests/common/policies.hpp"
 #include "tests/common/run.hpp"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A new policy is one file, and one that forgets its last line does not link. Builds core's own CMake code over core's
-# headers and policies that are written here; no scheduler is compiled.
+# A new policy or model family is one file, and one that forgets its last line does not link. Builds core's own CMake code
+# over core's headers and files that are written here; no scheduler is compiled.
 set -euo pipefail
 SOURCE=${TANDEM_SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
 TREE=$(mktemp -d)
@@ -15,7 +15,7 @@ die() {
 copy_headers_and_cmake() {
   # Whatever core's CMake code reads, but no source.
   (cd "$SOURCE" && find core -type f ! -name '*.cpp' && ls -d cmake docs/*.json) | tar -C "$SOURCE" -cf - -T - | tar -C "$TREE" -xf -
-  mkdir -p "$TREE/core/policies" "$TREE/core/workloads"
+  mkdir -p "$TREE/core/policies" "$TREE/core/workloads" "$TREE/core/model/families"
 }
 
 write_project() {
@@ -36,11 +36,29 @@ CMAKE
 #include <cstdio>
 
 #include "core/run/policies.hpp"
+#include "core/workloads/workload.hpp"
 
 int main() {
   for (const tandem::PolicyEntry* entry : tandem::policies())
     std::printf("%.*s\n", static_cast<int>(entry->name.size()), entry->name.data());
+  for (const tandem::WorkloadEntry* entry : tandem::workloads())
+    std::printf("%.*s\n", static_cast<int>(entry->name.size()), entry->name.data());
 }
+CPP
+}
+
+# write_family NAME LAST_LINE
+write_family() {
+  cat >"$TREE/core/model/families/$1.cpp" <<CPP
+#include "core/model/families/common/family.hpp"
+
+namespace tandem {
+namespace {
+const FamilyKeys kKeys = {{}, {"batch"}};
+Network $1(const WorkloadOptions&) { return {}; }
+}  // namespace
+}  // namespace tandem
+$2
 CPP
 }
 
@@ -89,4 +107,11 @@ grep -q 'forgetful_policy_entry' "$TREE/log" || die "the link error does not nam
 rm "$TREE/core/policies/forgetful.cpp"
 build || die "the build does not recover when the file is gone"
 expect_list 'first second '
-echo "one_file_registry: one file is a policy; without its last line it does not link"
+
+write_family third 'TANDEM_FAMILY(third, third, kKeys, "A network of nothing")'
+build || die "a family of one file does not build"
+expect_list 'first second third '
+write_family unnamed '// no registration line'
+if build; then die "a family without its registration line links"; fi
+grep -q 'unnamed_workload_entry' "$TREE/log" || die "the link error does not name the family's missing entry"
+echo "one_file_registry: one file is a policy, or a family; without its last line it does not link"

@@ -128,7 +128,9 @@ class Attention final : public Primitive {
   }
   static void take_forward(const Heads& h, const CallShapes& s, const RunsOn& where, WorkspaceMeter& meter) {
     const std::int64_t q = cpu_query_split(h.sequence), k = cpu_key_split(h.keys), kept = s.saved[0].shape.bytes();
-    if (where.gpu) return meter.touch_all({h.row(), kept_on_gpu(h), kept_on_gpu(h)});
+    // Beside them, the state of random numbers that nothing draws.
+    if (where.gpu)
+      return meter.touch_all({h.row(), kept_on_gpu(h), kept_on_gpu(h), kNumberBytes, kNumberBytes, kNumberBytes});
     take_narrow(h, q * k * where.threads, meter);
     meter.touch_all({h.row(), kept, where.threads * (q * k + 2 * q + q * h.size) * size_of(DType::F32)});
   }

@@ -30,9 +30,9 @@ class Combine final : public Primitive {
       to.push_back(row_kernel(s.in[1].elements(), gathered(s) + s.out[0].bytes()));
     }
   }
-  void scratch(const Attributes&, const CallShapes& s, Direction direction, Wanted wanted, const RunsOn&,
+  void scratch(const Attributes&, const CallShapes& s, Direction direction, Wanted wanted, const RunsOn& where,
                WorkspaceMeter& meter) const override {
-    const std::int64_t table = slot_table_bytes(s.in[0].rows(), s.in[1].elements());
+    const std::int64_t table = slot_table_bytes(s.in[0].rows(), s.in[1].elements(), where.gpu);
     const std::int64_t weights = s.in[0].rows() * size_of(s.in[0].type);
     if (direction == Direction::Backward && (wanted.in & bit(0))) meter.touch_all({table, weights});
     if (direction == Direction::Forward || (wanted.in & bit(2))) meter.touch_all({table, gathered(s)});

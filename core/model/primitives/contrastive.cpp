@@ -15,7 +15,8 @@ class Contrastive final : public Primitive {
     CHECK(s.in.size() == 2 && s.in[0] == s.in[1] && s.in[0].dims.size() == 2, "a text for each image");
     const Shape square({s.in[0].rows(), s.in[0].rows()}, DType::F32);
     s.out = {Shape({}, DType::F32)};
-    s.weights = {{"logit_scale", Shape({}, s.in[0].type)}};
+    constexpr float kBegins = 2.6592f;  // log(1 / 0.07): section 2.5
+    s.weights = {{"logit_scale", Shape({}, s.in[0].type), {Initial::Kind::Constant, kBegins}}};
     s.saved = {{"products", square}, {"image_log_probabilities", square}, {"text_log_probabilities", square}};
   }
   Keeps keeps(const Attributes&, Wanted) const override { return {.in = bit(0) | bit(1), .weights = bit(0)}; }

@@ -1,6 +1,7 @@
 // Convolution of images [batch, channels, height, width] or, by the input's rank, of sequences [batch, channels,
 // length], as torch.nn.Conv2d and Conv1d: kernel, stride, padding (window.hpp), groups, and a bias unless `bias` is 0.
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
@@ -76,7 +77,9 @@ class Conv final : public Primitive {
     CHECK(s.out[0].dims[2] > 0 && s.out[0].dims.back() > 0, "a kernel larger than the image");
     Shape weight({outputs, x.dims[1] / groups, window.kernel_h, window.kernel_w}, x.type);
     if (!window.is_image) weight.dims.erase(weight.dims.begin() + 2);
-    s.weights = {{"weight", weight}};
+    // He et al. 2015, equation 10.
+    const auto inputs = static_cast<float>(weight.elements() / outputs);
+    s.weights = {{"weight", weight, {Initial::Kind::Normal, std::sqrt(2 / inputs)}}};
     if (has_bias(how)) s.weights.push_back({"bias", Shape({outputs}, x.type)});
   }
   Keeps keeps(const Attributes&, Wanted wanted) const override {

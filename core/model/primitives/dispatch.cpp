@@ -22,10 +22,10 @@ class Dispatch final : public Primitive {
     to.push_back(memory_kernel(3 * rows));  // taken, then cleared where there is none
     if (direction == Direction::Backward) to.push_back(memory_kernel(rows + s.in[0].bytes()));
   }
-  void scratch(const Attributes&, const CallShapes& s, Direction direction, Wanted, const RunsOn&,
+  void scratch(const Attributes&, const CallShapes& s, Direction direction, Wanted, const RunsOn& where,
                WorkspaceMeter& meter) const override {
     const std::int64_t slots = s.out[0].rows(), choices = s.in[1].elements();
-    const std::int64_t table = slot_table_bytes(slots, choices);
+    const std::int64_t table = slot_table_bytes(slots, choices, where.gpu);
     direction == Direction::Forward ? meter.touch(table) : meter.touch_all({table, gathered(s)});
   }
 

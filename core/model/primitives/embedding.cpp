@@ -1,4 +1,5 @@
-// A row of a table for each token. The gradient is made as a whole table, however few of its rows were read.
+// A row of a table for each token. The table is the call's own, or a second input: one that modules share. Its gradient
+// is made as a whole table, however few of its rows were read.
 #include <algorithm>
 
 #include "core/base/check.hpp"
@@ -14,13 +15,18 @@ class Embedding final : public Primitive {
   void infer(const Attributes& how, CallShapes& s) const override {
     const Shape& tokens = s.in.at(0);
     CHECK(tokens.type == DType::I64, "tokens are numbers of rows");
-    s.weights = {{"", Shape({how.integer("rows"), how.integer("columns")}, s.type)}};
+    const Shape table({how.integer("rows"), how.integer("columns")}, s.type);
+    const bool shares = how.integer("shared", 0) != 0;
+    CHECK(s.in.size() == (shares ? 2 : 1) && (!shares || s.in[1] == table), "a table of rows and columns");
+    if (!shares) s.weights = {{"", table}};
     s.out = {Shape({tokens.elements(), how.integer("columns")}, s.type)};
   }
-  Keeps keeps(const Attributes&, Wanted wanted) const override { return {.in = wanted.weights & bit(0)}; }
+  Keeps keeps(const Attributes&, Wanted wanted) const override {
+    return {.in = wanted.weights != 0 || (wanted.in & bit(1)) != 0 ? bit(0) : 0};
+  }
   void kernels(const Attributes&, const CallShapes& s, Direction direction, Wanted wanted,
                std::vector<Kernel>& to) const override {
-    const std::int64_t row = s.out[0].bytes(), table = s.weights[0].shape.bytes();
+    const std::int64_t row = s.out[0].bytes(), table = table_of(s).bytes();
     if (direction == Direction::Forward) return to.push_back(memory_kernel(2 * row));
     to.push_back(memory_kernel(table + row));
     to.push_back(memory_kernel((2 + wanted.accumulates + wanted.contributed) * table));
@@ -30,11 +36,15 @@ class Embedding final : public Primitive {
                WorkspaceMeter& meter) const override {
     if (direction == Direction::Forward) return;
     constexpr std::int64_t kMiB = 1 << 20;
-    const std::int64_t table = s.weights[0].shape.bytes();
+    const std::int64_t table = table_of(s).bytes();
     if (where.gpu) return meter.touch_all({table, 64 * kMiB + 2 * s.out[0].elements() * size_of(DType::F32)});
     if (s.out[0].type == DType::F32) return meter.touch(table);
     meter.touch_all({table, std::max(table, s.out[0].bytes()) + kCpuTileBytes});
   }
+  bool makes_gradients_apart() const override { return true; }
+
+ private:
+  static const Shape& table_of(const CallShapes& s) { return s.weights.empty() ? s.in[1] : s.weights[0].shape; }
 };
 
 }  // namespace

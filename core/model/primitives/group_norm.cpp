@@ -1,5 +1,7 @@
 // Images [batch, channels, ...] less the mean over their deviation, both of an image's group of channels, times a
 // weight and plus a bias a channel (Wu and He 2018). Statistics stay in fp32.
+#include <algorithm>
+
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/primitive.hpp"
@@ -29,9 +31,11 @@ class GroupNorm final : public Primitive {
                WorkspaceMeter& meter) const override {
     const std::int64_t statistic = s.saved[0].shape.bytes(), weight = s.weights[0].shape.bytes();
     const std::int64_t sums = s.in[0].dims[0] * s.in[0].dims[1] * size_of(DType::F32);
+    const std::int64_t of_gpu = where.gpu ? std::max(sums, 2 * weight) : 0;  // factors of each image's channels
     if (direction == Direction::Forward)
-      return meter.touch_all({s.out[0].bytes(), statistic, statistic, where.gpu ? 2 * sums : 0});
-    meter.touch_all({s.in[0].bytes(), weight, weight, sums, sums, statistic, statistic, where.gpu ? 3 * sums : 0});
+      return meter.touch_all({s.out[0].bytes(), statistic, statistic, of_gpu, of_gpu});
+    meter.touch_all(
+        {s.in[0].bytes(), weight, weight, sums, sums, statistic, statistic, of_gpu, of_gpu, of_gpu, of_gpu, of_gpu});
   }
   bool makes_gradients_apart() const override { return true; }
 };

@@ -1,4 +1,5 @@
-// Adds a learned row to each place of a sequence: x [batch * sequence, columns], weight [sequence, columns].
+// Adds a row to each place of a sequence: x [batch * sequence, columns], weight [sequence, columns], which begins as
+// sines and cosines of the place if `sinusoids` is 1 (Vaswani et al. 2017), for modules that do not train it.
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/primitive.hpp"
@@ -13,7 +14,9 @@ class Positions final : public Primitive {
     const std::int64_t sequence = how.integer("sequence");
     CHECK(x.rows() % sequence == 0, x.rows(), sequence);
     s.out = {x};
-    s.weights = {{"", Shape({sequence, x.columns()}, x.type)}};
+    const bool fixed = how.integer("sinusoids", 0) != 0;
+    s.weights = {
+        {"", Shape({sequence, x.columns()}, x.type), {fixed ? Initial::Kind::Sinusoids : Initial::Kind::ByShape}}};
   }
   Keeps keeps(const Attributes&, Wanted) const override { return {}; }
   void kernels(const Attributes&, const CallShapes& s, Direction direction, Wanted wanted,

@@ -13,7 +13,7 @@ class PrependToken final : public Primitive {
     const std::int64_t sequence = how.integer("sequence"), batch = x.rows() / sequence;
     CHECK(batch * sequence == x.rows(), "whole sequences", x.rows(), sequence);
     s.out = {Shape({x.rows() + batch, x.columns()}, x.type)};
-    s.weights = {{"weight", Shape({x.columns()}, x.type)}};
+    s.weights = {{"weight", Shape({x.columns()}, x.type), {Initial::Kind::Normal, 0.02f}}};
   }
   Keeps keeps(const Attributes&, Wanted) const override { return {}; }
   void kernels(const Attributes&, const CallShapes& s, Direction direction, Wanted wanted,

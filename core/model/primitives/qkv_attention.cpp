@@ -2,8 +2,8 @@
 // where key_heads is fewer, cross attention where keys are not queries. `causal`: no key after the query; `window`:
 // only those less than so many positions away; `alibi`: a score falls with the distance, by head (Press et al. 2022);
 // `scale`: of scores, 0: 1/sqrt(size); `softcap`: cap tanh(score / cap), 0: none. With `bias` 1 a fourth input, [heads,
-// queries, keys], is added to scores, and has a gradient. Keeps a number a query and head where the kernel is fused,
-// else the probabilities.
+// queries, keys], is added to scores, and has a gradient. `fused` 0: never by one kernel. Keeps a number a query and
+// head where the kernel is fused, else the probabilities.
 #include <algorithm>
 
 #include "core/base/check.hpp"
@@ -36,7 +36,8 @@ class QkvAttention final : public Primitive {
       s.saved = {{"probabilities", Shape({a.batch * a.heads, a.queries, a.keys}, s.in[0].type)}};
   }
   Keeps keeps(const Attributes& how, Wanted) const override {
-    const bool fused = how.integer("bias", 0) == 0 && (!how.has("softcap") || how.number("softcap") == 0);
+    const bool fused = how.integer("fused", 1) != 0 && how.integer("bias", 0) == 0 &&
+                       (!how.has("softcap") || how.number("softcap") == 0);
     return {.in = bit(0) | bit(1) | bit(2), .out = fused ? bit(0) : 0};
   }
   void kernels(const Attributes& how, const CallShapes& s, Direction direction, Wanted wanted,
@@ -70,7 +71,8 @@ class QkvAttention final : public Primitive {
     }
     if (!a.fused()) return composed_scratch(a, s, direction, wanted, meter);
     const std::int64_t row = s.out[0].bytes(), kept = s.saved[0].shape.bytes() + a.batch * a.heads * 31 * number;
-    if (where.gpu && direction == Direction::Forward) return meter.touch_all({row, kept, kept});
+    if (where.gpu && direction == Direction::Forward)
+      return meter.touch_all({row, kept, kept, kNumberBytes, kNumberBytes, kNumberBytes});
     if (where.gpu)
       return meter.touch_all(
           {row, keys, keys, keys, keys, kept, kept, gpu_query_gradient_bytes(a.batch * a.heads, s.out[0].elements())});

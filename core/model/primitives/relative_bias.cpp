@@ -11,21 +11,14 @@
 namespace tandem {
 namespace {
 
-DType type_of(const Attributes& how) {
-  for (int i = 0; i < kDTypeCount; ++i)
-    if (name_of(static_cast<DType>(i)) == how.word("type")) return static_cast<DType>(i);
-  CHECK(false, how.word("type"));
-}
-
 class RelativeBias final : public Primitive {
  public:
   void infer(const Attributes& how, CallShapes& s) const override {
     CHECK(s.in.empty(), "relative positions have no input");
     const std::int64_t heads = how.integer("heads"), buckets = how.integer("buckets");
     CHECK(buckets >= 4 && how.integer("most") > buckets / 2, buckets, how.integer("most"));
-    const DType type = type_of(how);
-    s.out = {Shape({heads, how.integer("queries"), how.integer("keys")}, type)};
-    s.weights = {{"weight", Shape({buckets, heads}, type)}};
+    s.out = {Shape({heads, how.integer("queries"), how.integer("keys")}, s.type)};
+    s.weights = {{"weight", Shape({buckets, heads}, s.type)}};
   }
   Keeps keeps(const Attributes&, Wanted) const override { return {}; }
   void kernels(const Attributes&, const CallShapes& s, Direction direction, Wanted,

@@ -9,10 +9,12 @@ namespace {
 
 class RmsNorm final : public Primitive {
  public:
-  void infer(const Attributes&, CallShapes& s) const override {
+  void infer(const Attributes& how, CallShapes& s) const override {
     const Shape& x = s.in.at(0);
     s.out = {x};
-    s.weights = {{"weight", Shape({x.columns()}, x.type)}};
+    // Either way, it multiplies by one in the beginning.
+    const float one = how.integer("offset", 0) != 0 ? 0 : 1;
+    s.weights = {{"weight", Shape({x.columns()}, x.type), {Initial::Kind::Constant, one}}};
     s.saved = {{"rstd", Shape({x.rows()}, DType::F32)}};
   }
   Keeps keeps(const Attributes&, Wanted wanted) const override { return {.in = bit(0), .weights = wanted.in & bit(0)}; }

@@ -1,5 +1,5 @@
 // Numbers as waves: sines, then cosines, of each times `dim` / 2 frequencies that fall from 1 to 1 / `period`; of
-// `shift` 0 they end just before (Vaswani et al. 2017; Ho et al. 2020 shift by 1). In fp32; no gradient.
+// `shift` 0 they end just before (Vaswani et al. 2017; Ho et al. 2020 shift by 1). Made in fp32; no gradient.
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/library_scratch.hpp"
@@ -14,7 +14,7 @@ class Sinusoids final : public Primitive {
     const std::int64_t dim = how.integer("dim");
     CHECK(s.in.at(0).dims.size() == 1 && s.in[0].type == DType::I64 && dim % 2 == 0, dim);
     CHECK(dim / 2 > how.integer("shift", 0), dim);
-    s.out = {Shape({s.in[0].dims[0], dim}, how.has("precision") ? type_named(how.word("precision")) : DType::F32)};
+    s.out = {Shape({s.in[0].dims[0], dim}, s.type)};
   }
   Keeps keeps(const Attributes&, Wanted) const override { return {}; }
   void kernels(const Attributes&, const CallShapes& s, Direction, Wanted, std::vector<Kernel>& to) const override {
@@ -24,13 +24,6 @@ class Sinusoids final : public Primitive {
                WorkspaceMeter& meter) const override {
     const std::int64_t number = size_of(DType::F32), half = s.out[0].elements() / 2 * number;
     meter.touch_all({s.out[0].columns() / 2 * number, kNumberBytes, s.in[0].elements() * number, half, half});
-  }
-
- private:
-  static DType type_named(const std::string& name) {
-    for (int i = 0; i < kDTypeCount; ++i)
-      if (name_of(static_cast<DType>(i)) == name) return static_cast<DType>(i);
-    CHECK(false, "no such precision", name);
   }
 };
 

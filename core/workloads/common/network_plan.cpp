@@ -40,11 +40,11 @@ class Plan {
         where_{scenario.machine.gpu, body_threads(scenario)},
         micro_batches_(scenario.workload.micro_batches) {}
 
-  TrainingPlan build(Work load) {
+  TrainingPlan build() {
     plan_.family = network_.family;
     plan_.precision = network_.type;
     plan_.block_stages = network_.block_modules;
-    plan_.batch.load = std::move(load);
+    plan_.batch.load = network_.load;
     for (const BatchTensor& tensor : network_.batch)
       plan_.batch.tensors.push_back({tensor.name, tensor.shape.type, tensor.shape.bytes()});
     find_gradients();
@@ -163,8 +163,8 @@ class Plan {
 
 }  // namespace
 
-TrainingPlan network_plan(const Network& network, const Scenario& scenario, Work load) {
-  TrainingPlan plan = Plan(network, scenario).build(std::move(load));
+TrainingPlan network_plan(const Network& network, const Scenario& scenario) {
+  TrainingPlan plan = Plan(network, scenario).build();
   plan.set_adam_states(scenario.optimizer.state_bits);
   return plan;
 }

@@ -8,7 +8,6 @@
 
 namespace tandem {
 
-// `load`: fills the batch's tensors.
-TrainingPlan network_plan(const Network& network, const Scenario& scenario, Work load);
+TrainingPlan network_plan(const Network& network, const Scenario& scenario);
 
 }  // namespace tandem

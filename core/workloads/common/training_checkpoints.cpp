@@ -32,7 +32,7 @@ TensorId add_token(Graph& graph, const std::string& name) {
 void TrainingSource::add_saves(Graph& graph) {
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     stage_saves_.emplace_back();
-    if (spec(i).elements == 0) continue;
+    if (!trains(i)) continue;  // what is frozen begins as it began
     const Stage& stage = stages_[i];
     std::int64_t bytes = plan_.parameter_leads() ? graph.tensor(stage.parameter).bytes : 0;
     for (TensorId state : stage.states) bytes += graph.tensor(state).bytes;
@@ -84,8 +84,9 @@ void TrainingSource::append_save(Graph& graph) {
 
 void TrainingSource::save_state(Graph& graph, std::int32_t step) {
   CHECK(stage_saves_.size() == stages_.size() && step > saved_step_, "a step is saved once", step, saved_step_);
+  std::int32_t saved = 0;
   for (std::size_t i = 0; i < stages_.size(); ++i)
-    if (spec(i).elements > 0) save_stage(graph, i, step);
+    if (trains(i)) save_stage(graph, i, step, saved++);
   Op op = new_op(commit_.label, commit_.work, Phase::Save, 0);
   op.layer = kNone;
   op.step = step;
@@ -99,10 +100,12 @@ void TrainingSource::save_state(Graph& graph, std::int32_t step) {
   saved_step_ = step;
 }
 
-void TrainingSource::save_stage(Graph& graph, std::size_t index, std::int32_t step) {
+// The first to be saved begins the checkpoint: its layer is 0.
+void TrainingSource::save_stage(Graph& graph, std::size_t index, std::int32_t step, std::int32_t place) {
   const Stage& stage = stages_[index];
   StageSave& save = stage_saves_[index];
   Op op = new_op(save.label, save.work, Phase::Save, index);
+  op.layer = place;
   op.step = step;
   op.engine = Engine::Loader;
   op.engines = engine_bit(Engine::Loader);

@@ -27,7 +27,7 @@ void TrainingSource::add_one_bit(Graph& graph, std::size_t index) {
   if (s.layout != nullptr) signs.layout = sign_layout(*s.layout, one_bit_->block);
   signs.bytes =
       (s.layout == nullptr ? sign_words(s.elements, one_bit_->block) : signs.layout->elements) * size_of(DType::F32);
-  signs.layer = static_cast<std::int32_t>(index);
+  signs.layer = layers_[index];
   one_bit.signs = graph.add_tensor(std::move(signs));
   one_bit.label = graph.intern(s.name + ".compress");
   const auto first = stage_of_size_.at(s.elements);

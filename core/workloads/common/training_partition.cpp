@@ -69,7 +69,7 @@ void TrainingSource::add_partition(Graph& graph, std::size_t index) {
     tensor.reported_as = reported_as;
     tensor.type = plan_.precision;
     tensor.bytes = bytes;
-    tensor.layer = static_cast<std::int32_t>(index);
+    tensor.layer = layers_[index];
     tensor.layout = s.layout;
     tensor.persistent = persistent;
     return graph.add_tensor(std::move(tensor));

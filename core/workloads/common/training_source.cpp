@@ -1,5 +1,7 @@
 #include "core/workloads/common/training_source.hpp"
 
+#include <algorithm>
+
 #include "core/base/check.hpp"
 #include "core/formats/sums.hpp"
 #include "core/graph/kernels.hpp"
@@ -16,10 +18,23 @@ std::string name_with_states(const OptimizerOptions& optimizer) {
   return name;
 }
 
+// Policies place what an update needs by layers: each is a stage that is updated, with those after it that are not,
+// such as frozen ones; what comes before the first belongs to it.
+std::vector<std::int32_t> layers_of(const TrainingPlan& plan) {
+  std::vector<std::int32_t> layers;
+  std::int32_t updated = 0;
+  for (const StageSpec& stage : plan.stages) {
+    updated += stage.trains();
+    layers.push_back(std::max(updated - 1, 0));
+  }
+  return layers;
+}
+
 }  // namespace
 
 TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, const GraphRequest& request)
     : plan_(std::move(plan)),
+      layers_(layers_of(plan_)),
       optimizer_name_(name_with_states(scenario.optimizer)),
       clip_norm_(scenario.optimizer.clip_norm),
       micro_batches_(scenario.workload.micro_batches),
@@ -72,14 +87,13 @@ void TrainingSource::prologue(Graph& graph) {
     if (spec(i).elements > 0) add_partition(graph, i);
   if (saves_) add_saves(graph);
   if (scales_loss_) graph.append(loss_scale_op(graph));
-  if (first_step_ > 0) {
-    graph.set_first_step(first_step_);
-    for (std::size_t i = 0; i < stages_.size(); ++i)
-      if (spec(i).elements > 0) load_checkpoint(graph, i);
-    return;
-  }
+  if (first_step_ > 0) graph.set_first_step(first_step_);
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     if (spec(i).elements == 0) continue;
+    if (first_step_ > 0 && trains(i)) {
+      load_checkpoint(graph, i);
+      continue;
+    }
     const std::size_t count = trains(i) ? plan_.states.size() : 0;  // a policy's own states come after them
     CHECK(stages_[i].states.size() >= count, spec(i).name, stages_[i].states.size(), count);
     graph.append(load_op(graph, i, "parameters.load", {stages_[i].states.data(), count}));
@@ -165,7 +179,7 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
     tensor.role = role;
     tensor.type = type;
     tensor.bytes = bytes;
-    tensor.layer = static_cast<std::int32_t>(index);
+    tensor.layer = layers_[index];
     if (bucket) tensor.layout = s.layout;
     if (bucket) tensor.first_element = rank_part * owned;
     tensor.persistent = persistent;
@@ -285,7 +299,7 @@ Op TrainingSource::new_op(std::int32_t label, WorkId work, Phase phase, std::siz
   op.engines = engine_bit(Engine::Compute);
   op.step = step_;
   op.micro_batch = micro_batch_;
-  op.layer = static_cast<std::int32_t>(index);
+  op.layer = layers_[index];
   return op;
 }
 

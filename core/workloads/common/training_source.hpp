@@ -133,7 +133,7 @@ class TrainingSource final : public StepSource {
   void load_checkpoint(Graph& graph, std::size_t index);
   bool saves_after_this_step() const;
   void save_state(Graph& graph, std::int32_t step);
-  void save_stage(Graph& graph, std::size_t index, std::int32_t step);
+  void save_stage(Graph& graph, std::size_t index, std::int32_t step, std::int32_t place);
   std::int64_t optimizer_workspace(const Layout& layout) const;
   std::int64_t norm_workspace(std::size_t index) const;
   Op new_op(std::int32_t label, WorkId work, Phase phase, std::size_t index) const;
@@ -149,6 +149,7 @@ class TrainingSource final : public StepSource {
   bool recomputes(std::size_t index) const { return recomputation_.recomputes[index]; }
 
   TrainingPlan plan_;
+  std::vector<std::int32_t> layers_;  // by stage
   std::string optimizer_name_;
   double clip_norm_;
   std::int64_t micro_batches_, devices_;

@@ -34,7 +34,7 @@ void TrainingSource::add_subspace(Graph& graph, std::size_t index) {
     tensor.role = role;
     tensor.type = type;
     tensor.bytes = (layout == nullptr ? s.elements : layout->elements) * size_of(type);
-    tensor.layer = static_cast<std::int32_t>(index);
+    tensor.layer = layers_[index];
     tensor.layout = layout;
     tensor.persistent = role == Role::OptimizerState;
     const TensorId id = graph.add_tensor(std::move(tensor));

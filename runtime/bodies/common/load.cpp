@@ -5,16 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <span>
 #include <string>
+#include <vector>
 
 #include "core/base/errors.hpp"
 #include "core/formats/layout.hpp"
+#include "runtime/batches.hpp"
 #include "runtime/bodies/common/operands.hpp"
-#include "runtime/data.hpp"
 #include "runtime/executors/thread_team.hpp"
 #include "runtime/initial_values.hpp"
 #include "runtime/optimizer/low_precision.hpp"
+#include "runtime/torch_types.hpp"
 
 namespace tandem {
 namespace {
@@ -23,10 +24,6 @@ namespace {
 BatchKey key_of(const BodyCall& call) {
   return {call.step(), call.op.micro_batch, call.rank, call.work.sizes.back() != 0};
 }
-
-std::int64_t* tokens(std::byte* bytes) { return reinterpret_cast<std::int64_t*>(bytes); }
-
-std::span<const std::int64_t> shape_of(const Field& field) { return {field.shape.data(), field.shape.size()}; }
 
 // Elements [first, first + count) of a field, at `at` of the bf16 parameter that is being loaded, and of the state that
 // keeps the rest of its masters, if there is one.
@@ -38,7 +35,7 @@ void fill_split(const BodyCall& call, const Field& field, std::int64_t first, st
   auto* low = call.writes.size() > 1 ? reinterpret_cast<std::int16_t*>(call.writes[1]) + at : nullptr;
   for (std::int64_t done = 0; done < count; done += kChunk) {
     const std::int64_t some = std::min(kChunk, count - done);
-    fill_initial(masters.data(), first + done, some, shape_of(field), name, call.scenario.seed);
+    fill_initial(masters.data(), first + done, some, field, name, call.scenario.seed);
     for (std::int64_t i = 0; i < some; ++i) {
       const SplitMaster halves = split_master(masters[static_cast<std::size_t>(i)]);
       parameter[done + i] = halves.parameter;
@@ -62,7 +59,10 @@ std::int64_t load_parameters(BodyCall& call) {
   ThreadTeam& team = ThreadTeam::mine(at::get_num_threads());
   for (std::size_t i = 0; i < call.writes.size(); ++i)
     zero(team, call.writes[i], call.graph.value(call.op.writes[i].value).bytes);
-  auto* masters = reinterpret_cast<float*>(call.writes[tensor.type == DType::F16 ? 1 : 0]);
+  // What is frozen has no masters: its numbers are made aside.
+  const bool is_bare = tensor.type == DType::F16 && call.writes.size() == 1;
+  std::vector<float> aside(static_cast<std::size_t>(is_bare ? tensor.bytes / size_of(tensor.type) : 0));
+  float* masters = is_bare ? aside.data() : reinterpret_cast<float*>(call.writes[tensor.type == DType::F16 ? 1 : 0]);
   const std::string stage = tensor.name.substr(0, tensor.name.find('.') + 1);
   for (const Field& field : tensor.layout->fields) {
     const HeldElements held = held_elements(field, tensor);
@@ -73,41 +73,26 @@ std::int64_t load_parameters(BodyCall& call) {
       if (tensor.type == DType::BF16)
         fill_split(call, field, held.before + first, count, held.first + first, stage + field.name);
       else
-        fill_initial(masters + held.first + first, held.before + first, count, shape_of(field), stage + field.name,
+        fill_initial(masters + held.first + first, held.before + first, count, field, stage + field.name,
                      call.scenario.seed);
     });
     if (tensor.type == DType::F16)
       tensor_at(Processor::Host, call.writes[0] + held.first * size_of(DType::F16), {held.count}, at::kHalf)
-          .copy_(tensor_at(Processor::Host, masters + held.first, {held.count}, at::kFloat));
+          .copy_(
+              tensor_at(Processor::Host, reinterpret_cast<std::byte*>(masters + held.first), {held.count}, at::kFloat));
   }
   return 0;
 }
 
-void check_tokens(const std::int64_t* tokens, std::int64_t count, std::int64_t vocabulary) {
-  for (std::int64_t i = 0; i < count; ++i)
-    if (tokens[i] < 0 || tokens[i] >= vocabulary)
-      throw DeviceError("token " + std::to_string(tokens[i]) + " of the data is outside workload.vocabulary (" +
-                        std::to_string(vocabulary) + ")");
-}
-
-std::int64_t load_next_token_batch(BodyCall& call) {
-  call.data.next_token_batch(key_of(call), call.work.sizes.at(0), call.work.sizes.at(1), tokens(call.writes[0]),
-                             tokens(call.writes[1]));
-  for (std::byte* written : call.writes)
-    check_tokens(tokens(written), call.work.sizes.at(0) * call.work.sizes.at(1), call.work.sizes.at(2));
-  return 0;
-}
-
-std::int64_t load_masked_token_batch(BodyCall& call) {
-  call.data.masked_token_batch(key_of(call), call.work.sizes.at(0), call.work.sizes.at(1), call.work.sizes.at(2),
-                               tokens(call.writes[0]), tokens(call.writes[1]));
-  check_tokens(tokens(call.writes[0]), call.work.sizes.at(0) * call.work.sizes.at(1), call.work.sizes.at(2));
-  return 0;
-}
-
-std::int64_t load_image_batch(BodyCall& call) {
-  call.data.image_batch(key_of(call), call.work.sizes.at(0), call.work.sizes.at(1),
-                        reinterpret_cast<float*>(call.writes[0]), tokens(call.writes[1]));
+std::int64_t load_batch(BodyCall& call) {
+  const Operands no_autograd(call);
+  std::vector<BatchPlace> places;
+  for (std::size_t i = 0; i < call.writes.size(); ++i) {
+    const ValueId value = call.op.writes[i].value;
+    const DType type = call.graph.tensor_of(value).type;
+    places.push_back({call.writes[i], type, call.graph.value(value).bytes / size_of(type)});
+  }
+  fill_batch(call.work, call.scenario, call.data, key_of(call), places);
   return 0;
 }
 

@@ -10,7 +10,7 @@
 namespace tandem {
 
 struct AttentionCall {
-  explicit AttentionCall(const Arguments& a) : sizes(a.call.how, a.call.shapes) {}
+  explicit AttentionCall(const Call& call) : sizes(call.how, call.shapes) {}
   AttentionSizes sizes;
   double scale() const;
 
@@ -28,5 +28,6 @@ struct AttentionCall {
 // By products with a softmax between them, as autograd does them: probabilities in memory.
 void composed_attention(Arguments& a);
 void composed_attention_backward(Arguments& a);
+at::Tensor composed_attention_reference(const ReferenceCall& c);
 
 }  // namespace tandem

@@ -1,9 +1,12 @@
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/_softmax.h>
 #include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/softmax.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/tanh.h>
 #include <ATen/ops/tanh_backward.h>
 
 #include "runtime/primitives/common/attention_pieces.hpp"
@@ -45,7 +48,7 @@ at::Tensor unmerged(const at::Tensor& heads, const AttentionCall& call) {
 }  // namespace
 
 void composed_attention(Arguments& a) {
-  const AttentionCall call(a);
+  const AttentionCall call(a.call);
   const AttentionSizes& s = call.sizes;
   at::Tensor probabilities =
       a.saved[0].defined() ? a.saved[0] : at::empty({s.batch * s.heads, s.queries, s.keys}, a.in[0].options());
@@ -62,7 +65,7 @@ void composed_attention(Arguments& a) {
 }
 
 void composed_attention_backward(Arguments& a) {
-  const AttentionCall call(a);
+  const AttentionCall call(a.call);
   const at::Tensor& probabilities = a.saved[0];
   const std::vector<GradientOut>& gradients = a.input_gradients;
   at::Tensor grad = at::empty_like(probabilities);
@@ -83,6 +86,19 @@ void composed_attention_backward(Arguments& a) {
   if (!gradients[1].wanted()) return;
   const at::Tensor of_key = at::bmm(merged(call.of_queries(a.in[0])).transpose(1, 2), grad).transpose(1, 2);
   call.take_repeated(gradients[1], unmerged(of_key, call));
+}
+
+at::Tensor composed_attention_reference(const ReferenceCall& c) {
+  const AttentionCall call(c.call);
+  const AttentionSizes& s = call.sizes;
+  const auto of_keys = [&](std::size_t input) { return merged(call.repeated(call.of_keys(c.in[input]))); };
+  at::Tensor scores = at::bmm(merged(call.of_queries(c.in[0])), of_keys(1).transpose(1, 2)) * call.scale();
+  if (s.softcap > 0) scores = at::tanh(scores / s.softcap) * s.softcap;
+  scores = by_head(scores, call);
+  if (s.biased) scores = scores + c.in[3];
+  if (s.masked()) scores = scores + call.mask(scores.options());
+  const at::Tensor out = at::bmm(at::softmax(scores.flatten(0, 1), 2), of_keys(2));
+  return unmerged(out, call).transpose(1, 2).reshape(c.in[0].sizes());
 }
 
 }  // namespace tandem

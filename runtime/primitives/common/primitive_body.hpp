@@ -1,5 +1,5 @@
-// What performs a primitive of core/model/primitives with LibTorch: one file each, registered by its last line. Must
-// not know modules, ops or where operands are.
+// What performs a primitive of core/model/primitives with LibTorch, and what it must equal: one file each, registered
+// by its last line. Must not know modules, ops or where operands are.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/model/passes.hpp"
+#include "runtime/primitives/common/random_key.hpp"
 
 namespace tandem {
 
@@ -47,14 +48,6 @@ class GradientOut {
   at::Tensor target_, base_, contribution_;
 };
 
-// What the random numbers of a call follow from, beside its own stream: the same in every pass over a micro-batch,
-// wherever it runs.
-struct RandomKey {
-  std::uint64_t seed = 0;
-  std::int64_t step = 0, module = 0, micro_batch = 0, rank = 0;
-  bool draws = true;  // an evaluation draws nothing
-};
-
 // Of one call. Tensors that a pass does not have are undefined.
 struct Arguments {
   const Call& call;
@@ -68,10 +61,19 @@ struct Arguments {
   RandomKey random;
 };
 
+// Of one call in functional LibTorch. Operands are contiguous, as a body's are.
+struct ReferenceCall {
+  const Call& call;
+  std::vector<at::Tensor> in, weights;
+  RandomKey random;
+};
+
 struct PrimitiveBodyEntry {
   std::string_view name;
   void (*forward)(Arguments&);
   void (*backward)(Arguments&);
+  // By functional LibTorch, under autograd, of inputs and weights: the outputs.
+  std::vector<at::Tensor> (*reference)(const ReferenceCall&);
 };
 
 const std::vector<const PrimitiveBodyEntry*>& primitive_bodies();
@@ -80,8 +82,8 @@ const PrimitiveBodyEntry* find_primitive_body(std::string_view name);
 }  // namespace tandem
 
 // The last line of runtime/primitives/<name>.cpp. CMake's generated table names <name>_primitive_body_entry for each.
-#define TANDEM_PRIMITIVE_BODY(NAME, FORWARD, BACKWARD)                            \
-  namespace tandem {                                                              \
-  extern const PrimitiveBodyEntry NAME##_primitive_body_entry;                    \
-  const PrimitiveBodyEntry NAME##_primitive_body_entry{#NAME, FORWARD, BACKWARD}; \
+#define TANDEM_PRIMITIVE_BODY(NAME, FORWARD, BACKWARD, REFERENCE)                            \
+  namespace tandem {                                                                         \
+  extern const PrimitiveBodyEntry NAME##_primitive_body_entry;                               \
+  const PrimitiveBodyEntry NAME##_primitive_body_entry{#NAME, FORWARD, BACKWARD, REFERENCE}; \
   }

@@ -117,7 +117,8 @@ std::int64_t run_pass(BodyCall& call) {
     addresses.push_back(read ? call.reads.at(place(operand.read)) : call.writes.at(place(operand.write)));
     if (is_bucket(operand)) bucket = &bucket_of(call, operand).layout();
   }
-  const RandomKey random{call.scenario.seed,  call.step(), call.op.layer,
+  const std::string_view name = call.graph.label(call.op.label);
+  const RandomKey random{call.scenario.seed,  call.step(), RandomKey::module_of(name.substr(0, name.find('.'))),
                          call.op.micro_batch, call.rank,   call.op.phase != Phase::Evaluate};
   const at::Tensor loss_scale = call.op.reads.empty() ? at::Tensor() : operands.loss_scale();
   return walk_pass({*call.work.pass, addresses, bucket, call.processor, loss_scale, random, call.late_result});

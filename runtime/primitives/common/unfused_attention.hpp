@@ -19,4 +19,7 @@ void unfused_attention_out(const at::Tensor& out, at::Tensor probabilities, cons
 void unfused_attention_backward(const Projections& gradients, const at::Tensor& grad, const Projections& p,
                                 const at::Tensor& probabilities);
 
+// The same forward in functional LibTorch.
+at::Tensor unfused_attention_reference(const Projections& p, bool causal);
+
 }  // namespace tandem

@@ -37,8 +37,7 @@ PrimitiveCase relative_bias(const std::string& name, std::int64_t queries, std::
   c.name = name;
   c.build = [=](ModuleBuilder& m, const Locals&) {
     return Locals{m.call("bias", "relative_bias", {},
-                         {{"type", std::string(name_of(m.type()))},
-                          {"heads", std::int64_t{3}},
+                         {{"heads", std::int64_t{3}},
                           {"queries", queries},
                           {"keys", keys},
                           {"buckets", std::int64_t{12}},

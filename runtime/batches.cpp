@@ -1,0 +1,65 @@
+#include "runtime/batches.hpp"
+
+#include <ATen/ops/from_blob.h>
+
+#include <vector>
+
+#include "core/base/check.hpp"
+#include "core/base/errors.hpp"
+#include "runtime/made_up_data.hpp"
+#include "runtime/torch_types.hpp"
+
+namespace tandem {
+namespace {
+
+std::int64_t* integers(const BatchPlace& place) { return static_cast<std::int64_t*>(place.bytes); }
+
+// Numbers are made in fp32, and then have the tensor's type.
+template <typename Fill>
+void fill_numbers(const BatchPlace& place, const Fill& fill) {
+  if (place.type == DType::F32) return fill(static_cast<float*>(place.bytes));
+  std::vector<float> numbers(static_cast<std::size_t>(place.elements));
+  fill(numbers.data());
+  at::from_blob(place.bytes, {place.elements}, torch_type(place.type))
+      .copy_(at::from_blob(numbers.data(), {place.elements}, at::kFloat));
+}
+
+void make_up_batch(const Work& load, const Scenario& scenario, BatchKey key, std::span<const BatchPlace> places) {
+  const SampleOrder order{scenario.seed, scenario.workload.devices};
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const MadeUpTensor tensor{order, key, scenario.workload.batch, static_cast<std::int64_t>(i), places[i].elements};
+    if (const std::int64_t below = load.sizes.at(i); below > 0)
+      make_up(tensor, below, integers(places[i]));
+    else
+      fill_numbers(places[i], [&](float* numbers) { make_up(tensor, numbers); });
+  }
+}
+
+}  // namespace
+
+void check_tokens(const std::int64_t* tokens, std::int64_t count, std::int64_t vocabulary) {
+  for (std::int64_t i = 0; i < count; ++i)
+    if (tokens[i] < 0 || tokens[i] >= vocabulary)
+      throw DeviceError("token " + std::to_string(tokens[i]) + " of the data is outside workload.vocabulary (" +
+                        std::to_string(vocabulary) + ")");
+}
+
+void fill_batch(const Work& load, const Scenario& scenario, const DataSource& data, BatchKey key,
+                std::span<const BatchPlace> places) {
+  const auto size = [&](std::size_t i) { return load.sizes.at(i); };
+  if (load.body == "next_tokens.load") {
+    data.next_token_batch(key, size(0), size(1), integers(places[0]), integers(places[1]));
+    for (const BatchPlace& place : places) check_tokens(integers(place), place.elements, size(2));
+  } else if (load.body == "masked_tokens.load") {
+    data.masked_token_batch(key, size(0), size(1), size(2), integers(places[0]), integers(places[1]));
+    check_tokens(integers(places[0]), places[0].elements, size(2));
+  } else if (load.body == "images.load") {
+    fill_numbers(places[0],
+                 [&](float* images) { data.image_batch(key, size(0), size(1), images, integers(places[1])); });
+  } else {
+    CHECK(load.body == "synthetic.load", load.body, "fills no batch");
+    make_up_batch(load, scenario, key, places);
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,27 @@
+// Fills a batch by what its load says (Work::body): the same numbers for training and for the reference. Must not know
+// ops or networks.
+#pragma once
+
+#include <span>
+
+#include "core/graph/graph.hpp"
+#include "runtime/data.hpp"
+
+namespace tandem {
+
+struct BatchPlace {
+  void* bytes = nullptr;
+  DType type = DType::F32;
+  std::int64_t elements = 0;
+};
+
+// `load`: next_tokens.load and masked_tokens.load (sizes: batch, sequence, vocabulary), images.load (batch, numbers of
+// an image), synthetic.load (of each tensor what its integers are below, or 0). Throws DeviceError for a token that the
+// vocabulary does not have.
+void fill_batch(const Work& load, const Scenario& scenario, const DataSource& data, BatchKey key,
+                std::span<const BatchPlace> places);
+
+// Throws DeviceError for a token that the embedding has no row for: the data is not of this vocabulary.
+void check_tokens(const std::int64_t* tokens, std::int64_t count, std::int64_t vocabulary);
+
+}  // namespace tandem

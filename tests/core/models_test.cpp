@@ -1,0 +1,139 @@
+// Models by name have as many parameters as were published.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "core/run/load.hpp"
+#include "core/scenario/dirs.hpp"
+#include "core/workloads/workload.hpp"
+#include "core/yaml/yaml_tree.hpp"
+#include "tests/common/source_dir.hpp"
+
+namespace tandem {
+namespace {
+
+std::int64_t parameters_of(const Network& network) {
+  std::int64_t count = 0;
+  for (const NetworkModule& module : network.modules)
+    for (const NamedShape& weight : module.module->weights) count += weight.shape.elements();
+  return count;
+}
+
+std::int64_t number_at(const Node& tree, const char* key, std::int64_t otherwise) {
+  const Node* node = tree.find(key);
+  return node == nullptr ? otherwise : std::stoll(node->text);
+}
+
+Network network_from(const std::string& workload) {
+  return network_of(
+      parse_scenario("machine: h100\nworkload: " + workload + "\npolicy: {name: resident}\n", "named.yaml"));
+}
+
+class NamedModel : public testing::TestWithParam<std::string> {};
+
+TEST_P(NamedModel, HasThePublishedParameters) {
+  const std::string path = source_path("models/") + GetParam() + ".yaml";
+  const Node model = read_yaml(read_text_file(path), path);
+  ASSERT_NE(model.find("parameters"), nullptr);
+  ASSERT_NE(model.find("source"), nullptr);
+  const Scenario scenario =
+      parse_scenario("machine: h100\nworkload: {model: " + GetParam() + "}\npolicy: {name: resident}\n", "named.yaml");
+  std::int64_t count = parameters_of(network_of(scenario));
+  if (const Node* left_out = model.find("left_out"))
+    for (const Entry& entry : left_out->entries) count += std::stoll(entry.value.text);
+  const std::int64_t published = number_at(model, "parameters", 0), unit = number_at(model, "rounded_to", 1);
+  EXPECT_LE(std::abs(count - published), unit / 2) << count << " and " << published;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NamedModel, testing::ValuesIn(yaml_stems(source_path("models"))), [](const auto& model) {
+  std::string name = model.param;
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return name;
+});
+
+// A config.json as it is published beside a model's weights (tests/data/configs).
+class Config : public testing::TestWithParam<std::string> {};
+
+TEST_P(Config, GivesTheModelOfItsName) {
+  const std::string path = source_path("tests/data/configs/") + GetParam() + ".json";
+  const Network read = network_from("{config: " + path + ", batch: 1}");
+  const Network named = network_from("{model: " + GetParam() + ", batch: 1}");
+  EXPECT_EQ(parameters_of(read), parameters_of(named));
+  EXPECT_EQ(read.modules.size(), named.modules.size());
+}
+
+TEST(Config, AFieldThatCannotBeHonouredIsNamed) {
+  const auto error_of = [](const std::string& from, const std::string& to) {
+    std::string text = read_text_file(source_path("tests/data/configs/llama-3-8b.json"));
+    text.replace(text.find(from), from.size(), to);
+    const std::string path = testing::TempDir() + "config.json";
+    std::ofstream(path) << text;
+    try {
+      network_from("{config: " + path + "}");
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_THAT(error_of("\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"linear\"}"),
+              testing::HasSubstr("config.json:20:19: rope_scaling: is a map, which cannot be honoured; allowed: null"));
+  EXPECT_THAT(error_of("\"silu\"", "\"swiglu\""),
+              testing::HasSubstr("hidden_act: the text 'swiglu' cannot be honoured; allowed: silu, swish, gelu"));
+  EXPECT_THAT(error_of("\"use_cache\"", "\"qk_norm\""), testing::HasSubstr("qk_norm: is a field that Tandem does not"));
+  EXPECT_THAT(error_of("\"llama\"", "\"lama\""),
+              testing::HasSubstr("model_type: 'lama' is not known, did you mean 'llama'?; allowed: bert, bloom, clip"));
+}
+
+TEST(NamedModels, KeysBesideANameWin) {
+  const Scenario s =
+      parse_scenario("machine: h100\nworkload: {model: llama-2-7b, sequence: 64, batch: 3}\npolicy: {name: resident}\n",
+                     "s.yaml", {"workload.layers=2"});
+  EXPECT_EQ(s.workload.family, "llama");
+  EXPECT_EQ(s.workload.batch, 3);
+  EXPECT_EQ(s.workload.keys.integer("sequence"), 64);
+  EXPECT_EQ(s.workload.keys.integer("layers"), 2);
+  EXPECT_EQ(s.workload.keys.integer("hidden"), 4096);
+  // What a log's header holds needs no file of models/.
+  EXPECT_EQ(s.text.find("model:"), std::string::npos);
+}
+
+TEST(NamedModels, WhatIsNoneIsRefused) {
+  const auto error_of = [](const std::string& workload) {
+    try {
+      network_from(workload);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_THAT(error_of("{model: lama-2-7b}"),
+              testing::HasSubstr("named.yaml:2:19: workload.model: there is no model 'lama-2-7b', did you mean "
+                                 "'llama-2-7b'?; allowed: bert-base, "));
+  EXPECT_THAT(error_of("{model: gpt2, family: bert}"),
+              testing::HasSubstr("workload.family: is 'bert', and model gpt2 is a gpt; allowed: gpt, or no family"));
+  EXPECT_THAT(error_of("{config: /nowhere.json}"),
+              testing::HasSubstr("workload.config: there is no file '/nowhere.json'"));
+}
+
+std::vector<std::string> configs() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(source_path("tests/data/configs")))
+    names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Config, testing::ValuesIn(configs()), [](const auto& config) {
+  std::string name = config.param;
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return name;
+});
+
+}  // namespace
+}  // namespace tandem

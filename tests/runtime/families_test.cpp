@@ -1,0 +1,149 @@
+// Every family's small instance trains as plain autograd does, to the bit: with recompute, over several micro-batches,
+// and with clipping, though a policy moves what it needs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+#include "core/workloads/workload.hpp"
+#include "runtime/reference/reference.hpp"
+#include "runtime/torch_setup.hpp"
+#include "runtime/train.hpp"
+#include "tests/common/scenarios.hpp"
+#include "tests/runtime/checked_run.hpp"
+
+namespace tandem {
+namespace {
+
+struct Way {
+  const char* name;
+  const char* policy;
+  std::int64_t micro_batches;
+  const char* recompute;
+  double clip_norm;
+};
+constexpr Way kWays[] = {{"plain", "resident", 1, "none", 0},
+                         {"accumulated", "zero_offload", 2, "block", 0.5},
+                         {"streamed", "zero_infinity", 4, "none", 0.5}};
+
+bool recomputes(const WorkloadEntry& family) {
+  const std::vector<std::string>& shared = family.keys->shared;
+  return std::find(shared.begin(), shared.end(), "recompute") != shared.end();
+}
+
+Scenario scenario_of(const WorkloadEntry& family, const Way& way) {
+  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+  Scenario s = testing::gpt_scenario(way.policy, 512 * kMiB);
+  s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 512 * kMiB;
+  s.workload.family = family.name;
+  s.workload.keys = family.keys->small_instance();
+  s.workload.batch = 3;
+  s.workload.micro_batches = way.micro_batches;
+  if (recomputes(family)) s.workload.recompute = way.recompute;
+  s.optimizer.clip_norm = way.clip_norm;
+  s.steps = 20;
+  s.seed = 7;
+  return s;
+}
+
+class EveryFamily : public ::testing::TestWithParam<std::tuple<std::string, Way>> {};
+
+void expect_trains_as_autograd(const Scenario& scenario) {
+  set_thread_count(1);
+  TrainOptions options;
+  options.poison = true;
+  Training training(scenario, options);
+  run_checked(training);
+  const ReferenceResult reference = train_reference(scenario, *open_data(scenario), {});
+  const auto parameters = training.parameters();
+  ASSERT_EQ(parameters.size(), reference.parameters.size());
+  for (const auto& [field, expected] : reference.parameters) {
+    const auto& got = parameters.at(field);
+    ASSERT_EQ(got.size(), expected.size()) << field;
+    for (std::size_t i = 0; i < got.size(); ++i)
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(got[i]), std::bit_cast<std::uint32_t>(expected[i]))
+          << field << " at " << i << ": " << got[i] << " and " << expected[i];
+  }
+}
+
+TEST_P(EveryFamily, TrainsAsAutogradDoes) {
+  const auto& [name, way] = GetParam();
+  expect_trains_as_autograd(scenario_of(*find_workload(name), way));
+}
+
+// Options that give other programs than a family's small instance has.
+struct Variant {
+  const char* name;
+  const char* family;
+  std::vector<std::pair<std::string, KeyValue>> keys;
+};
+const Variant kVariants[] = {
+    {"dropout", "gpt", {{"dropout", 0.2}}},
+    {"dropout_of_masked_tokens", "bert", {{"dropout", 0.1}}},
+    {"gpt_j",
+     "gpt",
+     {{"positions", "rotary"},
+      {"rotary_dims", 8},
+      {"rotary_pairs", "neighbours"},
+      {"residual", "parallel"},
+      {"attention_biases", false},
+      {"tied_embedding", false},
+      {"output_bias", true}}},
+    {"opt", "gpt", {{"activation", "relu"}, {"feed_forward", 88}}},
+    {"bloom", "gpt", {{"positions", "alibi"}, {"embedding_norm", true}}},
+    {"falcon",
+     "gpt",
+     {{"positions", "rotary"},
+      {"key_heads", 1},
+      {"residual", "parallel_two_norms"},
+      {"attention_biases", false},
+      {"feed_forward_biases", false},
+      {"activation", "gelu"}}},
+    {"qwen", "llama", {{"qkv_bias", true}, {"tied_embedding", true}, {"loss_tiles", 1}}},
+    {"mistral", "llama", {{"window", 9}}},
+    {"gemma",
+     "llama",
+     {{"head_size", 16},
+      {"activation", "gelu_tanh"},
+      {"window", 9},
+      {"alternate_windows", true},
+      {"query_scale", 20.0},
+      {"attention_softcap", 50.0},
+      {"output_softcap", 30.0},
+      {"post_norms", true},
+      {"scaled_embedding", true},
+      {"unit_offset", true},
+      {"tied_embedding", true}}},
+    {"full_experts", "moe", {{"capacity_factor", 0.6}, {"experts_per_token", 3}}},
+    {"unbalanced_experts", "moe", {{"balance", 0.0}}},
+    {"t5_1_1", "t5", {{"gated", true}, {"tied_embedding", false}, {"head_size", 8}, {"decoder_layers", 1}}},
+    {"mean_of_patches", "vit", {{"pooling", "mean"}}},
+    {"basic_blocks", "convnet", {{"kind", "basic"}}},
+    {"vgg", "convnet", {{"kind", "vgg"}, {"hidden", 31}}},
+};
+
+class EveryVariant : public ::testing::TestWithParam<Variant> {};
+
+TEST_P(EveryVariant, TrainsAsAutogradDoes) {
+  Scenario scenario = scenario_of(*find_workload(GetParam().family), kWays[1]);
+  for (const auto& [key, value] : GetParam().keys) scenario.workload.keys.set(key, value);
+  expect_trains_as_autograd(scenario);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryVariant, ::testing::ValuesIn(kVariants),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+std::vector<std::string> families() {
+  std::vector<std::string> names;
+  for (const WorkloadEntry* entry : workloads())
+    if (entry->network != nullptr) names.emplace_back(entry->name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryFamily,
+                         ::testing::Combine(::testing::ValuesIn(families()), ::testing::ValuesIn(kWays)),
+                         [](const auto& test) { return std::get<0>(test.param) + "_" + std::get<1>(test.param).name; });
+
+}  // namespace
+}  // namespace tandem
