@@ -48,12 +48,18 @@ std::vector<std::string> paths_of(const std::string& words) {
   return paths;
 }
 
+// Of a list, where its first item is.
+const Position* position_of(const Values& values, const std::string& path) {
+  const Position* at = values.position(path);
+  return at != nullptr ? at : values.position(path + ".0");
+}
+
 // The nearest of the keys that were written, the first of equally near ones; null: none was.
 const std::string* nearest_of(const std::vector<std::string>& paths, const Values& values) {
   const std::string* nearest = nullptr;
   for (const std::string& path : paths)
-    if (const Position* at = values.position(path); at != nullptr && at->distance != kDefaultDistance)
-      if (nearest == nullptr || at->distance < values.position(*nearest)->distance) nearest = &path;
+    if (const Position* at = position_of(values, path); at != nullptr && at->distance != kDefaultDistance)
+      if (nearest == nullptr || at->distance < position_of(values, *nearest)->distance) nearest = &path;
   return nearest;
 }
 
@@ -64,10 +70,10 @@ Finding finding_of(const std::string& key, const std::vector<std::string>& paths
   const std::string* nearest = nearest_of(paths, values);
   const Node* section = root.find(section_of(paths.front()));
   if (nearest == nullptr) return {section != nullptr ? section->at : root.at, key, printable(message)};
-  const Position& place = *values.position(*nearest);
+  const Position& place = *position_of(values, *nearest);
   std::string others;
   for (const std::string& other : paths)
-    if (const Position* at = values.position(other); at != nullptr && other != *nearest)
+    if (const Position* at = position_of(values, other); at != nullptr && other != *nearest)
       if (const std::string where = elsewhere(*at, place); !where.empty()) others += ", " + other + where;
   const std::size_t allowed = std::min(message.rfind("; "), message.size());
   return {place, *nearest, printable(message.substr(0, allowed) + others + message.substr(allowed))};

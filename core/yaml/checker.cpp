@@ -33,6 +33,13 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+// The case of the schema that the map's own values choose; null: none.
+const Case* case_of(const Node& map, const Schema& schema) {
+  for (const Case& rule : schema.cases)
+    if (const Node* chosen = map.find(rule.key); chosen != nullptr && chosen->text == rule.value) return &rule;
+  return nullptr;
+}
+
 std::string shown_path(const std::string& path) { return path.empty() ? "file" : path; }
 
 }  // namespace
@@ -93,13 +100,14 @@ void Checker::check_one_of(Node& node, const Schema& schema, const std::string& 
 
 void Checker::check_keys(const Node& map, const Schema& schema, const std::string& path) {
   if (!schema.additional.empty()) return;
-  const std::vector<std::string> keys = schema.keys();
+  const Case* rule = case_of(map, schema);
+  const std::vector<std::string> taken = rule != nullptr ? rule->taken : schema.keys();
   for (const Entry& entry : map.entries) {
-    if (contains(keys, entry.key)) continue;
+    if (schema.find(entry.key) != nullptr) continue;
     findings_->add(Finding(entry.at, child_path(path, printable(entry.key)),
-                           "is not a key here" + hint(entry.key, keys), join(keys)));
+                           "is not a key here" + hint(entry.key, taken), join(taken)));
     // Most likely it is this key that was meant, so that one is neither missing nor at its default.
-    const std::string meant = suggest(entry.key, keys);
+    const std::string meant = suggest(entry.key, taken);
     if (!meant.empty() && map.find(meant) == nullptr) findings_->spoil(child_path(path, meant));
   }
 }
@@ -127,23 +135,21 @@ void Checker::check_map(Node& map, const Schema& schema, const std::string& path
 }
 
 const Case* Checker::apply_cases(const Node& map, const Schema& schema, const std::string& path) {
-  for (const Case& rule : schema.cases) {
-    const Node* node = map.find(rule.key);
-    if (node == nullptr || node->text != rule.value) continue;
-    const std::string chosen = rule.key + " '" + rule.value + "'";
-    for (const Entry& entry : map.entries)
-      if (!contains(rule.taken, entry.key) && schema.find(entry.key) != nullptr)
-        findings_->add(
-            Finding(entry.at, child_path(path, entry.key),
-                    chosen + elsewhere(node->at, entry.at) + " takes no such key" + hint(entry.key, rule.taken),
-                    join(rule.taken)));
-    for (const std::string& key : rule.required)
-      if (map.find(key) == nullptr)
-        miss(map, child_path(path, key), "is missing; " + chosen + elsewhere(node->at, map.at) + " needs it",
-             allowed_text(schema.find(key, &rule)->schema));
-    return &rule;
-  }
-  return nullptr;
+  const Case* rule = case_of(map, schema);
+  if (rule == nullptr) return nullptr;
+  const Node& node = *map.find(rule->key);
+  const std::string chosen = rule->key + " '" + rule->value + "'";
+  for (const Entry& entry : map.entries)
+    if (!contains(rule->taken, entry.key) && schema.find(entry.key) != nullptr)
+      findings_->add(
+          Finding(entry.at, child_path(path, entry.key),
+                  chosen + elsewhere(node.at, entry.at) + " takes no such key" + hint(entry.key, rule->taken),
+                  join(rule->taken)));
+  for (const std::string& key : rule->required)
+    if (map.find(key) == nullptr)
+      miss(map, child_path(path, key), "is missing; " + chosen + elsewhere(node.at, map.at) + " needs it",
+           allowed_text(schema.find(key, rule)->schema));
+  return rule;
 }
 
 // Options of a registered file: their names are in its registry, their values are its own matter.

@@ -120,6 +120,35 @@ TEST(NamedModels, WhatIsNoneIsRefused) {
               testing::HasSubstr("workload.config: there is no file '/nowhere.json'"));
 }
 
+// What one key's rule cannot say is told where the nearest of the keys was written.
+TEST(Families, KeysThatDoNotGoTogetherAreRefused) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"{family: unet, attends: [1]}",
+       "named.yaml:2:36: workload.attends: are for 1 levels, multipliers for 4; allowed: "},
+      {"{family: unet, image: 30}",
+       "named.yaml:2:33: workload.image: 30 cannot be halved so often; allowed: a multiple of 8"},
+      {"{model: resnet-50, image: 8}", "workload.image: 8 is too small for so many stages, workload.blocks ("},
+      {"{model: vit-b-16, patch: 15}",
+       "named.yaml:2:36: workload.patch: 15 does not divide image (224), workload.image ("},
+      {"{model: llama-2-7b, kv_heads: 8}",
+       "workload.kv_heads: is not a key here, did you mean 'key_heads'?; allowed: family"},
+      {"{model: llama-2-7b, key_heads: 5}", "workload.key_heads: 5 does not divide heads (32)"},
+      {"{model: mixtral-8x7b, experts: 1}", "workload.experts: 2 of 1 experts"},
+      {"{model: gpt2, linear_tiles: 2, dropout: 0.1}", "only GPT-2's blocks can be cut into tiles"},
+      {"{model: t5-small, most_distance: 10}", "workload.most_distance: is within the distances that are told apart"},
+      {"{model: whisper-tiny, frames: 31}", "workload.frames: 31 is odd; allowed: an even number"},
+      {"{family: gnn, inputs: 8, hidden: 8, classes: 3, fanouts: [60000, 60000, 60000, 60000]}", "more than 2^48"},
+  };
+  for (const auto& [workload, message] : cases) {
+    try {
+      network_from(workload);
+      ADD_FAILURE() << workload << " was accepted";
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(message));
+    }
+  }
+}
+
 std::vector<std::string> configs() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(source_path("tests/data/configs")))

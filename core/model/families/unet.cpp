@@ -36,7 +36,9 @@ class Unet {
  public:
   explicit Unet(const WorkloadOptions& w) : k_(w.keys), batch_(w.batch), n_("unet", w.precision) {
     levels_ = std::ssize(k_.integers("multipliers"));
-    require_option(std::ssize(k_.integers("attends")) == levels_, "attends, multipliers", "have different lengths",
+    require_option(std::ssize(k_.integers("attends")) == levels_, "attends, multipliers",
+                   "are for " + std::to_string(std::ssize(k_.integers("attends"))) + " levels, multipliers for " +
+                       std::to_string(levels_),
                    "allowed: one number for each level");
     const std::int64_t image = k_.integer("image"), halved = std::int64_t{1} << (levels_ - 1);
     require_option(image % halved == 0, "image, multipliers", std::to_string(image) + " cannot be halved so often",

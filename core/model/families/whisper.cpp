@@ -1,5 +1,8 @@
 // Whisper (Radford et al. 2022, arXiv 2212.04356): two convolutions over mel frames, an encoder with fixed positions,
 // and a decoder of text with learned ones, which attends to it.
+#include <algorithm>
+#include <utility>
+
 #include "core/model/families/common/family.hpp"
 #include "core/model/families/common/transformer.hpp"
 #include "core/model/families/common/vision.hpp"
@@ -31,8 +34,8 @@ struct Sizes {
         tokens(w.keys.integer("sequence")),
         positions(frames / 2) {
     require_divisor("heads", heads, "hidden", hidden);
-    require_divisor("frames", 2, "frames", frames);
-    require_divisor("hidden", 2, "hidden", hidden);
+    for (const auto& [key, size] : {std::pair("frames", frames), std::pair("hidden", hidden)})
+      require_option(size % 2 == 0, key, std::to_string(size) + " is odd", "allowed: an even number");
     require_product("hidden", {hidden, 4 * hidden});
     require_product("batch, frames, hidden", {batch, frames, std::max(mels, 4 * hidden)});
     require_product("batch, sequence, hidden", {batch, tokens, 4 * hidden});
