@@ -34,8 +34,29 @@ def roomy(policy):
     return ("limits.device_bytes=160MiB",) if policy == "resident" else ()
 
 
+
+
+def small_families():
+    """What each family that is trained names as a small instance of itself, with odd sizes."""
+    schema = json.loads((SOURCE / "docs" / "scenario.schema.json").read_text())
+    for case in schema["properties"]["workload"]["allOf"]:
+        small = case["then"]["examples"][0]
+        if small["family"] not in ("gpt", "gpt_decode", "layers", "mlp"):
+            recompute = {"recompute": "block"} if "recompute" in case["then"]["propertyNames"]["enum"] else {}
+            yield small["family"], {**small, **recompute, "batch": 3, "micro_batches": 2}
+
+
+def families(precision, policy):
+    return {f"{name} {precision} {policy}": (f"workload={json.dumps({**small, 'precision': precision})}",
+                                             f"policy={{name: {policy}}}", "optimizer.clip_norm=1", *roomy(policy))
+            for name, small in small_families()}
+
+
 # Name: settings. Odd sizes, so that no width is a multiple of a warp's.
 RUNS = {
+    **families("fp32", "zero_infinity"),
+    **families("fp16", "zero_offload"),
+    **families("bf16", "resident"),
     **{f"gpt bf16 {policy}": run_of(GPT + ", precision: bf16", policy, DISK, *roomy(policy)) for policy in POLICIES},
     **{f"gpt {precision} {policy}": run_of(f"{GPT}, precision: {precision}", policy, "optimizer.clip_norm=1")
        for precision in ("fp32", "fp16") for policy in ("zero_offload", "balanced")},

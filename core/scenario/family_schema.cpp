@@ -67,6 +67,10 @@ Json case_of(const DeclaredFamily& family, const CommonRules& common) {
   required.insert(required.end(), family.keys->shared_required.begin(), family.keys->shared_required.end());
   Json then = {{"required", required}, {"propertyNames", {{"enum", taken}}}};
   if (!own.empty()) then["properties"] = own;
+  Json example = {{"family", family.name}};
+  for (const auto& [key, value] : family.keys->small)
+    std::visit([&, &name = key](const auto& item) { example[name] = item; }, value);
+  then["examples"] = {example};
   return {{"if", {{"properties", {{"family", {{"const", family.name}}}}}}}, {"then", then}};
 }
 
