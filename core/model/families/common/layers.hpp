@@ -35,10 +35,10 @@ LocalId rms_norm(ModuleBuilder& m, const std::string& name, LocalId x, double ep
 LocalId group_norm(ModuleBuilder& m, const std::string& name, LocalId x, std::int64_t groups, double epsilon);
 LocalId multiply(ModuleBuilder& m, const std::string& name, LocalId a, LocalId b);
 LocalId conv(ModuleBuilder& m, const std::string& name, LocalId x, const ConvOptions& options);
-// down(activation(up(x))).
+// down(activation(up(x))): to `width` numbers, and back to `hidden`.
 LocalId feed_forward(ModuleBuilder& m, LocalId x, std::int64_t width, std::int64_t hidden,
                      const std::string& activation, bool bias = true);
-// down(activation(gate(x)) up(x)), without biases.
+// down(activation(gate(x)) up(x)), likewise, without biases.
 LocalId gated_feed_forward(ModuleBuilder& m, LocalId x, std::int64_t width, std::int64_t hidden,
                            const std::string& activation);
 
