@@ -85,6 +85,12 @@ const PolicyFigure& policy_figure(const std::string& name) {
   return *found;
 }
 
+const char* rate_figure(const PolicyComparison& comparison) {
+  const auto reads_tokens = [](const PolicyRun& run) { return run.ran() && rate(run.result, "tokens_per_s") > 0; };
+  const bool any = std::any_of(comparison.runs.begin(), comparison.runs.end(), reads_tokens);
+  return any ? "tokens_per_s" : "samples_per_s";
+}
+
 void sort_by_step(std::vector<PolicyRun>& runs) {
   const PolicyFigure& step = policy_figure("step_s");
   std::stable_sort(runs.begin(), runs.end(), [&](const PolicyRun& a, const PolicyRun& b) {

@@ -38,6 +38,8 @@ struct PolicyFigure {
 };
 const std::vector<PolicyFigure>& policy_figures();
 const PolicyFigure& policy_figure(const std::string& name);
+// tokens_per_s, or samples_per_s where networks read no tokens.
+const char* rate_figure(const PolicyComparison& comparison);
 
 // Without `over`: the fastest first, then what did not run.
 void sort_by_step(std::vector<PolicyRun>& runs);

@@ -24,10 +24,10 @@ struct Chart {
   UnitOf unit;
 };
 
-const std::vector<Chart>& charts() {
-  static const std::vector<Chart> all{
+std::vector<Chart> charts_of(const PolicyComparison& comparison) {
+  return {
       {"Step time", "Median of the steps after the first: shorter is better.", "step time, ", {"step_s"}, time_unit},
-      {"Throughput", "Of a step of median length: longer is better.", "", {"tokens_per_s"}, count_unit},
+      {"Throughput", "Of a step of median length: longer is better.", "", {rate_figure(comparison)}, count_unit},
       {"Memory by tier",
        "The most that the run held at once. Host counts pinned memory too.",
        "peak, ",
@@ -49,7 +49,6 @@ const std::vector<Chart>& charts() {
        "above the bound, ",
        {"above_lower_bound", "above_policy_bound"},
        percent_unit}};
-  return all;
 }
 
 const char* short_reason(const PolicyRun& run) {
@@ -118,9 +117,10 @@ std::string over_values(const PolicyComparison& comparison) {
                          "largest " + comparison.largest,
                          [](const PolicyRun& run) { return static_cast<double>(*run.largest); });
     const Chart sizes{"Largest model", "Parameters of the largest model that fits.", "", {"parameters"}, count_unit};
-    return body + line_of(comparison, sizes, "parameters") + line_of(comparison, charts().front(), "step_s");
+    return body + line_of(comparison, sizes, "parameters") +
+           line_of(comparison, charts_of(comparison).front(), "step_s");
   }
-  for (const Chart& chart : charts())
+  for (const Chart& chart : charts_of(comparison))
     for (const std::string& name : chart.figures)
       if (most_of(comparison, {name}) > 0 && !(name == "disk_idle_share" && most_of(comparison, {"disk_bytes"}) == 0))
         body += line_of(comparison, chart, name);
@@ -170,7 +170,7 @@ std::string policies_html(const PolicyComparison& comparison) {
     body = over_values(comparison);
   } else {
     if (!comparison.largest.empty()) body = largest_bars(comparison);
-    for (const Chart& chart : charts()) body += bar_section(comparison, chart);
+    for (const Chart& chart : charts_of(comparison)) body += bar_section(comparison, chart);
   }
   const std::string name = comparison.scenario.substr(comparison.scenario.rfind('/') + 1);
   return html_page("Policies: " + name,

@@ -42,9 +42,9 @@ std::string one_scenario(const PolicyComparison& comparison) {
   const bool of_largest = !comparison.largest.empty();
   std::vector<std::string> names{"step_s"};
   if (of_largest) names.insert(names.begin(), "parameters");
-  for (const char* name : {"tokens_per_s", "gpu_idle_share", "cpu_idle_share", "h2d_idle_share", "d2h_idle_share",
-                           "above_lower_bound", "above_policy_bound", "device_bytes", "host_pinned_bytes", "host_bytes",
-                           "h2d_bytes_a_step", "d2h_bytes_a_step"})
+  for (const char* name : {rate_figure(comparison), "gpu_idle_share", "cpu_idle_share", "h2d_idle_share",
+                           "d2h_idle_share", "above_lower_bound", "above_policy_bound", "device_bytes",
+                           "host_pinned_bytes", "host_bytes", "h2d_bytes_a_step", "d2h_bytes_a_step"})
     names.emplace_back(name);
   if (uses_disk(comparison))
     for (const char* name : {"disk_bytes", "disk_idle_share", "disk_read_bytes_a_step", "disk_write_bytes_a_step"})
@@ -85,7 +85,7 @@ std::string pivots(const PolicyComparison& comparison) {
   if (!comparison.largest.empty())
     text += pivot(comparison, "largest " + comparison.largest,
                   [](const PolicyRun& r) { return std::to_string(*r.largest); });
-  std::vector<const char*> names{"tokens_per_s", "step_s", "gpu_idle_share", "device_bytes"};
+  std::vector<const char*> names{rate_figure(comparison), "step_s", "gpu_idle_share", "device_bytes"};
   if (!comparison.largest.empty()) names = {"parameters", "step_s"};
   for (const char* name : names) {
     const PolicyFigure& figure = policy_figure(name);

@@ -8,6 +8,7 @@
 namespace tandem {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::ordered_json;
@@ -73,6 +74,16 @@ TEST(PolicyComparison, TheFastestComesFirstAndWhatDoesNotFitLast) {
   EXPECT_THAT(csv, HasSubstr("policy,parameters,step_s,"));
   EXPECT_THAT(csv, HasSubstr("\n\"slow\",2000000,2,500,"));
   EXPECT_THAT(csv, HasSubstr("\"does not fit: <b>\"\"device\"\"</b> memory\"\n"));
+}
+
+// Of images, graphs and the like.
+TEST(PolicyComparison, NetworksWithoutTokensAreComparedBySamples) {
+  PolicyComparison comparison{"a.yaml", "machine", "", "", {""}, {run("a", 2)}};
+  EXPECT_THAT(policies_text(comparison), AllOf(HasSubstr("tokens/s"), Not(HasSubstr("samples/s"))));
+  comparison.runs.front().result["throughput"]["tokens_per_s"] = 0;
+  EXPECT_THAT(policies_text(comparison), AllOf(HasSubstr("samples/s"), Not(HasSubstr("tokens/s"))));
+  const std::string html = policies_html(comparison);
+  EXPECT_THAT(html, HasSubstr(">samples/s<"));
 }
 
 TEST(PolicyComparison, ValuesOfAKeyAreColumns) {
