@@ -118,6 +118,8 @@ void fill_initial(float* tensor, const Field& field, std::string_view name, std:
   fill_initial(tensor, 0, field.elements(), field, name, seed);
 }
 
+void fill_standard_normal(float* out, std::int64_t count, std::uint64_t key) { fill_normal(out, 0, count, key, 1); }
+
 void fill_projector(std::int16_t* places, float* values, std::int64_t rows, std::int64_t nonzeros, std::int64_t columns,
                     std::string_view name, std::uint64_t seed) {
   const double length = std::sqrt(static_cast<double>(columns) / static_cast<double>(rows * nonzeros));

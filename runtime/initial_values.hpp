@@ -16,6 +16,8 @@ namespace tandem {
 void fill_initial(float* out, std::int64_t first, std::int64_t count, const Field& field, std::string_view name,
                   std::uint64_t seed);
 void fill_initial(float* tensor, const Field& field, std::string_view name, std::uint64_t seed);
+// Normal numbers of deviation 1, as many as it takes, that follow from the key.
+void fill_standard_normal(float* out, std::int64_t count, std::uint64_t key);
 // The non-zeros of a projector [rows, columns] with `nonzeros` a row, both outputs [rows, nonzeros]: distinct random
 // columns, and values of random sign that give columns of length 1 in the mean, so that P P^T is near a projection.
 // (The paper's deviation 1 / sqrt(nonzeros) makes it sqrt(rows / columns) times as large a side: on a gradient [256,

@@ -1,42 +1,34 @@
 #include "runtime/made_up_data.hpp"
 
-#include <cmath>
-#include <numbers>
-
 #include "core/base/check.hpp"
+#include "runtime/initial_values.hpp"
 
 namespace tandem {
 namespace {
 
-// Calls write(i, key of the sample, place in the tensor's stream of numbers) for each element.
-template <typename Write>
-void for_each_element(const MadeUpTensor& t, const Write& write) {
+// Calls fill(first element, elements, key) for each sample.
+template <typename Fill>
+void for_each_sample(const MadeUpTensor& t, const Fill& fill) {
   CHECK(t.samples > 0 && t.elements % t.samples == 0, t.elements, t.samples);
-  constexpr std::int64_t kStream = std::int64_t{1} << 40;  // numbers of a tensor's sample
   const std::int64_t of_sample = t.elements / t.samples;
-  for (std::int64_t sample = 0; sample < t.samples; ++sample) {
-    const RowKey row = row_key(t.order, t.key, t.samples, sample);
-    for (std::int64_t i = 0; i < of_sample; ++i) write(sample * of_sample + i, row, t.tensor * kStream + i);
-  }
+  for (std::int64_t sample = 0; sample < t.samples; ++sample)
+    fill(sample * of_sample, of_sample, row_key(t.order, t.key, t.samples, sample).draw(t.tensor));
 }
-
-// Of (0, 1].
-double uniform(std::uint64_t bits) { return static_cast<double>((bits >> 11) + 1) * 0x1p-53; }
 
 }  // namespace
 
 void make_up(const MadeUpTensor& tensor, float* out) {
-  for_each_element(tensor, [&](std::int64_t i, const RowKey& row, std::int64_t draw) {
-    // Box and Muller 1958.
-    const double radius = std::sqrt(-2 * std::log(uniform(row.draw(2 * draw))));
-    out[i] = static_cast<float>(radius * std::cos(2 * std::numbers::pi * uniform(row.draw(2 * draw + 1))));
+  for_each_sample(tensor, [&](std::int64_t first, std::int64_t count, std::uint64_t key) {
+    fill_standard_normal(out + first, count, key);
   });
 }
 
 void make_up(const MadeUpTensor& tensor, std::int64_t below, std::int64_t* out) {
   CHECK(below > 0, below);
-  for_each_element(tensor, [&](std::int64_t i, const RowKey& row, std::int64_t draw) {
-    out[i] = static_cast<std::int64_t>(row.draw(2 * draw) % static_cast<std::uint64_t>(below));
+  for_each_sample(tensor, [&](std::int64_t first, std::int64_t count, std::uint64_t key) {
+    for (std::int64_t i = 0; i < count; ++i)
+      out[first + i] =
+          static_cast<std::int64_t>(mix(key ^ mix(static_cast<std::uint64_t>(i))) % static_cast<std::uint64_t>(below));
   });
 }
 

@@ -10,6 +10,7 @@
 #include "core/base/errors.hpp"
 #include "core/scheduler/happens_before.hpp"
 #include "core/scheduler/replay.hpp"
+#include "core/workloads/workload.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/resume.hpp"
 #include "runtime/torch_setup.hpp"
@@ -167,6 +168,19 @@ INSTANTIATE_TEST_SUITE_P(Policies, CheckpointPolicyTest, ::testing::ValuesIn(cas
   return test.param.policy + "_" + std::string(name_of(test.param.precision)) + (test.param.delayed ? "_delayed" : "") +
          (test.param.state_bits == 32 ? "" : "_" + std::to_string(test.param.state_bits) + "_bits");
 });
+
+// A frozen module begins as it began: it is in no file. In fp16 it has no masters either.
+TEST_F(CheckpointTest, NetworksWithFrozenModulesGoOn) {
+  for (const DType precision : {DType::F32, DType::F16, DType::BF16}) {
+    Scenario s = testing::gpt_scenario("zero_offload", std::int64_t{64} << 20);
+    s.workload.family = "whisper";
+    s.workload.keys = find_workload("whisper")->keys->small_instance();
+    s.workload.precision = precision;
+    expect_goes_on(s, s);
+    fs::remove_all(directory_);
+    fs::create_directory(directory_);
+  }
+}
 
 TEST_F(CheckpointTest, AnotherPolicyGoesOnFromTheSameState) {
   for (DType precision : {DType::F32, DType::BF16}) {
