@@ -21,9 +21,14 @@ inline std::int64_t cpu_product_bytes(std::int64_t m, std::int64_t n, std::int64
 // LibTorch makes tensors of the numbers that a body gives to its kernels, in the types of both sides.
 inline constexpr std::int64_t kNumberBytes = 256;
 
+// What LibTorch takes on a GPU to sum many numbers to few, at most: a sum in fp32 of each of the groups of threads that
+// fill it, and their counters.
+inline constexpr std::int64_t kGpuSumBytes = 2 << 20;
+
 // Of a mean over some of a value's directions, or its gradient: the CPU's kernels widen 16 bits.
 inline std::int64_t mean_bytes(std::int64_t elements, DType type, bool gpu) {
-  return type == DType::F32 || gpu ? 0 : elements * size_of(DType::F32);
+  if (gpu) return kGpuSumBytes;
+  return type == DType::F32 ? 0 : elements * size_of(DType::F32);
 }
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 // in a UNet (Ho et al. 2020).
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
+#include "core/model/library_scratch.hpp"
 #include "core/model/primitive.hpp"
 
 namespace tandem {
@@ -20,7 +21,9 @@ class AddChannels final : public Primitive {
     if (direction == Direction::Forward) to.push_back(memory_kernel(2 * s.out[0].bytes() + s.in[1].bytes()));
     if (wanted.in & bit(1)) to.push_back(row_kernel(s.in[1].elements(), s.out[0].bytes() + s.in[1].bytes()));
   }
-  void scratch(const Attributes&, const CallShapes&, Direction, Wanted, const RunsOn&, WorkspaceMeter&) const override {
+  void scratch(const Attributes&, const CallShapes&, Direction direction, Wanted, const RunsOn& where,
+               WorkspaceMeter& meter) const override {
+    if (direction == Direction::Backward && where.gpu) meter.touch(kGpuSumBytes);
   }
   Bits in_place(Direction direction) const override { return direction == Direction::Forward ? bit(0) : 0; }
   Bits passes_gradient() const override { return bit(0); }

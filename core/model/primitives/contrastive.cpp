@@ -39,7 +39,7 @@ class Contrastive final : public Primitive {
     for (int i = 0; i < 2; ++i) meter.take(kNumberBytes);
     for (int i = 0; i < 3; ++i) meter.take(widened);
     meter.take(s.in[0].rows() * size_of(DType::I64));  // which is whose
-    meter.take(where.gpu ? kGpuProduct : 0);
+    meter.take(where.gpu ? kGpuProduct + kGpuSumBytes : 0);
     if (direction == Direction::Forward) return meter.touch_all({kept, kept, kept, square, square});
     meter.touch_all({square, square, square, square});
   }

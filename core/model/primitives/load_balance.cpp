@@ -25,13 +25,14 @@ class LoadBalance final : public Primitive {
     to.push_back(softmax_kernel(s.in[0].rows(), s.in[0].columns(), backward));
     if (!backward) to.push_back(row_kernel(s.in[0].rows(), 3 * s.saved[0].shape.bytes()));
   }
-  void scratch(const Attributes&, const CallShapes& s, Direction direction, Wanted wanted, const RunsOn&,
+  void scratch(const Attributes&, const CallShapes& s, Direction direction, Wanted wanted, const RunsOn& where,
                WorkspaceMeter& meter) const override {
     const std::int64_t wide = s.saved[0].shape.bytes(), widened = s.in[0].type == DType::F32 ? 0 : wide;
     const std::int64_t row = 2 * s.saved[1].shape.bytes(), kept = direction == Direction::Forward && !wanted.saves;
     for (int i = 0; i < 2; ++i) meter.take(kNumberBytes);
     meter.take(widened);
-    meter.touch_all({kept * wide, kept * row, wide, wide, row, row, row, s.in[0].rows() * size_of(DType::I64)});
+    meter.touch_all({kept * wide, kept * row, wide, wide, row, row, row, s.in[0].rows() * size_of(DType::I64),
+                     where.gpu ? kGpuSumBytes : 0});
   }
   bool is_loss() const override { return true; }
   bool is_auxiliary() const override { return true; }

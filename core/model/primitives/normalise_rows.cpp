@@ -25,7 +25,7 @@ class NormaliseRows final : public Primitive {
     const std::int64_t length = s.saved[0].shape.bytes(), x = s.in[0].bytes();
     if (direction == Direction::Forward)
       return meter.touch_all({wanted.saves ? 0 : length, mean_bytes(s.in[0].elements(), s.in[0].type, where.gpu)});
-    meter.touch_all({x, x, x, x, length, length, s.in[0].rows(), kNumberBytes});
+    meter.touch_all({x, x, x, x, length, length, s.in[0].rows(), kNumberBytes, where.gpu ? kGpuSumBytes : 0});
   }
   bool makes_gradients_apart() const override { return true; }
 };

@@ -22,11 +22,12 @@ class SquaredError final : public Primitive {
       if (wanted.in & bit(i)) to.push_back(memory_kernel(read + s.in[0].bytes()));
   }
   // LibTorch has room for two values a prediction before it has the mean.
-  void scratch(const Attributes&, const CallShapes& s, Direction direction, Wanted, const RunsOn&,
+  void scratch(const Attributes&, const CallShapes& s, Direction direction, Wanted, const RunsOn& where,
                WorkspaceMeter& meter) const override {
     const std::int64_t wide = s.in[0].elements() * size_of(DType::F32);
     const std::int64_t widened = s.in[0].type == DType::F32 ? 0 : wide;
-    if (direction == Direction::Forward) return meter.touch_all({widened, widened, wide, wide, kNumberBytes});
+    if (direction == Direction::Forward)
+      return meter.touch_all({widened, widened, wide, wide, kNumberBytes, where.gpu ? kGpuSumBytes : 0});
     meter.touch_all({widened, widened, widened, kNumberBytes});
   }
   bool is_loss() const override { return true; }
