@@ -37,12 +37,14 @@ inline KnownNames fixed_names() {
   return names;
 }
 
-// The message of the ConfigError that reading gives, "" if it gives none.
-inline std::string scenario_error(const std::string& text, const std::vector<std::string>& overrides = {}) {
+// The message of the ConfigError that reading gives, "" if it gives none. `makes`: what the policy and the family
+// refuse is told, too.
+inline std::string scenario_error(const std::string& text, const std::vector<std::string>& overrides = {},
+                                  bool makes = true) {
   try {
     const KnownNames names = fixed_names();
-    read_scenario(text, "bad.yaml", overrides, kHostileFolder + "/machines", names,
-                  [&](const Node& root, Findings& findings) { check_making(root, names, findings); });
+    const Making making = [&](const Node& root, Findings& findings) { check_making(root, names, findings); };
+    read_scenario(text, "bad.yaml", overrides, kHostileFolder + "/machines", names, makes ? making : Making());
   } catch (const ConfigError& error) {
     return error.what();
   }

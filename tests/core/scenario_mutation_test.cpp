@@ -83,7 +83,7 @@ class Mutator {
       if (std::find(allowed.begin(), allowed.end(), mutant) != allowed.end()) continue;  // another valid word
       word = mutant;
       const std::string text = to_yaml(*root_);
-      const std::string message = is_profile_ ? profile_error(text) : scenario_error(text);
+      const std::string message = is_profile_ ? profile_error(text) : scenario_error(text, {}, /*makes=*/false);
       ++tally_->mutants;
       tally_->refused += !message.empty();
       tally_->suggested += message.find("did you mean '" + original + "'") != std::string::npos;
