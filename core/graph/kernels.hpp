@@ -2,11 +2,24 @@
 // Must not know families.
 #pragma once
 
+#include <initializer_list>
 #include <vector>
 
+#include "core/base/errors.hpp"
 #include "core/graph/graph.hpp"
 
 namespace tandem {
+
+// The product of sizes. Throws ConfigError where it could not be counted, nor sums of many such.
+inline std::int64_t counted(std::initializer_list<std::int64_t> factors) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 58;
+  std::int64_t product = 1;
+  for (const std::int64_t factor : factors)
+    if (__builtin_mul_overflow(product, factor, &product) || product > kMost)
+      throw ConfigError(
+          "workload.family: one op would take more than 2^58 operations or bytes; allowed: smaller sizes");
+  return product;
+}
 
 inline void append(std::vector<Kernel>& to, const std::vector<Kernel>& from) {
   to.insert(to.end(), from.begin(), from.end());
@@ -17,8 +30,8 @@ inline Kernel gemm(std::int64_t m, std::int64_t n, std::int64_t k, DType type) {
   Kernel kernel;
   kernel.kind = KernelKind::Gemm;
   kernel.m = m, kernel.n = n, kernel.k = k;
-  kernel.flops = 2 * m * n * k;
-  kernel.bytes = (m * k + k * n + m * n) * size_of(type);
+  kernel.flops = counted({2, m, n, k});
+  kernel.bytes = counted({m * k + k * n + m * n, size_of(type)});
   return kernel;
 }
 
@@ -37,7 +50,7 @@ inline Kernel attention_forward(std::int64_t heads, std::int64_t queries, std::i
   kernel.kind = KernelKind::Attention;
   kernel.m = heads, kernel.n = queries, kernel.k = head_size, kernel.keys = keys;
   kernel.causal = causal;
-  kernel.flops = std::int64_t{2} * 2 * heads * queries * keys * head_size;
+  kernel.flops = counted({2, 2, heads, queries, keys, head_size});
   kernel.bytes = heads * head_size * (2 * queries + 2 * keys) * size_of(type) + heads * queries * size_of(DType::F32);
   return kernel;
 }
@@ -47,7 +60,7 @@ inline Kernel attention_backward(std::int64_t heads, std::int64_t queries, std::
                                  DType type, bool causal) {
   Kernel kernel = attention_forward(heads, queries, keys, head_size, type, causal);
   kernel.backward = true;
-  kernel.flops = std::int64_t{5} * 2 * heads * queries * keys * head_size;
+  kernel.flops = counted({5, 2, heads, queries, keys, head_size});
   kernel.bytes = heads * head_size * (4 * queries + 4 * keys) * size_of(type) + heads * queries * size_of(DType::F32);
   return kernel;
 }
@@ -68,7 +81,7 @@ inline Kernel row_kernel(std::int64_t rows, std::int64_t bytes) {
 
 // A log softmax of fp32 numbers over each row, or its backward, which reads the result and the gradient.
 inline Kernel softmax_kernel(std::int64_t rows, std::int64_t columns, bool backward) {
-  Kernel kernel = memory_kernel((backward ? 3 : 2) * rows * columns * size_of(DType::F32));
+  Kernel kernel = memory_kernel(counted({backward ? 3 : 2, rows, columns, size_of(DType::F32)}));
   kernel.m = rows, kernel.n = columns;
   kernel.backward = backward;
   return kernel;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/base/errors.hpp"
 #include "core/formats/layout.hpp"
 #include "core/graph/fused_heads.hpp"
 
@@ -19,6 +20,19 @@ ModuleBuilder::ModuleBuilder(std::string kind, DType type) {
   module_.name = std::move(kind);
   module_.type = type;
 }
+
+namespace {
+
+// Times element sizes and factors of kernels, its elements must stay far from overflow.
+void require_countable(const Shape& shape) {
+  constexpr double kMost = 1125899906842624.0;  // 2^50
+  double elements = 1;
+  for (const std::int64_t size : shape.dims) elements *= static_cast<double>(size);
+  if (elements > kMost)
+    throw ConfigError("workload.family: one tensor would have more than 2^50 elements; allowed: smaller sizes");
+}
+
+}  // namespace
 
 LocalId ModuleBuilder::input(const std::string& name, Shape shape) {
   const auto id = static_cast<LocalId>(module_.locals.size());
@@ -41,6 +55,9 @@ LocalId ModuleBuilder::call(const std::string& name, const std::string& primitiv
     call.shapes.in.push_back(module_.locals[static_cast<std::size_t>(local)].shape);
   }
   call.what->primitive.infer(call.how, call.shapes);
+  for (const Shape& shape : call.shapes.out) require_countable(shape);
+  for (const NamedShape& weight : call.shapes.weights) require_countable(weight.shape);
+  for (const NamedShape& saved : call.shapes.saved) require_countable(saved.shape);
   for (const NamedShape& weight : call.shapes.weights) {
     call.weights.push_back(static_cast<std::int32_t>(module_.weights.size()));
     module_.weights.push_back({weight.name.empty() ? name : name + "." + weight.name, weight.shape, weight.initial});

@@ -137,6 +137,8 @@ TEST(Families, KeysThatDoNotGoTogetherAreRefused) {
       {"{model: gpt2, linear_tiles: 2, dropout: 0.1}", "only GPT-2's blocks can be cut into tiles"},
       {"{model: t5-small, most_distance: 10}", "workload.most_distance: is within the distances that are told apart"},
       {"{model: whisper-tiny, frames: 31}", "workload.frames: 31 is odd; allowed: an even number"},
+      {"{family: unet, image: 16384, width: 16, groups: 4, heads: 2, multipliers: [1, 2], attends: [0, 1]}",
+       "workload.family: one op would take more than 2^58 operations or bytes; allowed: smaller sizes"},
       {"{family: gnn, inputs: 8, hidden: 8, classes: 3, fanouts: [60000, 60000, 60000, 60000]}", "more than 2^48"},
   };
   for (const auto& [workload, message] : cases) {
