@@ -8,6 +8,7 @@
 #include "core/run/product.hpp"
 #include "core/scenario/sound_copy.hpp"
 #include "core/workloads/workload.hpp"
+#include "core/yaml/checker.hpp"
 #include "core/yaml/schema.hpp"
 
 namespace tandem {
@@ -91,20 +92,12 @@ std::vector<std::string> candidates(const Schema& workload, const Case* rule, co
   return out;
 }
 
-// What the schema says of the family's keys, if it is known.
-const Case* case_of(const Node& root, const Schema& workload) {
-  const Node* section = root.find(kWorkloadSection);
-  const Node* family = section != nullptr ? section->find("family") : nullptr;
-  for (const Case& rule : workload.cases)
-    if (family != nullptr && family->text == rule.value) return &rule;
-  return nullptr;
-}
-
 // Whether the message would be another one, or none, with some other value where the file's is not known.
 bool depends_on_unknown(const std::string& message, const Node& root, const std::set<std::string>& faulty,
                         const std::set<std::string>& unknown, const KnownNames& names) {
   const Schema& workload = names.scenario->find(kWorkloadSection)->schema;
-  const Case* rule = case_of(root, workload);
+  const Node* given = root.find(kWorkloadSection);
+  const Case* rule = given != nullptr ? case_of(*given, workload) : nullptr;
   for (const std::string& path : unknown) {
     const std::vector<std::string> keys = keys_of(path);
     if (keys.size() != 2 || keys.front() != kWorkloadSection) continue;

@@ -45,13 +45,10 @@ void apply_overrides(Node& root, const std::vector<std::string>& arguments, cons
 }
 
 // Whether the family means something else by workload.optimizer than the name of one.
-bool is_own_key(const Node& family, const std::string& key, const KnownNames& names) {
-  const Schema& workload = names.scenario->find("workload")->schema;
-  for (const Case& rule : workload.cases)
-    if (rule.value == family.text)
-      return std::any_of(rule.properties.begin(), rule.properties.end(),
-                         [&](const Property& own) { return own.key == key; });
-  return false;
+bool is_own_key(const Node& workload, const std::string& key, const KnownNames& names) {
+  const Case* rule = case_of(workload, names.scenario->find("workload")->schema);
+  return rule != nullptr && std::any_of(rule->properties.begin(), rule->properties.end(),
+                                        [&](const Property& own) { return own.key == key; });
 }
 
 // workload.optimizer: adam is short for optimizer: {name: adam}.
@@ -59,8 +56,7 @@ void expand_short_forms(Node& root, const KnownNames& names) {
   Node* workload = root.find("workload");
   const Node* word = workload == nullptr ? nullptr : workload->find("optimizer");
   if (word == nullptr || word->kind != NodeKind::Scalar || (word->text != "adam" && word->text != "adamw")) return;
-  const Node* family = workload->find("family");
-  if (family != nullptr && is_own_key(*family, "optimizer", names)) return;
+  if (is_own_key(*workload, "optimizer", names)) return;
   const Node name = *word;
   const Node* section = root.find("optimizer");
   std::erase_if(workload->entries, [](const Entry& entry) { return entry.key == "optimizer"; });

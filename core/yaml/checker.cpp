@@ -33,16 +33,15 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// The case of the schema that the map's own values choose; null: none.
+std::string shown_path(const std::string& path) { return path.empty() ? "file" : path; }
+
+}  // namespace
+
 const Case* case_of(const Node& map, const Schema& schema) {
   for (const Case& rule : schema.cases)
     if (const Node* chosen = map.find(rule.key); chosen != nullptr && chosen->text == rule.value) return &rule;
   return nullptr;
 }
-
-std::string shown_path(const std::string& path) { return path.empty() ? "file" : path; }
-
-}  // namespace
 
 std::string hint(const std::string& word, const std::vector<std::string>& allowed) {
   const std::string near = suggest(word, allowed);

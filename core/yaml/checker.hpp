@@ -40,6 +40,9 @@ class Checker {
   Findings* findings_;
 };
 
+// The case of the schema that the map's own values choose; null: none.
+const Case* case_of(const Node& map, const Schema& schema);
+
 // The scalars (scalars.cpp): each checks a node and gives its value in base units.
 std::int64_t checked_integer(const Node& node, const Schema& schema, const std::string& path);
 double checked_number(const Node& node, const Schema& schema, const std::string& path);

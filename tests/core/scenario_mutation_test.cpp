@@ -5,6 +5,7 @@
 #include <iostream>
 #include <set>
 
+#include "core/yaml/checker.hpp"
 #include "core/yaml/schema.hpp"
 #include "core/yaml/yaml_tree.hpp"
 #include "tests/core/scenario_cases.hpp"
@@ -62,11 +63,6 @@ class Mutator {
   }
 
  private:
-  static const Case* case_of(const Node& node, const Schema& schema) {
-    for (const Case& rule : schema.cases)
-      if (const Node* chosen = node.find(rule.key); chosen != nullptr && chosen->text == rule.value) return &rule;
-    return nullptr;
-  }
   std::vector<std::string> siblings_of(const Node& node, const Schema& schema) const {
     std::vector<std::string> out = schema.keys();
     const Node* name = node.find("name");
