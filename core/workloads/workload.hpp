@@ -16,7 +16,7 @@ const std::vector<const WorkloadEntry*>& workloads();
 const WorkloadEntry* find_workload(std::string_view name);
 // With the fallbacks of the family's keys that are not given.
 WorkloadOptions completed(WorkloadOptions options);
-// The network that a scenario trains, or decodes with. Throws ConfigError for a workload that has none.
+// The network that a scenario trains. Throws ConfigError for a workload that has none.
 Network network_of(const Scenario& scenario);
 
 }  // namespace tandem
