@@ -11,6 +11,7 @@
 #include "core/run/policies.hpp"
 #include "core/scenario/dirs.hpp"
 #include "core/scheduler/policy.hpp"
+#include "core/transforms/common/entry.hpp"
 #include "core/workloads/workload.hpp"
 #include "report/summary.hpp"
 
@@ -40,20 +41,6 @@ std::string options_of(const PolicyEntry& policy) {
   return text;
 }
 
-struct Transform {
-  const char* key;
-  const char* summary;
-};
-// Rewrites of the step graph that a scenario can ask for.
-constexpr Transform kTransforms[] = {
-    {"workload.recompute: block", "Keep only the input of each block and run its forward again before its backward"},
-    {"workload.micro_batches: N", "Gradient accumulation: N forwards and backwards for one optimizer step"},
-    {"workload.devices: N", "Data parallel: N ranks with batches of their own and an all-reduce of the gradients"},
-    {"workload.partition: states",
-     "Ranks divide gradients and optimizer states; parameters: and parameters, which are gathered for each pass"},
-    {"policy.delayed_update: true", "Forward and backward use the parameters from before the last optimizer step"},
-};
-
 }  // namespace
 
 int list(const std::string& what) {
@@ -63,7 +50,8 @@ int list(const std::string& what) {
   } else if (what == "workloads") {
     for (const WorkloadEntry* entry : workloads()) print_entry(entry->name, entry->summary);
   } else if (what == "transforms") {
-    for (const Transform& transform : kTransforms) print_entry(transform.key, transform.summary);
+    for (const TransformEntry* entry : transforms())
+      print_entry(entry->name, std::string(entry->summary) + "; asked for by " + std::string(entry->asked_by));
   } else {
     list_files(what == "machines" ? profile_dirs() : what == "models" ? model_dirs() : scenario_dirs());
   }

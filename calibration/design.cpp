@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "core/transforms/one_bit.hpp"
+#include "core/transforms/subspace/subspace.hpp"
 #include "core/workloads/workload.hpp"
 
 namespace tandem {
@@ -109,8 +111,8 @@ std::vector<Trial> update_trials(const Trial& network, std::int64_t rank) {
   constexpr std::int64_t kMostLayers = 2;  // a fit of a block's projectors takes as long as hundreds of its backwards
   Trial subspace = network, one_bit = network;
   subspace.scenario.workload.keys["layers"] = std::min(network.scenario.workload.keys.integer("layers"), kMostLayers);
-  subspace.request.subspace = SubspaceUpdate{.rank = rank, .nonzeros = kNonzeros, .check_every = 1};  // fits, whatever
-  one_bit.request.one_bit = OneBitUpdate{.warmup_steps = 1, .block = kBlock};
+  subspace.rewrites = {tandem::subspace({.rank = rank, .nonzeros = kNonzeros, .check_every = 1})};  // fits, whatever
+  one_bit.rewrites = {tandem::one_bit({.warmup_steps = 1, .block = kBlock})};
   std::vector<Trial> trials{subspace, one_bit};
   for (const std::int64_t bits : {8, 4}) trials.emplace_back(network).scenario.optimizer.state_bits = bits;
   return trials;

@@ -22,7 +22,7 @@ KernelDesign designed_kernels(bool quick);
 struct Trial {
   Scenario scenario;
   bool held_out = false;
-  GraphRequest request = {};
+  Rewrites rewrites = {};
   // On the CPU. Caches may hold states of small networks, as they do not in runs.
   bool times_update = true;
 };

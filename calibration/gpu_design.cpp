@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/transforms/fp32_gradients.hpp"
 #include "core/workloads/workload.hpp"
 
 namespace tandem {
@@ -54,7 +55,7 @@ std::int64_t layers_of(std::int64_t hidden) { return hidden <= 2048 ? 2 : 1; }
 Trial trial_of(const char* family, const Transformer& t, std::int32_t cores) {
   Trial trial;
   trial.held_out = t.held_out;
-  trial.request.fp32_gradients = t.fp32_gradients;
+  if (t.fp32_gradients) trial.rewrites = {fp32_gradients()};
   Scenario& scenario = trial.scenario;
   scenario.machine.gpu = true;
   scenario.machine.cores = cores;

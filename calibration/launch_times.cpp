@@ -57,7 +57,7 @@ std::vector<Engine> others_of(const std::vector<Engine>& group) { return {group.
 std::vector<LaunchTime> time_launches(const Trial& trial, const CopyDesign& copies, const BenchDevice& device,
                                       bool quick) {
   const auto clock = std::make_shared<LaunchClock>(device.device);
-  Workbench bench(trial.scenario, copies.scratch_bytes, {clock, device.library}, trial.request);
+  Workbench bench(trial.scenario, copies.scratch_bytes, {clock, device.library}, trial.rewrites);
   std::vector<LaunchTime> out;
   for (const bool recorded : {false, true}) {
     bench.record_launches(recorded);

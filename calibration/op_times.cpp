@@ -146,7 +146,7 @@ std::set<std::string> plain_bodies(Scenario scenario) {
 
 std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget_ns, const BenchDevice& device) {
   const auto clock = device.device ? std::make_shared<LaunchClock>(device.device) : nullptr;
-  Workbench bench(trial.scenario, 0, {clock, device.library}, trial.request, trial.times_update);
+  Workbench bench(trial.scenario, 0, {clock, device.library}, trial.rewrites, trial.times_update);
   Samples samples;
   bench.record_launches(false);
   run_passes(bench, clock.get(), bench.ops(), Engine::Compute, least_passes, budget_ns / (clock ? 2 : 1), samples);
@@ -168,7 +168,7 @@ std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget
 
 std::vector<OpTime> time_update(const Trial& trial, int least_passes, double budget_ns, const BenchDevice& device) {
   const auto clock = device.device ? std::make_shared<LaunchClock>(device.device) : nullptr;
-  Workbench bench(trial.scenario, 0, {clock, device.library}, trial.request);
+  Workbench bench(trial.scenario, 0, {clock, device.library}, trial.rewrites);
   const std::set<std::string> plain = plain_bodies(trial.scenario);
   std::vector<OpId> ops;
   for (const OpId id : bench.ops())

@@ -19,7 +19,7 @@ constexpr int kLeastCommands = 32;
 }  // namespace
 
 UpdateTurns::UpdateTurns(const Trial& network, const BenchDevice& device)
-    : bench_(network.scenario, 0, device, network.request), update_(largest_update(bench_)) {
+    : bench_(network.scenario, 0, device, network.rewrites), update_(largest_update(bench_)) {
   const Graph& graph = bench_.graph();
   bytes_ = graph.value(graph.op(update_).writes.front().value).bytes;
   for (const OpId id : bench_.ops()) bench_.add_run(id, Engine::Compute);

@@ -6,6 +6,7 @@
 #include "calibration/noise_data.hpp"
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
+#include "core/transforms/one_bit.hpp"
 #include "runtime/executors/workspace.hpp"
 
 namespace tandem {
@@ -21,20 +22,21 @@ std::int64_t round_up(std::int64_t bytes, std::int64_t step) { return (bytes + s
 
 }  // namespace
 
-std::int32_t Workbench::steps_of(const GraphRequest& request) {
-  return request.one_bit ? static_cast<std::int32_t>(request.one_bit->warmup_steps) + 2 : 1;
+std::int32_t Workbench::steps_of(const Rewrites& rewrites) {
+  const OneBitUpdate* one_bit = one_bit_of(rewrites);
+  return one_bit != nullptr ? static_cast<std::int32_t>(one_bit->warmup_steps) + 2 : 1;
 }
 
-Workbench::Workbench(const Scenario& scenario, std::int64_t scratch_bytes, BenchDevice device, GraphRequest request,
+Workbench::Workbench(const Scenario& scenario, std::int64_t scratch_bytes, BenchDevice device, const Rewrites& rewrites,
                      bool updates_on_host)
     : updates_on_host_(updates_on_host),
       scenario_(scenario),
       data_(make_noise_data(scenario.seed, tokens_of(scenario.workload))),
       alignment_(device.device ? kDeviceAlignment : kHostAlignment) {
-  scenario_.steps = steps_of(request);
+  scenario_.steps = steps_of(rewrites);
   const WorkloadEntry* family = find_workload(scenario_.workload.family);
   CHECK(family != nullptr, "no workload family", scenario_.workload.family);
-  const std::unique_ptr<StepSource> source = family->make(scenario_, request);
+  const std::unique_ptr<StepSource> source = family->make(scenario_, rewrites);
   source->prologue(graph_);
   const OpId first = graph_.op_count();
   for (std::int32_t step = 0; step < scenario_.steps; ++step)

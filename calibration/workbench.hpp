@@ -30,11 +30,11 @@ class Workbench {
   // Places all values of these steps in the device's arena, and those that the host needs (loads, and the optimizer's
   // operands if `updates_on_host`) at the same offsets of the host's; `scratch_bytes` behind them in both. Loads
   // parameters and batches into both. Throws as LiveExecutor does.
-  Workbench(const Scenario& scenario, std::int64_t scratch_bytes, BenchDevice device = {}, GraphRequest request = {},
-            bool updates_on_host = true);
+  Workbench(const Scenario& scenario, std::int64_t scratch_bytes, BenchDevice device = {},
+            const Rewrites& rewrites = {}, bool updates_on_host = true);
 
   // One; where momentum travels by signs, those of plain Adam before, and another after the first of its own.
-  static std::int32_t steps_of(const GraphRequest& request);
+  static std::int32_t steps_of(const Rewrites& rewrites);
   // Intra-operator threads of the CPU lanes' workers where runs have so many cores: the device's stand-in takes one.
   static std::int32_t cpu_threads(std::int32_t cores) { return cores > 1 ? cores - 1 : 1; }
 

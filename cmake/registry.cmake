@@ -1,5 +1,6 @@
 # Registration by file: every core/policies/NAME.cpp (or NAME/NAME.cpp) must define NAME_policy_entry (its last line
-# does), every core/model/families/*.cpp and core/workloads/*.cpp <stem>_workload_entry. The generated table names each one, so that a file without it does not link.
+# does), every core/transforms/NAME.cpp (or NAME/NAME.cpp) NAME_transform_entry, every core/model/families/*.cpp and
+# core/workloads/*.cpp <stem>_workload_entry. The generated table names each one, so that a file without it does not link.
 function(tandem_registry KIND TYPE FILES OUT)
   set(declarations "")
   set(entries "")
@@ -18,6 +19,9 @@ function(tandem_registry KIND TYPE FILES OUT)
   if(KIND STREQUAL "policy")
     set(HEADER core/run/policies.hpp)
     set(PLURAL policies)
+  elseif(KIND STREQUAL "transform")
+    set(HEADER core/transforms/common/entry.hpp)
+    set(PLURAL transforms)
   elseif(KIND STREQUAL "primitive")
     set(HEADER core/model/primitive.hpp)
     set(PLURAL primitives)

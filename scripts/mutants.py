@@ -74,7 +74,7 @@ MUTANTS = [
     Mutant("gradient_copied_to_its_port", "core/model/derive_backward.cpp",
            "if (gradient == kNone && passes && !needs_copy(index, in, output_gradient)) {",
            "if (gradient == kNone && passes) {", "test_core", r"^core\.Derive$"),
-    Mutant("checkpoint_chain", "core/workloads/common/checkpoint_chain.cpp",
+    Mutant("checkpoint_chain", "core/transforms/recompute/checkpoint_chain.cpp",
            "return s.input_bytes + s.saved_bytes + std::max(forward, backward);",
            "return s.input_bytes + s.saved_bytes + std::min(forward, backward);", "test_core", r"^core\.CheckpointChain$"),
     Mutant("device_clock", "sim/device_clock.cpp",

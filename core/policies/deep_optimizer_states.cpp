@@ -30,7 +30,7 @@ class DeepOptimizerStates final : public Policy {
         activations_(scenario) {}
 
   PolicyTraits traits() const override {
-    return {.graph = {.activations = activations_.choice()}, .bindings = activations_.bindings()};
+    return {.rewrites = activations_.rewrites(), .bindings = activations_.bindings()};
   }
 
   Tier home(const View& view, TensorId tensor) override {

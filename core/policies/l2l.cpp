@@ -25,6 +25,7 @@
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
 #include "core/policies/common/shared_update.hpp"
+#include "core/transforms/recompute/recompute.hpp"
 
 namespace tandem {
 
@@ -34,7 +35,8 @@ class LayerToLayer final : public Policy {
       : prefetch_(static_cast<std::int32_t>(int_option(scenario, "prefetch", 0, 1, 1))),
         on_device_(choice_option(scenario, "optimizer", {"cpu", "device"}) == "device"),
         stash_(choice_option(scenario, "stash", {"auto", "device", "host"})),
-        recomputed_(int_option(scenario, "recompute_blocks", 0, kMost, kMost)) {
+        recomputed_(int_option(scenario, "recompute_blocks", 0, kMost, kMost)),
+        segment_(scenario.workload.checkpoint_every) {
     if (scenario.workload.partition != "none")
       throw ConfigError(
           "workload.partition: l2l takes all micro-batches through a layer at a time, each of which would gather its "
@@ -47,7 +49,7 @@ class LayerToLayer final : public Policy {
       bindings.push_back({.role = Role::Activation,
                           .lowest = stash_ == "device" ? Tier::Device : Tier::HostPinned,
                           .option = "stash: " + stash_});
-    return {.graph = {.activations = BlockActivations{.offload = 0, .recompute = recomputed_}},
+    return {.rewrites = {recompute_blocks({.offload = 0, .recompute = recomputed_}, segment_)},
             .bindings = std::move(bindings)};
   }
 
@@ -281,6 +283,7 @@ class LayerToLayer final : public Policy {
   bool on_device_;
   std::string stash_;
   std::int64_t recomputed_;
+  std::int64_t segment_;  // of what recomputes
   bool on_host_ = false;  // what is kept for the backward
 
   OpId seen_ = 0;

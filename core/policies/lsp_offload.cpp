@@ -1,10 +1,10 @@
 // LSP-Offload (Chen et al., arXiv 2406.10181): each layer's gradient is compressed on the device into a learned
 // subspace, where Adam runs on the CPU; its change returns and is applied on the device
-// (core/workloads/common/subspace.hpp). All of that is done layer by layer beside the backward of the layers below and
-// the forward of the next step, which waits for a layer's own change only. First come, first served while the backward
-// goes on, so that the lanes never idle; once it is over, the lowest layer of those that are left goes first, as the
-// forward needs it first. The paper fixes the layer of the transition beforehand by measured times, which comes to the
-// same: what is served later than its layer's turn is what the backward left over.
+// (core/transforms/subspace/subspace_ops.hpp). All of that is done layer by layer beside the backward of the layers
+// below and the forward of the next step, which waits for a layer's own change only. First come, first served while the
+// backward goes on, so that the lanes never idle; once it is over, the lowest layer of those that are left goes first,
+// as the forward needs it first. The paper fixes the layer of the transition beforehand by measured times, which comes
+// to the same: what is served later than its layer's turn is what the backward left over.
 //
 // Parameters and projectors are on the device, moments on the host. bf16 parameters keep what they lack of fp32 masters
 // on the device, 2 bytes more each, unless `masters: false`, as in the paper.
@@ -18,6 +18,7 @@
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
 #include "core/policies/common/uploads.hpp"
+#include "core/transforms/subspace/subspace.hpp"
 
 namespace tandem {
 
@@ -46,7 +47,7 @@ class LspOffload final : public Policy {
           "optimizer.name adamw");
   }
 
-  PolicyTraits traits() const override { return {.graph = {.subspace = update_}}; }
+  PolicyTraits traits() const override { return {.rewrites = {subspace(update_)}}; }
 
   // On the host: what the CPU reads to update.
   Tier home(const View& view, TensorId tensor) override {

@@ -23,6 +23,7 @@
 #include "core/policies/common/staged_updates.hpp"
 #include "core/policies/common/state_homes.hpp"
 #include "core/policies/common/trial.hpp"
+#include "core/transforms/stream_parameters.hpp"
 
 namespace tandem {
 
@@ -55,8 +56,9 @@ class MlpOffload final : public Policy {
     for (Binding& binding : bindings)
       if (binding.role == Role::Gradient) binding.option.clear();
     for (const Binding& binding : activations_.bindings()) bindings.push_back(binding);
-    return {.graph = {.streams_parameters = streams_, .activations = activations_.choice()},
-            .bindings = std::move(bindings)};
+    Rewrites rewrites = activations_.rewrites();
+    if (streams_) rewrites.push_back(stream_parameters());
+    return {.rewrites = std::move(rewrites), .bindings = std::move(bindings)};
   }
 
   Tier home(const View& view, TensorId tensor) override {

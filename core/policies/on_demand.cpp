@@ -24,7 +24,7 @@ class OnDemand final : public Policy {
 
   PolicyTraits traits() const override {
     const bool bound = tries_ && home_ == "host";
-    return {.graph = {}, .bindings = bound ? bind_all(Tier::HostPinned, "home", home_) : std::vector<Binding>{}};
+    return {.bindings = bound ? bind_all(Tier::HostPinned, "home", home_) : std::vector<Binding>{}};
   }
 
   Tier home(const View& view, TensorId tensor) override {

@@ -15,6 +15,7 @@
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
 #include "core/policies/common/uploads.hpp"
+#include "core/transforms/one_bit.hpp"
 
 namespace tandem {
 
@@ -41,7 +42,7 @@ class OneBitAdam final : public Policy {
           "or optimizer.name adamw");
   }
 
-  PolicyTraits traits() const override { return {.graph = {.one_bit = update_}}; }
+  PolicyTraits traits() const override { return {.rewrites = {one_bit(update_)}}; }
   Tier home(const View& view, TensorId tensor) override { return parameters_.home(view, tensor); }
 
   void decide(const View& view, Decisions& decisions) override {

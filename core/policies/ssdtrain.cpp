@@ -32,9 +32,7 @@ class SsdTrain final : public Policy {
   SsdTrain(const Scenario& scenario, Tier tier)
       : activations_(scenario, destination(scenario, tier)), bindings_(activations_.bindings()) {}
 
-  PolicyTraits traits() const override {
-    return {.graph = {.activations = activations_.choice()}, .bindings = bindings_};
-  }
+  PolicyTraits traits() const override { return {.rewrites = activations_.rewrites(), .bindings = bindings_}; }
   Tier home(const View&, TensorId) override { return Tier::Device; }
 
   void decide(const View& view, Decisions& decisions) override {

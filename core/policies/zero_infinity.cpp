@@ -24,6 +24,8 @@
 #include "core/policies/common/staged_updates.hpp"
 #include "core/policies/common/state_homes.hpp"
 #include "core/policies/common/trial.hpp"
+#include "core/transforms/fp32_gradients.hpp"
+#include "core/transforms/stream_parameters.hpp"
 
 namespace tandem {
 
@@ -48,10 +50,10 @@ class ZeroInfinity final : public Policy {
   PolicyTraits traits() const override {
     std::vector<Binding> bindings = bindings_of(named_);
     for (const Binding& binding : activations_.bindings()) bindings.push_back(binding);
-    return {.graph = {.fp32_gradients = as_deepspeed_,
-                      .streams_parameters = named_.parameters != "device",
-                      .activations = activations_.choice()},
-            .bindings = std::move(bindings)};
+    Rewrites rewrites = activations_.rewrites();
+    if (as_deepspeed_) rewrites.push_back(fp32_gradients());
+    if (named_.parameters != "device") rewrites.push_back(stream_parameters());
+    return {.rewrites = std::move(rewrites), .bindings = std::move(bindings)};
   }
 
   Tier home(const View& view, TensorId tensor) override {

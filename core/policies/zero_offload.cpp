@@ -19,6 +19,8 @@
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/program.hpp"
 #include "core/policies/common/uploads.hpp"
+#include "core/transforms/delayed_update.hpp"
+#include "core/transforms/fp32_gradients.hpp"
 
 namespace tandem {
 
@@ -35,10 +37,10 @@ class ZeroOffload final : public Policy {
   }
 
   PolicyTraits traits() const override {
-    return {
-        .may_evict = !on_device_,
-        .graph = {.delayed_update = delayed_, .fp32_gradients = as_deepspeed_, .activations = activations_.choice()},
-        .bindings = activations_.bindings()};
+    Rewrites rewrites = activations_.rewrites();
+    if (delayed_) rewrites.push_back(delayed_update());
+    if (as_deepspeed_) rewrites.push_back(fp32_gradients());
+    return {.may_evict = !on_device_, .rewrites = std::move(rewrites), .bindings = activations_.bindings()};
   }
 
   // 16-bit parameters live on the device, master parameters and moments on the host (section 4.1). With FP32 the

@@ -44,9 +44,7 @@ std::unique_ptr<Scheduler> make_scheduler(const Scenario& scenario, const CostMo
   auto policy = policy_entry->make(scenario);
   CHECK(policy != nullptr && ranks_on_host(scenario) <= rank_count(scenario), scenario.policy.name,
         rank_count(scenario));
-  GraphRequest request = policy->traits().graph;
-  request.rank = rank;
-  auto source = workload->make(scenario, request);
+  auto source = workload->make(scenario, policy->traits().rewrites, rank);
   return std::make_unique<Scheduler>(scenario, estimate, std::move(source), std::move(policy), rank,
                                      static_cast<Rank>(ranks_on_host(scenario)));
 }

@@ -22,14 +22,14 @@ std::string refusal_of(SoundCopy& sound) {
   const bool has_workload = !sound.replaced.contains(kWorkloadSection);
   try {
     if (has_workload) scenario.product.kept_bytes = bytes_kept_beside(scenario);
-    GraphRequest request;
+    Rewrites rewrites;
     if (!sound.replaced.contains(kPolicySection)) {
       const PolicyEntry* entry = find_policy(scenario.policy.name);
       CHECK(entry != nullptr, scenario.policy.name);
       const auto policy = entry->make(scenario);
-      if (has_workload) request = policy->traits().graph;
+      if (has_workload) rewrites = policy->traits().rewrites;
     }
-    if (has_workload) family->make(scenario, request);
+    if (has_workload) family->make(scenario, rewrites);
   } catch (const ConfigError& error) {
     return error.what();
   }

@@ -29,4 +29,9 @@ std::int64_t ranks_on_host(const Scenario& scenario) {
   return most > 0 ? std::min(ranks, most) : ranks;
 }
 
+std::int64_t body_threads(const Scenario& scenario) {
+  const std::int64_t machine = scenario.machine.cores > 0 ? scenario.machine.cores : 1;
+  return scenario.limits.cores > 0 && scenario.limits.cores < machine ? scenario.limits.cores : machine;
+}
+
 }  // namespace tandem

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/graph/graph.hpp"
-#include "core/graph/request.hpp"
+#include "core/graph/rewrite.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/scenario/scenario.hpp"
 #include "core/scheduler/seam.hpp"
@@ -104,8 +104,8 @@ struct Binding {
 
 // What holds for a whole run under a policy.
 struct PolicyTraits {
-  bool may_evict = true;  // false: what does not fit ends the run with DoesNotFit
-  GraphRequest graph;
+  bool may_evict = true;               // false: what does not fit ends the run with DoesNotFit
+  Rewrites rewrites = {};              // of the graph
   std::vector<Binding> bindings = {};  // what does not fit within them ends it, too
 };
 

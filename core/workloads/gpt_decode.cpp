@@ -6,6 +6,7 @@
 #include "core/model/families/common/gpt_modules.hpp"
 #include "core/model/families/common/language.hpp"
 #include "core/model/passes.hpp"
+#include "core/scenario/capacity.hpp"
 #include "core/workloads/common/options.hpp"
 #include "core/workloads/workload.hpp"
 
@@ -306,7 +307,7 @@ bool DecodeSource::append_step(Graph& graph, std::int64_t result) {
   return true;
 }
 
-std::unique_ptr<StepSource> make_gpt_decode(const Scenario& scenario, const GraphRequest&) {
+std::unique_ptr<StepSource> make_gpt_decode(const Scenario& scenario, const Rewrites&, Rank) {
   return std::make_unique<DecodeSource>(scenario);
 }
 

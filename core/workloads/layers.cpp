@@ -2,8 +2,9 @@
 // bodies: it is simulated only. Per layer: 16-bit parameters, a gradient of the same size, six times as much state.
 #include "core/base/errors.hpp"
 #include "core/graph/kernels.hpp"
+#include "core/step/training_source.hpp"
+#include "core/transforms/common/entry.hpp"
 #include "core/workloads/common/options.hpp"
-#include "core/workloads/common/training_source.hpp"
 #include "core/workloads/workload.hpp"
 
 namespace tandem {
@@ -47,7 +48,7 @@ TrainingPlan layers_plan(const KeyValues& k) {
   return plan;
 }
 
-std::unique_ptr<StepSource> make_layers(const Scenario& scenario, const GraphRequest& request) {
+std::unique_ptr<StepSource> make_layers(const Scenario& scenario, const Rewrites& rewrites, Rank rank) {
   require_training_options(scenario);
   require_no_validation(scenario);
   const WorkloadOptions& w = scenario.workload;
@@ -67,7 +68,7 @@ std::unique_ptr<StepSource> make_layers(const Scenario& scenario, const GraphReq
     throw ConfigError("optimizer.clip_norm: measured layers have no gradients to clip; allowed: 0");
   if (scenario.optimizer.state_bits != 32)
     throw ConfigError("optimizer.state_bits: measured layers have states of a fixed size; allowed: 32");
-  return std::make_unique<TrainingSource>(layers_plan(k), scenario, request);
+  return std::make_unique<TrainingSource>(layers_plan(k), scenario, all_rewrites(scenario, rewrites), rank);
 }
 
 }  // namespace

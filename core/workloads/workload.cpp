@@ -3,9 +3,10 @@
 #include <utility>
 
 #include "core/base/errors.hpp"
-#include "core/workloads/common/network_plan.hpp"
+#include "core/step/network_plan.hpp"
+#include "core/step/training_source.hpp"
+#include "core/transforms/common/entry.hpp"
 #include "core/workloads/common/options.hpp"
-#include "core/workloads/common/training_source.hpp"
 
 namespace tandem {
 
@@ -28,12 +29,13 @@ WorkloadOptions completed(WorkloadOptions options) {
   return options;
 }
 
-std::unique_ptr<StepSource> WorkloadEntry::make(const Scenario& scenario, const GraphRequest& request) const {
+std::unique_ptr<StepSource> WorkloadEntry::make(const Scenario& scenario, const Rewrites& rewrites, Rank rank) const {
   Scenario complete = scenario;
   complete.workload = complete_for(*this, scenario.workload);
-  if (source != nullptr) return source(complete, request);
+  if (source != nullptr) return source(complete, rewrites, rank);
   require_training_options(complete);
-  return std::make_unique<TrainingSource>(network_plan(network(complete.workload), complete), complete, request);
+  return std::make_unique<TrainingSource>(network_plan(network(complete.workload), complete), complete,
+                                          all_rewrites(complete, rewrites), rank);
 }
 
 Network network_of(const Scenario& scenario) {

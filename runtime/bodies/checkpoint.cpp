@@ -1,5 +1,5 @@
 // Bodies that save a stage's state and make a checkpoint of what all stages saved, and those that load it again.
-// Operands: core/workloads/common/training_checkpoints.cpp.
+// Operands: core/step/saves.hpp.
 #include <algorithm>
 #include <cstring>
 #include <string>

@@ -1,4 +1,4 @@
-// Bodies of 1-bit Adam: core/formats/one_bit.hpp has the method, training_one_bit.cpp the operands. All but
+// Bodies of 1-bit Adam: core/formats/one_bit.hpp has the method, core/transforms/one_bit.cpp the operands. All but
 // the kernels is pointers: nothing here needs LibTorch's operators.
 #include "core/formats/one_bit.hpp"
 

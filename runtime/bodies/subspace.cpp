@@ -1,5 +1,6 @@
-// Bodies of updates in a learned subspace but for Adam: core/workloads/common/subspace.hpp has the method,
-// training_subspace.cpp the operands. The same LibTorch calls on the CPU and on a GPU, for which nothing here waits.
+// Bodies of updates in a learned subspace but for Adam: core/transforms/subspace/subspace_ops.hpp has the method,
+// core/transforms/subspace/subspace.cpp the operands. The same LibTorch calls on the CPU and on a GPU, for which
+// nothing here waits.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/mm.h>

@@ -66,11 +66,12 @@ std::string latest_whole_before(const std::string& folder) {
 }
 
 Facts wanted_facts(const Scenario& scenario) {
-  const GraphRequest graph = find_policy(scenario.policy.name)->make(scenario)->traits().graph;
-  return facts_of(scenario, graph.delayed_update,
-                  graph.subspace  ? kSubspaceUpdate
-                  : graph.one_bit ? kOneBitUpdate
-                                  : kPlainUpdate);
+  const Rewrites rewrites = find_policy(scenario.policy.name)->make(scenario)->traits().rewrites;
+  const auto has = [&](const char* name) { return find_rewrite(rewrites, name) != nullptr; };
+  return facts_of(scenario, has("delayed_update"),
+                  has("subspace")  ? kSubspaceUpdate
+                  : has("one_bit") ? kOneBitUpdate
+                                   : kPlainUpdate);
 }
 
 // Of a manifest from before it said all that a run must agree on.

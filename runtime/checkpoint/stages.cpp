@@ -15,8 +15,8 @@ std::string stage_name(const std::string& tensor) { return tensor.substr(0, tens
 Graph loads_of(Scenario scenario) {
   scenario.first_step = std::max(scenario.first_step, 1);  // else it would begin anew
   Graph graph;
-  GraphRequest request = find_policy(scenario.policy.name)->make(scenario)->traits().graph;
-  find_workload(scenario.workload.family)->make(scenario, request)->prologue(graph);
+  const Rewrites rewrites = find_policy(scenario.policy.name)->make(scenario)->traits().rewrites;
+  find_workload(scenario.workload.family)->make(scenario, rewrites)->prologue(graph);
   return graph;
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/policies/common/step_memory.hpp"
+#include "core/transforms/recompute/recompute.hpp"
 #include "core/workloads/workload.hpp"
 #include "tests/common/run.hpp"
 #include "tests/common/scenarios.hpp"
@@ -23,7 +24,7 @@ Scenario wide(std::int64_t device_kib, const std::string& policy = "balanced") {
 
 Graph one_step(const Scenario& scenario, BlockActivations choice) {
   Graph graph;
-  const auto source = find_workload("gpt")->make(scenario, {.activations = choice});
+  const auto source = find_workload("gpt")->make(scenario, {recompute_blocks(choice)});
   source->prologue(graph);
   source->append_step(graph, 0);
   return graph;

@@ -1,5 +1,5 @@
 // The choice of what recomputes is the best of all that a step graph expresses, and what is built from it fits.
-#include "core/workloads/common/checkpoint_chain.hpp"
+#include "core/transforms/recompute/checkpoint_chain.hpp"
 
 #include <gtest/gtest.h>
 

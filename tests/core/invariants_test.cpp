@@ -9,7 +9,7 @@
 #include "core/policies/cotrain/separation.hpp"
 #include "core/scheduler/happens_before.hpp"
 #include "core/scheduler/residency.hpp"
-#include "core/workloads/common/plan.hpp"
+#include "core/step/plan.hpp"
 #include "core/workloads/workload.hpp"
 #include "core/yaml/overrides.hpp"
 #include "tests/common/scenarios.hpp"

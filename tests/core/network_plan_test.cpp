@@ -1,12 +1,12 @@
 // Steps of networks that are no chain: who goes backward, whose gradients are added, what is frozen.
-#include "core/workloads/common/network_plan.hpp"
+#include "core/step/network_plan.hpp"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <string>
 
-#include "core/workloads/common/training_source.hpp"
+#include "core/step/training_source.hpp"
 #include "tests/core/workload_fixture.hpp"
 
 namespace tandem {
@@ -46,7 +46,7 @@ Graph steps_of(const Network& network, std::int64_t micro_batches) {
   Scenario s = small_scenario("mlp");
   s.workload.micro_batches = micro_batches;
   s.optimizer.clip_norm = 1;
-  TrainingSource source(network_plan(network, s), s, {});
+  TrainingSource source(network_plan(network, s), s);
   Graph graph;
   source.prologue(graph);
   source.append_step(graph, 0);

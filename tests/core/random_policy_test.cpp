@@ -5,6 +5,7 @@
 #include <random>
 
 #include "core/base/errors.hpp"
+#include "core/transforms/delayed_update.hpp"
 #include "core/workloads/workload.hpp"
 #include "tests/common/run.hpp"
 #include "tests/common/scenarios.hpp"
@@ -17,7 +18,7 @@ class RandomPolicy final : public Policy {
  public:
   RandomPolicy(std::uint64_t seed, bool delayed, bool disk) : random_(seed), delayed_(delayed), disk_(disk) {}
 
-  PolicyTraits traits() const override { return {.may_evict = true, .graph = {.delayed_update = delayed_}}; }
+  PolicyTraits traits() const override { return {.rewrites = delayed_ ? Rewrites{delayed_update()} : Rewrites{}}; }
 
   Tier home(const View&, TensorId) override {
     if (disk_ && chance(3)) return Tier::Disk;
@@ -133,7 +134,7 @@ TEST(RandomPolicy, KeepsCapacityOrderAndContents) {
     scenario.validation = {.every = static_cast<std::int32_t>(random() % 3), .batches = 2};
     const CostModel estimate(scenario.machine);
     auto policy = std::make_unique<RandomPolicy>(random(), delayed, disk);
-    auto source = find_workload("gpt")->make(scenario, policy->traits().graph);
+    auto source = find_workload("gpt")->make(scenario, policy->traits().rewrites);
     Scheduler scheduler(scenario, estimate, std::move(source), std::move(policy));
     Contents contents(scheduler.graph());
     HappensBefore checker(scheduler.graph(), 0, &contents);

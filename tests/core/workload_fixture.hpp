@@ -26,9 +26,10 @@ inline Scenario small_scenario(const std::string& family) {
 }
 
 // All steps of a scenario; the source sees `result` after each.
-inline Graph whole_graph(const Scenario& scenario, const GraphRequest& request = {}, std::int64_t result = 0) {
+inline Graph whole_graph(const Scenario& scenario, const Rewrites& rewrites = {}, std::int64_t result = 0,
+                         Rank rank = 0) {
   Graph graph;
-  const auto source = find_workload(scenario.workload.family)->make(scenario, request);
+  const auto source = find_workload(scenario.workload.family)->make(scenario, rewrites, rank);
   source->prologue(graph);
   while (source->append_step(graph, result)) {
   }

@@ -7,6 +7,8 @@
 
 #include "core/base/errors.hpp"
 #include "core/formats/state_blocks.hpp"
+#include "core/transforms/delayed_update.hpp"
+#include "core/transforms/one_bit.hpp"
 #include "tests/core/workload_fixture.hpp"
 
 namespace tandem {
@@ -40,7 +42,7 @@ TEST(WorkloadGraph, UpdatesAreUsedByTheNextStep) {
 }
 
 TEST(WorkloadGraph, DelayedUpdatesAreUsedOneStepLater) {
-  const Graph graph = whole_graph(small_scenario("gpt"), {.delayed_update = true});
+  const Graph graph = whole_graph(small_scenario("gpt"), {delayed_update()});
   for (const char* label : {"block1.forward", "block1.backward"}) {
     const auto ops = ops_of(graph, label);
     const std::int32_t expected[] = {0, 0, 1};
@@ -115,7 +117,7 @@ TEST(WorkloadGraph, EvaluationFollowsEveryNthUpdateAndTheLast) {
   scenario.steps = 5;
   scenario.validation = {.every = 2, .batches = 3};
   for (const bool delayed : {false, true}) {
-    const Graph graph = whole_graph(scenario, {.delayed_update = delayed});
+    const Graph graph = whole_graph(scenario, delayed ? Rewrites{delayed_update()} : Rewrites{});
     const auto ops = ops_of(graph, "block1.evaluate");
     ASSERT_EQ(ops.size(), 3u * 3u);
     for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -160,7 +162,7 @@ TEST(WorkloadGraph, RanksHavePartsOfEachBucket) {
     scenario.workload.micro_batches = 2;
     scenario.workload.partition = partition;
     scenario.steps = 2;
-    const Graph graph = whole_graph(scenario, {.rank = 3});
+    const Graph graph = whole_graph(scenario, {}, 0, /*rank=*/3);
     const auto tensor = [&](const std::string& name) {
       for (TensorId id = 0; id < graph.tensor_count(); ++id)
         if (graph.tensor(id).name == name) return graph.tensor(id);
@@ -196,16 +198,16 @@ TEST(WorkloadGraph, WhatCannotBeDividedIsAnInputError) {
   Scenario scenario = small_scenario("gpt");
   scenario.workload.devices = 2;
   scenario.workload.partition = "states";
-  const auto problem = [&](const GraphRequest& request) -> std::string {
+  const auto problem = [&](const Rewrites& rewrites) -> std::string {
     try {
-      whole_graph(scenario, request);
+      whole_graph(scenario, rewrites);
     } catch (const ConfigError& error) {
       return error.what();
     }
     return "";
   };
   EXPECT_EQ(problem({}), "");
-  EXPECT_THAT(problem({.one_bit = OneBitUpdate{.warmup_steps = 1, .block = 32}}),
+  EXPECT_THAT(problem({one_bit({.warmup_steps = 1, .block = 32})}),
               HasSubstr("workload.partition: this policy's updates need whole gradients; allowed: none"));
   scenario.checkpoint.directory = "/tmp/checkpoints";
   EXPECT_THAT(problem({}), HasSubstr("workload.partition: a checkpoint holds whole states"));

@@ -4,10 +4,10 @@
 #include <bit>
 #include <cmath>
 
+#include "core/transforms/delayed_update.hpp"
 #include "runtime/reference/reference.hpp"
 #include "runtime/torch_setup.hpp"
 #include "tests/runtime/serial_interpreter.hpp"
-
 namespace tandem {
 namespace {
 
@@ -45,7 +45,7 @@ void expect_exact(const Scenario& scenario, bool delayed = false, int parts = 1)
   set_thread_count(kThreads);
   const HashedData data(kBytes);
   const ReferenceResult reference = train_reference(scenario, data, {.delayed_update = delayed});
-  SerialInterpreter interpreter(scenario, data, {.delayed_update = delayed}, parts);
+  SerialInterpreter interpreter(scenario, data, delayed ? Rewrites{delayed_update()} : Rewrites{}, parts);
   interpreter.run();
   std::vector<double> expected;
   for (const auto& step : reference.losses) expected.insert(expected.end(), step.begin(), step.end());

@@ -23,7 +23,7 @@ std::set<std::string> works_of(Scenario scenario) {
   constexpr std::int64_t kVectorElements = 16384;
   scenario.steps = 1;
   Graph graph;
-  const auto source = find_workload(scenario.workload.family)->make(scenario, GraphRequest{});
+  const auto source = find_workload(scenario.workload.family)->make(scenario);
   source->prologue(graph);
   EXPECT_TRUE(source->append_step(graph, 0));
   std::set<std::string> works;

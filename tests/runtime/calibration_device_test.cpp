@@ -185,9 +185,9 @@ struct Footprint {
 };
 Footprint footprint(const Trial& trial) {
   Scenario scenario = trial.scenario;
-  scenario.steps = Workbench::steps_of(trial.request);
+  scenario.steps = Workbench::steps_of(trial.rewrites);
   Graph graph;
-  const auto source = find_workload(scenario.workload.family)->make(scenario, trial.request);
+  const auto source = find_workload(scenario.workload.family)->make(scenario, trial.rewrites);
   source->prologue(graph);
   for (std::int32_t step = 0; step < scenario.steps; ++step) EXPECT_TRUE(source->append_step(graph, step));
   Footprint bytes;

@@ -66,11 +66,11 @@ AlignedBytes aligned_bytes(std::int64_t bytes) {
   return AlignedBytes(memory);
 }
 
-SerialInterpreter::SerialInterpreter(const Scenario& scenario, const DataSource& data, const GraphRequest& request,
+SerialInterpreter::SerialInterpreter(const Scenario& scenario, const DataSource& data, const Rewrites& rewrites,
                                      int parts)
     : scenario_(scenario), data_(data), parts_(parts) {
   install_workspace_allocator();
-  source_ = find_workload(scenario.workload.family)->make(scenario_, request);
+  source_ = find_workload(scenario.workload.family)->make(scenario_, rewrites);
 }
 
 void SerialInterpreter::run() {

@@ -40,7 +40,7 @@ AlignedBytes aligned_bytes(std::int64_t bytes);
 class SerialInterpreter {
  public:
   // Divisible ops run in this many parts, cut at multiples of 64 bytes.
-  SerialInterpreter(const Scenario& scenario, const DataSource& data, const GraphRequest& request = {}, int parts = 1);
+  SerialInterpreter(const Scenario& scenario, const DataSource& data, const Rewrites& rewrites = {}, int parts = 1);
   // Runs prologue and steps until the source ends. Every body runs in a workspace of exactly the declared size.
   void run();
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A new policy or model family is one file, and one that forgets its last line does not link. Builds core's own CMake code
-# over core's headers and files that are written here; no scheduler is compiled.
+# A new policy, model family or transform is one file, and one that forgets its last line does not link. Builds core's
+# own CMake code over core's headers and files that are written here; no scheduler is compiled.
 set -euo pipefail
 SOURCE=${TANDEM_SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
 TREE=$(mktemp -d)
@@ -15,7 +15,7 @@ die() {
 copy_headers_and_cmake() {
   # Whatever core's CMake code reads, but no source.
   (cd "$SOURCE" && find core -type f ! -name '*.cpp' && ls -d cmake docs/*.json) | tar -C "$SOURCE" -cf - -T - | tar -C "$TREE" -xf -
-  mkdir -p "$TREE/core/policies" "$TREE/core/workloads" "$TREE/core/model/families"
+  mkdir -p "$TREE/core/policies" "$TREE/core/transforms" "$TREE/core/workloads" "$TREE/core/model/families"
 }
 
 write_project() {
@@ -36,12 +36,15 @@ CMAKE
 #include <cstdio>
 
 #include "core/run/policies.hpp"
+#include "core/transforms/common/entry.hpp"
 #include "core/workloads/workload.hpp"
 
 int main() {
   for (const tandem::PolicyEntry* entry : tandem::policies())
     std::printf("%.*s\n", static_cast<int>(entry->name.size()), entry->name.data());
   for (const tandem::WorkloadEntry* entry : tandem::workloads())
+    std::printf("%.*s\n", static_cast<int>(entry->name.size()), entry->name.data());
+  for (const tandem::TransformEntry* entry : tandem::transforms())
     std::printf("%.*s\n", static_cast<int>(entry->name.size()), entry->name.data());
 }
 CPP
@@ -58,6 +61,14 @@ const FamilyKeys kKeys = {{}, {"batch"}};
 Network $1(const WorkloadOptions&) { return {}; }
 }  // namespace
 }  // namespace tandem
+$2
+CPP
+}
+
+# write_transform NAME LAST_LINE
+write_transform() {
+  cat >"$TREE/core/transforms/$1.cpp" <<CPP
+#include "core/transforms/common/entry.hpp"
 $2
 CPP
 }
@@ -114,4 +125,12 @@ expect_list 'first second third '
 write_family unnamed '// no registration line'
 if build; then die "a family without its registration line links"; fi
 grep -q 'unnamed_workload_entry' "$TREE/log" || die "the link error does not name the family's missing entry"
-echo "one_file_registry: one file is a policy, or a family; without its last line it does not link"
+rm "$TREE/core/model/families/unnamed.cpp"
+
+write_transform fourth 'TANDEM_TRANSFORM(fourth, nullptr, "Changes nothing", "nobody")'
+build || die "a transform of one file does not build"
+expect_list 'first second third fourth '
+write_transform nameless '// no registration line'
+if build; then die "a transform without its registration line links"; fi
+grep -q 'nameless_transform_entry' "$TREE/log" || die "the link error does not name the transform's missing entry"
+echo "one_file_registry: one file is a policy, a family or a transform; without its last line it does not link"

@@ -38,7 +38,7 @@ Schedules all_schedules(const Scenario& scenario, Fidelity fidelity, bool halves
   do {
     const CostModel estimate(scenario.machine);
     auto policy = std::make_unique<ExhaustivePolicy>(choices, halves);
-    auto source = find_workload(scenario.workload.family)->make(scenario, policy->traits().graph);
+    auto source = find_workload(scenario.workload.family)->make(scenario, policy->traits().rewrites);
     Scheduler scheduler(scenario, estimate, std::move(source), std::move(policy));
     const Graph* graphs[] = {&scheduler.graph()};
     SimgridExecutor executor(graphs, scenario.machine, scenario.truth, scenario.seed, fidelity);

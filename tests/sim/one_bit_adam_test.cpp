@@ -9,6 +9,7 @@
 #include "core/base/errors.hpp"
 #include "core/run/make_scheduler.hpp"
 #include "core/run/policies.hpp"
+#include "core/transforms/one_bit.hpp"
 #include "sim/simulate.hpp"
 #include "tests/common/scenarios.hpp"
 
@@ -96,7 +97,9 @@ TEST(OneBitAdam, StepsBecomeShorterWhereGradientsHeldThemUp) {
 
 TEST(OneBitAdam, TheWarmUpIsAShareOfTheStepsUnlessItIsGiven) {
   Scenario scenario = gpt_scenario("one_bit_adam", kMiB);
-  const auto warmup = [&] { return find_policy("one_bit_adam")->make(scenario)->traits().graph.one_bit->warmup_steps; };
+  const auto warmup = [&] {
+    return one_bit_of(find_policy("one_bit_adam")->make(scenario)->traits().rewrites)->warmup_steps;
+  };
   scenario.steps = 1;
   EXPECT_EQ(warmup(), 1);
   scenario.steps = 300;

@@ -41,7 +41,7 @@ class Balanced final : public Policy {
   }
 
   PolicyTraits traits() const override {
-    return {.graph = {.activations = activations_.choice()}, .bindings = activations_.bindings()};
+    return {.rewrites = activations_.rewrites(), .bindings = activations_.bindings()};
   }
 
   Tier home(const View& view, TensorId tensor) override {

@@ -209,14 +209,16 @@ std::optional<BlockActivations> given_activations(const Scenario& scenario) {
 }
 
 Activations::Activations(const Scenario& scenario, std::optional<BlockActivations> choice)
-    : choice_(choice), bindings_(bindings_of(scenario)) {
+    : choice_(choice), segment_(scenario.workload.checkpoint_every), bindings_(bindings_of(scenario)) {
   CHECK(!choice_ || (choice_->offload >= 0 && choice_->recompute >= 0), choice_->offload, choice_->recompute);
   if (choice_ && choice_->offload > 0)
     trips_ = ActivationTrips(first_blocks(blocks_of(scenario), choice_->offload), {}, {});
 }
 
 Activations::Activations(const Scenario& scenario, const MemoryUse* use)
-    : choice_(given_activations(scenario)), bindings_(bindings_of(scenario)) {
+    : choice_(given_activations(scenario)),
+      segment_(scenario.workload.checkpoint_every),
+      bindings_(bindings_of(scenario)) {
   if (!choice_ && use == nullptr) return;
   const std::vector<std::int32_t> blocks = blocks_of(scenario);
   if (!choice_ && scenario.workload.recompute == "none" && !blocks.empty()) choice_ = choose(scenario, blocks, *use);
@@ -231,7 +233,8 @@ Activations::Activations(const Scenario& scenario, const MemoryUse* use)
   resident_ = kept.resident;
 }
 
-Activations::Activations(const Scenario& scenario, Destination destination) : bindings_(bindings_of(scenario)) {
+Activations::Activations(const Scenario& scenario, Destination destination)
+    : segment_(scenario.workload.checkpoint_every), bindings_(bindings_of(scenario)) {
   const bool automatic =
       text_option(scenario, "offload_blocks").empty() || text_option(scenario, "offload_blocks") == "auto";
   BlockActivations choice{automatic ? 0 : count_option(scenario, "offload_blocks"),

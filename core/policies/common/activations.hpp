@@ -9,6 +9,7 @@
 
 #include "core/policies/common/activation_trips.hpp"
 #include "core/scheduler/policy.hpp"
+#include "core/transforms/recompute/recompute.hpp"
 
 namespace tandem {
 
@@ -38,6 +39,8 @@ class Activations {
   Activations(const Scenario& scenario, Destination destination);
 
   const std::optional<BlockActivations>& choice() const { return choice_; }
+  // What that makes of the graph; none without a choice, which leaves it to the scenario.
+  Rewrites rewrites() const { return rewrites_of(choice_, segment_); }
   // `offload_blocks: 0` keeps activations on the device.
   std::vector<Binding> bindings() const { return bindings_; }
   // Buckets whose states fit on the device beside that, by the same estimate; 0 without a `use`.
@@ -51,6 +54,7 @@ class Activations {
 
  private:
   std::optional<BlockActivations> choice_;
+  std::int64_t segment_;  // blocks in a row of which the first's input alone is kept, if they recompute
   std::vector<Binding> bindings_;
   std::int32_t resident_ = 0;
   bool fit_ = true;

@@ -14,7 +14,7 @@ Graph first_step(Scenario scenario, std::optional<BlockActivations> choice) {
   Graph graph;
   const WorkloadEntry* family = find_workload(scenario.workload.family);
   CHECK(family != nullptr, scenario.workload.family);
-  const auto source = family->make(scenario, {.delayed_update = false, .activations = choice});
+  const auto source = family->make(scenario, rewrites_of(choice, scenario.workload.checkpoint_every));
   source->prologue(graph);
   source->append_step(graph, 0);
   return graph;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/graph/graph.hpp"
-#include "core/graph/request.hpp"
 #include "core/scenario/scenario.hpp"
+#include "core/transforms/recompute/recompute.hpp"
 
 namespace tandem {
 

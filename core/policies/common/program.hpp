@@ -6,6 +6,7 @@
 
 #include "core/base/check.hpp"
 #include "core/scheduler/policy.hpp"
+#include "core/transforms/recompute/recompute.hpp"
 
 namespace tandem {
 

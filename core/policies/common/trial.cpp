@@ -39,7 +39,7 @@ bool fits_in_trial(const Scenario& scenario, std::unique_ptr<Policy> policy) {
   trial.checkpoint = {};
   trial.workload.micro_batches = std::min(scenario.workload.micro_batches, kFirstStepMicroBatches);
   const CostModel estimate(trial.machine);
-  auto source = find_workload(trial.workload.family)->make(trial, policy->traits().graph);
+  auto source = find_workload(trial.workload.family)->make(trial, policy->traits().rewrites);
   try {
     Scheduler scheduler(trial, estimate, std::move(source), std::move(policy), 0,
                         static_cast<Rank>(ranks_on_host(trial)));

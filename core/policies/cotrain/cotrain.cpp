@@ -26,7 +26,7 @@ class CoTrain final : public Policy {
         activations_(scenario) {}
 
   PolicyTraits traits() const override {
-    return {.graph = {.activations = activations_.choice()}, .bindings = activations_.bindings()};
+    return {.rewrites = activations_.rewrites(), .bindings = activations_.bindings()};
   }
 
   // States of the first k layers live where they are updated: on the device.

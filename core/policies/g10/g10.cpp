@@ -34,7 +34,7 @@ class G10 final : public Policy {
   PolicyTraits traits() const override {
     std::vector<Binding> bindings = host_ ? std::vector<Binding>{} : bind_all(Tier::Disk, "host", "false");
     for (Binding& binding : bindings) binding.not_on_host = true;
-    return {.graph = {}, .bindings = std::move(bindings)};
+    return {.bindings = std::move(bindings)};
   }
 
   Tier home(const View& view, TensorId tensor) override {

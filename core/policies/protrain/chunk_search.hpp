@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/graph/request.hpp"
 #include "core/scenario/scenario.hpp"
+#include "core/transforms/recompute/recompute.hpp"
 
 namespace tandem {
 

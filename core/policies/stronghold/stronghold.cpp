@@ -27,7 +27,7 @@ class Stronghold final : public Policy {
       : window_(int_option(scenario, "window", kLeastWindow, 100000, kAuto)), stay_(window_), activations_(scenario) {}
 
   PolicyTraits traits() const override {
-    return {.graph = {.activations = activations_.choice()}, .bindings = activations_.bindings()};
+    return {.rewrites = activations_.rewrites(), .bindings = activations_.bindings()};
   }
 
   Tier home(const View& view, TensorId tensor) override {

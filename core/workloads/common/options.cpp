@@ -35,9 +35,4 @@ void require_no_validation(const Scenario& scenario) {
                       " has no loss; allowed: 0, or a family that is trained on data");
 }
 
-std::int64_t body_threads(const Scenario& scenario) {
-  const std::int64_t machine = scenario.machine.cores > 0 ? scenario.machine.cores : 1;
-  return scenario.limits.cores > 0 && scenario.limits.cores < machine ? scenario.limits.cores : machine;
-}
-
 }  // namespace tandem

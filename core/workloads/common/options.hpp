@@ -14,7 +14,4 @@ void require_training_options(const Scenario& scenario);
 // For families that have no loss.
 void require_no_validation(const Scenario& scenario);
 
-// Threads that a body may use: what LibTorch's temporaries that are kept one a thread are sized for.
-std::int64_t body_threads(const Scenario& scenario);
-
 }  // namespace tandem

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/workloads/common/subspace.hpp"
+#include "core/transforms/subspace/subspace_ops.hpp"
 
 namespace tandem {
 

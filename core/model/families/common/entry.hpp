@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/graph/graph.hpp"
-#include "core/graph/request.hpp"
+#include "core/graph/rewrite.hpp"
 #include "core/model/network.hpp"
 #include "core/scenario/family_keys.hpp"
 #include "core/scenario/scenario.hpp"
@@ -18,10 +18,11 @@ struct WorkloadEntry {
   std::string_view name;
   std::string_view summary;
   const FamilyKeys* keys;
-  Network (*network)(const WorkloadOptions&);                                   // null: it is none that is trained
-  std::unique_ptr<StepSource> (*source)(const Scenario&, const GraphRequest&);  // null: of its network
+  Network (*network)(const WorkloadOptions&);                                     // null: it is none that is trained
+  std::unique_ptr<StepSource> (*source)(const Scenario&, const Rewrites&, Rank);  // null: of its network
 
-  std::unique_ptr<StepSource> make(const Scenario& scenario, const GraphRequest& request) const;
+  // The steps of one rank, with what the policy has rewritten of them. The first rank saves for all.
+  std::unique_ptr<StepSource> make(const Scenario& scenario, const Rewrites& rewrites = {}, Rank rank = 0) const;
 };
 
 }  // namespace tandem

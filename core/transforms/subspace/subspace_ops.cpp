@@ -1,4 +1,4 @@
-#include "core/workloads/common/subspace.hpp"
+#include "core/transforms/subspace/subspace_ops.hpp"
 
 #include <algorithm>
 #include <initializer_list>

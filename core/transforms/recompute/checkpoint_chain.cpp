@@ -1,4 +1,4 @@
-#include "core/workloads/common/checkpoint_chain.hpp"
+#include "core/transforms/recompute/checkpoint_chain.hpp"
 
 #include <algorithm>
 #include <tuple>

@@ -1,16 +1,26 @@
-#include "core/workloads/common/recomputation.hpp"
+#include "core/transforms/recompute/recompute.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/scenario/capacity.hpp"
-#include "core/workloads/common/checkpoint_chain.hpp"
+#include "core/step/context.hpp"
+#include "core/step/passes.hpp"
+#include "core/transforms/common/entry.hpp"
+#include "core/transforms/recompute/checkpoint_chain.hpp"
 
 namespace tandem {
 namespace {
+
+struct Recomputation {
+  std::vector<bool> recomputes;  // by stage
+  // By stage: the first that is recomputed, up to this one, when the backward comes to it; the next one: none is.
+  std::vector<std::size_t> from;
+};
 
 std::vector<bool> recomputed_stages(const TrainingPlan& plan, const BlockActivations& choice) {
   std::vector<bool> recomputes;
@@ -118,17 +128,76 @@ Recomputation optimal(const TrainingPlan& plan, const Scenario& scenario) {
   return out;
 }
 
-}  // namespace
-
-Recomputation choose_recomputation(const TrainingPlan& plan, const Scenario& scenario, const GraphRequest& request) {
-  const WorkloadOptions& w = scenario.workload;
-  if (!request.activations && w.recompute == "optimal") return optimal(plan, scenario);
-  const auto all = static_cast<std::int64_t>(plan.stages.size());
+Recomputation of_blocks(const TrainingPlan& plan, const BlockActivations& choice, std::int64_t every) {
   Recomputation out;
-  out.recomputes =
-      recomputed_stages(plan, request.activations.value_or(BlockActivations{0, w.recompute == "block" ? all : 0}));
-  out.from = segment_begins(out.recomputes, w.checkpoint_every * plan.block_stages);
+  out.recomputes = recomputed_stages(plan, choice);
+  out.from = segment_begins(out.recomputes, every * plan.block_stages);
   return out;
 }
 
+class Recompute final : public StepTransform {
+ public:
+  Recompute(StepContext& context, Recomputation choice) : from_(std::move(choice.from)) {
+    CHECK(choice.recomputes.size() == context.stage_count() && from_.size() == context.stage_count(),
+          choice.recomputes.size(), from_.size(), context.stage_count());
+    context.recomputes = std::move(choice.recomputes);
+  }
+  void before_backward(Graph& graph, std::size_t index, PassesPart& passes) override {
+    passes.recompute(graph, from_[index], index);
+  }
+
+ private:
+  std::vector<std::size_t> from_;
+};
+
+class BlocksRewrite final : public Rewrite {
+ public:
+  BlocksRewrite(const BlockActivations& choice, std::int64_t every) : choice_(choice), every_(every) {}
+  std::string_view name() const override { return "recompute"; }
+  Order order() const override { return Order::Passes; }
+  std::unique_ptr<StepTransform> make(StepContext& context) const override {
+    return std::make_unique<Recompute>(context, of_blocks(context.plan(), choice_, every_));
+  }
+
+ private:
+  BlockActivations choice_;
+  std::int64_t every_;
+};
+
+// Least recomputing in a given memory. Throws ConfigError where nothing fits workload.activation_bytes.
+class OptimalRewrite final : public Rewrite {
+ public:
+  explicit OptimalRewrite(const Scenario& scenario) : scenario_(scenario) {}
+  std::string_view name() const override { return "recompute"; }
+  Order order() const override { return Order::Passes; }
+  std::unique_ptr<StepTransform> make(StepContext& context) const override {
+    return std::make_unique<Recompute>(context, optimal(context.plan(), scenario_));
+  }
+
+ private:
+  Scenario scenario_;
+};
+
+std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewrites& of_policy) {
+  const WorkloadOptions& w = scenario.workload;
+  if (w.recompute == "none" || find_rewrite(of_policy, "recompute") != nullptr) return nullptr;
+  if (w.recompute == "optimal") return std::make_shared<OptimalRewrite>(scenario);
+  constexpr std::int64_t kAll = std::int64_t{1} << 40;
+  return recompute_blocks({.offload = 0, .recompute = kAll}, w.checkpoint_every);
+}
+
+}  // namespace
+
+std::shared_ptr<const Rewrite> recompute_blocks(const BlockActivations& choice, std::int64_t every) {
+  return std::make_shared<BlocksRewrite>(choice, every);
+}
+
+Rewrites rewrites_of(const std::optional<BlockActivations>& choice, std::int64_t every) {
+  return choice ? Rewrites{recompute_blocks(*choice, every)} : Rewrites{};
+}
+
 }  // namespace tandem
+
+TANDEM_TRANSFORM(recompute, of_scenario,
+                 "Keep only the input of each block and run its forward again before its backward",
+                 "workload.recompute: block or optimal, policy.recompute_blocks")

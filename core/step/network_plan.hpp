@@ -4,7 +4,7 @@
 
 #include "core/model/network.hpp"
 #include "core/scenario/scenario.hpp"
-#include "core/workloads/common/plan.hpp"
+#include "core/step/plan.hpp"
 
 namespace tandem {
 

@@ -1,4 +1,4 @@
-#include "core/workloads/common/network_plan.hpp"
+#include "core/step/network_plan.hpp"
 
 #include <bit>
 #include <map>
@@ -8,8 +8,8 @@
 
 #include "core/base/check.hpp"
 #include "core/model/passes.hpp"
-#include "core/workloads/common/options.hpp"
-#include "core/workloads/common/pass_operands.hpp"
+#include "core/scenario/capacity.hpp"
+#include "core/step/pass_operands.hpp"
 
 namespace tandem {
 namespace {

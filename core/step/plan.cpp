@@ -1,4 +1,4 @@
-#include "core/workloads/common/plan.hpp"
+#include "core/step/plan.hpp"
 
 #include <algorithm>
 #include <map>

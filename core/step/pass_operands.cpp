@@ -1,4 +1,4 @@
-#include "core/workloads/common/pass_operands.hpp"
+#include "core/step/pass_operands.hpp"
 
 #include <utility>
 

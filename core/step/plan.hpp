@@ -100,7 +100,7 @@ enum class Master : std::uint8_t {
 };
 
 struct BatchSpec {
-  // Its body fills the tensors; empty body: no batch. TrainingSource adds a last size: 1 for a batch of held-out data,
+  // Its body fills the tensors; empty body: no batch. BatchPart adds a last size: 1 for a batch of held-out data,
   // else 0.
   Work load;
   std::vector<TensorSpec> tensors;  // "inputs", "targets"

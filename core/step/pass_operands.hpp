@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/model/passes.hpp"
-#include "core/workloads/common/plan.hpp"
+#include "core/step/plan.hpp"
 
 namespace tandem {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/graph/graph.hpp"
-#include "core/graph/request.hpp"
+#include "core/transforms/subspace/subspace.hpp"
 
 namespace tandem {
 

@@ -1,0 +1,30 @@
+// A step's batches: their tensors, and the ops that fill them, of training data or of data that is held out. Must not
+// know what reads them.
+#pragma once
+
+#include <vector>
+
+#include "core/step/context.hpp"
+
+namespace tandem {
+
+class BatchPart {
+ public:
+  explicit BatchPart(const StepContext& context) : context_(context) {}
+  void add(Graph& graph);
+  void load(Graph& graph) { append(graph, label_, work_); }
+  void load_held_out(Graph& graph) { append(graph, held_out_label_, held_out_work_); }
+  ValueId value(std::size_t index) const { return values_[index]; }
+
+ private:
+  void add_works(Graph& graph);
+  void append(Graph& graph, std::int32_t label, WorkId work);
+
+  const StepContext& context_;
+  std::vector<TensorId> tensors_;
+  std::vector<ValueId> values_;
+  WorkId work_ = kNone, held_out_work_ = kNone;
+  std::int32_t label_ = kNone, held_out_label_ = kNone;
+};
+
+}  // namespace tandem

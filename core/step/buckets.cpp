@@ -1,0 +1,53 @@
+#include "core/step/buckets.hpp"
+
+#include <utility>
+
+#include "core/base/check.hpp"
+#include "core/graph/kernels.hpp"
+
+namespace tandem {
+
+void BucketsPart::add(Graph& graph, std::size_t index) {
+  const StageSpec& s = context_.spec(index);
+  const TrainingPlan& plan = context_.plan();
+  CHECK(s.elements >= 0 && s.elements % context_.parts == 0, s.name, s.elements, context_.parts);
+  CHECK(s.layout == nullptr || s.layout->elements == s.elements, s.name, s.layout->elements, s.elements);
+  StepStage& stage = context_.stages[index];
+  const std::int64_t owned = context_.elements_of_part(index);
+  const auto add = [&](std::string_view name, Role role, DType type, std::int64_t bytes, bool persistent) {
+    Tensor tensor = context_.bucket_tensor(index, name, role, type, bytes);
+    tensor.persistent = persistent;
+    return graph.add_tensor(std::move(tensor));
+  };
+  const std::int64_t bucket_bytes = owned * size_of(plan.precision);
+  if (s.elements > 0) stage.parameter = add("parameter", Role::Parameter, plan.precision, bucket_bytes, true);
+  if (!s.trains()) return;
+  for (const StateSpec& state : plan.states)
+    stage.states.push_back(add(state.name, Role::OptimizerState, state.type, state.bytes(owned), true));
+  stage.gradient = add("gradient", Role::Gradient, plan.precision, bucket_bytes, false);
+  stage.backward_writes = stage.gradient;
+}
+
+void BucketsPart::load(Graph& graph, std::size_t index) {
+  const std::vector<TensorId>& states = context_.stages[index].states;
+  // States that a transform adds come after the plan's.
+  const std::size_t count = context_.trains(index) ? context_.plan().states.size() : 0;
+  CHECK(states.size() >= count, context_.spec(index).name, states.size(), count);
+  graph.append(load_op(graph, index, "parameters.load", {states.data(), count}));
+}
+
+Op BucketsPart::load_op(Graph& graph, std::size_t index, const std::string& body, std::span<const TensorId> states) {
+  StepStage& stage = context_.stages[index];
+  std::int64_t bytes = graph.tensor(stage.parameter).bytes;
+  for (TensorId state : states) bytes += graph.tensor(state).bytes;
+  const WorkId work =
+      graph.add_work({body, context_.plan().precision, {context_.elements_of_part(index)}, {memory_kernel(bytes)}});
+  Op op = context_.loader_op(graph.intern(context_.spec(index).name + ".load"), work, Phase::Load, index);
+  op.step = kNone;
+  stage.parameter_in_use = graph.new_version(stage.parameter);
+  op.writes.push_back({stage.parameter_in_use, kNone});
+  for (TensorId state : states) op.writes.push_back({graph.new_version(state), kNone});
+  return op;
+}
+
+}  // namespace tandem

@@ -1,0 +1,111 @@
+// What the parts of a step share: the plan, the options, each stage's bucket with the versions of it that are in use,
+// and which step and micro-batch is being built. Parts and transforms ask it, never each other. Must not know what they
+// add.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/graph.hpp"
+#include "core/scenario/scenario.hpp"
+#include "core/step/plan.hpp"
+#include "core/step/transform.hpp"
+
+namespace tandem {
+
+// What a scenario says of the steps of one rank.
+struct StepOptions {
+  StepOptions(const Scenario& scenario, Rank of_rank);
+  OptimizerOptions optimizer;
+  ValidationOptions validation;
+  std::int64_t micro_batches, devices;
+  Rank rank;
+  bool gpu;
+  std::int32_t steps, first_step;  // steps of this run, and those before it
+  bool saves;
+  std::int64_t save_every;
+  bool clips() const { return optimizer.clip_norm > 0; }
+};
+
+// The bucket of a stage, and the versions of it that the step in hand reads.
+struct StepStage {
+  TensorId parameter = kNone, gradient = kNone;
+  TensorId backward_writes = kNone;  // the gradient, unless a transform has backward write another tensor
+  std::vector<TensorId> states;
+  std::int32_t optimizer_label = kNone;
+  WorkId optimizer = kNone;
+  std::int64_t optimizer_workspace = 0;
+  ValueId parameter_in_use = kNone;  // what forward and backward read; older than the latest under delayed update
+  ValueId whole_parameter = kNone;   // they read this instead, where a transform has made it
+  ValueId gradient_value = kNone;
+};
+
+class StepContext {
+ public:
+  StepContext(TrainingPlan plan, const Scenario& scenario, Rank rank);
+  StepContext(const StepContext&) = delete;
+  StepContext& operator=(const StepContext&) = delete;
+
+  // The sizes of the step in hand. All plans of a source have the same stages, with the same buckets.
+  const TrainingPlan& plan() const { return *plan_; }
+  void use(const TrainingPlan& plan) { plan_ = &plan; }
+  // Before anything is made of it.
+  void rewrite(StepTransform& transform) { transform.rewrite(first_plan_); }
+
+  std::size_t stage_count() const { return stages.size(); }
+  const StageSpec& spec(std::size_t index) const { return plan_->stages[index]; }
+  bool trains(std::size_t index) const { return spec(index).trains(); }
+  bool goes_backward(std::size_t index) const { return spec(index).backward != kNone; }
+  // Policies place what an update needs by layers.
+  std::int32_t layer_of(std::size_t index) const { return layers_[index]; }
+  std::int64_t elements_of_part(std::size_t index) const { return spec(index).elements / parts; }
+  // What forward and backward read.
+  ValueId parameter_of(std::size_t index) const;
+
+  // fp16 has too few exponents for gradients: runtime/optimizer/update_control.hpp.
+  bool scales_loss() const { return scales_loss_; }
+  // The update waits for the last gradient: its norm, or whether all are finite, decides.
+  bool controls_update() const { return options.clips() || scales_loss_; }
+  // The number, from 0 over the whole training, of the step in hand.
+  std::int64_t training_step() const { return std::int64_t{options.first_step} + step; }
+
+  // Of the stage, and of the step and micro-batch in hand.
+  Op new_op(std::int32_t label, WorkId work, Phase phase, std::size_t index) const;
+  // On the loader's lane.
+  Op loader_op(std::int32_t label, WorkId work, Phase phase, std::size_t index) const;
+  Op collective(std::int32_t label, WorkId work, Phase phase, std::size_t index);
+  // "block3.NAME" of a stage; of its bucket, or of this rank's part of it.
+  Tensor tensor_of(std::size_t index, std::string_view name, Role role, DType type, std::int64_t bytes) const;
+  Tensor bucket_tensor(std::size_t index, std::string_view name, Role role, DType type, std::int64_t bytes) const;
+
+  const StepOptions options;
+  std::vector<StepStage> stages;
+  std::int32_t step = 0, micro_batch = 0;
+  ValueId loss_scale = kNone, control = kNone;  // in hand: none where losses are not scaled, steps not controlled
+
+  // What transforms decide before anything is built.
+  std::int64_t parts = 1, part = 0;    // of each bucket, by rank, and this rank's
+  bool adds_gradients = true;          // backward adds to what earlier micro-batches left
+  bool delayed_update = false;         // forward and backward of step s read the parameters from before s-1's update
+  bool streams_parameters = false;     // they are on the device near their use alone
+  bool needs_whole_gradients = false;  // an update does
+  DType gradient_type;                 // of final gradients
+  std::vector<bool> recomputes;        // by stage: what it saves is made again before its backward
+
+  std::vector<std::unique_ptr<StepTransform>> transforms;
+
+ private:
+  TrainingPlan first_plan_;
+  const TrainingPlan* plan_ = &first_plan_;
+  std::vector<std::int32_t> layers_;
+  bool scales_loss_;
+  std::int32_t collectives_ = 0;
+};
+
+// A tensor of no stage.
+TensorId add_plain_tensor(Graph& graph, const std::string& name, Role role, DType type, std::int64_t bytes,
+                          bool persistent = false);
+
+}  // namespace tandem

@@ -1,0 +1,110 @@
+#include "core/step/control.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.hpp"
+#include "core/formats/sums.hpp"
+#include "core/graph/kernels.hpp"
+
+namespace tandem {
+namespace {
+
+// A gradient's fields, one after another, each in blocks at once; a block's numbers are added one by one. Of a part of
+// a bucket the fields are not looked at: it is taken for one.
+std::vector<Kernel> norm_kernels(const StageSpec& stage, std::int64_t elements, DType type) {
+  const auto sum = [&](std::int64_t count) { return row_kernel(std::min(count, kNormBlock), count * size_of(type)); };
+  if (stage.layout == nullptr || elements < stage.elements) return {sum(elements)};
+  std::vector<Kernel> kernels;
+  for (const Field& field : stage.layout->fields) kernels.push_back(sum(field.elements()));
+  return kernels;
+}
+
+}  // namespace
+
+void ControlPart::add(Graph& graph) {
+  if (!context_.controls_update()) return;
+  const std::string name = context_.scales_loss() ? "loss_scale" : "clip";
+  std::int64_t buckets = 0;
+  for (std::size_t i = 0; i < stages_.size(); ++i) buckets += context_.trains(i);
+  Work work{name, DType::F64, {buckets}, {memory_kernel((buckets + 1) * size_of(DType::F64))}};
+  work_ = graph.add_work(std::move(work));
+  label_ = graph.intern(name);
+  control_ = add_plain_tensor(graph, "update_control", Role::Scalar, DType::F64, kUpdateControlBytes);
+  if (context_.scales_loss())
+    loss_scale_ = add_plain_tensor(graph, "loss_scale", Role::Scalar, DType::F64, kLossScaleBytes, /*persistent=*/true);
+}
+
+void ControlPart::add_stage(Graph& graph, std::size_t index) {
+  if (!context_.controls_update()) return;
+  Stage& stage = stages_[index];
+  stage.square_sum =
+      graph.add_tensor(context_.tensor_of(index, "square_sum", Role::Scalar, DType::F64, size_of(DType::F64)));
+  stage.label = graph.intern(context_.spec(index).name + ".grad_norm");
+  stage.workspace = norm_workspace(index);
+}
+
+void ControlPart::add_works(Graph& graph, std::size_t index) {
+  if (!context_.controls_update()) return;
+  const StageSpec& s = context_.spec(index);
+  const DType precision = context_.plan().precision;
+  const std::int64_t elements = context_.elements_of_part(index);
+  const auto [found, fresh] = works_.try_emplace(s.elements, kNone);
+  if (fresh) found->second = graph.add_work({"grad_norm", precision, {elements}, norm_kernels(s, elements, precision)});
+  stages_[index].work = found->second;
+}
+
+void ControlPart::load_scale(Graph& graph) {
+  if (!context_.scales_loss()) return;
+  const char* body = context_.options.first_step > 0 ? "checkpoint.load_loss_scale" : "loss_scale.load";
+  const WorkId work = graph.add_work({body, DType::F64, {}, {memory_kernel(kLossScaleBytes)}});
+  Op op = context_.loader_op(graph.intern("loss_scale.load"), work, Phase::Load, 0);
+  op.step = op.layer = kNone;
+  context_.loss_scale = graph.new_version(loss_scale_);
+  op.writes.push_back({context_.loss_scale, kNone});
+  graph.append(std::move(op));
+}
+
+void ControlPart::sum_squares(Graph& graph, std::size_t index) {
+  if (!context_.controls_update()) return;
+  Stage& stage = stages_[index];
+  Op op = context_.new_op(stage.label, stage.work, Phase::Reduce, index);
+  op.workspace_bytes = stage.workspace;
+  op.reads.push_back(context_.stages[index].gradient_value);
+  stage.value = graph.new_version(stage.square_sum);
+  op.writes.push_back({stage.value, kNone});
+  op.has_result = true;
+  graph.append(std::move(op));
+}
+
+void ControlPart::sum_up(Graph& graph) {
+  Op op = context_.new_op(label_, work_, Phase::Reduce, 0);
+  op.layer = kNone;
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    if (!context_.trains(i)) continue;
+    CHECK(stages_[i].value != kNone, "a step is clipped before all its gradients are final", context_.step);
+    op.reads.push_back(stages_[i].value);
+  }
+  context_.control = graph.new_version(control_);
+  op.writes.push_back({context_.control, kNone});
+  if (context_.scales_loss()) {
+    op.reads.push_back(context_.loss_scale);
+    const ValueId old = context_.loss_scale;
+    context_.loss_scale = graph.new_version(loss_scale_);
+    op.writes.push_back({context_.loss_scale, old});
+  }
+  op.has_result = true;
+  graph.append(std::move(op));
+}
+
+// On a GPU, the sums of a field's blocks, which different multiprocessors make. The CPU adds them as it goes.
+std::int64_t ControlPart::norm_workspace(std::size_t index) const {
+  if (!context_.options.gpu) return 0;
+  std::int64_t blocks = 0;
+  for (const Field& field : context_.spec(index).layout->fields)
+    blocks = std::max(blocks, norm_blocks(field.elements()));
+  constexpr std::int64_t kGranule = 512;  // of LibTorch's CUDA tensors
+  return (blocks * size_of(DType::F64) + kGranule - 1) / kGranule * kGranule;
+}
+
+}  // namespace tandem

@@ -1,0 +1,183 @@
+#include "core/step/passes.hpp"
+
+#include <string>
+#include <utility>
+
+#include "core/base/check.hpp"
+
+namespace tandem {
+
+void PassesPart::add_works(Graph& graph) {
+  for (const OpSpec& op_spec : context_.plan().ops) works_.push_back(graph.add_work(op_spec.work));
+}
+
+void PassesPart::add_stage(Graph& graph, std::size_t index) {
+  const StageSpec& s = context_.spec(index);
+  CHECK(stages_.size() == index, "stages come in forward order", s.name, stages_.size(), index);
+  for (const PortSpec& port : s.inputs)
+    CHECK(port.from == PortSpec::From::Batch || port.index < static_cast<std::int32_t>(index), s.name, port.index);
+  Stage& stage = stages_.emplace_back();
+  const auto add = [&](const std::string& name, DType type, std::int64_t bytes) {
+    return graph.add_tensor(context_.tensor_of(index, name, Role::Activation, type, bytes));
+  };
+  for (std::size_t i = 0; i < s.outputs.size(); ++i) {
+    const OutputSpec& output = s.outputs[i];
+    const std::string number = i == 0 ? "" : std::to_string(i);
+    stage.outputs.push_back(add("output" + number, output.type, output.bytes));
+    stage.output_gradients.push_back(output.gradient ? add("output_gradient" + number, output.type, output.bytes)
+                                                     : kNone);
+  }
+  stage.output_values.assign(s.outputs.size(), kNone);
+  stage.output_gradient_values.assign(s.outputs.size(), kNone);
+  for (const TensorSpec& saved : s.saved) stage.saved.push_back(add(saved.name, saved.type, saved.bytes));
+  stage.saved_values.assign(s.saved.size(), kNone);
+  for (const PortSpec& port : s.inputs)
+    if (port.from == PortSpec::From::Bucket && port.gradient && !port.adds)
+      stages_[static_cast<std::size_t>(port.index)].contribution =
+          add("tied_gradient", context_.plan().precision, port.gradient_bytes);
+  stage.labels = {graph.intern(s.name + ".forward"), graph.intern(s.name + ".recompute"),
+                  graph.intern(s.name + ".backward"), graph.intern(s.name + ".evaluate")};
+}
+
+Op PassesPart::op_of(std::int32_t label, OpSpecIndex op_spec, Phase phase, std::size_t index) const {
+  CHECK(op_spec != kNone, context_.spec(index).name, name_of(phase));
+  Op op = context_.new_op(label, works_[static_cast<std::size_t>(op_spec)], phase, index);
+  op.workspace_bytes = context_.plan().ops[static_cast<std::size_t>(op_spec)].workspace_bytes;
+  return op;
+}
+
+// The version in hand of what a port reads.
+ValueId PassesPart::value_of(const PortSpec& port) const {
+  const auto index = static_cast<std::size_t>(port.index);
+  if (port.from == PortSpec::From::Batch) return batch_.value(index);
+  if (port.from == PortSpec::From::Bucket) return context_.parameter_of(index);
+  return stages_[index].output_values[static_cast<std::size_t>(port.output)];
+}
+
+void PassesPart::read_forward_operands(std::size_t index, Op& op) const {
+  using From = PortSpec::From;
+  const StageSpec& s = context_.spec(index);
+  if (s.elements > 0) op.reads.push_back(context_.parameter_of(index));
+  for (const From from : {From::Bucket, From::Stage, From::Batch})
+    for (const PortSpec& port : s.inputs)
+      if (port.from == from) op.reads.push_back(value_of(port));
+  for (const ValueId read : op.reads) CHECK(read != kNone, s.name, "reads what nobody wrote");
+}
+
+void PassesPart::forward(Graph& graph) {
+  for (const auto& transform : context_.transforms) transform->begin_pass();
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    const StageSpec& s = context_.spec(i);
+    const bool light = context_.recomputes[i];
+    append_forward(graph, i, op_of(stages_[i].labels.forward, light ? s.forward_light : s.forward, Phase::Forward, i),
+                   /*writes_output=*/true, /*saves=*/!light);
+  }
+}
+
+void PassesPart::evaluate(Graph& graph) {
+  for (const auto& transform : context_.transforms) transform->begin_pass();
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    const StageSpec& s = context_.spec(i);
+    const bool light = s.forward_light != kNone;
+    append_forward(graph, i, op_of(stages_[i].labels.evaluate, light ? s.forward_light : s.forward, Phase::Evaluate, i),
+                   /*writes_output=*/true, /*saves=*/!light);
+  }
+}
+
+void PassesPart::recompute(Graph& graph, std::size_t first, std::size_t last) {
+  for (std::size_t i = first; i <= last; ++i) {
+    const StageSpec& s = context_.spec(i);
+    const bool goes_on = i < last;
+    append_forward(graph, i, op_of(stages_[i].labels.recompute, goes_on ? s.forward : s.recompute, Phase::Recompute, i),
+                   /*writes_output=*/goes_on, /*saves=*/true);
+  }
+}
+
+// `saves`: for a backward.
+void PassesPart::append_forward(Graph& graph, std::size_t index, Op op, bool writes_output, bool saves) {
+  Stage& stage = stages_[index];
+  const Phase phase = op.phase == Phase::Evaluate ? Phase::Evaluate : Phase::Gather;
+  for (const auto& transform : context_.transforms) transform->before_use(graph, index, phase);
+  read_forward_operands(index, op);
+  if (saves && context_.spec(index).loss_gradient_in_forward && context_.scales_loss())
+    op.reads.push_back(context_.loss_scale);
+  for (std::size_t i = 0; writes_output && i < stage.outputs.size(); ++i) {
+    stage.output_values[i] = graph.new_version(stage.outputs[i]);
+    op.writes.push_back({stage.output_values[i], kNone});
+  }
+  for (std::size_t i = 0; saves && i < stage.saved.size(); ++i) {
+    stage.saved_values[i] = graph.new_version(stage.saved[i]);
+    op.writes.push_back({stage.saved_values[i], kNone});
+  }
+  op.has_result = context_.spec(index).has_loss;
+  graph.append(std::move(op));
+}
+
+bool PassesPart::adds_gradient(std::size_t index) const {
+  return context_.micro_batch > 0 && context_.adds_gradients && context_.trains(index);
+}
+
+void PassesPart::read_backward_operands(std::size_t index, Op& op) const {
+  using From = PortSpec::From;
+  const StageSpec& s = context_.spec(index);
+  const Stage& stage = stages_[index];
+  for (std::size_t i = 0; i < s.outputs.size(); ++i)
+    if (s.outputs[i].gradient) op.reads.push_back(stage.output_gradient_values[i]);
+  if (s.backward_reads_parameter) op.reads.push_back(context_.parameter_of(index));
+  const auto read_ports = [&](From from) {
+    for (const PortSpec& port : s.inputs)
+      if (port.from == from && port.backward_reads) op.reads.push_back(value_of(port));
+  };
+  read_ports(From::Bucket);
+  read_ports(From::Stage);
+  for (std::size_t i = 0; i < s.outputs.size(); ++i)
+    if (s.outputs[i].backward_reads) op.reads.push_back(stage.output_values[i]);
+  for (ValueId saved : stage.saved_values) op.reads.push_back(saved);
+  read_ports(From::Batch);
+  if (s.contributed) op.reads.push_back(stage.contribution_value);
+  if (adds_gradient(index)) op.reads.push_back(context_.stages[index].gradient_value);
+  for (const ValueId read : op.reads)
+    CHECK(read != kNone, s.name, "goes backward before what comes after it", context_.step, context_.micro_batch);
+}
+
+// Of what a port reads: the latest version of its gradient.
+ValueId& PassesPart::gradient_of(const PortSpec& port) {
+  Stage& stage = stages_[static_cast<std::size_t>(port.index)];
+  return port.from == PortSpec::From::Bucket ? stage.contribution_value
+                                             : stage.output_gradient_values[static_cast<std::size_t>(port.output)];
+}
+
+void PassesPart::write_gradients(Graph& graph, std::size_t index, PortSpec::From from, Op& op) {
+  for (const PortSpec& port : context_.spec(index).inputs) {
+    if (port.from != from || !port.gradient) continue;
+    const Stage& read = stages_[static_cast<std::size_t>(port.index)];
+    ValueId& gradient = gradient_of(port);
+    const ValueId so_far = port.adds ? gradient : kNone;
+    if (so_far != kNone) op.reads.push_back(so_far);
+    gradient = graph.new_version(from == PortSpec::From::Bucket
+                                     ? read.contribution
+                                     : read.output_gradients[static_cast<std::size_t>(port.output)]);
+    op.writes.push_back({gradient, so_far});
+  }
+}
+
+void PassesPart::backward(Graph& graph, std::size_t index) {
+  const StageSpec& s = context_.spec(index);
+  const bool adds = adds_gradient(index);
+  Op op = op_of(stages_[index].labels.backward, adds ? s.backward_accumulate : s.backward, Phase::Backward, index);
+  for (const auto& transform : context_.transforms)
+    if (s.backward_reads_parameter) transform->before_use(graph, index, Phase::Gather);
+  read_backward_operands(index, op);
+  StepStage& bucket = context_.stages[index];
+  if (context_.trains(index)) {
+    const ValueId so_far = adds ? bucket.gradient_value : kNone;
+    bucket.gradient_value = graph.new_version(bucket.backward_writes);
+    op.writes.push_back({bucket.gradient_value, so_far});
+  }
+  write_gradients(graph, index, PortSpec::From::Stage, op);
+  write_gradients(graph, index, PortSpec::From::Bucket, op);
+  if (s.has_loss && !s.loss_gradient_in_forward && context_.scales_loss()) op.reads.push_back(context_.loss_scale);
+  graph.append(std::move(op));
+}
+
+}  // namespace tandem

@@ -1,0 +1,55 @@
+// Forward, recompute and backward of every stage, topologically over a network of any shape: activations and their
+// gradients, which exist within a step. Must not know why a stage is recomputed, nor what becomes of gradients.
+#pragma once
+
+#include <vector>
+
+#include "core/step/batch.hpp"
+#include "core/step/context.hpp"
+
+namespace tandem {
+
+class PassesPart {
+ public:
+  PassesPart(StepContext& context, const BatchPart& batch) : context_(context), batch_(batch) {}
+  void add_works(Graph& graph);
+  void add_stage(Graph& graph, std::size_t index);
+
+  // All stages.
+  void forward(Graph& graph);
+  // With the parameters that the next forward would use, keeping nothing: what a stage without a light forward saves
+  // dies as it is written.
+  void evaluate(Graph& graph);
+  // What a segment saves, from its first input on; the last output is of no use any more.
+  void recompute(Graph& graph, std::size_t first, std::size_t last);
+  // One stage, which goes backward. Of one that is trained, its gradient is StepStage::gradient_value then.
+  void backward(Graph& graph, std::size_t index);
+
+ private:
+  struct Labels {
+    std::int32_t forward, recompute, backward, evaluate;
+  };
+  // The tensors of a stage, and their versions in hand.
+  struct Stage {
+    Labels labels{};
+    TensorId contribution = kNone;
+    std::vector<TensorId> saved, outputs, output_gradients;
+    ValueId contribution_value = kNone;
+    std::vector<ValueId> saved_values, output_values, output_gradient_values;
+  };
+  Op op_of(std::int32_t label, OpSpecIndex op_spec, Phase phase, std::size_t index) const;
+  void append_forward(Graph& graph, std::size_t index, Op op, bool writes_output, bool saves);
+  ValueId value_of(const PortSpec& port) const;
+  void read_forward_operands(std::size_t index, Op& op) const;
+  void read_backward_operands(std::size_t index, Op& op) const;
+  void write_gradients(Graph& graph, std::size_t index, PortSpec::From from, Op& op);
+  ValueId& gradient_of(const PortSpec& port);
+  bool adds_gradient(std::size_t index) const;
+
+  StepContext& context_;
+  const BatchPart& batch_;
+  std::vector<WorkId> works_;  // by OpSpecIndex
+  std::vector<Stage> stages_;
+};
+
+}  // namespace tandem

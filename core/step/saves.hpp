@@ -1,0 +1,51 @@
+// Checkpoints: the ops that save the outcome of a training step, and those that a resumed run begins with. Must not
+// know files.
+//
+//   checkpoint.save    reads  the leader (the parameter, or a master copy that it is rounded from), the other states,
+//                             under delayed update the parameter in use; writes a token. Work::sizes: elements, delayed
+//                             update
+//   checkpoint.commit  reads  the tokens of all stages, [the loss scale]; writes a token of its own. Work::sizes:
+//                             delayed update, loss scale
+//   checkpoint.load           as the family's own load: writes the parameter, then the states
+//   checkpoint.load_in_use    writes the parameter that the first step uses under delayed update
+//   checkpoint.load_loss_scale writes fp16's loss scale
+#pragma once
+
+#include <vector>
+
+#include "core/step/buckets.hpp"
+#include "core/step/context.hpp"
+
+namespace tandem {
+
+class SavesPart {
+ public:
+  SavesPart(StepContext& context, BucketsPart& buckets) : context_(context), buckets_(buckets) {}
+  void add(Graph& graph);
+  // A trained stage's outcome of the step that was saved.
+  void load(Graph& graph, std::size_t index);
+  // After the updates of the step in hand, if it is to be saved.
+  void after_updates(Graph& graph);
+  // The step before the one in hand, unless it is saved.
+  void save_last(Graph& graph);
+
+ private:
+  // What saves a stage's state.
+  struct StageSave {
+    std::int32_t label = kNone;
+    WorkId work = kNone;
+    TensorId token = kNone;  // what became of it, for the commit
+    ValueId token_value = kNone;
+  };
+  bool saves_after_this_step() const;
+  void save_state(Graph& graph, std::int32_t step);
+  void save_stage(Graph& graph, std::size_t index, std::int32_t step, std::int32_t place);
+
+  StepContext& context_;
+  BucketsPart& buckets_;
+  std::vector<StageSave> stage_saves_;
+  StageSave commit_;
+  std::int32_t saved_step_ = kNone;  // the last whose outcome is saved
+};
+
+}  // namespace tandem

@@ -1,0 +1,113 @@
+#include "core/step/training_source.hpp"
+
+#include <utility>
+
+#include "core/base/check.hpp"
+#include "core/scenario/schedule.hpp"
+
+namespace tandem {
+
+TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, const Rewrites& rewrites, Rank rank)
+    : context_(std::move(plan), scenario, rank) {
+  for (const auto& rewrite : rewrites) {
+    context_.transforms.push_back(rewrite->make(context_));
+    context_.rewrite(*context_.transforms.back());
+  }
+}
+
+void TrainingSource::prologue(Graph& graph) {
+  CHECK(!begun_ && context_.step == 0, "a prologue comes once, and first", context_.plan().family, context_.step);
+  begun_ = true;
+  passes_.add_works(graph);
+  batch_.add(graph);
+  control_.add(graph);
+  tell(&StepTransform::begin, graph);
+  for (std::size_t i = 0; i < context_.stage_count(); ++i) add_stage(graph, i);
+  tell(&StepTransform::add, graph);
+  saves_.add(graph);
+  control_.load_scale(graph);
+  if (context_.options.first_step > 0) graph.set_first_step(context_.options.first_step);
+  for (std::size_t i = 0; i < context_.stage_count(); ++i)
+    if (context_.spec(i).elements > 0) load_stage(graph, i);
+}
+
+void TrainingSource::add_stage(Graph& graph, std::size_t index) {
+  const bool trains = context_.trains(index);
+  buckets_.add(graph, index);
+  if (trains) tell(&StepTransform::add_gradient, graph, index);
+  if (trains) control_.add_stage(graph, index);
+  passes_.add_stage(graph, index);
+  if (!trains) return;
+  update_.add_stage(graph, index);
+  tell(&StepTransform::add_works, graph, index);
+  control_.add_works(graph, index);
+}
+
+void TrainingSource::load_stage(Graph& graph, std::size_t index) {
+  if (context_.options.first_step > 0 && context_.trains(index)) return saves_.load(graph, index);
+  buckets_.load(graph, index);
+  if (context_.trains(index)) tell(&StepTransform::load, graph, index);
+}
+
+bool TrainingSource::append_step(Graph& graph, std::int64_t) {
+  CHECK(begun_, "the prologue comes first", context_.plan().family);
+  const StepOptions& options = context_.options;
+  if (context_.step >= options.steps) return false;
+  for (context_.micro_batch = 0; context_.micro_batch < options.micro_batches; ++context_.micro_batch) train(graph);
+  context_.micro_batch = static_cast<std::int32_t>(options.micro_batches) - 1;  // the update belongs to the last one
+  update(graph);
+  saves_.after_updates(graph);
+  if (evaluates_after(options.validation, context_.training_step(), options.first_step + options.steps))
+    evaluate(graph);
+  if (++context_.step == options.steps) tell(&StepTransform::end, graph);
+  return true;
+}
+
+// The micro-batch in hand.
+void TrainingSource::train(Graph& graph) {
+  batch_.load(graph);
+  passes_.forward(graph);
+  tell(&StepTransform::turn_back);
+  const bool last = context_.micro_batch + 1 == context_.options.micro_batches;
+  for (std::size_t i = context_.stage_count(); i-- > 0;) {
+    if (!context_.goes_backward(i)) continue;
+    tell(&StepTransform::before_backward, graph, i, passes_);
+    passes_.backward(graph, i);
+    if (!context_.trains(i)) continue;
+    tell(&StepTransform::after_backward, graph, i);
+    if (last) reduce(graph, i);
+  }
+}
+
+// What a bucket's gradient goes through once its last micro-batch is in.
+void TrainingSource::reduce(Graph& graph, std::size_t index) {
+  tell(&StepTransform::reduce, graph, index);
+  control_.sum_squares(graph, index);
+  tell(&StepTransform::finish_gradient, graph, index);
+}
+
+void TrainingSource::update(Graph& graph) {
+  if (context_.controls_update()) {
+    tell(&StepTransform::before_control, graph, control_);
+    control_.sum_up(graph);
+  }
+  tell(&StepTransform::before_updates, graph);
+  for (std::size_t i = 0; i < context_.stage_count(); ++i)
+    if (context_.trains(i)) update(graph, i);
+}
+
+void TrainingSource::update(Graph& graph, std::size_t index) {
+  for (const auto& transform : context_.transforms)
+    if (transform->update(graph, index)) return;
+  update_.optimize(graph, index);
+}
+
+// With the parameters that the next forward would use.
+void TrainingSource::evaluate(Graph& graph) {
+  for (context_.micro_batch = 0; context_.micro_batch < context_.options.validation.batches; ++context_.micro_batch) {
+    batch_.load_held_out(graph);
+    passes_.evaluate(graph);
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,16 @@
+#include "core/transforms/common/entry.hpp"
+
+#include <algorithm>
+
+namespace tandem {
+
+Rewrites all_rewrites(const Scenario& scenario, Rewrites of_policy) {
+  Rewrites all = of_policy;
+  for (const TransformEntry* entry : transforms())
+    if (entry->of_scenario != nullptr)
+      if (auto rewrite = entry->of_scenario(scenario, of_policy)) all.push_back(std::move(rewrite));
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a->order() < b->order(); });
+  return all;
+}
+
+}  // namespace tandem

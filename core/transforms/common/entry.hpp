@@ -1,0 +1,37 @@
+// A transform as it is registered by the last line of its file, and what a scenario and its policy ask for in all. Must
+// not know which there are (CMake's generated table does).
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/rewrite.hpp"
+#include "core/scenario/scenario.hpp"
+
+namespace tandem {
+
+struct TransformEntry {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view asked_by;  // keys of a scenario
+  // What of it the scenario's own keys ask for, beside its policy's rewrites; null: nothing. Of a transform that only
+  // policies ask for there is no such function.
+  std::shared_ptr<const Rewrite> (*of_scenario)(const Scenario&, const Rewrites& of_policy);
+};
+
+// All transforms in alphabetical order.
+const std::vector<const TransformEntry*>& transforms();
+const TransformEntry* find_transform(std::string_view name);
+
+// The policy's rewrites and the scenario's own, in the order in which they apply.
+Rewrites all_rewrites(const Scenario& scenario, Rewrites of_policy);
+
+}  // namespace tandem
+
+// The last line of core/transforms/NAME.cpp, or NAME/NAME.cpp. OF_SCENARIO: see TransformEntry; nullptr: policies ask.
+#define TANDEM_TRANSFORM(NAME, OF_SCENARIO, SUMMARY, ASKED_BY)                        \
+  namespace tandem {                                                                  \
+  extern const TransformEntry NAME##_transform_entry;                                 \
+  const TransformEntry NAME##_transform_entry{#NAME, SUMMARY, ASKED_BY, OF_SCENARIO}; \
+  }

@@ -1,0 +1,285 @@
+// Stages of which each of several ranks has a part: ZeRO (Rajbhandari et al., SC 2020), stages 2 and 3, as ZeRO-Offload
+// (ATC 2021, section 4.2) and ZeRO-Infinity (SC 2021, section 6.1, bandwidth-centric partitioning) have it. A rank's
+// parameter, states and final gradient are a range of the bucket, of which the rest of the step is the same as of a
+// whole one: it travels over the rank's own link, and is updated where policies say.
+//
+//   all_gather          reads  the rank's part of the parameter; writes the whole one
+//   reduce_scatter      reads  the rank's whole gradient; writes the mean over ranks of its part
+//   gradient.accumulate reads  the sum so far, a micro-batch's part; writes the sum
+//   all_reduce_sum      reads  sums of squares of all stages' parts; writes those of the buckets
+//
+// With `states` a parameter is brought together once an update, before its first use, and stays until its last. With
+// `parameters`, or under a policy that has whole ones on the device near their use alone, it is for each pass over the
+// layers: before a forward, and before what the backward computes again or reads.
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "core/base/check.hpp"
+#include "core/formats/layout.hpp"
+#include "core/graph/kernels.hpp"
+#include "core/model/families/common/checks.hpp"
+#include "core/scenario/capacity.hpp"
+#include "core/step/context.hpp"
+#include "core/step/control.hpp"
+#include "core/transforms/common/entry.hpp"
+
+namespace tandem {
+namespace {
+
+struct PartitionOptions {
+  bool parameters = false;        // each rank keeps a part of them alone, too
+  std::int64_t device_bytes = 0;  // that the run can place on a device
+};
+
+class Partition final : public StepTransform {
+ public:
+  Partition(StepContext& context, const PartitionOptions& options);
+  void rewrite(TrainingPlan& plan) override;
+  void begin(Graph& graph) override;
+  void add(Graph& graph) override;
+  void begin_pass() override { ++pass_; }
+  void turn_back() override;
+  void before_use(Graph& graph, std::size_t index, Phase phase) override;
+  void before_backward(Graph& graph, std::size_t index, PassesPart&) override;
+  void after_backward(Graph& graph, std::size_t index) override;
+  void before_control(Graph& graph, ControlPart& control) override;
+  void end(Graph& graph) override;
+
+ private:
+  struct Works {
+    WorkId gather = kNone, scatter = kNone, add = kNone;
+  };
+  struct Stage {
+    TensorId whole_parameter = kNone, whole_gradient = kNone;
+    std::int32_t gather_label = kNone, scatter_label = kNone, add_label = kNone;
+    Works works;
+    ValueId gathered_from = kNone;     // the part that was brought together last
+    std::int32_t gathered_in = kNone;  // and in which pass
+    ValueId gradient_so_far = kNone;   // the sum over micro-batches
+  };
+  bool gathers_ahead(const TrainingPlan& plan) const;
+  void add_stage(Graph& graph, std::size_t index);
+  Works add_works_of(Graph& graph, std::size_t index) const;
+  void gather(Graph& graph, std::size_t index, Phase phase);
+
+  StepContext& context_;
+  const std::int64_t device_bytes_;
+  const bool gathers_each_pass_;  // whole parameters; else they stay from an update to the last backward
+  bool gathers_ahead_ = true;
+  std::vector<Stage> stages_;
+  std::map<std::int64_t, Works> works_;  // by elements
+  WorkId norm_sum_work_ = kNone;
+  std::int32_t norm_sum_label_ = kNone;
+  std::int32_t pass_ = 0;  // over the stages, forward or backward
+};
+
+Partition::Partition(StepContext& context, const PartitionOptions& options)
+    : context_(context),
+      device_bytes_(options.device_bytes),
+      gathers_each_pass_(options.parameters || context.streams_parameters),
+      stages_(context.stage_count()) {
+  require_option(!context.needs_whole_gradients, "partition", "this policy's updates need whole gradients",
+                 "allowed: none");
+  require_option(!context.options.saves && context.options.first_step == 0, "partition",
+                 "a checkpoint holds whole states, which no rank has",
+                 "allowed: none, or no checkpoint.directory and no --resume");
+  context.parts = context.options.devices;
+  context.part = context.options.rank;
+  context.adds_gradients = false;  // parts are added, after each micro-batch
+}
+
+// Pads each bucket, so that all ranks' parts are equal and hold whole blocks of every state.
+void Partition::rewrite(TrainingPlan& plan) {
+  std::int64_t unit = kFieldAlignment;
+  for (const StateSpec& state : plan.states) unit = std::lcm(unit, state.block.elements);
+  const std::int64_t multiple = context_.parts * unit;
+  std::map<const Layout*, std::shared_ptr<const Layout>> padded;  // stages of equal shape share one
+  for (StageSpec& stage : plan.stages) {
+    stage.elements = (stage.elements + multiple - 1) / multiple * multiple;
+    if (stage.layout == nullptr) continue;
+    auto& layout = padded[stage.layout.get()];
+    if (layout == nullptr) {
+      Layout longer = *stage.layout;
+      longer.elements = stage.elements;
+      layout = std::make_shared<const Layout>(std::move(longer));
+    }
+    stage.layout = layout;
+  }
+  gathers_ahead_ = gathers_ahead(plan);
+}
+
+// Where two layers' parameters and a gradient would take more than half of the device, computing waits for rings
+// rather than for what they displace. So it does under a policy that streams parameters, which asks for as little
+// memory as that takes: undivided, it has a layer's and its gradient there.
+bool Partition::gathers_ahead(const TrainingPlan& plan) const {
+  std::int64_t largest = 0, all = 0;
+  for (const StageSpec& stage : plan.stages) {
+    largest = std::max(largest, stage.elements * size_of(plan.precision));
+    all += stage.elements * size_of(plan.precision);
+  }
+  // Of few layers two whole ones are more than all, beside parts that updates read, or that come up meanwhile.
+  const bool parts_beside = plan.update_reads_parameter() || context_.delayed_update;
+  const bool too_few = parts_beside && all / context_.parts + 2 * largest > all;
+  return !context_.streams_parameters && !too_few && 3 * largest <= device_bytes_ / 2;
+}
+
+void Partition::begin(Graph& graph) {
+  if (!context_.controls_update()) return;
+  std::int64_t buckets = 0;
+  for (std::size_t i = 0; i < stages_.size(); ++i) buckets += context_.trains(i);
+  norm_sum_work_ = graph.add_work({"all_reduce_sum",
+                                   DType::F64,
+                                   {buckets, context_.options.devices},
+                                   {memory_kernel(2 * buckets * size_of(DType::F64))}});
+  norm_sum_label_ = graph.intern("grad_norm.all_reduce");
+}
+
+void Partition::add(Graph& graph) {
+  for (std::size_t i = 0; i < stages_.size(); ++i)
+    if (context_.spec(i).elements > 0) add_stage(graph, i);
+}
+
+// What is whole is no model state: it is on the device for the ops that read it, and nowhere else unless it is evicted.
+void Partition::add_stage(Graph& graph, std::size_t index) {
+  const StageSpec& s = context_.spec(index);
+  Stage& stage = stages_[index];
+  StepStage& bucket = context_.stages[index];
+  const DType type = context_.plan().precision;
+  const auto add = [&](const char* name, Role reported_as, bool persistent) {
+    Tensor tensor = context_.tensor_of(index, name, Role::Activation, type, s.elements * size_of(type));
+    tensor.reported_as = reported_as;
+    tensor.layout = s.layout;
+    tensor.persistent = persistent;
+    return graph.add_tensor(std::move(tensor));
+  };
+  stage.whole_parameter = add("whole_parameter", Role::Parameter, /*persistent=*/!gathers_each_pass_);
+  stage.whole_gradient = add("whole_gradient", Role::Gradient, /*persistent=*/false);
+  bucket.backward_writes = stage.whole_gradient;
+  if (!gathers_each_pass_) graph.set_whole(bucket.parameter, stage.whole_parameter);
+  stage.gather_label = graph.intern(s.name + ".all_gather");
+  stage.scatter_label = graph.intern(s.name + ".reduce_scatter");
+  stage.add_label = graph.intern(s.name + ".accumulate");
+  const auto [found, fresh] = works_.try_emplace(s.elements);
+  if (fresh) found->second = add_works_of(graph, index);
+  stage.works = found->second;
+}
+
+Partition::Works Partition::add_works_of(Graph& graph, std::size_t index) const {
+  const std::int64_t elements = context_.spec(index).elements;
+  const DType type = context_.plan().precision;
+  const std::int64_t bytes = elements * size_of(type), part_bytes = 3 * bytes / context_.parts;
+  const std::vector<std::int64_t> sizes{elements, context_.options.devices};
+  Works works;
+  works.gather = graph.add_work({"all_gather", type, sizes, {memory_kernel(bytes)}});
+  works.scatter = graph.add_work({"reduce_scatter", type, sizes, {memory_kernel(bytes)}});
+  works.add =
+      graph.add_work({"gradient.accumulate", type, {context_.elements_of_part(index)}, {memory_kernel(part_bytes)}});
+  return works;
+}
+
+void Partition::before_use(Graph& graph, std::size_t index, Phase phase) {
+  const StageSpec& s = context_.spec(index);
+  for (const PortSpec& port : s.inputs)
+    if (port.from == PortSpec::From::Bucket) gather(graph, static_cast<std::size_t>(port.index), phase);
+  if (s.elements > 0) gather(graph, index, phase);
+}
+
+void Partition::gather(Graph& graph, std::size_t index, Phase phase) {
+  CHECK(index < stages_.size(), index, stages_.size());
+  Stage& stage = stages_[index];
+  StepStage& bucket = context_.stages[index];
+  const ValueId own = bucket.parameter_in_use;
+  if (stage.gathered_from == own && (!gathers_each_pass_ || stage.gathered_in == pass_)) return;
+  stage.gathered_from = own;
+  stage.gathered_in = pass_;
+  Op op = context_.collective(stage.gather_label, stage.works.gather, phase, index);
+  op.reads.push_back(own);
+  const ValueId before = gathers_each_pass_ ? kNone : bucket.whole_parameter;  // takes its place
+  bucket.whole_parameter = graph.new_version(stage.whole_parameter);
+  op.writes.push_back({bucket.whole_parameter, before});
+  graph.append(std::move(op));
+}
+
+// The last stage's backward follows its forward at once, with the parameters that are there.
+void Partition::turn_back() {
+  ++pass_;
+  stages_.back().gathered_in = pass_;
+  for (const PortSpec& port : context_.plan().stages.back().inputs)
+    if (port.from == PortSpec::From::Bucket) stages_[static_cast<std::size_t>(port.index)].gathered_in = pass_;
+}
+
+// For the stage below this one, lest its gather wait in the collectives' lane for this one's gradient.
+void Partition::before_backward(Graph& graph, std::size_t index, PassesPart&) {
+  if (!gathers_ahead_ || index == 0) return;
+  const std::size_t below = index - 1;
+  if (context_.spec(below).backward_reads_parameter || context_.recomputes[below])
+    before_use(graph, below, Phase::Gather);
+}
+
+// After each micro-batch, so that of all layers' gradients only parts are kept.
+void Partition::after_backward(Graph& graph, std::size_t index) {
+  StepStage& bucket = context_.stages[index];
+  Stage& stage = stages_[index];
+  Op op = context_.collective(stage.scatter_label, stage.works.scatter, Phase::Reduce, index);
+  op.reads.push_back(bucket.gradient_value);
+  bucket.gradient_value = graph.new_version(bucket.gradient);
+  op.writes.push_back({bucket.gradient_value, kNone});
+  graph.append(std::move(op));
+  if (context_.micro_batch > 0) {
+    Op sum = context_.new_op(stage.add_label, stage.works.add, Phase::Reduce, index);
+    sum.reads.push_back(stage.gradient_so_far);
+    sum.reads.push_back(bucket.gradient_value);
+    bucket.gradient_value = graph.new_version(bucket.gradient);
+    sum.writes.push_back({bucket.gradient_value, stage.gradient_so_far});
+    graph.append(std::move(sum));
+  }
+  stage.gradient_so_far = bucket.gradient_value;
+}
+
+void Partition::before_control(Graph& graph, ControlPart& control) {
+  Op op = context_.collective(norm_sum_label_, norm_sum_work_, Phase::Reduce, 0);
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    if (!context_.trains(i)) continue;
+    const ValueId own = control.square_sum_value(i);
+    op.reads.push_back(own);
+    control.square_sum_value(i) = graph.new_version(control.square_sum(i));
+    op.writes.push_back({control.square_sum_value(i), own});
+  }
+  graph.append(std::move(op));
+}
+
+// After the last step's update no all-gather takes the place of what that has made stale.
+void Partition::end(Graph& graph) {
+  for (const StepStage& bucket : context_.stages)
+    if (bucket.whole_parameter != kNone) graph.retire(bucket.whole_parameter);
+}
+
+class PartitionRewrite final : public Rewrite {
+ public:
+  explicit PartitionRewrite(const PartitionOptions& options) : options_(options) {}
+  std::string_view name() const override { return "partition"; }
+  Order order() const override { return Order::Ranks; }
+  std::unique_ptr<StepTransform> make(StepContext& context) const override {
+    return std::make_unique<Partition>(context, options_);
+  }
+
+ private:
+  PartitionOptions options_;
+};
+
+std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewrites&) {
+  const WorkloadOptions& w = scenario.workload;
+  if (w.devices == 1 || w.partition == "none") return nullptr;
+  return std::make_shared<PartitionRewrite>(
+      PartitionOptions{w.partition == "parameters", tier_capacity_bytes(scenario, Tier::Device)});
+}
+
+}  // namespace
+}  // namespace tandem
+
+TANDEM_TRANSFORM(partition, of_scenario,
+                 "Ranks divide gradients and optimizer states, or parameters too, which are gathered for each pass",
+                 "workload.partition: states or parameters")
