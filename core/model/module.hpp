@@ -40,6 +40,7 @@ struct Module {
   std::vector<NamedShape> weights;  // one bucket, in this order
   std::vector<Call> program;
   bool trained = true;
+  bool may_run_on_cpu = false;  // as well as on the device
   bool operator==(const Module&) const = default;
 };
 
@@ -78,6 +79,7 @@ class ModuleBuilder {
 
   LocalId input_of(std::size_t port) const { return module_.inputs.at(port); }
   void freeze() { module_.trained = false; }
+  void allow_cpu() { module_.may_run_on_cpu = true; }
   void output(LocalId value) { module_.outputs.push_back(value); }
   // These weights, or those of these calls, come first in the bucket, in this order.
   void weights_first(const std::vector<std::string>& names);

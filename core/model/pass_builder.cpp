@@ -88,8 +88,9 @@ void PassBuilder::add(PassCall call, std::int64_t more_scratch) {
     return scratch.peak();
   };
   call.scratch_bytes = scratch_on(where_);
-  // The CPU may stand in for a GPU, in fp32: in 16 bits its libraries' copies of operands would be most of all memory.
-  if (where_.gpu && shapes.type == DType::F32)
+  // The CPU may stand in for a GPU, in fp32: in 16 bits its libraries' copies of operands would be most of all memory,
+  // which only a module that is meant to run there has.
+  if (where_.gpu && (shapes.type == DType::F32 || where_.or_cpu))
     call.scratch_bytes = std::max(call.scratch_bytes, scratch_on({false, where_.threads}));
   primitive.kernels(call.call->how, shapes, call.direction, call.wanted, pass_.kernels);
   pass_.calls.push_back(std::move(call));

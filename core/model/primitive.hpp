@@ -56,6 +56,7 @@ struct Keeps {
 struct RunsOn {
   bool gpu = false;
   std::int64_t threads = 1;
+  bool or_cpu = false;  // instead of the GPU: there must be enough for either
 };
 
 // Stateless. Shapes given to a function are those that infer() filled.

@@ -9,7 +9,8 @@ void BatchPart::add(Graph& graph) {
   if (batch.load.body.empty()) return;
   add_works(graph);
   for (const TensorSpec& tensor : batch.tensors)
-    tensors_.push_back(add_plain_tensor(graph, "batch." + tensor.name, Role::Batch, tensor.type, tensor.bytes));
+    tensors_.push_back(
+        add_plain_tensor(graph, "batch." + tensor.name + suffix_, Role::Batch, tensor.type, tensor.bytes));
   values_.assign(tensors_.size(), kNone);
 }
 

@@ -2,6 +2,8 @@
 // know what reads them.
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/step/context.hpp"
@@ -10,7 +12,9 @@ namespace tandem {
 
 class BatchPart {
  public:
-  explicit BatchPart(const StepContext& context) : context_(context) {}
+  // `suffix`: of its tensors' names, where there are several.
+  explicit BatchPart(const StepContext& context, std::string suffix = "")
+      : context_(context), suffix_(std::move(suffix)) {}
   void add(Graph& graph);
   void load(Graph& graph) { append(graph, label_, work_); }
   void load_held_out(Graph& graph) { append(graph, held_out_label_, held_out_work_); }
@@ -21,6 +25,7 @@ class BatchPart {
   void append(Graph& graph, std::int32_t label, WorkId work);
 
   const StepContext& context_;
+  std::string suffix_;
   std::vector<TensorId> tensors_;
   std::vector<ValueId> values_;
   WorkId work_ = kNone, held_out_work_ = kNone;

@@ -35,16 +35,15 @@ std::vector<std::int32_t> layers_of(const TrainingPlan& plan) {
 
 }  // namespace
 
-StepContext::StepContext(TrainingPlan plan, const Scenario& scenario, Rank rank)
+StepContext::StepContext(const TrainingPlan& plan, const Scenario& scenario, Rank rank)
     : options(scenario, rank),
       stages(plan.stages.size()),
       gradient_type(plan.precision),
       recomputes(plan.stages.size(), false),
-      first_plan_(std::move(plan)),
-      layers_(layers_of(first_plan_)),
-      scales_loss_(first_plan_.precision == DType::F16 && scenario.optimizer.loss_scaling &&
-                   !first_plan_.batch.load.body.empty()) {
-  CHECK(!stages.empty() && options.micro_batches >= 1, first_plan_.family, options.micro_batches);
+      plan_(&plan),
+      layers_(layers_of(plan)),
+      scales_loss_(plan.precision == DType::F16 && scenario.optimizer.loss_scaling && !plan.batch.load.body.empty()) {
+  CHECK(!stages.empty() && options.micro_batches >= 1, plan.family, options.micro_batches);
 }
 
 ValueId StepContext::parameter_of(std::size_t index) const {

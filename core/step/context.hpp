@@ -44,15 +44,14 @@ struct StepStage {
 
 class StepContext {
  public:
-  StepContext(TrainingPlan plan, const Scenario& scenario, Rank rank);
+  // `plan`: that of the first step, before transforms rewrite it. It must outlive the context.
+  StepContext(const TrainingPlan& plan, const Scenario& scenario, Rank rank);
   StepContext(const StepContext&) = delete;
   StepContext& operator=(const StepContext&) = delete;
 
-  // The sizes of the step in hand. All plans of a source have the same stages, with the same buckets.
+  // Of the sizes that the step in hand has.
   const TrainingPlan& plan() const { return *plan_; }
   void use(const TrainingPlan& plan) { plan_ = &plan; }
-  // Before anything is made of it.
-  void rewrite(StepTransform& transform) { transform.rewrite(first_plan_); }
 
   std::size_t stage_count() const { return stages.size(); }
   const StageSpec& spec(std::size_t index) const { return plan_->stages[index]; }
@@ -97,8 +96,7 @@ class StepContext {
   std::vector<std::unique_ptr<StepTransform>> transforms;
 
  private:
-  TrainingPlan first_plan_;
-  const TrainingPlan* plan_ = &first_plan_;
+  const TrainingPlan* plan_;
   std::vector<std::int32_t> layers_;
   bool scales_loss_;
   std::int32_t collectives_ = 0;

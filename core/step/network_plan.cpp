@@ -65,6 +65,7 @@ class Plan {
     for (std::size_t i = 0; i < roles_.size(); ++i) {
       Gradients& role = roles_[i];
       role.derive.where = where_;
+      role.derive.where.or_cpu = at(i).module->may_run_on_cpu;
       for (std::size_t p = 0; p < at(i).inputs.size(); ++p)
         if (wants_gradient(at(i).inputs[p])) role.derive.input_gradients |= bit(p);
       role.output_has_gradient = trained(i) || role.derive.input_gradients != 0;
@@ -124,6 +125,7 @@ class Plan {
                            /*gradient=*/trained_or_passes(s), (passes.keeps_outputs & bit(o)) != 0});
     s.backward_reads_parameter = passes.backward_reads_weights;
     s.recomputable = m.recomputable;
+    s.may_run_on_cpu = m.module->may_run_on_cpu;
     add_passes(m, passes, s);
     return s;
   }

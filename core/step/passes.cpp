@@ -18,7 +18,7 @@ void PassesPart::add_stage(Graph& graph, std::size_t index) {
     CHECK(port.from == PortSpec::From::Batch || port.index < static_cast<std::int32_t>(index), s.name, port.index);
   Stage& stage = stages_.emplace_back();
   const auto add = [&](const std::string& name, DType type, std::int64_t bytes) {
-    return graph.add_tensor(context_.tensor_of(index, name, Role::Activation, type, bytes));
+    return graph.add_tensor(context_.tensor_of(index, name + suffix_, Role::Activation, type, bytes));
   };
   for (std::size_t i = 0; i < s.outputs.size(); ++i) {
     const OutputSpec& output = s.outputs[i];
@@ -43,6 +43,7 @@ Op PassesPart::op_of(std::int32_t label, OpSpecIndex op_spec, Phase phase, std::
   CHECK(op_spec != kNone, context_.spec(index).name, name_of(phase));
   Op op = context_.new_op(label, works_[static_cast<std::size_t>(op_spec)], phase, index);
   op.workspace_bytes = context_.plan().ops[static_cast<std::size_t>(op_spec)].workspace_bytes;
+  if (context_.spec(index).may_run_on_cpu) op.engines |= engine_bit(Engine::CpuCompute);
   return op;
 }
 

@@ -2,6 +2,8 @@
 // gradients, which exist within a step. Must not know why a stage is recomputed, nor what becomes of gradients.
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/step/batch.hpp"
@@ -11,7 +13,9 @@ namespace tandem {
 
 class PassesPart {
  public:
-  PassesPart(StepContext& context, const BatchPart& batch) : context_(context), batch_(batch) {}
+  // `suffix`: of its tensors' names, where there are several.
+  PassesPart(StepContext& context, const BatchPart& batch, std::string suffix = "")
+      : context_(context), batch_(batch), suffix_(std::move(suffix)) {}
   void add_works(Graph& graph);
   void add_stage(Graph& graph, std::size_t index);
 
@@ -48,6 +52,7 @@ class PassesPart {
 
   StepContext& context_;
   const BatchPart& batch_;
+  std::string suffix_;
   std::vector<WorkId> works_;  // by OpSpecIndex
   std::vector<Stage> stages_;
 };

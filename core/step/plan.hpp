@@ -66,6 +66,7 @@ struct StageSpec {
   std::vector<TensorSpec> saved;
   bool backward_reads_parameter = true;
   bool recomputable = false;
+  bool may_run_on_cpu = false;  // forward, recompute and backward
   bool has_loss = false;
   bool loss_gradient_in_forward = false;  // what depends on the loss scale is done there
   OpSpecIndex forward = kNone;

@@ -1,5 +1,6 @@
 #include "core/step/training_source.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -8,18 +9,65 @@
 namespace tandem {
 
 TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, const Rewrites& rewrites, Rank rank)
-    : context_(std::move(plan), scenario, rank) {
+    : TrainingSource(StepSizes{[](std::int64_t) { return 0; }, [only = std::move(plan)](std::int64_t) { return only; }},
+                     scenario, rewrites, rank) {}
+
+TrainingSource::TrainingSource(StepSizes sizes, const Scenario& scenario, const Rewrites& rewrites, Rank rank)
+    : sizes_(std::move(sizes)), context_(plan_of(sizes_.of_step(scenario.first_step)), scenario, rank) {
+  TrainingPlan& plan = plans_.begin()->second;
   for (const auto& rewrite : rewrites) {
     context_.transforms.push_back(rewrite->make(context_));
-    context_.rewrite(*context_.transforms.back());
+    context_.transforms.back()->rewrite(plan);
   }
 }
 
+TrainingPlan& TrainingSource::plan_of(std::int64_t sizes) {
+  const auto [found, fresh] = plans_.try_emplace(sizes);
+  if (fresh) found->second = sizes_.plan_of(sizes);
+  return found->second;
+}
+
+namespace {
+
+// Of another size, where steps go on with the same buckets.
+bool goes_on(const TrainingPlan& plan, const TrainingPlan& from) {
+  const auto same = [](const StageSpec& a, const StageSpec& b) {
+    return a.elements == b.elements && a.trains() == b.trains() && (a.backward == kNone) == (b.backward == kNone) &&
+           a.recomputable == b.recomputable && a.contributed == b.contributed;
+  };
+  return plan.precision == from.precision && plan.master == from.master && plan.states.size() == from.states.size() &&
+         plan.batch.load.body.empty() == from.batch.load.body.empty() &&
+         std::equal(plan.stages.begin(), plan.stages.end(), from.stages.begin(), from.stages.end(), same);
+}
+
+}  // namespace
+
+void TrainingSource::use_sizes_of_step(Graph& graph) {
+  const std::int64_t sizes = sizes_.of_step(context_.training_step());
+  std::unique_ptr<Sized>& sized = sized_[sizes];
+  const bool fresh = sized == nullptr;
+  if (fresh && !plans_.contains(sizes)) {
+    TrainingPlan& plan = plan_of(sizes);
+    for (const auto& transform : context_.transforms) transform->rewrite(plan);
+    CHECK(goes_on(plan, context_.plan()), "a plan of other sizes has other buckets", plan.family, sizes);
+  }
+  if (fresh) {
+    const std::string suffix = sized_.size() == 1 ? "" : "_of_size" + std::to_string(sizes);
+    sized = std::make_unique<Sized>(context_, plan_of(sizes), suffix);
+  }
+  now_ = sized.get();
+  context_.use(now_->plan);
+  if (!fresh) return;
+  now_->passes.add_works(graph);
+  now_->batch.add(graph);
+  if (sized_.size() == 1) return;  // the prologue adds stage by stage
+  for (std::size_t i = 0; i < context_.stage_count(); ++i) now_->passes.add_stage(graph, i);
+}
+
 void TrainingSource::prologue(Graph& graph) {
-  CHECK(!begun_ && context_.step == 0, "a prologue comes once, and first", context_.plan().family, context_.step);
-  begun_ = true;
-  passes_.add_works(graph);
-  batch_.add(graph);
+  CHECK(now_ == nullptr && context_.step == 0, "a prologue comes once, and first", context_.plan().family,
+        context_.step);
+  use_sizes_of_step(graph);
   control_.add(graph);
   tell(&StepTransform::begin, graph);
   for (std::size_t i = 0; i < context_.stage_count(); ++i) add_stage(graph, i);
@@ -36,7 +84,7 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
   buckets_.add(graph, index);
   if (trains) tell(&StepTransform::add_gradient, graph, index);
   if (trains) control_.add_stage(graph, index);
-  passes_.add_stage(graph, index);
+  now_->passes.add_stage(graph, index);
   if (!trains) return;
   update_.add_stage(graph, index);
   tell(&StepTransform::add_works, graph, index);
@@ -50,9 +98,10 @@ void TrainingSource::load_stage(Graph& graph, std::size_t index) {
 }
 
 bool TrainingSource::append_step(Graph& graph, std::int64_t) {
-  CHECK(begun_, "the prologue comes first", context_.plan().family);
+  CHECK(now_ != nullptr, "the prologue comes first", context_.plan().family);
   const StepOptions& options = context_.options;
   if (context_.step >= options.steps) return false;
+  use_sizes_of_step(graph);
   for (context_.micro_batch = 0; context_.micro_batch < options.micro_batches; ++context_.micro_batch) train(graph);
   context_.micro_batch = static_cast<std::int32_t>(options.micro_batches) - 1;  // the update belongs to the last one
   update(graph);
@@ -65,14 +114,14 @@ bool TrainingSource::append_step(Graph& graph, std::int64_t) {
 
 // The micro-batch in hand.
 void TrainingSource::train(Graph& graph) {
-  batch_.load(graph);
-  passes_.forward(graph);
+  now_->batch.load(graph);
+  now_->passes.forward(graph);
   tell(&StepTransform::turn_back);
   const bool last = context_.micro_batch + 1 == context_.options.micro_batches;
   for (std::size_t i = context_.stage_count(); i-- > 0;) {
     if (!context_.goes_backward(i)) continue;
-    tell(&StepTransform::before_backward, graph, i, passes_);
-    passes_.backward(graph, i);
+    tell(&StepTransform::before_backward, graph, i, now_->passes);
+    now_->passes.backward(graph, i);
     if (!context_.trains(i)) continue;
     tell(&StepTransform::after_backward, graph, i);
     if (last) reduce(graph, i);
@@ -105,8 +154,8 @@ void TrainingSource::update(Graph& graph, std::size_t index) {
 // With the parameters that the next forward would use.
 void TrainingSource::evaluate(Graph& graph) {
   for (context_.micro_batch = 0; context_.micro_batch < context_.options.validation.batches; ++context_.micro_batch) {
-    batch_.load_held_out(graph);
-    passes_.evaluate(graph);
+    now_->batch.load_held_out(graph);
+    now_->passes.evaluate(graph);
   }
 }
 

@@ -1,6 +1,10 @@
-// Turns a plan into training steps: says in which order the parts of a step come, and when transforms are told of it.
+// Turns plans into training steps: says in which order the parts of a step come, and when transforms are told of it.
 // Must not know what the network computes, what the parts add, nor policies or machines.
 #pragma once
+
+#include <map>
+#include <memory>
+#include <string>
 
 #include "core/graph/graph.hpp"
 #include "core/graph/rewrite.hpp"
@@ -12,6 +16,7 @@
 #include "core/step/passes.hpp"
 #include "core/step/plan.hpp"
 #include "core/step/saves.hpp"
+#include "core/step/sizes.hpp"
 #include "core/step/update.hpp"
 
 namespace tandem {
@@ -20,12 +25,25 @@ class TrainingSource final : public StepSource {
  public:
   // `rewrites` in the order in which they apply.
   TrainingSource(TrainingPlan plan, const Scenario& scenario, const Rewrites& rewrites = {}, Rank rank = 0);
+  // Steps of several sizes. What recomputes is chosen by the first step's.
+  TrainingSource(StepSizes sizes, const Scenario& scenario, const Rewrites& rewrites = {}, Rank rank = 0);
   void prologue(Graph& graph) override;
   bool append_step(Graph& graph, std::int64_t result) override;
   bool saves() const override { return context_.options.saves; }
   void append_save(Graph& graph) override { saves_.save_last(graph); }
 
  private:
+  // What goes by a step's sizes; made when the first step has them.
+  struct Sized {
+    Sized(StepContext& context, const TrainingPlan& plan_of_it, const std::string& suffix)
+        : plan(plan_of_it), batch(context, suffix), passes(context, batch, suffix) {}
+    const TrainingPlan& plan;
+    BatchPart batch;
+    PassesPart passes;
+  };
+  // The plan with those sizes, rewritten once the transforms are there.
+  TrainingPlan& plan_of(std::int64_t sizes);
+  void use_sizes_of_step(Graph& graph);
   void add_stage(Graph& graph, std::size_t index);
   void load_stage(Graph& graph, std::size_t index);
   void train(Graph& graph);
@@ -38,14 +56,15 @@ class TrainingSource final : public StepSource {
     for (const auto& transform : context_.transforms) (transform.get()->*hook)(arguments...);
   }
 
+  StepSizes sizes_;
+  std::map<std::int64_t, TrainingPlan> plans_;
   StepContext context_;
-  BatchPart batch_{context_};
+  std::map<std::int64_t, std::unique_ptr<Sized>> sized_;
+  Sized* now_ = nullptr;  // of the step in hand
   BucketsPart buckets_{context_};
-  PassesPart passes_{context_, batch_};
   ControlPart control_{context_};
   UpdatePart update_{context_};
   SavesPart saves_{context_, buckets_};
-  bool begun_ = false;
 };
 
 }  // namespace tandem

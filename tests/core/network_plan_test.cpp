@@ -7,40 +7,13 @@
 #include <string>
 
 #include "core/step/training_source.hpp"
+#include "tests/core/branches.hpp"
 #include "tests/core/workload_fixture.hpp"
 
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kBatch = 8, kWidth = 32, kClasses = 10;
-
-Signal linear(NetworkBuilder& n, const std::string& name, const Signal& x, bool frozen) {
-  return n.module(name, frozen ? "frozen" : "linear", [&](ModuleScope& m) {
-    m.output(m.activation("relu", m.linear("linear", m.in("input", x), kWidth), "relu"));
-    if (frozen) m.freeze();
-  });
-}
-
-// front (frozen) -> trunk -> two branches, one of them frozen, the other reads its input twice -> their sum, which has
-// no weights -> head.
-Network branches() {
-  NetworkBuilder n("branches", DType::F32);
-  const Signal x = n.batch("inputs", Shape({kBatch, kWidth}, DType::F32));
-  const Signal targets = n.batch("targets", Shape({kBatch}, DType::I64), kClasses);
-  const Signal trunk = linear(n, "trunk", linear(n, "front", x, true), false);
-  const Signal left = linear(n, "left", trunk, true);
-  const Signal right = n.module("right", "right", [&](ModuleScope& m) {
-    const LocalId branch = m.linear("linear", m.in("input", trunk), kWidth);
-    m.output(m.add("sum", m.in("again", trunk), branch));
-  });
-  const Signal sum = n.module("sum", "sum", [&](ModuleScope& m) {
-    m.output(m.activation("relu", m.add("sum", m.in("left", left), m.in("right", right)), "relu"));
-  });
-  n.module("head", "head", [&](ModuleScope& m) {
-    m.output(m.cross_entropy("loss", m.linear("output", m.in("input", sum), kClasses), m.in("targets", targets)));
-  });
-  return n.finish();
-}
+using testing::branches;
 
 Graph steps_of(const Network& network, std::int64_t micro_batches) {
   Scenario s = small_scenario("mlp");

@@ -1,0 +1,17 @@
+// Steps whose sizes differ: which sizes a step has, by a number, and the plan that goes with them. Must not know why.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "core/step/plan.hpp"
+
+namespace tandem {
+
+// Both pure. Plans have the same stages with the same buckets: other batches, activations and works alone.
+struct StepSizes {
+  std::function<std::int64_t(std::int64_t training_step)> of_step;
+  std::function<TrainingPlan(std::int64_t sizes)> plan_of;
+};
+
+}  // namespace tandem
