@@ -10,7 +10,7 @@ void BatchPart::add(Graph& graph) {
   add_works(graph);
   for (const TensorSpec& tensor : batch.tensors)
     tensors_.push_back(
-        add_plain_tensor(graph, "batch." + tensor.name + suffix_, Role::Batch, tensor.type, tensor.bytes));
+        add_plain_tensor(graph, batch.name + "." + prefix_ + tensor.name, Role::Batch, tensor.type, tensor.bytes));
   values_.assign(tensors_.size(), kNone);
 }
 
@@ -18,7 +18,7 @@ void BatchPart::add_works(Graph& graph) {
   Work load = context_.plan().batch.load;
   load.sizes.push_back(0);
   work_ = graph.add_work(load);
-  label_ = graph.intern("batch.load");
+  label_ = graph.intern(context_.plan().batch.name + ".load");
   if (context_.options.validation.every == 0) return;
   load.sizes.back() = 1;
   held_out_work_ = graph.add_work(std::move(load));

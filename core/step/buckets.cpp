@@ -21,6 +21,11 @@ void BucketsPart::add(Graph& graph, std::size_t index) {
   };
   const std::int64_t bucket_bytes = owned * size_of(plan.precision);
   if (s.elements > 0) stage.parameter = add("parameter", Role::Parameter, plan.precision, bucket_bytes, true);
+  for (const TensorSpec& carried : s.carried) {
+    Tensor tensor = context_.tensor_of(index, carried.name, Role::KvCache, carried.type, carried.bytes);
+    tensor.persistent = true;
+    stage.carried.push_back(graph.add_tensor(std::move(tensor)));
+  }
   if (!s.trains()) return;
   for (const StateSpec& state : plan.states)
     stage.states.push_back(add(state.name, Role::OptimizerState, state.type, state.bytes(owned), true));
@@ -29,11 +34,13 @@ void BucketsPart::add(Graph& graph, std::size_t index) {
 }
 
 void BucketsPart::load(Graph& graph, std::size_t index) {
-  const std::vector<TensorId>& states = context_.stages[index].states;
+  std::vector<TensorId> states = context_.stages[index].states;
   // States that a transform adds come after the plan's.
   const std::size_t count = context_.trains(index) ? context_.plan().states.size() : 0;
   CHECK(states.size() >= count, context_.spec(index).name, states.size(), count);
-  graph.append(load_op(graph, index, "parameters.load", {states.data(), count}));
+  states.resize(count);
+  states.insert(states.end(), context_.stages[index].carried.begin(), context_.stages[index].carried.end());
+  graph.append(load_op(graph, index, "parameters.load", states));
 }
 
 Op BucketsPart::load_op(Graph& graph, std::size_t index, const std::string& body, std::span<const TensorId> states) {

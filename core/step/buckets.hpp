@@ -12,7 +12,7 @@ namespace tandem {
 class BucketsPart {
  public:
   explicit BucketsPart(StepContext& context) : context_(context) {}
-  // The parameter; of a stage that is trained its states and gradient, too.
+  // The parameter, and what is carried from step to step; of a stage that is trained its states and gradient, too.
   void add(Graph& graph, std::size_t index);
   // The initial values.
   void load(Graph& graph, std::size_t index);

@@ -22,12 +22,14 @@ StepOptions::StepOptions(const Scenario& scenario, Rank of_rank)
 namespace {
 
 // Policies place what an update needs by layers: each is a stage that is updated, with those after it that are not,
-// such as frozen ones; what comes before the first belongs to it.
+// such as frozen ones; what comes before the first belongs to it. Where nothing goes backward, each stage is a layer.
 std::vector<std::int32_t> layers_of(const TrainingPlan& plan) {
   std::vector<std::int32_t> layers;
   std::int32_t updated = 0;
+  const bool trains = std::any_of(plan.stages.begin(), plan.stages.end(),
+                                  [](const StageSpec& stage) { return stage.backward != kNone; });
   for (const StageSpec& stage : plan.stages) {
-    updated += stage.trains();
+    updated += stage.trains() || !trains;
     layers.push_back(std::max(updated - 1, 0));
   }
   return layers;

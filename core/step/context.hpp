@@ -33,7 +33,7 @@ struct StepOptions {
 struct StepStage {
   TensorId parameter = kNone, gradient = kNone;
   TensorId backward_writes = kNone;  // the gradient, unless a transform has backward write another tensor
-  std::vector<TensorId> states;
+  std::vector<TensorId> states, carried;
   std::int32_t optimizer_label = kNone;
   WorkId optimizer = kNone;
   std::int64_t optimizer_workspace = 0;

@@ -8,6 +8,7 @@
 namespace tandem {
 
 void PassesPart::add_works(Graph& graph) {
+  works_.clear();
   for (const OpSpec& op_spec : context_.plan().ops) works_.push_back(graph.add_work(op_spec.work));
 }
 
@@ -18,7 +19,7 @@ void PassesPart::add_stage(Graph& graph, std::size_t index) {
     CHECK(port.from == PortSpec::From::Batch || port.index < static_cast<std::int32_t>(index), s.name, port.index);
   Stage& stage = stages_.emplace_back();
   const auto add = [&](const std::string& name, DType type, std::int64_t bytes) {
-    return graph.add_tensor(context_.tensor_of(index, name + suffix_, Role::Activation, type, bytes));
+    return graph.add_tensor(context_.tensor_of(index, prefix_ + name, Role::Activation, type, bytes));
   };
   for (std::size_t i = 0; i < s.outputs.size(); ++i) {
     const OutputSpec& output = s.outputs[i];
@@ -105,6 +106,11 @@ void PassesPart::append_forward(Graph& graph, std::size_t index, Op op, bool wri
   for (std::size_t i = 0; writes_output && i < stage.outputs.size(); ++i) {
     stage.output_values[i] = graph.new_version(stage.outputs[i]);
     op.writes.push_back({stage.output_values[i], kNone});
+  }
+  for (const TensorId carried : context_.stages[index].carried) {
+    const ValueId old = graph.tensor(carried).latest;
+    op.reads.push_back(old);
+    op.writes.push_back({graph.new_version(carried), old});
   }
   for (std::size_t i = 0; saves && i < stage.saved.size(); ++i) {
     stage.saved_values[i] = graph.new_version(stage.saved[i]);

@@ -13,13 +13,14 @@ namespace tandem {
 
 class PassesPart {
  public:
-  // `suffix`: of its tensors' names, where there are several.
-  PassesPart(StepContext& context, const BatchPart& batch, std::string suffix = "")
-      : context_(context), batch_(batch), suffix_(std::move(suffix)) {}
+  // `prefix`: of its tensors' names, where there are several.
+  PassesPart(StepContext& context, const BatchPart& batch, std::string prefix = "")
+      : context_(context), batch_(batch), prefix_(std::move(prefix)) {}
+  // Of the plan in hand, in the place of those that were there.
   void add_works(Graph& graph);
   void add_stage(Graph& graph, std::size_t index);
 
-  // All stages.
+  // All stages that were added.
   void forward(Graph& graph);
   // With the parameters that the next forward would use, keeping nothing: what a stage without a light forward saves
   // dies as it is written.
@@ -28,6 +29,8 @@ class PassesPart {
   void recompute(Graph& graph, std::size_t first, std::size_t last);
   // One stage, which goes backward. Of one that is trained, its gradient is StepStage::gradient_value then.
   void backward(Graph& graph, std::size_t index);
+  // The version in hand.
+  ValueId output(std::size_t stage, std::size_t place) const { return stages_[stage].output_values[place]; }
 
  private:
   struct Labels {
@@ -52,7 +55,7 @@ class PassesPart {
 
   StepContext& context_;
   const BatchPart& batch_;
-  std::string suffix_;
+  std::string prefix_;
   std::vector<WorkId> works_;  // by OpSpecIndex
   std::vector<Stage> stages_;
 };

@@ -47,8 +47,8 @@ struct OutputSpec {
 
 // Orders of operands, which bodies rely on:
 //   forward   reads  [parameter], [buckets, then outputs of stages, then the batch's tensors, each by port],
-//                    [loss scale if loss_gradient_in_forward, in training]
-//             writes outputs, saved...
+//                    [loss scale if loss_gradient_in_forward, in training], what is carried
+//             writes outputs, what is carried, in its place, saved...
 //   backward  reads  [gradients of outputs], [parameter], [of what forward read, what backward reads, but the batch's],
 //                    [own outputs that it reads], saved..., [the batch's tensors that it reads],
 //                    [contributions of later stages that read this bucket], [gradient so far, from the second
@@ -64,6 +64,7 @@ struct StageSpec {
   std::vector<PortSpec> inputs;
   std::vector<OutputSpec> outputs;  // none: the last stage
   std::vector<TensorSpec> saved;
+  std::vector<TensorSpec> carried;  // from step to step: a cache of keys and values
   bool backward_reads_parameter = true;
   bool recomputable = false;
   bool may_run_on_cpu = false;  // forward, recompute and backward
@@ -105,6 +106,7 @@ struct BatchSpec {
   // else 0.
   Work load;
   std::vector<TensorSpec> tensors;  // "inputs", "targets"
+  std::string name = "batch";       // which its tensors and ops are named after
   std::int64_t bytes() const;
 };
 

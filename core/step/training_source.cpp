@@ -52,8 +52,8 @@ void TrainingSource::use_sizes_of_step(Graph& graph) {
     CHECK(goes_on(plan, context_.plan()), "a plan of other sizes has other buckets", plan.family, sizes);
   }
   if (fresh) {
-    const std::string suffix = sized_.size() == 1 ? "" : "_of_size" + std::to_string(sizes);
-    sized = std::make_unique<Sized>(context_, plan_of(sizes), suffix);
+    const std::string prefix = sized_.size() == 1 ? "" : "size" + std::to_string(sizes) + "_";
+    sized = std::make_unique<Sized>(context_, plan_of(sizes), prefix);
   }
   now_ = sized.get();
   context_.use(now_->plan);

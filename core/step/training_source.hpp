@@ -35,8 +35,8 @@ class TrainingSource final : public StepSource {
  private:
   // What goes by a step's sizes; made when the first step has them.
   struct Sized {
-    Sized(StepContext& context, const TrainingPlan& plan_of_it, const std::string& suffix)
-        : plan(plan_of_it), batch(context, suffix), passes(context, batch, suffix) {}
+    Sized(StepContext& context, const TrainingPlan& plan_of_it, const std::string& prefix)
+        : plan(plan_of_it), batch(context, prefix), passes(context, batch, prefix) {}
     const TrainingPlan& plan;
     BatchPart batch;
     PassesPart passes;

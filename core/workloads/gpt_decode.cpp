@@ -7,6 +7,10 @@
 #include "core/model/families/common/language.hpp"
 #include "core/model/passes.hpp"
 #include "core/scenario/capacity.hpp"
+#include "core/step/batch.hpp"
+#include "core/step/buckets.hpp"
+#include "core/step/context.hpp"
+#include "core/step/passes.hpp"
 #include "core/workloads/common/options.hpp"
 #include "core/workloads/workload.hpp"
 
@@ -37,6 +41,30 @@ const FamilyKeys kKeys = {
      {"prompt", 5},
      {"new_tokens", 6}}};
 
+void require_decoding_options(const Scenario& scenario) {
+  const WorkloadOptions& w = scenario.workload;
+  const TransformerSizes sizes = transformer_sizes(w);
+  const std::int64_t prompt = w.keys.integer("prompt"), new_tokens = w.keys.integer("new_tokens");
+  const std::int64_t stop_token = w.keys.integer_or("stop_token", kNone);
+  require_no_validation(scenario);
+  if (!scenario.checkpoint.directory.empty())
+    throw ConfigError("checkpoint.directory: decoding trains nothing that could be saved; allowed: no checkpoint");
+  require_size("prompt", prompt, kMostSize);
+  require_size("new_tokens", new_tokens, kMostSize);
+  require_option(prompt + new_tokens <= sizes.sequence, "new_tokens, prompt, sequence",
+                 "prompt and new_tokens are " + std::to_string(prompt + new_tokens) + " tokens, sequence only " +
+                     std::to_string(sizes.sequence),
+                 "allowed: at most sequence - prompt");
+  require_option(w.batch == 1, "batch", "one text is decoded at a time", "allowed: 1");
+  require_option(w.micro_batches == 1, "micro_batches", "decoding has no micro-batches", "allowed: 1");
+  require_option(w.devices == 1, "devices", "decoding runs on one device", "allowed: 1");
+  require_option(sizes.fused, "attention", "decoding attends to its cache by fused kernels", "allowed: fused");
+  require_option(w.recompute == "none", "recompute", "decoding keeps nothing for backward", "allowed: none");
+  require_option(stop_token < sizes.vocabulary, "stop_token, vocabulary",
+                 std::to_string(stop_token) + " is no token of the vocabulary",
+                 "allowed: from 0 to " + std::to_string(sizes.vocabulary - 1));
+}
+
 class DecodeSource final : public StepSource {
  public:
   explicit DecodeSource(const Scenario& scenario);
@@ -45,37 +73,29 @@ class DecodeSource final : public StepSource {
   bool needs_result() const override { return true; }
 
  private:
-  struct Stage {
-    TensorId parameter = kNone, cache = kNone, output = kNone, first_output = kNone;
-    std::int32_t forward = kNone;
-    ValueId value = kNone;  // the output of the step in hand
-  };
-
   // Sizes of a step over `tokens` new ones.
   TransformerSizes step_sizes(std::int64_t tokens) const;
   // Work::sizes of every gpt_decode body: tokens, position of the first, hidden, heads, vocabulary, capacity, tied.
   Work new_work(const char* body, std::int64_t tokens, std::vector<Kernel> kernels) const;
-  std::int64_t position() const { return step_ == 0 ? 0 : prompt_tokens_ + step_ - 1; }
-  Stage& add_stage(Graph& graph, const std::string& name, std::shared_ptr<const Layout> layout, bool cached);
-  void load(Graph& graph, const std::string& name, const Stage& stage);
-  Op new_op(std::int32_t label, WorkId work, Phase phase, std::int32_t layer) const;
-  void load_prompt(Graph& graph);
-  void embed(Graph& graph, std::int64_t tokens);
+  bool reads_prompt() const { return context_.step == 0; }
+  std::int64_t position() const { return reads_prompt() ? 0 : prompt_tokens_ + context_.step - 1; }
+  std::int64_t capacity() const { return prompt_tokens_ + new_tokens_; }
+  std::size_t head() const { return context_.stage_count() - 1; }
+  TrainingPlan stages_of_plan() const;
+  void give_rows(std::int64_t tokens);
+  void plan_step(std::int64_t tokens);
   std::int64_t block_workspace(const Module& module, const TransformerSizes& s) const;
-  void decode_block(Graph& graph, std::size_t index, WorkId work, std::int64_t workspace);
-  void sample(Graph& graph, std::int64_t tokens);
-  ValueId new_output(Graph& graph, Stage& stage) {
-    return stage.value = graph.new_version(step_ == 0 ? stage.first_output : stage.output);
-  }
+  void sample(Graph& graph, std::int64_t tokens, const PassesPart& passes);
 
   TransformerSizes sizes_;
   std::int64_t prompt_tokens_, new_tokens_, stop_token_;
   std::int64_t threads_;
-  std::vector<Stage> stages_;  // embedding, blocks, head
-  TensorId prompt_ = kNone, token_ = kNone;
-  ValueId tokens_value_ = kNone;  // what the embedding reads: the prompt, then the token sampled last
-  std::int32_t prompt_label_ = kNone;
-  std::int32_t step_ = 0;
+  TrainingPlan plan_;  // embedding, blocks, head; of the step in hand
+  StepContext context_;
+  BatchPart batch_{context_};  // the prompt, then the token that was sampled last
+  BucketsPart buckets_{context_};
+  PassesPart prompt_{context_, batch_, "prompt_"}, token_{context_, batch_};  // of all but the head
+  TensorId sampled_ = kNone;
 };
 
 DecodeSource::DecodeSource(const Scenario& scenario)
@@ -83,26 +103,9 @@ DecodeSource::DecodeSource(const Scenario& scenario)
       prompt_tokens_(scenario.workload.keys.integer("prompt")),
       new_tokens_(scenario.workload.keys.integer("new_tokens")),
       stop_token_(scenario.workload.keys.integer_or("stop_token", kNone)),
-      threads_(body_threads(scenario)) {
-  const WorkloadOptions& w = scenario.workload;
-  require_no_validation(scenario);
-  if (!scenario.checkpoint.directory.empty())
-    throw ConfigError("checkpoint.directory: decoding trains nothing that could be saved; allowed: no checkpoint");
-  require_size("prompt", prompt_tokens_, kMostSize);
-  require_size("new_tokens", new_tokens_, kMostSize);
-  require_option(prompt_tokens_ + new_tokens_ <= sizes_.sequence, "new_tokens, prompt, sequence",
-                 "prompt and new_tokens are " + std::to_string(prompt_tokens_ + new_tokens_) +
-                     " tokens, sequence only " + std::to_string(sizes_.sequence),
-                 "allowed: at most sequence - prompt");
-  require_option(w.batch == 1, "batch", "one text is decoded at a time", "allowed: 1");
-  require_option(w.micro_batches == 1, "micro_batches", "decoding has no micro-batches", "allowed: 1");
-  require_option(w.devices == 1, "devices", "decoding runs on one device", "allowed: 1");
-  require_option(sizes_.fused, "attention", "decoding attends to its cache by fused kernels", "allowed: fused");
-  require_option(w.recompute == "none", "recompute", "decoding keeps nothing for backward", "allowed: none");
-  require_option(stop_token_ < sizes_.vocabulary, "stop_token, vocabulary",
-                 std::to_string(stop_token_) + " is no token of the vocabulary",
-                 "allowed: from 0 to " + std::to_string(sizes_.vocabulary - 1));
-}
+      threads_(body_threads(scenario)),
+      plan_(stages_of_plan()),
+      context_(plan_, scenario, /*rank=*/0) {}
 
 TransformerSizes DecodeSource::step_sizes(std::int64_t tokens) const {
   TransformerSizes s = sizes_;
@@ -118,47 +121,6 @@ Work DecodeSource::new_work(const char* body, std::int64_t tokens, std::vector<K
       std::move(kernels)};
 }
 
-DecodeSource::Stage& DecodeSource::add_stage(Graph& graph, const std::string& name,
-                                             std::shared_ptr<const Layout> layout, bool cached) {
-  const auto layer = static_cast<std::int32_t>(stages_.size());
-  const auto add = [&](const std::string& suffix, Role role, std::int64_t bytes, bool persistent) {
-    Tensor tensor;
-    tensor.name = name + "." + suffix;
-    tensor.role = role;
-    tensor.type = sizes_.type;
-    tensor.bytes = bytes;
-    tensor.layer = layer;
-    tensor.persistent = persistent;
-    return tensor;
-  };
-  Stage stage;
-  Tensor parameter = add("parameter", Role::Parameter, layout->elements * size_of(sizes_.type), true);
-  parameter.layout = std::move(layout);
-  stage.parameter = graph.add_tensor(std::move(parameter));
-  const std::int64_t row = sizes_.hidden * size_of(sizes_.type);
-  if (cached)
-    stage.cache = graph.add_tensor(add("kv_cache", Role::KvCache, 2 * row * (prompt_tokens_ + new_tokens_), true));
-  stage.first_output = graph.add_tensor(add("prompt_output", Role::Activation, prompt_tokens_ * row, false));
-  stage.output = graph.add_tensor(add("output", Role::Activation, row, false));
-  stage.forward = graph.intern(name + ".forward");
-  stages_.push_back(stage);
-  return stages_.back();
-}
-
-void DecodeSource::load(Graph& graph, const std::string& name, const Stage& stage) {
-  std::int64_t bytes = graph.tensor(stage.parameter).bytes;
-  if (stage.cache != kNone) bytes += graph.tensor(stage.cache).bytes;
-  Work work{"parameters.load", sizes_.type, {bytes}, {memory_kernel(bytes)}};
-  Op op = new_op(graph.intern(name + ".load"), graph.add_work(std::move(work)), Phase::Load,
-                 graph.tensor(stage.parameter).layer);
-  op.engine = Engine::Loader;
-  op.engines = engine_bit(Engine::Loader);
-  op.step = kNone;
-  op.writes.push_back({graph.new_version(stage.parameter), kNone});
-  if (stage.cache != kNone) op.writes.push_back({graph.new_version(stage.cache), kNone});
-  graph.append(std::move(op));
-}
-
 namespace {
 
 // One block stands for all.
@@ -172,64 +134,71 @@ Network decoder_of(const TransformerSizes& sizes) {
 
 }  // namespace
 
-void DecodeSource::prologue(Graph& graph) {
-  const auto add = [&](const std::string& name, std::shared_ptr<const Layout> layout, bool cached) {
-    load(graph, name, add_stage(graph, name, std::move(layout), cached));
-  };
+// Indices into the plan's ops.
+constexpr OpSpecIndex kEmbed = 0, kBlock = 1;
+
+TrainingPlan DecodeSource::stages_of_plan() const {
   const Network network = decoder_of(sizes_);
-  add("embedding", layout_of(*network.modules[0].module), false);
-  const std::shared_ptr<const Layout> block = layout_of(*network.modules[1].module);
-  for (std::int64_t i = 0; i < sizes_.layers; ++i) add("block" + std::to_string(i), block, true);
-  add("head", layout_of(*network.modules[2].module), false);
-  Tensor prompt;
-  prompt.name = "prompt.tokens";
-  prompt.role = Role::Batch;
-  prompt.type = DType::I64;
-  prompt.bytes = prompt_tokens_ * size_of(DType::I64);
-  prompt_ = graph.add_tensor(prompt);
-  prompt_label_ = graph.intern("prompt.load");
-  Tensor token;
-  token.name = "sampled_token";
-  token.role = Role::Scalar;
-  token.type = DType::I64;
-  token.persistent = true;  // read by the next step, which is appended when this value is known
-  token.bytes = size_of(DType::I64);
-  token_ = graph.add_tensor(token);
+  TrainingPlan plan;
+  plan.family = network.family;
+  plan.precision = sizes_.type;
+  const auto add = [&](const std::string& name, std::size_t module, OpSpecIndex forward) {
+    StageSpec stage;
+    stage.name = name;
+    stage.layout = layout_of(*network.modules[module].module);
+    stage.elements = stage.layout->elements;
+    stage.trained = false;
+    stage.forward = forward;
+    if (forward != kNone) stage.outputs = {{sizes_.type, 0, /*gradient=*/false}};
+    plan.stages.push_back(std::move(stage));
+  };
+  add("embedding", 0, kEmbed);
+  plan.stages.back().inputs = {{.from = PortSpec::From::Batch}};
+  const std::int64_t cache_bytes = 2 * sizes_.hidden * size_of(sizes_.type) * capacity();
+  for (std::int64_t i = 0; i < sizes_.layers; ++i) {
+    add("block" + std::to_string(i), 1, kBlock);
+    plan.stages.back().inputs = {{.index = static_cast<std::int32_t>(i)}};
+    plan.stages.back().carried = {{"kv_cache", sizes_.type, cache_bytes}};
+  }
+  add("head", 2, kNone);
+  return plan;
 }
 
-Op DecodeSource::new_op(std::int32_t label, WorkId work, Phase phase, std::int32_t layer) const {
-  Op op;
-  op.label = label;
-  op.work = work;
-  op.phase = phase;
-  op.engine = Engine::Compute;
-  op.engines = engine_bit(Engine::Compute);
-  op.step = step_;
-  op.layer = layer;
-  return op;
+void DecodeSource::give_rows(std::int64_t tokens) {
+  for (StageSpec& stage : plan_.stages)
+    for (OutputSpec& output : stage.outputs) output.bytes = tokens * sizes_.hidden * size_of(sizes_.type);
 }
 
-void DecodeSource::load_prompt(Graph& graph) {
+void DecodeSource::prologue(Graph& graph) {
+  for (std::size_t i = 0; i < context_.stage_count(); ++i) {
+    buckets_.add(graph, i);
+    if (i < head()) {
+      give_rows(prompt_tokens_);
+      prompt_.add_stage(graph, i);
+      give_rows(1);
+      token_.add_stage(graph, i);
+    }
+    buckets_.load(graph, i);
+  }
   const std::int64_t bytes = prompt_tokens_ * size_of(DType::I64);
-  Op op =
-      new_op(prompt_label_, graph.add_work(new_work("gpt_decode.prompt.load", prompt_tokens_, {memory_kernel(bytes)})),
-             Phase::Load, kNone);
-  op.engine = Engine::Loader;
-  op.engines = engine_bit(Engine::Loader);
-  tokens_value_ = graph.new_version(prompt_);
-  op.writes.push_back({tokens_value_, kNone});
-  graph.append(std::move(op));
+  plan_.batch = {new_work("gpt_decode.prompt.load", prompt_tokens_, {memory_kernel(bytes)}),
+                 {{"tokens", DType::I64, bytes}},
+                 "prompt"};
+  batch_.add(graph);
+  // Read by the next step, which is appended when this value is known.
+  sampled_ = add_plain_tensor(graph, "sampled_token", Role::Scalar, DType::I64, size_of(DType::I64), true);
 }
 
-void DecodeSource::embed(Graph& graph, std::int64_t tokens) {
-  const std::int64_t row = step_sizes(tokens).rows(sizes_.hidden);
-  const WorkId work = graph.add_work(
-      new_work("gpt_decode.embedding.forward", tokens, {memory_kernel(2 * row), memory_kernel(2 * row)}));
-  Op op = new_op(stages_.front().forward, work, Phase::Forward, 0);
-  op.reads.push_back(graph.tensor(stages_.front().parameter).latest);
-  op.reads.push_back(tokens_value_);
-  op.writes.push_back({new_output(graph, stages_.front()), kNone});
-  graph.append(std::move(op));
+// What a step over so many tokens computes, but for the head.
+void DecodeSource::plan_step(std::int64_t tokens) {
+  TransformerSizes s = step_sizes(tokens);
+  s.keys = position() + tokens;
+  const std::int64_t row = s.rows(s.hidden);
+  const std::shared_ptr<const Module> module = decoder_of(s).modules[1].module;
+  std::vector<Kernel> kernels = derive(module, {.where = {false, threads_}}).forward_light.kernels;
+  kernels.push_back(memory_kernel(4 * row));  // new keys and values into the cache
+  plan_.ops = {{new_work("gpt_decode.embedding.forward", tokens, {memory_kernel(2 * row), memory_kernel(2 * row)})},
+               {new_work("gpt_decode.block.forward", tokens, std::move(kernels)), block_workspace(*module, s)}};
 }
 
 // What the body allocates, in its order: all but what primitives' kernels take has the size of some rows.
@@ -250,22 +219,8 @@ std::int64_t DecodeSource::block_workspace(const Module& module, const Transform
   return meter.peak();
 }
 
-void DecodeSource::decode_block(Graph& graph, std::size_t index, WorkId work, std::int64_t workspace) {
-  Stage& stage = stages_[index];
-  CHECK(index > 0 && stage.cache != kNone, "only blocks attend", index, stages_.size());
-  Op op = new_op(stage.forward, work, Phase::Forward, static_cast<std::int32_t>(index));
-  op.workspace_bytes = workspace;
-  const ValueId cache = graph.tensor(stage.cache).latest;
-  op.reads.push_back(graph.tensor(stage.parameter).latest);
-  op.reads.push_back(stages_[index - 1].value);
-  op.reads.push_back(cache);
-  op.writes.push_back({new_output(graph, stage), kNone});
-  op.writes.push_back({graph.new_version(stage.cache), cache});
-  graph.append(std::move(op));
-}
-
 // The next token: the likeliest after the last one.
-void DecodeSource::sample(Graph& graph, std::int64_t tokens) {
+void DecodeSource::sample(Graph& graph, std::int64_t tokens, const PassesPart& passes) {
   const TransformerSizes last = step_sizes(1);
   constexpr std::int64_t kStatistic = size_of(DType::F32);
   const std::int64_t row = last.rows(sizes_.hidden);
@@ -275,39 +230,37 @@ void DecodeSource::sample(Graph& graph, std::int64_t tokens) {
   WorkspaceMeter meter;
   meter.take(last.rows(sizes_.vocabulary));
   meter.touch_all({row, kStatistic, kStatistic});
-  Op op = new_op(stages_.back().forward, graph.add_work(new_work("gpt_decode.sample", tokens, std::move(kernels))),
-                 Phase::Sample, static_cast<std::int32_t>(stages_.size()) - 1);
+  Op op =
+      context_.new_op(graph.intern("head.forward"),
+                      graph.add_work(new_work("gpt_decode.sample", tokens, std::move(kernels))), Phase::Sample, head());
   op.workspace_bytes = meter.peak();
   op.has_result = op.grows = true;
-  op.reads.push_back(graph.tensor(stages_.back().parameter).latest);
-  if (sizes_.tied) op.reads.push_back(graph.tensor(stages_.front().parameter).latest);
-  op.reads.push_back(stages_[stages_.size() - 2].value);
-  tokens_value_ = graph.new_version(token_);
-  op.writes.push_back({tokens_value_, kNone});
+  op.reads.push_back(context_.parameter_of(head()));
+  if (sizes_.tied) op.reads.push_back(context_.parameter_of(0));
+  op.reads.push_back(passes.output(head() - 1, 0));
+  const ValueId token = graph.new_version(sampled_);
+  op.writes.push_back({token, kNone});
   graph.append(std::move(op));
+  batch_.give(0, token);
 }
 
 bool DecodeSource::append_step(Graph& graph, std::int64_t result) {
-  if (step_ >= new_tokens_) return false;
-  if (step_ > 0 && stop_token_ != kNone && result == stop_token_) return false;
-  const std::int64_t tokens = step_ == 0 ? prompt_tokens_ : 1;
-  CHECK(position() + tokens <= prompt_tokens_ + new_tokens_, "the cache is full", position(), tokens);
-  if (step_ == 0) load_prompt(graph);
-  embed(graph, tokens);
-  TransformerSizes s = step_sizes(tokens);
-  s.keys = position() + tokens;
-  const std::shared_ptr<const Module> module = decoder_of(s).modules[1].module;
-  const std::int64_t workspace = block_workspace(*module, s);
-  std::vector<Kernel> kernels = derive(module, {.where = {false, threads_}}).forward_light.kernels;
-  kernels.push_back(memory_kernel(4 * s.rows(s.hidden)));  // new keys and values into the cache
-  const WorkId block = graph.add_work(new_work("gpt_decode.block.forward", tokens, std::move(kernels)));
-  for (std::size_t i = 1; i + 1 < stages_.size(); ++i) decode_block(graph, i, block, workspace);
-  sample(graph, tokens);
-  ++step_;
+  if (context_.step >= new_tokens_) return false;
+  if (!reads_prompt() && stop_token_ != kNone && result == stop_token_) return false;
+  const std::int64_t tokens = reads_prompt() ? prompt_tokens_ : 1;
+  CHECK(position() + tokens <= capacity(), "the cache is full", position(), tokens);
+  if (reads_prompt()) batch_.load(graph);
+  plan_step(tokens);
+  PassesPart& passes = reads_prompt() ? prompt_ : token_;
+  passes.add_works(graph);
+  passes.forward(graph);
+  sample(graph, tokens, passes);
+  ++context_.step;
   return true;
 }
 
 std::unique_ptr<StepSource> make_gpt_decode(const Scenario& scenario, const Rewrites&, Rank) {
+  require_decoding_options(scenario);
   return std::make_unique<DecodeSource>(scenario);
 }
 

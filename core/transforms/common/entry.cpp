@@ -4,7 +4,7 @@
 
 namespace tandem {
 
-Rewrites all_rewrites(const Scenario& scenario, Rewrites of_policy) {
+Rewrites all_rewrites(const Scenario& scenario, const Rewrites& of_policy) {
   Rewrites all = of_policy;
   for (const TransformEntry* entry : transforms())
     if (entry->of_scenario != nullptr)

@@ -25,7 +25,7 @@ const std::vector<const TransformEntry*>& transforms();
 const TransformEntry* find_transform(std::string_view name);
 
 // The policy's rewrites and the scenario's own, in the order in which they apply.
-Rewrites all_rewrites(const Scenario& scenario, Rewrites of_policy);
+Rewrites all_rewrites(const Scenario& scenario, const Rewrites& of_policy);
 
 }  // namespace tandem
 
