@@ -18,10 +18,10 @@ std::string name_with_states(const OptimizerOptions& optimizer) {
 
 // In fp32, LibTorch's step count, and under clipping a scaled copy of the gradient, a chunk of a field at a time.
 // Our own updates scale gradients in the one pass that reads them.
-std::int64_t optimizer_workspace(const Layout& layout, bool clips) {
+std::int64_t optimizer_workspace(const StepContext& context, const Layout& layout) {
   WorkspaceMeter meter;
   meter.take(kStepCountBytes);
-  if (!clips) return meter.peak();
+  if (!context.options.clips()) return meter.peak();
   std::int64_t largest = 0;
   for (const Field& field : layout.fields) largest = std::max(largest, field.elements());
   meter.take(kClippingScalarBytes);
@@ -35,7 +35,7 @@ void UpdatePart::add_stage(Graph& graph, std::size_t index) {
   StepStage& stage = context_.stages[index];
   stage.optimizer_label = graph.intern(s.name + ".optimizer");
   if (plan.optimizer_fixed_ns == 0 && plan.library_updates())
-    stage.optimizer_workspace = optimizer_workspace(*s.layout, context_.options.clips());
+    stage.optimizer_workspace = optimizer_workspace(context_, *s.layout);
   const auto [found, fresh] = works_.try_emplace(s.elements, kNone);
   if (fresh) {
     add_bucket_works(graph, s, stage);

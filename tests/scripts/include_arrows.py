@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Arrows between folders go one way: reads every #include of the sources and fails on a cycle between folders.
+"""Arrows between folders go one way: reads every #include of the sources and fails on a cycle between folders, and on
+an include of what stands below in the table of rooms of docs/architecture.md.
 
-Looked at twice: folder by folder, and by rooms (core/scheduler, core/policies with all below it, runtime, ...), as a
-cycle may close through two folders of one room. A canary plants a cycle in a copy of the arrows and expects to see it.
+Cycles are looked for twice: folder by folder, and by rooms (core/scheduler, core/policies with all below it, runtime,
+...), as a cycle may close through two folders of one room. Canaries plant a cycle, and an arrow that goes down the
+table, in a copy of the arrows and expect to see them.
 """
 import os
 import re
@@ -57,6 +59,26 @@ def cycle_in(found):
     return None
 
 
+def table_of_rooms(source):
+    """{folder: row}, from rows like "| `sim`, `runtime` | ... |"."""
+    rows = {}
+    for line in (source / "docs/architecture.md").read_text(encoding="utf-8").splitlines():
+        folders = re.findall(r"`([a-z_/]+)`", line.split("|")[1]) if line.startswith("| `") else []
+        if all(folder.split("/")[0] in ROOMS for folder in folders):
+            rows.update((folder, len(rows)) for folder in folders if folder not in rows)
+    return rows
+
+
+def downward(found, rows):
+    """Includes of what stands below, by the row of the longest folder that holds a file."""
+    def row(folder):
+        while folder not in rows and "/" in folder:
+            folder = folder.rsplit("/", 1)[0]
+        return rows.get(folder, 0)
+
+    return [found[a][b] for a in sorted(found) for b in sorted(found[a]) if a.startswith("core/") and row(a) < row(b)]
+
+
 def main():
     source = Path(os.environ.get("TANDEM_SOURCE", Path(__file__).resolve().parents[2]))
     failures = []
@@ -71,6 +93,15 @@ def main():
         found["core/base"]["core/scheduler"] = "planted"
         if not cycle_in(found):
             failures.append("the canary: a planted cycle was not seen")
+    rows, found = table_of_rooms(source), arrows(source, lambda folder: folder)
+    if len(rows) < len(ROOMS):
+        failures.append(f"the table of rooms has only {len(rows)} folders")
+    rooms = sorted({room_of(folder) for folder in found})
+    failures += [f"{room} has no row in the table of rooms" for room in rooms if room not in rows]
+    failures += [f"stands below: {arrow}" for arrow in downward(found, rows)]
+    found["core/step"]["core/policies/common"] = "planted"
+    if "planted" not in downward(found, rows):
+        failures.append("the canary: a planted arrow down the table was not seen")
     for failure in failures:
         print(f"include_arrows: {failure}", file=sys.stderr)
     return 1 if failures else 0

@@ -119,7 +119,7 @@ void Subspace::add_works_of(Graph& graph, std::size_t index) {
     compress = compress_op(*s.layout, update_, context_.plan().precision, context_.options.gpu);
     apply = apply_op(*s.layout, update_, context_.plan().precision, context_.options.gpu);
     fit = fit_op(*s.layout, update_, context_.plan().precision, context_.options.gpu);
-    context_.stages[index].optimizer_workspace = optimizer_workspace(*subspace.layout, context_.options.clips());
+    context_.stages[index].optimizer_workspace = optimizer_workspace(context_, *subspace.layout);
   }
   subspace.compress_workspace = compress.workspace_bytes;
   subspace.apply_workspace = apply.workspace_bytes;
