@@ -7,6 +7,7 @@
 #include "apps/commands.hpp"
 #include "apps/recorded_run.hpp"
 #include "cli/cli.hpp"
+#include "core/optimizers/optimizer.hpp"
 #include "core/run/load.hpp"
 #include "core/run/policies.hpp"
 #include "core/scenario/dirs.hpp"
@@ -49,6 +50,8 @@ int list(const std::string& what) {
       print_entry(entry->name, std::string(entry->summary) + options_of(*entry));
   } else if (what == "workloads") {
     for (const WorkloadEntry* entry : workloads()) print_entry(entry->name, entry->summary);
+  } else if (what == "optimizers") {
+    for (const OptimizerEntry* entry : optimizers()) print_entry(entry->name, entry->summary);
   } else if (what == "transforms") {
     for (const TransformEntry* entry : transforms())
       print_entry(entry->name, std::string(entry->summary) + "; asked for by " + std::string(entry->asked_by));

@@ -27,7 +27,7 @@ constexpr const char* kUsage =
     "  tandem calibrate --output FILE    measure this machine and write its profile: --device cpu|cuda, --quick\n"
     "  tandem check FILE...              is a scenario or a profile right?\n"
     "  tandem replay LOG                 does the scheduler still answer a recorded run the same?\n"
-    "  tandem list policies|transforms|workloads|models|machines|scenarios\n"
+    "  tandem list policies|transforms|workloads|models|optimizers|machines|scenarios\n"
     "  tandem schema                     the JSON Schema of scenarios, for editors\n"
     "\n"
     "Flags: --set path.to.key=value (repeatable), --json FILE|-, --trace FILE, --report FILE.html, --log FILE, --seed "
@@ -129,7 +129,7 @@ int list(const Arguments& arguments) {
   std::string what;
   app.add_option("WHAT", what)
       ->required()
-      ->check(CLI::IsMember({"policies", "transforms", "workloads", "models", "machines", "scenarios"}));
+      ->check(CLI::IsMember({"policies", "transforms", "workloads", "models", "optimizers", "machines", "scenarios"}));
   parse_arguments(app, arguments);
   return tandem::list(what);
 }

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "core/optimizers/optimizer.hpp"
 #include "core/transforms/one_bit.hpp"
 #include "core/transforms/subspace/subspace.hpp"
 #include "core/workloads/workload.hpp"
@@ -114,7 +115,13 @@ std::vector<Trial> update_trials(const Trial& network, std::int64_t rank) {
   subspace.rewrites = {tandem::subspace({.rank = rank, .nonzeros = kNonzeros, .check_every = 1})};  // fits, whatever
   one_bit.rewrites = {tandem::one_bit({.warmup_steps = 1, .block = kBlock})};
   std::vector<Trial> trials{subspace, one_bit};
-  for (const std::int64_t bits : {8, 4}) trials.emplace_back(network).scenario.optimizer.state_bits = bits;
+  for (const std::int64_t bits : {16, 8, 4}) trials.emplace_back(network).scenario.optimizer.state_bits = bits;
+  for (const OptimizerEntry* optimizer : optimizers()) {
+    if (optimizer->library_updates) continue;  // Adam's, which plain training and the trials above time
+    OptimizerOptions& options = trials.emplace_back(network).scenario.optimizer;
+    options.name = optimizer->name;
+    options.momentum = 0.9;
+  }
   return trials;
 }
 

@@ -134,7 +134,7 @@ std::vector<OpTime> times_of(const Workbench& bench, const Trial& trial, const S
 
 // Bodies of a step of plain training.
 std::set<std::string> plain_bodies(Scenario scenario) {
-  scenario.optimizer.state_bits = OptimizerOptions{}.state_bits;
+  scenario.optimizer = OptimizerOptions{};
   Graph graph;
   find_workload(scenario.workload.family)->make(scenario, {})->prologue(graph);
   std::set<std::string> bodies;

@@ -16,16 +16,16 @@ namespace {
 // Of an element: m, v, the master's low half and the parameter read and written, a 16-bit gradient read.
 constexpr std::int64_t kStoredBytes = 14, kMovedBytes = 26;
 
-AdamSpan span_in(const Arena& arena, std::int64_t elements) {
+UpdateSpan span_in(const Arena& arena, std::int64_t elements) {
   std::byte* at = arena.at(0, elements * kStoredBytes);
   const auto next = [&](std::int64_t bytes) { return std::exchange(at, at + elements * bytes); };
-  AdamSpan span{};
-  span.m = reinterpret_cast<float*>(next(4));
-  span.v = reinterpret_cast<float*>(next(4));
+  UpdateSpan span{};
+  span.m = next(4);
+  span.v = next(4);
   span.master_low = reinterpret_cast<std::int16_t*>(next(2));
   span.gradient = next(2);
   span.parameter = next(2);
-  span.old_parameter = static_cast<const BFloat16*>(span.parameter);
+  span.old_parameter = span.parameter;
   span.elements = elements;
   span.gradient_type = span.parameter_type = DType::BF16;
   return span;
@@ -40,14 +40,14 @@ class Span {
         arena_(std::move(arena)),
         span_(span_in(arena_, elements_)) {
     team.run([&](int thread) {
-      const AdamSpan chunk = chunk_of(span_, thread, team.size());
+      const UpdateSpan chunk = chunk_of(span_, thread, team.size());
       constexpr int kByte = 0x3c;  // 0x3c3c is 0.011 in bf16
       std::memset(const_cast<void*>(chunk.gradient), kByte, static_cast<std::size_t>(2 * chunk.elements));
     });
   }
 
   // Elements/s of a loop by all of the team, in tiles as an update's.
-  double rate(ThreadTeam& team, const std::function<void(const AdamSpan&)>& loop) const {
+  double rate(ThreadTeam& team, const std::function<void(const UpdateSpan&)>& loop) const {
     const auto start = std::chrono::steady_clock::now();
     team.share(static_cast<int>((elements_ + kTileElements - 1) / kTileElements), [&](int tile) {
       const std::int64_t first = tile * kTileElements;
@@ -60,7 +60,7 @@ class Span {
  private:
   std::int64_t elements_;
   Arena arena_;
-  AdamSpan span_;
+  UpdateSpan span_;
 };
 
 }  // namespace
@@ -77,8 +77,8 @@ Summary time_triad(int threads, std::int64_t bytes, int repeats) {
 std::vector<Summary> time_updates(const std::vector<int>& threads, Arena memory, int repeats) {
   ThreadTeam all(*std::max_element(threads.begin(), threads.end()));
   const Span span(std::move(memory), all);
-  const AdamStep step = adam_step({}, 1);
-  const auto update = [&](const AdamSpan& chunk) { adam_update(step, chunk); };
+  const UpdateStep step = update_step({}, 1);
+  const auto update = [&](const UpdateSpan& chunk) { update_elements(step, chunk); };
   span.rate(all, update);
   std::vector<std::vector<double>> rates(threads.size());
   for (int i = 0; i < repeats; ++i)

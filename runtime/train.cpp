@@ -4,12 +4,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/formats/layout.hpp"
+#include "core/formats/masters.hpp"
 #include "core/run/make_scheduler.hpp"
 #include "core/scheduler/driver.hpp"
 #include "runtime/checkpoint/manifest.hpp"
@@ -179,22 +181,28 @@ std::vector<float> Training::masters(TensorId parameter) {
   const Tensor& tensor = graph().tensor(parameter);
   const std::string stage = tensor.name.substr(0, tensor.name.find('.') + 1);
   std::vector<float> masters(static_cast<std::size_t>(tensor.bytes / size_of(tensor.type)));
-  const auto state = [&](std::string_view name) {
+  const auto state = [&](std::string_view name) -> std::optional<std::vector<std::byte>> {
     for (TensorId id = 0; id < graph().tensor_count(); ++id)
       if (graph().tensor(id).name == stage + std::string(name)) return latest(id);
-    return std::vector<std::byte>(masters.size() * sizeof(std::int16_t));  // bf16 parameters that are all there is
+    return std::nullopt;  // the parameter is all there is
   };
+  const std::vector<std::byte> held = latest(parameter);
   if (tensor.type == DType::BF16) {
-    const std::vector<std::byte> upper = latest(parameter), low = state("master_low");
+    const auto low = state(kMasterLow);
     for (std::size_t i = 0; i < masters.size(); ++i) {
       SplitMaster halves{};
-      std::memcpy(&halves.parameter, upper.data() + i * sizeof(halves.parameter), sizeof(halves.parameter));
-      std::memcpy(&halves.low, low.data() + i * sizeof(halves.low), sizeof(halves.low));
+      std::memcpy(&halves.parameter, held.data() + i * sizeof(halves.parameter), sizeof(halves.parameter));
+      if (low) std::memcpy(&halves.low, low->data() + i * sizeof(halves.low), sizeof(halves.low));
       masters[i] = join_master(halves);
     }
+  } else if (const auto whole = state(kMaster); whole || tensor.type == DType::F32) {
+    std::memcpy(masters.data(), (whole ? *whole : held).data(), masters.size() * sizeof(float));
   } else {
-    const std::vector<std::byte> bytes = tensor.type == DType::F16 ? state("master") : latest(parameter);
-    std::memcpy(masters.data(), bytes.data(), bytes.size());
+    for (std::size_t i = 0; i < masters.size(); ++i) {
+      Float16 number{};
+      std::memcpy(&number, held.data() + i * sizeof(number), sizeof(number));
+      masters[i] = to_float(number);
+    }
   }
   return masters;
 }

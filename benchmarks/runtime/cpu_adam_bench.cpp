@@ -20,9 +20,9 @@
 #include "core/formats/state_blocks.hpp"
 #include "runtime/executors/arena.hpp"
 #include "runtime/executors/thread_team.hpp"
-#include "runtime/optimizer/adam.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
 #include "runtime/optimizer/triad.hpp"
+#include "runtime/optimizer/update.hpp"
 
 namespace tandem {
 namespace {
@@ -44,17 +44,11 @@ struct Operands {
     span.state_bits = state_bits;
     const StateBlock block = state_block(state_bits);
     const auto next_state = [&] { return std::exchange(at, at + elements() / block.elements * block.bytes); };
-    std::byte *m = next_state(), *v = next_state();
-    if (state_bits == 32) {
-      span.m = reinterpret_cast<float*>(m);
-      span.v = reinterpret_cast<float*>(v);
-    } else {
-      span.m_blocks = reinterpret_cast<std::uint8_t*>(m);
-      span.v_blocks = reinterpret_cast<std::uint8_t*>(v);
-    }
+    span.m = next_state();
+    span.v = next_state();
     if (parameter != DType::F32) span.parameter = next(parameter);
     if (parameter == DType::BF16) {  // in place, as a rule
-      span.old_parameter = static_cast<const BFloat16*>(span.parameter);
+      span.old_parameter = span.parameter;
       span.master_low = reinterpret_cast<std::int16_t*>(next(DType::I16));
     } else {
       span.master = reinterpret_cast<float*>(next(DType::F32));
@@ -66,13 +60,14 @@ struct Operands {
   }
   static constexpr std::int64_t kBytes = 20;  // of an element, at most
 
-  static void touch(const AdamSpan& chunk) {
+  static void touch(const UpdateSpan& chunk) {
     if (chunk.state_bits == 32) {
-      for (std::int64_t i = 0; i < chunk.elements; ++i) chunk.m[i] = 0.1F, chunk.v[i] = 0.01F;
+      std::fill_n(static_cast<float*>(chunk.m), chunk.elements, 0.1F);
+      std::fill_n(static_cast<float*>(chunk.v), chunk.elements, 0.01F);
     } else {
       const StateBlock block = state_block(chunk.state_bits);
-      for (std::uint8_t* blocks : {chunk.m_blocks, chunk.v_blocks})
-        std::fill_n(blocks, chunk.elements / block.elements * block.bytes, std::uint8_t{0});
+      for (void* blocks : {chunk.m, chunk.v})
+        std::fill_n(static_cast<std::uint8_t*>(blocks), chunk.elements / block.elements * block.bytes, std::uint8_t{0});
     }
     if (chunk.master != nullptr) std::fill_n(chunk.master, chunk.elements, 1.0F);
     if (chunk.master_low != nullptr) std::fill_n(chunk.master_low, chunk.elements, std::int16_t{0});
@@ -93,7 +88,7 @@ struct Operands {
   }
 
   Arena arena;
-  AdamSpan span{};
+  UpdateSpan span{};
 };
 
 void count(benchmark::State& state, double bytes_per_element) {
@@ -105,8 +100,8 @@ void count(benchmark::State& state, double bytes_per_element) {
 void update(benchmark::State& state, ThreadTeam& team, const Operands& operands, Isa isa) {
   std::int64_t step = 0;
   for ([[maybe_unused]] auto _ : state) {
-    const AdamStep constants = adam_step({}, ++step);
-    team.run([&](int thread) { adam_update(constants, chunk_of(operands.span, thread, team.size()), isa); });
+    const UpdateStep constants = update_step({}, ++step);
+    team.run([&](int thread) { update_elements(constants, chunk_of(operands.span, thread, team.size()), isa); });
   }
   count(state, operands.bytes_per_element());
 }
@@ -139,7 +134,7 @@ void check(benchmark::State& state, DType type) {
   Operands operands(team, type, DType::F32);
   for ([[maybe_unused]] auto _ : state)
     team.run([&](int thread) {
-      const AdamSpan chunk = chunk_of(operands.span, thread, team.size());
+      const UpdateSpan chunk = chunk_of(operands.span, thread, team.size());
       benchmark::DoNotOptimize(check_gradient(chunk.gradient, type, chunk.elements));
     });
   count(state, static_cast<double>(size_of(type)));

@@ -24,6 +24,11 @@ static_assert(kLossScaleOffset + 4 <= kLossScaleBytes);
 inline constexpr std::int64_t kOptimizerChunk = std::int64_t{256} * 1024;
 static_assert(kOptimizerChunk % 16 == 0);
 
+// Adafactor, as torch.optim.Adafactor has it by default: the rate at which its means of squares forget (step^kDecay),
+// the least square, the least of a parameter's root mean square, and what an update's is brought down to.
+inline constexpr double kAdafactorDecay = -0.8, kAdafactorLeast = 0x1p-23, kAdafactorLeastScale = 1e-3,
+                        kAdafactorClip = 1;
+
 // The optimizer's step count as a LibTorch scalar: one granule of its allocator. Under clipping, LibTorch makes two
 // more of the coefficient.
 inline constexpr std::int64_t kStepCountBytes = 64;

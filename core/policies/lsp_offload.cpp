@@ -35,16 +35,13 @@ class LspOffload final : public Policy {
     update_.nonzeros = int_option(scenario, "nonzeros", 1, update_.rank, std::min<std::int64_t>(16, update_.rank));
     update_.check_every = int_option(scenario, "check_every", 1, 1'000'000'000, 1000);
     update_.threshold = number_option(scenario, "threshold", 0, 1, 0.2);
-    update_.masters = bool_option(scenario, "masters", true);
+    update_.masters = bool_option(scenario, "masters", true) && scenario.optimizer.masters;
     require_updates(first_step(scenario, std::nullopt), scenario);
     if (scenario.workload.precision == DType::F16)
       throw ConfigError("workload.precision: lsp_offload does not train in fp16; allowed: fp32, bf16");
     if (scenario.optimizer.state_bits != 32)
       throw ConfigError("optimizer.state_bits: lsp_offload keeps the moments of its subspace in fp32; allowed: 32");
-    if (scenario.optimizer.name == "adam" && scenario.optimizer.weight_decay > 0)
-      throw ConfigError(
-          "optimizer.weight_decay: adam would add the parameters to gradients, which are in a subspace; allowed: 0, or "
-          "optimizer.name adamw");
+    require_adam(scenario, "lsp_offload", "are in a subspace");
   }
 
   PolicyTraits traits() const override { return {.rewrites = {subspace(update_)}}; }

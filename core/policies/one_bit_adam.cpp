@@ -36,10 +36,9 @@ class OneBitAdam final : public Policy {
       throw ConfigError("workload.precision: one_bit_adam does not train in fp16; allowed: fp32, bf16");
     if (scenario.optimizer.state_bits != 32)
       throw ConfigError("optimizer.state_bits: one_bit_adam keeps what it has not sent in fp32; allowed: 32");
-    if (scenario.optimizer.name == "adam" && scenario.optimizer.weight_decay > 0)
-      throw ConfigError(
-          "optimizer.weight_decay: adam would add the parameters to gradients that the host does not see; allowed: 0, "
-          "or optimizer.name adamw");
+    require_adam(scenario, "one_bit_adam", "the host does not see");
+    if (!scenario.optimizer.masters && scenario.workload.precision != DType::F32)
+      throw ConfigError("optimizer.masters: one_bit_adam updates fp32 masters; allowed: true");
   }
 
   PolicyTraits traits() const override { return {.rewrites = {one_bit(update_)}}; }

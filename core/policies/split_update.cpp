@@ -27,8 +27,8 @@ class SplitUpdate final : public Policy {
 
   void update(const View& view, Decisions& decisions, OpId op) const {
     const std::int64_t bytes = view.graph().value(view.graph().op(op).writes.front().value).bytes;
-    const std::int64_t on_device =
-        device_percent_ == 100 ? bytes : bytes / 100 * device_percent_ / kPageBytes * kPageBytes;
+    std::int64_t on_device = device_percent_ == 100 ? bytes : bytes / 100 * device_percent_ / kPageBytes * kPageBytes;
+    if (!view.graph().op(op).divisible) on_device = device_percent_ < 50 ? 0 : bytes;
     CHECK(on_device >= 0 && on_device <= bytes, on_device, bytes);
     if (on_device > 0) decisions.run_part(op, 0, on_device, Engine::Compute);
     if (on_device < bytes) decisions.run_part(op, on_device, bytes - on_device, Engine::CpuOptimizer);

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "core/optimizers/optimizer.hpp"
 #include "core/run/making.hpp"
 #include "core/run/policies.hpp"
 #include "core/run/product.hpp"
@@ -34,6 +35,7 @@ KnownNames registered_names() {
   KnownNames names;
   names.scenario = kSchema;
   for (const WorkloadEntry* entry : workloads()) names.workloads.emplace_back(entry->name);
+  for (const OptimizerEntry* entry : optimizers()) names.optimizers.emplace_back(entry->name, entry->betas);
   for (const PolicyEntry* entry : policies())
     names.policies.emplace_back(entry->name, std::vector<std::string>(entry->options.begin(), entry->options.end()));
   names.profile_dirs = profile_dirs();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/optimizers/optimizer.hpp"
+
 namespace tandem {
 namespace {
 
@@ -66,10 +68,12 @@ Remedies other_policies(const std::string& own) {
   return kind;
 }
 
-Remedies smaller_states(std::int64_t bits) {
+Remedies smaller_states(const Scenario& scenario) {
   Remedies kind;
-  for (std::int64_t fewer : {8, 4})
-    if (fewer < bits) kind.choices.push_back(set("optimizer.state_bits", fewer));
+  const OptimizerEntry& optimizer = optimizer_of(scenario);
+  if (!optimizer.by_element()) return kind;
+  for (std::int64_t fewer : optimizer.quantises ? std::vector<std::int64_t>{8, 4} : std::vector<std::int64_t>{16})
+    if (fewer < scenario.optimizer.state_bits) kind.choices.push_back(set("optimizer.state_bits", fewer));
   return kind;
 }
 
@@ -92,7 +96,7 @@ std::vector<Remedies> remedies(const Scenario& scenario) {
           partition,
           disk(scenario),
           other_policies(scenario.policy.name),
-          smaller_states(scenario.optimizer.state_bits),
+          smaller_states(scenario),
           one(w.precision == DType::F32, set("workload.precision", "bf16"))};
 }
 
@@ -108,7 +112,7 @@ std::vector<std::vector<Remedy>> joint_remedies(const Scenario& scenario) {
   add(tiles(w, "loss_tiles").choices, kEighths);
   add(smaller_batches(w, /*as_many_samples=*/true), kMost);
   joint.push_back(all);
-  add(smaller_states(scenario.optimizer.state_bits).choices, 0);
+  add(smaller_states(scenario).choices, 0);
   add(disk(scenario).choices, 0);
   joint.push_back(all);
   for (const Remedy& policy : other_policies(scenario.policy.name).choices) {

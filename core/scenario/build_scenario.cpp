@@ -50,6 +50,8 @@ OptimizerOptions build_optimizer(const Values& values) {
   out.learning_rate = values.number("optimizer.learning_rate");
   out.beta1 = values.number("optimizer.betas.0");
   out.beta2 = values.number("optimizer.betas.1");
+  out.momentum = values.number("optimizer.momentum");
+  out.masters = values.flag("optimizer.masters");
   out.epsilon = values.number("optimizer.epsilon");
   out.weight_decay = values.number("optimizer.weight_decay");
   out.clip_norm = values.number("optimizer.clip_norm");

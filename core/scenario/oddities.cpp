@@ -19,6 +19,19 @@ void say_of_schedule(const OptimizerOptions& o, Words& out) {
   unused(o.final_learning_rate > 0, "final_learning_rate");
 }
 
+void say_of_optimizer(const OptimizerOptions& o, DType precision, Words& out) {
+  if (o.momentum > 0 && o.name != "sgd") out.push_back("optimizer.momentum: has no effect with name: " + o.name);
+  if (!o.masters && precision == DType::F32)
+    out.emplace_back("optimizer.masters: has no effect in fp32, whose parameters are their own masters");
+  constexpr double kHalfStep = 1.0 / 256;  // of a bf16 number: a change below it is rounded away
+  const bool forgets_slowly = o.name == "lion" || o.name == "sgd" ? false : 1 - o.beta2 < kHalfStep;
+  if (o.state_bits == 16 && forgets_slowly)
+    out.emplace_back(
+        "optimizer.state_bits: in bf16 the second moment cannot fall by 1 - betas[1] a step, which is below half of "
+        "its "
+        "last digit: it keeps its largest values; betas[1] up to 0.996, or 8 bits, do better");
+}
+
 void say_of_limits(const Limits& limits, const HardwareProfile& machine, Words& out) {
   const auto cap = [&](const char* key, std::int64_t limit, std::int64_t machine_has) {
     if (limit > machine_has)
@@ -59,6 +72,7 @@ std::vector<std::string> oddities(const Scenario& scenario) {
     out.emplace_back("checkpoint.every: no checkpoint.directory is given, so nothing is saved");
   say_of_heads(scenario.workload, out);
   say_of_schedule(scenario.optimizer, out);
+  say_of_optimizer(scenario.optimizer, precision, out);
   say_of_limits(scenario.limits, scenario.machine, out);
   return out;
 }

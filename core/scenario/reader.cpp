@@ -51,11 +51,16 @@ bool is_own_key(const Node& workload, const std::string& key, const KnownNames& 
                                         [&](const Property& own) { return own.key == key; });
 }
 
+bool is_optimizer(const std::string& word, const KnownNames& names) {
+  return std::any_of(names.optimizers.begin(), names.optimizers.end(),
+                     [&](const auto& known) { return known.first == word; });
+}
+
 // workload.optimizer: adam is short for optimizer: {name: adam}.
 void expand_short_forms(Node& root, const KnownNames& names) {
   Node* workload = root.find("workload");
   const Node* word = workload == nullptr ? nullptr : workload->find("optimizer");
-  if (word == nullptr || word->kind != NodeKind::Scalar || (word->text != "adam" && word->text != "adamw")) return;
+  if (word == nullptr || word->kind != NodeKind::Scalar || !is_optimizer(word->text, names)) return;
   if (is_own_key(*workload, "optimizer", names)) return;
   const Node name = *word;
   const Node* section = root.find("optimizer");
@@ -67,6 +72,17 @@ void expand_short_forms(Node& root, const KnownNames& names) {
   Node& optimizer = root.at_key("optimizer", name.at);
   if (optimizer.kind == NodeKind::Null) optimizer.kind = NodeKind::Map;
   if (optimizer.kind == NodeKind::Map) optimizer.at_key("name", name.at) = name;  // the checker refuses other kinds
+}
+
+// Betas that are not given are the optimizer's own.
+void fill_betas(const Node& root, const KnownNames& names, Values& values) {
+  const Node* section = root.find("optimizer");
+  if (section == nullptr || section->kind != NodeKind::Map || section->find("betas") != nullptr) return;
+  for (const auto& [name, betas] : names.optimizers) {
+    if (!values.has("optimizer.name") || name != values.text("optimizer.name")) continue;
+    values.set("optimizer.betas.0", section->at, betas[0]);
+    values.set("optimizer.betas.1", section->at, betas[1]);
+  }
 }
 
 // The machine of a scenario has a name, if only a stopgap.
@@ -96,6 +112,7 @@ Scenario read_scenario(const std::string& text, const std::string& name, const s
   const Node as_written = root;
   Values values;
   Checker(names, values, findings).check(root, *names.scenario, "");
+  fill_betas(root, names, values);
   name_machine(root, values);
   Scenario scenario = build_scenario(values);
   check_scenario_rules(values, scenario, findings);

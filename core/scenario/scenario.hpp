@@ -45,10 +45,12 @@ struct WorkloadOptions {
 };
 
 struct OptimizerOptions {
-  std::string name = "adamw";  // adam | adamw
+  std::string name = "adamw";  // a file of core/optimizers
   double learning_rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
+  double momentum = 0;           // sgd's
   double clip_norm = 0;          // 0: no clipping
-  std::int64_t state_bits = 32;  // of a number of the moments: 32 | 8 | 4 (state_blocks.hpp)
+  std::int64_t state_bits = 32;  // of a number of the states: 32 | 16 | 8 | 4 (state_blocks.hpp)
+  bool masters = true;           // 16-bit parameters have fp32 masters
   // fp16 only: the loss is multiplied by a scale that follows what fp16 can hold.
   bool loss_scaling = true;
   double initial_loss_scale = 65536;

@@ -204,7 +204,11 @@ Reply Decisions::run_part(OpId op, std::int64_t first_byte, std::int64_t bytes, 
   const Op& o = scheduler_->graph_.op(op);
   CHECK(!o.writes.empty(), scheduler_->graph_.op_name(op), "has no first write to be cut");
   const std::int64_t lead = scheduler_->graph_.value(o.writes.front().value).bytes;
-  CHECK(o.divisible && first_byte >= 0 && bytes > 0 && first_byte + bytes <= lead, first_byte, bytes, lead);
+  if (!o.divisible) {
+    CHECK(first_byte == 0 && bytes == lead, scheduler_->graph_.op_name(op), first_byte, bytes, lead);
+    return run(op, engine);
+  }
+  CHECK(first_byte >= 0 && bytes > 0 && first_byte + bytes <= lead, first_byte, bytes, lead);
   CHECK(first_byte % o.cut_bytes == 0 && (bytes % o.cut_bytes == 0 || first_byte + bytes == lead), first_byte, bytes);
   return scheduler_->run(op, {first_byte, bytes}, engine);
 }

@@ -27,8 +27,15 @@ void BucketsPart::add(Graph& graph, std::size_t index) {
     stage.carried.push_back(graph.add_tensor(std::move(tensor)));
   }
   if (!s.trains()) return;
-  for (const StateSpec& state : plan.states)
-    stage.states.push_back(add(state.name, Role::OptimizerState, state.type, state.bytes(owned), true));
+  for (const StateSpec& state : plan.states) {
+    Tensor tensor = context_.bucket_tensor(index, state.name, Role::OptimizerState, state.type, state.bytes(owned));
+    tensor.persistent = true;
+    if (state.layout != nullptr) {
+      tensor.layout = state.layout(*s.layout);
+      tensor.bytes = state.bytes(tensor.layout->elements);
+    }
+    stage.states.push_back(graph.add_tensor(std::move(tensor)));
+  }
   stage.gradient = add("gradient", Role::Gradient, plan.precision, bucket_bytes, false);
   stage.backward_writes = stage.gradient;
 }

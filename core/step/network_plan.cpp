@@ -167,7 +167,7 @@ class Plan {
 
 TrainingPlan network_plan(const Network& network, const Scenario& scenario) {
   TrainingPlan plan = Plan(network, scenario).build();
-  plan.set_adam_states(scenario.optimizer.state_bits);
+  plan.set_states(optimizer_of(scenario), scenario.optimizer);
   return plan;
 }
 

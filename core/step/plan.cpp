@@ -5,6 +5,7 @@
 
 #include "core/base/check.hpp"
 #include "core/formats/layout.hpp"
+#include "core/formats/masters.hpp"
 
 namespace tandem {
 
@@ -46,18 +47,19 @@ OpSpecIndex TrainingPlan::add(OpSpec spec) {
 static_assert(kPageBytes % (state_block(8).elements * size_of(DType::F32)) == 0, "pages hold whole blocks");
 static_assert(kPageBytes % (state_block(4).elements * size_of(DType::F32)) == 0, "pages hold whole blocks");
 
-void TrainingPlan::set_adam_states(std::int64_t state_bits) {
+void TrainingPlan::set_states(const OptimizerEntry& of, const OptimizerOptions& options) {
   CHECK(!stages.empty() && states.empty(), "states come once, after the stages", family, stages.size(), states.size());
-  CHECK(state_bits == 32 || state_bits == 8 || state_bits == 4, family, state_bits);
-  if (precision == DType::F16) {
+  optimizer = &of;
+  const bool masters = options.masters && size_of(precision) == 2;
+  if (masters && precision == DType::F16) {
     master = Master::FirstState;
-    states.push_back({"master"});
+    states.push_back({std::string(kMaster)});
   }
-  if (precision == DType::BF16) states.push_back({"master_low", DType::I16});
-  const bool quantised = state_bits < 32;
-  const StateBlock block = state_block(state_bits);
-  for (const char* moment : {"adam_m", "adam_v"})
-    states.push_back({moment, quantised ? DType::U8 : DType::F32, 1, block});
+  if (masters && precision == DType::BF16) states.push_back({std::string(kMasterLow), DType::I16});
+  const bool quantised = options.state_bits < 16;
+  const DType type = quantised ? DType::U8 : options.state_bits == 16 ? DType::BF16 : DType::F32;
+  const StateBlock block = quantised ? state_block(options.state_bits) : StateBlock{};
+  for (const std::string& name : of.states(options)) states.push_back({name, type, 1, block, of.state_layout});
   if (!quantised) return;
   std::map<const Layout*, std::shared_ptr<const Layout>> aligned;  // stages of equal shape share one
   for (StageSpec& stage : stages) {

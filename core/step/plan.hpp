@@ -8,6 +8,7 @@
 
 #include "core/formats/state_blocks.hpp"
 #include "core/graph/graph.hpp"
+#include "core/optimizers/optimizer.hpp"
 
 namespace tandem {
 
@@ -89,6 +90,8 @@ struct StateSpec {
   DType type = DType::F32;
   std::int64_t numbers_per_element = 1;
   StateBlock block = {};  // of a quantised state, which has the type U8: its elements are whole blocks
+  // Of a state that has fields of its own instead of numbers for elements.
+  std::shared_ptr<const Layout> (*layout)(const Layout&) = nullptr;
   std::int64_t bytes(std::int64_t elements) const;
 };
 
@@ -117,22 +120,28 @@ struct TrainingPlan {
   std::vector<StageSpec> stages;
   std::int64_t block_stages = 1;  // in a row, that make a block
   BatchSpec batch;
+  const OptimizerEntry* optimizer = nullptr;  // whose states these are; null: measured times know none
   std::vector<StateSpec> states;
   Master master = Master::Parameter;
   std::int64_t optimizer_fixed_ns = 0;  // a measured time for each bucket; 0: by size
 
-  // Adam's states by precision: two moments of `state_bits` a number, and what a 16-bit parameter lacks of its fp32
-  // master: in fp16, whose exponents differ from fp32's, all of it; in bf16 16 bits, so that nothing is stored, nor
-  // copied, twice. Called once the stages are there: fields of buckets whose moments are quantised begin at whole
+  // An optimizer's states by precision: its own, and what a 16-bit parameter lacks of its fp32 master, where it has
+  // one: in fp16, whose exponents differ from fp32's, all of it; in bf16 16 bits, so that nothing is stored, nor
+  // copied, twice. Called once the stages are there: fields of buckets whose states are quantised begin at whole
   // blocks.
-  void set_adam_states(std::int64_t state_bits);
+  void set_states(const OptimizerEntry& optimizer, const OptimizerOptions& options);
 
   bool update_reads_parameter() const { return master == Master::Parameter; }
+  // An update of whole fields makes an fp32 copy of it.
+  bool copies_parameter() const { return precision != DType::F32 && master == Master::Parameter; }
   bool parameter_leads() const { return master != Master::FirstState; }
-  // On the host, LibTorch's kernel makes an update that is all in fp32, states included.
+  // On the host, LibTorch's kernel makes an update that is all in fp32, states included, where it has one.
   bool library_updates() const {
-    return precision == DType::F32 && (states.empty() || states.back().type == DType::F32);
+    return precision == DType::F32 && (states.empty() || states.back().type == DType::F32) &&
+           (optimizer == nullptr || optimizer->library_updates);
   }
+  // Each element by itself, so that an update may be cut.
+  bool updates_by_element() const { return optimizer == nullptr || optimizer->by_element(); }
   // Of an optimizer op's first write: parts of it hold whole blocks of every state.
   std::int32_t cut_bytes() const;
 

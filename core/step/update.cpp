@@ -7,6 +7,7 @@
 #include "core/formats/sums.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/meter.hpp"
+#include "core/step/field_update.hpp"
 
 namespace tandem {
 
@@ -19,6 +20,10 @@ std::string name_with_states(const OptimizerOptions& optimizer) {
 // In fp32, LibTorch's step count, and under clipping a scaled copy of the gradient, a chunk of a field at a time.
 // Our own updates scale gradients in the one pass that reads them.
 std::int64_t optimizer_workspace(const StepContext& context, const Layout& layout) {
+  const TrainingPlan& plan = context.plan();
+  if (!plan.updates_by_element())
+    return field_update_workspace(layout, plan.precision, plan.copies_parameter(), context.options.clips(),
+                                  context.options.gpu);
   WorkspaceMeter meter;
   meter.take(kStepCountBytes);
   if (!context.options.clips()) return meter.peak();
@@ -34,7 +39,7 @@ void UpdatePart::add_stage(Graph& graph, std::size_t index) {
   const TrainingPlan& plan = context_.plan();
   StepStage& stage = context_.stages[index];
   stage.optimizer_label = graph.intern(s.name + ".optimizer");
-  if (plan.optimizer_fixed_ns == 0 && plan.library_updates())
+  if (plan.optimizer_fixed_ns == 0 && (plan.library_updates() || !plan.updates_by_element()))
     stage.optimizer_workspace = optimizer_workspace(context_, *s.layout);
   const auto [found, fresh] = works_.try_emplace(s.elements, kNone);
   if (fresh) {
@@ -50,11 +55,12 @@ void UpdatePart::add_bucket_works(Graph& graph, const StageSpec& s, StepStage& s
   const std::int64_t elements = s.elements / context_.parts;
   const std::int64_t bytes = elements * size_of(plan.precision);
   std::int64_t state_bytes = 0;
-  for (const StateSpec& state : plan.states) state_bytes += state.bytes(elements);
+  for (std::size_t i = 0; i < plan.states.size(); ++i) state_bytes += graph.tensor(stage.states[i]).bytes;
   // Read the gradient and what is updated, write what is updated; a parameter beside a master copy is written only.
   const std::int64_t gradient_bytes = elements * size_of(context_.gradient_type);
   std::int64_t traffic = gradient_bytes + 2 * state_bytes + bytes;
   if (plan.update_reads_parameter()) traffic += bytes;
+  if (!plan.updates_by_element()) traffic += elements * plan.optimizer->passes_bytes;
   const bool clips = context_.options.clips();
   Work optimizer{"optimizer." + name_with_states(context_.options.optimizer), plan.precision, {elements, clips}, {}};
   optimizer.kernels.push_back(plan.optimizer_fixed_ns > 0 ? fixed_kernel(plan.optimizer_fixed_ns / context_.parts)
@@ -72,8 +78,8 @@ void UpdatePart::optimize(Graph& graph, std::size_t index) {
   StepStage& stage = context_.stages[index];
   Op op = context_.new_op(stage.optimizer_label, stage.optimizer, Phase::OptimizerStep, index);
   op.engines |= engine_bit(Engine::CpuOptimizer);
-  op.divisible = true;
-  op.cut_bytes = plan.cut_bytes();
+  op.divisible = plan.updates_by_element();
+  if (op.divisible) op.cut_bytes = plan.cut_bytes();
   op.workspace_bytes = stage.optimizer_workspace;
   const ValueId before = graph.tensor(stage.parameter).latest;
   CHECK(before != kNone && stage.gradient_value != kNone, context_.spec(index).name, "is updated by nothing",

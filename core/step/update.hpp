@@ -11,7 +11,7 @@ namespace tandem {
 
 // "adamw", or with quantised states "adamw_8bit": bodies of their own, as they cost something else.
 std::string name_with_states(const OptimizerOptions& optimizer);
-// Of an update in fp32 by LibTorch's kernel.
+// Of an update in fp32 by LibTorch's kernel, or one of whole fields.
 std::int64_t optimizer_workspace(const StepContext& context, const Layout& layout);
 
 class UpdatePart {

@@ -6,8 +6,12 @@ namespace tandem {
 
 std::vector<std::string> KnownNames::of(const std::string& registry) const {
   if (registry == "workloads") return workloads;
-  CHECK(registry == "policies", registry);
   std::vector<std::string> names;
+  if (registry == "optimizers") {
+    for (const auto& [name, betas] : optimizers) names.push_back(name);
+    return names;
+  }
+  CHECK(registry == "policies", registry);
   for (const auto& [name, options] : policies) names.push_back(name);
   return names;
 }

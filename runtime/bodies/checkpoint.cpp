@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/formats/layout.hpp"
+#include "core/formats/masters.hpp"
 #include "runtime/body_table.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/manifest.hpp"
@@ -140,7 +141,7 @@ void round_bucket(const float* masters, std::byte* parameter, const Layout& layo
 // Writes: the parameter, then the states, of which fp16's master copy is the first: no file has its parameter.
 std::int64_t load(BodyCall& call) {
   const auto& parameter = call.graph.tensor_of(call.op.writes[0].value);
-  const std::size_t leader = parameter.type == DType::F16 ? 1 : 0;
+  const std::size_t leader = leading_write(call.graph, call.op);
   std::vector<StageBucket> buckets;
   for (std::size_t i = leader; i < call.writes.size(); ++i)
     buckets.push_back(bucket_of(call, call.op.writes[i].value, call.writes[i], i == leader));

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "core/formats/layout.hpp"
-#include "runtime/bodies/common/adam_options.hpp"
 #include "runtime/bodies/common/decay_groups.hpp"
 #include "runtime/bodies/common/device_kernels.hpp"
 #include "runtime/bodies/common/operands.hpp"
+#include "runtime/bodies/common/update_options.hpp"
 #include "runtime/body_table.hpp"
 #include "runtime/executors/not_finite.hpp"
 #include "runtime/executors/thread_team.hpp"
@@ -82,7 +82,7 @@ std::int64_t begin(BodyCall& call) { return compress(call, static_cast<float>(ca
 std::int64_t go_on(BodyCall& call) { return compress(call, 1); }
 
 struct Update {
-  AdamStep step;
+  UpdateStep step;
   SignSpan span;
 };
 Update part_of(const Update& update, std::int64_t first, std::int64_t elements) {
@@ -91,14 +91,14 @@ Update part_of(const Update& update, std::int64_t first, std::int64_t elements) 
 
 // The masters of a bucket. What is updated in place is copied first where it has a place of its own; a bf16 parameter
 // is read at one place and written to the other instead.
-AdamSpan masters_of(const BodyCall& call) {
-  AdamSpan span{.parameter_type = call.work.type};
+UpdateSpan masters_of(const BodyCall& call) {
+  UpdateSpan span{.parameter_type = call.work.type};
   const std::size_t copied = call.work.type == DType::BF16 ? 1 : 0;
   copy_bytes(call, call.reads[2 + copied], call.writes[copied], call.graph.value(call.op.writes[copied].value).bytes);
   if (call.work.type == DType::F32) {
     span.master = reinterpret_cast<float*>(call.writes[0]);
   } else {
-    span.old_parameter = reinterpret_cast<const BFloat16*>(call.reads[2]);
+    span.old_parameter = call.reads[2];
     span.parameter = call.writes[0];
     span.master_low = reinterpret_cast<std::int16_t*>(call.writes[1]);
   }
@@ -110,17 +110,18 @@ std::int64_t update(BodyCall& call) {
   operands.write_bucket().zero_padding();
   const auto& parameter = call.graph.tensor_of(call.op.writes[0].value);
   const auto& signs = call.graph.tensor_of(call.op.reads[0]);
-  AdamSpan masters = masters_of(call);
+  UpdateSpan masters = masters_of(call);
   if (const UpdateControl* control = control_of(call); control != nullptr && control->gradient_scale == 0) {
     copy_bytes(call, call.reads[2], call.writes[0], parameter.bytes);
     return 0;
   }
   masters.elements = parameter.layout->elements;
-  AdamOptions options = adam_options(call, /*decoupled=*/true);
+  UpdateOptions options = update_options(call);
+  options.decoupled = true;  // adam has no decay here
   const std::int64_t block = call.work.sizes.at(0), warmup = call.work.sizes.at(1);
-  const AdamStep decaying = one_bit_step(options, adam_step_number(call), warmup);
+  const UpdateStep decaying = one_bit_step(options, update_number(call), warmup);
   options.weight_decay = 0;
-  const AdamStep plain = one_bit_step(options, adam_step_number(call), warmup);
+  const UpdateStep plain = one_bit_step(options, update_number(call), warmup);
   std::vector<Update> updates;
   for (std::size_t i = 0; i < parameter.layout->fields.size(); ++i) {
     const Field& field = parameter.layout->fields[i];

@@ -1,5 +1,5 @@
-// Bodies of the update: the gradient norm's partial sums, what they decide (clipping, fp16's loss scale), Adam and
-// AdamW.
+// Bodies of the update: the gradient norm's partial sums, what they decide (clipping, fp16's loss scale), and the rules
+// by which each element is updated.
 #include <ATen/Parallel.h>
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
@@ -15,10 +15,10 @@
 
 #include "core/formats/layout.hpp"
 #include "core/formats/sums.hpp"
-#include "runtime/bodies/common/adam_options.hpp"
 #include "runtime/bodies/common/decay_groups.hpp"
 #include "runtime/bodies/common/device_kernels.hpp"
 #include "runtime/bodies/common/operands.hpp"
+#include "runtime/bodies/common/update_options.hpp"
 #include "runtime/executors/not_finite.hpp"
 #include "runtime/executors/thread_team.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
@@ -63,16 +63,8 @@ std::int64_t grad_norm(BodyCall& call) {
 }
 
 UpdateRules update_rules(const BodyCall& call) {
-  const OptimizerOptions& o = call.scenario.optimizer;
-  const AdamOptions options = adam_options(call, /*decoupled=*/false);
-  const AdamStep step = adam_step(options, adam_step_number(call));
-  return {o.clip_norm,
-          options.learning_rate,
-          o.beta1,
-          o.beta2,
-          o.loss_scale_interval,
-          step.v_root_correction,
-          step.negative_step_size};
+  const UpdateOptions options = update_options(call);
+  return update_rules(call.scenario.optimizer, options, update_step(options, update_number(call)));
 }
 
 // Reads the sums of squares, [the loss scale]; writes the control, [the loss scale]. The result is the norm.
@@ -104,31 +96,35 @@ std::int64_t load_loss_scale(BodyCall& call) {
 
 using FusedAdam = decltype(&at::_ops::_fused_adam_::call);
 
-// Operands of a part, by the parameter's type. [control] is read last.
-//   fp32  reads gradient, parameter, m, v              writes parameter, m, v
-//   bf16  reads gradient, parameter, master_low, m, v  writes parameter, master_low, m, v
-//   fp16  reads gradient, master, m, v                 writes master, m, v, parameter
-// m and v: fp32 numbers, or quantised, in whole blocks. What is updated in place is copied first where the new version
-// has a place of its own. The bf16 parameter is read at one place and written to the other instead.
+// Operands of a part, by the parameter's type; `states`: those of the optimizer. [control] is read last.
+//   fp32  reads gradient, parameter, states              writes parameter, states
+//   bf16  reads gradient, parameter, master_low, states  writes parameter, master_low, states
+//   fp16  reads gradient, master, states                 writes master, states, parameter
+// A 16-bit parameter without a master: as in fp32. States: numbers, or quantised, in whole blocks. What is updated in
+// place is copied first where the new version has a place of its own. A 16-bit parameter that is read is read at one
+// place and written to the other instead.
 struct Part {
   explicit Part(BodyCall& call)
       : gradient(call.reads[0]),
         first(leader(call).first_element + call.first_byte / leader_size(call)),
         elements(call.bytes / leader_size(call)) {
     const DType type = call.work.type;
-    const std::size_t updated = type == DType::BF16 ? 4 : 3;
-    m = call.writes[updated - 2];
-    v = call.writes[updated - 1];
-    if (type == DType::BF16) {
+    const bool masters = type == DType::F32 || call.scenario.optimizer.masters;
+    const bool writes_beside = type == DType::F16 && masters;
+    const std::size_t updated = call.op.writes.size() - (writes_beside ? 1 : 0);
+    std::size_t state = 1;
+    if (type == DType::F32 || writes_beside) {
+      master = call.writes[0];
+    } else {
       old_parameter = call.reads[1];
       parameter = call.writes[0];
-      master_low = call.writes[1];
-    } else {
-      master = call.writes[0];
-      if (type == DType::F16) parameter = call.writes[updated];
+      if (masters) master_low = call.writes[state++];
     }
+    if (writes_beside) parameter = call.writes[updated];
+    if (state < updated) m = call.writes[state++];
+    if (state < updated) v = call.writes[state++];
     if (call.reads.size() > updated + 1) control = reinterpret_cast<UpdateControl*>(call.reads[updated + 1]);
-    for (std::size_t i = type == DType::BF16 ? 1 : 0; i < updated; ++i)
+    for (std::size_t i = old_parameter != nullptr ? 1 : 0; i < updated; ++i)
       copy_bytes(call, call.reads[i + 1], call.writes[i], bytes_of(call, call.op.writes[i].value));
   }
   static std::int64_t bytes_of(const BodyCall& call, ValueId value) {
@@ -141,16 +137,16 @@ struct Part {
 
   std::byte *gradient, *m = nullptr, *v = nullptr;
   std::byte *master = nullptr, *parameter = nullptr;          // fp32: `master` is the parameter
-  std::byte *old_parameter = nullptr, *master_low = nullptr;  // bf16
+  std::byte *old_parameter = nullptr, *master_low = nullptr;  // bf16, or without masters
   const UpdateControl* control = nullptr;                     // null: every step is as it is planned
   std::int64_t first, elements;                               // of the bucket
 };
 
 // Updates `elements` from `offset` bytes after the part's begin, all within one field, as whole-graph training does.
-void update_as_torch(FusedAdam adam, const AdamOptions& o, BodyCall& call, const Part& part, std::int64_t offset,
+void update_as_torch(FusedAdam adam, const UpdateOptions& o, BodyCall& call, const Part& part, std::int64_t offset,
                      std::int64_t elements) {
   const auto at = [&](std::byte* begin) { return tensor_at(Processor::Host, begin + offset, {elements}, at::kFloat); };
-  const Tensor step = at::full({}, static_cast<float>(adam_step_number(call)), at::kFloat);
+  const Tensor step = at::full({}, static_cast<float>(update_number(call)), at::kFloat);
   Tensor gradient = at(part.gradient);
   if (part.control != nullptr) gradient = at::mul(gradient, static_cast<float>(part.control->gradient_scale));
   adam({at(part.master)}, {gradient}, {at(part.m)}, {at(part.v)}, {}, {step}, o.learning_rate, o.beta1, o.beta2,
@@ -176,10 +172,10 @@ bool all_finite(const std::byte* numbers, std::int64_t elements) {
 // Returns whether all that it wrote is finite.
 // Field by field, as separate tensors would be: the kernel's last, partial vector of a field is then the same, whatever
 // part it is in. A part begins at a multiple of 64 bytes, as fields do.
-bool update_fields_as_torch(BodyCall& call, const Part& part, bool decoupled) {
-  const FusedAdam adam = decoupled ? &at::_ops::_fused_adamw_::call : &at::_ops::_fused_adam_::call;
-  const AdamOptions decaying = adam_options(call, decoupled);
-  AdamOptions plain = decaying;
+bool update_fields_as_torch(BodyCall& call, const Part& part) {
+  const UpdateOptions decaying = update_options(call);
+  const FusedAdam adam = decaying.decoupled ? &at::_ops::_fused_adamw_::call : &at::_ops::_fused_adam_::call;
+  UpdateOptions plain = decaying;
   plain.weight_decay = 0;
   const std::int64_t chunk =
       (part.control != nullptr ? kOptimizerChunk : kWatchedChunk) * std::int64_t{size_of(DType::F32)};
@@ -198,40 +194,35 @@ bool update_fields_as_torch(BodyCall& call, const Part& part, bool decoupled) {
   return finite;
 }
 
-AdamSpan span_of(const BodyCall& call, const Part& part) {
-  AdamSpan span{.gradient = part.gradient,
-                .state_bits = call.scenario.optimizer.state_bits,
-                .master = reinterpret_cast<float*>(part.master),
-                .parameter = part.parameter,
-                .old_parameter = reinterpret_cast<const BFloat16*>(part.old_parameter),
-                .master_low = reinterpret_cast<std::int16_t*>(part.master_low),
-                .elements = part.elements,
-                .gradient_type = call.graph.tensor_of(call.op.reads[0]).type,
-                .parameter_type = call.work.type,
-                .not_finite = call.late_result,
-                .first_element = part.first};
-  if (span.state_bits == 32) {
-    span.m = reinterpret_cast<float*>(part.m);
-    span.v = reinterpret_cast<float*>(part.v);
-  } else {
-    span.m_blocks = reinterpret_cast<std::uint8_t*>(part.m);
-    span.v_blocks = reinterpret_cast<std::uint8_t*>(part.v);
-  }
-  return span;
+UpdateSpan span_of(const BodyCall& call, const Part& part) {
+  return {.gradient = part.gradient,
+          .m = part.m,
+          .v = part.v,
+          .state_bits = call.scenario.optimizer.state_bits,
+          .master = reinterpret_cast<float*>(part.master),
+          .parameter = part.parameter,
+          .old_parameter = part.old_parameter,
+          .master_low = reinterpret_cast<std::int16_t*>(part.master_low),
+          .elements = part.elements,
+          .gradient_type = call.graph.tensor_of(call.op.reads[0]).type,
+          .parameter_type = call.work.type,
+          .masters = call.scenario.optimizer.masters,
+          .not_finite = call.late_result,
+          .first_element = part.first};
 }
 
 // Elements of a part that are all updated the same way.
 struct Run {
-  AdamStep step;
-  AdamSpan span;
+  UpdateStep step;
+  UpdateSpan span;
 };
 
-std::vector<Run> runs_of(const BodyCall& call, const Part& part, AdamOptions options) {
-  const AdamStep decaying = adam_step(options, adam_step_number(call));
+std::vector<Run> runs_of(const BodyCall& call, const Part& part, UpdateOptions options) {
+  const UpdateStep decaying = update_step(options, update_number(call));
   options.weight_decay = 0;
-  const AdamStep plain = adam_step(options, adam_step_number(call));
+  const UpdateStep plain = update_step(options, update_number(call));
   const Layout& layout = *call.graph.tensor_of(call.op.writes[0].value).layout;
-  const AdamSpan span = span_of(call, part);
+  const UpdateSpan span = span_of(call, part);
   std::vector<Run> runs;
   for (const DecayGroup& group : decay_groups(call.scenario.optimizer, layout, part.first, part.elements))
     runs.push_back({group.decays ? decaying : plain, part_of(span, group.first, group.elements)});
@@ -246,7 +237,7 @@ bool update_on_host(const std::vector<Run>& runs) {
       tiles.push_back({run.step, part_of(run.span, first, std::min(kTileElements, run.span.elements - first))});
   ThreadTeam::mine(at::get_num_threads()).share(static_cast<int>(tiles.size()), [&](int i) {
     const Run& tile = tiles[static_cast<std::size_t>(i)];
-    if (!adam_update(tile.step, tile.span)) finite = false;
+    if (!update_elements(tile.step, tile.span)) finite = false;
   });
   return finite;
 }
@@ -272,31 +263,33 @@ void refuse_update(const BodyCall& call, const Part& part) {
 // A skipped step: the parameter is as before.
 std::int64_t keep_parameter(const BodyCall& call, const Part& part) {
   if (part.old_parameter != nullptr)
-    copy_bytes(call, part.old_parameter, part.parameter, part.elements * size_of(DType::BF16));
+    copy_bytes(call, part.old_parameter, part.parameter, part.elements * size_of(call.work.type));
   else if (part.parameter != nullptr)
     tensor_at(Processor::Host, part.parameter, {part.elements}, torch_type(call.work.type))
         .copy_(tensor_at(Processor::Host, part.master, {part.elements}, at::kFloat));
   return 0;
 }
 
-// All in fp32 on the host with LibTorch's kernel, which plain training there uses; else with our own, which reads and
-// writes 16-bit numbers in the same pass and gives the same bits on the device.
-std::int64_t adam_part(BodyCall& call, bool decoupled) {
+// Adam all in fp32 on the host with LibTorch's kernel, which plain training there uses; else with our own, which reads
+// and writes 16-bit numbers in the same pass and gives the same bits on the device.
+std::int64_t update_part(BodyCall& call) {
   const Operands no_autograd(call);
   const Part part(call);
   const bool on_host = call.processor == Processor::Host;
   if (on_host && part.control != nullptr && part.control->gradient_scale == 0) return keep_parameter(call, part);
-  if (on_host && call.work.type == DType::F32 && call.scenario.optimizer.state_bits == 32) {
-    if (!update_fields_as_torch(call, part, decoupled)) refuse_update(call, part);
+  const UpdateOptions options = update_options(call);
+  const bool all_fp32 = call.work.type == DType::F32 && call.scenario.optimizer.state_bits == 32;
+  if (on_host && all_fp32 && options.rule == Rule::Adam) {
+    if (!update_fields_as_torch(call, part)) refuse_update(call, part);
     return 0;
   }
-  std::vector<Run> runs = runs_of(call, part, adam_options(call, decoupled));
+  std::vector<Run> runs = runs_of(call, part, options);
   if (on_host) {
     if (part.control != nullptr)
       for (Run& run : runs) run.step = controlled(run.step, *part.control);
     if (!update_on_host(runs)) refuse_update(call, part);
   } else {
-    for (const Run& run : runs) device_kernels().adam(run.step, run.span, part.control);
+    for (const Run& run : runs) device_kernels().update(run.step, run.span, part.control);
   }
   return 0;
 }
@@ -321,17 +314,12 @@ std::int64_t widen(BodyCall& call) {
 }
 
 // Adam in a subspace reads no parameter: what it writes is the change of a zero.
-std::int64_t change_part(const BodyCall& call, bool decoupled) {
+std::int64_t update_subspace(BodyCall& call) {
   tensor_at(call.processor, call.writes[0], {call.bytes}, at::kByte).zero_();
   BodyCall update = call;
   update.reads.insert(update.reads.begin() + 1, call.writes[0]);
-  return adam_part(update, decoupled);
+  return update_part(update);
 }
-
-std::int64_t subspace_adam(BodyCall& call) { return change_part(call, /*decoupled=*/false); }
-std::int64_t subspace_adamw(BodyCall& call) { return change_part(call, /*decoupled=*/true); }
-std::int64_t adam(BodyCall& call) { return adam_part(call, /*decoupled=*/false); }
-std::int64_t adamw(BodyCall& call) { return adam_part(call, /*decoupled=*/true); }
 
 constexpr BodyEntry kBodies[] = {
     {"grad_norm", grad_norm},
@@ -340,14 +328,20 @@ constexpr BodyEntry kBodies[] = {
     {"loss_scale.load", load_loss_scale},
     {"gradient.accumulate", accumulate},
     {"gradient.widen", widen},
-    {"optimizer.adam", adam},
-    {"optimizer.adamw", adamw},
-    {"optimizer.adam_8bit", adam},
-    {"optimizer.adamw_8bit", adamw},
-    {"optimizer.adam_4bit", adam},
-    {"optimizer.adamw_4bit", adamw},
-    {"subspace.adam", subspace_adam},
-    {"subspace.adamw", subspace_adamw},
+    {"optimizer.adam", update_part},
+    {"optimizer.adam_16bit", update_part},
+    {"optimizer.adam_8bit", update_part},
+    {"optimizer.adam_4bit", update_part},
+    {"optimizer.adamw", update_part},
+    {"optimizer.adamw_16bit", update_part},
+    {"optimizer.adamw_8bit", update_part},
+    {"optimizer.adamw_4bit", update_part},
+    {"optimizer.lion", update_part},
+    {"optimizer.lion_16bit", update_part},
+    {"optimizer.sgd", update_part},
+    {"optimizer.sgd_16bit", update_part},
+    {"subspace.adam", update_subspace},
+    {"subspace.adamw", update_subspace},
 };
 
 }  // namespace

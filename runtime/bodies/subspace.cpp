@@ -11,6 +11,7 @@
 #include "core/formats/layout.hpp"
 #include "core/scenario/schedule.hpp"
 #include "runtime/bodies/common/decay_groups.hpp"
+#include "runtime/bodies/common/masters.hpp"
 #include "runtime/bodies/common/operands.hpp"
 #include "runtime/bodies/common/subspace_fit.hpp"
 #include "runtime/body_table.hpp"
@@ -80,26 +81,6 @@ std::int64_t compress(BodyCall& call) {
                                          : at::mm(left.t(), at::mm(from, right)));
   }
   return 0;
-}
-
-// The masters of a whole bucket: those of bf16 are joined as join_master() does, by integers.
-Tensor masters_of(const Tensor& parameter, const Tensor& low) {
-  if (parameter.scalar_type() == at::kFloat) return parameter;
-  if (!low.defined()) return parameter.to(at::kFloat);
-  return parameter.view(at::kShort).to(at::kInt).bitwise_left_shift_(16).add_(low).view(at::kFloat);
-}
-
-// As split_master() does. Overwrites the masters.
-void round_masters(const Tensor& masters, const Tensor& parameter, const Tensor& low) {
-  if (parameter.scalar_type() == at::kFloat) return;
-  if (!low.defined()) {
-    parameter.copy_(masters);
-    return;
-  }
-  Tensor bits = masters.view(at::kInt);
-  Tensor upper = bits.add(1 << 15).bitwise_right_shift_(16);
-  parameter.view(at::kShort).copy_(upper);
-  low.copy_(bits.sub_(upper.bitwise_left_shift_(16)));
 }
 
 // What a parameter that decays is multiplied by. A skipped step does not decay.

@@ -184,6 +184,8 @@ std::string flag(bool value) { return value ? "true" : "false"; }
 void add_optimizer(const Scenario& scenario, Facts& facts) {
   const OptimizerOptions& o = scenario.optimizer;
   facts.emplace_back("optimizer.epsilon", text_of(o.epsilon));
+  facts.emplace_back("optimizer.momentum", text_of(o.momentum));
+  facts.emplace_back("optimizer.masters", flag(o.masters || scenario.workload.precision == DType::F32));
   facts.emplace_back("optimizer.weight_decay", text_of(o.weight_decay));
   facts.emplace_back("optimizer.decay", o.weight_decay == 0 ? "all" : o.decay);
   facts.emplace_back("optimizer.clip_norm", text_of(o.clip_norm));

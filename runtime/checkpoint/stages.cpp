@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/formats/masters.hpp"
 #include "core/graph/graph.hpp"
 #include "core/run/policies.hpp"
 #include "core/scheduler/policy.hpp"
@@ -33,8 +34,8 @@ std::vector<StageContents> stages_of(const Scenario& scenario) {
     const std::string name = stage_name(graph.tensor_of(op.writes[0].value).name);
     if (stages.empty() || stages.back().stage != name) stages.push_back({name, {}, {}});
     StageContents& stage = stages.back();
-    // No file has a fp16 parameter: its masters, which follow it, are in its place.
-    const std::size_t leader = !in_use && graph.tensor_of(op.writes[0].value).type == DType::F16 ? 1 : 0;
+    // No file has a fp16 parameter that has masters: those, which follow it, are in its place.
+    const std::size_t leader = in_use ? 0 : leading_write(graph, op);
     for (std::size_t i = leader; i < op.writes.size(); ++i) {
       const Tensor& tensor = graph.tensor_of(op.writes[i].value);
       const std::string suffix = in_use ? kInUseSuffix : i == leader ? "" : tensor.name.substr(name.size());

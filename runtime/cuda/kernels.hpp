@@ -4,18 +4,18 @@
 
 #include <cuda_runtime_api.h>
 
-#include "runtime/optimizer/adam.hpp"
 #include "runtime/optimizer/one_bit.hpp"
+#include "runtime/optimizer/update.hpp"
 #include "runtime/optimizer/update_control.hpp"
 
 namespace tandem {
 
 // Pointers of the span and `control` (null: the step as it is) are the device's.
-void launch_adam(const AdamStep& step, const AdamSpan& span, const UpdateControl* control, cudaStream_t stream);
+void launch_update(const UpdateStep& step, const UpdateSpan& span, const UpdateControl* control, cudaStream_t stream);
 
-// The same for moments that are quantised, which launch_adam() calls.
-void launch_quantised_adam(const AdamStep& step, const AdamSpan& span, const UpdateControl* control,
-                           cudaStream_t stream);
+// The same for moments that are quantised, which launch_update() calls.
+void launch_quantised_update(const UpdateStep& step, const UpdateSpan& span, const UpdateControl* control,
+                             cudaStream_t stream);
 
 // The sum of squares of a field, added to `total` (which begins with it where `first`); `copy`, if not null, gets the
 // total, too. `sums`: norm_blocks(elements) doubles of scratch.

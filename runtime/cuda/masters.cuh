@@ -1,8 +1,9 @@
-// Where a GPU's Adam kernels find the fp32 master parameters, by the parameter's type. Included by those kernels alone.
+// Where a GPU's update kernels find the fp32 master parameters, by the parameter's type. Included by those kernels
+// alone.
 #pragma once
 
-#include "runtime/optimizer/adam.hpp"
 #include "runtime/optimizer/low_precision.hpp"
+#include "runtime/optimizer/update.hpp"
 
 namespace tandem {
 
@@ -11,10 +12,16 @@ struct alignas(kCount * sizeof(Number)) Pack {
   Number at[kCount];
 };
 
+// A parameter of 16 bits that has no fp32 master.
+template <class T>
+struct Alone {};
+
 template <class Parameter>
-inline constexpr bool is_bfloat16 = false;
+inline constexpr bool is_float16 = false;
 template <>
-inline constexpr bool is_bfloat16<BFloat16> = true;
+inline constexpr bool is_float16<Float16> = true;
+template <>
+inline constexpr bool is_float16<Alone<Float16>> = true;
 
 template <int kCount, class Number>
 __device__ Pack<Number, kCount> load(const Number* from) {
@@ -25,17 +32,17 @@ __device__ void store(const Pack<Number, kCount>& pack, Number* to) {
   *reinterpret_cast<Pack<Number, kCount>*>(to) = pack;
 }
 
-// Where an update leaves the mark of a number that is not finite (AdamSpan::not_finite): memory of the host, which is
+// Where an update leaves the mark of a number that is not finite (UpdateSpan::not_finite): memory of the host, which is
 // written only then. Of several, any.
 template <class Parameter>
 struct Watch {
   std::int64_t* mark;
   std::int64_t first;  // element of the bucket
 
-  explicit Watch(const AdamSpan& span) : mark(span.not_finite), first(span.first_element) {}
-  __device__ void see(std::int64_t i, float master, float v) const {
-    constexpr float kLimit = sizeof(Parameter) == 2 && !is_bfloat16<Parameter> ? kFloat16Limit : 1;
-    const float watch = watch_finite(watch_finite(0.0F, master, kLimit), v, 1.0F);
+  explicit Watch(const UpdateSpan& span) : mark(span.not_finite), first(span.first_element) {}
+  __device__ void see(std::int64_t i, float master, float moment) const {
+    constexpr float kLimit = is_float16<Parameter> ? kFloat16Limit : 1;
+    const float watch = watch_finite(watch_finite(0.0F, master, kLimit), moment, 1.0F);
     if (watch != 0 && mark != nullptr) *mark = 1 + first + i;
   }
 };
@@ -48,7 +55,7 @@ template <>
 struct Masters<float> {
   float* master;
 
-  explicit Masters(const AdamSpan& span) : master(span.master) {}
+  explicit Masters(const UpdateSpan& span) : master(span.master) {}
   template <int kCount>
   __device__ Pack<float, kCount> masters(std::int64_t i) const {
     return load<kCount>(master + i);
@@ -65,7 +72,7 @@ struct Masters<Float16> {
   float* master;
   Float16* parameter;
 
-  explicit Masters(const AdamSpan& span) : master(span.master), parameter(static_cast<Float16*>(span.parameter)) {}
+  explicit Masters(const UpdateSpan& span) : master(span.master), parameter(static_cast<Float16*>(span.parameter)) {}
   template <int kCount>
   __device__ Pack<float, kCount> masters(std::int64_t i) const {
     return load<kCount>(master + i);
@@ -86,8 +93,10 @@ struct Masters<BFloat16> {
   BFloat16* parameter;
   std::int16_t* low;
 
-  explicit Masters(const AdamSpan& span)
-      : old_parameter(span.old_parameter), parameter(static_cast<BFloat16*>(span.parameter)), low(span.master_low) {}
+  explicit Masters(const UpdateSpan& span)
+      : old_parameter(static_cast<const BFloat16*>(span.old_parameter)),
+        parameter(static_cast<BFloat16*>(span.parameter)),
+        low(span.master_low) {}
   template <int kCount>
   __device__ Pack<float, kCount> masters(std::int64_t i) const {
     const auto upper = load<kCount>(old_parameter + i);
@@ -111,5 +120,48 @@ struct Masters<BFloat16> {
     if (parameter != old_parameter) parameter[i] = old_parameter[i];
   }
 };
+
+__device__ inline void round_to(BFloat16& to, float number) { to = split_master(number).parameter; }
+__device__ inline void round_to(Float16& to, float number) { to = to_float16(number); }
+
+template <class T>
+struct Masters<Alone<T>> {
+  const T* old_parameter;
+  T* parameter;
+
+  explicit Masters(const UpdateSpan& span)
+      : old_parameter(static_cast<const T*>(span.old_parameter)), parameter(static_cast<T*>(span.parameter)) {}
+  template <int kCount>
+  __device__ Pack<float, kCount> masters(std::int64_t i) const {
+    const auto stored = load<kCount>(old_parameter + i);
+    Pack<float, kCount> masters;
+    for (int k = 0; k < kCount; ++k) masters.at[k] = to_float(stored.at[k]);
+    return masters;
+  }
+  template <int kCount>
+  __device__ void write(std::int64_t i, const Pack<float, kCount>& masters) const {
+    Pack<T, kCount> rounded;
+    for (int k = 0; k < kCount; ++k) round_to(rounded.at[k], masters.at[k]);
+    store(rounded, parameter + i);
+  }
+  __device__ void keep(std::int64_t i) const {
+    if (parameter != old_parameter) parameter[i] = old_parameter[i];
+  }
+};
+
+// Calls launch.template operator()<gradient's type, parameter's type>() for those of a span.
+template <class Launch>
+void with_types(const UpdateSpan& span, const Launch& launch) {
+  const auto with_gradient = [&]<class Parameter>() {
+    if (span.gradient_type == DType::F32) return launch.template operator()<float, Parameter>();
+    if (span.gradient_type == DType::F16) return launch.template operator()<Float16, Parameter>();
+    launch.template operator()<BFloat16, Parameter>();
+  };
+  if (span.parameter_type == DType::F32) return with_gradient.template operator()<float>();
+  if (span.parameter_type == DType::BF16)
+    return span.masters ? with_gradient.template operator()<BFloat16>()
+                        : with_gradient.template operator()<Alone<BFloat16>>();
+  span.masters ? with_gradient.template operator()<Float16>() : with_gradient.template operator()<Alone<Float16>>();
+}
 
 }  // namespace tandem

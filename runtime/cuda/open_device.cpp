@@ -13,8 +13,8 @@ namespace {
 
 cudaStream_t stream() { return c10::cuda::getCurrentCUDAStream(); }
 
-void adam(const AdamStep& step, const AdamSpan& span, const UpdateControl* control) {
-  launch_adam(step, span, control, stream());
+void update(const UpdateStep& step, const UpdateSpan& span, const UpdateControl* control) {
+  launch_update(step, span, control, stream());
 }
 
 void square_sum(const void* gradient, DType type, std::int64_t elements, bool first, double* sums, double* total,
@@ -41,7 +41,7 @@ std::shared_ptr<Device> open_device(const std::string& name) {
   if (name == "cpu") return nullptr;
   auto device = std::make_shared<CudaDevice>();
   install_cuda_workspace_allocator();
-  set_device_kernels({&adam, &square_sum, &sum, &control, &compress_momentum});
+  set_device_kernels({&update, &square_sum, &sum, &control, &compress_momentum});
   return device;
 }
 

@@ -40,7 +40,7 @@ std::string not_finite_result(const Graph& graph, const Op& op, const Scenario& 
 // What a body on the host has written; "" if it is fine.
 std::string not_finite_writes(const BodyCall& call);
 
-// Of an update on a device: `mark` as of AdamSpan::not_finite.
+// Of an update on a device: `mark` as of UpdateSpan::not_finite.
 std::string not_finite_update(const Graph& graph, const Op& op, std::int64_t mark);
 
 }  // namespace tandem

@@ -5,15 +5,15 @@
 
 #include <cstdint>
 
-#include "runtime/optimizer/adam.hpp"
 #include "runtime/optimizer/one_bit.hpp"
+#include "runtime/optimizer/update.hpp"
 
 namespace tandem {
 
 struct Kernels {
-  bool (*adam)(const AdamStep& step, const AdamSpan& span);
+  bool (*update)(const UpdateStep& step, const UpdateSpan& span);
   double (*square_sum)(const void* gradient, DType type, std::int64_t elements);  // of one block
-  bool (*one_bit)(const AdamStep& step, const SignSpan& span);
+  bool (*one_bit)(const UpdateStep& step, const SignSpan& span);
 };
 
 extern const Kernels kScalarKernels;

@@ -21,6 +21,11 @@ inline F32x8 multiply(F32x8 a, F32x8 b) { return _mm256_mul_ps(a.x, b.x); }
 inline F32x8 divide(F32x8 a, F32x8 b) { return _mm256_div_ps(a.x, b.x); }
 inline F32x8 square_root(F32x8 a) { return _mm256_sqrt_ps(a.x); }
 inline F32x8 fused_multiply_add(F32x8 a, F32x8 b, F32x8 c) { return _mm256_fmadd_ps(a.x, b.x, c.x); }
+inline F32x8 sign(F32x8 a) {
+  const __m256 zero = _mm256_setzero_ps(), one = _mm256_set1_ps(1);
+  return _mm256_sub_ps(_mm256_and_ps(_mm256_cmp_ps(a.x, zero, _CMP_GT_OQ), one),
+                       _mm256_and_ps(_mm256_cmp_ps(a.x, zero, _CMP_LT_OQ), one));
+}
 
 struct Avx2Ops {
   using Number = F32x8;
@@ -89,7 +94,7 @@ struct Avx2Ops {
 
 }  // namespace
 
-const Kernels kAvx2Kernels{&adam_of_any_states<Avx2Ops>, &square_sum_kernel<Avx2Ops>, &adam_by_signs<Avx2Ops>};
+const Kernels kAvx2Kernels{&update_of_any_states<Avx2Ops>, &square_sum_kernel<Avx2Ops>, &adam_by_signs<Avx2Ops>};
 
 }  // namespace tandem
 #endif

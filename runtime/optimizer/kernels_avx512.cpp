@@ -22,6 +22,11 @@ inline F32x16 multiply(F32x16 a, F32x16 b) { return _mm512_mul_ps(a.x, b.x); }
 inline F32x16 divide(F32x16 a, F32x16 b) { return _mm512_div_ps(a.x, b.x); }
 inline F32x16 square_root(F32x16 a) { return _mm512_sqrt_ps(a.x); }
 inline F32x16 fused_multiply_add(F32x16 a, F32x16 b, F32x16 c) { return _mm512_fmadd_ps(a.x, b.x, c.x); }
+inline F32x16 sign(F32x16 a) {
+  const __m512 zero = _mm512_setzero_ps(), one = _mm512_set1_ps(1);
+  return _mm512_sub_ps(_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a.x, zero, _CMP_GT_OQ), one),
+                       _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a.x, zero, _CMP_LT_OQ), one));
+}
 
 struct Avx512Ops {
   using Number = F32x16;
@@ -86,7 +91,8 @@ struct Avx512Ops {
 
 }  // namespace
 
-const Kernels kAvx512Kernels{&adam_of_any_states<Avx512Ops>, &square_sum_kernel<Avx512Ops>, &adam_by_signs<Avx512Ops>};
+const Kernels kAvx512Kernels{&update_of_any_states<Avx512Ops>, &square_sum_kernel<Avx512Ops>,
+                             &adam_by_signs<Avx512Ops>};
 
 }  // namespace tandem
 #endif

@@ -63,6 +63,7 @@ struct ScalarOps {
 
 }  // namespace
 
-const Kernels kScalarKernels{&adam_of_any_states<ScalarOps>, &square_sum_kernel<ScalarOps>, &adam_by_signs<ScalarOps>};
+const Kernels kScalarKernels{&update_of_any_states<ScalarOps>, &square_sum_kernel<ScalarOps>,
+                             &adam_by_signs<ScalarOps>};
 
 }  // namespace tandem

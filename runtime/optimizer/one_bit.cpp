@@ -60,9 +60,9 @@ void compress_momentum(const MomentumSpan& span, float gradient_scale) {
   }
 }
 
-AdamStep one_bit_step(const AdamOptions& options, std::int64_t step, std::int64_t warmup_steps) {
-  AdamStep s = adam_step(options, step);
-  s.v_root_correction = adam_step(options, warmup_steps).v_root_correction;
+UpdateStep one_bit_step(const UpdateOptions& options, std::int64_t step, std::int64_t warmup_steps) {
+  UpdateStep s = update_step(options, step);
+  s.v_root_correction = update_step(options, warmup_steps).v_root_correction;
   // Adam takes m from what was sent, and v as it is.
   s.m_from_gradient = true;
   s.m_weight = 0;
@@ -71,9 +71,9 @@ AdamStep one_bit_step(const AdamOptions& options, std::int64_t step, std::int64_
   return s;
 }
 
-bool one_bit_update(const AdamStep& step, const SignSpan& span) { return one_bit_update(step, span, best_isa()); }
+bool one_bit_update(const UpdateStep& step, const SignSpan& span) { return one_bit_update(step, span, best_isa()); }
 
-bool one_bit_update(const AdamStep& step, const SignSpan& span, Isa isa) {
+bool one_bit_update(const UpdateStep& step, const SignSpan& span, Isa isa) {
   CHECK(span.masters.parameter_type == DType::F32 || span.masters.parameter_type == DType::BF16);
   return kernels_of(isa).one_bit(step, span);
 }

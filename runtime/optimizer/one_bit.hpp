@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "runtime/optimizer/adam.hpp"
+#include "runtime/optimizer/update.hpp"
 
 namespace tandem {
 
@@ -30,14 +30,14 @@ struct SignSpan {
   const std::uint32_t* signs = nullptr;
   const float* v = nullptr;
   std::int64_t block = 0;
-  AdamSpan masters;
+  UpdateSpan masters;
 };
 
-// one_bit_update: returns as adam_update does.
+// one_bit_update: returns as update_elements does.
 // Step of 1-bit Adam after the warm-up: bias corrections are those of `step` for m, of the warm-up's last step for v.
-AdamStep one_bit_step(const AdamOptions& options, std::int64_t step, std::int64_t warmup_steps);
-bool one_bit_update(const AdamStep& step, const SignSpan& span);
-bool one_bit_update(const AdamStep& step, const SignSpan& span, Isa isa);
+UpdateStep one_bit_step(const UpdateOptions& options, std::int64_t step, std::int64_t warmup_steps);
+bool one_bit_update(const UpdateStep& step, const SignSpan& span);
+bool one_bit_update(const UpdateStep& step, const SignSpan& span, Isa isa);
 
 // Elements [first, first + elements) of a span; `first` is a multiple of its block.
 MomentumSpan part_of(const MomentumSpan& span, std::int64_t first, std::int64_t elements);

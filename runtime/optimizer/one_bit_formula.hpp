@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "runtime/optimizer/adam_formula.hpp"
 #include "runtime/optimizer/low_precision.hpp"
+#include "runtime/optimizer/update_formula.hpp"
 
 namespace tandem {
 

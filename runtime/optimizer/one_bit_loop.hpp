@@ -1,13 +1,14 @@
 // Adam by signs of the momentum: some words become fp32 numbers in a cache, which Adam takes for a gradient and, with
-// the weights of one_bit_step(), for the momentum (adam_loop.hpp). Included by the files of the instruction sets alone.
+// the weights of one_bit_step(), for the momentum (update_loop.hpp). Included by the files of the instruction sets
+// alone.
 #pragma once
 
 #include <algorithm>
 
 #include "core/formats/one_bit.hpp"
-#include "runtime/optimizer/adam_loop.hpp"
 #include "runtime/optimizer/one_bit.hpp"
 #include "runtime/optimizer/one_bit_formula.hpp"
+#include "runtime/optimizer/update_loop.hpp"
 
 namespace tandem {
 
@@ -24,7 +25,7 @@ void decode_signs(std::uint32_t scale, const std::uint32_t* words, const float* 
 }
 
 template <class Ops>
-bool adam_by_signs(const AdamStep& step, const SignSpan& span) {
+bool adam_by_signs(const UpdateStep& step, const SignSpan& span) {
   constexpr std::int64_t kTile = 1024;  // elements: 12 KiB beside the tile's other operands
   alignas(64) float sent[kTile], m[kTile] = {}, v[kTile];
   const std::uint32_t* words = span.signs;
@@ -33,14 +34,14 @@ bool adam_by_signs(const AdamStep& step, const SignSpan& span) {
     const std::int64_t end = std::min(begin + span.block, span.masters.elements);
     const std::uint32_t scale = *words++;
     for (std::int64_t first = begin; first < end; first += kTile) {
-      AdamSpan tile = part_of(span.masters, first, std::min(kTile, end - first));
+      UpdateSpan tile = part_of(span.masters, first, std::min(kTile, end - first));
       decode_signs<Ops>(scale, words, span.v + first, tile.elements, sent);
       std::copy_n(span.v + first, tile.elements, v);
       tile.gradient = sent;
       tile.gradient_type = DType::F32;
       tile.m = m;
       tile.v = v;
-      finite &= adam_kernel<Ops>(step, tile);
+      finite &= update_by<Ops, AdamRule, float>(step, tile);
       words += (tile.elements + kSignsPerWord - 1) / kSignsPerWord;
     }
   }

@@ -1,13 +1,13 @@
 // Adam over blocks of quantised moments: a few blocks at a time become fp32 numbers in a cache, are updated as any
-// others are (adam_loop.hpp), and become codes again. Included by the files of the instruction sets alone.
+// others are (update_loop.hpp), and become codes again. Included by the files of the instruction sets alone.
 #pragma once
 
 #include <algorithm>
 #include <cstring>
 
 #include "core/formats/state_blocks.hpp"
-#include "runtime/optimizer/adam_loop.hpp"
 #include "runtime/optimizer/state_map.hpp"
+#include "runtime/optimizer/update_loop.hpp"
 
 namespace tandem {
 
@@ -46,7 +46,7 @@ struct BlockCodec {
 };
 
 template <class Ops, int kBits>
-bool adam_in_blocks(const AdamStep& step, const AdamSpan& span) {
+bool adam_in_blocks(const UpdateStep& step, const UpdateSpan& span) {
   using M = BlockCodec<Ops, kBits, typename StateMaps<kBits>::M>;
   using V = BlockCodec<Ops, kBits, typename StateMaps<kBits>::V>;
   constexpr StateBlock kBlock = M::kBlock;
@@ -54,28 +54,31 @@ bool adam_in_blocks(const AdamStep& step, const AdamSpan& span) {
   alignas(64) float m[kTile], v[kTile];
   bool finite = true;
   for (std::int64_t first = 0; first < span.elements; first += kTile) {
-    AdamSpan tile = part_of(span, first, std::min(kTile, span.elements - first));
-    const std::int64_t blocks = tile.elements / kBlock.elements;
-    for (std::int64_t b = 0; b < blocks; ++b) {
-      M::decode(tile.m_blocks + b * kBlock.bytes, m + b * kBlock.elements);
-      V::decode(tile.v_blocks + b * kBlock.bytes, v + b * kBlock.elements);
+    const UpdateSpan blocks = part_of(span, first, std::min(kTile, span.elements - first));
+    auto *m_blocks = static_cast<std::uint8_t*>(blocks.m), *v_blocks = static_cast<std::uint8_t*>(blocks.v);
+    const std::int64_t count = blocks.elements / kBlock.elements;
+    for (std::int64_t b = 0; b < count; ++b) {
+      M::decode(m_blocks + b * kBlock.bytes, m + b * kBlock.elements);
+      V::decode(v_blocks + b * kBlock.bytes, v + b * kBlock.elements);
     }
+    UpdateSpan tile = blocks;
     tile.m = m;
     tile.v = v;
-    finite &= adam_kernel<Ops>(step, tile);
-    for (std::int64_t b = 0; b < blocks; ++b) {
-      M::encode(m + b * kBlock.elements, tile.m_blocks + b * kBlock.bytes);
-      V::encode(v + b * kBlock.elements, tile.v_blocks + b * kBlock.bytes);
+    tile.state_bits = 32;
+    finite &= update_by<Ops, AdamRule, float>(step, tile);
+    for (std::int64_t b = 0; b < count; ++b) {
+      M::encode(m + b * kBlock.elements, m_blocks + b * kBlock.bytes);
+      V::encode(v + b * kBlock.elements, v_blocks + b * kBlock.bytes);
     }
   }
   return finite;
 }
 
 template <class Ops>
-bool adam_of_any_states(const AdamStep& step, const AdamSpan& span) {
+bool update_of_any_states(const UpdateStep& step, const UpdateSpan& span) {
   if (span.state_bits == 8) return adam_in_blocks<Ops, 8>(step, span);
   if (span.state_bits == 4) return adam_in_blocks<Ops, 4>(step, span);
-  return adam_kernel<Ops>(step, span);
+  return update_kernel<Ops>(step, span);
 }
 
 }  // namespace tandem

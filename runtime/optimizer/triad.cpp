@@ -4,11 +4,12 @@
 
 namespace tandem {
 
-void triad(const AdamSpan& span) {
+void triad(const UpdateSpan& span) {
   const auto* __restrict gradient = static_cast<const std::uint16_t*>(span.gradient);
   auto* __restrict parameter = static_cast<std::uint16_t*>(span.parameter);
   std::int16_t* __restrict low = span.master_low;
-  float* __restrict m = span.m, * __restrict v = span.v;
+  auto* __restrict m = static_cast<float*>(span.m);
+  auto* __restrict v = static_cast<float*>(span.v);
   for (std::int64_t i = 0; i + kChunkElements <= span.elements; i += kChunkElements) {
     for (std::int64_t k = i; k < i + kChunkElements; ++k) {
       m[k] += 1;

@@ -8,13 +8,13 @@
 
 #include "core/formats/loss_scale.hpp"
 #include "core/formats/sums.hpp"
-#include "runtime/optimizer/adam_formula.hpp"
+#include "runtime/optimizer/update_formula.hpp"
 
 namespace tandem {
 
 struct UpdateControl {
   double gradient_scale;                        // 0: the step is skipped
-  float v_root_correction, negative_step_size;  // AdamStep's
+  float v_root_correction, negative_step_size;  // UpdateStep's
 };
 static_assert(sizeof(UpdateControl) == kUpdateControlBytes);
 
@@ -70,7 +70,7 @@ TANDEM_HOST_DEVICE inline double control_update(const UpdateRules& rules, double
 }
 
 // The step with what the control says of it.
-TANDEM_HOST_DEVICE inline AdamStep controlled(AdamStep step, const UpdateControl& control) {
+TANDEM_HOST_DEVICE inline UpdateStep controlled(UpdateStep step, const UpdateControl& control) {
   step.gradient_scale = static_cast<float>(control.gradient_scale);
   step.v_root_correction = control.v_root_correction;
   step.negative_step_size = control.negative_step_size;

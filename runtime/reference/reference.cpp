@@ -1,8 +1,5 @@
 #include "runtime/reference/reference.hpp"
 
-#include <ATen/ops/_fused_adam.h>
-#include <ATen/ops/_fused_adamw.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
@@ -12,12 +9,14 @@
 #include "core/formats/state_blocks.hpp"
 #include "core/scenario/schedule.hpp"
 #include "core/workloads/workload.hpp"
-#include "runtime/optimizer/adam.hpp"
+#include "runtime/bodies/common/update_options.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
 #include "runtime/optimizer/low_precision.hpp"
+#include "runtime/optimizer/rules/rules.hpp"
 #include "runtime/optimizer/state_map.hpp"
 #include "runtime/optimizer/update_control.hpp"
 #include "runtime/reference/networks.hpp"
+#include "runtime/reference/plain_update.hpp"
 #include "runtime/reference/walk.hpp"
 #include "runtime/torch_types.hpp"
 
@@ -48,7 +47,9 @@ class Trainer {
         latest_.push_back(p.tensor.clone());
         m_.push_back(at::zeros_like(p.tensor));
         v_.push_back(at::zeros_like(p.tensor));
+        states_.emplace_back();
         p.tensor = rounded(p.tensor, scenario.workload.precision);
+        if (!has_masters()) latest_.back().copy_(p.tensor);
         p.tensor.set_requires_grad(p.trained);
       }
     }
@@ -113,13 +114,12 @@ class Trainer {
   // Of the step whose gradients are there.
   UpdateControl control(std::int32_t step) {
     const OptimizerOptions& o = scenario_.optimizer;
-    const double rate = learning_rate(scenario_, step);
-    const AdamStep adam = adam_step({rate, o.beta1, o.beta2}, step + 1);
-    UpdateControl control{1, adam.v_root_correction, adam.negative_step_size};
+    const UpdateOptions options = update_options(o, learning_rate(scenario_, step));
+    const UpdateStep planned = update_step(options, step + 1);
+    UpdateControl control{1, planned.v_root_correction, planned.negative_step_size};
     if (o.clip_norm > 0 || scales_loss())
-      norms_.push_back(control_update(
-          {o.clip_norm, rate, o.beta1, o.beta2, o.loss_scale_interval, adam.v_root_correction, adam.negative_step_size},
-          sum_of_squares(), scales_loss() ? &loss_scale_ : nullptr, control));
+      norms_.push_back(control_update(update_rules(o, options, planned), sum_of_squares(),
+                                      scales_loss() ? &loss_scale_ : nullptr, control));
     return control;
   }
 
@@ -131,45 +131,44 @@ class Trainer {
     if (delayed_) publish();  // before the update: what the next step trains with
     if (decided.gradient_scale == 0)
       ++skipped_;
-    else if (scenario_.workload.precision == DType::F32 && scenario_.optimizer.state_bits == 32)
-      update_fp32(step, static_cast<float>(decided.gradient_scale));
+    else if (is_plain())
+      update_tensors(step, static_cast<float>(decided.gradient_scale));
     else
-      update_masters(step, decided);
+      update_elements(step, decided);
     if (!delayed_) publish();
     for (ReferenceBucket& bucket : in_use_)
       for (ReferenceParameter& p : bucket) p.tensor.mutable_grad() = Tensor();
   }
 
-  // One call for the parameters that decay, and one for those that do not.
-  void update_fp32(std::int32_t step, float scale) {
-    const OptimizerOptions& o = scenario_.optimizer;
-    const auto adam = o.name == "adam" ? &at::_ops::_fused_adam_::call : &at::_ops::_fused_adamw_::call;
-    for (const bool group : {true, false}) {
-      std::vector<Tensor> parameters, gradients, m, v, steps;
-      std::size_t i = 0;
-      for (const ReferenceBucket& bucket : in_use_)
-        for (const ReferenceParameter& p : bucket) {
-          const std::size_t at = i++;
-          if (!p.trained || decays(p) != group) continue;
-          if (o.clip_norm > 0) p.tensor.mutable_grad().mul_(scale);
-          gradients.push_back(p.tensor.grad());
-          parameters.push_back(latest_[at]), m.push_back(m_[at]), v.push_back(v_[at]);
-          steps.push_back(at::full({}, static_cast<float>(step + 1), at::kFloat));
-        }
-      if (parameters.empty()) continue;
-      adam(parameters, gradients, m, v, {}, steps, learning_rate(scenario_, step), o.beta1, o.beta2,
-           group ? o.weight_decay : 0, o.epsilon, /*amsgrad=*/false, /*maximize=*/false, std::nullopt, std::nullopt);
-    }
+  bool has_masters() const { return scenario_.optimizer.masters || scenario_.workload.precision == DType::F32; }
+  // All in fp32, or by tensors whatever the precision.
+  bool is_plain() const {
+    return scenario_.optimizer.name == "adafactor" ||
+           (scenario_.workload.precision == DType::F32 && scenario_.optimizer.state_bits == 32);
   }
 
-  // LibTorch has no Adam from 16-bit gradients to fp32 masters, nor one of quantised moments: the formula of one
-  // element, one after the other.
-  void update_masters(std::int32_t step, const UpdateControl& decided) {
+  void update_tensors(std::int32_t step, float scale) {
     const OptimizerOptions& o = scenario_.optimizer;
-    AdamOptions options{learning_rate(scenario_, step), o.beta1, o.beta2, o.epsilon, o.weight_decay, o.name == "adamw"};
-    const AdamStep decaying = controlled(adam_step(options, step + 1), decided);
+    std::size_t i = 0;
+    for (const ReferenceBucket& bucket : in_use_)
+      for (const ReferenceParameter& p : bucket) {
+        const std::size_t at = i++;
+        if (!p.trained) continue;
+        const Tensor gradient = p.tensor.grad().to(at::kFloat);
+        if (o.clip_norm > 0) gradient.mul_(scale);
+        plain_update(o, learning_rate(scenario_, step), decays(p) ? o.weight_decay : 0, step + 1, latest_[at], gradient,
+                     states_[at]);
+        if (!has_masters()) latest_[at].copy_(rounded(latest_[at], scenario_.workload.precision));
+      }
+  }
+
+  // LibTorch has no update from 16-bit gradients to fp32 masters, nor one of states in fewer bits: the formula of one
+  // element, one after the other.
+  void update_elements(std::int32_t step, const UpdateControl& decided) {
+    UpdateOptions options = update_options(scenario_.optimizer, learning_rate(scenario_, step));
+    const UpdateStep decaying = controlled(update_step(options, step + 1), decided);
     options.weight_decay = 0;
-    const AdamStep plain = controlled(adam_step(options, step + 1), decided);
+    const UpdateStep plain = controlled(update_step(options, step + 1), decided);
     std::size_t i = 0;
     for (const ReferenceBucket& bucket : in_use_)
       for (const ReferenceParameter& p : bucket) {
@@ -178,17 +177,23 @@ class Trainer {
         const Tensor gradient = p.tensor.grad().to(at::kFloat).contiguous();
         const float* g = gradient.const_data_ptr<float>();
         float *master = latest_[at].data_ptr<float>(), *m = m_[at].data_ptr<float>(), *v = v_[at].data_ptr<float>();
-        for (std::int64_t k = 0; k < gradient.numel(); ++k) {
-          AdamElement<float> element{master[k], m[k], v[k]};
-          adam_element(decays(p) ? decaying : plain, g[k], element);
-          master[k] = element.master, m[k] = element.m, v[k] = element.v;
-        }
+        with_rule(options.rule, [&]<class OfRule>() {
+          for (std::int64_t k = 0; k < gradient.numel(); ++k) {
+            UpdatedElement<float> element{master[k], m[k], v[k]};
+            OfRule::update(decays(p) ? decaying : plain, g[k], element);
+            master[k] = element.master, m[k] = element.m, v[k] = element.v;
+          }
+        });
         quantise(m, v, gradient.numel());
+        if (!has_masters()) latest_[at].copy_(rounded(latest_[at], scenario_.workload.precision));
       }
   }
 
   // Moments as they are after they have been stored.
   void quantise(float* m, float* v, std::int64_t count) const {
+    if (scenario_.optimizer.state_bits == 16)
+      for (std::int64_t i = 0; i < count; ++i)
+        m[i] = to_float(split_master(m[i]).parameter), v[i] = to_float(split_master(v[i]).parameter);
     if (scenario_.optimizer.state_bits == 8) quantise_as<8>(m, v, count);
     if (scenario_.optimizer.state_bits == 4) quantise_as<4>(m, v, count);
   }
@@ -222,6 +227,7 @@ class Trainer {
   ReferenceNetwork network_;
   std::vector<ReferenceBucket> in_use_;
   std::vector<Tensor> latest_, m_, v_;
+  std::vector<PlainState> states_;
   std::vector<double> norms_;
 };
 

@@ -60,7 +60,7 @@ TEST(InvariantsDeathTest, PartsOfASharedUpdateGoForwardOnly) {
   EXPECT_DEATH(update.piece(update.on_cpu.bytes), "all taken");
   Bucket no_update = bucket;
   no_update.optimizer = 0;
-  EXPECT_DEATH(SharedUpdate(graph, no_update, 0.5, false), "cannot be shared");
+  EXPECT_DEATH(SharedUpdate(graph, no_update, 0.5, false), "old_states.size\\(\\) == new_states.size");
   EXPECT_DEATH(buckets.of(graph, 0), "bug: CHECK");
 }
 

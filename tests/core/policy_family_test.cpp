@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/errors.hpp"
+#include "core/optimizers/optimizer.hpp"
 #include "core/run/policies.hpp"
 #include "core/workloads/workload.hpp"
 #include "tests/common/run.hpp"
@@ -45,6 +46,29 @@ TEST(PolicyFamily, RunsOrSaysWhyNot) {
         const bool must_run = mib == 64 && family != "gpt_decode";
         EXPECT_TRUE(why.empty() || !must_run) << why;
       }
+}
+
+// Every policy with every optimizer, with masters and states of fewer bits or without.
+TEST(PolicyFamily, RunsEveryOptimizerOrSaysWhyNot) {
+  for (const PolicyEntry* policy : policies())
+    for (const OptimizerEntry* optimizer : optimizers())
+      for (const std::int64_t mib : {64, 4, 1})
+        for (const bool small_states : {false, true}) {
+          const std::string name(policy->name);
+          Scenario s = small(name, "gpt", mib << 20);
+          s.optimizer.name = optimizer->name;
+          s.optimizer.clip_norm = 1;
+          s.optimizer.masters = !small_states;
+          if (small_states && optimizer->by_element()) s.optimizer.state_bits = 16;
+          SCOPED_TRACE(name + " " + s.optimizer.name + " " + std::to_string(mib) + " MiB " +
+                       std::to_string(small_states));
+          const std::string why = refusal(s);
+          const bool computes_adam = name == "lsp_offload" || name == "one_bit_adam";
+          EXPECT_TRUE(why.empty() || mib < 64 || computes_adam) << why;
+          if (computes_adam && !optimizer->library_updates && !small_states) {
+            EXPECT_EQ(why.rfind("optimizer.name: " + name + " is a way to compute Adam", 0), 0U) << why;
+          }
+        }
 }
 
 // What lays out memory by updates has none to go by.

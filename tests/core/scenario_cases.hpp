@@ -29,6 +29,7 @@ inline KnownNames fixed_names() {
   KnownNames names;
   names.scenario = kSchema;
   names.workloads = kFamilies;
+  names.optimizers = {{"adam", {0.9, 0.999}}, {"adamw", {0.9, 0.999}}, {"lion", {0.9, 0.99}}};
   names.policies = {{"cotrain", {"separation", "prefetch"}},
                     {"on_demand", {"home", "optimizer"}},
                     {"resident", {}},

@@ -67,16 +67,14 @@ struct AdamMemory {
     }
   }
   // Quantised moments lie in the same bytes, whatever codes and scales those are.
-  AdamSpan span(bool in_place, std::int64_t state_bits) {
-    AdamSpan span = this->span(in_place);
-    span.m_blocks = reinterpret_cast<std::uint8_t*>(span.m);
-    span.v_blocks = reinterpret_cast<std::uint8_t*>(span.v);
+  UpdateSpan span(bool in_place, std::int64_t state_bits) {
+    UpdateSpan span = this->span(in_place);
     span.state_bits = state_bits;
     const std::int64_t block = state_block(state_bits).elements;
     span.elements = span.elements / block * block;
     return span;
   }
-  AdamSpan span(bool in_place) {
+  UpdateSpan span(bool in_place) {
     return {.gradient = gradient.data(),
             .m = m.data(),
             .v = v.data(),
@@ -117,15 +115,15 @@ INSTANTIATE_TEST_SUITE_P(StateBits, CudaAdam, ::testing::Values(32, 8, 4));
 TEST_P(CudaAdam, GivesTheCpusBits) {
   for (const auto& [type, in_place, decoupled] : kAdamVariants) {
     AdamMemory on_cpu(type), on_gpu(type);
-    AdamOptions options;
+    UpdateOptions options;
     options.weight_decay = 0.1;
     options.decoupled = decoupled;
-    const AdamStep step = adam_step(options, 7);
+    const UpdateStep step = update_step(options, 7);
     Shared<UpdateControl> control(1);
     control[0] = {0.37, step.v_root_correction * 0.9F, step.negative_step_size * 0.9F};
     for (int round = 0; round < 2; ++round) {
-      adam_update(controlled(step, control[0]), on_cpu.span(in_place, GetParam()));
-      launch_adam(step, on_gpu.span(in_place, GetParam()), control.data(), nullptr);
+      update_elements(controlled(step, control[0]), on_cpu.span(in_place, GetParam()));
+      launch_update(step, on_gpu.span(in_place, GetParam()), control.data(), nullptr);
       finish();
       expect_same(on_cpu, on_gpu);
     }
@@ -137,8 +135,8 @@ TEST_P(CudaAdam, ASkippedStepLeavesTheParameterAsItWas) {
     AdamMemory before(DType::BF16), after(DType::BF16);
     Shared<UpdateControl> control(1);
     control[0] = {0, 1, 1};
-    const AdamSpan span = after.span(in_place, GetParam());
-    launch_adam(adam_step({}, 1), span, control.data(), nullptr);
+    const UpdateSpan span = after.span(in_place, GetParam());
+    launch_update(update_step({}, 1), span, control.data(), nullptr);
     finish();
     const auto* parameter = static_cast<const BFloat16*>(span.parameter);
     EXPECT_EQ(std::memcmp(parameter, before.old_parameter.data(), span.elements * sizeof(BFloat16)), 0);

@@ -120,13 +120,13 @@ AdamCase::AdamCase(std::int64_t count, bool corners, DType of_gradient, DType of
   for (std::int64_t i = 0; i < count; ++i) v.floats()[i] = std::abs(v.floats()[i]);
 }
 
-AdamSpan AdamCase::span(bool in_place) {
-  AdamSpan span{.gradient = gradient.data(),
-                .m = m.floats(),
-                .v = v.floats(),
-                .elements = elements,
-                .gradient_type = gradient_type,
-                .parameter_type = parameter_type};
+UpdateSpan AdamCase::span(bool in_place) {
+  UpdateSpan span{.gradient = gradient.data(),
+                  .m = m.floats(),
+                  .v = v.floats(),
+                  .elements = elements,
+                  .gradient_type = gradient_type,
+                  .parameter_type = parameter_type};
   if (parameter_type != DType::BF16) span.master = master.floats();
   if (parameter_type != DType::F32) span.parameter = parameter.data();
   if (parameter_type != DType::BF16) return span;

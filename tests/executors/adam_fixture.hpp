@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "runtime/optimizer/adam.hpp"
+#include "runtime/optimizer/update.hpp"
 
 namespace tandem {
 
@@ -43,7 +43,7 @@ struct AdamCase {
   AdamCase(std::int64_t elements, bool corners, DType gradient_type, DType parameter_type, std::int64_t misaligned,
            std::uint32_t seed = 1);
   // `in_place`: the bf16 parameter takes the old one's storage.
-  AdamSpan span(bool in_place = false);
+  UpdateSpan span(bool in_place = false);
   bool same_as(AdamCase& other);
 
   std::int64_t elements;

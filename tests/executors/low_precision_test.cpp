@@ -99,14 +99,14 @@ TEST(LowPrecisionTest, TheLargestMasterComesBackFromAnInfiniteParameter) {
 
 // A step that moves nothing: v is 0, epsilon 1 and the step size 0, so that the parameter is the master, rounded.
 TEST(LowPrecisionTest, EveryInstructionSetRoundsAlike) {
-  const AdamOptions options{0, 0.9, 0.999, 1, 0, false};
+  const UpdateOptions options{0, 0.9, 0.999, 1, 0, false};
   for (const DType type : {DType::BF16, DType::F16})
     for (const Isa isa : isas()) {
       AdamCase c(1 << 16, true, type, type, 0);
       for (std::int64_t i = 0; i < c.elements; ++i) c.m.floats()[i] = c.v.floats()[i] = 0;
       std::memset(c.gradient.data(), 0, static_cast<std::size_t>(c.elements) * 2);
       AdamCase before = c;
-      adam_update(adam_step(options, 1), c.span(), isa);
+      update_elements(update_step(options, 1), c.span(), isa);
       for (std::int64_t i = 0; i < c.elements; ++i) {
         const float x = before.master.floats()[i];
         const std::uint16_t expected = type == DType::BF16 ? split_master(x).parameter.bits : to_float16(x).bits;

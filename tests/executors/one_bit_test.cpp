@@ -116,7 +116,7 @@ struct SignCase {
     for (std::int64_t i = 0; i < kElements; i += 50) numbers.v.floats()[i] = 0;
   }
   SignSpan span() {
-    AdamSpan masters = numbers.span();
+    UpdateSpan masters = numbers.span();
     masters.gradient = nullptr;
     masters.m = masters.v = nullptr;
     return {signs.data(), numbers.v.floats(), kBlock, masters};
@@ -125,7 +125,7 @@ struct SignCase {
   AdamCase numbers;
 };
 
-AdamStep step_of() { return one_bit_step({1e-2, kBeta1, 0.999, 1e-8, 0.1, /*decoupled=*/true}, 12, 5); }
+UpdateStep step_of() { return one_bit_step({1e-2, kBeta1, 0.999, 1e-8, 0.1, /*decoupled=*/true}, 12, 5); }
 
 TEST(OneBitTest, TheUpdateIsAdamsByWhatWasSent) {
   SignCase c(DType::F32);

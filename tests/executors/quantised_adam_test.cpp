@@ -34,12 +34,11 @@ struct BlockCase {
       }
     }
   }
-  AdamSpan span() {
-    AdamSpan span = numbers.span();
+  UpdateSpan span() {
+    UpdateSpan span = numbers.span();
     span.state_bits = bits;
-    span.m = span.v = nullptr;
-    span.m_blocks = m.data();
-    span.v_blocks = v.data();
+    span.m = m.data();
+    span.v = v.data();
     return span;
   }
   bool same_as(BlockCase& other) { return m == other.m && v == other.v && numbers.same_as(other.numbers); }
@@ -86,7 +85,7 @@ void expect_stored(const BlockCase& c, const std::vector<std::uint8_t>& bytes, c
   }
 }
 
-AdamStep step_of(bool decoupled) { return adam_step({1e-3, 0.9, 0.999, 1e-8, 0.1, decoupled}, 3, 0.7F); }
+UpdateStep step_of(bool decoupled) { return update_step({1e-3, 0.9, 0.999, 1e-8, 0.1, decoupled}, 3, 0.7F); }
 
 // Moments are what fp32 ones become, and parameters exactly theirs.
 template <int kBits>
@@ -98,10 +97,10 @@ void expect_stored_moments_of_formula() {
         AdamCase plain = blocks.numbers;
         read_numbers<typename StateMaps<kBits>::M>(blocks, blocks.m, plain.m.floats());
         read_numbers<typename StateMaps<kBits>::V>(blocks, blocks.v, plain.v.floats());
-        adam_update(step_of(true), plain.span());
+        update_elements(step_of(true), plain.span());
         for (const Isa isa : isas()) {
           BlockCase got = blocks;
-          adam_update(step_of(true), got.span(), isa);
+          update_elements(step_of(true), got.span(), isa);
           expect_stored<typename StateMaps<kBits>::M>(got, got.m, plain.m.floats());
           expect_stored<typename StateMaps<kBits>::V>(got, got.v, plain.v.floats());
           EXPECT_TRUE(got.numbers.master.same_as(plain.master));
@@ -122,18 +121,18 @@ TEST(QuantisedAdamTest, ASpanCutAtBlocksGivesTheSameBits) {
       constexpr std::int64_t kBlocks = 11;
       BlockCase whole(bits, kBlocks, false, DType::BF16, parameter);
       const BlockCase start = whole;
-      adam_update(step_of(false), whole.span());
+      update_elements(step_of(false), whole.span());
       for (std::int64_t cut = 0; cut <= kBlocks; ++cut) {
         BlockCase parts = start;
         const std::int64_t first = cut * whole.block.elements;
-        adam_update(step_of(false), part_of(parts.span(), 0, first));
-        adam_update(step_of(false), part_of(parts.span(), first, whole.numbers.elements - first));
+        update_elements(step_of(false), part_of(parts.span(), 0, first));
+        update_elements(step_of(false), part_of(parts.span(), first, whole.numbers.elements - first));
         EXPECT_TRUE(parts.same_as(whole)) << bits << " bits, cut at block " << cut;
       }
       for (const int threads : {2, 3, 64}) {
         BlockCase chunks = start;
         for (int thread = 0; thread < threads; ++thread)
-          adam_update(step_of(false), chunk_of(chunks.span(), thread, threads));
+          update_elements(step_of(false), chunk_of(chunks.span(), thread, threads));
         EXPECT_TRUE(chunks.same_as(whole)) << bits << " bits, " << threads << " threads";
       }
     }

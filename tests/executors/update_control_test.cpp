@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/optimizer/adam.hpp"
+#include "runtime/optimizer/update.hpp"
 
 namespace tandem {
 namespace {
@@ -83,7 +83,7 @@ TEST(UpdateControl, CorrectionsCountTheStepsThatWereTaken) {
   for (const double sum : {1.0, kInfinity, 1.0, 1.0, kNaN, 1.0}) {
     control_update(r, sum, &scale, control);
     if (!std::isfinite(sum)) continue;
-    const AdamStep step = adam_step({r.learning_rate, r.beta1, r.beta2}, ++taken);
+    const UpdateStep step = update_step({r.learning_rate, r.beta1, r.beta2}, ++taken);
     EXPECT_EQ(control.v_root_correction, step.v_root_correction) << taken;
     EXPECT_EQ(control.negative_step_size, step.negative_step_size) << taken;
   }

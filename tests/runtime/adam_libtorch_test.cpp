@@ -9,8 +9,8 @@
 
 #include <vector>
 
-#include "runtime/optimizer/adam.hpp"
 #include "runtime/optimizer/low_precision.hpp"
+#include "runtime/optimizer/update.hpp"
 
 namespace tandem {
 namespace {
@@ -26,7 +26,7 @@ struct Tensors {
   Tensors(const Tensors& other)
       : gradient(other.gradient.clone()), master(other.master.clone()), m(other.m.clone()), v(other.v.clone()) {}
   Tensors& operator=(const Tensors&) = delete;
-  AdamSpan span() const {
+  UpdateSpan span() const {
     return {.gradient = gradient.data_ptr(),
             .m = floats(m),
             .v = floats(v),
@@ -37,7 +37,7 @@ struct Tensors {
   at::Tensor gradient, master, m, v;
 };
 
-void update_with_libtorch(const AdamOptions& o, std::int64_t step, Tensors& t) {
+void update_with_libtorch(const UpdateOptions& o, std::int64_t step, Tensors& t) {
   const auto adam = o.decoupled ? &at::_ops::_fused_adamw_::call : &at::_ops::_fused_adam_::call;
   adam({t.master}, {t.gradient}, {t.m}, {t.v}, {}, {at::full({}, static_cast<float>(step), at::kFloat)},
        o.learning_rate, o.beta1, o.beta2, o.weight_decay, o.epsilon, /*amsgrad=*/false, /*maximize=*/false,
@@ -49,10 +49,10 @@ TEST(AdamLibTorchTest, WholeVectorsAreEqualToTheBitOverManySteps) {
   for (const double beta1 : {0.9, 0.3})
     for (const double weight_decay : {0.0, 0.01})
       for (const bool decoupled : {false, true}) {
-        const AdamOptions options{1e-3, beta1, 0.999, 1e-8, weight_decay, decoupled};
+        const UpdateOptions options{1e-3, beta1, 0.999, 1e-8, weight_decay, decoupled};
         Tensors ours(4096 * kWidestVector), theirs = ours;
         for (std::int64_t step = 1; step <= 5; ++step) {
-          adam_update(adam_step(options, step), ours.span());
+          update_elements(update_step(options, step), ours.span());
           update_with_libtorch(options, step, theirs);
           ASSERT_TRUE(ours.m.equal(theirs.m)) << step;
           ASSERT_TRUE(ours.v.equal(theirs.v)) << step;
@@ -64,7 +64,7 @@ TEST(AdamLibTorchTest, WholeVectorsAreEqualToTheBitOverManySteps) {
 // What a bf16 parameter and its low half hold is an fp32 master, of which no bit is lost.
 TEST(AdamLibTorchTest, SplitMastersAreEqualToTheBitOverManySteps) {
   if (best_isa() == Isa::Scalar) GTEST_SKIP() << "LibTorch's build for processors without AVX2 fuses nothing";
-  const AdamOptions options{1e-3, 0.9, 0.999, 1e-8, 0.01, true};
+  const UpdateOptions options{1e-3, 0.9, 0.999, 1e-8, 0.01, true};
   Tensors ours(4096 * kWidestVector), theirs = ours;
   std::vector<BFloat16> parameter;
   std::vector<std::int16_t> low;
@@ -73,14 +73,14 @@ TEST(AdamLibTorchTest, SplitMastersAreEqualToTheBitOverManySteps) {
     parameter.push_back(halves.parameter);
     low.push_back(halves.low);
   }
-  AdamSpan span = ours.span();
+  UpdateSpan span = ours.span();
   span.master = nullptr;
   span.parameter = parameter.data();
   span.old_parameter = parameter.data();
   span.master_low = low.data();
   span.parameter_type = DType::BF16;
   for (std::int64_t step = 1; step <= 5; ++step) {
-    adam_update(adam_step(options, step), span);
+    update_elements(update_step(options, step), span);
     update_with_libtorch(options, step, theirs);
     for (std::size_t i = 0; i < low.size(); ++i) Tensors::floats(ours.master)[i] = join_master({parameter[i], low[i]});
     ASSERT_TRUE(ours.master.equal(theirs.master)) << step;
@@ -90,9 +90,9 @@ TEST(AdamLibTorchTest, SplitMastersAreEqualToTheBitOverManySteps) {
 }
 
 TEST(AdamLibTorchTest, TheLastElementsAreEqualToAFewUlps) {
-  const AdamOptions options;
+  const UpdateOptions options;
   Tensors ours(kWidestVector - 1), theirs = ours;
-  adam_update(adam_step(options, 2), ours.span());
+  update_elements(update_step(options, 2), ours.span());
   update_with_libtorch(options, 2, theirs);
   for (std::int64_t i = 0; i < ours.m.numel(); ++i) {
     EXPECT_FLOAT_EQ(Tensors::floats(ours.v)[i], Tensors::floats(theirs.v)[i]);

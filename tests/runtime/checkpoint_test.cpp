@@ -139,6 +139,8 @@ struct Case {
   DType precision;
   bool delayed;
   std::int64_t state_bits = 32;
+  std::string optimizer = "adamw";
+  bool masters = true;
 };
 
 class CheckpointPolicyTest : public CheckpointTest, public ::testing::WithParamInterface<Case> {};
@@ -146,6 +148,10 @@ class CheckpointPolicyTest : public CheckpointTest, public ::testing::WithParamI
 TEST_P(CheckpointPolicyTest, AResumedRunEqualsTheRunInOnePiece) {
   Scenario s = scenario(GetParam().policy, GetParam().precision, GetParam().delayed);
   s.optimizer.state_bits = GetParam().state_bits;
+  s.optimizer.name = GetParam().optimizer;
+  s.optimizer.masters = GetParam().masters;
+  if (s.optimizer.name == "sgd") s.optimizer.momentum = 0.9;
+  if (s.optimizer.name == "adafactor") s.optimizer.loss_scaling = false;
   expect_goes_on(s, s);
 }
 
@@ -160,13 +166,18 @@ std::vector<Case> cases() {
       all.push_back({"split_update", precision, false, state_bits});
       all.push_back({"balanced", precision, false, state_bits});
     }
+    for (const char* optimizer : {"adafactor", "lion", "sgd"})
+      for (const bool masters : {true, false}) all.push_back({"balanced", precision, false, 32, optimizer, masters});
+    all.push_back({"zero_infinity", precision, false, 16, "adamw", false});
   }
   return all;
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, CheckpointPolicyTest, ::testing::ValuesIn(cases()), [](const auto& test) {
   return test.param.policy + "_" + std::string(name_of(test.param.precision)) + (test.param.delayed ? "_delayed" : "") +
-         (test.param.state_bits == 32 ? "" : "_" + std::to_string(test.param.state_bits) + "_bits");
+         (test.param.state_bits == 32 ? "" : "_" + std::to_string(test.param.state_bits) + "_bits") +
+         (test.param.optimizer == "adamw" ? "" : "_" + test.param.optimizer) +
+         (test.param.masters ? "" : "_without_masters");
 });
 
 // A frozen module begins as it began: it is in no file. In fp16 it has no masters either.

@@ -83,4 +83,14 @@ std::vector<Binding> bind_all(Tier lowest, const std::string& name, const std::s
   return bindings;
 }
 
+void require_adam(const Scenario& scenario, const std::string& policy, const std::string& where_they_are) {
+  const OptimizerOptions& o = scenario.optimizer;
+  if (o.name != "adam" && o.name != "adamw")
+    throw ConfigError("optimizer.name: " + policy + " is a way to compute Adam, not " + o.name +
+                      "; allowed: adam, adamw");
+  if (o.name == "adam" && o.weight_decay > 0)
+    throw ConfigError("optimizer.weight_decay: adam would add the parameters to gradients, which " + where_they_are +
+                      "; allowed: 0, or optimizer.name adamw");
+}
+
 }  // namespace tandem

@@ -26,6 +26,9 @@ std::string choice_option(const Scenario& scenario, const std::string& name,
                           std::initializer_list<std::string_view> allowed);
 // Binds everything to the tier and those above it, by the option `name: value`.
 std::vector<Binding> bind_all(Tier lowest, const std::string& name, const std::string& value);
+// For a policy whose updates are Adam's, of fp32 moments. Throws ConfigError for other optimizers, and for adam with
+// weight decay, which is a part of gradients that the update of such a policy does not see (`where_they_are`).
+void require_adam(const Scenario& scenario, const std::string& policy, const std::string& where_they_are);
 // The option's text, or "" if it is not given.
 std::string text_option(const Scenario& scenario, const std::string& name);
 

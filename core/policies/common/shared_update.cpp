@@ -29,20 +29,23 @@ SharedUpdate::SharedUpdate(const Graph& graph, const Bucket& updated, double dev
     : bucket(updated), resident(stays) {
   const Op& op = graph.op(bucket.optimizer);
   const auto is_state = [&](ValueId value) { return graph.tensor_of(value).role == Role::OptimizerState; };
-  CHECK(op.divisible && !op.writes.empty(), graph.op_name(bucket.optimizer), "cannot be shared");
+  CHECK(!op.writes.empty(), graph.op_name(bucket.optimizer), "updates nothing");
   CHECK(device_share >= 0 && device_share <= 1, graph.op_name(bucket.optimizer), device_share);
   lead_bytes = graph.value(op.writes.front().value).bytes;
   for (ValueId read : op.reads)
     if (is_state(read)) old_states.push_back(read);
   for (const Write& write : op.writes)
     if (is_state(write.value)) new_states.push_back(write.value);
+  divisible = op.divisible;
   on_device.bytes = device_share >= 1 ? lead_bytes : whole_pages(device_share * static_cast<double>(lead_bytes));
+  if (!divisible) on_device.bytes = device_share < 0.5 ? 0 : lead_bytes;
   on_cpu = {on_device.bytes, lead_bytes - on_device.bytes};
   CHECK(old_states.size() == new_states.size(), graph.op_name(bucket.optimizer), old_states.size(), new_states.size());
   CHECK(on_cpu.bytes >= 0 && (on_cpu.bytes == 0 || on_device.bytes % op.cut_bytes == 0), on_device.bytes, lead_bytes);
 }
 
 ByteRange SharedUpdate::piece(std::int64_t done) const {
+  if (!divisible) return on_cpu;
   return next_piece(on_cpu, done, std::max(whole_pages(static_cast<double>(on_cpu.bytes) / kPieces), kLeastPieceBytes));
 }
 
@@ -76,7 +79,7 @@ double SharedUpdate::share_to_come(const View& view) const {
 
 void SharedUpdate::return_piece(const View& view, Decisions& decisions, bool with_parameter) {
   CHECK(ran && !resident, "states return once they are updated", view.graph().op_name(bucket.optimizer));
-  const ByteRange part = next_piece(on_device, returned_bytes, kReturnBytes);
+  const ByteRange part = divisible ? next_piece(on_device, returned_bytes, kReturnBytes) : on_device;
   returned_bytes += part.bytes;
   CHECK(returned_bytes <= on_device.bytes, returned_bytes, on_device.bytes);
   for (ValueId state : new_states) {

@@ -19,6 +19,7 @@ struct SharedUpdate {
   std::int64_t lead_bytes = 0;
   std::vector<ValueId> old_states, new_states;
   bool resident = false;
+  bool divisible = true;            // else one side has all of it
   bool launched = false;            // its gradient is there; before that, states may be under way
   bool ran = false;                 // the device's part is issued
   std::int64_t returned_bytes = 0;  // of it, states that are on their way home

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/base/errors.hpp"
+#include "core/optimizers/optimizer.hpp"
 
 namespace tandem {
 
@@ -21,10 +22,7 @@ void require_training_options(const Scenario& scenario) {
   require_option(optimal || w.activation_bytes == 0, "activation_bytes", "is for recompute: optimal alone",
                  "leave it out");
   const OptimizerOptions& o = scenario.optimizer;
-  if (o.name != "adam" && o.name != "adamw")
-    throw ConfigError("optimizer.name: \"" + o.name + "\" is not known; allowed: adam, adamw");
-  if (o.state_bits != 32 && o.state_bits != 8 && o.state_bits != 4)
-    throw ConfigError("optimizer.state_bits: " + std::to_string(o.state_bits) + " is not known; allowed: 32, 8, 4");
+  optimizer_of(scenario);
   if (!(o.clip_norm >= 0) || std::isinf(o.clip_norm))
     throw ConfigError("optimizer.clip_norm: must not be negative; allowed: 0 (no clipping) or a positive number");
 }

@@ -10,7 +10,7 @@ DeviceKernels table;
 }  // namespace
 
 const DeviceKernels& device_kernels() {
-  CHECK(table.adam != nullptr, "a program without a device runs a device's body");
+  CHECK(table.update != nullptr, "a program without a device runs a device's body");
   return table;
 }
 

@@ -2,15 +2,15 @@
 // LibTorch's current stream. Must not know ops.
 #pragma once
 
-#include "runtime/optimizer/adam.hpp"
 #include "runtime/optimizer/one_bit.hpp"
+#include "runtime/optimizer/update.hpp"
 #include "runtime/optimizer/update_control.hpp"
 
 namespace tandem {
 
 struct DeviceKernels {
   // As runtime/cuda/kernels.hpp says.
-  void (*adam)(const AdamStep& step, const AdamSpan& span, const UpdateControl* control) = nullptr;
+  void (*update)(const UpdateStep& step, const UpdateSpan& span, const UpdateControl* control) = nullptr;
   void (*square_sum)(const void* gradient, DType type, std::int64_t elements, bool first, double* sums, double* total,
                      double* copy) = nullptr;
   void (*sum)(const double* part, bool first, double* total) = nullptr;

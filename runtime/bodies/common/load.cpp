@@ -10,6 +10,7 @@
 
 #include "core/base/errors.hpp"
 #include "core/formats/layout.hpp"
+#include "core/formats/masters.hpp"
 #include "runtime/batches.hpp"
 #include "runtime/bodies/common/operands.hpp"
 #include "runtime/executors/thread_team.hpp"
@@ -32,7 +33,8 @@ void fill_split(const BodyCall& call, const Field& field, std::int64_t first, st
   constexpr std::int64_t kChunk = 1024;
   std::array<float, kChunk> masters;
   auto* parameter = reinterpret_cast<BFloat16*>(call.writes[0]) + at;
-  auto* low = call.writes.size() > 1 ? reinterpret_cast<std::int16_t*>(call.writes[1]) + at : nullptr;
+  const bool has_low = call.writes.size() > 1 && is_state(call.graph.tensor_of(call.op.writes[1].value), kMasterLow);
+  auto* low = has_low ? reinterpret_cast<std::int16_t*>(call.writes[1]) + at : nullptr;
   for (std::int64_t done = 0; done < count; done += kChunk) {
     const std::int64_t some = std::min(kChunk, count - done);
     fill_initial(masters.data(), first + done, some, field, name, call.scenario.seed);
@@ -59,10 +61,11 @@ std::int64_t load_parameters(BodyCall& call) {
   ThreadTeam& team = ThreadTeam::mine(at::get_num_threads());
   for (std::size_t i = 0; i < call.writes.size(); ++i)
     zero(team, call.writes[i], call.graph.value(call.op.writes[i].value).bytes);
-  // What is frozen has no masters: its numbers are made aside.
-  const bool is_bare = tensor.type == DType::F16 && call.writes.size() == 1;
+  // Where there are no masters, as of what is frozen, their numbers are made aside.
+  const std::size_t leader = leading_write(call.graph, call.op);
+  const bool is_bare = tensor.type == DType::F16 && leader == 0;
   std::vector<float> aside(static_cast<std::size_t>(is_bare ? tensor.bytes / size_of(tensor.type) : 0));
-  float* masters = is_bare ? aside.data() : reinterpret_cast<float*>(call.writes[tensor.type == DType::F16 ? 1 : 0]);
+  float* masters = is_bare ? aside.data() : reinterpret_cast<float*>(call.writes[leader]);
   const std::string stage = tensor.name.substr(0, tensor.name.find('.') + 1);
   for (const Field& field : tensor.layout->fields) {
     const HeldElements held = held_elements(field, tensor);

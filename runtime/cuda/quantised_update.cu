@@ -3,6 +3,7 @@
 #include "core/formats/state_blocks.hpp"
 #include "runtime/cuda/kernels.hpp"
 #include "runtime/cuda/masters.cuh"
+#include "runtime/optimizer/rules/adam.hpp"
 #include "runtime/optimizer/state_map.hpp"
 
 namespace tandem {
@@ -58,7 +59,7 @@ struct Moment {
 };
 
 template <int kBits, class Gradient, class Parameter>
-__global__ void quantised_adam_kernel(AdamStep step, const UpdateControl* control, const Gradient* gradient,
+__global__ void quantised_adam_kernel(UpdateStep step, const UpdateControl* control, const Gradient* gradient,
                                       std::uint8_t* m_blocks, std::uint8_t* v_blocks, Masters<Parameter> masters,
                                       Watch<Parameter> watch, std::int64_t blocks) {
   using S = Share<kBits>;
@@ -83,8 +84,8 @@ __global__ void quantised_adam_kernel(AdamStep step, const UpdateControl* contro
     const auto g = load<S::kRow>(gradient + first);
     Pack<float, S::kRow> master = masters.template masters<S::kRow>(first);
     for (int i = 0; i < S::kRow; ++i) {
-      AdamElement<float> element{master.at[i], m.at[half * S::kRow + i], v.at[half * S::kRow + i]};
-      adam_element(step, to_float(g.at[i]), element);
+      UpdatedElement<float> element{master.at[i], m.at[half * S::kRow + i], v.at[half * S::kRow + i]};
+      AdamRule::update(step, to_float(g.at[i]), element);
       master.at[i] = element.master, m.at[half * S::kRow + i] = element.m, v.at[half * S::kRow + i] = element.v;
       watch.see(first + i, element.master, element.v);
     }
@@ -94,35 +95,23 @@ __global__ void quantised_adam_kernel(AdamStep step, const UpdateControl* contro
   v.encode(v_blocks + block * S::kBlock.bytes, lane);
 }
 
-template <int kBits, class Gradient, class Parameter>
-void launch(const AdamStep& step, const AdamSpan& span, const UpdateControl* control, cudaStream_t stream) {
+template <int kBits>
+void launch(const UpdateStep& step, const UpdateSpan& span, const UpdateControl* control, cudaStream_t stream) {
   const std::int64_t blocks = span.elements / state_block(kBits).elements;
   const auto thread_blocks = static_cast<unsigned>((blocks + kWarps - 1) / kWarps);
-  quantised_adam_kernel<kBits><<<thread_blocks, kWarps * kLanes, 0, stream>>>(
-      step, control, static_cast<const Gradient*>(span.gradient), span.m_blocks, span.v_blocks,
-      Masters<Parameter>(span), Watch<Parameter>(span), blocks);
-}
-
-template <class Gradient, class Parameter>
-void launch_with(const AdamStep& step, const AdamSpan& span, const UpdateControl* control, cudaStream_t stream) {
-  if (span.state_bits == 8) return launch<8, Gradient, Parameter>(step, span, control, stream);
-  launch<4, Gradient, Parameter>(step, span, control, stream);
-}
-
-template <class Gradient>
-void launch_for(const AdamStep& step, const AdamSpan& span, const UpdateControl* control, cudaStream_t stream) {
-  if (span.parameter_type == DType::BF16) return launch_with<Gradient, BFloat16>(step, span, control, stream);
-  if (span.parameter_type == DType::F16) return launch_with<Gradient, Float16>(step, span, control, stream);
-  launch_with<Gradient, float>(step, span, control, stream);
+  with_types(span, [&]<class Gradient, class Parameter>() {
+    quantised_adam_kernel<kBits><<<thread_blocks, kWarps * kLanes, 0, stream>>>(
+        step, control, static_cast<const Gradient*>(span.gradient), static_cast<std::uint8_t*>(span.m),
+        static_cast<std::uint8_t*>(span.v), Masters<Parameter>(span), Watch<Parameter>(span), blocks);
+  });
 }
 
 }  // namespace
 
-void launch_quantised_adam(const AdamStep& step, const AdamSpan& span, const UpdateControl* control,
-                           cudaStream_t stream) {
-  if (span.gradient_type == DType::F32) return launch_for<float>(step, span, control, stream);
-  if (span.gradient_type == DType::F16) return launch_for<Float16>(step, span, control, stream);
-  launch_for<BFloat16>(step, span, control, stream);
+void launch_quantised_update(const UpdateStep& step, const UpdateSpan& span, const UpdateControl* control,
+                             cudaStream_t stream) {
+  if (span.state_bits == 8) return launch<8>(step, span, control, stream);
+  launch<4>(step, span, control, stream);
 }
 
 }  // namespace tandem

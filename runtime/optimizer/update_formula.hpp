@@ -1,9 +1,7 @@
-// Adam and AdamW of one element, written once: scalar code, vectors and CUDA call this template, each with its own
+// What all rules by which one element is updated share: what a step is, correctly rounded arithmetic, and the look at
+// what became of an element. Scalar code, vectors and CUDA call a rule's one template (rules/), each with its own
 // arithmetic, and agree to the bit. Every rounding is an explicit call; files that use it are compiled with
-// -ffp-contract=off, since GCC would fuse products and sums otherwise, those of its vector intrinsics too.
-//
-// The order of operations is that of LibTorch 2.11's CPU kernel (aten/src/ATen/native/cpu/FusedAdamKernel.cpp) as its
-// AVX2 and AVX-512 binaries compute whole vectors; which of its operations they fuse was found by trial. A NaN's
+// -ffp-contract=off, since GCC would fuse products and sums otherwise, those of its vector intrinsics too. A NaN's
 // payload is unspecified: processors differ in whose they keep.
 #pragma once
 
@@ -13,19 +11,24 @@
 
 namespace tandem {
 
-// Coupled: the decay is a part of the gradient (Adam). Decoupled: it shrinks the parameter itself (AdamW).
+// Coupled: the decay is a part of the gradient (Adam, SGD). Decoupled: it shrinks the parameter itself (AdamW, Lion).
 enum class WeightDecay : unsigned char { None, Coupled, Decoupled };
 
-// What all elements of one optimizer step share, each value rounded once from double.
-struct AdamStep {
+enum class Rule : unsigned char { Adam, Lion, Sgd, Momentum };  // a file of rules/ each; SGD's has two
+
+// What all elements of one optimizer step share, each value rounded once from double. A rule reads what it needs.
+struct UpdateStep {
+  Rule rule;
   float gradient_scale;  // the clip coefficient, or 1 / loss scale
-  float m_weight;        // m moves by this part of gradient - m, from m, or ...
-  bool m_from_gradient;  // ... from the gradient, where 1 - beta1 is 1/2 or more (then m_weight = -beta1)
+  float beta1;           // Momentum: the momentum
+  float m_weight;        // Adam: m moves by this part of gradient - m, from m, or ...
+  bool m_from_gradient;  // ... from the gradient, where 1 - beta1 is 1/2 or more (then m_weight = -beta1); Lion: 1 -
+                         // beta1
   float beta2;
   float v_weight;           // 1 - beta2
   float v_root_correction;  // sqrt(1 - beta2^step)
   float epsilon;
-  float negative_step_size;  // -learning rate / (1 - beta1^step)
+  float negative_step_size;  // -learning rate; Adam: / (1 - beta1^step)
   WeightDecay decay;
   float decay_factor;  // coupled: weight decay; decoupled: 1 - learning rate * weight decay
 };
@@ -41,6 +44,7 @@ TANDEM_ALWAYS_INLINE float add(float a, float b) { return TANDEM_HOST_OR_DEVICE(
 TANDEM_ALWAYS_INLINE float subtract(float a, float b) { return TANDEM_HOST_OR_DEVICE(a - b, __fsub_rn(a, b)); }
 TANDEM_ALWAYS_INLINE float divide(float a, float b) { return TANDEM_HOST_OR_DEVICE(a / b, __fdiv_rn(a, b)); }
 TANDEM_ALWAYS_INLINE float square_root(float a) { return TANDEM_HOST_OR_DEVICE(std::sqrt(a), __fsqrt_rn(a)); }
+TANDEM_ALWAYS_INLINE float sign(float a) { return static_cast<float>((0 < a) - (a < 0)); }  // 0 of a NaN
 
 TANDEM_ALWAYS_INLINE double multiply(double a, double b) { return TANDEM_HOST_OR_DEVICE(a * b, __dmul_rn(a, b)); }
 TANDEM_ALWAYS_INLINE double add(double a, double b) { return TANDEM_HOST_OR_DEVICE(a + b, __dadd_rn(a, b)); }
@@ -50,29 +54,12 @@ TANDEM_ALWAYS_INLINE double square_root(double a) { return TANDEM_HOST_OR_DEVICE
 
 }  // namespace rounded
 
-// Number: float, or a vector of floats that converts from one and has the functions above.
+// Number: float, or a vector of floats that converts from one and has the functions above. A rule that keeps fewer
+// moments leaves the rest alone.
 template <class Number>
-struct AdamElement {
+struct UpdatedElement {
   Number master, m, v;
 };
-
-template <class Number>
-TANDEM_HOST_DEVICE inline void adam_element(const AdamStep& step, Number gradient, AdamElement<Number>& element) {
-  using rounded::add, rounded::divide, rounded::fused_multiply_add, rounded::multiply, rounded::square_root,
-      rounded::subtract;
-  Number& master = element.master;
-  gradient = multiply(gradient, Number(step.gradient_scale));
-  if (step.decay == WeightDecay::Coupled)
-    gradient = fused_multiply_add(master, Number(step.decay_factor), gradient);
-  else if (step.decay == WeightDecay::Decoupled)
-    master = multiply(master, Number(step.decay_factor));
-  element.m = fused_multiply_add(Number(step.m_weight), subtract(gradient, element.m),
-                                 step.m_from_gradient ? gradient : element.m);
-  element.v =
-      fused_multiply_add(multiply(Number(step.v_weight), gradient), gradient, multiply(element.v, Number(step.beta2)));
-  const Number denominator = add(divide(square_root(element.v), Number(step.v_root_correction)), Number(step.epsilon));
-  master = add(master, divide(multiply(Number(step.negative_step_size), element.m), denominator));
-}
 
 // What becomes of updates is looked at as they are made, when each number is at hand: a watch is 0 while all that it
 // saw is finite, and NaN from then on. `limit`: 1, or what a number is multiplied by first, so that those overflow that
