@@ -34,8 +34,6 @@ def roomy(policy):
     return ("limits.device_bytes=160MiB",) if policy == "resident" else ()
 
 
-
-
 def small_families():
     """What each family that is trained names as a small instance of itself, with odd sizes."""
     schema = json.loads((SOURCE / "docs" / "scenario.schema.json").read_text())
@@ -52,10 +50,15 @@ def families(precision, policy):
             for name, small in small_families()}
 
 
+# Contrastive gradients of a small batch are large: at the first loss scale both steps overflow.
+RUNS_OF_FP16 = families("fp16", "zero_offload")
+for settings in RUNS_OF_FP16:
+    RUNS_OF_FP16[settings] += ("optimizer.initial_loss_scale=1024",)
+
 # Name: settings. Odd sizes, so that no width is a multiple of a warp's.
 RUNS = {
     **families("fp32", "zero_infinity"),
-    **families("fp16", "zero_offload"),
+    **RUNS_OF_FP16,
     **families("bf16", "resident"),
     **{f"gpt bf16 {policy}": run_of(GPT + ", precision: bf16", policy, DISK, *roomy(policy)) for policy in POLICIES},
     **{f"gpt {precision} {policy}": run_of(f"{GPT}, precision: {precision}", policy, "optimizer.clip_norm=1")
@@ -63,6 +66,12 @@ RUNS = {
     "gpt recompute": run_of(GPT + ", precision: bf16, recompute: block", "balanced"),
     "gpt micro-batches": run_of(GPT + ", precision: bf16, micro_batches: 3", "zero_infinity"),
     "gpt unfused tiles": run_of(GPT + ", precision: bf16, attention: unfused, loss_tiles: 3, linear_tiles: 3", "zero_infinity"),
+    **{f"gpt {precision} {optimizer}": run_of(f"{GPT}, precision: {precision}", "balanced",
+                                              "optimizer={name: " + optimizer + ", momentum: 0.5, clip_norm: 1}")
+       for precision in ("fp32", "bf16") for optimizer in ("adafactor", "lion", "sgd")},
+    "gpt bf16 no masters": run_of(GPT + ", precision: bf16", "zero_offload", "optimizer.masters=false",
+                                  "optimizer.state_bits=16"),
+    "gpt fp16 no masters": run_of(GPT + ", precision: fp16", "resident", "optimizer.masters=false", *roomy("resident")),
     "gpt 8-bit states": run_of(GPT + ", precision: bf16", "balanced", "optimizer.state_bits=8"),
     **{f"bert {policy}": run_of(GPT.replace("gpt", "bert") + ", precision: bf16", policy, *roomy(policy))
        for policy in ("resident", "zero_offload", "balanced")},
@@ -74,7 +83,6 @@ SANITIZER = os.environ.get("COMPUTE_SANITIZER", "compute-sanitizer")
 NOT_CLEAN = 99
 # PyTorch's memory-efficient attention in fp32 orders its accesses of shared memory by warps, which racecheck does not see.
 LIBRARIES = ("--kernel-name-exclude", "kernel_substring=PyTorchMemEffAttention")
-
 
 class Checks:
     def __init__(self, arguments):
@@ -128,7 +136,6 @@ class Checks:
             wrong = f"not ended in {self.timeout} s"
         return tool, name, wrong, time.monotonic() - started
 
-
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--tools", default="memcheck,racecheck,initcheck,twice")
@@ -149,7 +156,6 @@ def main():
             wrong += found is not None
     print(f"{len(cases) - wrong} of {len(cases)} clean")
     return 1 if wrong else 0
-
 
 if __name__ == "__main__":
     sys.exit(main())
