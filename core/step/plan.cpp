@@ -63,6 +63,7 @@ void TrainingPlan::set_states(const OptimizerEntry& of, const OptimizerOptions& 
   if (!quantised) return;
   std::map<const Layout*, std::shared_ptr<const Layout>> aligned;  // stages of equal shape share one
   for (StageSpec& stage : stages) {
+    if (stage.elements == 0) continue;
     CHECK(stage.layout != nullptr, stage.name, "has states in blocks, but no fields that could begin at one");
     auto& layout = aligned[stage.layout.get()];
     if (layout == nullptr) layout = aligned_to(*stage.layout, block.elements);

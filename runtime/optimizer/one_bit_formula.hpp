@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "runtime/optimizer/low_precision.hpp"
-#include "runtime/optimizer/update_formula.hpp"
+#include "runtime/optimizer/rules/update_formula.hpp"
 
 namespace tandem {
 

@@ -18,9 +18,9 @@
 
 #include <cstdint>
 
-#include "runtime/optimizer/host_device.hpp"
 #include "runtime/optimizer/low_precision.hpp"
-#include "runtime/optimizer/update_formula.hpp"
+#include "runtime/optimizer/rules/host_device.hpp"
+#include "runtime/optimizer/rules/update_formula.hpp"
 
 namespace tandem {
 

@@ -8,7 +8,7 @@
 #include "core/base/dtype.hpp"
 #include "runtime/optimizer/isa.hpp"
 #include "runtime/optimizer/low_precision.hpp"
-#include "runtime/optimizer/update_formula.hpp"
+#include "runtime/optimizer/rules/update_formula.hpp"
 
 namespace tandem {
 

@@ -8,7 +8,7 @@
 
 #include "core/formats/loss_scale.hpp"
 #include "core/formats/sums.hpp"
-#include "runtime/optimizer/update_formula.hpp"
+#include "runtime/optimizer/rules/update_formula.hpp"
 
 namespace tandem {
 

@@ -71,6 +71,22 @@ TEST(PolicyFamily, RunsEveryOptimizerOrSaysWhyNot) {
         }
 }
 
+// Stages without weights, shared and frozen ones, biases and convolutions: whatever a family has, states follow.
+TEST(PolicyFamily, EveryFamilyHasStatesOfEveryKind) {
+  for (const WorkloadEntry* entry : workloads()) {
+    if (entry->network == nullptr) continue;
+    for (const OptimizerEntry* optimizer : optimizers())
+      for (const std::int64_t bits : {32, 16, 8, 4}) {
+        if (bits < (optimizer->quantises ? 4 : optimizer->by_element() ? 16 : 32)) continue;
+        SCOPED_TRACE(std::string(entry->name) + " " + std::string(optimizer->name) + " " + std::to_string(bits));
+        Scenario s = small("zero_offload", std::string(entry->name), std::int64_t{64} << 20);
+        s.optimizer.name = optimizer->name;
+        s.optimizer.state_bits = bits;
+        EXPECT_EQ(refusal(s), "");
+      }
+  }
+}
+
 // What lays out memory by updates has none to go by.
 TEST(PolicyFamily, DecodingIsRefusedWhereUpdatesDecideAll) {
   for (const char* policy : {"patrickstar", "lsp_offload"}) {

@@ -3,7 +3,7 @@
 // whole vectors; which of its operations they fuse was found by trial.
 #pragma once
 
-#include "runtime/optimizer/update_formula.hpp"
+#include "runtime/optimizer/rules/update_formula.hpp"
 
 namespace tandem {
 

@@ -2,7 +2,7 @@
 // and sums are fused as LibTorch's mul_ and add_(alpha) are.
 #pragma once
 
-#include "runtime/optimizer/update_formula.hpp"
+#include "runtime/optimizer/rules/update_formula.hpp"
 
 namespace tandem {
 

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "runtime/optimizer/host_device.hpp"
+#include "runtime/optimizer/rules/host_device.hpp"
 
 namespace tandem {
 
