@@ -51,6 +51,17 @@ double rate_of(const std::vector<KernelTime>& product) {
   return static_cast<double>(product.front().kernel.flops) / product.front().ns.median * kNsPerS;
 }
 
+void measure_alignment(const KernelSite& site, const std::vector<LinearSize>& layers, HardwareProfile& profile,
+                       const Notes& notes) {
+  fit_alignment(time_linears(site, layers, kPeakRepeats), site.type, profile);
+  for (const auto& [key, cost] : profile.alignment)
+    if (key.first == site.type)
+      notes.say(
+          printed("  %s products along sizes that %d elements divide take %.3g times as long by their operands, "
+                  "%.3g by their result",
+                  std::string(name_of(site.type)).c_str(), key.second, cost.operands, cost.result));
+}
+
 void measure_device_kernels(const DeviceDesign& design, const std::shared_ptr<Device>& device, HardwareProfile& profile,
                             Notes& notes) {
   KernelSite site{device, design.cuda, design.type, 1};
@@ -58,9 +69,12 @@ void measure_device_kernels(const DeviceDesign& design, const std::shared_ptr<De
   fit_device_memory(times.memory, profile);
   fit_kernels(times.gemms, times.attentions, times.memory, design.type, profile);
   measure_power(site, design.power, profile, notes);
+  measure_alignment(site, design.odd_layers, profile, notes);
   for (const DType type : design.other_types) {
     site.type = type;
-    profile.peak_flops[type] = rate_of(time_gemms(site, {design.peak_product}, kPeakRepeats));
+    fit_peak(time_gemms(site, design.rate_products, kPeakRepeats), type, profile);
+    measure_alignment(site, design.odd_layers, profile, notes);
+    measure_product_draw(site, design.power, profile, notes);
     notes.say(printed("  %s: %.4g TFLOPS", std::string(name_of(type)).c_str(), profile.peak_flops[type] / 1e12));
   }
   const KernelSite host{nullptr, false, DType::F32, Workbench::cpu_threads(profile.cores)};

@@ -41,6 +41,11 @@ void fit_device_memory(const std::vector<KernelTime>& memory, HardwareProfile& p
 // The peak of `type`, launch and the efficiency curves of gemm, attention and memory.
 void fit_kernels(const std::vector<KernelTime>& gemms, const std::vector<KernelTime>& attentions,
                  const std::vector<KernelTime>& memory, DType type, HardwareProfile& profile);
+// The peak of a precision that has no efficiency curve of its own: the model then gives the products' times, in the
+// median. Needs fit_kernels.
+void fit_peak(const std::vector<KernelTime>& products, DType type, HardwareProfile& profile);
+// What sizes that few elements divide cost products of `type`, each beside an aligned one of about its size.
+void fit_alignment(const std::vector<KernelTime>& products, DType type, HardwareProfile& profile);
 // The optimizer on the device, over bytes.
 void fit_device_optimizer(const std::vector<OpTime>& times, HardwareProfile& profile);
 // All other bodies on the device. Ops that were held out are left out of all fits.

@@ -1,5 +1,6 @@
 #include "calibration/gpu_design.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/transforms/fp32_gradients.hpp"
@@ -19,20 +20,39 @@ struct Transformer {
 // own time cannot be told apart. Heads of 64 and of 128; hidden sizes that fill the tiles of matrix products and that
 // do not. The smallest networks keep a GPU waiting for the thread that launches their kernels.
 constexpr Transformer kTransformers[] = {
-    {768, 12, 512, 4, 8192, false, true, false, true},     {1024, 16, 512, 8, 32000, true, false, false, true},
-    {1024, 8, 1024, 6, 50304, false, true, false, false},  {1536, 12, 1024, 8, 16384, false, false, false, true, true},
-    {2048, 16, 1024, 4, 32000, true, true, false, true},   {2048, 32, 512, 4, 8192, false, false, false, false},
-    {2560, 20, 1024, 6, 40000, false, false, false, true}, {3072, 24, 1024, 4, 32000, true, true, false, false},
-    {4096, 32, 1024, 2, 16384, false, true, false, false}, {4096, 32, 1024, 8, 8192, false, false, false, false},
-    {1152, 18, 512, 24, 16384, true, false, false, true},  {1408, 22, 256, 32, 16384, false, false, false, true},
-    {1792, 14, 2048, 2, 16384, false, true, false, true},  {2432, 19, 2048, 4, 16384, true, false, false, false},
-    {704, 11, 512, 32, 24000, true, false, false, true},   {960, 15, 1024, 8, 24576, false, false, false, false},
-    {1216, 19, 512, 16, 20000, false, true, false, true},  {576, 9, 256, 48, 16384, false, false, false, false},
-    {640, 10, 2048, 4, 32000, true, false, false, false},  {1600, 25, 4096, 1, 16384, true, false, false, false},
-    {2816, 22, 256, 32, 16384, true, true, false, false},  {3584, 28, 512, 8, 8192, false, false, false, false},
-    {1472, 23, 1024, 8, 16384, false, false, true, false}, {1856, 29, 512, 16, 16384, true, false, true, false},
-    {512, 8, 128, 1, 8192, true, false, false, true},      {640, 10, 64, 2, 12288, false, true, false, true},
-    {1280, 20, 1024, 4, 24000, true, true, true, true},    {2304, 18, 1024, 8, 40000, false, false, true, false},
+    {768, 12, 512, 4, 8192, false, true, false, true},
+    {1024, 16, 512, 8, 32000, true, false, false, true},
+    {1024, 8, 1024, 6, 50304, false, true, false, false},
+    {1536, 12, 1024, 8, 16384, false, false, false, true, true},
+    {2048, 16, 1024, 4, 32000, true, true, false, true},
+    {2048, 32, 512, 4, 8192, false, false, false, false},
+    {2560, 20, 1024, 6, 40000, false, false, false, true},
+    {3072, 24, 1024, 4, 32000, true, true, false, false},
+    {4096, 32, 1024, 2, 16384, false, true, false, false},
+    {4096, 32, 1024, 8, 8192, false, false, false, false},
+    {1152, 18, 512, 24, 16384, true, false, false, true},
+    {1408, 22, 256, 32, 16384, false, false, false, true},
+    {1792, 14, 2048, 2, 16384, false, true, false, true},
+    {2432, 19, 2048, 4, 16384, true, false, false, false},
+    {704, 11, 512, 32, 24000, true, false, false, true},
+    {960, 15, 1024, 8, 24576, false, false, false, false},
+    {1216, 19, 512, 16, 20000, false, true, false, true},
+    {576, 9, 256, 48, 16384, false, false, false, false},
+    {640, 10, 2048, 4, 32000, true, false, false, false},
+    {1600, 25, 4096, 1, 16384, true, false, false, false},
+    {2816, 22, 256, 32, 16384, true, true, false, false},
+    {3584, 28, 512, 8, 8192, false, false, false, false},
+    {1472, 23, 1024, 8, 16384, false, false, true, false},
+    {1856, 29, 512, 16, 16384, true, false, true, false},
+    {512, 8, 128, 1, 8192, true, false, false, true},
+    {640, 10, 64, 2, 12288, false, true, false, true},
+    {1280, 20, 1024, 4, 24000, true, true, true, true},
+    {2304, 18, 1024, 8, 40000, false, false, true, false},
+    // Vocabularies and batches as people have them: rows of a softmax that no 16 bytes divide, and products of few
+    // rows.
+    {1344, 21, 512, 2, 50257, false, true, false, false},
+    {1024, 16, 384, 3, 30522, true, false, false, false},
+    {1984, 31, 1024, 1, 50257, false, false, false, false},
 };
 // Large ones, whose kernels do not wait for launches and whose states are in no cache; with ranks of a half and less.
 struct UpdateNetwork {
@@ -81,6 +101,12 @@ KernelDesign kernels(bool quick) {
   design.gemms = {{128, 128, 128},    {256, 1024, 256},   {512, 2048, 512},   {1024, 1024, 1024},
                   {2048, 4096, 1024}, {4096, 4096, 4096}, {8192, 8192, 2048}, {8192, 16384, 4096}};
   design.attentions = {{16, 128, 64}, {16, 512, 64}, {64, 512, 64}, {64, 1024, 64}, {128, 1024, 128}};
+  for (const std::int64_t rows : {512, 1024}) {  // of small batches
+    design.gemms.push_back({rows, 3072, 768});
+    design.gemms.push_back({rows, 6400, 1600});
+  }
+  std::sort(design.gemms.begin(), design.gemms.end(),
+            [](const GemmSize& a, const GemmSize& b) { return a.m * a.n * a.k < b.m * b.n * b.k; });
   if (!quick) {
     design.gemms.insert(design.gemms.begin() + 3, {512, 512, 512});
     design.gemms.push_back({16384, 8192, 8192});
@@ -97,6 +123,10 @@ KernelDesign kernels(bool quick) {
 DeviceDesign gpu_design(bool quick, std::int32_t cores) {
   DeviceDesign design;
   design.other_types = {DType::F32, DType::F16};
+  design.rate_products = {{4096, 4096, 4096}, {2048, 8192, 2048}, {1024, 4096, 1024}};
+  // Wide enough for an output layer, each width beside the next multiple of 8; and a narrower one.
+  for (const std::int64_t outputs : quick ? std::vector<std::int64_t>{24576} : std::vector<std::int64_t>{24576, 3072})
+    for (const std::int64_t more : {8, 1, 2, 4}) design.odd_layers.push_back({2048, outputs + more, 1024});
   design.peak_product = {4096, 4096, 4096};
   design.cpu_product = {2048, 2048, 2048};
   design.kernels = kernels(quick);

@@ -14,8 +14,10 @@ namespace tandem {
 struct DeviceDesign {
   bool cuda = true;  // kernels' tensors are the GPU's; false: a stand-in's, in host memory
   BodyLibrary (*library)() = &torch_library;
-  DType type = DType::BF16;            // of networks and kernels
-  std::vector<DType> other_types;      // whose peak is taken from one product
+  DType type = DType::BF16;        // of networks and kernels
+  std::vector<DType> other_types;  // whose peaks are taken from `rate_products`
+  std::vector<GemmSize> rate_products;
+  std::vector<LinearSize> odd_layers;  // in all types: sizes that few elements divide, each after an aligned one
   GemmSize peak_product, cpu_product;  // the latter in fp32, on the CPU's cores
   KernelDesign kernels;
   int kernel_repeats = 0;

@@ -3,6 +3,8 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -40,6 +42,21 @@ class Bench {
       out = at::empty({s.m, s.n}, options());
     });
     return {tandem::gemm(s.m, s.n, s.k, site_.type), time([&] { at::addmm_out(out, bias, input, weight.t()); })};
+  }
+
+  std::vector<KernelTime> linear(const LinearSize& s) {
+    at::Tensor x, weight, y, x_gradient, weight_gradient;
+    clock_->prepare([&] {
+      x = random({s.rows, s.inputs}), weight = random({s.outputs, s.inputs}), y = random({s.rows, s.outputs});
+      x_gradient = at::empty_like(x), weight_gradient = at::empty_like(weight);
+    });
+    std::vector<KernelTime> times;
+    const auto add = [&](const Kernel& kernel, auto call) { times.push_back({kernel, time(call)}); };
+    add(linear_input_gradient(s.rows, s.outputs, s.inputs, site_.type), [&] { at::mm_out(x_gradient, y, weight); });
+    add(linear_weight_gradient(s.rows, s.outputs, s.inputs, site_.type),
+        [&] { at::mm_out(weight_gradient, y.t(), x); });
+    add(linear_product(s.rows, s.outputs, s.inputs, site_.type), [&] { at::mm_out(y, x, weight.t()); });
+    return times;
   }
 
   KernelTime attention(const AttentionSize& s) {
@@ -96,6 +113,16 @@ std::vector<KernelTime> time_all(const KernelSite& site, const std::vector<Size>
 
 std::vector<KernelTime> time_gemms(const KernelSite& site, const std::vector<GemmSize>& sizes, int repeats) {
   return time_all(site, sizes, repeats, [](Bench& bench, const GemmSize& size) { return bench.gemm(size); });
+}
+
+std::vector<KernelTime> time_linears(const KernelSite& site, const std::vector<LinearSize>& sizes, int repeats) {
+  std::vector<KernelTime> times;
+  on_own_thread([&] {
+    Bench bench(site, repeats);
+    for (const LinearSize& size : sizes)
+      for (KernelTime& time : bench.linear(size)) times.push_back(std::move(time));
+  });
+  return times;
 }
 
 std::vector<KernelTime> time_attentions(const KernelSite& site, const std::vector<AttentionSize>& sizes, int repeats) {

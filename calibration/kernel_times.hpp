@@ -20,6 +20,10 @@ struct KernelTime {
 struct GemmSize {
   std::int64_t m, n, k;  // rows, columns, inner
 };
+// A linear layer's, whose three products lie in memory as in a body.
+struct LinearSize {
+  std::int64_t rows, outputs, inputs;
+};
 struct AttentionSize {
   std::int64_t heads, sequence, head_size;  // heads of all sequences of a batch
 };
@@ -35,6 +39,8 @@ struct KernelSite {
 // Each takes `repeats` samples of every size, in the order given. Attention is causal. Memory kernels add two vectors
 // of so many elements. With a device, times are between its own marks, of calls that are handed over ahead of it.
 std::vector<KernelTime> time_gemms(const KernelSite& site, const std::vector<GemmSize>& sizes, int repeats);
+// Of each layer its product, and the gradients of its input and of its weight.
+std::vector<KernelTime> time_linears(const KernelSite& site, const std::vector<LinearSize>& sizes, int repeats);
 std::vector<KernelTime> time_attentions(const KernelSite& site, const std::vector<AttentionSize>& sizes, int repeats);
 std::vector<KernelTime> time_memory_kernels(const KernelSite& site, const std::vector<std::int64_t>& elements,
                                             int repeats);

@@ -56,6 +56,16 @@ void measure_power(const KernelSite& site, const PowerDesign& design, HardwarePr
                 when, times.gemm, times.attention, 100 * (1 - times.product_share), times.mixed_gemm));
 }
 
+void measure_product_draw(const KernelSite& site, const PowerDesign& design, HardwareProfile& profile,
+                          const Notes& notes) {
+  if (design.seconds <= 0 || profile.sustained_power.window_ns == 0) return;
+  const auto [times_as_long, first_ns] = time_product_power(site, design);
+  const double draw = product_draw(times_as_long, share_of_peak(design, first_ns, site.type, profile));
+  profile.product_draw[site.type] = draw / profile.sustained_power.gemm;
+  notes.say(printed("  without a pause, %s products take %.3f times as long as at first",
+                    std::string(name_of(site.type)).c_str(), times_as_long));
+}
+
 KernelTimes measure_kernels(const KernelSite& site, const KernelDesign& design, int repeats, Notes& notes) {
   KernelTimes times{time_gemms(site, design.gemms, repeats), time_attentions(site, design.attentions, repeats),
                     time_memory_kernels(site, design.additions, repeats)};

@@ -36,6 +36,9 @@ struct KernelTimes {
 };
 // Remarks on what is found, in words; see power_times.hpp.
 void measure_power(const KernelSite& site, const PowerDesign& design, HardwareProfile& profile, Notes& notes);
+// Of the site's precision, beside those of the one that measure_power was of.
+void measure_product_draw(const KernelSite& site, const PowerDesign& design, HardwareProfile& profile,
+                          const Notes& notes);
 KernelTimes measure_kernels(const KernelSite& site, const KernelDesign& design, int repeats, Notes& notes);
 
 inline constexpr int kUpdatePasses = 3;  // of each trial of other updates: a fit of projectors takes most of them

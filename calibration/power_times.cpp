@@ -130,6 +130,24 @@ PowerSeries time_power(const KernelSite& site, const PowerDesign& design) {
   return times;
 }
 
+std::pair<double, double> time_product_power(const KernelSite& site, const PowerDesign& design) {
+  std::pair<double, double> found;
+  on_own_thread([&] {
+    Series series(site, design);
+    const auto gemms = [&] { series.gemms([] {}); };
+    const int calls = calls_in(kRoundNs, series.alone_ns(gemms));
+    const Rounds products = series.times([&] {
+      for (int i = 0; i < calls; ++i) gemms();
+    });
+    found = {times_as_long(products.sustained, products.first), products.first / calls};
+  });
+  return found;
+}
+
+double product_draw(double times_as_long, double of_peak) {
+  return std::min(kMostDraw, times_as_long < kNothing ? 1.0 : times_as_long * times_as_long / of_peak);
+}
+
 // The inverse of the simulator's DeviceClock: (stretch)^2 = what needs the clock would draw at the full one over what
 // the rest leaves it, both averages over time.
 PowerLimit power_limit(const PowerTimes& times, double of_peak, std::int64_t window_ns) {

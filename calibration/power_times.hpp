@@ -2,6 +2,8 @@
 // that it must lower its clock. Must not know ops; no power meter is read.
 #pragma once
 
+#include <utility>
+
 #include "calibration/kernel_times.hpp"
 #include "core/machine/profile.hpp"
 
@@ -34,6 +36,13 @@ struct PowerSeries {
   double gemms_ns = 0;  // of the design's products, each once, at first
 };
 PowerSeries time_power(const KernelSite& site, const PowerDesign& design);
+
+// Of the design's products alone: how many times as long they take in the mean of a longer time as at first, and their
+// time at first, each once, in ns.
+std::pair<double, double> time_product_power(const KernelSite& site, const PowerDesign& design);
+// What products that take so many times as long draw over the device's limit, were they at their peak; no more than the
+// limit where they take no longer.
+double product_draw(double times_as_long, double of_peak);
 
 // None where nothing takes longer. `of_peak`: the share of the peak that the timed products reached at first.
 PowerLimit power_limit(const PowerTimes& times, double of_peak, std::int64_t window_ns);

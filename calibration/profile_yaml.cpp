@@ -59,11 +59,28 @@ Text power_limit(const char* key, const PowerLimit& p) {
          ", memory: " + number(p.memory) + ", idle: " + number(p.idle) + ", window: " + ns(p.window_ns) + "}\n";
 }
 
+Text alignment(const HardwareProfile& p) {
+  Text out = p.alignment.empty() ? "" : "  alignment:\n";
+  for (const auto& [key, cost] : p.alignment)
+    out += "    - {precision: " + Text(name_of(key.first)) + printed(", elements: %d", key.second) +
+           (cost.operands == 1 ? "" : ", operands: " + number(cost.operands)) +
+           (cost.result == 1 ? "" : ", result: " + number(cost.result)) + "}\n";
+  return out;
+}
+
+Text product_draw(const HardwareProfile& p) {
+  if (p.product_draw.empty()) return {};
+  Text out;
+  for (const auto& [type, draw] : p.product_draw)
+    out += (out.empty() ? "" : ", ") + Text(name_of(type)) + ": " + number(draw);
+  return "  product_draw: {" + out + "}\n";
+}
+
 Text compute(const HardwareProfile& p) {
   Text out = "compute:\n";
   if (p.gpu) out += "  processor: gpu\n";
   if (p.processors > 0) out += printed("  processors: %d\n", p.processors);
-  out += power_limit("power", p.power) + power_limit("sustained_power", p.sustained_power);
+  out += power_limit("power", p.power) + power_limit("sustained_power", p.sustained_power) + product_draw(p);
   out += "  peak:\n";
   for (const auto& [type, flops] : p.peak_flops)
     out += "    " + Text(name_of(type)) + ": " + printed("%.5gGFLOPS", flops / 1e9) + "\n";
@@ -74,6 +91,7 @@ Text compute(const HardwareProfile& p) {
     if (found != p.efficiency.end())
       out += Text("    ") + key + ":" + curve("      ", found->second, flops ? "FLOP" : "B");
   }
+  out += alignment(p);
   out += "  launch: " + ns(p.launch_ns) + "\n  op: " + ns(p.op_ns) + "\n";
   if (!p.bodies.empty()) out += "  bodies:\n";
   for (const auto& [body_name, cost] : p.bodies) out += body(body_name, cost);

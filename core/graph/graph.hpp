@@ -112,15 +112,20 @@ enum class KernelKind : std::uint8_t { Gemm, Attention, Memory, Optimizer, Fixed
 struct Kernel {
   KernelKind kind = KernelKind::Memory;
   std::int64_t m = 0, n = 0, k = 0;  // Gemm: rows, columns, inner. Attention: batch*heads, queries, head size
-  std::int64_t keys = 0;             // Attention: rows that a query may see
-  bool causal = false;               // Attention: but not those that come after it
-  bool backward = false;             // Attention
-  std::int64_t rows = 0;             // Memory: rows of which each is normalised, or is added to a sum over rows
-  std::int64_t flops = 0;            // as torch.utils.flop_counter counts (Gemm 2mnk); 0 for the rest
-  std::int64_t bytes = 0;            // least memory traffic of the kernel: each operand once
-  std::int64_t elements = 0;         // Optimizer: parameters updated
-  std::int64_t fixed_ns = 0;         // Fixed: a measured time, taken as it is
+  // Gemm: the largest power of two, up to kAligned, that divides the sizes along which operands lie in memory, and the
+  // one along which the result does; 0: not known.
+  std::int16_t operand_alignment = 0, result_alignment = 0;
+  std::int64_t keys = 0;      // Attention: rows that a query may see
+  bool causal = false;        // Attention: but not those that come after it
+  bool backward = false;      // Attention
+  std::int64_t rows = 0;      // Memory: rows of which each is normalised, or is added to a sum over rows
+  std::int64_t flops = 0;     // as torch.utils.flop_counter counts (Gemm 2mnk); 0 for the rest
+  std::int64_t bytes = 0;     // least memory traffic of the kernel: each operand once
+  std::int64_t elements = 0;  // Optimizer: parameters updated
+  std::int64_t fixed_ns = 0;  // Fixed: a measured time, taken as it is
 };
+
+inline constexpr std::int16_t kAligned = 8;  // elements: 16 bytes in 16 bits, which a thread loads at once
 
 struct Pass;  // core/model/passes.hpp
 

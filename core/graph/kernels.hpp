@@ -35,6 +35,32 @@ inline Kernel gemm(std::int64_t m, std::int64_t n, std::int64_t k, DType type) {
   return kernel;
 }
 
+// The largest power of two, up to kAligned, that divides all of the sizes.
+inline std::int16_t alignment_of(std::initializer_list<std::int64_t> sizes) {
+  std::int16_t alignment = kAligned;
+  for (const std::int64_t size : sizes)
+    while (size % alignment != 0) alignment /= 2;
+  return alignment;
+}
+
+// Of a product whose first and second operand lie along those sizes, and whose result lies along its columns.
+inline Kernel lying_along(Kernel product, std::int64_t first, std::int64_t second) {
+  product.operand_alignment = alignment_of({first, second});
+  product.result_alignment = alignment_of({product.n});
+  return product;
+}
+
+// Of y = x weight^T, x [rows, inputs], weight [outputs, inputs]: y, and the gradients of x and of the weight.
+inline Kernel linear_product(std::int64_t rows, std::int64_t outputs, std::int64_t inputs, DType type) {
+  return lying_along(gemm(rows, outputs, inputs, type), inputs, inputs);
+}
+inline Kernel linear_input_gradient(std::int64_t rows, std::int64_t outputs, std::int64_t inputs, DType type) {
+  return lying_along(gemm(rows, inputs, outputs, type), outputs, inputs);
+}
+inline Kernel linear_weight_gradient(std::int64_t rows, std::int64_t outputs, std::int64_t inputs, DType type) {
+  return lying_along(gemm(outputs, inputs, rows, type), outputs, inputs);
+}
+
 // As many products of [m, k] times [k, n], with operands of their own.
 inline Kernel batched_gemm(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, DType type) {
   Kernel kernel = gemm(batch * m, n, k, type);

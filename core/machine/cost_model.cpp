@@ -41,6 +41,15 @@ double peak_flops(const HardwareProfile& profile, DType type) {
   return fallback == profile.peak_flops.end() ? 0 : fallback->second;
 }
 
+double alignment_factor(const HardwareProfile& profile, const Kernel& kernel, DType type) {
+  const auto cost = [&](std::int16_t alignment) {
+    const auto found = profile.alignment.find({type, alignment});
+    return found == profile.alignment.end() ? AlignmentCost{} : found->second;
+  };
+  if (kernel.kind != KernelKind::Gemm) return 1;
+  return std::max(cost(kernel.operand_alignment).operands, cost(kernel.result_alignment).result);
+}
+
 bool on_host(Engine engine) {
   return engine == Engine::CpuCompute || engine == Engine::CpuOptimizer || engine == Engine::Loader;
 }
@@ -75,7 +84,8 @@ double CostModel::device_kernel_ns(const Kernel& kernel, DType type) const {
   const bool matrix = kernel.kind == KernelKind::Gemm || kernel.kind == KernelKind::Attention;
   const KernelKind memory_kind = matrix ? KernelKind::Memory : kernel.kind;
   double flop_ns = at_rate_ns(flops, peak_flops(*profile_, type), "flops of this precision");
-  if (matrix && flops > 0) flop_ns /= efficiency(*profile_, kernel.kind, flops);
+  if (matrix && flops > 0)
+    flop_ns *= alignment_factor(*profile_, kernel, type) / efficiency(*profile_, kernel.kind, flops);
   double byte_ns = at_rate_ns(bytes, tier_bytes_per_s(*profile_, Tier::Device), "device memory");
   if (bytes > 0) byte_ns /= efficiency(*profile_, memory_kind, bytes);
   return static_cast<double>(profile_->launch_ns) + std::max(flop_ns, byte_ns);
@@ -180,6 +190,8 @@ CostModel::Activity CostModel::activity(const Work& work) const {
     // ones: a slower one draws it over a longer time.
     products_at_peak += gemm_flops(kernel, profile_->processors) / peak;
   }
+  const auto draw = profile_->product_draw.find(work.type);
+  if (draw != profile_->product_draw.end()) products_at_peak *= draw->second;
   if (all <= 0) return {};
   return {(products + attention) / all, products_at_peak / all, attention / all};
 }

@@ -77,6 +77,13 @@ struct Uncertainty {
   std::string source;
 };
 
+// How much longer a product takes whose operands, or whose result, lie along sizes that no more than some elements
+// divide (Kernel::operand_alignment): libraries then load and store fewer of them at once.
+struct AlignmentCost {
+  double operands = 1, result = 1;
+  bool operator==(const AlignmentCost&) const = default;
+};
+
 // How a lane shares the host's memory (host_memory.hpp).
 struct MemoryWeight {
   double weight = 1;
@@ -107,10 +114,13 @@ struct HardwareProfile {
   bool gpu = false;
   std::int32_t processors = 0;  // multiprocessors of a GPU; 0: not known
   PowerLimit power, sustained_power;
+  std::map<DType, double> product_draw;  // of a precision's products, over PowerLimit::gemm; 1 where not given
   // Device compute. Time of a kernel = launch + max(flops / (peak * efficiency), bytes / (memory bandwidth *
   // efficiency)).
   std::map<DType, double> peak_flops;      // by precision
   std::map<KernelKind, Curve> efficiency;  // of Gemm and Attention over flops; of Memory and Optimizer over bytes
+  // By precision and alignment, of less than kAligned; 1 where not given.
+  std::map<std::pair<DType, std::int16_t>, AlignmentCost> alignment;
   std::int64_t launch_ns = 0;              // per kernel
   std::int64_t op_ns = 0;                  // per op: dispatch of a body beyond its kernels
   std::map<std::string, BodyCost> bodies;  // bodies that were measured, instead of op_ns; on Compute

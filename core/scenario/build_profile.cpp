@@ -61,14 +61,32 @@ PowerLimit power_limit(const Values& values, const std::string& path) {
           values.number(path + "idle"), values.integer(path + "window")};
 }
 
+constexpr DType kPrecisions[] = {DType::F32, DType::F16, DType::BF16, DType::F64};
+
+DType type_named(const std::string& name) {
+  for (const DType type : kPrecisions)
+    if (name_of(type) == name) return type;
+  CHECK(false, name);  // the schema lists the names
+  return DType::F32;
+}
+
 void build_compute(const Values& values, const std::string& path, HardwareProfile& out) {
   out.gpu = values.text(path + "processor") == "gpu";
-  for (const DType type : {DType::F32, DType::F16, DType::BF16, DType::F64})
+  for (const DType type : kPrecisions)
     if (const std::string key = path + "peak." + std::string(name_of(type)); values.has(key))
       out.peak_flops[type] = values.number(key);
   for (const auto& [kind, key] : kKinds)
     if (const std::string at = path + "efficiency." + key; values.count(at) > 0)
       out.efficiency[kind] = curve(values, at);
+  for (const DType type : kPrecisions)
+    if (const std::string key = path + "product_draw." + std::string(name_of(type)); values.has(key))
+      out.product_draw[type] = values.number(key);
+  for (std::size_t i = 0; i < values.count(path + "alignment"); ++i) {
+    const std::string at = path + "alignment." + std::to_string(i);
+    out.alignment[{type_named(values.text(at + ".precision")),
+                   static_cast<std::int16_t>(values.integer(at + ".elements"))}] = {values.number(at + ".operands", 1),
+                                                                                    values.number(at + ".result", 1)};
+  }
   out.processors = static_cast<std::int32_t>(values.integer(path + "processors"));
   out.power = power_limit(values, path + "power.");
   out.sustained_power = power_limit(values, path + "sustained_power.");

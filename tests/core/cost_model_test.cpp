@@ -71,6 +71,24 @@ TEST(CostModel, EfficiencyFollowsItsCurve) {
   EXPECT_EQ(cost.kernel_ns(kernel(KernelKind::Memory, 0, 1'000'000), DType::F32, Engine::Compute), 2'000);
 }
 
+// Products of 10^10 flops take 1 ms; operands count where they cost more than the result, and no other kernel has any.
+TEST(CostModel, ProductsAlongOddSizesTakeLonger) {
+  HardwareProfile profile = machine();
+  profile.alignment = {{{DType::F32, std::int16_t{1}}, {3, 1.5}}, {{DType::F16, std::int16_t{2}}, {2, 1}}};
+  const CostModel cost(profile);
+  const auto ns = [&](std::int16_t operands, std::int16_t result, KernelKind kind = KernelKind::Gemm) {
+    Kernel k = kernel(kind, 10'000'000'000, 0);
+    k.operand_alignment = operands, k.result_alignment = result;
+    return cost.kernel_ns(k, DType::F32, Engine::Compute);
+  };
+  EXPECT_EQ(ns(kAligned, kAligned), 1'000'000);
+  EXPECT_EQ(ns(1, 1), 3'000'000);
+  EXPECT_EQ(ns(kAligned, 1), 1'500'000);
+  EXPECT_EQ(ns(2, 2), 1'000'000) << "another precision's";
+  EXPECT_EQ(ns(0, 0), 1'000'000) << "not known";
+  EXPECT_EQ(ns(1, 1, KernelKind::Attention), 1'000'000);
+}
+
 TEST(CostModel, OpPaysForItsCommandAndItsLaunches) {
   HardwareProfile profile = machine();
   profile.launch_ns = 3'000;
@@ -135,6 +153,8 @@ TEST(CostModel, ASlowProductIsLessActive) {
   EXPECT_DOUBLE_EQ(activity.clocked, 0.5);
   EXPECT_DOUBLE_EQ(activity.products, 0.25);
   EXPECT_DOUBLE_EQ(activity.attention, 0);
+  profile.product_draw[DType::F32] = 0.5;
+  EXPECT_DOUBLE_EQ(CostModel(profile).activity(graph.work(work)).products, 0.125) << "they draw half";
 }
 
 TEST(CostModel, AnUpdatesBodyIsThatOfTheCpu) {

@@ -66,7 +66,9 @@ DeviceDesign tiny_design() {
   design.cuda = false;
   design.library = &host_library;
   design.type = DType::F32;
-  design.other_types = {};
+  design.other_types = {DType::BF16};
+  design.rate_products = {{64, 64, 64}};
+  design.odd_layers = {{64, 72, 32}, {64, 65, 32}};
   design.peak_product = design.cpu_product = {64, 64, 64};
   design.kernels = {{{32, 32, 32}, {128, 512, 128}}, {{2, 16, 16}, {4, 64, 32}}, {256, 1 << 20}};
   design.kernel_repeats = 2;

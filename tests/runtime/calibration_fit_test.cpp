@@ -94,8 +94,10 @@ HardwareProfile known_profile() {
   profile.efficiency[KernelKind::Memory] = {{1e3, 1e7}, {0.5, 0.8}};
   profile.bodies["made.up"] = {7000, {{KernelKind::Gemm, 1.25}, {KernelKind::Memory, 2.5}}, 0.5, 0};
   profile.processors = 132;
+  profile.alignment = {{{DType::BF16, std::int16_t{1}}, {2.5, 3.25}}, {{DType::F32, std::int16_t{2}}, {1, 1.5}}};
   profile.power = {1.5, 1.1, 0.8, 0.2, 40'000'000};
   profile.sustained_power = {1.6, 1.2, 0.9, 0.15, 300'000'000};
+  profile.product_draw = {{DType::F32, 0.75}};
   profile.wake_ns = 12000;
   profile.dispatch_ns = 700;
   profile.event_ns = 2500;
@@ -112,6 +114,47 @@ HardwareProfile known_profile() {
   profile.fingerprint = Fingerprint{
       "A \"CPU\" \\ of 1", 8, 1 << 30, "A GPU", "CUDA 13.0", {{1e14, 0.01}, {1e10, 0.02}, {1e10, 0}, {1e9, 0.5}}, ""};
   return profile;
+}
+
+// Each product beside an aligned one: the model gives the times back, and what costs nothing is not there.
+TEST(CalibrationAlignment, AFitGivesBackTheFactorsThatMadeTheTimes) {
+  HardwareProfile truth = known_profile();
+  truth.processors = 0;
+  const std::map<std::int16_t, std::pair<double, double>> factors = {{1, {3, 1.5}}, {2, {2, 1}}, {4, {1.01, 1}}};
+  std::vector<KernelTime> times;
+  for (const std::int64_t outputs : {8008, 8001, 8002, 8004})
+    for (const Kernel& kernel :
+         {linear_product(512, outputs, 1024, DType::BF16), linear_input_gradient(512, outputs, 1024, DType::BF16),
+          linear_weight_gradient(512, outputs, 1024, DType::BF16)}) {
+      double ns = static_cast<double>(kernel.m * kernel.n * kernel.k) / 1e4;
+      if (kernel.operand_alignment < kAligned)
+        ns *= factors.at(kernel.operand_alignment).first;
+      else if (kernel.result_alignment < kAligned)
+        ns *= factors.at(kernel.result_alignment).second;
+      times.push_back({kernel, {}});
+      times.back().ns.median = ns;
+    }
+  HardwareProfile fitted;
+  fit_alignment(times, DType::BF16, fitted);
+  ASSERT_EQ(fitted.alignment.size(), 2U) << "1% is noise";
+  const AlignmentCost odd = fitted.alignment.at({DType::BF16, 1}), even = fitted.alignment.at({DType::BF16, 2});
+  EXPECT_NEAR(odd.operands, 3, 0.01);
+  EXPECT_NEAR(odd.result, 1.5, 0.01);
+  EXPECT_NEAR(even.operands, 2, 0.01);
+  EXPECT_EQ(even.result, 1);
+}
+
+TEST(CalibrationPeak, OfAPrecisionGivesTheProductsTimes) {
+  HardwareProfile truth = known_profile(), fitted = truth;
+  truth.peak_flops[DType::F32] = 3e13, fitted.peak_flops[DType::F32] = 1;
+  std::vector<KernelTime> times;
+  for (const std::int64_t size : {2048, 4096}) {
+    times.push_back({gemm(size, size, size, DType::F32), {}});
+    times.back().ns.median =
+        static_cast<double>(CostModel(truth).kernel_ns(times.back().kernel, DType::F32, Engine::Compute));
+  }
+  fit_peak(times, DType::F32, fitted);
+  EXPECT_NEAR(fitted.peak_flops[DType::F32], 3e13, 3e10);
 }
 
 OpTime made_up_op(std::int64_t tokens, std::int64_t hidden) {
@@ -605,6 +648,8 @@ TEST(CalibrationYaml, ReadsBackAsTheSameProfile) {
   EXPECT_DOUBLE_EQ(read.sustained_power.memory, 0.9);
   EXPECT_DOUBLE_EQ(read.bodies.at("made.up").factor.at(KernelKind::Memory), 2.5);
   EXPECT_EQ(read.interference, written.interference);
+  EXPECT_EQ(read.alignment, written.alignment);
+  EXPECT_EQ(read.product_draw, written.product_draw);
   EXPECT_EQ(read.memory_weights, written.memory_weights);
   EXPECT_EQ(read.launches_beside, written.launches_beside);
   ASSERT_EQ(read.uncertainty.size(), 5U);

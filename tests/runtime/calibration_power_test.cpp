@@ -20,6 +20,16 @@ TEST(CalibrationPower, WhatIsLeftIsDrawnByMemoryKernels) {
   EXPECT_EQ(limit.window_ns, kBriefWindowNs);
 }
 
+// At 0.9 of the peak, 1.2^2 of the limit; where nothing takes longer, at most the limit.
+TEST(CalibrationPower, ProductsOfAnotherPrecisionDrawByTheSameRule) {
+  EXPECT_NEAR(product_draw(1.2, 0.9), 1.44 / 0.9, 1e-12);
+  EXPECT_EQ(product_draw(1.005, 0.9), 1);
+  const auto [times, first_ns] =
+      time_product_power({nullptr, false, DType::F32, 1}, {{{64, 64, 64}}, {2, 16, 16}, 1 << 14, 0.02, 0.06});
+  EXPECT_GE(times, 1);
+  EXPECT_GT(first_ns, 0);
+}
+
 TEST(CalibrationPower, SeriesRunOnAThread) {
   const PowerSeries series =
       time_power({nullptr, false, DType::F32, 1}, {{{64, 64, 64}, {32, 64, 128}}, {2, 16, 16}, 1 << 14, 0.02, 0.1});

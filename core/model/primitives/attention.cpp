@@ -25,7 +25,8 @@ struct Heads {
   std::int64_t scores() const { return batch * heads * sequence * sequence * size_of(type); }
   // Between the scores' shape and that of a head's rows, for each sequence and head.
   Kernel product(std::int64_t columns, std::int64_t inner) const {
-    return batched_gemm(batch * heads, sequence, columns, inner, type);
+    // Rows of heads lie along a head's size, scores along the sequence, as an operand or the result.
+    return lying_along(batched_gemm(batch * heads, sequence, columns, inner, type), inner, size);
   }
   std::int64_t heads, sequence, keys, batch, size;
   bool causal, fused;

@@ -25,10 +25,11 @@ class ExpertLinear final : public Primitive {
     const std::int64_t experts = how.integer("experts"), rows = s.in[0].rows() / experts;
     const std::int64_t inputs = s.in[0].columns(), outputs = s.out[0].columns();
     const DType type = s.in[0].type;
-    if (direction == Direction::Forward) return to.push_back(batched_gemm(experts, rows, outputs, inputs, type));
-    if (wanted.in != 0) to.push_back(batched_gemm(experts, rows, inputs, outputs, type));
+    if (direction == Direction::Forward)
+      return to.push_back(lying_along(batched_gemm(experts, rows, outputs, inputs, type), inputs, inputs));
+    if (wanted.in != 0) to.push_back(lying_along(batched_gemm(experts, rows, inputs, outputs, type), outputs, inputs));
     if (wanted.weights == 0) return;
-    to.push_back(batched_gemm(experts, inputs, outputs, rows, type));
+    to.push_back(lying_along(batched_gemm(experts, inputs, outputs, rows, type), inputs, outputs));
     to.push_back(memory_kernel((wanted.accumulates ? 3 : 2) * s.weights[0].shape.bytes()));
   }
   // The weights' gradient is made transposed, as autograd makes it, then copied.

@@ -33,9 +33,10 @@ class Linear final : public Primitive {
                std::vector<Kernel>& to) const override {
     const std::int64_t rows = s.in[0].rows(), inputs = s.in[0].columns(), outputs = s.out[0].columns();
     const DType type = s.in[0].type;
-    if (direction == Direction::Forward) return to.push_back(gemm(rows, outputs, inputs, type));
-    if (wanted.in & bit(0)) to.push_back(gemm(rows, inputs, outputs, type));
-    if (shares(s) ? (wanted.in & bit(1)) != 0 : wanted.weights != 0) to.push_back(gemm(outputs, inputs, rows, type));
+    if (direction == Direction::Forward) return to.push_back(linear_product(rows, outputs, inputs, type));
+    if (wanted.in & bit(0)) to.push_back(linear_input_gradient(rows, outputs, inputs, type));
+    if (shares(s) ? (wanted.in & bit(1)) != 0 : wanted.weights != 0)
+      to.push_back(linear_weight_gradient(rows, outputs, inputs, type));
     if (wanted.weights == 0) return;
     if (has_bias(how)) to.push_back(row_kernel(rows, s.out[0].bytes()));
     if (wanted.apart() && !shares(s)) to.push_back(memory_kernel(3 * weight_of(s).bytes()));

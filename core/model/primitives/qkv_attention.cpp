@@ -95,7 +95,9 @@ class QkvAttention final : public Primitive {
     return a.batch * a.heads * of_each * a.size * size_of(s.in[0].type);
   }
   static Kernel product(const Sizes& a, const CallShapes& s, std::int64_t m, std::int64_t n, std::int64_t k) {
-    return batched_gemm(a.batch * a.heads, m, n, k, s.in[0].type);
+    // Rows of heads lie along a head's size, scores along the keys, as an operand or the result.
+    const std::int64_t scores = k == a.size ? a.size : a.keys;
+    return lying_along(batched_gemm(a.batch * a.heads, m, n, k, s.in[0].type), scores, a.size);
   }
   static void composed_forward(const Sizes& a, const CallShapes& s, std::vector<Kernel>& to) {
     const std::int64_t scores = a.scores() * size_of(s.in[0].type);

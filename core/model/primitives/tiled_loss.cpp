@@ -36,7 +36,7 @@ struct Sizes {
 };
 
 void add_forward(const Sizes& n, std::int64_t tokens, std::vector<Kernel>& to) {
-  to.push_back(gemm(tokens, n.outputs, n.inputs, n.type));
+  to.push_back(linear_product(tokens, n.outputs, n.inputs, n.type));
   if (n.widens()) to.push_back(memory_kernel(n.logits(tokens) + n.wide(tokens)));
   to.push_back(softmax_kernel(tokens, n.outputs, /*backward=*/false));
   to.push_back(memory_kernel(tokens * size_of(DType::I64)));
@@ -46,8 +46,8 @@ void add_gradients(const Sizes& n, std::int64_t tokens, bool first, std::vector<
   to.push_back(memory_kernel(n.wide(tokens)));  // the loss's gradient, nearly all zeros
   to.push_back(softmax_kernel(tokens, n.outputs, /*backward=*/true));
   if (n.widens()) to.push_back(memory_kernel(n.logits(tokens) + n.wide(tokens)));
-  to.push_back(gemm(tokens, n.inputs, n.outputs, n.type));
-  to.push_back(gemm(n.outputs, n.inputs, tokens, n.type));
+  to.push_back(linear_input_gradient(tokens, n.outputs, n.inputs, n.type));
+  to.push_back(linear_weight_gradient(tokens, n.outputs, n.inputs, n.type));
   if (!first) to.back().bytes += n.weight_bytes();  // the sum so far
   if (n.bias) to.push_back(memory_kernel(n.logits(tokens)));
 }
