@@ -9,7 +9,7 @@ std::shared_ptr<const Layout> aligned_to(const Layout& layout, std::int64_t alig
   Layout aligned;
   for (Field field : layout.fields) {
     field.offset = aligned.elements * size_of(DType::F32);
-    aligned.elements += (field.elements() + alignment - 1) / alignment * alignment;
+    aligned.elements += (field.padded_elements() + alignment - 1) / alignment * alignment;
     aligned.fields.push_back(std::move(field));
   }
   return std::make_shared<const Layout>(std::move(aligned));

@@ -19,13 +19,15 @@ class LayoutBuilder {
   LayoutBuilder& add(std::string name, std::initializer_list<std::int64_t> shape) {
     return add(std::move(name), decltype(Field::shape)(shape));
   }
-  LayoutBuilder& add(std::string name, decltype(Field::shape) shape, const Initial& initial = {}) {
+  LayoutBuilder& add(std::string name, decltype(Field::shape) shape, const Initial& initial = {},
+                     std::int64_t padding_rows = 0) {
     Field field;
     field.initial = initial;
+    field.padding_rows = padding_rows;
     field.name = std::move(name);
     field.shape = std::move(shape);
     field.offset = layout_.elements * size_of(DType::F32);
-    const std::int64_t padded = (field.elements() + kFieldAlignment - 1) / kFieldAlignment * kFieldAlignment;
+    const std::int64_t padded = (field.padded_elements() + kFieldAlignment - 1) / kFieldAlignment * kFieldAlignment;
     layout_.elements += padded;
     layout_.fields.push_back(std::move(field));
     return *this;

@@ -45,10 +45,21 @@ struct Field {
   boost::container::small_vector<std::int64_t, 4> shape;
   std::int64_t offset = 0;  // bytes from the start of the bucket
   Initial initial = {};
+  // Rows behind those of `shape`, which programs see as well, as kernels are faster at some widths. They are zero and
+  // stay so: no numbers of the network, so that none is saved, counted, or in a norm.
+  std::int64_t padding_rows = 0;
   std::int64_t elements() const {
     std::int64_t n = 1;
     for (auto d : shape) n *= d;
     return n;
+  }
+  decltype(shape) padded_shape() const {
+    auto padded = shape;
+    if (padding_rows > 0) padded.front() += padding_rows;
+    return padded;
+  }
+  std::int64_t padded_elements() const {
+    return padding_rows == 0 ? elements() : elements() / shape.front() * (shape.front() + padding_rows);
   }
 };
 
@@ -115,14 +126,15 @@ struct Kernel {
   // Gemm: the largest power of two, up to kAligned, that divides the sizes along which operands lie in memory, and the
   // one along which the result does; 0: not known.
   std::int16_t operand_alignment = 0, result_alignment = 0;
-  std::int64_t keys = 0;      // Attention: rows that a query may see
-  bool causal = false;        // Attention: but not those that come after it
-  bool backward = false;      // Attention
-  std::int64_t rows = 0;      // Memory: rows of which each is normalised, or is added to a sum over rows
-  std::int64_t flops = 0;     // as torch.utils.flop_counter counts (Gemm 2mnk); 0 for the rest
-  std::int64_t bytes = 0;     // least memory traffic of the kernel: each operand once
-  std::int64_t elements = 0;  // Optimizer: parameters updated
-  std::int64_t fixed_ns = 0;  // Fixed: a measured time, taken as it is
+  std::int64_t keys = 0;           // Attention: rows that a query may see
+  bool causal = false;             // Attention: but not those that come after it
+  bool backward = false;           // Attention
+  std::int64_t rows = 0;           // Memory: rows of which each is normalised, or is added to a sum over rows
+  std::int64_t flops = 0;          // as torch.utils.flop_counter counts (Gemm 2mnk); 0 for the rest
+  std::int64_t padding_flops = 0;  // of them, those on padding: none of the network's
+  std::int64_t bytes = 0;          // least memory traffic of the kernel: each operand once
+  std::int64_t elements = 0;       // Optimizer: parameters updated
+  std::int64_t fixed_ns = 0;       // Fixed: a measured time, taken as it is
 };
 
 inline constexpr std::int16_t kAligned = 8;  // elements: 16 bytes in 16 bits, which a thread loads at once
@@ -136,9 +148,10 @@ struct Work {
   std::vector<std::int64_t> sizes;  // in the order that the body documents
   std::vector<Kernel> kernels;
   std::shared_ptr<const Pass> pass = nullptr;  // derived ones: the runtime walks it; else it has a body of that name
+  // The network's: no padding's.
   std::int64_t flops() const {
     std::int64_t n = 0;
-    for (const auto& k : kernels) n += k.flops;
+    for (const auto& k : kernels) n += k.flops - k.padding_flops;
     return n;
   }
 };

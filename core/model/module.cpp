@@ -12,7 +12,11 @@ namespace tandem {
 
 std::shared_ptr<const Layout> layout_of(const Module& module) {
   LayoutBuilder layout;
-  for (const NamedShape& weight : module.weights) layout.add(weight.name, weight.shape.dims, weight.initial);
+  for (const NamedShape& weight : module.weights) {
+    auto dims = weight.shape.dims;
+    if (weight.padding_rows > 0) dims.front() -= weight.padding_rows;
+    layout.add(weight.name, std::move(dims), weight.initial, weight.padding_rows);
+  }
   return layout.build();
 }
 
@@ -60,7 +64,8 @@ LocalId ModuleBuilder::call(const std::string& name, const std::string& primitiv
   for (const NamedShape& saved : call.shapes.saved) require_countable(saved.shape);
   for (const NamedShape& weight : call.shapes.weights) {
     call.weights.push_back(static_cast<std::int32_t>(module_.weights.size()));
-    module_.weights.push_back({weight.name.empty() ? name : name + "." + weight.name, weight.shape, weight.initial});
+    module_.weights.push_back(weight);
+    module_.weights.back().name = weight.name.empty() ? name : name + "." + weight.name;
   }
   for (const Shape& shape : call.shapes.out) {
     call.out.push_back(static_cast<LocalId>(module_.locals.size()));
@@ -70,16 +75,20 @@ LocalId ModuleBuilder::call(const std::string& name, const std::string& primitiv
   return module_.program.back().out.front();
 }
 
-LocalId ModuleBuilder::linear(const std::string& name, LocalId x, std::int64_t outputs, bool bias) {
-  return call(name, "linear", {x}, {{"outputs", outputs}, {"bias", std::int64_t{bias}}});
+LocalId ModuleBuilder::linear(const std::string& name, LocalId x, std::int64_t outputs, bool bias,
+                              std::int64_t padding) {
+  return call(name, "linear", {x},
+              {{"outputs", outputs + padding}, {"bias", std::int64_t{bias}}, {"padding", padding}});
 }
 
-LocalId ModuleBuilder::linear_by(const std::string& name, LocalId x, LocalId weight, bool bias) {
-  return call(name, "linear", {x, weight}, {{"shared", std::int64_t{1}}, {"bias", std::int64_t{bias}}});
+LocalId ModuleBuilder::linear_by(const std::string& name, LocalId x, LocalId weight, bool bias, std::int64_t padding) {
+  return call(name, "linear", {x, weight},
+              {{"shared", std::int64_t{1}}, {"bias", std::int64_t{bias}}, {"padding", padding}});
 }
 
-LocalId ModuleBuilder::embedding(const std::string& name, LocalId tokens, std::int64_t rows, std::int64_t columns) {
-  return call(name, "embedding", {tokens}, {{"rows", rows}, {"columns", columns}});
+LocalId ModuleBuilder::embedding(const std::string& name, LocalId tokens, std::int64_t rows, std::int64_t columns,
+                                 std::int64_t padding) {
+  return call(name, "embedding", {tokens}, {{"rows", rows + padding}, {"columns", columns}, {"padding", padding}});
 }
 
 LocalId ModuleBuilder::embedding_by(const std::string& name, LocalId tokens, LocalId table) {
@@ -111,8 +120,8 @@ LocalId ModuleBuilder::activation(const std::string& name, LocalId x, const std:
 
 LocalId ModuleBuilder::add(const std::string& name, LocalId a, LocalId b) { return call(name, "add", {a, b}, {}); }
 
-LocalId ModuleBuilder::cross_entropy(const std::string& name, LocalId logits, LocalId targets) {
-  return call(name, "cross_entropy", {logits, targets}, {});
+LocalId ModuleBuilder::cross_entropy(const std::string& name, LocalId logits, LocalId targets, std::int64_t padding) {
+  return call(name, "cross_entropy", {logits, targets}, {{"padding", padding}});
 }
 
 void ModuleBuilder::weights_first(const std::vector<std::string>& names) {

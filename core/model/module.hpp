@@ -62,10 +62,12 @@ class ModuleBuilder {
   DType type() const { return module_.type; }
   const Shape& shape(LocalId id) const { return module_.locals.at(static_cast<std::size_t>(id)).shape; }
   LocalId input(const std::string& name, Shape shape);
-  LocalId linear(const std::string& name, LocalId x, std::int64_t outputs, bool bias = true);
-  // By a weight [outputs, inputs] that is an input: one that modules share.
-  LocalId linear_by(const std::string& name, LocalId x, LocalId weight, bool bias = true);
-  LocalId embedding(const std::string& name, LocalId tokens, std::int64_t rows, std::int64_t columns);
+  // `padding`: so many more rows of the weight, and outputs, which are zero: see Field::padding_rows.
+  LocalId linear(const std::string& name, LocalId x, std::int64_t outputs, bool bias = true, std::int64_t padding = 0);
+  // By a weight [outputs and padding, inputs] that is an input: one that modules share.
+  LocalId linear_by(const std::string& name, LocalId x, LocalId weight, bool bias = true, std::int64_t padding = 0);
+  LocalId embedding(const std::string& name, LocalId tokens, std::int64_t rows, std::int64_t columns,
+                    std::int64_t padding = 0);
   // By a table that is an input: one that modules share.
   LocalId embedding_by(const std::string& name, LocalId tokens, LocalId table);
   LocalId positions(const std::string& name, LocalId x, std::int64_t sequence);
@@ -74,7 +76,8 @@ class ModuleBuilder {
   LocalId attention(const std::string& name, LocalId qkv, const AttentionOptions& options);
   LocalId activation(const std::string& name, LocalId x, const std::string& kind);
   LocalId add(const std::string& name, LocalId a, LocalId b);
-  LocalId cross_entropy(const std::string& name, LocalId logits, LocalId targets);
+  // `padding`: so many of the last logits of a row are nobody's.
+  LocalId cross_entropy(const std::string& name, LocalId logits, LocalId targets, std::int64_t padding = 0);
   LocalId call(const std::string& name, const std::string& primitive, std::vector<LocalId> in, Attributes how);
 
   LocalId input_of(std::size_t port) const { return module_.inputs.at(port); }

@@ -20,7 +20,8 @@ enum class Direction : std::uint8_t { Forward, Backward };
 struct NamedShape {
   std::string name;
   Shape shape;
-  Initial initial = {};  // of a weight
+  Initial initial = {};           // of a weight
+  std::int64_t padding_rows = 0;  // of a weight: the last of the shape's, see Field
   bool operator==(const NamedShape&) const = default;
 };
 

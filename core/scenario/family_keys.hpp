@@ -17,7 +17,11 @@ struct FamilyKey {
   std::string rule;                  // the key's JSON Schema, without its default
   std::optional<KeyValue> fallback;  // where a scenario does not give it
   bool required = false;             // neither given nor with a fallback: it has none in KeyValues
+  bool may_change = false;           // from a run to one that goes on from its checkpoint
 };
+
+// The key of families with a vocabulary that says how wide their output layer is (transformer.hpp).
+inline constexpr const char* kVocabularyMultiple = "vocabulary_multiple";
 
 struct FamilyKeys {
   std::vector<FamilyKey> own;

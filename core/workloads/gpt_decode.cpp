@@ -20,7 +20,7 @@ namespace {
 std::vector<FamilyKey> keys_of_tokens() {
   std::vector<FamilyKey> keys;
   for (const FamilyKey& key : transformer_keys())
-    if (key.name != "feed_forward" && key.name != "loss_tiles") keys.push_back(key);
+    if (key.name != "feed_forward" && key.name != "loss_tiles" && key.name != kVocabularyMultiple) keys.push_back(key);
   return keys;
 }
 

@@ -196,6 +196,12 @@ void add_optimizer(const Scenario& scenario, Facts& facts) {
                      std::to_string(scales_loss(scenario) ? o.loss_scale_interval : 0));
 }
 
+bool may_change(const std::string& family, const std::string& name) {
+  const WorkloadEntry* entry = find_workload(family);
+  return entry != nullptr && std::any_of(entry->keys->own.begin(), entry->keys->own.end(),
+                                         [&](const FamilyKey& key) { return key.name == name && key.may_change; });
+}
+
 // A policy that changes what an update computes; its options do, too.
 void add_method(const Scenario& scenario, const std::string& method, Facts& facts) {
   std::string options;
@@ -222,7 +228,8 @@ Facts facts_of(const Scenario& scenario, bool delayed_update, const std::string&
   const std::pair<const char*, std::int64_t> sizes[] = {
       {"batch", w.batch}, {"micro_batches", w.micro_batches}, {"devices", w.devices}};
   for (const auto& [key, size] : sizes) facts.emplace_back(std::string("workload.") + key, std::to_string(size));
-  for (const auto& [key, value] : w.keys.all()) facts.emplace_back("workload." + key, KeyValues::words(value));
+  for (const auto& [key, value] : w.keys.all())
+    if (!may_change(w.family, key)) facts.emplace_back("workload." + key, KeyValues::words(value));
   add_optimizer(scenario, facts);
   add_method(scenario, method, facts);
   return facts;

@@ -46,6 +46,8 @@ Decoder decoder_of(const Call& call, const std::vector<at::Tensor>& in, const st
   return {shared ? in[2] : weights[0], bias ? weights.back() : at::Tensor()};
 }
 
+std::int64_t counting_columns(const Call& call) { return call.how.integer("outputs") - call.how.integer("padding", 0); }
+
 at::Tensor logits_of(const Decoder& decoder, const at::Tensor& input) {
   return decoder.bias.defined() ? at::addmm(decoder.bias, input, decoder.weight.t())
                                 : at::mm(input, decoder.weight.t());
@@ -68,12 +70,13 @@ void forward(Arguments& a) {
   const at::Tensor target_count = targets.ne(kIgnoredTarget).to(at::kFloat).sum();
   at::Tensor loss = at::zeros({}, target_count.options()), tile_loss = at::empty({}, target_count.options());
   const std::int64_t tokens = input.size(0), tiles = a.call.how.integer("tiles"), rows = (tokens + tiles - 1) / tiles;
+  const std::int64_t columns = counting_columns(a.call);
   for (std::int64_t begin = 0; begin < tokens; begin += rows) {
     const std::int64_t count = std::min(rows, tokens - begin);
     const Tile tile{input.narrow(0, begin, count), targets.narrow(0, begin, count), begin};
     const at::Tensor logits = logits_of(decoder, tile.input);
-    at::Tensor log_probabilities = at::empty(logits.sizes(), target_count.options());
-    at::_log_softmax_out(log_probabilities, logits.to(at::kFloat), 1, /*half_to_float=*/false);
+    at::Tensor log_probabilities = at::empty({count, columns}, target_count.options());
+    at::_log_softmax_out(log_probabilities, counting_logits(logits, columns), 1, /*half_to_float=*/false);
     at::Tensor counted = at::empty({}, target_count.options());
     at::nll_loss_forward_out(tile_loss, counted, log_probabilities, tile.targets, {}, at::Reduction::Sum,
                              kIgnoredTarget);
@@ -94,7 +97,7 @@ void backward(Arguments& a) {
 // Of all tokens at once.
 std::vector<at::Tensor> reference(const ReferenceCall& c) {
   const at::Tensor logits = logits_of(decoder_of(c.call, c.in, c.weights), c.in[0]);
-  return {at::cross_entropy_loss(logits.to(at::kFloat), c.in[1].flatten())};
+  return {at::cross_entropy_loss(counting_logits(logits, counting_columns(c.call)), c.in[1].flatten())};
 }
 
 }  // namespace

@@ -74,6 +74,7 @@ std::int64_t next_token(const KeyValues& k, const std::vector<ReferenceBucket>& 
 std::vector<std::int64_t> decode_reference(const Scenario& scenario, const DataSource& data) {
   Scenario trained = scenario;
   trained.workload.family = "gpt";  // which has the same parameters
+  trained.workload.keys[kVocabularyMultiple] = 1;
   trained.workload = completed(trained.workload);
   const KeyValues& k = trained.workload.keys;
   std::vector<ReferenceBucket> parameters = reference_network(trained).buckets();

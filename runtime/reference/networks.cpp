@@ -1,6 +1,7 @@
 #include "runtime/reference/networks.hpp"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <utility>
 
@@ -25,7 +26,12 @@ ReferenceBucket bucket_of(const NetworkModule& m) {
   ReferenceBucket bucket;
   for (const NamedShape& weight : m.module->weights) {
     const auto& dims = weight.shape.dims;
-    bucket.push_back({m.name + "." + weight.name, {dims.begin(), dims.end()}, weight.initial, m.module->trained});
+    bucket.push_back({m.name + "." + weight.name,
+                      {dims.begin(), dims.end()},
+                      weight.initial,
+                      m.module->trained,
+                      {},
+                      weight.padding_rows});
   }
   return bucket;
 }
@@ -81,9 +87,10 @@ ReferenceLoss ReferenceNetwork::loss(const std::vector<ReferenceBucket>& paramet
 void fill_parameters(std::vector<ReferenceBucket>& buckets, std::uint64_t seed) {
   for (ReferenceBucket& bucket : buckets)
     for (ReferenceParameter& p : bucket) {
-      p.tensor = at::empty(p.shape, at::kFloat);
+      p.tensor = at::zeros(p.shape, at::kFloat);
       Field field;
       field.shape.assign(p.shape.begin(), p.shape.end());
+      if (p.padding_rows > 0) field.shape.front() -= p.padding_rows;
       field.initial = p.initial;
       fill_initial(p.tensor.data_ptr<float>(), field, p.name, seed);
     }

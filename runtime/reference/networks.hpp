@@ -20,6 +20,12 @@ struct ReferenceParameter {
   Initial initial = {};
   bool trained = true;     // else it is frozen, and requires no gradient
   at::Tensor tensor = {};  // a leaf
+  // Of the shape's first dimension the last, which are zero and no numbers of the network.
+  std::int64_t padding_rows = 0;
+  // The numbers of the network, which come first.
+  std::int64_t elements() const {
+    return padding_rows == 0 ? tensor.numel() : tensor.numel() / shape.front() * (shape.front() - padding_rows);
+  }
 };
 using ReferenceBucket = std::vector<ReferenceParameter>;
 

@@ -84,7 +84,7 @@ class Trainer {
     for (const ReferenceBucket& bucket : in_use_)
       for (const ReferenceParameter& p : bucket) {
         const float* data = latest_[i++].const_data_ptr<float>();
-        result.parameters[p.name].assign(data, data + p.tensor.numel());
+        result.parameters[p.name].assign(data, data + p.elements());
       }
     return result;
   }
@@ -104,7 +104,7 @@ class Trainer {
       double sum = 0;
       for (const ReferenceParameter& p : bucket)
         if (p.trained)
-          sum += check_gradient(p.tensor.grad().const_data_ptr(), scenario_.workload.precision, p.tensor.numel())
+          sum += check_gradient(p.tensor.grad().const_data_ptr(), scenario_.workload.precision, p.elements())
                      .sum_of_squares;
       total += sum;
     }

@@ -19,7 +19,7 @@ namespace {
 std::int64_t parameters_of(const Network& network) {
   std::int64_t count = 0;
   for (const NetworkModule& module : network.modules)
-    for (const NamedShape& weight : module.module->weights) count += weight.shape.elements();
+    for (const Field& field : layout_of(*module.module)->fields) count += field.elements();
   return count;
 }
 

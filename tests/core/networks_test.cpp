@@ -20,7 +20,8 @@ std::string text_of(const Kernel& k) {
     if (value != 0) text += std::string(" ") + name + std::to_string(value);
   };
   add("m", k.m), add("n", k.n), add("k", k.k), add("keys", k.keys), add("causal", k.causal);
-  add("backward", k.backward), add("rows", k.rows), add("flops", k.flops), add("bytes", k.bytes);
+  add("backward", k.backward), add("rows", k.rows), add("flops", k.flops), add("padding", k.padding_flops),
+      add("bytes", k.bytes);
   return text;
 }
 

@@ -36,6 +36,19 @@ std::string refusal(const Scenario& scenario) {
   }
 }
 
+// With an output layer that is wider inside.
+TEST(PolicyFamily, RunsWithAPaddedVocabulary) {
+  for (const PolicyEntry* policy : policies())
+    for (const char* family : {"gpt", "bert", "t5"})
+      for (const std::int64_t mib : {64, 4}) {
+        SCOPED_TRACE(std::string(policy->name) + " " + family + " " + std::to_string(mib) + " MiB");
+        Scenario scenario = small(std::string(policy->name), family, mib << 20);
+        scenario.workload.keys["vocabulary_multiple"] = 64;
+        const std::string why = refusal(scenario);
+        EXPECT_TRUE(why.empty() || mib < 64) << why;
+      }
+}
+
 TEST(PolicyFamily, RunsOrSaysWhyNot) {
   for (const PolicyEntry* policy : policies())
     for (const WorkloadEntry* entry : workloads())

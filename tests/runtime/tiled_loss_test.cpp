@@ -139,6 +139,21 @@ Scenario small(const std::string& policy) {
   return s;
 }
 
+// A tile looks at the tokens' logits alone, too.
+TEST(TiledLossOfAPaddedVocabulary, GivesTheLossesAndGradientsOfTheWhole) {
+  for (const bool tied : {true, false})
+    for (const char* family : {"gpt", "bert"}) {
+      Scenario scenario = scenario_of(family, DType::F32, tied, 2);
+      scenario.workload.keys["vocabulary_multiple"] = 64;
+      const Results whole = run_serially(scenario, 1), tiled = run_serially(scenario, 7);
+      for (std::size_t i = 0; i < whole.losses.size(); ++i)
+        EXPECT_NEAR(tiled.losses[i], whole.losses[i], 1.5e-6 * whole.losses[i]);
+      ASSERT_EQ(tiled.first_moments.size(), 4u);
+      for (const auto& [name, expected] : whole.first_moments)
+        EXPECT_LE(relative_error(tiled.first_moments.at(name), expected), 1.5e-6) << name;
+    }
+}
+
 class TiledLossUnderPolicies : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(TiledLossUnderPolicies, HasTheBitsOfResident) {

@@ -17,7 +17,7 @@ constexpr const char* kGelu = "gelu";  // by the error function
 
 Signal embedding(NetworkBuilder& n, const GptSizes& s, const Signal& tokens) {
   return n.module("embedding", "embedding", [&](ModuleScope& m) {
-    const LocalId rows = m.embedding("wte", m.in("tokens", tokens), s.vocabulary, s.hidden);
+    const LocalId rows = m.embedding("wte", m.in("tokens", tokens), s.vocabulary, s.hidden, s.embedding_padding());
     const LocalId norm = m.layer_norm("ln", m.positions("wpe", rows, s.sequence), kEpsilon);
     m.output(dropped(m, "dropout", norm, s.dropout, 0));
   });
@@ -43,7 +43,8 @@ void head(NetworkBuilder& n, const GptSizes& s, const Signal& x, const Signal& t
     const LocalId shared = s.tied ? m.in("output.weight", n.weight("embedding", "wte")) : kNone;
     const LocalId transform = m.linear("transform", m.in("input", x), s.hidden);
     const LocalId norm = m.layer_norm("ln", m.activation("gelu", transform, kGelu), kEpsilon);
-    m.output(language_loss(m, {s.vocabulary, s.loss_tiles}, norm, m.in("targets", targets), shared, /*bias=*/true));
+    m.output(language_loss(m, {s.vocabulary, s.vocabulary_padding, s.loss_tiles}, norm, m.in("targets", targets),
+                           shared, /*bias=*/true));
     m.weights_first({"transform", "ln", "output.bias"});
   });
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/model/families/common/family.hpp"
+#include "core/model/families/common/language.hpp"
 #include "core/model/families/common/transformer.hpp"
 
 namespace tandem {
@@ -15,7 +16,8 @@ const FamilyKeys kKeys = {
     {layers_key(), size_key("decoder_layers", {0, kMostLayers}, 0, "Blocks of the decoder; 0: as many."),
      size_key("hidden", {1, 1 << 20}, "Width of a layer."), size_key("heads", {1, 1 << 16}, "Attention heads."),
      size_key("head_size", {0, 1 << 16}, 0, "Width of a head; 0: hidden / heads."),
-     size_key("feed_forward", {1, 1 << 22}, "Width of the feed-forward layer."), vocabulary_key(), sequence_key(),
+     size_key("feed_forward", {1, 1 << 22}, "Width of the feed-forward layer."), vocabulary_key(),
+     vocabulary_multiple_key(), sequence_key(),
      size_key("target_sequence", {0, kMostSize}, 0, "Tokens of a target; 0: as of a sample."),
      size_key("buckets", {4, 4096}, 32, "Distances that positions tell apart."),
      size_key("most_distance", {4, kMostSize}, 128, "Farther keys are all alike."),
@@ -41,9 +43,11 @@ struct Sizes {
         heads(keys.integer("heads")),
         width(keys.integer("feed_forward")),
         vocabulary(keys.integer("vocabulary")),
+        padding(vocabulary_padding(keys)),
         sources(keys.integer("sequence")),
         targets(keys.integer("target_sequence")),
-        gated(keys.flag("gated")) {
+        gated(keys.flag("gated")),
+        tied(keys.flag("tied_embedding")) {
     const std::int64_t size = keys.integer("head_size");
     if (targets == 0) targets = sources;
     if (size == 0) require_divisor("heads", heads, "hidden", hidden);
@@ -55,11 +59,11 @@ struct Sizes {
     require_product("batch, sequence, feed_forward", {batch, longest, std::max(width, 4 * hidden)});
     require_product("batch, heads, sequence", {batch, heads, longest, longest});
     require_product("vocabulary, hidden", {vocabulary, hidden});
-    require_product("batch, target_sequence, vocabulary", {batch, targets, vocabulary});
+    require_product("batch, target_sequence, vocabulary", {batch, targets, vocabulary + padding});
   }
   const KeyValues& keys;
-  std::int64_t batch, hidden, heads, width, vocabulary, sources, targets, inner = 0;
-  bool gated;
+  std::int64_t batch, hidden, heads, width, vocabulary, padding, sources, targets, inner = 0;
+  bool gated, tied;
 };
 
 constexpr ProjectionBiases kNoBiases = {.q = false, .k = false, .v = false, .out = false};
@@ -119,14 +123,13 @@ Signal encoder(NetworkBuilder& n, const Sizes& s, Signal x) {
 void head(NetworkBuilder& n, const Sizes& s, const Signal& x, const Signal& targets) {
   n.module("head", "head", [&](ModuleScope& m) {
     LocalId y = rms_norm(m, "norm", m.in("input", x), kEpsilon);
-    if (s.keys.flag("tied_embedding")) {
+    LocalId shared = kNone;
+    if (s.tied) {
       const double factor = 1 / std::sqrt(static_cast<double>(s.hidden));
       y = m.call("scaled", "scale", {y}, {{"factor", factor}});
-      y = m.linear_by("output", y, m.in("output.weight", n.weight("embedding", "tokens")), false);
-    } else {
-      y = m.linear("output", y, s.vocabulary, false);
+      shared = m.in("output.weight", n.weight("embedding", "tokens"));
     }
-    m.output(m.cross_entropy("loss", y, m.in("targets", targets)));
+    m.output(language_loss(m, {s.vocabulary, s.padding}, y, m.in("targets", targets), shared, /*bias=*/false));
   });
 }
 
@@ -137,7 +140,7 @@ Network t5(const WorkloadOptions& w) {
   const Signal inputs = n.batch("inputs", Shape({s.batch, s.targets}, DType::I64), s.vocabulary);
   const Signal targets = n.batch("targets", Shape({s.batch, s.targets}, DType::I64), s.vocabulary);
   Signal x = n.module("embedding", "embedding", [&](ModuleScope& m) {
-    m.output(m.embedding("tokens", m.in("tokens", sources), s.vocabulary, s.hidden));
+    m.output(m.embedding("tokens", m.in("tokens", sources), s.vocabulary, s.hidden, s.tied ? s.padding : 0));
   });
   const Signal memory = encoder(n, s, x);
   x = n.module("decoder_embedding", "decoder_embedding", [&](ModuleScope& m) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/model/families/common/family.hpp"
+#include "core/model/families/common/language.hpp"
 #include "core/model/families/common/transformer.hpp"
 #include "core/model/families/common/vision.hpp"
 
@@ -18,7 +19,7 @@ const FamilyKeys kKeys = {
      multiple_key("hidden", {2, 1 << 20}, "heads", "Width of a layer; even, and divisible by heads."),
      size_key("heads", {1, 1 << 16}, "Attention heads."), size_key("mels", {1, 4096}, 80, "Mel bands of a frame."),
      size_key("frames", {2, kMostSize}, 3000, "Mel frames of a sample; even."), vocabulary_key(),
-     size_key("sequence", {1, kMostSize}, 448, "Tokens of a sample.")},
+     vocabulary_multiple_key(), size_key("sequence", {1, kMostSize}, 448, "Tokens of a sample.")},
     recomputing_keys(),
     {},
     {{"layers", 2}, {"hidden", 48}, {"heads", 3}, {"mels", 10}, {"frames", 50}, {"vocabulary", 301}, {"sequence", 13}}};
@@ -31,6 +32,7 @@ struct Sizes {
         mels(w.keys.integer("mels")),
         frames(w.keys.integer("frames")),
         vocabulary(w.keys.integer("vocabulary")),
+        padding(vocabulary_padding(w.keys)),
         tokens(w.keys.integer("sequence")),
         positions(frames / 2) {
     require_divisor("heads", heads, "hidden", hidden);
@@ -40,9 +42,9 @@ struct Sizes {
     require_product("batch, frames, hidden", {batch, frames, std::max(mels, 4 * hidden)});
     require_product("batch, sequence, hidden", {batch, tokens, 4 * hidden});
     require_product("vocabulary, hidden", {vocabulary, hidden});
-    require_product("batch, sequence, vocabulary", {batch, tokens, vocabulary});
+    require_product("batch, sequence, vocabulary", {batch, tokens, vocabulary + padding});
   }
-  std::int64_t batch, hidden, heads, mels, frames, vocabulary, tokens, positions;
+  std::int64_t batch, hidden, heads, mels, frames, vocabulary, padding, tokens, positions;
 };
 
 // Keys have no bias.
@@ -92,14 +94,15 @@ Network whisper(const WorkloadOptions& w) {
   const Signal tokens = n.batch("tokens", Shape({s.batch, s.tokens}, DType::I64), s.vocabulary);
   const Signal targets = n.batch("targets", Shape({s.batch, s.tokens}, DType::I64), s.vocabulary);
   Signal x = n.module("embedding", "embedding", [&](ModuleScope& m) {
-    m.output(m.positions("positions", m.embedding("tokens", m.in("tokens", tokens), s.vocabulary, s.hidden), s.tokens));
+    const LocalId rows = m.embedding("tokens", m.in("tokens", tokens), s.vocabulary, s.hidden, s.padding);
+    m.output(m.positions("positions", rows, s.tokens));
   });
   for (std::int64_t i = 0; i < (own > 0 ? own : layers); ++i)
     x = block(n, indexed("decoder", i), "decoder", s, x, s.tokens, &memory);
   n.module("head", "head", [&](ModuleScope& m) {
     const LocalId norm = m.layer_norm("ln", m.in("input", x), kEpsilon);
-    const LocalId logits = m.linear_by("output", norm, m.in("output.weight", n.weight("embedding", "tokens")), false);
-    m.output(m.cross_entropy("loss", logits, m.in("targets", targets)));
+    const LocalId shared = m.in("output.weight", n.weight("embedding", "tokens"));
+    m.output(language_loss(m, {s.vocabulary, s.padding}, norm, m.in("targets", targets), shared, /*bias=*/false));
   });
   return n.finish();
 }

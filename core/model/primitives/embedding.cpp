@@ -1,5 +1,6 @@
 // A row of a table for each token. The table is the call's own, or a second input: one that modules share. Its gradient
-// is made as a whole table, however few of its rows were read.
+// is made as a whole table, however few of its rows were read. Attributes: rows, columns, shared; padding: of the rows
+// the last, which no token names.
 #include <algorithm>
 
 #include "core/base/check.hpp"
@@ -18,7 +19,7 @@ class Embedding final : public Primitive {
     const Shape table({how.integer("rows"), how.integer("columns")}, s.type);
     const bool shares = how.integer("shared", 0) != 0;
     CHECK(s.in.size() == (shares ? 2 : 1) && (!shares || s.in[1] == table), "a table of rows and columns");
-    if (!shares) s.weights = {{"", table}};
+    if (!shares) s.weights = {{"", table, {}, how.integer("padding", 0)}};
     s.out = {Shape({tokens.elements(), how.integer("columns")}, s.type)};
   }
   Keeps keeps(const Attributes&, Wanted wanted) const override {

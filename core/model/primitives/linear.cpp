@@ -1,5 +1,6 @@
 // y = x weight^T + bias, as torch.nn.Linear: x [rows, inputs], weight [outputs, inputs]. The weight is the call's own,
-// or a second input: one that modules share.
+// or a second input: one that modules share. Attributes: outputs, bias, shared; padding: of the outputs the last, whose
+// weights and biases are zero.
 #include <algorithm>
 
 #include "core/base/check.hpp"
@@ -17,11 +18,13 @@ class Linear final : public Primitive {
  public:
   void infer(const Attributes& how, CallShapes& s) const override {
     const Shape& x = s.in.at(0);
-    if (!shares(s)) s.weights = {{"weight", Shape({how.integer("outputs"), x.columns()}, x.type)}};
+    const std::int64_t padding = how.integer("padding", 0);
+    if (!shares(s)) s.weights = {{"weight", Shape({how.integer("outputs"), x.columns()}, x.type), {}, padding}};
     CHECK(weight_of(s).columns() == x.columns(), weight_of(s).columns(), x.columns());
     const std::int64_t outputs = weight_of(s).rows();
+    CHECK(padding >= 0 && padding < outputs, padding, outputs);
     s.out = {Shape({x.rows(), outputs}, x.type)};
-    if (has_bias(how)) s.weights.push_back({"bias", Shape({outputs}, x.type)});
+    if (has_bias(how)) s.weights.push_back({"bias", Shape({outputs}, x.type), {}, padding});
   }
   Keeps keeps(const Attributes& how, Wanted wanted) const override {
     const bool shared = how.integer("shared", 0) != 0;
@@ -33,10 +36,14 @@ class Linear final : public Primitive {
                std::vector<Kernel>& to) const override {
     const std::int64_t rows = s.in[0].rows(), inputs = s.in[0].columns(), outputs = s.out[0].columns();
     const DType type = s.in[0].type;
-    if (direction == Direction::Forward) return to.push_back(linear_product(rows, outputs, inputs, type));
-    if (wanted.in & bit(0)) to.push_back(linear_input_gradient(rows, outputs, inputs, type));
+    const auto add = [&](Kernel product) {
+      product.padding_flops = product.flops / outputs * how.integer("padding", 0);
+      to.push_back(product);
+    };
+    if (direction == Direction::Forward) return add(linear_product(rows, outputs, inputs, type));
+    if (wanted.in & bit(0)) add(linear_input_gradient(rows, outputs, inputs, type));
     if (shares(s) ? (wanted.in & bit(1)) != 0 : wanted.weights != 0)
-      to.push_back(linear_weight_gradient(rows, outputs, inputs, type));
+      add(linear_weight_gradient(rows, outputs, inputs, type));
     if (wanted.weights == 0) return;
     if (has_bias(how)) to.push_back(row_kernel(rows, s.out[0].bytes()));
     if (wanted.apart() && !shares(s)) to.push_back(memory_kernel(3 * weight_of(s).bytes()));

@@ -5,7 +5,8 @@
 // instead, would leave all logits of a tile's columns in memory.) Weights' gradients are sums over tiles, rounded to
 // the network's precision after each.
 //
-// Inputs: x [rows, columns], targets [rows], [a weight that modules share]. Attributes: tiles, outputs, bias.
+// Inputs: x [rows, columns], targets [rows], [a weight that modules share]. Attributes: tiles, outputs, bias; padding:
+// of the outputs the last, which are nobody's (cross_entropy.cpp).
 #include <algorithm>
 
 #include "core/base/check.hpp"
@@ -21,33 +22,41 @@ struct Sizes {
       : rows(s.in[0].rows()),
         inputs(s.in[0].columns()),
         outputs(how.integer("outputs")),
+        padding(how.integer("padding", 0)),
         tile((rows + how.integer("tiles") - 1) / how.integer("tiles")),
         bias(how.integer("bias", 0) != 0),
         type(s.in[0].type) {
     CHECK(how.integer("tiles") >= 1 && how.integer("tiles") <= rows, "tiles of no tokens", rows);
+    CHECK(padding >= 0 && padding < outputs, padding, outputs);
   }
   std::int64_t weight_bytes() const { return outputs * inputs * size_of(type); }
-  std::int64_t wide(std::int64_t tokens) const { return tokens * outputs * size_of(DType::F32); }
+  std::int64_t counting() const { return outputs - padding; }
+  std::int64_t wide(std::int64_t tokens) const { return tokens * counting() * size_of(DType::F32); }
   std::int64_t logits(std::int64_t tokens) const { return tokens * outputs * size_of(type); }
-  bool widens() const { return type != DType::F32; }
-  std::int64_t rows, inputs, outputs, tile;
+  // Logits that count are put together as fp32 numbers.
+  bool widens() const { return type != DType::F32 || padding > 0; }
+  Kernel network_counted(Kernel product) const {
+    product.padding_flops = product.flops / outputs * padding;
+    return product;
+  }
+  std::int64_t rows, inputs, outputs, padding, tile;
   bool bias;
   DType type;
 };
 
 void add_forward(const Sizes& n, std::int64_t tokens, std::vector<Kernel>& to) {
-  to.push_back(linear_product(tokens, n.outputs, n.inputs, n.type));
+  to.push_back(n.network_counted(linear_product(tokens, n.outputs, n.inputs, n.type)));
   if (n.widens()) to.push_back(memory_kernel(n.logits(tokens) + n.wide(tokens)));
-  to.push_back(softmax_kernel(tokens, n.outputs, /*backward=*/false));
+  to.push_back(softmax_kernel(tokens, n.counting(), /*backward=*/false));
   to.push_back(memory_kernel(tokens * size_of(DType::I64)));
 }
 
 void add_gradients(const Sizes& n, std::int64_t tokens, bool first, std::vector<Kernel>& to) {
   to.push_back(memory_kernel(n.wide(tokens)));  // the loss's gradient, nearly all zeros
-  to.push_back(softmax_kernel(tokens, n.outputs, /*backward=*/true));
+  to.push_back(softmax_kernel(tokens, n.counting(), /*backward=*/true));
   if (n.widens()) to.push_back(memory_kernel(n.logits(tokens) + n.wide(tokens)));
-  to.push_back(linear_input_gradient(tokens, n.outputs, n.inputs, n.type));
-  to.push_back(linear_weight_gradient(tokens, n.outputs, n.inputs, n.type));
+  to.push_back(n.network_counted(linear_input_gradient(tokens, n.outputs, n.inputs, n.type)));
+  to.push_back(n.network_counted(linear_weight_gradient(tokens, n.outputs, n.inputs, n.type)));
   if (!first) to.back().bytes += n.weight_bytes();  // the sum so far
   if (n.bias) to.push_back(memory_kernel(n.logits(tokens)));
 }
@@ -59,8 +68,8 @@ class TiledLoss final : public Primitive {
     const Shape weight({n.outputs, n.inputs}, n.type), bias({n.outputs}, n.type);
     CHECK(s.in.size() == 2 || s.in.at(2) == weight, "the shared weight has another shape", n.outputs, n.inputs);
     s.out = {Shape({}, DType::F32)};
-    if (s.in.size() == 2) s.weights.push_back({"weight", weight});
-    if (n.bias) s.weights.push_back({"bias", bias});
+    if (s.in.size() == 2) s.weights.push_back({"weight", weight, {}, n.padding});
+    if (n.bias) s.weights.push_back({"bias", bias, {}, n.padding});
     s.saved = {{"input_gradient", s.in[0]}, {"weight_gradient", weight}};
     if (n.bias) s.saved.push_back({"bias_gradient", bias});
   }
@@ -105,7 +114,7 @@ class TiledLoss final : public Primitive {
  private:
   static std::int64_t library(const Sizes& n, const RunsOn& where) {
     if (where.gpu) return kGpuProductBytes + (n.bias ? gpu_row_sum_bytes(n.tile, n.outputs) : 0);
-    if (!n.widens()) return 0;
+    if (n.type == DType::F32) return 0;
     return kCpuTileBytes + n.weight_bytes() + std::max(n.tile * n.inputs * size_of(n.type), n.logits(n.tile));
   }
 };

@@ -26,16 +26,17 @@ void copy_bytes(const BodyCall& call, std::byte* from, std::byte* to, std::int64
 }
 
 at::Tensor Bucket::field(std::size_t place) const {
-  const Field& field = layout_->fields.at(place);
-  return tensor_at(processor_, begin_of(place), at::IntArrayRef(field.shape.data(), field.shape.size()),
-                   torch_type(type_));
+  const auto shape = layout_->fields.at(place).padded_shape();
+  return tensor_at(processor_, begin_of(place), at::IntArrayRef(shape.data(), shape.size()), torch_type(type_));
 }
 
 std::byte* Bucket::begin_of(std::size_t place) const { return begin_ + field_offset(layout_->fields.at(place), type_); }
 
 at::Tensor Bucket::operator[](std::string_view name) const {
   for (std::size_t i = 0; i < layout_->fields.size(); ++i)
-    if (layout_->fields[i].name == name) return field(i);
+    if (const Field& field = layout_->fields[i]; field.name == name)
+      return tensor_at(processor_, begin_of(i), at::IntArrayRef(field.shape.data(), field.shape.size()),
+                       torch_type(type_));
   CHECK(false, "a bucket has no field", name);
 }
 

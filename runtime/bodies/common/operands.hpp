@@ -24,7 +24,9 @@ class Bucket {
   Bucket() = default;
   Bucket(const Layout& layout, std::byte* begin, Processor processor, DType type)
       : layout_(&layout), begin_(begin), processor_(processor), type_(type) {}
+  // The network's numbers alone,
   at::Tensor operator[](std::string_view field) const;
+  // or as programs see them: with rows that pad.
   at::Tensor field(std::size_t place) const;
   std::byte* begin_of(std::size_t place) const;
   bool is_there() const { return layout_ != nullptr; }

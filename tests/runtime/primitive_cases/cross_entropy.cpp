@@ -14,7 +14,14 @@ std::vector<PrimitiveCase> cases() {
   c.reference = [](const Tensors& in, const Tensors&) {
     return Tensors{at::cross_entropy_loss(in[0].to(at::kFloat), in[1])};
   };
-  return {c};
+  PrimitiveCase padded = c;  // the last three logits of a row are nobody's
+  padded.name = "cross_entropy_beside_padding";
+  padded.inputs[0] = {{23, 20}};
+  padded.build = [](ModuleBuilder& m, const Locals& in) { return Locals{m.cross_entropy("loss", in[0], in[1], 3)}; };
+  padded.reference = [](const Tensors& in, const Tensors&) {
+    return Tensors{at::cross_entropy_loss(in[0].narrow(1, 0, 17).to(at::kFloat), in[1])};
+  };
+  return {c, padded};
 }
 
 }  // namespace

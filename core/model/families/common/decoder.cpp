@@ -18,6 +18,7 @@ const std::vector<FamilyKey>& decoder_keys() {
       size_key("head_size", {0, 1 << 16}, 0, "Width of a head; 0: hidden / heads."),
       size_key("feed_forward", {1, 1 << 22}, "Width of the feed-forward layer."),
       vocabulary_key(),
+      vocabulary_multiple_key(),
       sequence_key(),
       word_key("activation", {"silu", "gelu_tanh", "gelu"}, "Of the gate of the feed-forward layer."),
       number_key("theta", 1, 1e12, 10000, "Base of the rotary positions' wavelengths."),
@@ -54,6 +55,7 @@ DecoderSizes::DecoderSizes(const WorkloadOptions& w) {
   qkv_bias = k.flag("qkv_bias"), alternates = k.flag("alternate_windows"), post_norms = k.flag("post_norms");
   scales_embedding = k.flag("scaled_embedding"), unit_offset = k.flag("unit_offset"), tied = k.flag("tied_embedding");
   loss_tiles = k.integer("loss_tiles");
+  vocabulary_padding = tandem::vocabulary_padding(k);
   require_option(loss_tiles == 1 || output_softcap == 0, "loss_tiles, output_softcap",
                  "a tiled loss has no cap of its logits", "allowed: loss_tiles 1, or output_softcap 0");
   require_tiles(*this);
@@ -68,7 +70,7 @@ DecoderSizes::DecoderSizes(const WorkloadOptions& w) {
 
 Signal decoder_embedding(NetworkBuilder& n, const DecoderSizes& s, const Signal& tokens) {
   return n.module("embedding", "embedding", [&](ModuleScope& m) {
-    const LocalId rows = m.embedding("tokens", m.in("tokens", tokens), s.vocabulary, s.hidden);
+    const LocalId rows = m.embedding("tokens", m.in("tokens", tokens), s.vocabulary, s.hidden, s.embedding_padding());
     const double factor = std::sqrt(static_cast<double>(s.hidden));
     m.output(s.scales_embedding ? m.call("scaled", "scale", {rows}, {{"factor", factor}}) : rows);
   });
@@ -117,7 +119,8 @@ void decoder_head(NetworkBuilder& n, const DecoderSizes& s, const Signal& x, con
   n.module("head", "head", [&](ModuleScope& m) {
     const LocalId shared = s.tied ? m.in("output.weight", n.weight("embedding", "tokens")) : kNone;
     const LocalId norm = rms_norm(m, "norm", m.in("input", x), s.epsilon, s.unit_offset);
-    m.output(language_loss(m, {s.vocabulary, s.loss_tiles, s.output_softcap}, norm, m.in("targets", targets), shared,
+    m.output(language_loss(m, {s.vocabulary, s.vocabulary_padding, s.loss_tiles, s.output_softcap}, norm,
+                           m.in("targets", targets), shared,
                            /*bias=*/false));
   });
 }

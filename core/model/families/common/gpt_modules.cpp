@@ -130,7 +130,7 @@ LocalId dropped(ModuleBuilder& m, const std::string& name, LocalId x, double rat
 
 Signal gpt_embedding(NetworkBuilder& n, const GptSizes& s, const Signal& tokens) {
   return n.module("embedding", "embedding", [&](ModuleScope& m) {
-    LocalId x = m.embedding("wte", m.in("tokens", tokens), s.vocabulary, s.hidden);
+    LocalId x = m.embedding("wte", m.in("tokens", tokens), s.vocabulary, s.hidden, s.embedding_padding());
     if (s.positions == GptPositions::Learned) x = m.positions("wpe", x, s.sequence);
     if (s.embedding_norm) x = m.layer_norm("ln", x, kEpsilon);
     m.output(dropped(m, "dropout", x, s.dropout, 0));
@@ -160,7 +160,8 @@ void gpt_head(NetworkBuilder& n, const GptSizes& s, const Signal& x, const Signa
   n.module("head", s.loss_tiles > 1 ? "tiled_head" : "head", [&](ModuleScope& m) {
     const LocalId shared = s.tied ? m.in("output.weight", n.weight("embedding", "wte")) : kNone;
     const LocalId norm = m.layer_norm("ln_f", m.in("input", x), kEpsilon);
-    m.output(language_loss(m, {s.vocabulary, s.loss_tiles}, norm, m.in("targets", targets), shared, s.output_bias));
+    m.output(language_loss(m, {s.vocabulary, s.vocabulary_padding, s.loss_tiles}, norm, m.in("targets", targets),
+                           shared, s.output_bias));
   });
 }
 

@@ -15,11 +15,15 @@ LocalId language_loss(ModuleBuilder& m, const LanguageOutput& o, LocalId x, Loca
     std::vector<LocalId> in = {x, targets};
     if (shared != kNone) in.push_back(shared);
     return m.call("output", "tiled_loss", std::move(in),
-                  {{"outputs", o.vocabulary}, {"tiles", o.tiles}, {"bias", std::int64_t{bias}}});
+                  {{"outputs", o.vocabulary + o.padding},
+                   {"tiles", o.tiles},
+                   {"bias", std::int64_t{bias}},
+                   {"padding", o.padding}});
   }
-  LocalId logits = shared == kNone ? m.linear("output", x, o.vocabulary, bias) : m.linear_by("output", x, shared, bias);
+  LocalId logits = shared == kNone ? m.linear("output", x, o.vocabulary, bias, o.padding)
+                                   : m.linear_by("output", x, shared, bias, o.padding);
   if (o.softcap > 0) logits = m.call("capped", "softcap", {logits}, {{"cap", o.softcap}});
-  return m.cross_entropy("loss", logits, targets);
+  return m.cross_entropy("loss", logits, targets, o.padding);
 }
 
 }  // namespace tandem

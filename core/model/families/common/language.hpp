@@ -13,7 +13,8 @@ namespace tandem {
 std::pair<Signal, Signal> token_batch(NetworkBuilder& n, const TransformerSizes& s, const std::string& what);
 
 struct LanguageOutput {
-  std::int64_t vocabulary = 0, tiles = 1;
+  std::int64_t vocabulary = 0, padding = 0;  // columns of the logits behind the vocabulary's
+  std::int64_t tiles = 1;
   double softcap = 0;  // logits stay below; 0: none, which tiles want
 };
 // The output layer and its mean cross entropy: by a weight of its own, or by `shared` (kNone: none); in tiles of tokens

@@ -12,6 +12,7 @@ const std::vector<FamilyKey>& transformer_keys() {
       multiple_key("hidden", {1, 1 << 20}, "heads", "Width of a layer; divisible by heads."),
       size_key("heads", {1, 1 << 16}, "Attention heads."),
       vocabulary_key(),
+      vocabulary_multiple_key(),
       sequence_key(),
       word_key("attention", {"fused", "unfused"},
                "fused: one kernel, no score matrix in memory. unfused: two batched products with the scores and their "
@@ -52,6 +53,22 @@ FamilyKey vocabulary_key() {
                   "tokens from 0 on, in order; a text with more of them than the vocabulary is refused.");
 }
 
+FamilyKey vocabulary_multiple_key() {
+  FamilyKey key = optional_key(
+      kVocabularyMultiple, {1, 1024},
+      "The output layer has rows behind the vocabulary's, up to the next such multiple, and so has an embedding "
+      "that is one with it: products of other widths take a GPU up to several times as long in 16 bits. They are "
+      "zero, stay so, and are in no loss, count or checkpoint. 1: none. By default 64 in 16 bits on a machine with a "
+      "GPU (1 where optimizer.epsilon is 0), else 1.");
+  key.may_change = true;
+  return key;
+}
+
+std::int64_t vocabulary_padding(const KeyValues& keys) {
+  const std::int64_t multiple = keys.integer_or(kVocabularyMultiple, 1), tokens = keys.integer("vocabulary");
+  return (tokens + multiple - 1) / multiple * multiple - tokens;
+}
+
 FamilyKey sequence_key() { return size_key("sequence", {1, kMostSize}, "Tokens of a sample."); }
 
 TransformerSizes transformer_sizes(const WorkloadOptions& w) {
@@ -60,6 +77,7 @@ TransformerSizes transformer_sizes(const WorkloadOptions& w) {
   s.batch = w.batch, s.micro_batches = w.micro_batches;
   s.layers = k.integer("layers"), s.hidden = k.integer("hidden"), s.heads = k.integer("heads");
   s.vocabulary = k.integer("vocabulary"), s.sequence = k.integer("sequence");
+  s.vocabulary_padding = vocabulary_padding(k);
   s.tied = k.flag("tied_embedding");
   s.fused = k.text("attention") == "fused";
   s.loss_tiles = k.integer_or("loss_tiles", 1);
@@ -75,7 +93,7 @@ TransformerSizes transformer_sizes(const WorkloadOptions& w) {
   require_product("hidden, feed_forward", {s.hidden, std::max(s.width(), 4 * s.hidden)});
   require_product("batch, sequence, hidden, feed_forward", {w.batch, s.sequence, std::max(s.width(), 4 * s.hidden)});
   if (!s.fused) require_product("batch, heads, sequence", {w.batch, s.heads, s.sequence, s.sequence});
-  require_product("batch, sequence, vocabulary", {w.batch, s.sequence, s.vocabulary});
+  require_product("batch, sequence, vocabulary", {w.batch, s.sequence, s.vocabulary + s.vocabulary_padding});
   require_product("vocabulary, hidden", {s.vocabulary, s.hidden});
   return s;
 }
