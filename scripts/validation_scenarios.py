@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes scenarios/validation/*.yaml, the held-out scenarios of a GPU, from the tables below; scenarios/stand_ins/*.yaml,
-some of them on machines that limits make of the one at hand; and scenarios/systems/*.yaml, one network under every policy.
+some of them on machines that limits make of the one at hand; scenarios/systems/*.yaml, one network under every policy;
+and scenarios/named/*.yaml, models by their names, with the sizes, precisions and batches that people give them.
 
 No hidden size is one of calibration/gpu_design.cpp. Host memory stays under 100 GiB. The names' numbers are the order in
 which `tandem validate` measures: first a dozen that differ most, then by size of the model.
@@ -90,6 +91,64 @@ SYSTEMS = [
 ]
 
 
+# Models by name, and networks of sizes like theirs: workload, precision, GiB of the device and of the host, policy. Fewer
+# blocks where one card or the time wants it; 78 GiB are a card's.
+MOE = "family: moe, layers: 6, hidden: 1024, heads: 16, key_heads: 4, feed_forward: 2816, vocabulary: 32000, sequence: 1024, experts: 8"
+LLAMA = "family: llama, layers: 16, hidden: 2048, heads: 32, key_heads: 8, feed_forward: 8192, vocabulary: 128256, sequence: 2048"
+NAMED = [
+    ("gpt2", "model: gpt2, batch: 12", "bf16", 70, 24, "resident"),
+    ("gpt2_unpadded", "model: gpt2, vocabulary_multiple: 1, batch: 12", "bf16", 70, 24, "resident"),
+    ("gpt2_xl", "model: gpt2-xl, batch: 4, recompute: block", "bf16", 24, 48, "zero_offload"),
+    ("bert_large", "model: bert-large, batch: 16", "fp16", 12, 24, "balanced"),
+    ("gpt_j_4_blocks", "model: gpt-j-6b, layers: 4, batch: 1", "bf16", 24, 48, "zero_offload"),
+    ("gpt2", "model: gpt2, batch: 4", "fp32", 70, 24, "resident"),
+    ("opt_1_3b", "model: opt-1.3b, batch: 2, recompute: block", "bf16", 16, 48, "zero_infinity"),
+    ("llama_1b", LLAMA + ", batch: 1", "bf16", 14, 48, "balanced"),
+    ("t5_base", "model: t5-base, batch: 8", "bf16", 70, 24, "resident"),
+    ("vit_l_16", "model: vit-l-16, batch: 32", "bf16", 70, 24, "resident"),
+    ("gpt2", "model: gpt2, batch: 1", "bf16", 70, 24, "resident"),
+    ("gpt2", "model: gpt2, batch: 8", "fp16", 70, 24, "resident"),
+    ("gpt2", "model: gpt2, batch: 1", "bf16", 8, 24, "zero_offload"),
+    ("gpt2", "model: gpt2, batch: 8", "fp32", 24, 24, "zero_offload"),
+    ("gpt2_unpadded", "model: gpt2, vocabulary_multiple: 1, batch: 2", "fp16", 70, 24, "resident"),
+    ("gpt2_medium", "model: gpt2-medium, batch: 4", "bf16", 16, 24, "zero_offload"),
+    ("gpt2_medium", "model: gpt2-medium, batch: 6", "fp16", 10, 24, "balanced"),
+    ("gpt2_xl", "model: gpt2-xl, batch: 2, recompute: block", "bf16", 70, 48, "resident"),
+    ("gpt2_xl", "model: gpt2-xl, batch: 1", "bf16", 12, 48, "balanced"),
+    ("gpt2_xl_8_blocks", "model: gpt2-xl, layers: 8, batch: 1", "fp32", 24, 48, "zero_infinity"),
+    ("gpt_4096_wide", "family: gpt, layers: 4, hidden: 4096, heads: 32, vocabulary: 50257, sequence: 1024, batch: 1, micro_batches: 4",
+     "bf16", 24, 48, "zero_offload"),
+    ("bert_large", "model: bert-large, batch: 8", "bf16", 70, 24, "resident"),
+    ("bert_large", "model: bert-large, batch: 4", "fp32", 24, 24, "zero_offload"),
+    ("bert_base", "model: bert-base, batch: 32", "bf16", 40, 24, "zero_infinity"),
+    ("gpt_j_6_blocks", "model: gpt-j-6b, layers: 6, batch: 2, recompute: block", "bf16", 14, 48, "balanced"),
+    ("opt_1_3b", "model: opt-1.3b, batch: 1", "bf16", 70, 48, "resident"),
+    ("llama_1b_8_blocks", LLAMA.replace("layers: 16", "layers: 8") + ", batch: 2", "bf16", 70, 48, "resident"),
+    ("t5_base", "model: t5-base, batch: 4", "fp32", 24, 24, "zero_offload"),
+    ("vit_l_16", "model: vit-l-16, batch: 16", "fp16", 6, 24, "balanced"),
+    ("whisper_small", "model: whisper-small, batch: 4", "bf16", 70, 24, "resident"),
+    ("whisper_small", "model: whisper-small, batch: 2", "fp16", 24, 24, "zero_offload"),
+    ("resnet_50", "model: resnet-50, batch: 64", "bf16", 70, 24, "resident"),
+    ("clip_vit_b_32", "model: clip-vit-b-32, batch: 64", "bf16", 70, 24, "resident"),
+    ("moe_8_experts", MOE + ", batch: 4", "bf16", 70, 48, "resident"),
+    ("moe_8_experts", MOE + ", batch: 2", "bf16", 16, 48, "zero_offload"),
+]
+
+
+def named():
+    for number, (name, workload, precision, device, host, policy) in enumerate(NAMED, 1):
+        batch = workload.split(", batch: ")[1].split(",")[0]
+        yield f"{number:02}_{name}_b{batch}_{precision}_{device}gib_{policy}", (
+            "# Held out of calibration; written by scripts/validation_scenarios.py.\n"
+            "machine: h100_measured\n"
+            f"limits: {{device_bytes: {device}GiB, host_bytes: {host}GiB}}\n"
+            f"workload: {{{workload}, precision: {precision}}}\n"
+            "optimizer: {name: adamw, learning_rate: 1e-4}\n"
+            f"policy: {{{POLICIES[policy]}}}\n"
+            "steps: 7\n"
+        )
+
+
 def scenarios(groups, limits=""):
     for family, model, batch, sequence, recompute, device, policies in groups:
         layers, hidden, heads, vocabulary, host = MODELS[model]
@@ -123,6 +182,7 @@ def main():
     write("stand_ins", [(f"{machine}_{name}", text) for machine, limits in STAND_INS.items()
                         for _, name, text in scenarios(STAND_IN_GROUPS, ", " + limits)])
     write("systems", [(name, text) for _, name, text in scenarios(SYSTEMS)])
+    write("named", named())
 
 
 if __name__ == "__main__":
