@@ -26,14 +26,17 @@ void WorkspaceMeter::drop(std::int64_t offset) {
 
 // LibTorch sums the rows of a [rows, columns] tensor in so many groups of threads that they fill the GPU, each of which
 // leaves a sum in fp32 for each of its threads (ATen/native/cuda/Reduce.cuh: 4 rows of 32 threads with 4 columns each
-// and no fewer than 16 values a thread; 2,048 threads a multiprocessor).
+// and no fewer than 16 values a thread; 2,048 threads a multiprocessor). More groups than fill it where a thread would
+// have more than 256 values.
 std::int64_t gpu_row_sum_bytes(std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t kColumns = 128, kRows = 4, kLeastValues = 16, kGroups = 16 * kMostGpuProcessors;
+  constexpr std::int64_t kColumns = 128, kRows = 4, kLeastValues = 16, kMostValues = 256,
+                         kGroups = 16 * kMostGpuProcessors;
   if (columns == 0) return 0;
   const std::int64_t columns_of_groups = (columns + kColumns - 1) / kColumns;
   const std::int64_t filling = (kGroups + columns_of_groups - 1) / columns_of_groups;
   const std::int64_t worth = (rows + kRows * kLeastValues - 1) / (kRows * kLeastValues);
-  return std::min(filling, worth) * columns * kColumns * size_of(DType::F32);
+  const std::int64_t least = (rows + kRows * kMostValues - 1) / (kRows * kMostValues);
+  return std::max(std::min(filling, worth), least) * columns * kColumns * size_of(DType::F32);
 }
 
 }  // namespace tandem

@@ -39,6 +39,13 @@ TEST(Primitives, ANormMovesItsRows) {
   EXPECT_EQ(kernels_of(module->program[0], Direction::Backward).front().bytes, 3 * kRows + kStatistics);
 }
 
+// The sum over 16,384 rows of an output layer's gradient: 10 groups of threads would fill a GPU, but 16 have no more
+// than 256 values a thread.
+TEST(Primitives, ASumOverManyRowsIsMadeInMoreGroupsThanFillAGpu) {
+  EXPECT_EQ(gpu_row_sum_bytes(16384, 30528), 16 * 30528 * 128 * 4);
+  EXPECT_EQ(gpu_row_sum_bytes(4096, 30528), 10 * 30528 * 128 * 4);
+}
+
 std::shared_ptr<const Module> attention(std::int64_t batch, std::int64_t hidden, const AttentionOptions& options,
                                         DType type) {
   ModuleBuilder m("attention", type);
