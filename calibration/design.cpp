@@ -107,7 +107,7 @@ std::vector<Trial> designed_trials(bool quick, std::int32_t cores) {
   return trials;
 }
 
-std::vector<Trial> update_trials(const Trial& network, std::int64_t rank) {
+std::vector<Trial> update_trials(const Trial& network, std::int64_t rank, bool quick) {
   constexpr std::int64_t kNonzeros = 16, kBlock = 1024;
   constexpr std::int64_t kMostLayers = 2;  // a fit of a block's projectors takes as long as hundreds of its backwards
   Trial subspace = network, one_bit = network;
@@ -115,7 +115,9 @@ std::vector<Trial> update_trials(const Trial& network, std::int64_t rank) {
   subspace.rewrites = {tandem::subspace({.rank = rank, .nonzeros = kNonzeros, .check_every = 1})};  // fits, whatever
   one_bit.rewrites = {tandem::one_bit({.warmup_steps = 1, .block = kBlock})};
   std::vector<Trial> trials{subspace, one_bit};
-  for (const std::int64_t bits : {16, 8, 4}) trials.emplace_back(network).scenario.optimizer.state_bits = bits;
+  for (const std::int64_t bits : {8, 4}) trials.emplace_back(network).scenario.optimizer.state_bits = bits;
+  if (quick) return trials;
+  trials.emplace_back(network).scenario.optimizer.state_bits = 16;
   for (const OptimizerEntry* optimizer : optimizers()) {
     if (optimizer->library_updates) continue;  // Adam's, which plain training and the trials above time
     OptimizerOptions& options = trials.emplace_back(network).scenario.optimizer;
@@ -129,7 +131,8 @@ std::vector<Trial> designed_update_trials(bool quick, std::int32_t cores) {
   std::vector<Trial> trials;
   if (find_workload("gpt") == nullptr) return trials;
   for (const UpdateNetwork& u : std::span(kUpdates).first(quick ? 1 : std::size(kUpdates)))
-    for (Trial& trial : update_trials(trial_of("gpt", u.network, cores), u.rank)) trials.push_back(std::move(trial));
+    for (Trial& trial : update_trials(trial_of("gpt", u.network, cores), u.rank, quick))
+      trials.push_back(std::move(trial));
   return trials;
 }
 

@@ -29,7 +29,7 @@ struct Trial {
 
 // The network as trained by updates of each kind that is not plain Adam, of whose steps only what plain training lacks
 // is timed: gradients in a subspace of `rank`, in a step that fits the projectors, momentum by signs, quantised states.
-std::vector<Trial> update_trials(const Trial& network, std::int64_t rank);
+std::vector<Trial> update_trials(const Trial& network, std::int64_t rank, bool quick = false);
 
 // `cores` sizes the workspaces of bodies, as it does in runs.
 std::vector<Trial> designed_trials(bool quick, std::int32_t cores);

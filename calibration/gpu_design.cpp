@@ -54,6 +54,83 @@ constexpr Transformer kTransformers[] = {
     {1024, 16, 384, 3, 30522, true, false, false, false},
     {1984, 31, 1024, 1, 50257, false, false, false, false},
 };
+// Of each other family networks of several sizes, so that its bodies' own times are known. (What stays unknown is taken
+// by its kernels alone.)
+struct OfFamily {
+  const char* family;
+  std::int64_t batch;
+  bool recompute;
+  std::vector<std::pair<const char*, KeyValue>> keys;
+};
+std::vector<OfFamily> other_families() {
+  const std::int64_t two = 2;
+  const auto decoder = [&](std::int64_t hidden, std::int64_t heads, std::int64_t key_heads, std::int64_t width,
+                           std::int64_t sequence) {
+    return std::vector<std::pair<const char*, KeyValue>>{{"layers", two},         {"hidden", hidden},
+                                                         {"heads", heads},        {"key_heads", key_heads},
+                                                         {"feed_forward", width}, {"vocabulary", std::int64_t{8192}},
+                                                         {"sequence", sequence}};
+  };
+  const auto with = [](std::vector<std::pair<const char*, KeyValue>> keys, const char* key, std::int64_t value) {
+    keys.emplace_back(key, value);
+    return keys;
+  };
+  const auto t5 = [&](std::int64_t hidden, std::int64_t heads, std::int64_t sequence, std::int64_t target) {
+    return std::vector<std::pair<const char*, KeyValue>>{{"layers", two},
+                                                         {"hidden", hidden},
+                                                         {"heads", heads},
+                                                         {"feed_forward", 4 * hidden},
+                                                         {"vocabulary", std::int64_t{8192}},
+                                                         {"sequence", sequence},
+                                                         {"target_sequence", target}};
+  };
+  const auto vit = [&](std::int64_t hidden, std::int64_t heads, std::int64_t image, std::int64_t patch) {
+    return std::vector<std::pair<const char*, KeyValue>>{{"layers", two},  {"hidden", hidden},
+                                                         {"heads", heads}, {"image", image},
+                                                         {"patch", patch}, {"classes", std::int64_t{1000}}};
+  };
+  const auto whisper = [&](std::int64_t hidden, std::int64_t heads, std::int64_t frames, std::int64_t sequence) {
+    return std::vector<std::pair<const char*, KeyValue>>{{"layers", two},    {"hidden", hidden},
+                                                         {"heads", heads},   {"vocabulary", std::int64_t{8192}},
+                                                         {"frames", frames}, {"sequence", sequence}};
+  };
+  const auto clip = [&](std::int64_t vision, std::int64_t text, std::int64_t image, std::int64_t patch) {
+    return std::vector<std::pair<const char*, KeyValue>>{{"vision_layers", two},
+                                                         {"vision_hidden", vision},
+                                                         {"vision_heads", vision / 64},
+                                                         {"text_layers", two},
+                                                         {"text_hidden", text},
+                                                         {"text_heads", text / 64},
+                                                         {"vocabulary", std::int64_t{8192}},
+                                                         {"sequence", std::int64_t{64}},
+                                                         {"projection", std::int64_t{384}},
+                                                         {"image", image},
+                                                         {"patch", patch}};
+  };
+  const auto convnet = [](std::vector<std::int64_t> blocks, std::int64_t width, std::int64_t image) {
+    return std::vector<std::pair<const char*, KeyValue>>{
+        {"blocks", std::move(blocks)}, {"width", width}, {"image", image}};
+  };
+  return {{"llama", 3, false, decoder(1536, 24, 8, 4096, 1024)},
+          {"llama", 6, true, decoder(1024, 16, 16, 2816, 512)},
+          {"llama", 2, false, decoder(1920, 15, 5, 5376, 768)},
+          {"moe", 4, false, with(decoder(640, 10, 5, 1792, 512), "experts", 5)},
+          {"moe", 3, true, with(decoder(1024, 16, 4, 2560, 768), "experts", 6)},
+          {"t5", 6, false, t5(640, 10, 384, 128)},
+          {"t5", 4, true, t5(1024, 16, 256, 96)},
+          {"t5", 10, false, t5(512, 8, 448, 160)},
+          {"vit", 48, false, vit(640, 10, 192, 16)},
+          {"vit", 12, true, vit(1024, 16, 196, 14)},
+          {"vit", 64, false, vit(768, 12, 160, 16)},
+          {"whisper", 6, false, whisper(640, 10, 2400, 160)},
+          {"whisper", 3, true, whisper(704, 11, 1600, 96)},
+          {"whisper", 4, false, whisper(512, 8, 3000, 64)},
+          {"clip", 48, false, clip(640, 448, 192, 32)},
+          {"clip", 96, true, clip(960, 576, 224, 28)},
+          {"convnet", 48, false, convnet({2, 2, 3, 2}, 48, 192)},
+          {"convnet", 96, false, convnet({3, 2, 2, 3}, 80, 160)}};
+}
+
 // Large ones, whose kernels do not wait for launches and whose states are in no cache; with ranks of a half and less.
 struct UpdateNetwork {
   Transformer network;
@@ -93,6 +170,22 @@ Trial trial_of(const char* family, const Transformer& t, std::int32_t cores) {
   w.precision = DType::BF16;
   w.recompute = t.recompute ? "block" : "none";
   w.keys["tied_embedding"] = t.tied;
+  return trial;
+}
+
+Trial trial_of(const OfFamily& f, std::int32_t cores) {
+  Trial trial;
+  trial.times_update = false;
+  Scenario& scenario = trial.scenario;
+  scenario.machine.gpu = true;
+  scenario.machine.cores = cores;
+  WorkloadOptions& w = scenario.workload;
+  w.family = f.family;
+  for (const auto& [key, value] : f.keys) w.keys.set(key, value);
+  w.batch = f.batch;
+  w.micro_batches = 2;
+  w.precision = DType::BF16;
+  w.recompute = f.recompute ? "block" : "none";
   return trial;
 }
 
@@ -148,9 +241,12 @@ DeviceDesign gpu_design(bool quick, std::int32_t cores) {
         design.trials.back().times_update = false;  // DeviceDesign::updates
       }
   }
+  if (!quick)
+    for (const OfFamily& other : other_families())
+      if (find_workload(other.family) != nullptr) design.trials.push_back(trial_of(other, cores));
   for (const UpdateNetwork& u : kUpdates)
     if (find_workload("gpt") != nullptr && (!quick || u.network.quick))
-      for (Trial& trial : update_trials(trial_of("gpt", u.network, cores), u.rank))
+      for (Trial& trial : update_trials(trial_of("gpt", u.network, cores), u.rank, quick || &u != kUpdates))
         design.update_trials.push_back(std::move(trial));
   design.passes = quick ? 3 : 5;
   design.op_budget_ns = quick ? 0.2e9 : 1.0e9;

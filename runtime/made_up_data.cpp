@@ -1,25 +1,46 @@
 #include "runtime/made_up_data.hpp"
 
+#include <ATen/Parallel.h>
+
+#include <cmath>
+
 #include "core/base/check.hpp"
+#include "runtime/executors/thread_team.hpp"
 #include "runtime/initial_values.hpp"
 
 namespace tandem {
 namespace {
 
-// Calls fill(first element, elements, key) for each sample.
+// Calls fill(first element, elements, key) for each sample, on this worker's threads.
 template <typename Fill>
 void for_each_sample(const MadeUpTensor& t, const Fill& fill) {
   CHECK(t.samples > 0 && t.elements % t.samples == 0, t.elements, t.samples);
   const std::int64_t of_sample = t.elements / t.samples;
-  for (std::int64_t sample = 0; sample < t.samples; ++sample)
+  ThreadTeam::mine(at::get_num_threads()).share(static_cast<int>(t.samples), [&](int sample) {
     fill(sample * of_sample, of_sample, row_key(t.order, t.key, t.samples, sample).draw(t.tensor));
+  });
+}
+
+// Near enough to normal, and fast: batches of images are millions of numbers a step. Four bytes of a hash, whose sum
+// has the mean 510 and the variance 4 (256^2 - 1) / 12.
+void fill_like_normal(float* out, std::int64_t count, std::uint64_t key) {
+  const float scale = 1 / std::sqrt(4 * (256.0F * 256 - 1) / 12);
+  const auto number = [&](std::uint64_t bits) {
+    const std::uint64_t pairs = (bits & 0x00FF00FFU) + (bits >> 8U & 0x00FF00FFU);
+    return (static_cast<float>((pairs & 0xFFFFU) + (pairs >> 16U)) - 510) * scale;
+  };
+  for (std::int64_t i = 0; i < count; i += 2) {
+    const std::uint64_t hash = mix(key ^ mix(static_cast<std::uint64_t>(i)));
+    out[i] = number(hash & 0xFFFFFFFFU);
+    if (i + 1 < count) out[i + 1] = number(hash >> 32U);
+  }
 }
 
 }  // namespace
 
 void make_up(const MadeUpTensor& tensor, float* out) {
   for_each_sample(tensor, [&](std::int64_t first, std::int64_t count, std::uint64_t key) {
-    fill_standard_normal(out + first, count, key);
+    fill_like_normal(out + first, count, key);
   });
 }
 

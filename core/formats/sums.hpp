@@ -19,10 +19,9 @@ inline constexpr std::int64_t kUpdateControlBytes = 16;
 inline constexpr std::int64_t kLossScaleBytes = 24, kLossScaleOffset = 16;
 static_assert(kLossScaleOffset + 4 <= kLossScaleBytes);
 
-// Most elements of a gradient that the optimizer scales (clips) at a time: bounds its workspace. A multiple of 16, so
-// that vectorised kernels see the same groups of elements as in one pass.
-inline constexpr std::int64_t kOptimizerChunk = std::int64_t{256} * 1024;
-static_assert(kOptimizerChunk % 16 == 0);
+// Elements of fp32 that LibTorch's Adam on the CPU updates alike, whatever the processor: a vector of AVX-512, two of
+// AVX2.
+inline constexpr std::int64_t kWholeVector = 16;
 
 // Adafactor, as torch.optim.Adafactor has it by default: the rate at which its means of squares forget (step^kDecay),
 // the least square, the least of a parameter's root mean square, and what an update's is brought down to.

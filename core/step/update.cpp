@@ -17,8 +17,8 @@ std::string name_with_states(const OptimizerOptions& optimizer) {
   return name;
 }
 
-// In fp32, LibTorch's step count, and under clipping a scaled copy of the gradient, a chunk of a field at a time.
-// Our own updates scale gradients in the one pass that reads them.
+// In fp32, for what is left of a field after whole vectors: LibTorch's step count, and under clipping a scaled copy of
+// the gradient. Our own updates scale gradients in the one pass that reads them.
 std::int64_t optimizer_workspace(const StepContext& context, const Layout& layout) {
   const TrainingPlan& plan = context.plan();
   if (!plan.updates_by_element())
@@ -27,10 +27,8 @@ std::int64_t optimizer_workspace(const StepContext& context, const Layout& layou
   WorkspaceMeter meter;
   meter.take(kStepCountBytes);
   if (!context.options.clips()) return meter.peak();
-  std::int64_t largest = 0;
-  for (const Field& field : layout.fields) largest = std::max(largest, field.elements());
   meter.take(kClippingScalarBytes);
-  meter.take(std::min(largest, kOptimizerChunk) * size_of(DType::F32));
+  meter.take(kWholeVector * size_of(DType::F32));
   return meter.peak();
 }
 
@@ -65,11 +63,8 @@ void UpdatePart::add_bucket_works(Graph& graph, const StageSpec& s, StepStage& s
   Work optimizer{"optimizer." + name_with_states(context_.options.optimizer), plan.precision, {elements, clips}, {}};
   optimizer.kernels.push_back(plan.optimizer_fixed_ns > 0 ? fixed_kernel(plan.optimizer_fixed_ns / context_.parts)
                                                           : optimizer_kernel(elements, traffic));
-  // In fp32, clipping scales a copy of the gradient, and under delayed update the parameters are copied before they are
-  // updated. 16-bit updates, and those of quantised states, do it all in one pass.
-  const int copies =
-      (plan.library_updates() && clips ? 1 : 0) + (plan.precision == DType::F32 && context_.delayed_update ? 1 : 0);
-  for (int i = 0; i < copies; ++i) optimizer.kernels.push_back(memory_kernel(2 * bytes));
+  // In fp32, under delayed update, the parameters are copied before they are updated; in 16 bits one pass does it all.
+  if (plan.precision == DType::F32 && context_.delayed_update) optimizer.kernels.push_back(memory_kernel(2 * bytes));
   stage.optimizer = graph.add_work(std::move(optimizer));
 }
 

@@ -181,12 +181,13 @@ std::int64_t adafactor(BodyCall& call) {
     const Field& field = layout.fields[i];
     const Tensor rows = means.bucket.field(next_mean++);
     const Tensor columns = field.shape.size() > 1 ? means.bucket.field(next_mean++) : Tensor();
-    const Tensor stored = leader.bucket.field(i), low = has_low ? Operand(call, 1).bucket.field(i) : Tensor();
+    // By name: without the rows that pad, of which there are no means.
+    const Tensor stored = leader.bucket[field.name], low = has_low ? Operand(call, 1).bucket[field.name] : Tensor();
     const Tensor master = masters_of(stored, low);
     const double decay = decays(call.scenario.optimizer, field) ? step.options.weight_decay : 0;
-    say_of(call, field, FieldUpdate(step, gradient_of(gradients.field(i), step), master, rows, columns).run(decay));
+    say_of(call, field, FieldUpdate(step, gradient_of(gradients[field.name], step), master, rows, columns).run(decay));
     round_masters(master, stored, low);
-    if (call.op.writes.size() > updated) Operand(call, updated).bucket.field(i).copy_(master);
+    if (call.op.writes.size() > updated) Operand(call, updated).bucket[field.name].copy_(master);
   }
   return 0;
 }

@@ -153,47 +153,6 @@ void update_as_torch(FusedAdam adam, const UpdateOptions& o, BodyCall& call, con
        o.weight_decay, o.epsilon, /*amsgrad=*/false, /*maximize=*/false, std::nullopt, std::nullopt);
 }
 
-// What LibTorch's kernel updates at a time: little enough that it is in a cache still when it is looked at.
-constexpr std::int64_t kWatchedChunk = 4 * kOptimizerChunk;
-
-// Of fp32 numbers, on this worker's threads.
-bool all_finite(const std::byte* numbers, std::int64_t elements) {
-  std::atomic<bool> finite = true;
-  const auto tiles = static_cast<int>((elements + kTileElements - 1) / kTileElements);
-  ThreadTeam::mine(at::get_num_threads()).share(tiles, [&](int i) {
-    const std::int64_t first = i * kTileElements;
-    if (!check_gradient(numbers + first * size_of(DType::F32), DType::F32, std::min(kTileElements, elements - first))
-             .finite)
-      finite = false;
-  });
-  return finite;
-}
-
-// Returns whether all that it wrote is finite.
-// Field by field, as separate tensors would be: the kernel's last, partial vector of a field is then the same, whatever
-// part it is in. A part begins at a multiple of 64 bytes, as fields do.
-bool update_fields_as_torch(BodyCall& call, const Part& part) {
-  const UpdateOptions decaying = update_options(call);
-  const FusedAdam adam = decaying.decoupled ? &at::_ops::_fused_adamw_::call : &at::_ops::_fused_adam_::call;
-  UpdateOptions plain = decaying;
-  plain.weight_decay = 0;
-  const std::int64_t chunk =
-      (part.control != nullptr ? kOptimizerChunk : kWatchedChunk) * std::int64_t{size_of(DType::F32)};
-  const std::int64_t begin = part.first * size_of(DType::F32);
-  bool finite = true;
-  for (const Field& field : call.graph.tensor_of(call.op.writes[0].value).layout->fields) {
-    const std::int64_t first = std::max(field.offset, begin);
-    const std::int64_t end = std::min(field.offset + field.elements() * size_of(DType::F32), begin + call.bytes);
-    for (std::int64_t at = first; at < end; at += chunk) {
-      const std::int64_t elements = std::min(chunk, end - at) / size_of(DType::F32);
-      update_as_torch(adam, decays(call.scenario.optimizer, field) ? decaying : plain, call, part, at - begin,
-                      elements);
-      finite &= all_finite(part.master + (at - begin), elements) && all_finite(part.v + (at - begin), elements);
-    }
-  }
-  return finite;
-}
-
 UpdateSpan span_of(const BodyCall& call, const Part& part) {
   return {.gradient = part.gradient,
           .m = part.m,
@@ -229,17 +188,45 @@ std::vector<Run> runs_of(const BodyCall& call, const Part& part, UpdateOptions o
   return runs;
 }
 
-bool update_on_host(const std::vector<Run>& runs) {
+bool update_on_host(const std::vector<Run>& runs, const UpdateControl* control) {
   std::atomic<bool> finite = true;
   std::vector<Run> tiles;
   for (const Run& run : runs)
     for (std::int64_t first = 0; first < run.span.elements; first += kTileElements)
-      tiles.push_back({run.step, part_of(run.span, first, std::min(kTileElements, run.span.elements - first))});
+      tiles.push_back({control == nullptr ? run.step : controlled(run.step, *control),
+                       part_of(run.span, first, std::min(kTileElements, run.span.elements - first))});
   ThreadTeam::mine(at::get_num_threads()).share(static_cast<int>(tiles.size()), [&](int i) {
     const Run& tile = tiles[static_cast<std::size_t>(i)];
     if (!update_elements(tile.step, tile.span)) finite = false;
   });
   return finite;
+}
+
+// Adam all in fp32 on the host gives the bits of LibTorch's kernel, which plain training there uses. Our own loop has
+// them for whole vectors, in one pass over memory; a field's last, partial one is LibTorch's. A part begins at a
+// multiple of 64 bytes, as fields do, so that it is the same whatever part it is in. Returns whether all is finite.
+bool update_fields_as_torch(BodyCall& call, const Part& part) {
+  const UpdateOptions decaying = update_options(call);
+  UpdateOptions plain = decaying;
+  plain.weight_decay = 0;
+  const FusedAdam adam = decaying.decoupled ? &at::_ops::_fused_adamw_::call : &at::_ops::_fused_adam_::call;
+  const UpdateSpan span = span_of(call, part);
+  std::vector<Run> runs;
+  bool finite = true;
+  for (const Field& field : call.graph.tensor_of(call.op.writes[0].value).layout->fields) {
+    const std::int64_t begin = field.offset / size_of(DType::F32);
+    const std::int64_t first = std::max(begin, part.first),
+                       end = std::min(begin + field.elements(), part.first + part.elements);
+    if (first >= end) continue;
+    const UpdateOptions& options = decays(call.scenario.optimizer, field) ? decaying : plain;
+    const std::int64_t rest = (end - first) % kWholeVector, at = first - part.first, last = end - part.first - rest;
+    runs.push_back({update_step(options, update_number(call)), part_of(span, at, last - at)});
+    if (rest == 0) continue;
+    update_as_torch(adam, options, call, part, last * size_of(DType::F32), rest);
+    for (const std::byte* numbers : {part.master, part.v})
+      finite &= check_gradient(numbers + last * size_of(DType::F32), DType::F32, rest).finite;
+  }
+  return finite & update_on_host(runs, part.control);
 }
 
 // An update has left something that is not finite: says what. Nothing, where that is between fields: a number that is
@@ -270,8 +257,7 @@ std::int64_t keep_parameter(const BodyCall& call, const Part& part) {
   return 0;
 }
 
-// Adam all in fp32 on the host with LibTorch's kernel, which plain training there uses; else with our own, which reads
-// and writes 16-bit numbers in the same pass and gives the same bits on the device.
+// All but Adam in fp32 on the host gives the same bits on the device.
 std::int64_t update_part(BodyCall& call) {
   const Operands no_autograd(call);
   const Part part(call);
@@ -283,13 +269,11 @@ std::int64_t update_part(BodyCall& call) {
     if (!update_fields_as_torch(call, part)) refuse_update(call, part);
     return 0;
   }
-  std::vector<Run> runs = runs_of(call, part, options);
+  const std::vector<Run> runs = runs_of(call, part, options);
   if (on_host) {
-    if (part.control != nullptr)
-      for (Run& run : runs) run.step = controlled(run.step, *part.control);
-    if (!update_on_host(runs)) refuse_update(call, part);
+    if (!update_on_host(runs, part.control)) refuse_update(call, part);
   } else {
-    for (const Run& run : runs) device_kernels().update(run.step, run.span, part.control);
+    for (const Run& run : runs) update_on_device(run.step, run.span, part.control);
   }
   return 0;
 }

@@ -149,19 +149,20 @@ struct Masters<Alone<T>> {
   }
 };
 
-// Calls launch.template operator()<gradient's type, parameter's type>() for those of a span.
+// Calls launch.template operator()<gradient's type, parameter's type>() for those of a span: gradients are in fp32, or
+// of the parameter's type.
 template <class Launch>
 void with_types(const UpdateSpan& span, const Launch& launch) {
-  const auto with_gradient = [&]<class Parameter>() {
+  const auto with_gradient = [&]<class Own, class Parameter>() {
     if (span.gradient_type == DType::F32) return launch.template operator()<float, Parameter>();
-    if (span.gradient_type == DType::F16) return launch.template operator()<Float16, Parameter>();
-    launch.template operator()<BFloat16, Parameter>();
+    launch.template operator()<Own, Parameter>();
   };
-  if (span.parameter_type == DType::F32) return with_gradient.template operator()<float>();
+  if (span.parameter_type == DType::F32) return launch.template operator()<float, float>();
   if (span.parameter_type == DType::BF16)
-    return span.masters ? with_gradient.template operator()<BFloat16>()
-                        : with_gradient.template operator()<Alone<BFloat16>>();
-  span.masters ? with_gradient.template operator()<Float16>() : with_gradient.template operator()<Alone<Float16>>();
+    return span.masters ? with_gradient.template operator()<BFloat16, BFloat16>()
+                        : with_gradient.template operator()<BFloat16, Alone<BFloat16>>();
+  span.masters ? with_gradient.template operator()<Float16, Float16>()
+               : with_gradient.template operator()<Float16, Alone<Float16>>();
 }
 
 }  // namespace tandem

@@ -79,7 +79,7 @@ const Document& scenario_document() {
        {"  precision", "  precision: fp61", "workload.precision"},
        {"  recompute", "  recomput: none", "workload.recomput", Plant::At::Key},
        {"  tied_embedding", "  inputs: 3", "workload.inputs", Plant::At::Key},
-       {"  name: adamw", "  name: sgd", "optimizer.name"},
+       {"  name: adamw", "  name: adagrad", "optimizer.name"},
        {"  learning_rate", "  learning_rate: fast", "optimizer.learning_rate"},
        {"  betas", "  betas: [0.9]", "optimizer.betas"},
        {"  decay_steps", "  decay_steps: 1", "optimizer.decay_steps"},

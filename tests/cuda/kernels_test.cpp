@@ -60,7 +60,8 @@ struct AdamMemory {
     std::mt19937 random(1);
     std::normal_distribution<float> normal;
     for (std::size_t i = 0; i < kElements; ++i) {
-      gradient[i] = to_bfloat16(normal(random) * 1e-3F);
+      wide_gradient[i] = normal(random) * 1e-3F;
+      gradient[i] = to_bfloat16(wide_gradient[i]);  // for fp16 these bits are some number, too
       master[i] = normal(random), m[i] = normal(random) * 1e-3F, v[i] = std::abs(normal(random)) * 1e-6F;
       const SplitMaster halves = split_master(master[i]);
       old_parameter[i] = halves.parameter, low[i] = halves.low;
@@ -75,7 +76,8 @@ struct AdamMemory {
     return span;
   }
   UpdateSpan span(bool in_place) {
-    return {.gradient = gradient.data(),
+    const bool wide = type == DType::F32;
+    return {.gradient = wide ? static_cast<const void*>(wide_gradient.data()) : gradient.data(),
             .m = m.data(),
             .v = v.data(),
             .master = master.data(),
@@ -83,14 +85,23 @@ struct AdamMemory {
             .old_parameter = old_parameter.data(),
             .master_low = low.data(),
             .elements = kElements,
-            .gradient_type = DType::BF16,
+            .gradient_type = type,
             .parameter_type = type};
+  }
+
+  // bf16 ones lie in the same bytes.
+  void round_moments() {
+    for (Shared<float>* moments : {&m, &v})
+      for (std::size_t i = 0; i < kElements; ++i) {
+        const BFloat16 rounded = to_bfloat16((*moments)[i]);
+        std::memcpy(reinterpret_cast<std::byte*>(moments->data()) + i * sizeof(rounded), &rounded, sizeof(rounded));
+      }
   }
 
   DType type;
   Shared<BFloat16> gradient{kElements}, parameter{kElements}, old_parameter{kElements};
   Shared<std::int16_t> low{kElements};
-  Shared<float> master{kElements}, m{kElements}, v{kElements};
+  Shared<float> master{kElements}, m{kElements}, v{kElements}, wide_gradient{kElements};
 };
 
 void expect_same(const AdamMemory& a, const AdamMemory& b) {
@@ -128,6 +139,29 @@ TEST_P(CudaAdam, GivesTheCpusBits) {
       expect_same(on_cpu, on_gpu);
     }
   }
+}
+
+TEST_F(CudaKernels, EveryRuleGivesTheCpusBits) {
+  for (const Rule rule : {Rule::Adam, Rule::Lion, Rule::Sgd, Rule::Momentum})
+    for (const DType type : {DType::F32, DType::BF16, DType::F16})
+      for (const std::int64_t bits : {32, 16})
+        for (const bool masters : {true, false}) {
+          if (!masters && type == DType::F32) continue;
+          SCOPED_TRACE(std::to_string(static_cast<int>(rule)) + " " + std::string(name_of(type)) + " " +
+                       std::to_string(bits) + (masters ? "" : " alone"));
+          AdamMemory on_cpu(type), on_gpu(type);
+          const UpdateStep step = update_step({1e-3, 0.9, 0.95, 1e-8, 0.1, rule == Rule::Lion, rule, 0.8}, 7, 0.5F);
+          for (AdamMemory* memory : {&on_cpu, &on_gpu}) {
+            if (bits == 16) memory->round_moments();
+            UpdateSpan span = memory->span(/*in_place=*/false);
+            span.state_bits = bits;
+            span.masters = masters;
+            memory == &on_cpu ? static_cast<void>(update_elements(step, span))
+                              : launch_update(step, span, nullptr, nullptr);
+          }
+          finish();
+          expect_same(on_cpu, on_gpu);
+        }
 }
 
 TEST_P(CudaAdam, ASkippedStepLeavesTheParameterAsItWas) {

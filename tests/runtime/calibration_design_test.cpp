@@ -122,11 +122,16 @@ TEST(CalibrationWorkbench, TimesOfAnotherUpdateOnlyWhatPlainTrainingLacks) {
     }
   const std::string on_device = std::string(name_of(Engine::Compute)) + " ";
   const std::string on_cpu = std::string(name_of(Engine::CpuOptimizer)) + " ";
-  const std::set<std::string> expected{
-      on_device + "subspace.fit",      on_device + "subspace.compress",    on_device + "subspace.apply",
-      on_device + "subspace.adamw",    on_cpu + "subspace.adamw",          on_device + "one_bit.begin",
-      on_device + "one_bit.compress",  on_cpu + "one_bit.update",          on_device + "optimizer.adamw_8bit",
-      on_cpu + "optimizer.adamw_8bit", on_device + "optimizer.adamw_4bit", on_cpu + "optimizer.adamw_4bit"};
+  const std::set<std::string> expected{on_device + "subspace.fit",          on_device + "subspace.compress",
+                                       on_device + "subspace.apply",        on_device + "subspace.adamw",
+                                       on_cpu + "subspace.adamw",           on_device + "one_bit.begin",
+                                       on_device + "one_bit.compress",      on_cpu + "one_bit.update",
+                                       on_device + "optimizer.adamw_8bit",  on_cpu + "optimizer.adamw_8bit",
+                                       on_device + "optimizer.adamw_4bit",  on_cpu + "optimizer.adamw_4bit",
+                                       on_device + "optimizer.adamw_16bit", on_cpu + "optimizer.adamw_16bit",
+                                       on_device + "optimizer.sgd",         on_cpu + "optimizer.sgd",
+                                       on_device + "optimizer.lion",        on_cpu + "optimizer.lion",
+                                       on_device + "optimizer.adafactor",   on_cpu + "optimizer.adafactor"};
   EXPECT_EQ(found, expected);
 }
 

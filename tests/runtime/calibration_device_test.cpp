@@ -223,12 +223,12 @@ TEST(GpuDesign, FitsTheMachineAndCoversWhatItClaims) {
     bool held_out = false;
     for (const Trial& trial : all) {
       const Footprint bytes = footprint(trial);
-      EXPECT_LE(bytes.host, 6 * kGiB) << trial.scenario.workload.keys.integer("hidden");
-      EXPECT_LE(bytes.device, 60 * kGiB) << trial.scenario.workload.keys.integer("hidden");
+      EXPECT_LE(bytes.host, 6 * kGiB) << trial.scenario.workload.keys.integer_or("hidden", 0);
+      EXPECT_LE(bytes.device, 60 * kGiB) << trial.scenario.workload.keys.integer_or("hidden", 0);
       EXPECT_EQ(trial.scenario.workload.precision, DType::BF16);
       EXPECT_TRUE(trial.scenario.machine.gpu);
       pinned += bytes.host;
-      largest_hidden = std::max(largest_hidden, trial.scenario.workload.keys.integer("hidden"));
+      largest_hidden = std::max(largest_hidden, trial.scenario.workload.keys.integer_or("hidden", 0));
       held_out = held_out || trial.held_out;
     }
     // At 0.2 s a GiB, pinning is a small part of the time that the flag promises.
@@ -254,9 +254,9 @@ TEST(GpuDesign, DoesNotMeasureTheScenarioThatItIsToPredict) {
   all.insert(all.end(), design.update_trials.begin(), design.update_trials.end());
   for (const Trial& trial : all) {
     const WorkloadOptions &a = trial.scenario.workload, &b = scenario.workload;
-    EXPECT_FALSE(a.keys.integer("hidden") == b.keys.integer("hidden") &&
-                 a.batch * a.keys.integer("sequence") == b.batch * b.keys.integer("sequence"))
-        << a.keys.integer("hidden");
+    EXPECT_FALSE(a.keys.integer_or("hidden", 0) == b.keys.integer_or("hidden", 0) &&
+                 a.batch * a.keys.integer_or("sequence", 0) == b.batch * b.keys.integer("sequence"))
+        << a.keys.integer_or("hidden", 0);
   }
 }
 

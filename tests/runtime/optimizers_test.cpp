@@ -58,6 +58,14 @@ TEST_P(EveryOptimizer, TrainsAsPlainLibTorchDoes) {
   }
 }
 
+TEST_P(EveryOptimizer, WithRowsThatPad) {
+  for (const DType precision : {DType::F32, DType::BF16}) {
+    Scenario s = scenario_of(GetParam(), "zero_offload", precision);
+    s.workload.keys["vocabulary_multiple"] = 64;
+    expect_trains_as_plain(s);
+  }
+}
+
 TEST_P(EveryOptimizer, WithoutClippingAndDecay) {
   Scenario s = scenario_of(GetParam(), "zero_offload", DType::F32);
   s.optimizer.weight_decay = s.optimizer.clip_norm = s.optimizer.momentum = 0;

@@ -66,7 +66,9 @@ TEST_P(PaddedVocabulary, StaysZero) {
     for (const bool tied : {true, false}) {
       if (precision == DType::F16 && GetParam() == "lsp_offload") continue;  // which does not train in it
       const Scenario scenario = scenario_of(GetParam(), precision, tied);
-      Training training(scenario, TrainOptions{.poison = true});
+      TrainOptions options;
+      options.poison = true;
+      Training training(scenario, options);
       run_checked(training);
       const auto [padding, tensors] = padding_of(training);
       EXPECT_GE(tensors, 1);

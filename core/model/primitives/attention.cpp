@@ -110,6 +110,7 @@ class Attention final : public Primitive {
     if (h.fused) return forward ? take_forward(h, s, where, meter) : take_backward(h, s, where, meter);
     if (where.gpu) meter.take(kGpuProductBytes);
     if (!where.gpu && h.type != DType::F32) meter.take(kCpuTileBytes + 2 * h.row() + h.scores());
+    if (where.gpu && !forward) meter.take(h.scores());  // the softmax's backward: gradient times result
     forward ? take_unfused_forward(h, meter) : take_unfused_backward(h, meter);
   }
   bool makes_gradients_apart() const override { return true; }
@@ -130,8 +131,12 @@ class Attention final : public Primitive {
   static void take_forward(const Heads& h, const CallShapes& s, const RunsOn& where, WorkspaceMeter& meter) {
     const std::int64_t q = cpu_query_split(h.sequence), k = cpu_key_split(h.keys), kept = s.saved[0].shape.bytes();
     // Beside them, the state of random numbers that nothing draws.
-    if (where.gpu)
-      return meter.touch_all({h.row(), kept_on_gpu(h), kept_on_gpu(h), kNumberBytes, kNumberBytes, kNumberBytes});
+    if (where.gpu) {
+      const std::int64_t split =
+          h.type == DType::F32 ? 0 : gpu_split_keys_bytes(h.batch * h.heads, h.sequence, h.keys, h.size);
+      return meter.touch_all(
+          {h.row(), kept_on_gpu(h), kept_on_gpu(h), split, kNumberBytes, kNumberBytes, kNumberBytes});
+    }
     take_narrow(h, q * k * where.threads, meter);
     meter.touch_all({h.row(), kept, where.threads * (q * k + 2 * q + q * h.size) * size_of(DType::F32)});
   }

@@ -107,10 +107,15 @@ class Conv final : public Primitive {
   // order of magnitude is known.
   void scratch(const Attributes& how, const CallShapes& s, Direction direction, Wanted wanted, const RunsOn& where,
                WorkspaceMeter& meter) const override {
-    constexpr std::int64_t kGpuWorkspace = 64 << 20;
+    // A sum over positions is cut into parts, of which each leaves weights in fp32: 192 were seen.
+    constexpr std::int64_t kGpuWorkspace = 64 << 20, kParts = 256, kMostOfParts = 192 << 20;
     const Buffers buffers(how, s);
     const bool forward = direction == Direction::Forward;
-    if (where.gpu) return meter.touch(kGpuWorkspace + 2 * buffers.plain() + s.in[0].bytes());
+    if (where.gpu) {
+      const std::int64_t parts = kParts * s.weights[0].shape.elements() * size_of(DType::F32);
+      return meter.touch(kGpuWorkspace + (forward ? 0 : std::min(parts, kMostOfParts)) + 2 * buffers.plain() +
+                         s.in[0].bytes());
+    }
     if (buffers.is_native(where.threads)) return meter.touch(buffers.native(direction));
     if (forward) return meter.touch(buffers.forward(where.threads));
     const std::int64_t input = wanted.in != 0 ? buffers.input_gradient(where.threads) : 0;

@@ -69,10 +69,10 @@ class QkvAttention final : public Primitive {
                                        a.alibi ? a.mask() * number : 0, blocks * type})
         meter.take(bytes);
     }
-    if (!a.fused()) return composed_scratch(a, s, direction, wanted, meter);
+    if (!a.fused()) return composed_scratch(a, s, direction, wanted, where.gpu, meter);
     const std::int64_t row = s.out[0].bytes(), kept = s.saved[0].shape.bytes() + a.batch * a.heads * 31 * number;
     if (where.gpu && direction == Direction::Forward)
-      return meter.touch_all({row, kept, kept, kNumberBytes, kNumberBytes, kNumberBytes});
+      return meter.touch_all({row, kept, kept, split_keys(a, s), kNumberBytes, kNumberBytes, kNumberBytes});
     if (where.gpu)
       return meter.touch_all(
           {row, keys, keys, keys, keys, kept, kept, gpu_query_gradient_bytes(a.batch * a.heads, s.out[0].elements())});
@@ -93,6 +93,11 @@ class QkvAttention final : public Primitive {
   // Of all heads.
   static std::int64_t rows(const Sizes& a, const CallShapes& s, std::int64_t of_each) {
     return a.batch * a.heads * of_each * a.size * size_of(s.in[0].type);
+  }
+  // FlashAttention takes what is in 16 bits, and nothing added to scores.
+  static std::int64_t split_keys(const Sizes& a, const CallShapes& s) {
+    if (s.in[0].type == DType::F32 || a.masked()) return 0;
+    return gpu_split_keys_bytes(a.batch * a.heads, a.queries, a.keys, a.size);
   }
   static Kernel product(const Sizes& a, const CallShapes& s, std::int64_t m, std::int64_t n, std::int64_t k) {
     // Rows of heads lie along a head's size, scores along the keys, as an operand or the result.
@@ -125,7 +130,7 @@ class QkvAttention final : public Primitive {
     if ((wanted.in & bit(0)) != 0) to.push_back(product(a, s, a.queries, a.size, a.keys));
     if ((wanted.in & bit(1)) != 0) to.push_back(product(a, s, a.size, a.keys, a.queries));
   }
-  static void composed_scratch(const Sizes& a, const CallShapes& s, Direction direction, Wanted wanted,
+  static void composed_scratch(const Sizes& a, const CallShapes& s, Direction direction, Wanted wanted, bool gpu,
                                WorkspaceMeter& meter) {
     const std::int64_t scores = s.saved[0].shape.bytes(), queries = s.out[0].bytes(), keys = rows(a, s, a.keys);
     const std::int64_t products = cpu_product_bytes(a.batch * a.heads * a.queries, a.keys, a.size, s.in[0].type) +
@@ -135,7 +140,8 @@ class QkvAttention final : public Primitive {
       return meter.touch_all({scores, queries, keys, queries, keys, products});
     }
     const std::int64_t bias = a.biased ? s.in[3].bytes() : 0;
-    meter.touch_all({scores, scores, queries, queries, keys, keys, bias, products});
+    // On a GPU the softmax's backward makes gradient times result first.
+    meter.touch_all({scores, scores, gpu ? scores : 0, queries, queries, keys, keys, bias, products});
   }
 };
 

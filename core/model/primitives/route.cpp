@@ -31,10 +31,14 @@ class Route final : public Primitive {
     to.push_back(row_kernel(rows, s.saved[0].shape.elements() * (size_of(DType::F32) + size_of(DType::I64))));  // sort
     to.push_back(memory_kernel(2 * counts(s)));
   }
-  void scratch(const Attributes&, const CallShapes& s, Direction direction, Wanted wanted, const RunsOn&,
+  void scratch(const Attributes&, const CallShapes& s, Direction direction, Wanted wanted, const RunsOn& where,
                WorkspaceMeter& meter) const override {
     const std::int64_t wide = s.saved[0].shape.bytes(), widened = s.in[0].type == DType::F32 ? 0 : wide;
     const std::int64_t choice = s.out[1].bytes();
+    // A GPU that must give the same numbers each time sorts where each gradient goes; the softmax's backward makes
+    // gradient times result first.
+    constexpr std::int64_t kSorted = 8, kSorting = 16 << 20;
+    if (direction == Direction::Backward && where.gpu) meter.take(kSorted * choice + kSorting), meter.take(wide);
     if (direction == Direction::Backward)
       return meter.touch_all({wide, widened, choice, choice, choice, choice, choice, kNumberBytes});
     meter.take(widened);

@@ -83,9 +83,11 @@ std::vector<std::int64_t> bytes_by_layer(const Graph& graph, Role role) {
   std::vector<std::int64_t> bytes;
   for (TensorId id = 0; id < graph.tensor_count(); ++id) {
     const Tensor& tensor = graph.tensor(id);
-    if (tensor.role != role || tensor.layer < 0) continue;
+    // An optimizer may keep no states: then layers that are updated have none.
+    const bool counts = tensor.role == role || (role == Role::OptimizerState && tensor.role == Role::Gradient);
+    if (!counts || tensor.layer < 0) continue;
     bytes.resize(std::max(bytes.size(), static_cast<std::size_t>(tensor.layer) + 1));
-    bytes[static_cast<std::size_t>(tensor.layer)] += tensor.bytes;
+    if (tensor.role == role) bytes[static_cast<std::size_t>(tensor.layer)] += tensor.bytes;
   }
   return bytes;
 }

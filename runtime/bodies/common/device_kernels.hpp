@@ -23,4 +23,7 @@ struct DeviceKernels {
 const DeviceKernels& device_kernels();
 void set_device_kernels(const DeviceKernels& kernels);
 
+// The table's update; gradients are in fp32, or of the parameter's type.
+void update_on_device(const UpdateStep& step, const UpdateSpan& span, const UpdateControl* control);
+
 }  // namespace tandem
