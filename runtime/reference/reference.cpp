@@ -155,7 +155,9 @@ class Trainer {
         const std::size_t at = i++;
         if (!p.trained) continue;
         // Rows that pad are none of the parameter's.
-        const auto own = [&](const Tensor& t) { return t.dim() == 0 ? t : t.narrow(0, 0, p.shape.front() - p.padding_rows); };
+        const auto own = [&](const Tensor& t) {
+          return t.dim() == 0 ? t : t.narrow(0, 0, p.shape.front() - p.padding_rows);
+        };
         const Tensor gradient = own(p.tensor.grad()).to(at::kFloat);
         if (o.clip_norm > 0) gradient.mul_(scale);
         plain_update(o, learning_rate(scenario_, step), decays(p) ? o.weight_decay : 0, step + 1, own(latest_[at]),
