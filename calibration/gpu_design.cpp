@@ -56,60 +56,52 @@ constexpr Transformer kTransformers[] = {
 };
 // Of each other family networks of several sizes, so that its bodies' own times are known. (What stays unknown is taken
 // by its kernels alone.)
+using Keys = std::vector<std::pair<const char*, KeyValue>>;
 struct OfFamily {
   const char* family;
   std::int64_t batch;
   bool recompute;
-  std::vector<std::pair<const char*, KeyValue>> keys;
+  Keys keys;
 };
 std::vector<OfFamily> other_families() {
-  const std::int64_t two = 2;
-  const auto decoder = [&](std::int64_t hidden, std::int64_t heads, std::int64_t key_heads, std::int64_t width,
-                           std::int64_t sequence) {
-    return std::vector<std::pair<const char*, KeyValue>>{{"layers", two},         {"hidden", hidden},
-                                                         {"heads", heads},        {"key_heads", key_heads},
-                                                         {"feed_forward", width}, {"vocabulary", std::int64_t{8192}},
-                                                         {"sequence", sequence}};
+  static constexpr std::int64_t kLayers = 2, kTokens = 8192;
+  const auto decoder = [](std::int64_t hidden, std::int64_t heads, std::int64_t key_heads, std::int64_t width,
+                          std::int64_t sequence) {
+    return Keys{{"layers", kLayers},     {"hidden", hidden},      {"heads", heads},      {"key_heads", key_heads},
+                {"feed_forward", width}, {"vocabulary", kTokens}, {"sequence", sequence}};
   };
-  const auto with = [](std::vector<std::pair<const char*, KeyValue>> keys, const char* key, std::int64_t value) {
+  const auto with = [](Keys keys, const char* key, std::int64_t value) {
     keys.emplace_back(key, value);
     return keys;
   };
-  const auto t5 = [&](std::int64_t hidden, std::int64_t heads, std::int64_t sequence, std::int64_t target) {
-    return std::vector<std::pair<const char*, KeyValue>>{{"layers", two},
-                                                         {"hidden", hidden},
-                                                         {"heads", heads},
-                                                         {"feed_forward", 4 * hidden},
-                                                         {"vocabulary", std::int64_t{8192}},
-                                                         {"sequence", sequence},
-                                                         {"target_sequence", target}};
+  const auto t5 = [](std::int64_t hidden, std::int64_t heads, std::int64_t sequence, std::int64_t target) {
+    return Keys{{"layers", kLayers},          {"hidden", hidden},      {"heads", heads},
+                {"feed_forward", 4 * hidden}, {"vocabulary", kTokens}, {"sequence", sequence},
+                {"target_sequence", target}};
   };
-  const auto vit = [&](std::int64_t hidden, std::int64_t heads, std::int64_t image, std::int64_t patch) {
-    return std::vector<std::pair<const char*, KeyValue>>{{"layers", two},  {"hidden", hidden},
-                                                         {"heads", heads}, {"image", image},
-                                                         {"patch", patch}, {"classes", std::int64_t{1000}}};
+  const auto vit = [](std::int64_t hidden, std::int64_t heads, std::int64_t image, std::int64_t patch) {
+    return Keys{{"layers", kLayers}, {"hidden", hidden}, {"heads", heads},
+                {"image", image},    {"patch", patch},   {"classes", std::int64_t{1000}}};
   };
-  const auto whisper = [&](std::int64_t hidden, std::int64_t heads, std::int64_t frames, std::int64_t sequence) {
-    return std::vector<std::pair<const char*, KeyValue>>{{"layers", two},    {"hidden", hidden},
-                                                         {"heads", heads},   {"vocabulary", std::int64_t{8192}},
-                                                         {"frames", frames}, {"sequence", sequence}};
+  const auto whisper = [](std::int64_t hidden, std::int64_t heads, std::int64_t frames, std::int64_t sequence) {
+    return Keys{{"layers", kLayers},     {"hidden", hidden}, {"heads", heads},
+                {"vocabulary", kTokens}, {"frames", frames}, {"sequence", sequence}};
   };
-  const auto clip = [&](std::int64_t vision, std::int64_t text, std::int64_t image, std::int64_t patch) {
-    return std::vector<std::pair<const char*, KeyValue>>{{"vision_layers", two},
-                                                         {"vision_hidden", vision},
-                                                         {"vision_heads", vision / 64},
-                                                         {"text_layers", two},
-                                                         {"text_hidden", text},
-                                                         {"text_heads", text / 64},
-                                                         {"vocabulary", std::int64_t{8192}},
-                                                         {"sequence", std::int64_t{64}},
-                                                         {"projection", std::int64_t{384}},
-                                                         {"image", image},
-                                                         {"patch", patch}};
+  const auto clip = [](std::int64_t vision, std::int64_t text, std::int64_t image, std::int64_t patch) {
+    return Keys{{"vision_layers", kLayers},
+                {"vision_hidden", vision},
+                {"vision_heads", vision / 64},
+                {"text_layers", kLayers},
+                {"text_hidden", text},
+                {"text_heads", text / 64},
+                {"vocabulary", kTokens},
+                {"sequence", std::int64_t{64}},
+                {"projection", std::int64_t{384}},
+                {"image", image},
+                {"patch", patch}};
   };
   const auto convnet = [](std::vector<std::int64_t> blocks, std::int64_t width, std::int64_t image) {
-    return std::vector<std::pair<const char*, KeyValue>>{
-        {"blocks", std::move(blocks)}, {"width", width}, {"image", image}};
+    return Keys{{"blocks", std::move(blocks)}, {"width", width}, {"image", image}};
   };
   return {{"llama", 3, false, decoder(1536, 24, 8, 4096, 1024)},
           {"llama", 6, true, decoder(1024, 16, 16, 2816, 512)},

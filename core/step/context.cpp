@@ -102,6 +102,12 @@ Tensor StepContext::bucket_tensor(std::size_t index, std::string_view name, Role
   return tensor;
 }
 
+void update_in_place(Graph& graph, Op& op, TensorId tensor) {
+  const ValueId old = graph.tensor(tensor).latest;
+  op.reads.push_back(old);
+  op.writes.push_back({graph.new_version(tensor), old});
+}
+
 TensorId add_plain_tensor(Graph& graph, const std::string& name, Role role, DType type, std::int64_t bytes,
                           bool persistent) {
   Tensor tensor;

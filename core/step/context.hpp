@@ -102,6 +102,9 @@ class StepContext {
   std::int32_t collectives_ = 0;
 };
 
+// What an op updates in place: it reads the latest version, and writes one that takes its storage over.
+void update_in_place(Graph& graph, Op& op, TensorId tensor);
+
 // A tensor of no stage.
 TensorId add_plain_tensor(Graph& graph, const std::string& name, Role role, DType type, std::int64_t bytes,
                           bool persistent = false);

@@ -107,11 +107,7 @@ void PassesPart::append_forward(Graph& graph, std::size_t index, Op op, bool wri
     stage.output_values[i] = graph.new_version(stage.outputs[i]);
     op.writes.push_back({stage.output_values[i], kNone});
   }
-  for (const TensorId carried : context_.stages[index].carried) {
-    const ValueId old = graph.tensor(carried).latest;
-    op.reads.push_back(old);
-    op.writes.push_back({graph.new_version(carried), old});
-  }
+  for (const TensorId carried : context_.stages[index].carried) update_in_place(graph, op, carried);
   for (std::size_t i = 0; saves && i < stage.saved.size(); ++i) {
     stage.saved_values[i] = graph.new_version(stage.saved[i]);
     op.writes.push_back({stage.saved_values[i], kNone});

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/check.hpp"
+#include "core/formats/masters.hpp"
 #include "core/formats/one_bit.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/step/context.hpp"
@@ -58,7 +59,7 @@ class OneBit final : public StepTransform {
 // Both moments are needed by name.
 void OneBit::rewrite(TrainingPlan& plan) {
   if (plan.master != Master::InState) return;
-  plan.states = {{"master"}, {"adam_m"}, {"adam_v"}};
+  plan.states = {{std::string(kMaster)}, {"adam_m"}, {"adam_v"}};
   plan.master = Master::FirstState;
 }
 
@@ -146,14 +147,11 @@ void OneBit::optimize_by_signs(Graph& graph, std::size_t index) {
   op.engines = engine_bit(Engine::CpuOptimizer);
   op.reads.push_back(stage.gradient_value);
   op.reads.push_back(graph.tensor(one_bit.v).latest);
-  const auto replace = [&](TensorId tensor, bool reads) {
-    const ValueId old = graph.tensor(tensor).latest;
-    if (reads) op.reads.push_back(old);
-    op.writes.push_back({graph.new_version(tensor), old});
-  };
-  replace(stage.parameter, context_.plan().update_reads_parameter());
+  const ValueId before = graph.tensor(stage.parameter).latest;
+  if (context_.plan().update_reads_parameter()) op.reads.push_back(before);
+  op.writes.push_back({graph.new_version(stage.parameter), before});
   for (std::size_t i = 0; i < context_.plan().states.size(); ++i)
-    if (stage.states[i] != one_bit.m && stage.states[i] != one_bit.v) replace(stage.states[i], true);
+    if (stage.states[i] != one_bit.m && stage.states[i] != one_bit.v) update_in_place(graph, op, stage.states[i]);
   if (context_.controls_update()) op.reads.push_back(context_.control);
   stage.parameter_in_use = op.writes.front().value;
   graph.append(std::move(op));

@@ -210,6 +210,8 @@ bool update_fields_as_torch(BodyCall& call, const Part& part) {
   UpdateOptions plain = decaying;
   plain.weight_decay = 0;
   const FusedAdam adam = decaying.decoupled ? &at::_ops::_fused_adamw_::call : &at::_ops::_fused_adam_::call;
+  const UpdateStep decaying_step = update_step(decaying, update_number(call)),
+                   plain_step = update_step(plain, update_number(call));
   const UpdateSpan span = span_of(call, part);
   std::vector<Run> runs;
   bool finite = true;
@@ -218,11 +220,11 @@ bool update_fields_as_torch(BodyCall& call, const Part& part) {
     const std::int64_t first = std::max(begin, part.first),
                        end = std::min(begin + field.elements(), part.first + part.elements);
     if (first >= end) continue;
-    const UpdateOptions& options = decays(call.scenario.optimizer, field) ? decaying : plain;
+    const bool shrinks = decays(call.scenario.optimizer, field);
     const std::int64_t rest = (end - first) % kWholeVector, at = first - part.first, last = end - part.first - rest;
-    runs.push_back({update_step(options, update_number(call)), part_of(span, at, last - at)});
+    runs.push_back({shrinks ? decaying_step : plain_step, part_of(span, at, last - at)});
     if (rest == 0) continue;
-    update_as_torch(adam, options, call, part, last * size_of(DType::F32), rest);
+    update_as_torch(adam, shrinks ? decaying : plain, call, part, last * size_of(DType::F32), rest);
     for (const std::byte* numbers : {part.master, part.v})
       finite &= check_gradient(numbers + last * size_of(DType::F32), DType::F32, rest).finite;
   }

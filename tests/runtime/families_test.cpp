@@ -3,15 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <tuple>
 
 #include "core/workloads/workload.hpp"
-#include "runtime/reference/reference.hpp"
-#include "runtime/torch_setup.hpp"
-#include "runtime/train.hpp"
 #include "tests/common/scenarios.hpp"
-#include "tests/runtime/checked_run.hpp"
+#include "tests/runtime/exact_run.hpp"
 
 namespace tandem {
 namespace {
@@ -49,27 +45,9 @@ Scenario scenario_of(const WorkloadEntry& family, const Way& way) {
 
 class EveryFamily : public ::testing::TestWithParam<std::tuple<std::string, Way>> {};
 
-void expect_trains_as_autograd(const Scenario& scenario) {
-  set_thread_count(1);
-  TrainOptions options;
-  options.poison = true;
-  Training training(scenario, options);
-  run_checked(training);
-  const ReferenceResult reference = train_reference(scenario, *open_data(scenario), {});
-  const auto parameters = training.parameters();
-  ASSERT_EQ(parameters.size(), reference.parameters.size());
-  for (const auto& [field, expected] : reference.parameters) {
-    const auto& got = parameters.at(field);
-    ASSERT_EQ(got.size(), expected.size()) << field;
-    for (std::size_t i = 0; i < got.size(); ++i)
-      ASSERT_EQ(std::bit_cast<std::uint32_t>(got[i]), std::bit_cast<std::uint32_t>(expected[i]))
-          << field << " at " << i << ": " << got[i] << " and " << expected[i];
-  }
-}
-
 TEST_P(EveryFamily, TrainsAsAutogradDoes) {
   const auto& [name, way] = GetParam();
-  expect_trains_as_autograd(scenario_of(*find_workload(name), way));
+  expect_trains_as_reference(scenario_of(*find_workload(name), way));
 }
 
 // Options that give other programs than a family's small instance has.
@@ -138,7 +116,7 @@ class EveryVariant : public ::testing::TestWithParam<Variant> {};
 TEST_P(EveryVariant, TrainsAsAutogradDoes) {
   Scenario scenario = scenario_of(*find_workload(GetParam().family), kWays[1]);
   for (const auto& [key, value] : GetParam().keys) scenario.workload.keys.set(key, value);
-  expect_trains_as_autograd(scenario);
+  expect_trains_as_reference(scenario);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EveryVariant, ::testing::ValuesIn(kVariants),

@@ -2,16 +2,11 @@
 // and without masters as its formula says, element by element.
 #include <gtest/gtest.h>
 
-#include <bit>
-
 #include "core/base/errors.hpp"
 #include "core/optimizers/optimizer.hpp"
 #include "core/workloads/workload.hpp"
-#include "runtime/reference/reference.hpp"
-#include "runtime/torch_setup.hpp"
-#include "runtime/train.hpp"
 #include "tests/common/scenarios.hpp"
-#include "tests/runtime/checked_run.hpp"
+#include "tests/runtime/exact_run.hpp"
 
 namespace tandem {
 namespace {
@@ -35,26 +30,12 @@ Scenario scenario_of(const std::string& optimizer, const std::string& policy, DT
   return s;
 }
 
-void expect_trains_as_plain(const Scenario& scenario) {
-  set_thread_count(1);
-  TrainOptions options;
-  options.poison = true;
-  Training training(scenario, options);
-  run_checked(training);
-  const ReferenceResult reference = train_reference(scenario, *open_data(scenario), {});
-  const auto parameters = training.parameters();
-  for (const auto& [field, expected] : reference.parameters)
-    for (std::size_t i = 0; i < expected.size(); ++i)
-      ASSERT_EQ(std::bit_cast<std::uint32_t>(parameters.at(field)[i]), std::bit_cast<std::uint32_t>(expected[i]))
-          << field << " at " << i << ": " << parameters.at(field)[i] << " and " << expected[i];
-}
-
 class EveryOptimizer : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EveryOptimizer, TrainsAsPlainLibTorchDoes) {
   for (const char* policy : {"resident", "balanced", "split_update", "zero_infinity"}) {
     SCOPED_TRACE(policy);
-    expect_trains_as_plain(scenario_of(GetParam(), policy, DType::F32));
+    expect_trains_as_reference(scenario_of(GetParam(), policy, DType::F32));
   }
 }
 
@@ -62,14 +43,14 @@ TEST_P(EveryOptimizer, WithRowsThatPad) {
   for (const DType precision : {DType::F32, DType::BF16}) {
     Scenario s = scenario_of(GetParam(), "zero_offload", precision);
     s.workload.keys["vocabulary_multiple"] = 64;
-    expect_trains_as_plain(s);
+    expect_trains_as_reference(s);
   }
 }
 
 TEST_P(EveryOptimizer, WithoutClippingAndDecay) {
   Scenario s = scenario_of(GetParam(), "zero_offload", DType::F32);
   s.optimizer.weight_decay = s.optimizer.clip_norm = s.optimizer.momentum = 0;
-  expect_trains_as_plain(s);
+  expect_trains_as_reference(s);
 }
 
 TEST_P(EveryOptimizer, In16BitsAsItsFormulaSays) {
@@ -86,7 +67,7 @@ TEST_P(EveryOptimizer, In16BitsAsItsFormulaSays) {
         } catch (const ConfigError&) {
           continue;  // it keeps no states of that kind
         }
-        expect_trains_as_plain(s);
+        expect_trains_as_reference(s);
       }
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A new policy, model family or transform is one file, and one that forgets its last line does not link. Builds core's
+# A new policy, model family, transform or optimizer is one file, and one that forgets its last line does not link. Builds core's
 # own CMake code over core's headers and files that are written here; no scheduler is compiled.
 set -euo pipefail
 SOURCE=${TANDEM_SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
@@ -35,6 +35,7 @@ CMAKE
   cat >"$TREE/list_policies.cpp" <<'CPP'
 #include <cstdio>
 
+#include "core/optimizers/optimizer.hpp"
 #include "core/run/policies.hpp"
 #include "core/transforms/common/entry.hpp"
 #include "core/workloads/workload.hpp"
@@ -45,6 +46,8 @@ int main() {
   for (const tandem::WorkloadEntry* entry : tandem::workloads())
     std::printf("%.*s\n", static_cast<int>(entry->name.size()), entry->name.data());
   for (const tandem::TransformEntry* entry : tandem::transforms())
+    std::printf("%.*s\n", static_cast<int>(entry->name.size()), entry->name.data());
+  for (const tandem::OptimizerEntry* entry : tandem::optimizers())
     std::printf("%.*s\n", static_cast<int>(entry->name.size()), entry->name.data());
 }
 CPP
@@ -69,6 +72,14 @@ CPP
 write_transform() {
   cat >"$TREE/core/transforms/$1.cpp" <<CPP
 #include "core/transforms/common/entry.hpp"
+$2
+CPP
+}
+
+# write_optimizer NAME LAST_LINE
+write_optimizer() {
+  cat >"$TREE/core/optimizers/$1.cpp" <<CPP
+#include "core/optimizers/optimizer.hpp"
 $2
 CPP
 }
@@ -119,18 +130,21 @@ rm "$TREE/core/policies/forgetful.cpp"
 build || die "the build does not recover when the file is gone"
 expect_list 'first second '
 
-write_family third 'TANDEM_FAMILY(third, third, kKeys, "A network of nothing")'
-build || die "a family of one file does not build"
-expect_list 'first second third '
-write_family unnamed '// no registration line'
-if build; then die "a family without its registration line links"; fi
-grep -q 'unnamed_workload_entry' "$TREE/log" || die "the link error does not name the family's missing entry"
-rm "$TREE/core/model/families/unnamed.cpp"
+# expect_one_file KIND NOUN REGISTRY LISTED: with the file written last the program lists what is given; a file without the
+# last line does not link.
+expect_one_file() {
+  build || die "$2 of one file does not build"
+  expect_list "$4"
+  "write_$1" unnamed '// no registration line'
+  if build; then die "$2 without its registration line links"; fi
+  grep -q "unnamed_$3_entry" "$TREE/log" || die "the link error does not name the missing entry of $2"
+  find "$TREE/core" -name unnamed.cpp -delete
+}
 
+write_family third 'TANDEM_FAMILY(third, third, kKeys, "A network of nothing")'
+expect_one_file family 'a family' workload 'first second third '
 write_transform fourth 'TANDEM_TRANSFORM(fourth, nullptr, "Changes nothing", "nobody")'
-build || die "a transform of one file does not build"
-expect_list 'first second third fourth '
-write_transform nameless '// no registration line'
-if build; then die "a transform without its registration line links"; fi
-grep -q 'nameless_transform_entry' "$TREE/log" || die "the link error does not name the transform's missing entry"
-echo "one_file_registry: one file is a policy, a family or a transform; without its last line it does not link"
+expect_one_file transform 'a transform' transform 'first second third fourth '
+write_optimizer fifth 'TANDEM_OPTIMIZER(fifth, .summary = "Keeps nothing", .states = nullptr)'
+expect_one_file optimizer 'an optimizer' optimizer 'first second third fourth fifth '
+echo "one_file_registry: one file is a policy, a family, a transform or an optimizer; without its last line it does not link"

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/base/check.hpp"
+#include "core/formats/masters.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/step/context.hpp"
 #include "core/step/update.hpp"
@@ -36,7 +37,7 @@ class Subspace final : public StepTransform {
 
   // The parameter keeps its master; Adam's moments are of the subspace.
   void rewrite(TrainingPlan& plan) override {
-    std::erase_if(plan.states, [&](const StateSpec& s) { return s.name != "master_low" || !update_.masters; });
+    std::erase_if(plan.states, [&](const StateSpec& s) { return s.name != kMasterLow || !update_.masters; });
   }
   void add(Graph& graph) override {
     for (std::size_t i = 0; i < stages_.size(); ++i)
@@ -172,11 +173,7 @@ void Subspace::fit(Graph& graph, std::size_t index) {
   op.workspace_bytes = subspace.fit_workspace;
   op.reads.push_back(context_.stages[index].gradient_value);
   op.reads.push_back(graph.tensor(subspace.places).latest);
-  for (TensorId state : {subspace.values, subspace.m, subspace.v}) {
-    const ValueId old = graph.tensor(state).latest;
-    op.reads.push_back(old);
-    op.writes.push_back({graph.new_version(state), old});
-  }
+  for (TensorId state : {subspace.values, subspace.m, subspace.v}) update_in_place(graph, op, state);
   graph.append(std::move(op));
 }
 
@@ -207,11 +204,7 @@ ValueId Subspace::change(Graph& graph, std::size_t index) {
   update.reads.push_back(stage.gradient_value);
   const ValueId change = graph.new_version(subspace.change);
   update.writes.push_back({change, kNone});
-  for (TensorId state : {subspace.m, subspace.v}) {
-    const ValueId old = graph.tensor(state).latest;
-    update.reads.push_back(old);
-    update.writes.push_back({graph.new_version(state), old});
-  }
+  for (TensorId state : {subspace.m, subspace.v}) update_in_place(graph, update, state);
   if (context_.controls_update()) update.reads.push_back(context_.control);
   graph.append(std::move(update));
   return change;
@@ -222,15 +215,10 @@ void Subspace::apply(Graph& graph, std::size_t index, ValueId change) {
   StepStage& stage = context_.stages[index];
   Op apply = context_.new_op(subspace.apply_label, subspace.apply, Phase::OptimizerStep, index);
   apply.workspace_bytes = subspace.apply_workspace;
-  const auto replace = [&](TensorId tensor) {
-    const ValueId old = graph.tensor(tensor).latest;
-    apply.reads.push_back(old);
-    apply.writes.push_back({graph.new_version(tensor), old});
-  };
   CHECK(stage.states.size() >= context_.plan().states.size(), context_.spec(index).name, stage.states.size(),
         context_.plan().states.size());
-  replace(stage.parameter);
-  for (std::size_t i = 0; i < context_.plan().states.size(); ++i) replace(stage.states[i]);
+  update_in_place(graph, apply, stage.parameter);
+  for (std::size_t i = 0; i < context_.plan().states.size(); ++i) update_in_place(graph, apply, stage.states[i]);
   apply.reads.push_back(change);
   read_projectors(graph, index, apply);
   if (context_.controls_update()) apply.reads.push_back(context_.control);

@@ -1,4 +1,5 @@
-// All rules by which one element is updated. A new one is a file beside this and a line of with_rule().
+// All rules by which one element is updated. A new one is a file beside this, a line of Rule and of with_rule(), and
+// its optimizer's name in update_options() and among the bodies of runtime/bodies/optimizer.cpp.
 #pragma once
 
 #include "runtime/optimizer/rules/adam.hpp"
