@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes scenarios/validation/*.yaml, the held-out scenarios of a GPU, from the tables below; scenarios/stand_ins/*.yaml,
 some of them on machines that limits make of the one at hand; scenarios/systems/*.yaml, one network under every policy;
-and scenarios/named/*.yaml, models by their names, with the sizes, precisions and batches that people give them.
+and scenarios/named/*.yaml and scenarios/unseen/*.yaml, models by their names, with the sizes, precisions and batches that
+people give them.
 
 No hidden size is one of calibration/gpu_design.cpp. Host memory stays under 100 GiB. The names' numbers are the order in
 which `tandem validate` measures: first a dozen that differ most, then by size of the model.
@@ -135,8 +136,47 @@ NAMED = [
 ]
 
 
-def named():
-    for number, (name, workload, precision, device, host, policy) in enumerate(NAMED, 1):
+# Others, which nothing was mended by: what is told of how good predictions are comes from these.
+UNSEEN = [
+    ("bloom_560m", "model: bloom-560m, sequence: 1024, batch: 4", "bf16", 70, 24, "resident"),
+    ("bloom_560m", "model: bloom-560m, sequence: 700, batch: 2", "fp16", 8, 24, "zero_offload"),
+    ("bloom_1b7", "model: bloom-1b7, sequence: 1024, batch: 1", "bf16", 70, 48, "resident"),
+    ("opt_125m", "model: opt-125m, batch: 8", "bf16", 70, 24, "resident"),
+    ("opt_125m", "model: opt-125m, sequence: 1000, batch: 3", "fp32", 24, 24, "zero_offload"),
+    ("opt_2_7b", "model: opt-2.7b, batch: 1, recompute: block", "bf16", 20, 64, "zero_offload"),
+    ("gpt2_large", "model: gpt2-large, batch: 4", "bf16", 70, 24, "resident"),
+    ("gpt2_large", "model: gpt2-large, batch: 2", "fp16", 12, 24, "balanced"),
+    ("gpt2_medium", "model: gpt2-medium, batch: 1", "bf16", 70, 24, "resident"),
+    ("gpt2_medium", "model: gpt2-medium, sequence: 500, batch: 5", "fp32", 70, 24, "resident"),
+    ("qwen_0_5b", "model: qwen2.5-0.5b, sequence: 1500, batch: 2", "bf16", 70, 24, "resident"),
+    ("qwen_1_5b", "model: qwen2.5-1.5b, sequence: 1000, batch: 1, recompute: block", "bf16", 14, 48, "balanced"),
+    ("qwen_3b_12_blocks", "model: qwen2.5-3b, layers: 12, sequence: 2048, batch: 1", "bf16", 24, 48, "zero_offload"),
+    ("gemma_2b_8_blocks", "model: gemma-2-2b, layers: 8, sequence: 1024, batch: 1", "bf16", 70, 48, "resident"),
+    ("mistral_7b_4_blocks", "model: mistral-7b, layers: 4, sequence: 2048, batch: 1", "bf16", 24, 48, "zero_offload"),
+    ("falcon_7b_4_blocks", "model: falcon-7b, layers: 4, sequence: 1024, batch: 1", "bf16", 24, 48, "zero_infinity"),
+    ("llama_3_8b_3_blocks", "model: llama-3-8b, layers: 3, sequence: 1024, batch: 1", "bf16", 20, 48, "balanced"),
+    ("bert_base", "model: bert-base, batch: 9", "fp16", 70, 24, "resident"),
+    ("bert_base", "model: bert-base, batch: 7", "fp32", 24, 24, "zero_offload"),
+    ("bert_large", "model: bert-large, batch: 3", "bf16", 10, 24, "zero_infinity"),
+    ("t5_small", "model: t5-small, batch: 16", "bf16", 70, 24, "resident"),
+    ("t5_large", "model: t5-large, batch: 2", "bf16", 16, 24, "zero_offload"),
+    ("vit_b_16", "model: vit-b-16, batch: 50", "bf16", 70, 24, "resident"),
+    ("vit_h_14", "model: vit-h-14, batch: 8", "bf16", 16, 24, "balanced"),
+    ("whisper_base", "model: whisper-base, batch: 6", "bf16", 70, 24, "resident"),
+    ("whisper_medium", "model: whisper-medium, batch: 2", "bf16", 24, 48, "zero_offload"),
+    ("resnet_101", "model: resnet-101, batch: 32", "bf16", 70, 24, "resident"),
+    ("resnet_18", "model: resnet-18, batch: 100", "bf16", 70, 24, "resident"),
+    ("vgg_16", "model: vgg-16, batch: 24", "bf16", 70, 24, "resident"),
+    ("clip_vit_l_14", "model: clip-vit-l-14, batch: 16", "bf16", 70, 24, "resident"),
+    ("moe_7_experts", "family: moe, layers: 4, hidden: 896, heads: 14, key_heads: 2, feed_forward: 2432, vocabulary: 49152, sequence: 700, experts: 7, batch: 3",
+     "bf16", 70, 48, "resident"),
+    ("moe_7_experts", "family: moe, layers: 4, hidden: 896, heads: 14, key_heads: 2, feed_forward: 2432, vocabulary: 49152, sequence: 700, experts: 7, batch: 1",
+     "bf16", 12, 48, "zero_offload"),
+]
+
+
+def named(runs):
+    for number, (name, workload, precision, device, host, policy) in enumerate(runs, 1):
         batch = workload.split(", batch: ")[1].split(",")[0]
         yield f"{number:02}_{name}_b{batch}_{precision}_{device}gib_{policy}", (
             "# Held out of calibration; written by scripts/validation_scenarios.py.\n"
@@ -182,7 +222,8 @@ def main():
     write("stand_ins", [(f"{machine}_{name}", text) for machine, limits in STAND_INS.items()
                         for _, name, text in scenarios(STAND_IN_GROUPS, ", " + limits)])
     write("systems", [(name, text) for _, name, text in scenarios(SYSTEMS)])
-    write("named", named())
+    write("named", named(NAMED))
+    write("unseen", named(UNSEEN))
 
 
 if __name__ == "__main__":

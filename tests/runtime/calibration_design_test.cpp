@@ -75,6 +75,7 @@ TEST(CalibrationDesign, OfAGpuSharesNoWorkWithTheValidationScenarios) {
   EXPECT_GE(expect_held_out("systems", design.contention, trials), 12);
   // Models have the widths that are usual, and calibration some of them: updates of buckets as large are shared.
   EXPECT_GE(expect_held_out("named", design.contention, trials, Of::Passes), 30);
+  EXPECT_GE(expect_held_out("unseen", design.contention, trials, Of::Passes), 30);
 }
 
 TEST(CalibrationDesign, QuickTakesFewerOfTheSameNetworks) {
