@@ -18,8 +18,10 @@ namespace {
 
 std::int64_t parameters_of(const Network& network) {
   std::int64_t count = 0;
-  for (const NetworkModule& module : network.modules)
-    for (const Field& field : layout_of(*module.module)->fields) count += field.elements();
+  for (const NetworkModule& module : network.modules) {
+    const auto layout = layout_of(*module.module);  // Named: a range over a temporary's field would outlive it.
+    for (const Field& field : layout->fields) count += field.elements();
+  }
   return count;
 }
 

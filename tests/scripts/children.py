@@ -119,7 +119,7 @@ def a_stopped_child_does_not_hold_up_an_interrupt(folder, scenario):
     run.process.terminate()
     seconds, code, errors = run.end()
     check("stopped child", code == 130 and seconds < MOST_S + 1, f"{code} after {seconds} s: {errors}")
-    check("stopped child", gone(run.child) and not run.left(), f"{state(run.child)} {run.left()}")
+    check("stopped child", wait_for(lambda: gone(run.child), 5) and not run.left(), f"{state(run.child)} {run.left()}")
 
 
 def trains(pid):
