@@ -48,7 +48,10 @@ void fill_batch(const Work& load, const Scenario& scenario, const DataSource& da
                 std::span<const BatchPlace> places) {
   const auto size = [&](std::size_t i) { return load.sizes.at(i); };
   if (load.body == "next_tokens.load") {
-    data.next_token_batch(key, size(0), size(1), integers(places[0]), integers(places[1]));
+    std::vector<std::int64_t> unread;  // targets, where a network has none
+    if (places.size() == 1) unread.resize(static_cast<std::size_t>(places[0].elements));
+    data.next_token_batch(key, size(0), size(1), integers(places[0]),
+                          places.size() == 1 ? unread.data() : integers(places[1]));
     for (const BatchPlace& place : places) check_tokens(integers(place), place.elements, size(2));
   } else if (load.body == "masked_tokens.load") {
     data.masked_token_batch(key, size(0), size(1), size(2), integers(places[0]), integers(places[1]));

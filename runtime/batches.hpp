@@ -15,9 +15,9 @@ struct BatchPlace {
   std::int64_t elements = 0;
 };
 
-// `load`: next_tokens.load and masked_tokens.load (sizes: batch, sequence, vocabulary), images.load (batch, numbers of
-// an image), synthetic.load (of each tensor what its integers are below, or 0). Throws DeviceError for a token that the
-// vocabulary does not have.
+// `load`: next_tokens.load, with targets or without, and masked_tokens.load (sizes: batch, sequence, vocabulary),
+// images.load (batch, numbers of an image), synthetic.load (of each tensor what its integers are below, or 0). Throws
+// DeviceError for a token that the vocabulary does not have.
 void fill_batch(const Work& load, const Scenario& scenario, const DataSource& data, BatchKey key,
                 std::span<const BatchPlace> places);
 

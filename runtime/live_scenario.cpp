@@ -31,7 +31,7 @@ void refuse_on_gpu(const Scenario& scenario) {
     throw ConfigError("--device: cuda trains one rank only so far; allowed: workload.devices: 1");
 }
 
-// Its bodies attend to the cache with LibTorch's kernel for the CPU, and sample from fp32 logits.
+// What it decodes is compared with plain LibTorch in fp32 on the CPU alone so far.
 void refuse_decoding(const Scenario& scenario, const std::string& device) {
   if (scenario.workload.family != "gpt_decode") return;
   if (device == "cuda")

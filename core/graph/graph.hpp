@@ -193,6 +193,8 @@ class Graph {
   // See Tensor::whole.
   void set_whole(TensorId part, TensorId whole) { tensors_[static_cast<std::size_t>(part)].whole = whole; }
   WorkId add_work(Work work);
+  // All of its ops are over: nobody performs it any more.
+  void forget_pass(WorkId work) { works_[static_cast<std::size_t>(work)].pass = nullptr; }
   std::int32_t intern(std::string_view label);
 
   // A new version of `tensor`, to be written by the op that is appended next.

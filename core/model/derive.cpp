@@ -12,6 +12,7 @@ Passes derive(const std::shared_ptr<const Module>& module, const DeriveOptions& 
   passes.forward = derive_forward(facts, options.where, all, /*keeps=*/true, /*writes_outputs=*/true);
   passes.forward_light = derive_forward(facts, options.where, all, false, true);
   passes.recompute = derive_forward(facts, options.where, facts.calls_that_kept_needs(), true, false);
+  if (!facts.anything_goes_backward()) return passes;
   passes.backward = derive_backward(facts, options, /*accumulates=*/false);
   passes.backward_accumulate = derive_backward(facts, options, true);
   return passes;

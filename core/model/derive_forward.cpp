@@ -34,6 +34,12 @@ class ForwardPass {
         storage_[place(in)] =
             builder_.storage_of({OperandKind::Input, static_cast<std::int32_t>(i)}, facts_.local(in).shape.bytes());
     }
+    for (std::size_t i = 0; i < facts_.module()->carried.size(); ++i) {
+      const LocalId carried = facts_.module()->carried[i];
+      if (last_reader_[place(carried)] != kNone)
+        storage_[place(carried)] = builder_.storage_of({OperandKind::Carried, static_cast<std::int32_t>(i)},
+                                                       facts_.local(carried).shape.bytes());
+    }
     for (std::size_t i = 0; i < calls_.size(); ++i)
       if (calls_[i]) add(i);
     bind_results();

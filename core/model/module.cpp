@@ -38,11 +38,29 @@ void require_countable(const Shape& shape) {
 
 }  // namespace
 
-LocalId ModuleBuilder::input(const std::string& name, Shape shape) {
-  const auto id = static_cast<LocalId>(module_.locals.size());
+LocalId ModuleBuilder::add_local(const std::string& name, Shape shape) {
   module_.locals.push_back({name, std::move(shape)});
-  module_.inputs.push_back(id);
-  return id;
+  return static_cast<LocalId>(module_.locals.size()) - 1;
+}
+
+LocalId ModuleBuilder::input(const std::string& name, Shape shape) {
+  module_.inputs.push_back(add_local(name, std::move(shape)));
+  return module_.inputs.back();
+}
+
+LocalId ModuleBuilder::carried(const std::string& name, Shape shape) {
+  require_countable(shape);
+  module_.carried.push_back(add_local(name, std::move(shape)));
+  return module_.carried.back();
+}
+
+void ModuleBuilder::require_written_are_carried(const Call& call) const {
+  for (std::size_t i = 0; i < call.in.size(); ++i) {
+    const bool writes = (call.what->primitive.updates() & bit(i)) != 0;
+    const auto& carried = module_.carried;
+    CHECK(!writes || std::find(carried.begin(), carried.end(), call.in[i]) != carried.end(), call.name,
+          "would overwrite what is not carried from step to step", i);
+  }
 }
 
 LocalId ModuleBuilder::call(const std::string& name, const std::string& primitive, std::vector<LocalId> in,
@@ -58,6 +76,7 @@ LocalId ModuleBuilder::call(const std::string& name, const std::string& primitiv
     CHECK(local >= 0 && local < static_cast<LocalId>(module_.locals.size()), module_.name, name, local);
     call.shapes.in.push_back(module_.locals[static_cast<std::size_t>(local)].shape);
   }
+  require_written_are_carried(call);
   call.what->primitive.infer(call.how, call.shapes);
   for (const Shape& shape : call.shapes.out) require_countable(shape);
   for (const NamedShape& weight : call.shapes.weights) require_countable(weight.shape);
@@ -67,10 +86,7 @@ LocalId ModuleBuilder::call(const std::string& name, const std::string& primitiv
     module_.weights.push_back(weight);
     module_.weights.back().name = weight.name.empty() ? name : name + "." + weight.name;
   }
-  for (const Shape& shape : call.shapes.out) {
-    call.out.push_back(static_cast<LocalId>(module_.locals.size()));
-    module_.locals.push_back({name, shape});
-  }
+  for (const Shape& shape : call.shapes.out) call.out.push_back(add_local(name, shape));
   module_.program.push_back(std::move(call));
   return module_.program.back().out.front();
 }
@@ -96,8 +112,9 @@ LocalId ModuleBuilder::embedding_by(const std::string& name, LocalId tokens, Loc
               {{"rows", shape(table).rows()}, {"columns", shape(table).columns()}, {"shared", std::int64_t{1}}});
 }
 
-LocalId ModuleBuilder::positions(const std::string& name, LocalId x, std::int64_t sequence) {
-  return call(name, "positions", {x}, {{"sequence", sequence}});
+LocalId ModuleBuilder::positions(const std::string& name, LocalId x, std::int64_t sequence, std::int64_t first,
+                                 std::int64_t rows) {
+  return call(name, "positions", {x}, {{"sequence", sequence}, {"first", first}, {"rows", rows > 0 ? rows : sequence}});
 }
 
 LocalId ModuleBuilder::layer_norm(const std::string& name, LocalId x, double epsilon) {
@@ -105,13 +122,21 @@ LocalId ModuleBuilder::layer_norm(const std::string& name, LocalId x, double eps
 }
 
 LocalId ModuleBuilder::attention(const std::string& name, LocalId qkv, const AttentionOptions& o) {
-  const bool fits = o.keys > 0 || has_fused_heads(shape(qkv).type, shape(qkv).columns() / 3 / o.heads);
+  const bool fits = has_fused_heads(shape(qkv).type, shape(qkv).columns() / 3 / o.heads);
   return call(name, "attention", {qkv},
               {{"heads", o.heads},
                {"sequence", o.sequence},
                {"causal", std::int64_t{o.causal}},
-               {"fused", std::int64_t{o.fused && fits}},
-               {"keys", o.keys > 0 ? o.keys : o.sequence}});
+               {"fused", std::int64_t{o.fused && fits}}});
+}
+
+LocalId ModuleBuilder::cached_attention(const std::string& name, LocalId qkv, LocalId cache, std::int64_t heads,
+                                        std::int64_t position) {
+  return call(name, "cached_attention", {qkv, cache}, {{"heads", heads}, {"position", position}});
+}
+
+LocalId ModuleBuilder::likeliest(const std::string& name, LocalId logits, std::int64_t padding) {
+  return call(name, "likeliest", {logits}, {{"padding", padding}});
 }
 
 LocalId ModuleBuilder::activation(const std::string& name, LocalId x, const std::string& kind) {

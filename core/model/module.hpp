@@ -37,6 +37,7 @@ struct Module {
   DType type = DType::F32;
   std::vector<Local> locals;
   std::vector<LocalId> inputs, outputs;
+  std::vector<LocalId> carried;     // from step to step; calls read them, and some write them in place
   std::vector<NamedShape> weights;  // one bucket, in this order
   std::vector<Call> program;
   bool trained = true;
@@ -49,9 +50,8 @@ std::shared_ptr<const Layout> layout_of(const Module& module);
 
 struct AttentionOptions {
   std::int64_t heads = 1, sequence = 1;
-  bool causal = false;    // a token attends to itself and those before it alone
-  bool fused = true;      // no scores in memory
-  std::int64_t keys = 0;  // rows that each query sees, where a cache has more; 0: the sequence
+  bool causal = false;  // a token attends to itself and those before it alone
+  bool fused = true;    // no scores in memory
 };
 
 class ModuleBuilder {
@@ -62,6 +62,8 @@ class ModuleBuilder {
   DType type() const { return module_.type; }
   const Shape& shape(LocalId id) const { return module_.locals.at(static_cast<std::size_t>(id)).shape; }
   LocalId input(const std::string& name, Shape shape);
+  // What a step leaves for the next one, such as a cache of keys and values; zeros before the first.
+  LocalId carried(const std::string& name, Shape shape);
   // `padding`: so many more rows of the weight, and outputs, which are zero: see Field::padding_rows.
   LocalId linear(const std::string& name, LocalId x, std::int64_t outputs, bool bias = true, std::int64_t padding = 0);
   // By a weight [outputs and padding, inputs] that is an input: one that modules share.
@@ -70,7 +72,9 @@ class ModuleBuilder {
                     std::int64_t padding = 0);
   // By a table that is an input: one that modules share.
   LocalId embedding_by(const std::string& name, LocalId tokens, LocalId table);
-  LocalId positions(const std::string& name, LocalId x, std::int64_t sequence);
+  // `first`: the place of a sequence's first token, in a table of `rows` (0: as many as the sequence).
+  LocalId positions(const std::string& name, LocalId x, std::int64_t sequence, std::int64_t first = 0,
+                    std::int64_t rows = 0);
   LocalId layer_norm(const std::string& name, LocalId x, double epsilon);
   // Of [tokens, 3 hidden] queries, keys and values.
   LocalId attention(const std::string& name, LocalId qkv, const AttentionOptions& options);
@@ -78,6 +82,12 @@ class ModuleBuilder {
   LocalId add(const std::string& name, LocalId a, LocalId b);
   // `padding`: so many of the last logits of a row are nobody's.
   LocalId cross_entropy(const std::string& name, LocalId logits, LocalId targets, std::int64_t padding = 0);
+  // Of new tokens, the first of them at `position`, to all before them, whose keys and values are in `cache`
+  // [2, capacity, hidden]; theirs are added.
+  LocalId cached_attention(const std::string& name, LocalId qkv, LocalId cache, std::int64_t heads,
+                           std::int64_t position);
+  // `padding`: so many of the last logits of a row are nobody's.
+  LocalId likeliest(const std::string& name, LocalId logits, std::int64_t padding = 0);
   LocalId call(const std::string& name, const std::string& primitive, std::vector<LocalId> in, Attributes how);
 
   LocalId input_of(std::size_t port) const { return module_.inputs.at(port); }
@@ -89,6 +99,8 @@ class ModuleBuilder {
   std::shared_ptr<const Module> build();
 
  private:
+  LocalId add_local(const std::string& name, Shape shape);
+  void require_written_are_carried(const Call& call) const;
   Module module_;
 };
 

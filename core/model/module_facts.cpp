@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/check.hpp"
+
 namespace tandem {
 namespace {
 
@@ -61,6 +63,12 @@ Wanted ModuleFacts::wanted_of(std::size_t index) const {
   return wanted;
 }
 
+bool ModuleFacts::anything_goes_backward() const {
+  for (std::size_t i = 0; i < calls(); ++i)
+    if (goes_backward(i)) return true;
+  return false;
+}
+
 bool ModuleFacts::is_loss(LocalId id) const {
   return std::any_of(module_->program.begin(), module_->program.end(),
                      [&](const Call& c) { return c.out.front() == id && c.what->primitive.is_own_loss(); });
@@ -71,6 +79,7 @@ std::vector<bool> ModuleFacts::find_what_backward_reads() {
   for (std::size_t i = 0; i < calls(); ++i) {
     if (!goes_backward(i)) continue;
     const Call& c = call(i);
+    CHECK(c.what->primitive.updates() == 0, module_->name, "has no backward through what a step overwrites", c.name);
     const Keeps keeps = c.what->primitive.keeps(c.how, wanted_of(i));
     for (std::size_t k = 0; k < c.in.size(); ++k)
       if (keeps.in & bit(k)) read[place(c.in[k])] = true;

@@ -21,6 +21,7 @@ class ModuleFacts {
   // The gradients that a call's backward makes.
   Wanted wanted_of(std::size_t call) const;
   bool goes_backward(std::size_t call) const { return wanted_of(call).any(); }
+  bool anything_goes_backward() const;
   bool has_gradient(LocalId id) const { return has_gradient_[static_cast<std::size_t>(id)]; }
   // Places of ports; kNone for what is none.
   std::int32_t input_port(LocalId id) const { return input_port_[static_cast<std::size_t>(id)]; }

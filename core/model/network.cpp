@@ -39,9 +39,21 @@ Signal NetworkBuilder::module(const std::string& name, const std::string& kind,
                               const std::function<void(ModuleScope&)>& program, bool recomputable) {
   ModuleScope scope(kind, network_.type);
   program(scope);
+  if (frozen_) scope.freeze();
   const std::shared_ptr<const Module> module = shared(scope.build());
   CHECK(scope.sources().size() == module->inputs.size(), name, "has ports that read nothing", module->inputs.size());
-  network_.modules.push_back({name, module, scope.sources(), recomputable});
+  network_.modules.push_back({name, module, scope.sources(), recomputable && !frozen_});
+  return output(0);
+}
+
+Signal NetworkBuilder::again(const std::string& name, const Signal& input) {
+  NetworkModule another = network_.modules.back();
+  const Module& module = *another.module;
+  CHECK(!module.inputs.empty() && module.locals[static_cast<std::size_t>(module.inputs[0])].shape == input.shape, name,
+        "would read another shape");
+  another.name = name;
+  another.inputs[0] = input.source;
+  network_.modules.push_back(std::move(another));
   return output(0);
 }
 

@@ -72,6 +72,10 @@ class NetworkBuilder {
   // `kind`: "block", which works are named after. The result is the first output.
   Signal module(const std::string& name, const std::string& kind, const std::function<void(ModuleScope&)>& program,
                 bool recomputable = false);
+  // Another one like the module added last, which reads `input` at its first port, and at others the same.
+  Signal again(const std::string& name, const Signal& input);
+  // Nothing is trained of modules that are added from now on, nor recomputed.
+  void freeze() { frozen_ = true; }
   // Of the module added last.
   Signal output(std::size_t place) const;
   Signal weight(const std::string& module, const std::string& name) const;
@@ -83,6 +87,7 @@ class NetworkBuilder {
   std::shared_ptr<const Module> shared(std::shared_ptr<const Module> module);
 
   std::vector<std::shared_ptr<const Module>> shapes_;  // one of each
+  bool frozen_ = false;
   Network network_;
 };
 

@@ -38,6 +38,12 @@ bool Pass::has_loss() const {
   });
 }
 
+bool Pass::has_result() const {
+  return std::any_of(calls.begin(), calls.end(), [](const PassCall& call) {
+    return call.direction == Direction::Forward && call.call->what->primitive.gives_result();
+  });
+}
+
 bool Pass::makes_gradients() const {
   return std::any_of(calls.begin(), calls.end(), [](const PassCall& call) {
     return call.direction == Direction::Forward && call.call->what->primitive.gradient_in_forward() &&

@@ -14,6 +14,7 @@ namespace tandem {
 enum class OperandKind : std::uint8_t {
   Input,           // of the module, by port
   Output,          // likewise
+  Carried,         // by place in Module::carried: read, and written in place
   Kept,            // by place in Passes::kept
   Weights,         // the module's bucket
   OutputGradient,  // by port
@@ -69,6 +70,7 @@ struct Pass {
   std::int64_t workspace_bytes = 0;
   std::int64_t micro_batches = 1;  // whose gradients are summed: each loss counts as so much less
   bool has_loss() const;
+  bool has_result() const;  // a loss, or a choice
   // The loss's gradient is made here, not in the backward.
   bool makes_gradients() const;
   bool draws_random() const;

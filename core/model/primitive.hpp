@@ -77,6 +77,8 @@ class Primitive {
   // The inputs (backward: bit 0, the output's gradient) whose storage the result may take where nobody reads them any
   // more.
   virtual Bits in_place(Direction) const { return 0; }
+  // The inputs that forward writes, too: what is carried from step to step. There is no backward through such a call.
+  virtual Bits updates() const { return 0; }
   // The output's gradient is that of these inputs as it is: nothing is computed.
   virtual Bits passes_gradient() const { return 0; }
   // The place among what is saved where forward left the gradient of the input; kNone: backward makes it.
@@ -92,6 +94,10 @@ class Primitive {
   // A loss beside the network's own: it trains, but its value is an output like others, or nobody's.
   virtual bool is_auxiliary() const { return false; }
   bool is_own_loss() const { return is_loss() && !is_auxiliary(); }
+  // The result is a choice, one integer, which decides how steps go on.
+  virtual bool is_choice() const { return false; }
+  // The event of the op that computes it says the value (Event::result).
+  bool gives_result() const { return is_own_loss() || is_choice(); }
   // What it computes depends on the step and micro-batch that it is part of, by random numbers.
   virtual bool draws_random() const { return false; }
   // What is saved comes after the output among what a module keeps.

@@ -117,14 +117,18 @@ class Plan {
                           .gradient = (options.input_gradients & bit(p)) != 0,
                           .adds = (options.gradients_so_far & bit(p)) != 0,
                           .gradient_bytes = shape(m.module->inputs[p]).bytes()});
+    for (const LocalId id : m.module->carried)
+      s.carried.push_back({m.module->locals[place(id)].name, shape(id).type, shape(id).bytes()});
     for (const Kept& kept : passes.kept) s.saved.push_back({kept.name, kept.shape.type, kept.shape.bytes()});
-    s.has_loss = passes.forward.has_loss();
+    s.has_result = passes.forward.has_result(), s.has_loss = passes.forward.has_loss();
     s.loss_gradient_in_forward = passes.forward.makes_gradients();
     for (std::size_t o = 0; !s.has_loss && o < m.module->outputs.size(); ++o)
       s.outputs.push_back({shape(m.module->outputs[o]).type, shape(m.module->outputs[o]).bytes(),
                            /*gradient=*/trained_or_passes(s), (passes.keeps_outputs & bit(o)) != 0});
     s.backward_reads_parameter = passes.backward_reads_weights;
     s.recomputable = m.recomputable;
+    CHECK(s.carried.empty() || !s.recomputable, m.name, "would carry on from what the same step left");
+    CHECK(s.carried.empty() || s.elements > 0, m.name, "carries state that is loaded with weights, and has none");
     s.may_run_on_cpu = m.module->may_run_on_cpu;
     add_passes(m, passes, s);
     return s;

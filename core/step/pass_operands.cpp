@@ -63,6 +63,7 @@ Pass place_forward(Pass pass, const StageSpec& stage, bool writes_outputs) {
   if (stage.elements > 0) places.read(OperandKind::Weights, 0);
   for (const From from : {From::Bucket, From::Stage, From::Batch}) places.read_ports(from, false);
   for (std::size_t i = 0; writes_outputs && i < stage.outputs.size(); ++i) places.write(OperandKind::Output, i);
+  for (std::size_t i = 0; i < stage.carried.size(); ++i) places.write(OperandKind::Carried, i);
   for (std::size_t i = 0; i < stage.saved.size(); ++i) places.write(OperandKind::Kept, i);
   return places.take();
 }

@@ -8,6 +8,7 @@
 namespace tandem {
 
 void PassesPart::add_works(Graph& graph) {
+  for (const WorkId work : works_) graph.forget_pass(work);
   works_.clear();
   for (const OpSpec& op_spec : context_.plan().ops) works_.push_back(graph.add_work(op_spec.work));
 }
@@ -18,13 +19,15 @@ void PassesPart::add_stage(Graph& graph, std::size_t index) {
   for (const PortSpec& port : s.inputs)
     CHECK(port.from == PortSpec::From::Batch || port.index < static_cast<std::int32_t>(index), s.name, port.index);
   Stage& stage = stages_.emplace_back();
-  const auto add = [&](const std::string& name, DType type, std::int64_t bytes) {
-    return graph.add_tensor(context_.tensor_of(index, prefix_ + name, Role::Activation, type, bytes));
+  const auto add = [&](const std::string& name, DType type, std::int64_t bytes, bool persistent = false) {
+    Tensor tensor = context_.tensor_of(index, prefix_ + name, Role::Activation, type, bytes);
+    tensor.persistent = persistent;
+    return graph.add_tensor(std::move(tensor));
   };
   for (std::size_t i = 0; i < s.outputs.size(); ++i) {
     const OutputSpec& output = s.outputs[i];
     const std::string number = i == 0 ? "" : std::to_string(i);
-    stage.outputs.push_back(add("output" + number, output.type, output.bytes));
+    stage.outputs.push_back(add("output" + number, output.type, output.bytes, output.persistent));
     stage.output_gradients.push_back(output.gradient ? add("output_gradient" + number, output.type, output.bytes)
                                                      : kNone);
   }
@@ -107,12 +110,15 @@ void PassesPart::append_forward(Graph& graph, std::size_t index, Op op, bool wri
     stage.output_values[i] = graph.new_version(stage.outputs[i]);
     op.writes.push_back({stage.output_values[i], kNone});
   }
+  CHECK(context_.stages[index].carried.empty() || op.phase == Phase::Forward, context_.spec(index).name,
+        "would carry on from what the same step left", name_of(op.phase));
   for (const TensorId carried : context_.stages[index].carried) update_in_place(graph, op, carried);
   for (std::size_t i = 0; saves && i < stage.saved.size(); ++i) {
     stage.saved_values[i] = graph.new_version(stage.saved[i]);
     op.writes.push_back({stage.saved_values[i], kNone});
   }
-  op.has_result = context_.spec(index).has_loss;
+  op.has_result = context_.spec(index).has_result;
+  if (context_.spec(index).chooses()) op.phase = Phase::Sample, op.grows = true;
   graph.append(std::move(op));
 }
 

@@ -16,7 +16,7 @@ class PassesPart {
   // `prefix`: of its tensors' names, where there are several.
   PassesPart(StepContext& context, const BatchPart& batch, std::string prefix = "")
       : context_(context), batch_(batch), prefix_(std::move(prefix)) {}
-  // Of the plan in hand, in the place of those that were there.
+  // Of the plan in hand, in the place of those that were there, whose ops are over.
   void add_works(Graph& graph);
   void add_stage(Graph& graph, std::size_t index);
 

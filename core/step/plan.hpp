@@ -44,6 +44,7 @@ struct OutputSpec {
   std::int64_t bytes = 0;
   bool gradient = true;  // somebody's backward makes one
   bool backward_reads = false;
+  bool persistent = false;  // the next step reads it
 };
 
 // Orders of operands, which bodies rely on:
@@ -69,6 +70,7 @@ struct StageSpec {
   bool backward_reads_parameter = true;
   bool recomputable = false;
   bool may_run_on_cpu = false;  // forward, recompute and backward
+  bool has_result = false;      // forward's event says a loss, or what was chosen
   bool has_loss = false;
   bool loss_gradient_in_forward = false;  // what depends on the loss scale is done there
   OpSpecIndex forward = kNone;
@@ -80,6 +82,8 @@ struct StageSpec {
   std::int64_t output_bytes() const;
   std::int64_t contribution_bytes() const;  // of what it makes first
   bool passes_gradients() const;
+  // Its result decides how steps go on.
+  bool chooses() const { return has_result && !has_loss; }
   // It has weights, and they are trained.
   bool trains() const { return trained && elements > 0; }
 };

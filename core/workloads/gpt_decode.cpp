@@ -2,14 +2,11 @@
 // and values of past tokens stay in a cache a block; the graph grows by the sampled token.
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
-#include "core/graph/kernels.hpp"
 #include "core/model/families/common/gpt_modules.hpp"
-#include "core/model/families/common/language.hpp"
-#include "core/model/passes.hpp"
-#include "core/scenario/capacity.hpp"
 #include "core/step/batch.hpp"
 #include "core/step/buckets.hpp"
 #include "core/step/context.hpp"
+#include "core/step/network_plan.hpp"
 #include "core/step/passes.hpp"
 #include "core/workloads/common/options.hpp"
 #include "core/workloads/workload.hpp"
@@ -20,7 +17,7 @@ namespace {
 std::vector<FamilyKey> keys_of_tokens() {
   std::vector<FamilyKey> keys;
   for (const FamilyKey& key : transformer_keys())
-    if (key.name != "feed_forward" && key.name != "loss_tiles" && key.name != kVocabularyMultiple) keys.push_back(key);
+    if (key.name != "loss_tiles") keys.push_back(key);
   return keys;
 }
 
@@ -73,188 +70,78 @@ class DecodeSource final : public StepSource {
   bool needs_result() const override { return true; }
 
  private:
-  // Sizes of a step over `tokens` new ones.
-  TransformerSizes step_sizes(std::int64_t tokens) const;
-  // Work::sizes of every gpt_decode body: tokens, position of the first, hidden, heads, vocabulary, capacity, tied.
-  Work new_work(const char* body, std::int64_t tokens, std::vector<Kernel> kernels) const;
-  bool reads_prompt() const { return context_.step == 0; }
-  std::int64_t position() const { return reads_prompt() ? 0 : prompt_tokens_ + context_.step - 1; }
   std::int64_t capacity() const { return prompt_tokens_ + new_tokens_; }
   std::size_t head() const { return context_.stage_count() - 1; }
-  TrainingPlan stages_of_plan() const;
-  void give_rows(std::int64_t tokens);
-  void plan_step(std::int64_t tokens);
-  std::int64_t block_workspace(const Module& module, const TransformerSizes& s) const;
-  void sample(Graph& graph, std::int64_t tokens, const PassesPart& passes);
+  // Of so many new tokens, of which the first is at `position`.
+  TrainingPlan plan_of(std::int64_t tokens, std::int64_t position) const;
+  void use_plan_of(std::int64_t tokens, std::int64_t position);
 
-  TransformerSizes sizes_;
+  const Scenario scenario_;
+  GptSizes sizes_;
   std::int64_t prompt_tokens_, new_tokens_, stop_token_;
-  std::int64_t threads_;
-  TrainingPlan plan_;  // embedding, blocks, head; of the step in hand
+  TrainingPlan plan_;  // of the step in hand
   StepContext context_;
-  BatchPart batch_{context_};  // the prompt, then the token that was sampled last
+  BatchPart batch_{context_};  // the prompt, then the token that was chosen last
   BucketsPart buckets_{context_};
-  PassesPart prompt_{context_, batch_, "prompt_"}, token_{context_, batch_};  // of all but the head
-  TensorId sampled_ = kNone;
+  PassesPart prompt_{context_, batch_, "prompt_"}, token_{context_, batch_};
 };
 
 DecodeSource::DecodeSource(const Scenario& scenario)
-    : sizes_(transformer_sizes(scenario.workload)),
+    : scenario_(scenario),
+      sizes_(transformer_sizes(scenario.workload)),
       prompt_tokens_(scenario.workload.keys.integer("prompt")),
       new_tokens_(scenario.workload.keys.integer("new_tokens")),
       stop_token_(scenario.workload.keys.integer_or("stop_token", kNone)),
-      threads_(body_threads(scenario)),
-      plan_(stages_of_plan()),
-      context_(plan_, scenario, /*rank=*/0) {}
+      plan_(plan_of(prompt_tokens_, 0)),
+      context_(plan_, scenario_, /*rank=*/0) {}
 
-TransformerSizes DecodeSource::step_sizes(std::int64_t tokens) const {
-  TransformerSizes s = sizes_;
-  s.sequence = tokens;
-  return s;
-}
-
-Work DecodeSource::new_work(const char* body, std::int64_t tokens, std::vector<Kernel> kernels) const {
-  return {
-      body,
-      sizes_.type,
-      {tokens, position(), sizes_.hidden, sizes_.heads, sizes_.vocabulary, prompt_tokens_ + new_tokens_, sizes_.tied},
-      std::move(kernels)};
-}
-
-namespace {
-
-// One block stands for all.
-Network decoder_of(const TransformerSizes& sizes) {
-  const GptSizes s(sizes);
+TrainingPlan DecodeSource::plan_of(std::int64_t tokens, std::int64_t position) const {
+  GptSizes s = sizes_;
+  s.sequence = tokens, s.position = position;
+  s.capacity = capacity(), s.places = sizes_.sequence;
   NetworkBuilder n("gpt_decode", s.type);
-  const auto [tokens, targets] = token_batch(n, s, "next_tokens");
-  gpt_head(n, s, gpt_block(n, s, "block0", gpt_embedding(n, s, tokens)), targets);
-  return n.finish();
-}
-
-}  // namespace
-
-// Indices into the plan's ops.
-constexpr OpSpecIndex kEmbed = 0, kBlock = 1;
-
-TrainingPlan DecodeSource::stages_of_plan() const {
-  const Network network = decoder_of(sizes_);
-  TrainingPlan plan;
-  plan.family = network.family;
-  plan.precision = sizes_.type;
-  const auto add = [&](const std::string& name, std::size_t module, OpSpecIndex forward) {
-    StageSpec stage;
-    stage.name = name;
-    stage.layout = layout_of(*network.modules[module].module);
-    stage.elements = stage.layout->elements;
-    stage.trained = false;
-    stage.forward = forward;
-    if (forward != kNone) stage.outputs = {{sizes_.type, 0, /*gradient=*/false}};
-    plan.stages.push_back(std::move(stage));
-  };
-  add("embedding", 0, kEmbed);
-  plan.stages.back().inputs = {{.from = PortSpec::From::Batch}};
-  const std::int64_t cache_bytes = 2 * sizes_.hidden * size_of(sizes_.type) * capacity();
-  for (std::int64_t i = 0; i < sizes_.layers; ++i) {
-    add("block" + std::to_string(i), 1, kBlock);
-    plan.stages.back().inputs = {{.index = static_cast<std::int32_t>(i)}};
-    plan.stages.back().carried = {{"kv_cache", sizes_.type, cache_bytes}};
-  }
-  add("head", 2, kNone);
+  n.freeze();
+  const Shape shape({1, tokens}, DType::I64);
+  const Signal input = n.batch("tokens", shape, s.vocabulary);
+  n.load("next_tokens", DType::I64, {1, tokens, s.vocabulary}, shape.bytes());
+  gpt_next_token(n, s, gpt_blocks(n, s, gpt_embedding(n, s, input)));
+  TrainingPlan plan = network_plan(n.finish(), scenario_);
+  plan.batch.name = "prompt";
+  plan.stages.back().outputs[0].persistent = true;
   return plan;
 }
 
-void DecodeSource::give_rows(std::int64_t tokens) {
-  for (StageSpec& stage : plan_.stages)
-    for (OutputSpec& output : stage.outputs) output.bytes = tokens * sizes_.hidden * size_of(sizes_.type);
+void DecodeSource::use_plan_of(std::int64_t tokens, std::int64_t position) {
+  CHECK(position + tokens <= capacity(), "the cache is full", position, tokens);
+  plan_ = plan_of(tokens, position);
+  context_.use(plan_);
 }
 
 void DecodeSource::prologue(Graph& graph) {
+  use_plan_of(1, prompt_tokens_);
+  for (std::size_t i = 0; i < context_.stage_count(); ++i) token_.add_stage(graph, i);
+  use_plan_of(prompt_tokens_, 0);
+  batch_.add(graph);
   for (std::size_t i = 0; i < context_.stage_count(); ++i) {
+    prompt_.add_stage(graph, i);
     buckets_.add(graph, i);
-    if (i < head()) {
-      give_rows(prompt_tokens_);
-      prompt_.add_stage(graph, i);
-      give_rows(1);
-      token_.add_stage(graph, i);
-    }
     buckets_.load(graph, i);
   }
-  const std::int64_t bytes = prompt_tokens_ * size_of(DType::I64);
-  plan_.batch = {new_work("gpt_decode.prompt.load", prompt_tokens_, {memory_kernel(bytes)}),
-                 {{"tokens", DType::I64, bytes}},
-                 "prompt"};
-  batch_.add(graph);
-  // Read by the next step, which is appended when this value is known.
-  sampled_ = add_plain_tensor(graph, "sampled_token", Role::Scalar, DType::I64, size_of(DType::I64), true);
-}
-
-// What a step over so many tokens computes, but for the head.
-void DecodeSource::plan_step(std::int64_t tokens) {
-  TransformerSizes s = step_sizes(tokens);
-  s.keys = position() + tokens;
-  const std::int64_t row = s.rows(s.hidden);
-  const std::shared_ptr<const Module> module = decoder_of(s).modules[1].module;
-  std::vector<Kernel> kernels = derive(module, {.where = {false, threads_}}).forward_light.kernels;
-  kernels.push_back(memory_kernel(4 * row));  // new keys and values into the cache
-  plan_.ops = {{new_work("gpt_decode.embedding.forward", tokens, {memory_kernel(2 * row), memory_kernel(2 * row)})},
-               {new_work("gpt_decode.block.forward", tokens, std::move(kernels)), block_workspace(*module, s)}};
-}
-
-// What the body allocates, in its order: all but what primitives' kernels take has the size of some rows.
-std::int64_t DecodeSource::block_workspace(const Module& module, const TransformerSizes& s) const {
-  WorkspaceMeter meter;
-  const auto touch = [&](const char* name) {
-    for (const Call& call : module.program)
-      if (call.name == name)
-        call.what->primitive.scratch(call.how, call.shapes, Direction::Forward, {}, {false, threads_}, meter);
-  };
-  meter.take(s.rows(s.hidden));  // after the attention's residual
-  const auto qkv = meter.take(3 * s.rows(s.hidden));
-  touch("ln1");
-  touch("attention");
-  meter.drop(qkv);
-  meter.take(s.rows(s.width()));
-  touch("ln2");
-  return meter.peak();
-}
-
-// The next token: the likeliest after the last one.
-void DecodeSource::sample(Graph& graph, std::int64_t tokens, const PassesPart& passes) {
-  const TransformerSizes last = step_sizes(1);
-  constexpr std::int64_t kStatistic = size_of(DType::F32);
-  const std::int64_t row = last.rows(sizes_.hidden);
-  std::vector<Kernel> kernels = {row_kernel(1, 2 * row + 2 * kStatistic),  // the norm
-                                 gemm(1, sizes_.vocabulary, sizes_.hidden, sizes_.type),
-                                 memory_kernel(last.rows(sizes_.vocabulary))};
-  WorkspaceMeter meter;
-  meter.take(last.rows(sizes_.vocabulary));
-  meter.touch_all({row, kStatistic, kStatistic});
-  Op op =
-      context_.new_op(graph.intern("head.forward"),
-                      graph.add_work(new_work("gpt_decode.sample", tokens, std::move(kernels))), Phase::Sample, head());
-  op.workspace_bytes = meter.peak();
-  op.has_result = op.grows = true;
-  op.reads.push_back(context_.parameter_of(head()));
-  if (sizes_.tied) op.reads.push_back(context_.parameter_of(0));
-  op.reads.push_back(passes.output(head() - 1, 0));
-  const ValueId token = graph.new_version(sampled_);
-  op.writes.push_back({token, kNone});
-  graph.append(std::move(op));
-  batch_.give(0, token);
 }
 
 bool DecodeSource::append_step(Graph& graph, std::int64_t result) {
+  const bool reads_prompt = context_.step == 0;
   if (context_.step >= new_tokens_) return false;
-  if (!reads_prompt() && stop_token_ != kNone && result == stop_token_) return false;
-  const std::int64_t tokens = reads_prompt() ? prompt_tokens_ : 1;
-  CHECK(position() + tokens <= capacity(), "the cache is full", position(), tokens);
-  if (reads_prompt()) batch_.load(graph);
-  plan_step(tokens);
-  PassesPart& passes = reads_prompt() ? prompt_ : token_;
+  if (!reads_prompt && stop_token_ != kNone && result == stop_token_) return false;
+  if (reads_prompt)
+    batch_.load(graph);
+  else
+    use_plan_of(1, prompt_tokens_ + context_.step - 1);
+  PassesPart& passes = reads_prompt ? prompt_ : token_;
   passes.add_works(graph);
   passes.forward(graph);
-  sample(graph, tokens, passes);
+  graph.retire(batch_.value(0));
+  batch_.give(0, passes.output(head(), 0));
   ++context_.step;
   return true;
 }

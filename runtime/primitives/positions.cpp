@@ -12,12 +12,18 @@ at::Tensor sequences(const Call& call, const at::Tensor& rows) {
   return rows.view({-1, call.how.integer("sequence"), rows.size(1)});
 }
 
+// The rows that the sequence has.
+at::Tensor rows_of(const Call& call, const at::Tensor& table) {
+  return table.narrow(0, call.how.integer("first", 0), call.how.integer("sequence"));
+}
+
 void forward(Arguments& a) {
   at::Tensor out = sequences(a.call, a.out[0]);
+  const at::Tensor rows = rows_of(a.call, a.weights[0]);
   if (a.out[0].data_ptr() == a.in[0].data_ptr())
-    out.add_(a.weights[0]);
+    out.add_(rows);
   else
-    at::add_out(out, sequences(a.call, a.in[0]), a.weights[0]);
+    at::add_out(out, sequences(a.call, a.in[0]), rows);
 }
 
 void backward(Arguments& a) {
@@ -25,11 +31,15 @@ void backward(Arguments& a) {
     if (gradient.wanted()) gradient.take(a.output_gradient);
   if (a.wanted.weights == 0) return;
   const at::Tensor grad = sequences(a.call, a.output_gradient);
-  a.weight_gradients[0].make([&](at::Tensor out) { at::sum_out(out, grad, 0); });
+  a.weight_gradients[0].make([&](const at::Tensor& out) {
+    at::Tensor rows = rows_of(a.call, out);
+    if (out.size(0) > rows.size(0)) out.zero_();
+    at::sum_out(rows, grad, 0);
+  });
 }
 
 std::vector<at::Tensor> reference(const ReferenceCall& c) {
-  return {(sequences(c.call, c.in[0]) + c.weights[0]).flatten(0, 1)};
+  return {(sequences(c.call, c.in[0]) + rows_of(c.call, c.weights[0])).flatten(0, 1)};
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ ReferenceLoss ReferenceNetwork::loss(const std::vector<ReferenceBucket>& paramet
     ReferenceValues values = walk_reference(*m.module, inputs, weights, random);
     loss.own = sum_of_losses(loss.own, values.own_loss);
     loss.auxiliary = sum_of_losses(loss.auxiliary, values.auxiliary_loss);
+    if (values.scores.defined()) loss.scores = values.scores;
     outputs.push_back(std::move(values.outputs));
   }
   return loss;

@@ -30,8 +30,9 @@ struct ReferenceParameter {
 using ReferenceBucket = std::vector<ReferenceParameter>;
 
 struct ReferenceLoss {
-  at::Tensor own;        // the mean over one micro-batch
-  at::Tensor auxiliary;  // the sum of the losses beside it, which train too; undefined: there is none
+  at::Tensor own;          // the mean over one micro-batch
+  at::Tensor auxiliary;    // the sum of the losses beside it, which train too; undefined: there is none
+  at::Tensor scores = {};  // what the last of its own reads first: the logits of a language's network
 };
 
 class ReferenceNetwork {

@@ -49,10 +49,13 @@ at::Tensor sum_of_losses(const at::Tensor& a, const at::Tensor& b) {
 }
 
 ReferenceValues walk_reference(const Module& module, const std::vector<at::Tensor>& inputs,
-                               const std::vector<at::Tensor>& weights, const RandomKey& random) {
+                               const std::vector<at::Tensor>& weights, const RandomKey& random,
+                               const std::vector<at::Tensor>& carried) {
   CHECK(inputs.size() == module.inputs.size() && weights.size() == module.weights.size(), module.name);
+  CHECK(carried.size() == module.carried.size(), module.name, carried.size());
   std::vector<at::Tensor> locals(module.locals.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) locals[place(module.inputs[i])] = inputs[i];
+  for (std::size_t i = 0; i < carried.size(); ++i) locals[place(module.carried[i])] = carried[i];
   ReferenceValues values;
   for (const Call& call : module.program) {
     ReferenceCall c{call, {}, {}, random};
@@ -61,6 +64,7 @@ ReferenceValues walk_reference(const Module& module, const std::vector<at::Tenso
     const std::vector<at::Tensor> outputs = outputs_of(c);
     for (std::size_t i = 0; i < outputs.size(); ++i) locals[place(call.out[i])] = as_written(outputs[i]);
     add_loss(call, outputs[0], values);
+    if (call.what->primitive.is_own_loss()) values.scores = c.in[0];
   }
   for (const LocalId out : module.outputs) values.outputs.push_back(locals[place(out)]);
   return values;

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/model/passes.hpp"
 
 namespace tandem {
@@ -54,6 +56,35 @@ TEST(Derive, WhatIsFrozenHasNoGradientsAndKeepsNothing) {
   EXPECT_EQ(through.kept.size(), 1U);  // the relu's result
   EXPECT_EQ(through.backward.find(OperandKind::WeightGradient), nullptr);
   EXPECT_EQ(text_of(through.backward.kernels).size(), 3U + 1 + 2);  // three products, relu, two sums
+}
+
+// One operand stands for what a step finds and for what it leaves; there is no backward through it.
+TEST(Derive, WhatIsCarriedIsReadAndWrittenInPlace) {
+  const auto build = [](bool trained) {
+    ModuleBuilder m("cached", DType::F32);
+    const LocalId qkv = m.linear("qkv", m.input("input", Shape({2, 16}, DType::F32)), 48);
+    const LocalId cache = m.carried("kv_cache", Shape({2, 10, 16}, DType::F32));
+    m.carried("unread", Shape({7}, DType::F32));
+    m.output(m.cached_attention("attention", qkv, cache, /*heads=*/2, /*position=*/3));
+    if (!trained) m.freeze();
+    return m.build();
+  };
+  const Passes passes = derive(build(false), {});
+  EXPECT_TRUE(passes.kept.empty() && passes.backward.calls.empty() && passes.recompute.calls.empty());
+  const Operand* carried = passes.forward.find(OperandKind::Carried);
+  ASSERT_NE(carried, nullptr);
+  EXPECT_EQ(std::count_if(passes.forward.operands.begin(), passes.forward.operands.end(),
+                          [](const Operand& o) { return o.kind == OperandKind::Carried; }),
+            1)
+      << "nobody reads the other";
+  const Storage& storage = passes.forward.storages[static_cast<std::size_t>(passes.forward.calls[1].in[1])];
+  EXPECT_EQ(&passes.forward.operands[static_cast<std::size_t>(storage.operand)], carried);
+  EXPECT_EQ(storage.bytes, 2 * 10 * 16 * 4);
+  EXPECT_DEATH(derive(build(true), {}), "no backward through what a step overwrites");
+  ModuleBuilder m("read_only", DType::F32);
+  const LocalId qkv = m.input("qkv", Shape({2, 48}, DType::F32));
+  const LocalId cache = m.input("cache", Shape({2, 10, 16}, DType::F32));
+  EXPECT_DEATH(m.cached_attention("attention", qkv, cache, 2, 3), "not carried");
 }
 
 // Two modules read one value: the later one's backward writes its gradient, the earlier one's adds.

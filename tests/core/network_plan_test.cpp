@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "core/model/passes.hpp"
 #include "core/step/training_source.hpp"
 #include "tests/core/branches.hpp"
 #include "tests/core/workload_fixture.hpp"
@@ -48,6 +49,37 @@ TEST(NetworkPlan, WhatTrainsNothingDoesNotGoBackward) {
   EXPECT_FALSE(ops.contains("sum.load"));
   for (TensorId id = 0; id < graph.tensor_count(); ++id)
     EXPECT_NE(graph.tensor(id).name, "left.gradient") << "a frozen module has none";
+}
+
+// What a step leaves for the next one is the stage's own; a network that is frozen has no other passes than forward.
+TEST(NetworkPlan, AFrozenNetworkCarriesStateForwardAlone) {
+  NetworkBuilder n("chooser", DType::F32);
+  n.freeze();
+  const Signal x = n.batch("inputs", Shape({1, 48}, DType::F32));
+  const auto block = [&](ModuleScope& m) {
+    const LocalId cache = m.carried("kv_cache", Shape({2, 10, 16}, DType::F32));
+    const LocalId attended = m.cached_attention("attention", m.in("input", x), cache, /*heads=*/2, /*position=*/3);
+    m.output(m.linear("linear", attended, 48));
+  };
+  const Signal first = n.module("block0", "block", block, /*recomputable=*/true), second = n.again("block1", first);
+  n.module("head", "head", [&](ModuleScope& m) { m.output(m.likeliest("next", m.in("input", second))); });
+  const TrainingPlan plan = network_plan(n.finish(), small_scenario("mlp"));
+  ASSERT_EQ(plan.stages.size(), 3U);
+  EXPECT_EQ(plan.ops.size(), 3U) << "a forward for each";
+  for (const StageSpec& stage : plan.stages) {
+    EXPECT_FALSE(stage.trains() || stage.recomputable || stage.has_loss) << stage.name;
+    EXPECT_TRUE(stage.saved.empty() && stage.backward == kNone && !stage.outputs[0].gradient) << stage.name;
+    EXPECT_EQ(stage.chooses(), stage.name == "head") << stage.name;
+  }
+  EXPECT_EQ(plan.stages[0].inputs[0].from, PortSpec::From::Batch);
+  EXPECT_EQ(plan.stages[1].inputs[0].from, PortSpec::From::Stage);
+  for (const std::size_t i : {0, 1}) {
+    ASSERT_EQ(plan.stages[i].carried.size(), 1U);
+    EXPECT_EQ(plan.stages[i].carried[0].name, "kv_cache");
+    EXPECT_EQ(plan.stages[i].carried[0].bytes, 2 * 10 * 16 * 4);
+  }
+  const OpSpec& forward = plan.ops[static_cast<std::size_t>(plan.stages[1].forward)];
+  EXPECT_EQ(forward.work.pass->find(OperandKind::Carried)->write, 1);  // after the output
 }
 
 TEST(NetworkPlan, GradientsOfWhatSeveralReadAreAddedInPlace) {

@@ -2,6 +2,7 @@
 // changes is seen line by line. TANDEM_RECORD=1 writes them anew.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -35,7 +36,8 @@ std::string text_of(const Graph& graph) {
   for (OpId id = 0; id < graph.op_count(); ++id) {
     const Op& op = graph.op(id);
     const Work& work = graph.work_of(op);
-    if (op.phase != Phase::Forward && op.phase != Phase::Backward && op.phase != Phase::Recompute) continue;
+    constexpr Phase kPasses[] = {Phase::Forward, Phase::Backward, Phase::Recompute, Phase::Sample};
+    if (std::find(std::begin(kPasses), std::end(kPasses), op.phase) == std::end(kPasses)) continue;
     text += std::string(graph.label(op.label)) + " workspace=" + std::to_string(op.workspace_bytes) + "\n  reads";
     for (const ValueId read : op.reads) text += operand(read);
     text += "\n  writes";
@@ -86,6 +88,10 @@ std::vector<Case> cases() {
           w.keys["linear_tiles"] = 3, w.recompute = "block", w.keys["attention"] = "unfused";
         }));
   }
+  for (const bool gpu : {false, true})
+    all.push_back({gpu ? "gpu" : "plain", scenario_of(
+                                              "gpt_decode", gpu ? DType::BF16 : DType::F32,
+                                              [](auto& w) { w.batch = 1, w.keys["new_tokens"] = 2; }, gpu)});
   return all;
 }
 

@@ -349,6 +349,25 @@ TEST(WorkloadGraph, DecodingGrowsUntilTheStopToken) {
   const Op& second = *ops_of(graph, "block1.forward")[1];
   EXPECT_EQ(version_read(graph, second, "block1.kv_cache"), 1);
   EXPECT_EQ(graph.value(second.writes[1].reuses).version, 1);
+  // A step's tokens are those that the head chose in the step before.
+  const Op &embedding = *ops_of(graph, "embedding.forward")[1], &first_head = *ops_of(graph, "head.forward")[0];
+  EXPECT_EQ(first_head.writes[0].value, embedding.reads[1]);
+  EXPECT_TRUE(first_head.has_result && first_head.grows && first_head.phase == Phase::Sample);
+  EXPECT_EQ(graph.work_of(second).kernels.size(), graph.work_of(*ops_of(graph, "block1.forward")[0]).kernels.size());
+}
+
+// Only what the latest step needs is kept: its passes, and the token that it reads.
+TEST(WorkloadGraph, DecodingForgetsStepsThatAreOver) {
+  Scenario scenario = small_scenario("gpt_decode");
+  scenario.workload.batch = 1;
+  const Graph graph = whole_graph(scenario);
+  std::int64_t passes = 0, tokens = 0;
+  for (WorkId id = 0; id < graph.work_count(); ++id) passes += graph.work(id).pass != nullptr;
+  EXPECT_EQ(passes, 3 + 3);  // embedding, blocks, head; of the prompt, and of the last token
+  for (ValueId id = 0; id < graph.value_count(); ++id)
+    tokens += graph.tensor_of(id).name.starts_with("head.") && graph.tensor_of(id).persistent &&
+              graph.tensor_of(id).type == DType::I64 && !graph.value(id).superseded;
+  EXPECT_EQ(tokens, 1);
 }
 
 TEST(WorkloadGraph, DecodingEndsAfterNewTokens) {

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/base/errors.hpp"
 #include "runtime/body_table.hpp"
 #include "runtime/reference/reference.hpp"
@@ -50,13 +52,31 @@ TEST(Decoding, SamplesWhatWholeForwardPassesSample) {
   }
 }
 
+// What a gpt may have beside its sizes.
+TEST(Decoding, SamplesSoWithWhatTheFamilyOffers) {
+  using Keys = std::vector<std::pair<const char*, std::int64_t>>;
+  const std::vector<Keys> kinds = {
+      {{"feed_forward", 96}}, {{"vocabulary_multiple", 64}}, {{"prompt", 1}}, {{"vocabulary", 2}}};
+  for (const Keys& keys : kinds)
+    for (const bool tied : {true, false}) {
+      Scenario scenario = scenario_of("gpt_decode");
+      WorkloadOptions& w = scenario.workload;
+      w.batch = 1, w.keys["prompt"] = 9, w.keys["new_tokens"] = 12, w.keys["tied_embedding"] = tied;
+      for (const auto& [key, value] : keys) w.keys[key] = value;
+      const HashedData data(std::min<std::int64_t>(256, w.keys.integer("vocabulary")));
+      SerialInterpreter interpreter(scenario, data);
+      interpreter.run();
+      EXPECT_EQ(interpreter.results("head.forward"), decode_reference(scenario, data)) << keys[0].first << tied;
+    }
+}
+
 // A body may not need more than its op declares (its workspace would refuse), nor much less: memory would lie idle.
 TEST(Workspaces, AreTight) {
   constexpr double kSlack = 1.3;
   constexpr std::int64_t kRoundings = 512;  // eight granules
   const std::vector<std::tuple<std::string, std::string, std::int64_t>> kinds = {
       {"gpt", "fused", 1}, {"bert", "fused", 1},  {"gpt", "unfused", 1}, {"bert", "unfused", 1},
-      {"gpt", "fused", 2}, {"gpt", "unfused", 4}, {"mlp", "fused", 1}};
+      {"gpt", "fused", 2}, {"gpt", "unfused", 4}, {"mlp", "fused", 1},   {"gpt_decode", "fused", 1}};
   for (const auto& [family, attention, tiles] : kinds)
     for (const bool heavy : {false, true}) {
       Scenario scenario = scenario_of(family);
@@ -65,7 +85,10 @@ TEST(Workspaces, AreTight) {
       scenario.workload.micro_batches = heavy ? 2 : 1;
       scenario.workload.keys["tied_embedding"] = !heavy;
       scenario.optimizer.clip_norm = heavy ? 0.5 : 0;
-      if (family != "mlp" && heavy) scenario.workload.recompute = "block";
+      const bool decodes = family == "gpt_decode";
+      if (decodes) scenario.workload.batch = scenario.workload.micro_batches = 1;
+      scenario.workload.keys["prompt"] = 40, scenario.workload.keys["new_tokens"] = 3;
+      if (family != "mlp" && heavy && !decodes) scenario.workload.recompute = "block";
       const HashedData data(256);
       SerialInterpreter interpreter(scenario, data);
       interpreter.run();

@@ -30,6 +30,10 @@ struct CaseInput {
 struct PrimitiveCase {
   std::string name;  // a test's: letters, digits and _
   std::vector<CaseInput> inputs;
+  // Carried from step to step: after the inputs among what `build` and `reference` are given. The reference leaves it
+  // as the next step finds it.
+  std::vector<CaseInput> carried = {};
+  bool goes_backward = true;
   // Of the module's inputs: its outputs. A loss is the only one.
   std::function<Locals(ModuleBuilder& m, const Locals& in)> build;
   // Of inputs and weights, in the order of the module's: its outputs. Under autograd.

@@ -60,7 +60,7 @@ double relative_error(const Tensor& got, const Tensor& expected) {
 }
 
 struct Values {
-  Tensors in, weights, outputs, output_gradients, input_gradients, weight_gradients;
+  Tensors in, carried, weights, outputs, output_gradients, input_gradients, weight_gradients;
 };
 
 // Within the relative error; 0: to the bit.
@@ -87,11 +87,15 @@ class Checked {
     at::manual_seed(static_cast<std::uint64_t>(std::hash<std::string>{}(c.name)));
     for (std::size_t i = 0; i < c.inputs.size(); ++i) values_.in.push_back(input(c.inputs[i]));
     for (const NamedShape& weight : module_->weights) values_.weights.push_back(normal(sizes_of(weight.shape)));
+    for (const CaseInput& carried : c.carried) values_.carried.push_back(input(carried));
     for (std::size_t i = 0; i < c.inputs.size(); ++i)
-      if (c.inputs[i].below == 0) all_inputs_ |= bit(i);
+      if (c.inputs[i].below == 0 && c.goes_backward) all_inputs_ |= bit(i);
   }
   const Module& module() const { return *module_; }
   Bits all_inputs() const { return all_inputs_; }
+  bool goes_backward() const { return case_.goes_backward; }
+  // Before the step.
+  const Tensors& carried() const { return values_.carried; }
   double error() const { return type_ == DType::F32 ? case_.fp32_error : case_.bf16_error; }
 
   // By autograd of the case's own reference. `trained`: of weights, too.
@@ -100,8 +104,10 @@ class Checked {
   }
   // Of the module's primitives' references.
   Values walked() const {
-    const auto walk = [&](const Tensors& in, const Tensors& weights) {
-      const ReferenceValues values = walk_reference(*module_, in, weights, PrimitiveCase::random());
+    const auto walk = [&](const Tensors& all, const Tensors& weights) {
+      const auto inputs = all.begin() + static_cast<std::ptrdiff_t>(case_.inputs.size());
+      const ReferenceValues values =
+          walk_reference(*module_, {all.begin(), inputs}, weights, PrimitiveCase::random(), {inputs, all.end()});
       EXPECT_EQ(values.own_loss.defined(), is_loss());
       for (std::size_t i = 0; i < values.outputs.size(); ++i)
         if (is_auxiliary(i)) {
@@ -109,7 +115,7 @@ class Checked {
         }
       return values.outputs;
     };
-    return by_autograd(walk, /*trained=*/true, all_inputs_, 1);
+    return by_autograd(walk, /*trained=*/goes_backward(), all_inputs_, 1);
   }
 
   Passes passes(bool trained, Bits input_gradients) const {
@@ -147,7 +153,9 @@ class Checked {
       if (v.in[i] = v.in[i].clone(); (input_gradients & bit(i)) != 0) wanted.push_back(v.in[i].set_requires_grad(true));
     for (Tensor& weight : v.weights)
       if (weight = weight.clone(); trained) wanted.push_back(weight.set_requires_grad(true));
-    v.outputs = reference(v.in, v.weights);
+    Tensors in = v.in;
+    for (Tensor& carried : v.carried) in.push_back(carried = carried.clone());
+    v.outputs = reference(in, v.weights);
     at::manual_seed(5);
     for (std::size_t i = 0; i < v.outputs.size(); ++i)
       v.output_gradients.push_back(is_loss() || is_auxiliary(i) ? at::full({}, 1.0f / static_cast<float>(micro_batches))
@@ -171,6 +179,11 @@ class Checked {
       Shape shape({}, case_.inputs[i].below > 0 ? DType::I64 : type_);
       shape.dims.assign(case_.inputs[i].shape.begin(), case_.inputs[i].shape.end());
       in.push_back(m.input("input" + std::to_string(i), shape));
+    }
+    for (const CaseInput& carried : case_.carried) {
+      Shape shape({}, type_);
+      shape.dims.assign(carried.shape.begin(), carried.shape.end());
+      in.push_back(m.carried("carried" + std::to_string(in.size()), shape));
     }
     for (const LocalId out : case_.build(m, in)) m.output(out);
     return m.build();
@@ -234,6 +247,8 @@ class Operands {
       case OperandKind::Input:
       case OperandKind::InputGradient:
         return local(m.inputs[place(o.index)]);
+      case OperandKind::Carried:
+        return local(m.carried[place(o.index)]);
       default:
         return checked_.bucket_bytes();
     }
@@ -260,12 +275,16 @@ class Walks {
   const Passes& passes() const { return passes_; }
 
   void forward() {
+    begin_step();
     const std::int64_t result = operands_.walk(passes_.forward);
     expect_outputs(result);
+    expect_carried();
     std::vector<Tensor> outputs;
     for (std::size_t i = 0; i < expected_.outputs.size() && !checked_.is_loss(); ++i)
       outputs.push_back(std::exchange(operands_.at(OperandKind::Output, i), {}));
+    begin_step();
     EXPECT_EQ(operands_.walk(passes_.forward_light), result) << "forward_light";
+    expect_carried();
     for (std::size_t i = 0; i < outputs.size(); ++i)
       EXPECT_TRUE(same_bytes(operands_.at(OperandKind::Output, i), outputs[i])) << "forward_light: output " << i;
   }
@@ -299,15 +318,27 @@ class Walks {
       EXPECT_TRUE(same_bytes(operands_.at(OperandKind::Input, i), expected_.in[i])) << "input " << i;
     const Tensors weights = checked_.fields(operands_.at(OperandKind::Weights));
     for (std::size_t i = 0; i < weights.size(); ++i) EXPECT_TRUE(same_bytes(weights[i], expected_.weights[i])) << i;
+    if (!checked_.goes_backward()) return;
     for (std::size_t i = 0; i < expected_.output_gradients.size() && !checked_.is_loss(); ++i)
       EXPECT_TRUE(same_bytes(operands_.at(OperandKind::OutputGradient, i), expected_.output_gradients[i])) << i;
   }
 
  private:
+  void begin_step() {
+    for (std::size_t i = 0; i < checked_.carried().size(); ++i)
+      operands_.put(OperandKind::Carried, i, checked_.carried()[i]);
+  }
+  void expect_carried() {
+    for (std::size_t i = 0; i < expected_.carried.size(); ++i)
+      EXPECT_TRUE(same_bytes(operands_.at(OperandKind::Carried, i), expected_.carried[i])) << "carried " << i;
+  }
   void expect_outputs(std::int64_t result) {
     if (checked_.is_loss()) {
       const Tensor loss = at::full({}, std::bit_cast<double>(result), at::kDouble);
       return expect_same(loss, expected_.outputs.at(0).to(at::kDouble), "loss");
+    }
+    if (passes_.forward.has_result()) {
+      EXPECT_EQ(result, expected_.outputs.at(0).item<std::int64_t>()) << "choice";
     }
     const Module& m = checked_.module();
     ASSERT_EQ(m.outputs.size(), expected_.outputs.size());
@@ -356,10 +387,10 @@ class Primitives : public ::testing::TestWithParam<Parameter> {
 
 TEST_P(Primitives, GiveWhatAutogradGives) {
   const Checked checked(GetParam().first, GetParam().second);
-  Walks walks(checked, /*trained=*/true, checked.all_inputs());
+  Walks walks(checked, /*trained=*/checked.goes_backward(), checked.all_inputs());
   walks.forward();
   walks.recompute();
-  walks.backward();
+  if (checked.goes_backward()) walks.backward();
   walks.expect_unchanged();
 }
 
@@ -367,7 +398,7 @@ TEST_P(Primitives, GiveWhatAutogradGives) {
 TEST_P(Primitives, GiveTheGradientsThatAreAskedFor) {
   const Checked checked(GetParam().first, GetParam().second);
   std::vector<std::pair<bool, Bits>> asked = {{false, checked.all_inputs()}, {false, 0}};
-  if (!checked.module().weights.empty()) asked.emplace_back(true, 0);
+  if (!checked.module().weights.empty() && checked.goes_backward()) asked.emplace_back(true, 0);
   for (std::size_t i = 0; i < checked.module().inputs.size(); ++i)
     if ((checked.all_inputs() & bit(i)) != 0 && checked.all_inputs() != bit(i)) asked.emplace_back(true, bit(i));
   for (const auto& [trained, inputs] : asked) {
@@ -387,8 +418,9 @@ TEST_P(Primitives, GiveTheGradientsThatAreAskedFor) {
 // Networks' references are made of the primitives': they must give what the case's own gives.
 TEST_P(Primitives, HaveAReferenceThatGivesTheSame) {
   const Checked checked(GetParam().first, GetParam().second);
-  const Values expected = checked.expected(/*trained=*/true, checked.all_inputs(), 1), got = checked.walked();
+  const Values expected = checked.expected(checked.goes_backward(), checked.all_inputs(), 1), got = checked.walked();
   expect_same(got.outputs, expected.outputs, checked.error(), "output");
+  expect_same(got.carried, expected.carried, 0, "carried");
   expect_same(got.input_gradients, expected.input_gradients, checked.error(), "gradient of an input");
   expect_same(got.weight_gradients, expected.weight_gradients, checked.error(), "gradient of a weight");
 }
@@ -396,7 +428,7 @@ TEST_P(Primitives, HaveAReferenceThatGivesTheSame) {
 TEST_P(Primitives, CountFlopsAsTorchDoes) {
   const PrimitiveCase& c = GetParam().first;
   const Checked checked(c, GetParam().second);
-  const Passes passes = checked.passes(true, checked.all_inputs());
+  const Passes passes = checked.passes(checked.goes_backward(), checked.all_inputs());
   if (c.forward_flops >= 0) {
     EXPECT_EQ(flops_of(passes.forward), c.forward_flops);
   }

@@ -41,10 +41,8 @@ Network gpt(const WorkloadOptions& w) {
   const auto [tokens, targets] = token_batch(n, s, "next_tokens");
   Signal x = gpt_embedding(n, s, tokens);
   n.network().block_modules = tiles == 1 ? 1 : 2 * tiles;
-  for (std::int64_t i = 0; i < s.layers; ++i) {
-    const std::string name = indexed("block", i);
-    x = tiles == 1 ? gpt_block(n, s, name, x) : gpt_tiled_block(n, s, tiles, name, x);
-  }
+  if (tiles == 1) x = gpt_blocks(n, s, x);
+  for (std::int64_t i = 0; tiles > 1 && i < s.layers; ++i) x = gpt_tiled_block(n, s, tiles, indexed("block", i), x);
   gpt_head(n, s, x, targets);
   return n.finish();
 }

@@ -13,10 +13,9 @@ struct Heads {
   Heads(const Attributes& how, const CallShapes& s)
       : heads(how.integer("heads")),
         sequence(how.integer("sequence")),
-        keys(how.integer("keys", sequence)),
         batch(s.in[0].rows() / sequence),
         size(s.in[0].columns() / 3 / heads),
-        causal(how.integer("causal") != 0 && keys == sequence),
+        causal(how.integer("causal") != 0),
         fused(how.integer("fused", 1) != 0),
         type(s.in[0].type) {
     CHECK(batch * sequence == s.in[0].rows() && 3 * heads * size == s.in[0].columns(), heads, sequence);
@@ -28,7 +27,7 @@ struct Heads {
     // Rows of heads lie along a head's size, scores along the sequence, as an operand or the result.
     return lying_along(batched_gemm(batch * heads, sequence, columns, inner, type), inner, size);
   }
-  std::int64_t heads, sequence, keys, batch, size;
+  std::int64_t heads, sequence, batch, size;
   bool causal, fused;
   DType type;
 };
@@ -99,7 +98,7 @@ class Attention final : public Primitive {
     if (!h.fused)
       append(to, forward ? unfused_forward(h) : unfused_backward(h));
     else
-      to.push_back((forward ? attention_forward : attention_backward)(h.batch * h.heads, h.sequence, h.keys, h.size,
+      to.push_back((forward ? attention_forward : attention_backward)(h.batch * h.heads, h.sequence, h.sequence, h.size,
                                                                       h.type, h.causal));
     if (!forward) to.push_back(memory_kernel(2 * s.in[0].bytes()));  // joins the gradients of query, key and value
   }
@@ -129,11 +128,11 @@ class Attention final : public Primitive {
     return h.batch * h.heads * queries * size_of(DType::F32);
   }
   static void take_forward(const Heads& h, const CallShapes& s, const RunsOn& where, WorkspaceMeter& meter) {
-    const std::int64_t q = cpu_query_split(h.sequence), k = cpu_key_split(h.keys), kept = s.saved[0].shape.bytes();
+    const std::int64_t q = cpu_query_split(h.sequence), k = cpu_key_split(h.sequence), kept = s.saved[0].shape.bytes();
     // Beside them, the state of random numbers that nothing draws.
     if (where.gpu) {
       const std::int64_t split =
-          h.type == DType::F32 ? 0 : gpu_split_keys_bytes(h.batch * h.heads, h.sequence, h.keys, h.size);
+          h.type == DType::F32 ? 0 : gpu_split_keys_bytes(h.batch * h.heads, h.sequence, h.sequence, h.size);
       return meter.touch_all(
           {h.row(), kept_on_gpu(h), kept_on_gpu(h), split, kNumberBytes, kNumberBytes, kNumberBytes});
     }

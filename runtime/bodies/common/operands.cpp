@@ -82,8 +82,10 @@ std::int64_t give_result(BodyCall& call, const at::Tensor& number) {
 }
 
 std::int64_t give_result(Processor processor, std::int64_t* late_result, const at::Tensor& number) {
-  if (processor == Processor::Host) return std::bit_cast<std::int64_t>(number.item<double>());
-  tensor_at(Processor::Device, late_result, {}, at::kDouble).copy_(number);
+  const bool is_integer = number.scalar_type() == at::kLong;
+  if (processor == Processor::Host)
+    return is_integer ? number.item<std::int64_t>() : std::bit_cast<std::int64_t>(number.item<double>());
+  tensor_at(Processor::Device, late_result, number.sizes(), is_integer ? at::kLong : at::kDouble).copy_(number);
   return 0;
 }
 

@@ -64,8 +64,8 @@ class Operands {
   std::size_t next_read_ = 0, next_write_ = 0;
 };
 
-// Event::result of a body: the number in a scalar tensor, as the bits of a double. On the device, once kernels have
-// run.
+// Event::result of a body: the number in a tensor of one, as the bits of a double, or an integer as it is. On the
+// device, once kernels have run.
 std::int64_t give_result(BodyCall& call, const at::Tensor& number);
 // `late_result`: BodyCall's.
 std::int64_t give_result(Processor processor, std::int64_t* late_result, const at::Tensor& number);

@@ -71,8 +71,9 @@ struct ReferenceCall {
 struct PrimitiveBodyEntry {
   std::string_view name;
   void (*forward)(Arguments&);
-  void (*backward)(Arguments&);
-  // By functional LibTorch, under autograd, of inputs and weights: the outputs.
+  void (*backward)(Arguments&);  // null: it has none
+  // By functional LibTorch, under autograd, of inputs and weights: the outputs. What is carried from step to step is
+  // written in place, as a body does.
   std::vector<at::Tensor> (*reference)(const ReferenceCall&);
 };
 

@@ -31,13 +31,15 @@ class Walk {
       Arguments arguments = arguments_of(call);
       const PrimitiveBodyEntry* body = find_primitive_body(call.call->what->name);
       if (body == nullptr) throw DeviceError("no body performs " + std::string(call.call->what->name));
+      const auto perform = call.direction == Direction::Forward ? body->forward : body->backward;
+      if (perform == nullptr) throw DeviceError(std::string(body->name) + " has no backward");
       try {
-        (call.direction == Direction::Forward ? body->forward : body->backward)(arguments);
+        perform(arguments);
       } catch (const DeviceError& error) {
         throw DeviceError(call.call->name + " (" + std::string(body->name) + "): " + error.what());
       }
       const Primitive& primitive = call.call->what->primitive;
-      if (call.direction == Direction::Forward && primitive.is_own_loss())
+      if (call.direction == Direction::Forward && primitive.gives_result())
         result = give_result(run_.processor, run_.late_result, arguments.out[0]);
     }
     return result;
@@ -130,7 +132,7 @@ std::int64_t walk_pass(const PassRun& run) { return Walk(run).run(); }
 
 const BodyEntry& pass_body(const Pass& pass) {
   static constexpr BodyEntry kOnce{"pass", run_pass}, kAgain{"pass", run_pass, kRepeatable};
-  return pass.has_loss() || pass.draws_random() ? kOnce : kAgain;
+  return pass.has_result() || pass.draws_random() ? kOnce : kAgain;
 }
 
 }  // namespace tandem

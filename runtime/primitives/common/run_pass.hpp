@@ -20,7 +20,7 @@ struct PassRun {
   RandomKey random;
   std::int64_t* late_result = nullptr;  // BodyCall's
 };
-// Returns Event::result: a loss's bits, where the pass computes one. Records no autograd graph.
+// Returns Event::result: a loss's bits, or a choice, where the pass computes one. Records no autograd graph.
 std::int64_t walk_pass(const PassRun& run);
 
 }  // namespace tandem

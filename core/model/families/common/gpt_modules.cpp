@@ -1,5 +1,6 @@
 #include "core/model/families/common/gpt_modules.hpp"
 
+#include "core/base/check.hpp"
 #include "core/model/families/common/checks.hpp"
 #include "core/model/families/common/language.hpp"
 #include "core/model/families/common/layers.hpp"
@@ -62,13 +63,16 @@ LocalId general_attention(ModuleBuilder& m, const GptSizes& s, LocalId x) {
                  .alibi = s.positions == GptPositions::Alibi});
 }
 
+LocalId plain_attention(ModuleBuilder& m, const GptSizes& s, LocalId x) {
+  const LocalId qkv = m.linear("qkv", x, 3 * s.hidden);
+  if (s.capacity == 0) return m.attention("attention", qkv, {s.heads, s.sequence, /*causal=*/true, s.fused});
+  const LocalId cache = m.carried("kv_cache", Shape({2, s.capacity, s.hidden}, m.type()));
+  return m.cached_attention("attention", qkv, cache, s.heads, s.position);
+}
+
 LocalId attention_half(ModuleBuilder& m, const GptSizes& s, LocalId norm) {
-  LocalId attention = kNone;
-  if (s.has_plain_attention())
-    attention = m.attention("attention", m.linear("qkv", norm, 3 * s.hidden),
-                            {s.heads, s.sequence, /*causal=*/true, s.fused, s.keys});
-  else
-    attention = general_attention(m, s, norm);
+  CHECK(s.capacity == 0 || s.has_plain_attention(), "only plain attention has a cache", s.capacity);
+  const LocalId attention = s.has_plain_attention() ? plain_attention(m, s, norm) : general_attention(m, s, norm);
   return dropped(m, "attention_dropout", m.linear("projection", attention, s.hidden, s.attention_bias), s.dropout, 0);
 }
 
@@ -131,7 +135,7 @@ LocalId dropped(ModuleBuilder& m, const std::string& name, LocalId x, double rat
 Signal gpt_embedding(NetworkBuilder& n, const GptSizes& s, const Signal& tokens) {
   return n.module("embedding", "embedding", [&](ModuleScope& m) {
     LocalId x = m.embedding("wte", m.in("tokens", tokens), s.vocabulary, s.hidden, s.embedding_padding());
-    if (s.positions == GptPositions::Learned) x = m.positions("wpe", x, s.sequence);
+    if (s.positions == GptPositions::Learned) x = m.positions("wpe", x, s.sequence, s.position, s.places);
     if (s.embedding_norm) x = m.layer_norm("ln", x, kEpsilon);
     m.output(dropped(m, "dropout", x, s.dropout, 0));
   });
@@ -150,18 +154,44 @@ Signal gpt_block(NetworkBuilder& n, const GptSizes& s, const std::string& name, 
   return n.module(name, "block", program, /*recomputable=*/true);
 }
 
+Signal gpt_blocks(NetworkBuilder& n, const GptSizes& s, const Signal& input) {
+  Signal x = gpt_block(n, s, "block0", input);
+  for (std::int64_t i = 1; i < s.layers; ++i) x = n.again(indexed("block", i), x);
+  return x;
+}
+
 Signal gpt_tiled_block(NetworkBuilder& n, const TransformerSizes& s, std::int64_t tiles, const std::string& name,
                        const Signal& x) {
   Tiles t(n, s, tiles);
   return t.half(name + "_feed_forward", t.half(name + "_attention", x, true), false);
 }
 
+namespace {
+
+LocalId shared_output(ModuleScope& m, const NetworkBuilder& n, const GptSizes& s) {
+  return s.tied ? m.in("output.weight", n.weight("embedding", "wte")) : kNone;
+}
+
+}  // namespace
+
 void gpt_head(NetworkBuilder& n, const GptSizes& s, const Signal& x, const Signal& targets) {
   n.module("head", s.loss_tiles > 1 ? "tiled_head" : "head", [&](ModuleScope& m) {
-    const LocalId shared = s.tied ? m.in("output.weight", n.weight("embedding", "wte")) : kNone;
+    const LocalId shared = shared_output(m, n, s);
     const LocalId norm = m.layer_norm("ln_f", m.in("input", x), kEpsilon);
     m.output(language_loss(m, {s.vocabulary, s.vocabulary_padding, s.loss_tiles}, norm, m.in("targets", targets),
                            shared, s.output_bias));
+  });
+}
+
+Signal gpt_next_token(NetworkBuilder& n, const GptSizes& s, const Signal& x) {
+  return n.module("head", "head", [&](ModuleScope& m) {
+    const LocalId shared = shared_output(m, n, s);
+    LocalId last = m.in("input", x);
+    if (s.sequence > 1)
+      last = m.call("last", "select_token", {last}, {{"sequence", s.sequence}, {"index", s.sequence - 1}});
+    const LocalId norm = m.layer_norm("ln_f", last, kEpsilon);
+    const LocalId logits = language_logits(m, {s.vocabulary, s.vocabulary_padding}, norm, shared, s.output_bias);
+    m.output(m.likeliest("next", logits, s.vocabulary_padding));
   });
 }
 

@@ -9,6 +9,12 @@ std::pair<Signal, Signal> token_batch(NetworkBuilder& n, const TransformerSizes&
   return {std::move(inputs), std::move(targets)};
 }
 
+LocalId language_logits(ModuleBuilder& m, const LanguageOutput& o, LocalId x, LocalId shared, bool bias) {
+  const LocalId logits = shared == kNone ? m.linear("output", x, o.vocabulary, bias, o.padding)
+                                         : m.linear_by("output", x, shared, bias, o.padding);
+  return o.softcap > 0 ? m.call("capped", "softcap", {logits}, {{"cap", o.softcap}}) : logits;
+}
+
 LocalId language_loss(ModuleBuilder& m, const LanguageOutput& o, LocalId x, LocalId targets, LocalId shared,
                       bool bias) {
   if (o.tiles > 1) {
@@ -20,10 +26,7 @@ LocalId language_loss(ModuleBuilder& m, const LanguageOutput& o, LocalId x, Loca
                    {"bias", std::int64_t{bias}},
                    {"padding", o.padding}});
   }
-  LocalId logits = shared == kNone ? m.linear("output", x, o.vocabulary, bias, o.padding)
-                                   : m.linear_by("output", x, shared, bias, o.padding);
-  if (o.softcap > 0) logits = m.call("capped", "softcap", {logits}, {{"cap", o.softcap}});
-  return m.cross_entropy("loss", logits, targets, o.padding);
+  return m.cross_entropy("loss", language_logits(m, o, x, shared, bias), targets, o.padding);
 }
 
 }  // namespace tandem

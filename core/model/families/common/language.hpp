@@ -17,8 +17,9 @@ struct LanguageOutput {
   std::int64_t tiles = 1;
   double softcap = 0;  // logits stay below; 0: none, which tiles want
 };
-// The output layer and its mean cross entropy: by a weight of its own, or by `shared` (kNone: none); in tiles of tokens
-// if the sizes say so.
+// The output layer without a loss: by a weight of its own, or by `shared` (kNone: none).
+LocalId language_logits(ModuleBuilder& m, const LanguageOutput& output, LocalId x, LocalId shared, bool bias);
+// The output layer and its mean cross entropy: in tiles of tokens if the sizes say so.
 LocalId language_loss(ModuleBuilder& m, const LanguageOutput& output, LocalId x, LocalId targets, LocalId shared,
                       bool bias);
 

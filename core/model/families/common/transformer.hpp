@@ -14,7 +14,6 @@ struct TransformerSizes {
   std::int64_t vocabulary_padding = 0;  // rows of the output layer behind the vocabulary's
   std::int64_t loss_tiles = 1;
   std::int64_t feed_forward = 0;  // width of that layer; 0: four times hidden
-  std::int64_t keys = 0;          // rows that a query sees, where a cache has more; 0: the sequence
   bool tied = true;
   bool fused = true;  // attention: no scores in memory
   DType type = DType::F32;
