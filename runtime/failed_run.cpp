@@ -37,9 +37,9 @@ std::string what_to_change(const Scenario& scenario) {
 }
 
 // The latest from which the next training step was finite; with a finite gradient, the state that it came from was.
-std::optional<Checkpoint> last_good(const NotFiniteError& error, const std::vector<Checkpoint>& saved) {
-  std::optional<Checkpoint> good;
-  for (const Checkpoint& c : saved)
+std::optional<SavedState> last_good(const NotFiniteError& error, const std::vector<SavedState>& saved) {
+  std::optional<SavedState> good;
+  for (const SavedState& c : saved)
     if (c.step + (error.from_update() ? 0 : 1) < error.step()) good = c;
   return good;
 }
@@ -56,7 +56,7 @@ std::string resume_command(const Scenario& scenario, const std::vector<std::stri
 std::string what_is_left(const Scenario& scenario, const std::vector<std::string>& settings) {
   const std::string& directory = scenario.checkpoint.directory;
   if (directory.empty()) return "; nothing was saved: set checkpoint.directory and checkpoint.every to lose less";
-  std::vector<Checkpoint> saved;
+  std::vector<SavedState> saved;
   try {
     saved = complete_checkpoints(directory);
   } catch (const DeviceError& error) {  // the failure that is being told is the first one
@@ -71,10 +71,10 @@ std::string what_is_left(const Scenario& scenario, const std::vector<std::string
 std::string after_not_finite(const NotFiniteError& error, const Scenario& scenario,
                              const std::vector<std::string>& settings) {
   const std::string& directory = scenario.checkpoint.directory;
-  std::vector<Checkpoint> saved;
+  std::vector<SavedState> saved;
   if (!directory.empty()) saved = complete_checkpoints(directory);
   if (error.step() == 0) {  // what the run was to begin with
-    std::erase_if(saved, [&](const Checkpoint& c) { return c.step >= scenario.first_step; });
+    std::erase_if(saved, [&](const SavedState& c) { return c.step >= scenario.first_step; });
     return saved.empty() ? "; start anew"
                          : "; go on from an earlier one: " + resume_command(scenario, settings, saved.back().folder);
   }
@@ -82,7 +82,7 @@ std::string after_not_finite(const NotFiniteError& error, const Scenario& scenar
   if (directory.empty())
     return text + "; nothing was saved: set checkpoint.directory and checkpoint.every to lose less";
   if (saved.empty()) return text + "; no checkpoint was complete in " + directory;
-  const std::optional<Checkpoint> good = last_good(error, saved);
+  const std::optional<SavedState> good = last_good(error, saved);
   if (!good)
     return text + "; the earliest checkpoint, after training step " + std::to_string(saved.front().step) +
            ", is what this step began with, so start anew";

@@ -75,7 +75,7 @@ int interrupted(const tandem::Scenario& scenario, const tandem::Training& traini
     return tandem::kInterrupted;
   }
   const std::string& directory = scenario.checkpoint.directory;
-  const tandem::Checkpoint saved = tandem::complete_checkpoints(directory).back();
+  const tandem::SavedState saved = tandem::complete_checkpoints(directory).back();
   std::fprintf(stderr, "interrupted after training step %d of %d; its state is in %s; to go on:\n  %s\n", saved.step,
                scenario.steps, saved.folder.c_str(), tandem::resume_command(scenario, settings, directory).c_str());
   return tandem::kInterrupted;

@@ -50,7 +50,7 @@ std::int32_t step_of(std::string_view name, std::string_view suffix) {
 
 // The standard library's directory_iterator and remove_all end the process where there is no memory.
 // errno, or 0.
-int list(const std::string& directory, std::string_view suffix, std::vector<Checkpoint>& found) {
+int list(const std::string& directory, std::string_view suffix, std::vector<SavedState>& found) {
   const auto close = [](DIR* open) { ::closedir(open); };
   const std::unique_ptr<DIR, decltype(close)> open(::opendir(directory.c_str()), close);
   if (open == nullptr) return errno;
@@ -63,8 +63,8 @@ int list(const std::string& directory, std::string_view suffix, std::vector<Chec
   }
 }
 
-std::vector<Checkpoint> folders(const std::string& directory, std::string_view suffix) {
-  std::vector<Checkpoint> found;
+std::vector<SavedState> folders(const std::string& directory, std::string_view suffix) {
+  std::vector<SavedState> found;
   int failure = 0;
   do {
     found.clear();
@@ -72,7 +72,7 @@ std::vector<Checkpoint> folders(const std::string& directory, std::string_view s
   } while (failure == EINTR);
   // What cannot be listed is not empty: a run would take it for a place to begin in.
   if (failure != 0 && failure != ENOENT) fail_at("list", directory, failure);
-  std::sort(found.begin(), found.end(), [](const Checkpoint& a, const Checkpoint& b) { return a.step < b.step; });
+  std::sort(found.begin(), found.end(), [](const SavedState& a, const SavedState& b) { return a.step < b.step; });
   return found;
 }
 
@@ -104,7 +104,7 @@ void remove(const std::string& folder) {
 // The run went back to an earlier one: what came after is no longer what it goes on from, but it is not ours to delete.
 bool set_aside_from(const std::string& directory, std::int32_t step) {
   bool any = false;
-  for (const Checkpoint& later : folders(directory, "")) {
+  for (const SavedState& later : folders(directory, "")) {
     if (later.step < step) continue;
     std::string to = later.folder + ".superseded";
     while (is_there(to)) to += "+";
@@ -115,8 +115,8 @@ bool set_aside_from(const std::string& directory, std::int32_t step) {
 }
 
 void delete_older(const CheckpointOptions& options, std::int32_t step) {
-  std::vector<Checkpoint> all = complete_checkpoints(options.directory);
-  std::erase_if(all, [&](const Checkpoint& checkpoint) { return checkpoint.step > step; });
+  std::vector<SavedState> all = complete_checkpoints(options.directory);
+  std::erase_if(all, [&](const SavedState& checkpoint) { return checkpoint.step > step; });
   for (std::size_t i = 0; i + static_cast<std::size_t>(options.keep) < all.size(); ++i) {
     // Under this name it no longer counts, however little of it is left.
     const std::string doomed = all[i].folder + std::string(kPartial);
@@ -127,9 +127,9 @@ void delete_older(const CheckpointOptions& options, std::int32_t step) {
 
 }  // namespace
 
-std::vector<Checkpoint> complete_checkpoints(const std::string& directory) {
-  std::vector<Checkpoint> found = folders(directory, "");
-  std::erase_if(found, [&](const Checkpoint& c) { return !is_there(c.folder + "/" + kManifestName); });
+std::vector<SavedState> complete_checkpoints(const std::string& directory) {
+  std::vector<SavedState> found = folders(directory, "");
+  std::erase_if(found, [&](const SavedState& c) { return !is_there(c.folder + "/" + kManifestName); });
   return found;
 }
 
@@ -137,14 +137,24 @@ std::string partial_folder(const std::string& directory, std::int32_t step) {
   return step_folder(directory, step) + std::string(kPartial);
 }
 
-void begin_checkpoint(const std::string& directory, std::int32_t step) {
+namespace {
+
+// `make` is one of std::filesystem's, which leave an interrupted call to the caller.
+template <class Make>
+void make_folder(const std::string& folder, Make make) {
   std::error_code error;
-  fs::create_directories(directory, error);
-  if (error) fail_at("make the folder", directory, error.value());
-  for (const Checkpoint& left : folders(directory, kPartial)) remove(left.folder);
+  do make(folder, error);
+  while (error.value() == EINTR);
+  if (error) fail_at("make the folder", folder, error.value());
+}
+
+}  // namespace
+
+void begin_checkpoint(const std::string& directory, std::int32_t step) {
+  make_folder(directory, [](const std::string& folder, std::error_code& e) { fs::create_directories(folder, e); });
+  for (const SavedState& left : folders(directory, kPartial)) remove(left.folder);
   const std::string partial = partial_folder(directory, step);
-  fs::create_directory(partial, error);
-  if (error) fail_at("make the folder", partial, error.value());
+  make_folder(partial, [](const std::string& folder, std::error_code& e) { fs::create_directory(folder, e); });
 }
 
 void commit_checkpoint(const CheckpointOptions& options, std::int32_t step, const std::string& manifest) {
@@ -209,7 +219,7 @@ CheckpointLock::CheckpointLock(const Scenario& scenario) {
   const std::string& directory = scenario.checkpoint.directory;
   make_folders(directory);
   std::error_code error;
-  const std::vector<Checkpoint> there = complete_checkpoints(directory);
+  const std::vector<SavedState> there = complete_checkpoints(directory);
   const fs::path from = fs::path(scenario.resume_folder).parent_path();
   const bool goes_on = !scenario.resume_folder.empty() && fs::equivalent(from.empty() ? "." : from, directory, error);
   if (error && is_of_the_system(error.value())) fail_at("look at", directory, error.value());

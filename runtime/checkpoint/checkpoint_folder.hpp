@@ -13,13 +13,13 @@
 
 namespace tandem {
 
-struct Checkpoint {
+struct SavedState {
   std::int32_t step = 0;  // training steps done
   std::string folder;
 };
 
 // Those that are complete, from the earliest on. None where there is no such directory.
-std::vector<Checkpoint> complete_checkpoints(const std::string& directory);
+std::vector<SavedState> complete_checkpoints(const std::string& directory);
 std::string partial_folder(const std::string& directory, std::int32_t step);
 
 // Makes the directory and the partial folder, empty; sweeps away other partial ones.

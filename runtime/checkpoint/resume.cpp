@@ -33,7 +33,7 @@ std::string find_folder(const std::string& path) {
   const std::string manifest = path + "/" + kManifestName;
   if (fs::exists(manifest, error)) return path;
   if (error && is_of_the_system(error.value())) fail_at("look at", manifest, error.value());
-  const std::vector<Checkpoint> all = complete_checkpoints(path);
+  const std::vector<SavedState> all = complete_checkpoints(path);
   if (all.empty())
     throw ConfigError("--resume: " + path +
                       " holds no complete checkpoint; leave --resume out to start anew, or name another folder");
@@ -51,7 +51,7 @@ bool is_whole(const std::string& folder) {
 
 std::string latest_whole_before(const std::string& folder) {
   const std::string directory = fs::path(folder).parent_path().string();
-  const std::vector<Checkpoint> all = complete_checkpoints(directory.empty() ? "." : directory);
+  const std::vector<SavedState> all = complete_checkpoints(directory.empty() ? "." : directory);
   const std::string name = fs::path(folder).filename().string();
   for (std::size_t i = all.size(); i-- > 0;)
     if (fs::path(all[i].folder).filename().string() < name && is_whole(all[i].folder)) return all[i].folder;

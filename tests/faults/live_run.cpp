@@ -154,7 +154,7 @@ LiveResult run_live(const Scenario& scenario, Faults& faults, const LiveRun& run
 std::map<std::int32_t, std::map<std::string, std::uint64_t>> checkpoints_in(const std::string& directory) {
   std::map<std::int32_t, std::map<std::string, std::uint64_t>> out;
   if (!fs::exists(directory)) return out;
-  for (const Checkpoint& checkpoint : complete_checkpoints(directory)) {
+  for (const SavedState& checkpoint : complete_checkpoints(directory)) {
     const Manifest manifest = read_manifest(checkpoint.folder);
     EXPECT_NO_THROW(verify_files(checkpoint.folder, manifest)) << checkpoint.folder;
     for (const Manifest::File& file : manifest.files)

@@ -116,7 +116,7 @@ int SmallRun::train(int steps, const std::string& resume) const {
 
 Found checkpoints_in(const std::string& directory) {
   Found found;
-  for (const Checkpoint& checkpoint : complete_checkpoints(directory)) {
+  for (const SavedState& checkpoint : complete_checkpoints(directory)) {
     const std::string name = fs::path(checkpoint.folder).filename().string();
     try {
       verify_files(checkpoint.folder, read_manifest(checkpoint.folder));

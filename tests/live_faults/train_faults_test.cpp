@@ -140,7 +140,7 @@ class TrainFaultsTest : public ::testing::Test {
 
   // The lines of the table that the latest checkpoint needs, unless the run says that it could not write the table.
   void expect_rows_up_to_the_checkpoint(const std::string& folder, const Ended& run) const {
-    const std::vector<Checkpoint> saved = complete_checkpoints(folder + "/saved");
+    const std::vector<SavedState> saved = complete_checkpoints(folder + "/saved");
     const std::string table = folder + "/rows.csv";
     if (saved.empty() || run.output.find("cannot write " + table) != std::string::npos) return;
     std::vector<std::string> rows = rows_of(folder), all = rows_of(straight_);
@@ -186,12 +186,12 @@ void expect_complete_ones_are_whole(const Ended& run, const std::string& folder,
   std::size_t renamed = 0;
   for (const TracedCall& call : run.calls)
     if (call.name == "rename" && call.result == 0 && call.path == call.second + ".partial") ++renamed;
-  const std::vector<Checkpoint> saved = complete_checkpoints(folder + "/saved");
+  const std::vector<SavedState> saved = complete_checkpoints(folder + "/saved");
   EXPECT_GE(saved.size(), std::min<std::size_t>(kKept, before + renamed));
   if (!saved.empty()) {
     EXPECT_EQ(saved.back().step, static_cast<int>(before + renamed));
   }
-  for (const Checkpoint& checkpoint : saved)
+  for (const SavedState& checkpoint : saved)
     EXPECT_NO_THROW(verify_files(checkpoint.folder, read_manifest(checkpoint.folder)));
 }
 

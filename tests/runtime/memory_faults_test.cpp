@@ -61,7 +61,7 @@ using Files = std::map<std::string, std::string>;
 
 std::map<std::int32_t, Files> checkpoints_in(const std::string& directory) {
   std::map<std::int32_t, Files> out;
-  for (const Checkpoint& saved : complete_checkpoints(directory)) {
+  for (const SavedState& saved : complete_checkpoints(directory)) {
     const Manifest manifest = read_manifest(saved.folder);
     EXPECT_NO_THROW(verify_files(saved.folder, manifest));
     for (const Manifest::File& file : manifest.files) {

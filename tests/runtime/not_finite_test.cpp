@@ -203,7 +203,7 @@ TEST_P(NotFinitePrecisionTest, WhatIsLeftIsTheCheckpointOfARunWithoutIt) {
     s.checkpoint.directory = directory_ + "/planted";
     s.checkpoint.keep = 2;
     EXPECT_EQ(train(s, {where, 3, 1, kNan, {}}).step, 4);
-    const std::vector<Checkpoint> left = complete_checkpoints(s.checkpoint.directory);
+    const std::vector<SavedState> left = complete_checkpoints(s.checkpoint.directory);
     ASSERT_FALSE(left.empty());
     EXPECT_LE(left.back().step, 3);
     EXPECT_GE(left.back().step, 2) << "what step 2 came to was saved before step 4 began";

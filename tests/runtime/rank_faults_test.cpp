@@ -119,7 +119,7 @@ class GlooFaultsTest : public ::testing::Test {
   }
   std::map<std::int32_t, std::map<std::string, std::string>> saved() const {
     std::map<std::int32_t, std::map<std::string, std::string>> out;
-    for (const Checkpoint& checkpoint : complete_checkpoints(directory_ + "/saved")) {
+    for (const SavedState& checkpoint : complete_checkpoints(directory_ + "/saved")) {
       const Manifest manifest = read_manifest(checkpoint.folder);
       EXPECT_NO_THROW(verify_files(checkpoint.folder, manifest));
       for (const Manifest::File& file : manifest.files) out[checkpoint.step][file.name] = file.checksum;
