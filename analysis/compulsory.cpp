@@ -49,7 +49,7 @@ Resource resource_of(Engine engine) {
 class LaneLoads {
  public:
   LaneLoads(const Graph& graph, const Sides& sides, const SteadyState& steady, const CostModel& cost,
-            const Rates& rates)
+            const BoundRates& rates)
       : graph_(graph), cost_(cost), rates_(rates) {
     for (OpId id = 0; id < graph.op_count(); ++id)
       if (sides.of_op[static_cast<std::size_t>(id)] != Side::Either && steady.counts(graph, id))
@@ -93,7 +93,7 @@ class LaneLoads {
 
   const Graph& graph_;
   const CostModel& cost_;
-  const Rates& rates_;
+  const BoundRates& rates_;
   std::map<Resource, Linear> loads_;
   Linear dram_bytes_;
 };
@@ -124,14 +124,19 @@ void Amount::add(const Amount& other, double factor) {
   }
 }
 
-Rates rates_of(const Scenario& scenario, bool with_truth) {
+BoundRates rates_of(const Scenario& scenario, bool with_truth) {
   const HardwareProfile& machine = scenario.machine;
-  const Truth truth = with_truth ? scenario.truth : Truth{};
-  Rates rates;
-  rates.h2d_s_per_byte = best_s_per_byte(machine.h2d, truth.copy_time);
-  rates.d2h_s_per_byte = best_s_per_byte(machine.d2h, truth.copy_time);
-  rates.disk_read_s_per_byte = best_s_per_byte(machine.disk_read, truth.copy_time);
-  rates.disk_write_s_per_byte = best_s_per_byte(machine.disk_write, truth.copy_time);
+  const TruthTimes truth = with_truth ? scenario.truth.least() : TruthTimes{};
+  const double disk_time = truth.copy_time * truth.disk_time;
+  const auto of_lane = [&](Engine lane) {
+    const auto learnt = machine.lane_times.find(lane);
+    return learnt == machine.lane_times.end() ? 1 : learnt->second;
+  };
+  BoundRates rates;
+  rates.h2d_s_per_byte = best_s_per_byte(machine.h2d, truth.copy_time * of_lane(Engine::H2D));
+  rates.d2h_s_per_byte = best_s_per_byte(machine.d2h, truth.copy_time * of_lane(Engine::D2H));
+  rates.disk_read_s_per_byte = best_s_per_byte(machine.disk_read, disk_time * of_lane(Engine::DiskRead));
+  rates.disk_write_s_per_byte = best_s_per_byte(machine.disk_write, disk_time * of_lane(Engine::DiskWrite));
   rates.copy = truth.copy_time;
   // Whether the truth's slower copies load what they share any longer is a world's matter: count no more than the
   // least.
@@ -147,7 +152,7 @@ Rates rates_of(const Scenario& scenario, bool with_truth) {
   return rates;
 }
 
-double run_s(const Graph& graph, const Op& op, Engine engine, const CostModel& cost, const Rates& rates) {
+double run_s(const Graph& graph, const Op& op, Engine engine, const CostModel& cost, const BoundRates& rates) {
   const double factor = engine == Engine::Compute        ? rates.compute
                         : engine == Engine::CpuOptimizer ? rates.optimizer
                                                          : rates.other;
@@ -156,13 +161,13 @@ double run_s(const Graph& graph, const Op& op, Engine engine, const CostModel& c
   return factor * seconds(ns);
 }
 
-double dram_bytes(const Work& work, double run_s, const Rates& rates) {
+double dram_bytes(const Work& work, double run_s, const BoundRates& rates) {
   const auto bytes = static_cast<double>(CostModel::memory_bytes(work));
   return rates.dram_s_per_byte > 0 ? std::min(bytes, run_s / rates.dram_s_per_byte) : bytes;
 }
 
 Demand compulsory_demand(const Graph& graph, const SteadyState& steady, const Scenario& scenario, const CostModel& cost,
-                         const Rates& rates, std::int64_t ranks, States states) {
+                         const BoundRates& rates, std::int64_t ranks, States states) {
   const Sides sides = sort_sides(graph, steady);
   const LaneLoads lanes(graph, sides, steady, cost, rates);
   const CompulsoryBytes bytes = compulsory_bytes(graph, sides, steady, scenario, ranks, states);

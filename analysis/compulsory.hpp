@@ -62,7 +62,7 @@ struct Demand {
 };
 
 // The best rates of a machine: its profile's, with the scenario's truth factors.
-struct Rates {
+struct BoundRates {
   double h2d_s_per_byte = 0, d2h_s_per_byte = 0, pcie_s_per_byte = 0, dram_s_per_byte = 0;
   double disk_read_s_per_byte = 0, disk_write_s_per_byte = 0;
   double h2d_latency_s = 0, d2h_latency_s = 0;
@@ -71,20 +71,20 @@ struct Rates {
   double compute = 1, optimizer = 1, other = 1;  // factors on durations; other lanes: the least of all
 };
 // `with_truth`: apply Scenario::truth's factors (a simulated run) or not (a measured one).
-Rates rates_of(const Scenario& scenario, bool with_truth);
+BoundRates rates_of(const Scenario& scenario, bool with_truth);
 
 // Where optimizer states may be while no update runs.
 enum class States : std::uint8_t { Anywhere, OnHost };
 
 // Over all steps that count, of one rank of `ranks`, which share the host's memory.
 Demand compulsory_demand(const Graph& graph, const SteadyState& steady, const Scenario& scenario, const CostModel& cost,
-                         const Rates& rates, std::int64_t ranks, States states = States::Anywhere);
+                         const BoundRates& rates, std::int64_t ranks, States states = States::Anywhere);
 
 // Seconds of one op on an engine that runs nothing else, with the truth's factor.
-double run_s(const Graph& graph, const Op& op, Engine engine, const CostModel& cost, const Rates& rates);
+double run_s(const Graph& graph, const Op& op, Engine engine, const CostModel& cost, const BoundRates& rates);
 
 // DRAM traffic of an op on the host that takes `run_s`: what was measured alone fits the memory, whatever its profile
 // says.
-double dram_bytes(const Work& work, double run_s, const Rates& rates);
+double dram_bytes(const Work& work, double run_s, const BoundRates& rates);
 
 }  // namespace tandem

@@ -16,7 +16,7 @@ struct Ready {  // the earliest moment at which all of a value can be on each si
 
 class Path {
  public:
-  Path(const Graph& graph, const CostModel& cost, const Rates& rates)
+  Path(const Graph& graph, const CostModel& cost, const BoundRates& rates)
       : graph_(graph), cost_(cost), rates_(rates), ready_(static_cast<std::size_t>(graph.value_count())) {}
 
   double growth(const SteadyState& steady) {
@@ -97,13 +97,13 @@ class Path {
 
   const Graph& graph_;
   const CostModel& cost_;
-  const Rates& rates_;
+  const BoundRates& rates_;
   std::vector<Ready> ready_;  // by value
 };
 
 }  // namespace
 
-double critical_path_s(const Graph& graph, const SteadyState& steady, const CostModel& cost, const Rates& rates) {
+double critical_path_s(const Graph& graph, const SteadyState& steady, const CostModel& cost, const BoundRates& rates) {
   return Path(graph, cost, rates).growth(steady);
 }
 

@@ -8,6 +8,6 @@ namespace tandem {
 
 // Seconds from the end of the step before the first that counts (or from 0) to the end of the last, for one rank. What
 // belongs to no step takes no time. Divisible ops overlap with the copies on both of their sides, part by part.
-double critical_path_s(const Graph& graph, const SteadyState& steady, const CostModel& cost, const Rates& rates);
+double critical_path_s(const Graph& graph, const SteadyState& steady, const CostModel& cost, const BoundRates& rates);
 
 }  // namespace tandem

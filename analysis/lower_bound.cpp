@@ -82,7 +82,7 @@ struct Run {
 };
 
 void bound_policy(const RankTimeline& rank, const Run& run, const SteadyState& steady, const CostModel& cost,
-                  const Rates& rates, LowerBound& bound) {
+                  const BoundRates& rates, LowerBound& bound) {
   const PolicyLoad load = policy_load(rank, run.steps.windows, steady, cost, rates);
   const double s = load.seconds / static_cast<double>(run.steps.window_steps());
   if (s <= bound.policy_step_s) return;
@@ -96,7 +96,7 @@ void bound_rank(const RankTimeline& rank, const Run& run, LowerBound& bound) {
   const auto steps = static_cast<double>(steady.steps);
   const Scenario& scenario = *run.record.scenario;
   const CostModel cost(scenario.machine);  // caches by the rank's own graph
-  Rates rates = rates_of(scenario, run.record.mode == "simulated");
+  BoundRates rates = rates_of(scenario, run.record.mode == "simulated");
   if (!run.record.memory_shared) rates.dram_s_per_byte = 0;
   const Demand demand = compulsory_demand(*rank.graph, steady, scenario, cost, rates, run.ranks);
   for (int i = 0; i < kResourceCount; ++i) {

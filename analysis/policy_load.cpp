@@ -10,7 +10,7 @@ double copy_s(const Command& command, const CostModel& cost, double factor) {
   return factor * seconds(cost.copy_ns(command.lane.engine, command.part.bytes));
 }
 
-double part_s(const Graph& graph, const Command& command, const CostModel& cost, const Rates& rates) {
+double part_s(const Graph& graph, const Command& command, const CostModel& cost, const BoundRates& rates) {
   const Op& op = graph.op(command.op);
   const double whole = run_s(graph, op, command.lane.engine, cost, rates);
   if (op.writes.empty() || command.part.bytes == 0) return whole;
@@ -50,7 +50,7 @@ double share_within(const TimedCommand& timed, const std::vector<Window>& window
 }
 
 void add_run(const RankTimeline& rank, const TimedCommand& timed, const std::vector<Window>& windows,
-             const CostModel& cost, const Rates& rates, Loads& loads) {
+             const CostModel& cost, const BoundRates& rates, Loads& loads) {
   const Command& command = *timed.command;
   const Engine engine = command.lane.engine;
   const double alone_s = part_s(*rank.graph, command, cost, rates);
@@ -62,8 +62,8 @@ void add_run(const RankTimeline& rank, const TimedCommand& timed, const std::vec
   if (whole > 0) loads.add_dram(dram_bytes(rank.graph->work_of(op), whole, rates) * rates.dram_s_per_byte * s / whole);
 }
 
-void add_copy(const TimedCommand& timed, const std::vector<Window>& windows, const CostModel& cost, const Rates& rates,
-              Loads& loads) {
+void add_copy(const TimedCommand& timed, const std::vector<Window>& windows, const CostModel& cost,
+              const BoundRates& rates, Loads& loads) {
   const Command& command = *timed.command;
   const double alone_s = copy_s(command, cost, rates.copy);
   const double share = share_within(timed, windows, alone_s);
@@ -77,7 +77,7 @@ void add_copy(const TimedCommand& timed, const std::vector<Window>& windows, con
 }  // namespace
 
 PolicyLoad policy_load(const RankTimeline& rank, const std::vector<Window>& windows, const SteadyState& steady,
-                       const CostModel& cost, const Rates& rates) {
+                       const CostModel& cost, const BoundRates& rates) {
   Loads loads;
   for (const TimedCommand& timed : rank.commands) {
     if (!timed.done) continue;

@@ -18,6 +18,6 @@ struct PolicyLoad {
 // Of a command that ran partly outside the windows, as much counts as cannot have been done there, since none is faster
 // than alone. Ops that belong to no step do not count.
 PolicyLoad policy_load(const RankTimeline& rank, const std::vector<Window>& windows, const SteadyState& steady,
-                       const CostModel& cost, const Rates& rates);
+                       const CostModel& cost, const BoundRates& rates);
 
 }  // namespace tandem

@@ -130,6 +130,9 @@ Text host(const HardwareProfile& p) {
   if (!p.lane_cores.empty()) out += "  lane_cores:\n";
   for (const auto& [lane, cores] : p.lane_cores)
     out += "    - {lane: " + name(lane) + ", cores: " + number(cores) + "}\n";
+  if (!p.lane_times.empty()) out += "  lane_times:\n";
+  for (const auto& [lane, factor] : p.lane_times)
+    out += "    - {lane: " + name(lane) + ", factor: " + number(factor) + "}\n";
   if (!p.memory_weights.empty()) out += "  memory_weights:\n";
   for (const auto& [lane, weight] : p.memory_weights)
     out += "    - {lane: " + name(lane) + ", weight: " + number(weight.weight) +
@@ -194,7 +197,7 @@ Text fingerprint(const Fingerprint& f) {
 }  // namespace
 
 std::string profile_yaml(const HardwareProfile& p, const std::string& description, const std::string& source) {
-  Text out = "name: " + p.name + "\ndescription: \"" + description + "\"\nsource: \"" + source + "\"\n";
+  Text out = "format: 1\nname: " + p.name + "\ndescription: \"" + description + "\"\nsource: \"" + source + "\"\n";
   out += tiers(p) + compute(p) + copies(p) + cpu(p) + host(p);
   out += "loader: {bandwidth: " + gigabytes_per_s(p.loader_bytes_per_s) + "}\n";
   if (p.collective_bytes_per_s > 0)

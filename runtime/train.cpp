@@ -129,10 +129,10 @@ Training::~Training() {
   executor_.reset();
 }
 
-void Training::run(EventLog* watcher) {
+void Training::run(EventLog* watcher, MoreInputs more) {
   CHECK(log().entries().empty(), "a training runs once");
   try {
-    drive_to_end(watcher);
+    drive_to_end(watcher, std::move(more));
   } catch (const std::bad_alloc&) {
     throw DeviceError(kOutOfMemory);
   }
@@ -141,10 +141,11 @@ void Training::run(EventLog* watcher) {
   throw DeviceError(scheduler_->failure());
 }
 
-void Training::drive_to_end(EventLog* watcher) {
+void Training::drive_to_end(EventLog* watcher, MoreInputs more) {
   TeeLog log(*log_, watcher);
   Scheduler* ranks[] = {scheduler_.get()};
-  drive(ranks, *executor_, log);
+  AddedInputs executor(*executor_, std::move(more));
+  drive(ranks, executor, log);
 }
 
 RunRecord Training::record() const {

@@ -14,6 +14,7 @@
 #include "analysis/skipped_steps.hpp"
 #include "core/base/errors.hpp"
 #include "core/machine/cost_model.hpp"
+#include "core/scheduler/added_inputs.hpp"
 #include "core/scheduler/scheduler.hpp"
 #include "runtime/data.hpp"
 #include "runtime/executors/live_executor.hpp"
@@ -69,7 +70,7 @@ class Training {
   // Runs to the end, once, or until an interrupt has drained, or has saved the state after a whole step. All that
   // crosses the seam goes to log() and to `watcher`, if there is one. Throws DoesNotFit, NotFiniteError, and
   // DeviceError if a command failed or there was no memory.
-  void run(EventLog* watcher = nullptr);
+  void run(EventLog* watcher = nullptr, MoreInputs more = nullptr);
 
   bool interrupted() const { return scheduler_->interrupted(); }
   bool stopped() const { return scheduler_->stopped(); }
@@ -90,7 +91,7 @@ class Training {
 
  private:
   std::vector<float> masters(TensorId parameter);
-  void drive_to_end(EventLog* watcher);
+  void drive_to_end(EventLog* watcher, MoreInputs more);
 
   const Scenario& scenario_;
   Watchdog* watchdog_;

@@ -202,6 +202,7 @@ void SimgridExecutor::Impl::begin(CommandRef ref) {
   if (pending.match.group != kNone && pending.kind == CommandKind::Run) return join_collective(ref, pending);
   pending.started_ns = now_ns;
   const bool computes = pending.engine == Engine::Compute && pending.kind == CommandKind::Run;
+  if (computes) state.truth_model.begin_step(state.graph->op(pending.op).step);
   Load& load = state.load[e] = state.truth_model.load(pending, computes ? state.clock.stretch(now_ns) : 1);
   if (computes)
     load.fixed_ns += state.truth_model.late_ns(state.graph->op(pending.op).work, pending.launched_ns - now_ns);

@@ -26,17 +26,18 @@ Simulation::Simulation(const Scenario& scenario, Fidelity fidelity) : scenario_(
   });
 }
 
-void Simulation::run(EventLog* watcher) {
+void Simulation::run(EventLog* watcher, MoreInputs more) {
   TeeLog log(*log_, watcher);
-  run_into(log);
+  run_into(log, std::move(more));
 }
 
-void Simulation::run_into(EventLog& log) {
+void Simulation::run_into(EventLog& log, MoreInputs more) {
   CHECK(wall_s_ == 0, "a simulation runs once");
   const auto started = std::chrono::steady_clock::now();
   std::vector<Scheduler*> ranks;
   for (const auto& scheduler : schedulers_) ranks.push_back(scheduler.get());
-  drive(ranks, *executor_, log);
+  AddedInputs executor(*executor_, std::move(more));
+  drive(ranks, executor, log);
   wall_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   for (const Scheduler* rank : ranks)
     if (!rank->failure().empty()) throw DeviceError(rank->failure());

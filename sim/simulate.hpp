@@ -8,6 +8,7 @@
 
 #include "analysis/run_log.hpp"
 #include "core/machine/cost_model.hpp"
+#include "core/scheduler/added_inputs.hpp"
 #include "core/scheduler/scheduler.hpp"
 #include "sim/simgrid_executor.hpp"
 
@@ -22,9 +23,9 @@ class Simulation {
 
   // Runs to the end, once. All that crosses the seam goes to `watcher`, if there is one; what RunLog keeps, to log().
   // Throws DoesNotFit, and DeviceError if a command failed.
-  void run(EventLog* watcher = nullptr);
+  void run(EventLog* watcher = nullptr, MoreInputs more = nullptr);
   // The same without keeping anything: log() stays empty.
-  void run_into(EventLog& log);
+  void run_into(EventLog& log, MoreInputs more = nullptr);
 
   Rank rank_count() const { return static_cast<Rank>(schedulers_.size()); }
   const Graph& graph(Rank rank = 0) const { return schedulers_[static_cast<std::size_t>(rank)]->graph(); }

@@ -39,7 +39,14 @@ double disk_bytes_per_s(const HardwareProfile& truth) {
 
 TruthModel::TruthModel(const Graph& graph, const HardwareProfile& truth, const Truth& factors, std::uint64_t seed,
                        Fidelity fidelity, Rank rank)
-    : graph_(&graph), profile_(&truth), factors_(factors), seed_(seed), fidelity_(fidelity), rank_(rank), cost_(truth) {
+    : graph_(&graph),
+      profile_(&truth),
+      factors_(factors),
+      times_(factors),
+      seed_(seed),
+      fidelity_(fidelity),
+      rank_(rank),
+      cost_(truth) {
   for (const auto& [pair, factor] : truth.interference)
     if (factor != 1) slowed_[static_cast<std::size_t>(pair.first)] = true;
   double wanted = 0;
@@ -70,10 +77,24 @@ std::array<double, kEngineCount> TruthModel::slow_downs(const std::array<Load, k
 
 double TruthModel::factor(const PendingCommand& command) const {
   const double noise = noise_factor(factors_.noise, seed_, rank_, command.id);
-  if (command.kind == CommandKind::Copy) return factors_.copy_time * noise;
-  if (command.engine == Engine::CpuOptimizer) return factors_.optimizer_time * noise;
-  if (command.engine == Engine::Compute || command.engine == Engine::CpuCompute) return factors_.compute_time * noise;
+  if (is_disk(command.engine)) return times_.copy_time * times_.disk_time * noise;
+  if (command.kind == CommandKind::Copy) return times_.copy_time * noise;
+  if (command.engine == Engine::CpuOptimizer) return times_.optimizer_time * noise;
+  if (command.engine == Engine::Compute || command.engine == Engine::CpuCompute) return times_.compute_time * noise;
   return noise;
+}
+
+void TruthModel::begin_step(std::int32_t step) {
+  if (step <= step_ || factors_.drift.empty()) return;
+  step_ = step;
+  times_ = factors_;
+  for (const Drift& drift : factors_.drift) {
+    if (!drift.holds(step)) continue;
+    times_.copy_time *= drift.times.copy_time;
+    times_.compute_time *= drift.times.compute_time;
+    times_.optimizer_time *= drift.times.optimizer_time;
+    times_.disk_time *= drift.times.disk_time;
+  }
 }
 
 double TruthModel::memory_bytes(WorkId work) const {
@@ -172,7 +193,9 @@ Load TruthModel::copy_load(const PendingCommand& command) const {
   // The latency loads nothing. Deviations scale the bytes with the time, so that they hold under contention too.
   const std::int64_t waiting_ns = std::min(scaled_ns(latency_ns, times), all_ns);
   const std::int64_t flow_ns = all_ns - waiting_ns;
-  double bytes = static_cast<double>(command.part.bytes) * times;
+  const auto learnt = profile_->lane_times.find(command.engine);
+  double bytes =
+      static_cast<double>(command.part.bytes) * times * (learnt == profile_->lane_times.end() ? 1 : learnt->second);
   // Reads and writes that take turns at the disk share its time: what goes slower alone loads it more a byte.
   if (is_disk(command.engine) && bytes_per_s(*profile_, Tier::Disk) == 0)
     bytes = disk_bytes_per_s(*profile_) / kNsPerS * static_cast<double>(flow_ns);

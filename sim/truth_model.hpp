@@ -51,6 +51,8 @@ class TruthModel {
 
   // `stretch`: of kernels that need the device's clock, which may be lower than its full one.
   Load load(const PendingCommand& command, double stretch = 1) const;
+  // The training step that computes from now on: what has drifted follows it.
+  void begin_step(std::int32_t step);
   // Of an op on the compute lane: what launching its kernels takes the submitting thread (BodyCost), and what keeps the
   // device busy.
   struct OnDevice {
@@ -81,6 +83,8 @@ class TruthModel {
   const Graph* graph_;
   const HardwareProfile* profile_;
   Truth factors_;
+  TruthTimes times_;  // of the step that computes
+  std::int32_t step_ = kNone;
   std::uint64_t seed_;
   Fidelity fidelity_;
   Rank rank_;

@@ -8,8 +8,33 @@ namespace tandem {
 
 static_assert(kEngineCount <= 16, "Op::engines has a bit for each engine");
 
+namespace {
+
+bool same_shape(const Tensor& a, const Tensor& b) {
+  const bool same_layout = (a.layout == nullptr) == (b.layout == nullptr) &&
+                           (a.layout == nullptr || a.layout->elements == b.layout->elements);
+  return same_layout && a.role == b.role && a.type == b.type && a.bytes == b.bytes && a.layer == b.layer &&
+         a.first_element == b.first_element && a.persistent == b.persistent && a.reported_as == b.reported_as;
+}
+
+}  // namespace
+
+void Graph::begin_era(std::int32_t first_step) {
+  CHECK(first_step > era_.first_step, "eras come one after another", first_step, era_.first_step);
+  era_ = {op_count(), value_count(), first_step};
+  former_.clear();
+  for (TensorId id = 0; id < tensor_count(); ++id) former_.emplace(tensors_[static_cast<std::size_t>(id)].name, id);
+}
+
 TensorId Graph::add_tensor(Tensor tensor) {
   CHECK(tensor.bytes > 0, tensor.name, tensor.bytes);
+  for (auto [at, end] = former_.equal_range(tensor.name); at != end; ++at) {
+    const TensorId id = at->second;
+    if (!same_shape(tensors_[static_cast<std::size_t>(id)], tensor)) continue;
+    tensors_[static_cast<std::size_t>(id)].whole = kNone;
+    former_.erase(at);
+    return id;
+  }
   tensors_.push_back(std::move(tensor));
   return tensor_count() - 1;
 }
@@ -42,6 +67,11 @@ ValueId Graph::new_version(TensorId id) {
   values_.push_back(value);
   tensor.latest = value_count() - 1;
   return tensor.latest;
+}
+
+Write Graph::loaded(TensorId id) {
+  const ValueId before = era_.takes_over() ? tensor(id).latest : kNone;
+  return {new_version(id), before};
 }
 
 OpId Graph::append(Op op) {

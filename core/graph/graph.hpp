@@ -183,13 +183,33 @@ struct Op {
   boost::container::small_vector<Write, 8> writes;
   bool may_run_on(Engine e) const { return (engines >> static_cast<int>(e)) & 1; }
 };
+// A load of an era that takes over (Graph::loaded): it never runs, as what it writes is there.
+inline bool is_taken_over(const Op& op) {
+  return op.phase == Phase::Load && !op.writes.empty() && op.writes.front().reuses != kNone;
+}
 // Policies cut divisible ops at whole pages, so that a part can also rest on a disk: always a multiple of cut_bytes.
 inline constexpr std::int64_t kPageBytes = 4096;
 constexpr std::uint16_t engine_bit(Engine e) { return static_cast<std::uint16_t>(1u << static_cast<int>(e)); }
 
+// Steps under one policy. Where another takes over, what came before is over and may be forgotten; its loads write new
+// versions of what is persistent, in the places where the last ones are.
+struct Era {
+  OpId first_op = 0;
+  ValueId first_value = 0;
+  std::int32_t first_step = 0;
+  bool takes_over() const { return first_step > 0; }
+};
+
 class Graph {
  public:
+  // After begin_era(): the tensor of that name and shape that is there, where there is one.
   TensorId add_tensor(Tensor tensor);
+  void begin_era(std::int32_t first_step);
+  const Era& era() const { return era_; }
+  bool in_first_step(const Op& op) const { return op.step == era_.first_step; }
+  // Of a tensor that is loaded: the next version, to be written by the op that is appended next.
+  Write loaded(TensorId tensor);
+  std::int32_t next_match() { return matches_++; }  // Op::match_sequence
   // See Tensor::whole.
   void set_whole(TensorId part, TensorId whole) { tensors_[static_cast<std::size_t>(part)].whole = whole; }
   WorkId add_work(Work work);
@@ -236,6 +256,9 @@ class Graph {
   StableVector<std::string> labels_;
   std::map<std::string, std::int32_t, std::less<>> label_ids_;  // for intern alone
   std::int32_t first_step_ = 0;
+  Era era_;
+  std::multimap<std::string, TensorId> former_;  // tensors of eras before, which this one has not asked for yet
+  std::int32_t matches_ = 0;
 };
 
 // Products of two byte counts exceed 64 bits. Not ISO C++, so said once, here.
@@ -266,6 +289,12 @@ class StepSource {
   virtual ~StepSource() = default;
   // Appends tensors and the ops that load the initial parameters and states (phase Load, step kNone).
   virtual void prologue(Graph& graph) = 0;
+  // Instead of the prologue: goes on, with the training step of this number, where another source has left the graph.
+  // Begins an era, whose loads write all that is persistent.
+  virtual bool takes_over() const { return false; }
+  virtual void take_over(Graph&, std::int32_t /*step*/) {}
+  // Another source goes on where this one is: what none of its steps reads any more is retired.
+  virtual void leave(Graph&) {}
   // Appends the next step. `result` is the last `grows` op's result (0 if none yet). False when there is none.
   virtual bool append_step(Graph& graph, std::int64_t result) = 0;
   // True if each step waits for the result of a `grows` op in the step before.
@@ -273,7 +302,7 @@ class StepSource {
   // True if it can save the state after any step (phase Save, engine Loader): a run that is asked to end early then
   // finishes the steps appended and saves.
   virtual bool saves() const { return false; }
-  // Appends what saves the state after the last step appended. No step is appended after it.
+  // Appends what saves the state after the last step appended.
   virtual void append_save(Graph&) {}
 };
 

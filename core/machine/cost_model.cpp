@@ -140,6 +140,12 @@ std::int64_t CostModel::command_ns(const Work& work, Engine engine) const {
   return body != nullptr ? body->op_ns : profile_->op_ns;
 }
 
+double CostModel::lane_time(Engine engine) const {
+  if (profile_->lane_times.empty()) return 1;
+  const auto found = profile_->lane_times.find(engine);
+  return found == profile_->lane_times.end() ? 1 : found->second;
+}
+
 double CostModel::compute_run_ns(const Work& work, Engine engine) const {
   if (engine == Engine::Collective) {
     // A collective's work is {elements, ranks}; its kernel counts the bytes that go around the ring.
@@ -162,7 +168,7 @@ std::int64_t CostModel::repeated_run_ns(const Graph& graph, WorkId id) const {
   const Work& work = graph.work(id);
   const BodyCost* body = body_cost(work, Engine::Compute);
   if (body == nullptr || body->repeat_ns == 0) return run_ns(graph, id, Engine::Compute);
-  return std::max(round_ns(kernels_ns(work, Engine::Compute)), body->repeat_ns);
+  return std::max(round_ns(kernels_ns(work, Engine::Compute) * lane_time(Engine::Compute)), body->repeat_ns);
 }
 
 double CostModel::kernel_in_body_ns(const Kernel& kernel, DType type, Engine engine, const BodyCost* body) const {
@@ -200,7 +206,7 @@ std::int64_t CostModel::run_ns(const Graph& graph, WorkId work, Engine engine) c
   CHECK(work >= 0 && work < graph.work_count(), work, graph.work_count());
   const std::size_t slot = static_cast<std::size_t>(work) * kEngineCount + static_cast<std::size_t>(engine);
   if (slot >= cache_.size()) cache_.resize(static_cast<std::size_t>(graph.work_count()) * kEngineCount);
-  if (cache_[slot] == 0) cache_[slot] = round_ns(compute_run_ns(graph.work(work), engine));
+  if (cache_[slot] == 0) cache_[slot] = round_ns(compute_run_ns(graph.work(work), engine) * lane_time(engine));
   return cache_[slot];
 }
 
@@ -239,8 +245,8 @@ std::int64_t CostModel::copy_ns(Engine lane, std::int64_t bytes) const {
   const CopyRate& rate = copy_rate(lane);
   if (bytes == 0) return rate.latency_ns;
   const auto amount = static_cast<double>(bytes);
-  return rate.latency_ns +
-         round_ns(at_rate_ns(amount, rate.bytes_per_s, "this copy lane") / rate.efficiency.at(amount));
+  return rate.latency_ns + round_ns(at_rate_ns(amount, rate.bytes_per_s, "this copy lane") /
+                                    rate.efficiency.at(amount) * lane_time(lane));
 }
 
 std::int64_t CostModel::collective_ns(std::int64_t bytes, std::int64_t ranks) const {

@@ -59,6 +59,7 @@ class CostModel {
   double kernels_ns(const Work& work, Engine engine) const;
   double compute_run_ns(const Work& work, Engine engine) const;
   std::int64_t command_ns(const Work& work, Engine engine) const;
+  double lane_time(Engine engine) const;
   const HardwareProfile* profile_;
   mutable std::vector<std::int64_t> cache_;  // by work * kEngineCount + engine; 0 is "not yet"
 };

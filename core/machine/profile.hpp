@@ -148,6 +148,8 @@ struct HardwareProfile {
   std::map<Engine, double> lane_cores;
   // Empty: equal bytes for all.
   std::map<Engine, MemoryWeight> memory_weights;
+  // What a lane's commands take of late, times what all else here says: as learnt while training. 1 where not given.
+  std::map<Engine, double> lane_times;
   double loader_bytes_per_s = 0;  // batches and initial parameters
   // Collectives: a ring on p ranks, reduce-scatter or all-gather of n bytes = latency + (p-1)/p n / bandwidth; an
   // all-reduce is both.

@@ -78,7 +78,7 @@ class DeepOptimizerStates final : public Policy {
     if (begun_) return;
     begun_ = true;
     buckets_.follow(view.graph());
-    if (resident_ > 0) first_resident_ = std::ssize(buckets_.step(0)) - resident_;
+    if (resident_ > 0) first_resident_ = std::ssize(buckets_.first()) - resident_;
     if (stride_ == kAuto) stride_ = choose_stride(view);
   }
 

@@ -83,6 +83,7 @@ class LayerToLayer final : public Policy {
 
   void follow(const View& view) {
     const Graph& graph = view.graph();
+    seen_ = std::max(seen_, graph.era().first_op);
     if (seen_ == graph.op_count()) return;
     buckets_.follow(graph);
     const bool first = turns_.empty() && visits_ == 0;
@@ -230,17 +231,17 @@ class LayerToLayer final : public Policy {
   bool stash_on_host(const View& view) const {
     const Graph& graph = view.graph();
     std::int64_t kept = 0, layer = 0, passing = 0, widest = 0;
-    for (ValueId value = 0; value < graph.value_count(); ++value) {
+    for (ValueId value = graph.era().first_value; value < graph.value_count(); ++value) {
       const Op& producer = graph.op(graph.value(value).producer);
-      if (producer.step != 0 || graph.tensor_of(value).role != Role::Activation) continue;
+      if (!graph.in_first_step(producer) || graph.tensor_of(value).role != Role::Activation) continue;
       const auto passed = passed_.find(value);
       if (passed != passed_.end() && passed->second.for_backward && producer.phase == Phase::Forward)
         kept += graph.value(value).bytes;
       passing = std::max(passing, graph.value(value).bytes);
     }
     for (const Turn& turn : turns_)
-      if (graph.op(turn.op).step == 0) widest = std::max(widest, view.missing_bytes(turn.op));
-    for (const Bucket& bucket : buckets_.step(0)) {
+      if (graph.in_first_step(graph.op(turn.op))) widest = std::max(widest, view.missing_bytes(turn.op));
+    for (const Bucket& bucket : buckets_.first()) {
       std::int64_t bytes = graph.value(bucket.parameter).bytes + graph.value(bucket.gradient).bytes;
       for (ValueId read : graph.op(bucket.optimizer).reads)
         if (on_device_) bytes += graph.value(read).bytes;

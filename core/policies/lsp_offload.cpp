@@ -51,8 +51,8 @@ class LspOffload final : public Policy {
     const Graph& graph = view.graph();
     buckets_.follow(graph);
     const std::int32_t layer = graph.tensor(tensor).layer;
-    CHECK(layer >= 0 && layer < std::ssize(buckets_.step(0)), graph.tensor(tensor).name, "belongs to no bucket", layer);
-    const Op& update = graph.op(buckets_.step(0)[static_cast<std::size_t>(layer)].optimizer);
+    CHECK(layer >= 0 && layer < std::ssize(buckets_.first()), graph.tensor(tensor).name, "belongs to no bucket", layer);
+    const Op& update = graph.op(buckets_.first()[static_cast<std::size_t>(layer)].optimizer);
     const bool updated = std::any_of(update.reads.begin(), update.reads.end(),
                                      [&](ValueId read) { return graph.value(read).tensor == tensor; });
     return updated ? Tier::HostPinned : Tier::Device;

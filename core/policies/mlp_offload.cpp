@@ -94,14 +94,14 @@ class MlpOffload final : public Policy {
       choice_ = fits(estimated) ? estimated : fitting_choice(named_, view.capacity_bytes(Tier::Disk) > 0, fits);
       choose_homes(view);
     }
-    stream_.begin(view, buckets_.step(0), homes_);
+    stream_.begin(view, buckets_.first(), homes_);
     updates_.begin(buffers_.value_or(kUpdateStages + more_buffers(view)), /*alternates=*/true);
   }
 
   // States that do not all fit on the host all live on disk: those that do fit are on the host in turn. True if all
   // that is left open is on the host with room to spare.
   bool choose_homes(const View& view) {
-    const auto& of_step = buckets_.step(0);
+    const auto& of_step = buckets_.first();
     const std::int64_t room = view.capacity_bytes(Tier::HostPinned) - activations_beside_device(view) -
                               kUpdateStages * widest_update(view.graph(), of_step);
     homes_ = StateHomes(view, of_step, choice_, room);
@@ -115,7 +115,7 @@ class MlpOffload final : public Policy {
 
   // Beside those that keep reading, updating and writing busy.
   std::int64_t more_buffers(const View& view) const {
-    const std::int64_t bytes = std::max(std::int64_t{1}, widest_update(view.graph(), buckets_.step(0)));
+    const std::int64_t bytes = std::max(std::int64_t{1}, widest_update(view.graph(), buckets_.first()));
     return std::max(std::int64_t{0}, homes_.room_bytes()) / bytes;
   }
 

@@ -78,7 +78,7 @@ class SsdTrain final : public Policy {
   static std::int64_t most_away(const Scenario& scenario) {
     const Graph graph = first_step(scenario, BlockActivations{});
     std::int64_t bytes = 0;
-    for (OpId id = 0; id < graph.op_count(); ++id)
+    for (OpId id = graph.era().first_op; id < graph.op_count(); ++id)
       if (const Op& op = graph.op(id); op.phase == Phase::Backward && op.micro_batch == 0)
         for (ValueId value : saved_for(graph, op)) bytes += graph.value(value).bytes;
     return bytes;

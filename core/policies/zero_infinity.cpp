@@ -87,7 +87,7 @@ class ZeroInfinity final : public Policy {
     if (begun_) return;
     begun_ = true;
     buckets_.follow(view.graph());
-    const auto& of_step = buckets_.step(0);
+    const auto& of_step = buckets_.first();
     homes_ = homes_by_estimate(view, of_step);
     if (tries_ && !homes_.roomy()) {
       choice_ = fitting_choice(choice_, view.capacity_bytes(Tier::Disk) > 0, [&](const HomeChoice& choice) {

@@ -7,6 +7,7 @@
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/run/policies.hpp"
+#include "core/run/succession.hpp"
 #include "core/scenario/capacity.hpp"
 #include "core/workloads/workload.hpp"
 
@@ -35,18 +36,27 @@ Rank rank_count(const Scenario& scenario) {
 }
 
 std::unique_ptr<Scheduler> make_scheduler(const Scenario& scenario, const CostModel& estimate, Rank rank) {
-  const PolicyEntry* policy_entry = find_policy(scenario.policy.name);
-  if (policy_entry == nullptr) throw ConfigError("policy.name: no policy is called '" + scenario.policy.name + "'");
+  const PolicyOptions options = policy_after(scenario, scenario.first_step);
+  const PolicyEntry* policy_entry = find_policy(options.name);
+  if (policy_entry == nullptr) throw ConfigError("policy.name: no policy is called '" + options.name + "'");
   const WorkloadEntry* workload = find_workload(scenario.workload.family);
   if (workload == nullptr)
     throw ConfigError("workload.family: no workload family is called '" + scenario.workload.family + "'");
   require_numbers(scenario);
-  auto policy = policy_entry->make(scenario);
-  CHECK(policy != nullptr && ranks_on_host(scenario) <= rank_count(scenario), scenario.policy.name,
-        rank_count(scenario));
-  auto source = workload->make(scenario, policy->traits().rewrites, rank);
-  return std::make_unique<Scheduler>(scenario, estimate, std::move(source), std::move(policy), rank,
-                                     static_cast<Rank>(ranks_on_host(scenario)));
+  std::shared_ptr<const Scenario> resumed;  // one that another policy began
+  if (options != scenario.policy) {
+    auto under = std::make_shared<Scenario>(scenario);
+    under->policy = options;
+    resumed = std::move(under);
+  }
+  const Scenario& under = resumed != nullptr ? *resumed : scenario;
+  auto policy = policy_entry->make(under);
+  CHECK(policy != nullptr && ranks_on_host(scenario) <= rank_count(scenario), options.name, rank_count(scenario));
+  auto source = workload->make(under, policy->traits().rewrites, rank);
+  auto scheduler = std::make_unique<Scheduler>(under, estimate, std::move(source), std::move(policy), rank,
+                                               static_cast<Rank>(ranks_on_host(scenario)));
+  scheduler->allow_switches(successor_of(scenario, rank), std::move(resumed));
+  return scheduler;
 }
 
 }  // namespace tandem

@@ -6,6 +6,7 @@
 #include "core/base/check.hpp"
 #include "core/run/policies.hpp"
 #include "core/run/product.hpp"
+#include "core/run/succession.hpp"
 #include "core/scenario/sound_copy.hpp"
 #include "core/workloads/workload.hpp"
 #include "core/yaml/checker.hpp"
@@ -13,6 +14,23 @@
 
 namespace tandem {
 namespace {
+
+// Of the policies that follow the first; what one refuses is told of its own section.
+std::string refusal_of_switches(const Scenario& scenario) {
+  Scenario from = scenario_under(scenario, scenario.policy);
+  for (std::size_t i = 0; i < scenario.switches.size(); ++i) {
+    const std::string section = "switches." + std::to_string(i) + ".";
+    Scenario to = scenario_under(scenario, scenario.switches[i].policy);
+    try {
+      if (const std::string why = why_no_switch(from, to); !why.empty()) return section + "policy.name: " + why;
+    } catch (const ConfigError& error) {
+      const std::string text = error.what();
+      return text.rfind("policy.", 0) == 0 ? section + text : text;
+    }
+    from = std::move(to);
+  }
+  return "";
+}
 
 // What the policy or the family refuses, "" for nothing.
 std::string refusal_of(SoundCopy& sound) {
@@ -30,6 +48,7 @@ std::string refusal_of(SoundCopy& sound) {
       if (has_workload) rewrites = policy->traits().rewrites;
     }
     if (has_workload) family->make(scenario, rewrites);
+    if (has_workload && !sound.replaced.contains(kPolicySection)) return refusal_of_switches(scenario);
   } catch (const ConfigError& error) {
     return error.what();
   }

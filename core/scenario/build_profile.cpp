@@ -128,6 +128,10 @@ void build_host(const Values& values, const std::string& prefix, HardwareProfile
     weight.weight = values.number(at + ".weight");
     if (values.has(at + ".cost")) weight.cost = values.number(at + ".cost");
   }
+  for (std::size_t i = 0; i < values.count(prefix + "host.lane_times"); ++i) {
+    const std::string at = prefix + "host.lane_times." + std::to_string(i);
+    out.lane_times[engine_named(values.text(at + ".lane"))] = values.number(at + ".factor");
+  }
   out.loader_bytes_per_s = values.number(prefix + "loader.bandwidth");
   out.collective_bytes_per_s = values.number(prefix + "collective.bandwidth");
   out.collective_latency_ns = values.integer(prefix + "collective.latency");

@@ -74,6 +74,32 @@ ValidationOptions build_validation(const Values& values, ValidationOptions out) 
   return out;
 }
 
+PolicyOptions build_policy(const Values& values, const std::string& prefix) {
+  PolicyOptions out{values.text(prefix + "name"), values.texts_below(prefix)};
+  out.options.erase("name");
+  return out;
+}
+
+PolicySwitch build_switch(const Values& values, std::size_t index) {
+  const std::string at = "switches." + std::to_string(index) + ".";
+  return {static_cast<std::int32_t>(values.integer(at + "after_step")), build_policy(values, at + "policy.")};
+}
+
+TruthTimes build_times(const Values& values, const std::string& prefix) {
+  return {values.number(prefix + "copy_time", 1), values.number(prefix + "compute_time", 1),
+          values.number(prefix + "optimizer_time", 1), values.number(prefix + "disk_time", 1)};
+}
+
+Truth build_truth(const Values& values) {
+  Truth out{build_times(values, "truth."), values.number("truth.noise"), {}};
+  for (std::size_t i = 0; i < values.count("truth.drift"); ++i) {
+    const std::string at = "truth.drift." + std::to_string(i) + ".";
+    out.drift.push_back({static_cast<std::int32_t>(values.integer(at + "from_step")),
+                         static_cast<std::int32_t>(values.integer(at + "to_step")), build_times(values, at)});
+  }
+  return out;
+}
+
 }  // namespace
 
 Scenario build_scenario(const Values& values) {
@@ -93,13 +119,9 @@ Scenario build_scenario(const Values& values) {
   out.data_text = values.text("data.text", out.data_text);
   out.data_images = values.text("data.images");
   out.validation = build_validation(values, out.validation);
-  out.policy.name = values.text("policy.name");
-  out.policy.options = values.texts_below("policy.");
-  out.policy.options.erase("name");
-  out.truth.copy_time = values.number("truth.copy_time");
-  out.truth.compute_time = values.number("truth.compute_time");
-  out.truth.optimizer_time = values.number("truth.optimizer_time");
-  out.truth.noise = values.number("truth.noise");
+  out.policy = build_policy(values, "policy.");
+  for (std::size_t i = 0; i < values.count("switches"); ++i) out.switches.push_back(build_switch(values, i));
+  out.truth = build_truth(values);
   out.checkpoint.directory = values.text("checkpoint.directory");
   out.checkpoint.every = values.integer("checkpoint.every");
   out.checkpoint.keep = values.integer("checkpoint.keep");

@@ -89,6 +89,19 @@ void check_optimizer(Rules& rules, const OptimizerOptions& o) {
                 "the learning rate would have decayed before its warm-up ends", "0, or more than warmup_steps");
 }
 
+void check_switches(Rules& rules, const Scenario& scenario) {
+  std::int64_t before = 0;
+  for (std::size_t i = 0; i < scenario.switches.size(); ++i) {
+    const std::string path = "switches." + std::to_string(i) + ".after_step";
+    const std::int64_t at = scenario.switches[i].after_step;
+    rules.require(at > before, {path}, "comes no later than the switch before it",
+                  "more than " + std::to_string(before));
+    rules.require(at < scenario.steps, {path, "steps"}, "no step comes after it",
+                  "less than steps, " + std::to_string(scenario.steps));
+    before = at;
+  }
+}
+
 }  // namespace
 
 void check_profile_rules(const Values& values, const std::string& prefix, Findings& findings) {
@@ -110,6 +123,7 @@ void check_scenario_rules(const Values& values, const Scenario& scenario, Findin
   check_workload(rules, scenario);
   check_optimizer(rules, scenario.optimizer);
   check_devices(rules, scenario);
+  check_switches(rules, scenario);
   const bool has_disk = scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes > 0;
   if (rules.can_judge({"machine.tiers.disk.capacity"}) && !rules.is_open("machine"))
     rules.require(scenario.limits.disk_bytes.value_or(0) == 0 || has_disk, {"limits.disk_bytes"},

@@ -72,6 +72,13 @@ struct ValidationOptions {
 struct PolicyOptions {
   std::string name;
   std::map<std::string, std::string> options;  // checked by the policy when it is made
+  bool operator==(const PolicyOptions&) const = default;
+};
+
+// Another policy from some step on.
+struct PolicySwitch {
+  std::int32_t after_step = 0;  // training steps done by then, from the training's start
+  PolicyOptions policy;
 };
 
 // Where a training run saves its state, and how often.
@@ -82,9 +89,21 @@ struct CheckpointOptions {
 };
 
 // How the simulated machine differs from the estimates that the policy sees. Identity by default.
-struct Truth {
-  double copy_time = 1, compute_time = 1, optimizer_time = 1;  // factors on durations
+// Factors on durations.
+struct TruthTimes {
+  double copy_time = 1, compute_time = 1, optimizer_time = 1, disk_time = 1;
+};
+// While training steps [from_step, to_step) compute, beside Truth's own; to_step 0: to the end.
+struct Drift {
+  std::int32_t from_step = 0, to_step = 0;
+  TruthTimes times;
+  bool holds(std::int32_t step) const { return step >= from_step && (to_step == 0 || step < to_step); }
+};
+struct Truth : TruthTimes {
   double noise = 0;  // relative standard deviation of each command's duration, seeded by Scenario::seed
+  std::vector<Drift> drift;
+  // The least that they come to in any step.
+  TruthTimes least() const;
 };
 
 struct Scenario {
@@ -99,6 +118,7 @@ struct Scenario {
   std::string data_images;           // mlp: a folder of MNIST IDX files; "" means the installed digits
   ValidationOptions validation;
   PolicyOptions policy;
+  std::vector<PolicySwitch> switches;  // in order of their steps
   Truth truth;
   CheckpointOptions checkpoint;
   std::int64_t watchdog_ns = 60'000'000'000;  // that a real run may stand still

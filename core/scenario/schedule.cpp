@@ -1,11 +1,23 @@
 #include "core/scenario/schedule.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "core/base/check.hpp"
 
 namespace tandem {
+
+TruthTimes Truth::least() const {
+  TruthTimes out = *this;
+  for (const Drift& d : drift) {
+    out.copy_time *= std::min(1.0, d.times.copy_time);
+    out.compute_time *= std::min(1.0, d.times.compute_time);
+    out.optimizer_time *= std::min(1.0, d.times.optimizer_time);
+    out.disk_time *= std::min(1.0, d.times.disk_time);
+  }
+  return out;
+}
 
 double learning_rate(const OptimizerOptions& o, std::int64_t step, std::int64_t steps) {
   CHECK(step >= 0 && o.warmup_steps >= 0 && o.decay_steps >= 0, step, o.warmup_steps, o.decay_steps);

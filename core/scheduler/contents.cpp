@@ -14,12 +14,25 @@ void Contents::append(std::span<const Command> commands) {
     if (command.lane.rank == rank_) check(command);
 }
 
+// The version whose bytes these are: one that was taken over has those of the one before.
+ValueId Contents::source_of(ValueId value) const {
+  for (;;) {
+    const OpId producer = graph_.value(value).producer;
+    if (producer == kNone || !is_taken_over(graph_.op(producer))) return value;
+    for (const Write& write : graph_.op(producer).writes)
+      if (write.value == value) {
+        value = write.reuses;
+        break;
+      }
+  }
+}
+
 void Contents::check(const Command& command) {
   const Part& part = command.part;
   if (command.kind == CommandKind::Copy) {
     read(command, command.source.tier, command.source.offset, part.value, {part.first_byte, part.bytes});
     write(command.target.tier, command.target.offset, part.bytes,
-          {part.value, command.target.offset - part.first_byte});
+          {source_of(part.value), command.target.offset - part.first_byte});
   } else if (command.kind == CommandKind::Run) {
     const Op& op = graph_.op(command.op);
     CHECK(command.operands.size() == op.reads.size() + op.writes.size() + 1, graph_.op_name(command.op));
@@ -40,7 +53,7 @@ void Contents::check(const Command& command) {
 
 void Contents::read(const Command& command, Tier tier, std::int64_t offset, ValueId value, ByteRange range) {
   if (!violation_.empty()) return;
-  const Content wanted{value, offset - range.first};
+  const Content wanted{source_of(value), offset - range.first};
   std::int64_t next = offset;  // all before it is as wanted
   const auto& memory = memories_[static_cast<std::size_t>(tier)];
   const auto window = boost::icl::interval<std::int64_t>::right_open(offset, offset + range.bytes);

@@ -31,6 +31,7 @@ class Contents final : public EventLog {
   };
   using Memory = boost::icl::interval_map<std::int64_t, Content, boost::icl::partial_enricher>;
 
+  ValueId source_of(ValueId value) const;
   void check(const Command& command);
   void read(const Command& command, Tier tier, std::int64_t offset, ValueId value, ByteRange range);
   void write(Tier tier, std::int64_t offset, std::int64_t bytes, Content content);

@@ -234,8 +234,8 @@ void Decisions::wake_at(TimeNs time) { scheduler_->wake_ = std::min(scheduler_->
 
 TimeNs View::observed() const { return scheduler_->observed_; }
 const Graph& View::graph() const { return scheduler_->graph_; }
-const CostModel& View::estimate() const { return scheduler_->estimate_; }
-const Scenario& View::scenario() const { return scheduler_->scenario_; }
+const CostModel& View::estimate() const { return *scheduler_->estimate_; }
+const Scenario& View::scenario() const { return *scheduler_->scenario_; }
 Rank View::rank() const { return scheduler_->rank_; }
 std::span<const OpId> View::compute_program() const {
   return std::span<const OpId>(scheduler_->program_).subspan(scheduler_->program_next_);
@@ -268,8 +268,11 @@ bool View::arrived_part(ValueId value, std::int64_t first_byte, std::int64_t byt
 }
 int View::queued(Engine engine) const { return scheduler_->queued_[static_cast<std::size_t>(engine)]; }
 std::int64_t View::free_bytes(Tier tier) const {
-  const std::int64_t promised = scheduler_->promised_bytes_[static_cast<std::size_t>(tier)];
-  return std::max<std::int64_t>(scheduler_->pool(tier).free_bytes() - promised, 0);
+  const auto at = static_cast<std::size_t>(tier);
+  const std::int64_t free = scheduler_->named_bytes_
+                                ? scheduler_->pool(tier).capacity_bytes() - (*scheduler_->named_bytes_)[at]
+                                : scheduler_->pool(tier).free_bytes();
+  return std::max<std::int64_t>(free - scheduler_->promised_bytes_[at], 0);
 }
 std::int64_t View::capacity_bytes(Tier tier) const { return scheduler_->pool(tier).capacity_bytes(); }
 std::int64_t View::missing_bytes(OpId op) const {

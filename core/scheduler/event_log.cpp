@@ -5,14 +5,17 @@
 #include <istream>
 #include <ostream>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "core/base/errors.hpp"
+#include "core/yaml/position.hpp"
 
 namespace tandem {
 namespace {
 
-constexpr std::string_view kMagic = "tandem-log 1";
+constexpr std::string_view kMagic = "tandem-log ";
+constexpr std::string_view kFormat = "2";  // 1: the only input is an interrupt
 
 void put(std::string& line, std::int64_t number) {
   std::array<char, 24> digits;
@@ -66,6 +69,20 @@ class Cursor {
     const std::int64_t count = number(0, most);
     for (std::int64_t i = 0; i < count; ++i) numbers.push_back(number(low, std::numeric_limits<std::int64_t>::max()));
   }
+  // Up to a space, or `until`, which goes with it.
+  std::string word(char until = ' ') {
+    skip();
+    const std::size_t end = text_.find(until);
+    if (text_.empty() || (until != ' ' && end == std::string_view::npos))
+      fail(std::string("expected a word") + (until == ' ' ? "" : std::string(" that ends with ") + until));
+    const std::string word(text_.substr(0, end));
+    text_.remove_prefix(std::min(end, text_.size() - 1) + 1);
+    return word;
+  }
+  bool at_end() {
+    skip();
+    return text_.empty();
+  }
   std::string_view rest() {
     skip();
     return std::exchange(text_, {});
@@ -109,6 +126,77 @@ std::string unescaped(std::string_view text) {
 }
 
 constexpr std::int64_t kMostOperands = 1 << 20;
+
+// "key=value" for each; neither has spaces.
+template <typename Map>
+void put_pairs(std::string& line, const Map& pairs) {
+  for (const auto& [key, value] : pairs) {
+    line += ' ';
+    if constexpr (std::is_same_v<std::decay_t<decltype(key)>, Engine>)
+      line += name_of(key);
+    else
+      line += key;
+    line += '=';
+    if constexpr (std::is_integral_v<std::decay_t<decltype(value)>>)
+      line += std::to_string(value);
+    else
+      line += value;
+  }
+}
+
+std::string to_line(const Input& input) {
+  std::string line = "i ";
+  if (std::holds_alternative<Interrupt>(input)) line += "interrupt";
+  if (std::holds_alternative<Checkpoint>(input)) line += "checkpoint";
+  if (const auto* to = std::get_if<SwitchPolicy>(&input)) {
+    line += "switch";
+    put(line, to->after_step);
+    line += ' ' + to->policy;
+    put_pairs(line, to->options);
+  }
+  if (const auto* rates = std::get_if<Rates>(&input)) line += "rates", put_pairs(line, rates->time_ppm);
+  if (const auto* usage = std::get_if<Usage>(&input)) line += "usage", put_pairs(line, usage->figures);
+  return line;
+}
+
+Engine engine_named(const std::string& name, const Cursor& in) {
+  for (int i = 0; i < kEngineCount; ++i)
+    if (name_of(static_cast<Engine>(i)) == name) return static_cast<Engine>(i);
+  in.fail("no lane is called '" + name + "'; allowed: those of core/base/ids.hpp");
+}
+
+Input parse_input(Cursor& in) {
+  const std::string what = in.word();
+  if (what == "interrupt") return Interrupt{};
+  if (what == "checkpoint") return Checkpoint{};
+  if (what == "switch") {
+    SwitchPolicy to;
+    to.after_step = in.small();
+    to.policy = in.word();
+    while (!in.at_end()) {
+      const std::string key = in.word('=');
+      to.options[key] = in.word();
+    }
+    return to;
+  }
+  if (what == "rates") {
+    Rates rates;
+    while (!in.at_end()) {
+      const Engine lane = engine_named(in.word('='), in);
+      rates.time_ppm[lane] = in.number(1, std::int64_t{1} << 40);
+    }
+    return rates;
+  }
+  if (what == "usage") {
+    Usage usage;
+    while (!in.at_end()) {
+      const std::string key = in.word('=');
+      usage.figures[key] = in.any();
+    }
+    return usage;
+  }
+  in.fail("no input is called '" + what + "'; allowed: interrupt, checkpoint, switch, rates, usage");
+}
 
 Command parse_command(char kind, Cursor& in) {
   Command command;
@@ -189,8 +277,8 @@ std::string to_line(const Event& event) {
 }
 
 LogWriter::LogWriter(const LogHeader& header, std::function<void(std::string_view)> write) : write_(std::move(write)) {
-  std::string text = std::string(kMagic) + "\nmode " + header.mode + "\nbuild " + header.build + "\nseed " +
-                     std::to_string(header.seed) + "\nrank";
+  std::string text = std::string(kMagic) + std::string(kFormat) + "\nmode " + header.mode + "\nbuild " + header.build +
+                     "\nseed " + std::to_string(header.seed) + "\nrank";
   put(text, header.rank);
   put(text, header.ranks);
   if (header.first_step > 0) text += "\nfirst_step " + std::to_string(header.first_step);
@@ -202,8 +290,7 @@ LogWriter::LogWriter(const LogHeader& header, std::function<void(std::string_vie
 void LogWriter::append(const EventBatch& batch) {
   std::string text = "b " + std::to_string(batch.observed.ns) + "\n";
   for (const Event& event : batch.events) text += to_line(event) + "\n";
-  for (const Input& input : batch.inputs)
-    if (std::holds_alternative<Interrupt>(input)) text += "i interrupt\n";
+  for (const Input& input : batch.inputs) text += to_line(input) + "\n";
   write_(text);
 }
 
@@ -246,8 +333,12 @@ ReadLog read_log(std::istream& in, const std::string& name) {
     ++number;
     return bytes;
   };
-  if (next("") != kMagic)
-    throw ConfigError(where() + ": log: expected '" + std::string(kMagic) + "'; is this a log that --log wrote?");
+  if (const std::string first = next(""); first.rfind(kMagic, 0) != 0)
+    throw ConfigError(where() + ": log: expected '" + std::string(kMagic) + std::string(kFormat) +
+                      "'; is this a log that --log wrote?");
+  else if (const std::string format = first.substr(kMagic.size()); format != "1" && format != kFormat)
+    throw ConfigError(where() + ": log: format '" + printable(format.substr(0, 20)) +
+                      "' is not known; allowed: 1, 2; a newer version of Tandem may read it");
   log.header.mode = next("mode");
   log.header.build = next("build");
   const std::string seed = next("seed");
@@ -285,8 +376,8 @@ ReadLog read_log(std::istream& in, const std::string& name) {
       cursor.fail("out of order; allowed: a batch's events, then its inputs, then the commands that answer");
     if (line[0] == 'e')
       entry.batch.events.push_back(parse_event(cursor));
-    else if (line == "i interrupt")
-      entry.batch.inputs.emplace_back(Interrupt{});
+    else if (line[0] == 'i')
+      entry.batch.inputs.push_back(parse_input(cursor));
     else if (line[0] == 'r' || line[0] == 'c' || line[0] == 'f')
       entry.commands.push_back(parse_command(line[0], cursor));
     else

@@ -15,13 +15,13 @@ std::string with_bytes(std::int64_t bytes) {
 // `missing_bytes` are what has to be there beside what is, `row_bytes` what has to lie in a row and has no room.
 OutOfRoom::Figures Scheduler::shortage(Tier tier, std::int64_t missing_bytes, std::int64_t row_bytes) const {
   const Pool& pool = pools_[static_cast<std::size_t>(tier)];
-  const std::int64_t sharers = tier == Tier::Device ? 1 : ranks_on_host(scenario_);
+  const std::int64_t sharers = tier == Tier::Device ? 1 : ranks_on_host(*scenario_);
   const std::int64_t needed = pool.charged_bytes() + std::max(missing_bytes, row_bytes);
   const bool holes = needed <= pool.capacity_bytes() && pool.longest_row_bytes() < row_bytes;
   // What lies apart may fit with a little more: the next size is the first that may do.
   const std::int64_t least = std::max(needed, pool.capacity_bytes() + pool.rounded(1));
   return {.tier = tier,
-          .capacity_bytes = tier_memory_bytes(scenario_, tier),
+          .capacity_bytes = tier_memory_bytes(*scenario_, tier),
           .least_bytes = (least + pool.kept_bytes()) * sharers,
           .holes = holes};
 }
@@ -36,7 +36,7 @@ std::string Scheduler::holes_text(Tier tier, std::int64_t row_bytes) const {
 std::string Scheduler::enough_text(const OutOfRoom::Figures& figures) const {
   std::string text = "this would fit in " + with_bytes(figures.least_bytes);
   if (pools_[static_cast<std::size_t>(figures.tier)].kept_bytes() > 0) text += " with what the product keeps";
-  if (figures.tier != Tier::Device && ranks_on_host(scenario_) > 1) text += " of all ranks";
+  if (figures.tier != Tier::Device && ranks_on_host(*scenario_) > 1) text += " of all ranks";
   return text + ", and the run needs at least that";
 }
 

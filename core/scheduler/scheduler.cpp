@@ -21,8 +21,8 @@ constexpr std::int32_t kStepsAhead = 3;
 
 Scheduler::Scheduler(const Scenario& scenario, const CostModel& estimate, std::unique_ptr<StepSource> source,
                      std::unique_ptr<Policy> policy, Rank rank, Rank ranks)
-    : scenario_(scenario),
-      estimate_(estimate),
+    : scenario_(&scenario),
+      estimate_(&estimate),
       source_(std::move(source)),
       policy_(std::move(policy)),
       rank_(rank),
@@ -67,6 +67,12 @@ static void drop_done(std::vector<OpId>& list, std::size_t& next) {
   next = 0;
 }
 
+// Where a run is asked to save, its last step may be issued by then, and forgotten as an open one: before a switch, no
+// step is appended behind it.
+static bool counts_in_step(const Op& op, std::int32_t first_open_step) {
+  return op.step != kNone && (op.phase != Phase::Save || op.step >= first_open_step);
+}
+
 // Takes over ops appended since `first`.
 void Scheduler::adopt(OpId first) {
   CHECK(first == static_cast<OpId>(ops_.size()), "ops are taken over once, in order", first, ops_.size());
@@ -89,7 +95,7 @@ void Scheduler::adopt(OpId first) {
         values_[static_cast<std::size_t>(seen)].next_version = write.value;
       seen = write.value;
     }
-    if (op.step != kNone) {
+    if (counts_in_step(op, first_open_step_)) {
       CHECK(op.step >= first_open_step_, graph_.op_name(id), "belongs to a step that is wholly issued",
             first_open_step_);
       const auto ahead = static_cast<std::size_t>(op.step - first_open_step_);
@@ -129,10 +135,12 @@ void Scheduler::add_dependent(OpId producer, OpId dependent) {
 
 void Scheduler::append_steps() {
   const std::int32_t ahead = source_->needs_result() ? 1 : kStepsAhead;
-  while (!source_done_ && !result_due_ && static_cast<std::int32_t>(unissued_in_step_.size()) < ahead) {
+  while (!source_done_ && !result_due_ && !switch_is_due() &&
+         static_cast<std::int32_t>(unissued_in_step_.size()) < ahead) {
     if (forgets_) forget_over();
     const OpId first = graph_.op_count();
     source_done_ = !source_->append_step(graph_, last_result_);
+    steps_appended_ += !source_done_;
     CHECK(source_done_ || graph_.op_count() > first, "a step of no ops", first);
     adopt(first);
     result_due_ = source_->needs_result() && !source_done_;
@@ -143,7 +151,7 @@ void Scheduler::append_steps() {
 // is brought together with the others'.
 static std::vector<std::int32_t> collective_readers(const Graph& graph) {
   std::vector<std::int32_t> readers(static_cast<std::size_t>(graph.value_count()));
-  for (OpId id = 0; id < graph.op_count(); ++id)
+  for (OpId id = graph.era().first_op; id < graph.op_count(); ++id)
     if (const Op& op = graph.op(id); op.engine == Engine::Collective)
       for (ValueId read : op.reads) ++readers[static_cast<std::size_t>(read)];
   return readers;
@@ -211,7 +219,7 @@ void Scheduler::ask_homes(const Op& load) {
 void Scheduler::settle_home(ValueId value, std::int32_t gathers) {
   const TensorId tensor = graph_.value(value).tensor;
   const Tier home = *homes_[static_cast<std::size_t>(tensor)];
-  const auto& machine = scenario_.machine.tiers;
+  const auto& machine = scenario_->machine.tiers;
   CHECK(
       home != Tier::HostPageable && (home != Tier::Disk || machine[static_cast<std::size_t>(home)].capacity_bytes > 0),
       "a home that the machine has not:", graph_.value_name(value), name_of(home));
@@ -257,6 +265,22 @@ void Scheduler::handle(const Event& event) {
   result_due_ = false;
 }
 
+// Usage is for the record.
+void Scheduler::take(const Input& input) {
+  if (std::holds_alternative<Interrupt>(input)) end_early();
+  if (std::holds_alternative<Checkpoint>(input)) save_now();
+  if (const auto* rates = std::get_if<Rates>(&input)) learn(*rates);
+  if (const auto* to = std::get_if<SwitchPolicy>(&input)) ask_switch(to->after_step, {to->policy, to->options});
+}
+
+// After the steps that are appended, unless the run ends with a save by then.
+void Scheduler::save_now() {
+  if (!started_ || source_done_ || !source_->saves()) return;
+  const OpId first = graph_.op_count();
+  source_->append_save(graph_);
+  adopt(first);
+}
+
 // An interrupt: the first ends the run after the steps that are appended, with their outcome saved, where it can be.
 // Else, and by the second, it ends wherever it is.
 void Scheduler::end_early() {
@@ -278,8 +302,7 @@ void Scheduler::on_events(const EventBatch& batch, std::vector<Command>& out) {
   if (wake_ <= observed_) wake_ = kNever;
   for (const Event& event : batch.events)
     if (event.rank == rank_) handle(event);
-  for (const Input& input : batch.inputs)
-    if (std::holds_alternative<Interrupt>(input)) end_early();
+  for (const Input& input : batch.inputs) take(input);
   if (!failure_.empty() || interrupted_) return;
   if (!started_) {
     started_ = true;
@@ -289,6 +312,7 @@ void Scheduler::on_events(const EventBatch& batch, std::vector<Command>& out) {
   append_steps();
   issue_loads();
   issue_saves();
+  if (switch_is_due() && drained()) switch_policy();
   if (finished()) return;
   refused_ = kNone;
   Decisions decisions(*this);
@@ -304,7 +328,7 @@ void Scheduler::mark_issued(OpId id) {
   OpState& state = ops_[static_cast<std::size_t>(id)];
   CHECK(!state.issued, graph_.op_name(id), "is issued twice");
   state.issued = true;
-  if (op.step != kNone) {
+  if (counts_in_step(op, first_open_step_)) {
     std::int32_t& unissued = unissued_in_step_[static_cast<std::size_t>(op.step - first_open_step_)];
     CHECK(op.step >= first_open_step_ && unissued > 0, graph_.op_name(id), first_open_step_);
     --unissued;
@@ -371,7 +395,7 @@ void Scheduler::wait_for(Command& command, const Fence& waits) {
 }
 
 Engine Scheduler::copy_lane(Tier from, Tier to, std::int64_t bytes) const {
-  const bool small = bytes <= scenario_.machine.small_copy_bytes;
+  const bool small = bytes <= scenario_->machine.small_copy_bytes;
   if (from == Tier::Disk) return Engine::DiskRead;
   if (to == Tier::Disk) return Engine::DiskWrite;
   if (to == Tier::Device) return small ? Engine::H2DSmall : Engine::H2D;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,12 +26,27 @@
 
 namespace tandem {
 
+// What goes on where a policy is replaced. The scenario and the estimate are the new policy's.
+struct Successor {
+  std::shared_ptr<const Scenario> scenario;
+  std::shared_ptr<const CostModel> estimate;
+  std::unique_ptr<StepSource> source;
+  std::unique_ptr<Policy> policy;
+};
+
 class Scheduler {
  public:
   // `scenario` and `estimate` must outlive the scheduler. Host and disk capacities are shared equally by the
   // `ranks` of a host.
   Scheduler(const Scenario& scenario, const CostModel& estimate, std::unique_ptr<StepSource> source,
             std::unique_ptr<Policy> policy, Rank rank = 0, Rank ranks = 1);
+
+  // Who goes on under another policy, of those that can: it keeps what this one's graph keeps from step to step.
+  // The machine's profile has what was learnt of it.
+  using MakeSuccessor = std::function<Successor(const PolicyOptions&, const HardwareProfile&)>;
+  // Lets the policy be replaced: as the scenario says, and as inputs do. Before the run. `scenario`: that of the
+  // constructor, if this object is to own it.
+  void allow_switches(MakeSuccessor make, std::shared_ptr<const Scenario> scenario = nullptr);
 
   // Takes what happened and appends the commands that answer it. The first call starts the run (an empty batch will
   // do). Throws DoesNotFit.
@@ -89,6 +105,20 @@ class Scheduler {
   void issue_loads();
   void issue_saves();
   void end_early();
+  void save_now();
+
+  // Another policy (switching.cpp).
+  void take(const Input& input);
+  void learn(const Rates& rates);
+  void ask_switch(std::int32_t after_step, const PolicyOptions& policy);
+  bool switch_is_due() const;
+  bool drained() const;
+  void switch_policy();
+  void take_over_state();
+  std::vector<ValueId> ask_homes_again();
+  void take_place(const Write& write);
+  bool move_home(ValueId value, bool may_evict);
+  void make_home(ValueId value);
   bool replaced_by_a_load(ValueId value) const;
   void ask_homes(const Op& load);
   void settle_home(ValueId value, std::int32_t gathers);
@@ -187,8 +217,15 @@ class Scheduler {
     return graph_.value(value).readers - values_[static_cast<std::size_t>(value)].issued_readers;
   }
 
-  const Scenario& scenario_;
-  const CostModel& estimate_;
+  const Scenario* scenario_;
+  const CostModel* estimate_;
+  Successor now_;  // owns scenario and estimate, once a policy was replaced
+  struct Learnt {
+    explicit Learnt(HardwareProfile profile) : machine(std::move(profile)), estimate(machine) {}
+    HardwareProfile machine;
+    CostModel estimate;
+  };
+  std::unique_ptr<const Learnt> learnt_;  // what inputs say of the machine
   std::unique_ptr<StepSource> source_;
   std::unique_ptr<Policy> policy_;
   Rank rank_;
@@ -207,6 +244,9 @@ class Scheduler {
   std::vector<std::optional<Tier>> homes_;
   // What the loads under way will have taken of each tier once they are at home, while policies are asked for homes.
   std::array<std::int64_t, kTierCount> promised_bytes_{};
+  // While a new policy is asked for homes: what those named so far take. It is told of free bytes as if that were all,
+  // as at a run's beginning.
+  std::optional<std::array<std::int64_t, kTierCount>> named_bytes_;
   ForgettingVector<CommandState> commands_;
 
   // What policies work from.
@@ -220,6 +260,7 @@ class Scheduler {
   std::deque<std::int32_t> unissued_in_step_;  // ops, from first_open_step_ on
   std::int32_t first_open_step_ = 0;
   bool source_done_ = false;
+  std::int32_t steps_appended_ = 0;
   std::int64_t last_result_ = 0;
   bool result_due_ = false;  // a grows op is under way
 
@@ -264,6 +305,8 @@ class Scheduler {
     std::vector<ValueId> values;
   };
   std::deque<Passing> passing_;
+  MakeSuccessor make_successor_;
+  std::deque<PolicySwitch> switches_;  // to come, in order; steps of this run
   std::vector<Command>* out_ = nullptr;
   TimeNs observed_;
   TimeNs wake_ = kNever;

@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <span>
 #include <string>
 #include <variant>
@@ -94,7 +95,30 @@ struct Event {
 struct Interrupt {
   bool operator==(const Interrupt&) const = default;
 };
-using Input = std::variant<Interrupt>;
+// Another policy from the step border that follows so many training steps, counted from the training's start, or, where
+// it is none, from the next border. What is asked for later than its border, or after the last step, has no effect.
+struct SwitchPolicy {
+  std::string policy;
+  std::map<std::string, std::string> options;
+  std::int32_t after_step = kNone;
+  bool operator==(const SwitchPolicy&) const = default;
+};
+// Save the state after the steps that are under way, and go on; of a run that keeps checkpoints.
+struct Checkpoint {
+  bool operator==(const Checkpoint&) const = default;
+};
+// How long commands of a lane take of late, in millionths of what the profile says; lanes that are not named: as
+// before.
+struct Rates {
+  std::map<Engine, std::int64_t> time_ppm;
+  bool operator==(const Rates&) const = default;
+};
+// What was seen of the machine: "gpu0.busy_ppm", "host.pinned_bytes". For the record, and for policies that look.
+struct Usage {
+  std::map<std::string, std::int64_t> figures;
+  bool operator==(const Usage&) const = default;
+};
+using Input = std::variant<Interrupt, SwitchPolicy, Checkpoint, Rates, Usage>;
 
 struct EventBatch {
   TimeNs observed;  // the only "now" that a scheduler knows

@@ -58,9 +58,9 @@ Op BucketsPart::load_op(Graph& graph, std::size_t index, const std::string& body
       graph.add_work({body, context_.plan().precision, {context_.elements_of_part(index)}, {memory_kernel(bytes)}});
   Op op = context_.loader_op(graph.intern(context_.spec(index).name + ".load"), work, Phase::Load, index);
   op.step = kNone;
-  stage.parameter_in_use = graph.new_version(stage.parameter);
-  op.writes.push_back({stage.parameter_in_use, kNone});
-  for (TensorId state : states) op.writes.push_back({graph.new_version(state), kNone});
+  op.writes.push_back(graph.loaded(stage.parameter));
+  stage.parameter_in_use = op.writes.back().value;
+  for (TensorId state : states) op.writes.push_back(graph.loaded(state));
   return op;
 }
 

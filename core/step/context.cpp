@@ -73,13 +73,13 @@ Op StepContext::loader_op(std::int32_t label, WorkId work, Phase phase, std::siz
   return op;
 }
 
-Op StepContext::collective(std::int32_t label, WorkId work, Phase phase, std::size_t index) {
+Op StepContext::collective(Graph& graph, std::int32_t label, WorkId work, Phase phase, std::size_t index) const {
   CHECK(options.devices > 1, "a collective of one rank", spec(index).name, options.devices);
   Op op = new_op(label, work, phase, index);
   op.engine = Engine::Collective;
   op.engines = engine_bit(Engine::Collective);
   op.match_group = 0;
-  op.match_sequence = collectives_++;
+  op.match_sequence = graph.next_match();
   return op;
 }
 

@@ -74,7 +74,7 @@ class StepContext {
   Op new_op(std::int32_t label, WorkId work, Phase phase, std::size_t index) const;
   // On the loader's lane.
   Op loader_op(std::int32_t label, WorkId work, Phase phase, std::size_t index) const;
-  Op collective(std::int32_t label, WorkId work, Phase phase, std::size_t index);
+  Op collective(Graph& graph, std::int32_t label, WorkId work, Phase phase, std::size_t index) const;
   // "block3.NAME" of a stage; of its bucket, or of this rank's part of it.
   Tensor tensor_of(std::size_t index, std::string_view name, Role role, DType type, std::int64_t bytes) const;
   Tensor bucket_tensor(std::size_t index, std::string_view name, Role role, DType type, std::int64_t bytes) const;
@@ -99,7 +99,6 @@ class StepContext {
   const TrainingPlan* plan_;
   std::vector<std::int32_t> layers_;
   bool scales_loss_;
-  std::int32_t collectives_ = 0;
 };
 
 // What an op updates in place: it reads the latest version, and writes one that takes its storage over.

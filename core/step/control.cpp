@@ -60,8 +60,8 @@ void ControlPart::load_scale(Graph& graph) {
   const WorkId work = graph.add_work({body, DType::F64, {}, {memory_kernel(kLossScaleBytes)}});
   Op op = context_.loader_op(graph.intern("loss_scale.load"), work, Phase::Load, 0);
   op.step = op.layer = kNone;
-  context_.loss_scale = graph.new_version(loss_scale_);
-  op.writes.push_back({context_.loss_scale, kNone});
+  op.writes.push_back(graph.loaded(loss_scale_));
+  context_.loss_scale = op.writes.back().value;
   graph.append(std::move(op));
 }
 

@@ -64,9 +64,15 @@ void TrainingSource::use_sizes_of_step(Graph& graph) {
   for (std::size_t i = 0; i < context_.stage_count(); ++i) now_->passes.add_stage(graph, i);
 }
 
-void TrainingSource::prologue(Graph& graph) {
-  CHECK(now_ == nullptr && context_.step == 0, "a prologue comes once, and first", context_.plan().family,
-        context_.step);
+void TrainingSource::take_over(Graph& graph, std::int32_t step) {
+  graph.begin_era(step);
+  context_.step = step;
+  begin(graph);
+}
+
+void TrainingSource::begin(Graph& graph) {
+  CHECK(now_ == nullptr && context_.step == graph.era().first_step, "a prologue comes once, and first",
+        context_.plan().family, context_.step);
   use_sizes_of_step(graph);
   control_.add(graph);
   tell(&StepTransform::begin, graph);
@@ -92,7 +98,8 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
 }
 
 void TrainingSource::load_stage(Graph& graph, std::size_t index) {
-  if (context_.options.first_step > 0 && context_.trains(index)) return saves_.load(graph, index);
+  const bool resumes = context_.options.first_step > 0 && !graph.era().takes_over();
+  if (resumes && context_.trains(index)) return saves_.load(graph, index);
   buckets_.load(graph, index);
   if (context_.trains(index)) tell(&StepTransform::load, graph, index);
 }

@@ -27,7 +27,10 @@ class TrainingSource final : public StepSource {
   TrainingSource(TrainingPlan plan, const Scenario& scenario, const Rewrites& rewrites = {}, Rank rank = 0);
   // Steps of several sizes. What recomputes is chosen by the first step's.
   TrainingSource(StepSizes sizes, const Scenario& scenario, const Rewrites& rewrites = {}, Rank rank = 0);
-  void prologue(Graph& graph) override;
+  void prologue(Graph& graph) override { begin(graph); }
+  bool takes_over() const override { return true; }
+  void take_over(Graph& graph, std::int32_t step) override;
+  void leave(Graph& graph) override { tell(&StepTransform::end, graph); }
   bool append_step(Graph& graph, std::int64_t result) override;
   bool saves() const override { return context_.options.saves; }
   void append_save(Graph& graph) override { saves_.save_last(graph); }
@@ -44,6 +47,7 @@ class TrainingSource final : public StepSource {
   // The plan with those sizes, rewritten once the transforms are there.
   TrainingPlan& plan_of(std::int64_t sizes);
   void use_sizes_of_step(Graph& graph);
+  void begin(Graph& graph);
   void add_stage(Graph& graph, std::size_t index);
   void load_stage(Graph& graph, std::size_t index);
   void train(Graph& graph);

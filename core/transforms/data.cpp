@@ -28,7 +28,7 @@ class AllReduce final : public StepTransform {
 
   void reduce(Graph& graph, std::size_t index) override {
     StepStage& stage = context_.stages[index];
-    Op op = context_.collective(stages_[index].label, stages_[index].work, Phase::Reduce, index);
+    Op op = context_.collective(graph, stages_[index].label, stages_[index].work, Phase::Reduce, index);
     op.reads.push_back(stage.gradient_value);
     const ValueId local = stage.gradient_value;
     stage.gradient_value = graph.new_version(stage.gradient);

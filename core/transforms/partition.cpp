@@ -195,7 +195,7 @@ void Partition::gather(Graph& graph, std::size_t index, Phase phase) {
   if (stage.gathered_from == own && (!gathers_each_pass_ || stage.gathered_in == pass_)) return;
   stage.gathered_from = own;
   stage.gathered_in = pass_;
-  Op op = context_.collective(stage.gather_label, stage.works.gather, phase, index);
+  Op op = context_.collective(graph, stage.gather_label, stage.works.gather, phase, index);
   op.reads.push_back(own);
   const ValueId before = gathers_each_pass_ ? kNone : bucket.whole_parameter;  // takes its place
   bucket.whole_parameter = graph.new_version(stage.whole_parameter);
@@ -223,7 +223,7 @@ void Partition::before_backward(Graph& graph, std::size_t index, PassesPart&) {
 void Partition::after_backward(Graph& graph, std::size_t index) {
   StepStage& bucket = context_.stages[index];
   Stage& stage = stages_[index];
-  Op op = context_.collective(stage.scatter_label, stage.works.scatter, Phase::Reduce, index);
+  Op op = context_.collective(graph, stage.scatter_label, stage.works.scatter, Phase::Reduce, index);
   op.reads.push_back(bucket.gradient_value);
   bucket.gradient_value = graph.new_version(bucket.gradient);
   op.writes.push_back({bucket.gradient_value, kNone});
@@ -240,7 +240,7 @@ void Partition::after_backward(Graph& graph, std::size_t index) {
 }
 
 void Partition::before_control(Graph& graph, ControlPart& control) {
-  Op op = context_.collective(norm_sum_label_, norm_sum_work_, Phase::Reduce, 0);
+  Op op = context_.collective(graph, norm_sum_label_, norm_sum_work_, Phase::Reduce, 0);
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     if (!context_.trains(i)) continue;
     const ValueId own = control.square_sum_value(i);

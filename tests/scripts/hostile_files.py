@@ -59,7 +59,7 @@ def log_cases():
     event, run_line, copy, release = (first[kind] for kind in (b"e", b"r", b"c", b"f"))
     events = [i for i, line in enumerate(lines) if line.startswith(b"e ")]
     yield "an empty log", [], "1:1"
-    yield "no log", [b"hello"], ":1:1: log: expected 'tandem-log 1'"
+    yield "no log", [b"hello"], ":1:1: log: expected 'tandem-log 2'"
     yield "binary", [bytes(range(256)) * 20], ":1:1"
     yield "a mode that is none", changed(lines, 1, b"mode guessed"), ":2:1: log: mode"
     yield "many ranks", changed(lines, 4, b"rank 0 2147483647"), "ranks"

@@ -299,8 +299,9 @@ class Balanced final : public Policy {
 
   static std::int64_t forward_ns(const View& view) {
     std::int64_t ns = 0;
-    for (OpId id = 0; id < view.graph().op_count(); ++id)
-      if (const Op& op = view.graph().op(id); op.phase == Phase::Forward && op.step == 0 && op.micro_batch == 0)
+    for (OpId id = view.graph().era().first_op; id < view.graph().op_count(); ++id)
+      if (const Op& op = view.graph().op(id);
+          op.phase == Phase::Forward && view.graph().in_first_step(op) && op.micro_batch == 0)
         ns += view.estimate().run_ns(view.graph(), op.work, Engine::Compute);
     return ns;
   }

@@ -28,6 +28,7 @@ void ActivationTrips::move(const View& view, Decisions& decisions) {
 }
 
 void ActivationTrips::follow(const Graph& graph) {
+  seen_ = std::max(seen_, graph.era().first_op);
   if (seen_ == graph.op_count()) return;
   const auto known = std::ssize(waiting_);
   for (; seen_ < graph.op_count(); ++seen_) {

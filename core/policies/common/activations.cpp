@@ -27,7 +27,7 @@ struct BlockCosts {
 
 BlockCosts times_of(const CostModel& estimate, const Graph& graph, std::int32_t block) {
   BlockCosts times;
-  for (OpId id = 0; id < graph.op_count(); ++id) {
+  for (OpId id = graph.era().first_op; id < graph.op_count(); ++id) {
     const Op& op = graph.op(id);
     if (op.phase != Phase::Forward && op.phase != Phase::Recompute && op.phase != Phase::Backward) continue;
     const std::int64_t run_ns = estimate.run_ns(graph, op.work, Engine::Compute);
@@ -148,9 +148,10 @@ std::vector<BlockTimes> block_times(const CostModel& estimate, const Graph& grap
   CHECK(std::is_sorted(blocks.begin(), blocks.end()), "blocks in forward order", blocks.size());
   std::vector<BlockTimes> times(blocks.size());
   std::int64_t now_ns = 0;
-  for (OpId id = 0; id < graph.op_count(); ++id) {
+  for (OpId id = graph.era().first_op; id < graph.op_count(); ++id) {
     const Op& op = graph.op(id);
-    if (op.step != 0 || op.micro_batch != 0 || op.engine != Engine::Compute || op.phase == Phase::OptimizerStep)
+    if (!graph.in_first_step(op) || op.micro_batch != 0 || op.engine != Engine::Compute ||
+        op.phase == Phase::OptimizerStep)
       continue;
     const std::int64_t begin_ns = now_ns;
     now_ns += estimate.run_ns(graph, op.work, Engine::Compute);

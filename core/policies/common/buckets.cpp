@@ -7,6 +7,11 @@
 namespace tandem {
 
 void Buckets::follow(const Graph& graph) {
+  if (seen_ < graph.era().first_op) {  // a policy that takes over
+    CHECK(steps_.empty(), "buckets are one policy's", seen_, graph.era().first_op);
+    seen_ = graph.era().first_op;
+    begins_with_ = first_step_ = graph.era().first_step;
+  }
   for (; seen_ < graph.op_count(); ++seen_) {
     const Op& op = graph.op(seen_);
     if (op.phase == Phase::Forward) norms_.clear();

@@ -27,6 +27,8 @@ class Buckets {
   void follow(const Graph& graph);
   // Buckets of a step; empty if the step is not appended yet, or long over.
   const std::vector<Bucket>& step(std::int32_t step) const;
+  // Those of the first step that the policy sees, while they are kept.
+  const std::vector<Bucket>& first() const { return step(begins_with_); }
   // Those of the latest step, which tell what any step's are like; empty where nothing is updated.
   const std::vector<Bucket>& latest() const { return step(step_count() - 1); }
   // The one that the op updates.
@@ -36,7 +38,7 @@ class Buckets {
  private:
   static constexpr std::size_t kStepsKept = 16;  // the graph is a few ahead of the run, a delayed update a few behind
   std::deque<std::vector<Bucket>> steps_;        // from first_step_ on
-  std::int32_t first_step_ = 0;
+  std::int32_t first_step_ = 0, begins_with_ = 0;
   std::map<ValueId, OpId> norms_;  // by gradient, of the step that is being appended
   OpId seen_ = 0;
 };

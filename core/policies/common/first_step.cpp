@@ -21,7 +21,7 @@ Graph first_step(Scenario scenario, std::optional<BlockActivations> choice) {
 }
 
 void require_updates(const Graph& step, const Scenario& scenario) {
-  for (OpId id = 0; id < step.op_count(); ++id)
+  for (OpId id = step.era().first_op; id < step.op_count(); ++id)
     if (step.op(id).phase == Phase::OptimizerStep) return;
   throw ConfigError("workload.family: " + scenario.workload.family + " trains nothing, and policy " +
                     scenario.policy.name + " lays out memory by updates; allowed: a family that trains");
@@ -30,8 +30,8 @@ void require_updates(const Graph& step, const Scenario& scenario) {
 std::vector<std::int32_t> blocks_of(const Scenario& scenario) {
   const Graph graph = first_step(scenario, BlockActivations{0, std::numeric_limits<std::int64_t>::max()});
   std::vector<std::int32_t> layers;
-  for (OpId id = 0; id < graph.op_count(); ++id)
-    if (const Op& op = graph.op(id); op.phase == Phase::Recompute && op.step == 0 && op.micro_batch == 0)
+  for (OpId id = graph.era().first_op; id < graph.op_count(); ++id)
+    if (const Op& op = graph.op(id); op.phase == Phase::Recompute && graph.in_first_step(op) && op.micro_batch == 0)
       layers.push_back(op.layer);
   std::sort(layers.begin(), layers.end());
   CHECK(std::adjacent_find(layers.begin(), layers.end()) == layers.end(), "a block is recomputed once a micro-batch");

@@ -19,6 +19,7 @@ class LeavingGradients {
   // Sends those that may leave, but for those of buckets that `stays(bucket)` holds on the device.
   template <typename F>
   void move(const View& view, Decisions& decisions, const Buckets& buckets, F&& stays) {
+    step_ = std::max(step_, view.graph().era().first_step);
     for (; step_ < buckets.step_count(); ++step_, moved_ = 0) {
       const auto& of_step = buckets.step(step_);
       for (; moved_ < of_step.size(); ++moved_) {

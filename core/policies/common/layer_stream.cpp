@@ -56,6 +56,7 @@ void LayerStream::begin(const View& view, const std::vector<Bucket>& of_step, co
 // What was loaded passed through the host on its way home.
 void LayerStream::follow(const View& view, Decisions& decisions, const StateHomes& homes) {
   const Graph& graph = view.graph();
+  loaded_ = std::max(loaded_, graph.era().first_op);
   for (; !all_loaded_ && loaded_ < graph.op_count(); ++loaded_) {
     all_loaded_ = graph.op(loaded_).step != kNone;
     if (all_loaded_) break;

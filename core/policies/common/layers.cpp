@@ -7,7 +7,9 @@
 namespace tandem {
 namespace {
 
-bool in_first_pass(const Op& op) { return op.step <= 0 && op.micro_batch == 0; }
+bool in_first_pass(const Graph& graph, const Op& op) {
+  return op.step <= graph.era().first_step && op.micro_batch == 0;
+}
 
 }  // namespace
 
@@ -27,9 +29,9 @@ std::vector<LayerTimes> layer_times(const Graph& graph, const CostModel& estimat
                       .device_update_ns = estimate.run_ns(graph, update, Engine::Compute),
                       .parameter_copy_ns = estimate.copy_ns(Engine::H2D, graph.value(bucket.parameter).bytes)});
   }
-  for (OpId id = 0; id < graph.op_count(); ++id) {
+  for (OpId id = graph.era().first_op; id < graph.op_count(); ++id) {
     const Op& op = graph.op(id);
-    if (!in_first_pass(op)) continue;
+    if (!in_first_pass(graph, op)) continue;
     if (op.layer == kNone || op.layer >= std::ssize(layers)) continue;
     LayerTimes& layer = layers[static_cast<std::size_t>(op.layer)];
     if (op.phase == Phase::Forward) layer.forward_ns = estimate.run_ns(graph, op.work, op.engine);
@@ -43,7 +45,7 @@ std::size_t layers_that_fit(const View& view, const std::vector<Bucket>& buckets
   const Graph& graph = view.graph();
   std::int64_t widest = 0, saved = 0;
   for (OpId op : view.compute_program()) {
-    if (!in_first_pass(graph.op(op))) break;
+    if (!in_first_pass(graph, graph.op(op))) break;
     widest = std::max(widest, view.missing_bytes(op));
     if (graph.op(op).phase == Phase::Forward)
       for (const Write& write : graph.op(op).writes) saved += graph.value(write.value).bytes;

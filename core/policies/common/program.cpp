@@ -20,6 +20,8 @@ void prefetch_parameters(const View& view, Decisions& decisions, std::size_t ops
 }
 
 void BatchesAhead::follow(const Graph& graph) {
+  seen_ = std::max(seen_, graph.era().first_op);
+  next_ = std::max(next_, graph.era().first_step);
   for (; seen_ < graph.op_count(); ++seen_) {
     const Op& op = graph.op(seen_);
     if (op.step == kNone || !in_compute_program(op.phase)) continue;
@@ -68,7 +70,7 @@ bool parameters_fit(const View& view) {
   const Graph& graph = view.graph();
   std::int64_t widest = 0;
   for (OpId op : view.compute_program()) {
-    if (graph.op(op).step > 0 || graph.op(op).micro_batch > 0) break;
+    if (!graph.in_first_step(graph.op(op)) || graph.op(op).micro_batch > 0) break;
     widest = std::max(widest, view.missing_bytes(op));
   }
   return parameter_bytes(graph) + widest <= view.capacity_bytes(Tier::Device);
@@ -89,7 +91,7 @@ Tier DeviceParameters::home(const View& view, TensorId tensor) {
 }
 
 bool updates_read_parameters(const Graph& graph) {
-  for (OpId id = 0; id < graph.op_count(); ++id)
+  for (OpId id = graph.era().first_op; id < graph.op_count(); ++id)
     if (const Op& op = graph.op(id); op.phase == Phase::OptimizerStep)
       return std::any_of(op.reads.begin(), op.reads.end(),
                          [&](ValueId read) { return graph.tensor_of(read).role == Role::Parameter; });
@@ -101,7 +103,7 @@ bool parameters_fit_on_device(const Scenario& scenario, const std::optional<Bloc
   for (TensorId id = 0; id < graph.tensor_count(); ++id)
     if (const Tensor& t = graph.tensor(id); t.role == Role::Parameter && !is_narrow(t)) return false;
   std::int64_t widest = 0;
-  for (OpId id = 0; id < graph.op_count(); ++id) {
+  for (OpId id = graph.era().first_op; id < graph.op_count(); ++id) {
     const Op& op = graph.op(id);
     if (op.micro_batch > 0 || op.phase == Phase::Load || op.phase == Phase::OptimizerStep) continue;
     std::int64_t bytes = op.workspace_bytes;

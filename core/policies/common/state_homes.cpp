@@ -155,8 +155,8 @@ std::int64_t widest_update(const Graph& graph, const std::vector<Bucket>& of_ste
 std::int64_t activations_beside_device(const View& view) {
   const Graph& graph = view.graph();
   std::int64_t kept = 0;
-  for (OpId id = 0; id < graph.op_count(); ++id)
-    if (const Op& op = graph.op(id); op.phase == Phase::Backward && op.step == 0 && op.micro_batch == 0)
+  for (OpId id = graph.era().first_op; id < graph.op_count(); ++id)
+    if (const Op& op = graph.op(id); op.phase == Phase::Backward && graph.in_first_step(op) && op.micro_batch == 0)
       for (ValueId value : saved_for(graph, op)) kept += graph.value(value).bytes;
   return std::max(std::int64_t{0}, kept - view.capacity_bytes(Tier::Device) / 2);
 }

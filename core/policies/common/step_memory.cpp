@@ -60,7 +60,7 @@ class Offloaded {
  public:
   Offloaded(const Graph& graph, const std::vector<std::int32_t>& layers) : graph_(graph), layers_(layers) {
     CHECK(std::is_sorted(layers_.begin(), layers_.end()), "layers in order", layers_.size());
-    for (OpId id = 0; id < graph.op_count(); ++id)
+    for (OpId id = graph.era().first_op; id < graph.op_count(); ++id)
       if (const Op& op = graph.op(id); op.phase == Phase::Backward && away(op))
         backwards_[{op.micro_batch, op.layer}] = id;
   }
@@ -160,7 +160,7 @@ std::int64_t activation_peak(const Graph& graph, const std::vector<std::int32_t>
     return is_final(value) && others_leave && graph.tensor_of(value).layer >= resident;
   };
   Tally tally(graph, {Role::Activation, Role::Batch, Role::Gradient});
-  for (OpId id = 0; id < graph.op_count(); ++id) {
+  for (OpId id = graph.era().first_op; id < graph.op_count(); ++id) {
     const Op& op = graph.op(id);
     if (op.phase == Phase::Load && op.step == kNone) continue;
     if (op.phase == Phase::OptimizerStep && (others_leave || op.layer < resident)) continue;
@@ -179,7 +179,7 @@ std::vector<std::int64_t> non_model_bytes(const Graph& graph, const std::vector<
   const Offloaded offloaded(graph, offloaded_layers);
   Tally tally(graph, {Role::Activation, Role::Batch});
   std::vector<std::int64_t> bytes(static_cast<std::size_t>(graph.op_count()));
-  for (OpId id = 0; id < graph.op_count(); ++id) {
+  for (OpId id = graph.era().first_op; id < graph.op_count(); ++id) {
     const Op& op = graph.op(id);
     if (op.engine == Engine::Loader) continue;
     tally.run(op);
@@ -192,10 +192,10 @@ std::vector<std::int64_t> non_model_bytes(const Graph& graph, const std::vector<
 std::int64_t peak_with_parameters_and_gradients(const Graph& graph, const std::vector<std::int32_t>& offloaded_layers) {
   const Offloaded offloaded(graph, offloaded_layers);
   Tally tally(graph, {Role::Activation, Role::Batch, Role::Gradient, Role::Parameter});
-  for (OpId id = 0; id < graph.op_count(); ++id)
+  for (OpId id = graph.era().first_op; id < graph.op_count(); ++id)
     for (ValueId read : graph.op(id).reads)
       if (graph.op(id).phase == Phase::OptimizerStep && graph.tensor_of(read).role == Role::Parameter) tally.pass(read);
-  for (OpId id = 0; id < graph.op_count(); ++id) {
+  for (OpId id = graph.era().first_op; id < graph.op_count(); ++id) {
     const Op& op = graph.op(id);
     if (op.engine == Engine::Loader || op.phase == Phase::OptimizerStep) continue;
     tally.run(op);
@@ -218,7 +218,8 @@ namespace {
 // experience. Of the graph of a step alone, as all of its ops are looked at.
 std::int64_t lost_in_holes_of_step(const Graph& step) {
   std::int64_t widest = 0;
-  for (OpId id = 0; id < step.op_count(); ++id) widest = std::max(widest, step.op(id).workspace_bytes);
+  for (OpId id = step.era().first_op; id < step.op_count(); ++id)
+    widest = std::max(widest, step.op(id).workspace_bytes);
   return lost_in_holes(step) + widest / 4;
 }
 

@@ -49,8 +49,8 @@ UpdateCosts update_costs_together(const Graph& graph, const CostModel& estimate,
 }
 
 void for_updates(const Graph& graph, const CostModel& estimate, const std::function<void(const UpdateCosts&)>& each) {
-  for (OpId id = 0; id < graph.op_count(); ++id)
-    if (const Op& op = graph.op(id); op.phase == Phase::OptimizerStep && op.step == 0)
+  for (OpId id = graph.era().first_op; id < graph.op_count(); ++id)
+    if (const Op& op = graph.op(id); op.phase == Phase::OptimizerStep && graph.in_first_step(op))
       each(update_costs(graph, estimate, op));
 }
 

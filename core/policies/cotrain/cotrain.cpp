@@ -62,7 +62,7 @@ class CoTrain final : public Policy {
     if (begun_) return;
     begun_ = true;
     buckets_.follow(view.graph());
-    const auto& first = buckets_.step(0);
+    const auto& first = buckets_.first();
     if (automatic_) k_ = choose_separation(layer_times(view, first), layers_that_fit(view, first));
     k_ = std::min(k_, first.size());
     for (std::size_t i = 0; i < k_; ++i)

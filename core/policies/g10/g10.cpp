@@ -38,7 +38,7 @@ class G10 final : public Policy {
   }
 
   Tier home(const View& view, TensorId tensor) override {
-    if (works_.empty()) begin_step(view, 0);
+    if (works_.empty()) begin_step(view, view.graph().era().first_step);
     for (const Migration& migration : plan_.migrations)
       if (migration.period.tensor == tensor) return migration.to;
     // It stays on the device once it is there; should it have to leave, it is best off on the host.
@@ -83,7 +83,7 @@ class G10 final : public Policy {
   void begin_step(const View& view, std::int32_t step) {
     const Graph& graph = view.graph();
     CHECK(step > step_ || works_.empty(), "steps come in order", step, step_);
-    ops_ = step_ops(graph, step, ops_.empty() ? 0 : ops_.front());
+    ops_ = step_ops(graph, step, ops_.empty() ? graph.era().first_op : ops_.front());
     next_ops_ = ops_.empty() ? ops_ : step_ops(graph, step + 1, ops_.back());
     step_ = step;
     place_ = 0;

@@ -77,7 +77,7 @@ class PatrickStar final : public Policy {
     Buckets buckets;
     buckets.follow(step);
     std::vector<std::int64_t> elements;
-    for (const Bucket& bucket : buckets.step(0)) {
+    for (const Bucket& bucket : buckets.first()) {
       const Tensor& parameter = step.tensor_of(bucket.parameter);
       elements.push_back(parameter.bytes / size_of(parameter.type));
       CHECK(element_bytes_ == 0 || element_bytes_ == size_of(parameter.type), "chunks are of one type", parameter.name);
@@ -95,7 +95,7 @@ class PatrickStar final : public Policy {
 
   void note_non_model_bytes(const Graph& step, const std::vector<std::int32_t>& offloaded) {
     const auto by_op = non_model_bytes(step, offloaded);
-    for (OpId id = 0; id < step.op_count(); ++id) {
+    for (OpId id = step.era().first_op; id < step.op_count(); ++id) {
       std::int64_t& bytes = non_model_bytes_[moment(step.op(id))];
       bytes = std::max(bytes, by_op[static_cast<std::size_t>(id)]);
     }
@@ -115,7 +115,7 @@ class PatrickStar final : public Policy {
     Buckets buckets;
     buckets.follow(step);
     std::int64_t per_element = 0;
-    for (const Bucket& bucket : buckets.step(0)) {
+    for (const Bucket& bucket : buckets.first()) {
       std::int64_t bytes = 0;
       for (ValueId read : step.op(bucket.optimizer).reads)
         if (const Role role = step.tensor_of(read).role; role == Role::OptimizerState || role == Role::Parameter)
@@ -149,6 +149,7 @@ class PatrickStar final : public Policy {
 
   void follow(const View& view) {
     const Graph& graph = view.graph();
+    seen_ = std::max(seen_, graph.era().first_op);
     if (seen_ == graph.op_count()) return;
     buckets_.follow(graph);
     std::erase_if(last_use_, [&](const auto& entry) { return view.issued(entry.second); });

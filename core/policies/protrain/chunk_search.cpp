@@ -57,7 +57,7 @@ class Search {
     offloaded_ = first_blocks(blocks_, choice ? choice->offload : 0);
     Buckets buckets;
     buckets.follow(graph);
-    const auto& first = buckets.step(0);
+    const auto& first = buckets.first();
     // A cost model remembers costs by work, and each graph numbers its own.
     const CostModel estimate(scenario_.machine);
     std::vector<LayerTimes> layers = layer_times(graph, estimate, first);
@@ -72,7 +72,7 @@ class Search {
   }
 
   void add_swaps(const Graph& graph, const CostModel& estimate, std::vector<LayerTimes>& layers) const {
-    for (OpId id = 0; id < graph.op_count(); ++id) {
+    for (OpId id = graph.era().first_op; id < graph.op_count(); ++id) {
       const Op& op = graph.op(id);
       if (op.phase != Phase::Backward || op.micro_batch > 0 || op.layer >= std::ssize(layers)) continue;
       if (!std::binary_search(offloaded_.begin(), offloaded_.end(), op.layer)) continue;

@@ -62,7 +62,7 @@ class Stronghold final : public Policy {
   void begin(const View& view) {
     if (window_ != kAuto) return;
     buckets_.follow(view.graph());
-    const auto& first = buckets_.step(0);
+    const auto& first = buckets_.first();
     std::int64_t largest = 0;  // parameters, in the window's place for a layer
     for (const Bucket& bucket : first) largest = std::max(largest, view.graph().value(bucket.parameter).bytes);
     stay_ = static_cast<std::int64_t>(choose_window(layer_times(view, first), view.scenario().workload.micro_batches,

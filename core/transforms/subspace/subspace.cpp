@@ -155,7 +155,7 @@ void Subspace::load(Graph& graph, std::size_t index) {
   Op op = context_.loader_op(subspace.load_label, subspace.load, Phase::Load, index);
   op.step = kNone;
   for (TensorId state : {subspace.places, subspace.values, subspace.m, subspace.v})
-    if (state != kNone) op.writes.push_back({graph.new_version(state), kNone});
+    if (state != kNone) op.writes.push_back(graph.loaded(state));
   graph.append(std::move(op));
 }
 
