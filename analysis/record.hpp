@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/adaptation.hpp"
 #include "analysis/skipped_steps.hpp"
 #include "core/graph/graph.hpp"
 #include "core/scenario/scenario.hpp"
@@ -35,9 +36,10 @@ struct RunRecord {
   bool memory_shared = true;
   // fp16: the loss scale that the first step found. Unknown where a resumed run is read back from its log.
   std::optional<LossScaleState> loss_scale_before;
-  double wall_s = 0;                // simulated: how long the simulator took
-  double pinning_s = 0;             // measured on a device: how long pinning host memory took, before the run
-  std::int64_t far_host_bytes = 0;  // measured on a device: pinned memory on another socket than the cores
+  std::vector<AdaptDecision> adaptation;  // of a run that adapts, in order
+  double wall_s = 0;                      // simulated: how long the simulator took
+  double pinning_s = 0;                   // measured on a device: how long pinning host memory took, before the run
+  std::int64_t far_host_bytes = 0;        // measured on a device: pinned memory on another socket than the cores
 };
 
 }  // namespace tandem

@@ -16,7 +16,7 @@ constexpr const char* kUsage =
     "tandem: one scheduler, simulated and real, for training models larger than the device's memory\n"
     "\n"
     "  tandem simulate FILE              predict a scenario's run\n"
-    "  tandem train FILE                 perform it: --device cpu|cuda, --nproc N, --resume DIR, --csv FILE\n"
+    "  tandem train FILE                 perform it: --device cpu|cuda, --nproc N, --resume DIR, --csv FILE, --adapt\n"
     "  tandem compare FILE               both, predicted beside measured\n"
     "  tandem compare-policies FILE      simulate it with every policy: --policies A,B, --over KEY=V,W, --largest "
     "KEY=LOW..HIGH\n"
@@ -27,6 +27,7 @@ constexpr const char* kUsage =
     "  tandem calibrate --output FILE    measure this machine and write its profile: --device cpu|cuda, --quick\n"
     "  tandem check FILE...              is a scenario or a profile right?\n"
     "  tandem replay LOG                 does the scheduler still answer a recorded run the same?\n"
+    "  tandem monitor                    what GPUs, cores, memory and PCIe do: --interval S, --samples N, --json FILE\n"
     "  tandem list policies|transforms|workloads|models|optimizers|machines|scenarios\n"
     "  tandem schema                     the JSON Schema of scenarios, for editors\n"
     "\n"
@@ -148,8 +149,8 @@ struct Builtin {
 constexpr Builtin kBuiltins[] = {{"compare", compare}, {"validate", validate}, {"compare-policies", compare_policies},
                                  {"check", check},     {"replay", replay},     {"list", list},
                                  {"schema", schema}};
-constexpr const char* kParts[] = {"simulate", "train", "calibrate"};
-constexpr const char* kLater[] = {"plan", "sweep", "explain"};
+constexpr const char* kParts[] = {"simulate", "train", "calibrate", "monitor"};
+constexpr const char* kLater[] = {"plan", "sweep", "explain", "import", "generate", "analyze", "train-policy"};
 
 int unknown(const std::string& command) {
   std::vector<std::string> names;

@@ -74,6 +74,28 @@ Json validation_loss(const Analysis& analysis) {
   return all;
 }
 
+Json adaptation(const RunRecord& record) {
+  Json all = Json::array();
+  for (const AdaptDecision& decision : record.adaptation) {
+    Json candidates = Json::array();
+    for (const AdaptDecision::Candidate& c : decision.candidates) {
+      Json candidate = {{"policy", c.policy}};
+      if (c.why_not.empty())
+        candidate.update({{"step_s", c.step_s}, {"switch_s", c.switch_s}});
+      else
+        candidate["why_not"] = c.why_not;
+      candidates.push_back(std::move(candidate));
+    }
+    Json one = {{"asked_after_step", decision.step}, {"decided_after_step", decision.after_step},
+                {"cause", decision.cause},           {"lane_times", decision.lane_times},
+                {"candidates", candidates},          {"policy", decision.chosen},
+                {"switches", decision.switches},     {"forecast_step_s", decision.forecast_step_s}};
+    if (decision.measured_step_s) one["measured_step_s"] = *decision.measured_step_s;
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
 }  // namespace
 
 nlohmann::ordered_json to_json(const Analysis& analysis) {
@@ -108,6 +130,7 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
       {"policy_bound_s", analysis.bound.policy_step_s},
       {"policy_bound_held_by", analysis.bound.policy_held_by},
   };
+  if (!record.adaptation.empty()) result["adaptation"] = adaptation(record);
   if (!analysis.evicted_bytes.empty()) result["evicted_bytes"] = evicted_bytes(analysis);
   result["parameters"] = parameter_count(analysis.timeline);
   if (record.totals != nullptr) result["detailed_steps"] = analysis.steps.ends_ns.size();

@@ -2,13 +2,16 @@
 // that joins flags, the LibTorch runtime and the reports.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "adapt/adapt_flags.hpp"
 #include "cli/attempts.hpp"
+#include "cli/checkpoint_request.hpp"
 #include "cli/cli.hpp"
 #include "cli/siblings.hpp"
 #include "core/base/errors.hpp"
@@ -22,6 +25,7 @@
 #include "runtime/fingerprint.hpp"
 #include "runtime/live_scenario.hpp"
 #include "runtime/measure.hpp"
+#include "runtime/monitor/monitor.hpp"
 #include "runtime/open_device.hpp"
 #include "runtime/rank_processes.hpp"
 #include "runtime/run_watch.hpp"
@@ -37,6 +41,7 @@ struct TrainFlags {
   std::int64_t processes = 0;  // 0: as many as the scenario's devices
   tandem::Rank rank = 0;       // above 0: a process that rank 0 started
   std::string meeting_file;
+  tandem::AdaptFlags adapt;
 };
 
 void add_train_flags(CLI::App& app, TrainFlags& flags) {
@@ -48,6 +53,7 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--csv", flags.csv, "Write a table while the run goes on: a line a training step")->type_name("FILE");
   app.add_option("--nproc", flags.processes, "Data-parallel processes: sets workload.devices")
       ->check(CLI::Range(1, 64));
+  tandem::add_adapt_flags(app, flags.adapt);
   app.add_option("--rank", flags.rank)->group("");
   app.add_option("--meeting-file", flags.meeting_file)->group("");
 }
@@ -112,10 +118,11 @@ int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
 }
 
 // All of the run, or an error that says what is left of it. `meeting_file`: of several ranks, one of which may be why.
-void run_to_end(tandem::Training& training, tandem::EventLog& watcher, const tandem::Scenario& scenario,
-                const std::vector<std::string>& settings, const std::string& meeting_file) {
+void run_to_end(tandem::Training& training, tandem::EventLog& watcher, tandem::MoreInputs more,
+                const tandem::Scenario& scenario, const std::vector<std::string>& settings,
+                const std::string& meeting_file) {
   try {
-    training.run(&watcher);
+    training.run(&watcher, std::move(more));
   } catch (const tandem::NotFiniteError& error) {
     throw tandem::DeviceError(error.what() + tandem::after_not_finite(error, scenario, settings));
   } catch (const tandem::DeviceError& error) {
@@ -144,9 +151,11 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
   if (!scenario.checkpoint.directory.empty()) lock.emplace(scenario);
   std::optional<tandem::CsvLog> csv;
   if (!flags.csv.empty()) csv.emplace(flags.csv, scenario);
+  tandem::AdaptLoop loop(flags.adapt, scenario, /*waits=*/false, common.quiet);
   std::optional<tandem::RankProcesses> peers;
   tandem::TrainOptions options;
   options.interrupt = &tandem::claim_interrupts();
+  if (!scenario.checkpoint.directory.empty()) tandem::claim_checkpoint_requests();
   const std::unique_ptr<tandem::Watchdog> watchdog = tandem::leading_watchdog(scenario);
   options.watchdog = watchdog.get();
   if (csv) options.before_commit = [&csv](std::int32_t step) { csv->make_durable(step); };
@@ -175,7 +184,15 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
                           });
   tandem::ProgressLog progress(watch, scenario.steps - scenario.first_step, common.quiet, &training.graph());
   const std::vector<std::string> settings = tandem::setting_arguments(common);
-  run_to_end(training, progress, scenario, settings, options.meeting_file);
+  std::optional<tandem::BackgroundMonitor> monitor;
+  if (flags.adapt.adapts) monitor.emplace(std::make_unique<tandem::Monitor>(), std::chrono::seconds(1));
+  tandem::EventLog& watcher = loop.watch(progress, training.graph(), [&] { return monitor->take(); });
+  const auto inputs = [&] {
+    std::vector<tandem::Input> all = loop.take_inputs();
+    if (tandem::take_checkpoint_request()) all.emplace_back(tandem::Checkpoint{});
+    return all;
+  };
+  run_to_end(training, watcher, inputs, scenario, settings, options.meeting_file);
   // Before this rank leaves the group, which they would take for a failure.
   if (training.interrupted() || training.stopped()) peers.reset();
   if (training.interrupted()) return interrupted(scenario, training, settings);
@@ -184,7 +201,11 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
     finish(*peers, scenario, settings);
   }
   tandem::Attempts attempt;
-  attempt([&] { output.write(training.record()); });
+  attempt([&] {
+    tandem::RunRecord record = training.record();
+    record.adaptation = loop.decisions();
+    output.write(record);
+  });
   if (csv) attempt([&] { csv->finish(); });
   attempt.finish();
   if (training.stopped()) return interrupted(scenario, training, settings);

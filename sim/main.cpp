@@ -3,10 +3,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <string>
+#include <string_view>
 
+#include "adapt/adapt_flags.hpp"
 #include "cli/cli.hpp"
+#include "cli/serve.hpp"
 #include "sim/simulate.hpp"
 #include "sim/trial.hpp"
 
@@ -44,6 +48,8 @@ int simulate(int argc, char** argv) {
   // For programs that run many scenarios, most of which may not fit.
   bool no_trials = false;
   app.add_flag("--no-trials", no_trials)->group("");
+  tandem::AdaptFlags adapt;
+  tandem::add_adapt_flags(app, adapt);
   tandem::parse(app, argc, argv);
 
   const tandem::Scenario scenario = tandem::load_scenario(flags);
@@ -52,12 +58,16 @@ int simulate(int argc, char** argv) {
     tandem::print_warnings(scenario);
     tandem::print_warning(long_simulation(scenario));
   }
+  tandem::AdaptLoop loop(adapt, scenario, /*waits=*/true, flags.quiet);
   try {
     tandem::Simulation simulation(scenario, fidelity);
     tandem::EventLog& log = output.log(scenario, "simulated", simulation.rank_count());
     tandem::ProgressLog progress(log, scenario.steps, flags.quiet, &simulation.graph());
-    simulation.run(&progress);
-    output.write(simulation.record());
+    tandem::EventLog& watcher = loop.watch(progress, simulation.graph());
+    simulation.run(&watcher, adapt.adapts ? [&] { return loop.take_inputs(); } : tandem::MoreInputs());
+    tandem::RunRecord record = simulation.record();
+    record.adaptation = loop.decisions();
+    output.write(record);
   } catch (const tandem::OutOfRoom& refusal) {
     if (no_trials) throw;
     tandem::SimulatedTrials trials(fidelity, kMostCommandsEach, kMostCommands);
@@ -68,4 +78,10 @@ int simulate(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return tandem::run_main(argc, argv, simulate); }
+int main(int argc, char** argv) {
+  // For a run that adapts: simulates what another process asks for, until that has ended.
+  for (const std::string_view serves : {"--serve=", "--serve-idle="})
+    if (argc == 2 && std::string_view(argv[1]).starts_with(serves))
+      return tandem::serve(std::atoi(argv[1] + serves.size()), serves != "--serve=", simulate);
+  return tandem::run_main(argc, argv, simulate);
+}
