@@ -49,8 +49,9 @@ AdaptLoop::AdaptLoop(const AdaptFlags& flags, const Scenario& scenario, bool wai
   candidates_ = chosen(flags, scenario);
   forecaster_ = simulating_forecaster(scenario, waits);
   if (forecaster_ == nullptr)
-    print_warning("--adapt: no simulator is installed beside this program, so that nothing can be forecast: rates are "
-                  "learnt and logged, and the policy stays");
+    print_warning(
+        "--adapt: no simulator is installed beside this program, so that nothing can be forecast: rates are "
+        "learnt and logged, and the policy stays");
 }
 
 EventLog& AdaptLoop::watch(EventLog& inner, const Graph& graph, std::function<std::optional<Usage>()> usage) {

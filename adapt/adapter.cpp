@@ -1,10 +1,12 @@
 #include "adapt/adapter.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
+#include "analysis/steps.hpp"
 #include "core/run/policies.hpp"
 #include "core/run/succession.hpp"
 #include "core/scenario/schedule.hpp"
@@ -17,20 +19,10 @@ constexpr std::int32_t kSettling = 3;
 constexpr std::size_t kTelling = 4;
 // Of a new level: the first is of a step in which it may have begun.
 constexpr std::size_t kNewLevel = 3;
-constexpr Engine kLearnt[] = {Engine::Compute,  Engine::H2D,       Engine::D2H,
+constexpr Engine kLearnt[] = {Engine::Compute,      Engine::H2D,      Engine::D2H,
                               Engine::CpuOptimizer, Engine::DiskRead, Engine::DiskWrite};
 
-std::string printed(const char* format, double number) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, number);
-  return text;
-}
-
-double median(std::vector<double> numbers) {
-  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
-  std::nth_element(numbers.begin(), middle, numbers.end());
-  return *middle;
-}
+double median(std::vector<double> numbers) { return spread_of(std::move(numbers), 0).median; }
 
 bool is_exact(const Scenario& scenario) {
   return !approximate(find_policy(scenario.policy.name)->make(scenario)->traits().rewrites);
@@ -98,8 +90,8 @@ void Adapter::end_step(const StepRates& rates) {
     for (const Engine lane : kLearnt) {
       const LaneLevel& level = levels_[static_cast<std::size_t>(lane)];
       if (level.time != 1)
-        cause += (cause.empty() ? "" : ", ") + std::string(name_of(lane)) + " takes " + printed("%.2f", level.time) +
-                 " times what it did at the start";
+        cause += fmt::format("{}{} takes {:.2f} times what it did at the start", cause.empty() ? "" : ", ",
+                             name_of(lane), level.time);
     }
     ask(cause);
   }
@@ -164,8 +156,8 @@ void Adapter::look_for_answer() {
   if (auto forecasts = forecaster_->answer()) decide(std::move(*forecasts));
 }
 
-// What forecasts miss of this machine now, they miss of all policies: where the one in force takes much longer, or less,
-// than its own forecast, the others are taken to do so, too.
+// What forecasts miss of this machine now, they miss of all policies: where the one in force takes much longer, or
+// less, than its own forecast, the others are taken to do so, too.
 double Adapter::missed(const Forecast& now) const {
   constexpr double kMuch = 0.1;
   if (latest_.size() < kTelling || now.step_s <= 0) return 1;
@@ -180,8 +172,7 @@ void Adapter::decide(std::vector<Forecast> forecasts) {
   decision.after_step = step_ + 1;
   const double times = missed(forecasts.front());
   for (Forecast& f : forecasts) f.step_s *= times;
-  for (const Forecast& f : forecasts)
-    decision.candidates.push_back({f.policy.name, f.step_s, f.switch_s, f.why_not});
+  for (const Forecast& f : forecasts) decision.candidates.push_back({f.policy.name, f.step_s, f.switch_s, f.why_not});
   const Forecast& now = forecasts.front();
   decision.chosen = now.policy.name;
   decision.forecast_step_s = now.step_s;
@@ -193,10 +184,11 @@ void Adapter::decide(std::vector<Forecast> forecasts) {
     const double gain_s = (now.step_s * (1 - options_.least_gain) - f.step_s) * left - f.switch_s;
     if (f.why_not.empty() && gain_s > best_gain_s) best = &f, best_gain_s = gain_s;
   }
-  if (best != nullptr) switch_to(decision, now, *best);
-  else if (options_.tell)
-    options_.tell("after step " + std::to_string(decision.after_step) + " (" + decision.cause + "): stays with " +
-                  now.policy.name + ", " + printed("%.4g s a step by its forecast", now.step_s));
+  if (best != nullptr)
+    switch_to(decision, now, *best);
+  else
+    tell(fmt::format("after step {} ({}): stays with {}, {:.4g} s a step by its forecast", decision.after_step,
+                     decision.cause, now.policy.name, now.step_s));
   decisions_.push_back(std::move(decision));
 }
 
@@ -212,10 +204,10 @@ void Adapter::switch_to(AdaptDecision& decision, const Forecast& now, const Fore
   // Steps that are appended end under the policy before.
   constexpr std::int32_t kAhead = 3;
   quiet_until_ = step_ - scenario_.first_step + 1 + kAhead + kSettling;
-  if (options_.tell)
-    options_.tell("after step " + std::to_string(decision.after_step) + " (" + decision.cause + "): from " +
-                  now.policy.name + " to " + (best.policy == now.policy ? "the same, planned anew" : best.policy.name) + printed(", %.4g s a step", now.step_s) +
-                  printed(" to %.4g by their forecasts", best.step_s) + printed(", for %.3g s once", best.switch_s));
+  tell(fmt::format("after step {} ({}): from {} to {}, {:.4g} s a step to {:.4g} by their forecasts, for {:.3g} s once",
+                   decision.after_step, decision.cause, now.policy.name,
+                   best.policy == now.policy ? "the same, planned anew" : best.policy.name, now.step_s, best.step_s,
+                   best.switch_s));
 }
 
 void Adapter::note_outcome(const StepRates& rates) {
@@ -224,9 +216,8 @@ void Adapter::note_outcome(const StepRates& rates) {
   if (settled_.size() < kTelling) return;
   AdaptDecision& last = decisions_.back();
   last.measured_step_s = median(settled_);
-  if (options_.tell)
-    options_.tell(last.chosen + printed(" takes %.4g s a step", *last.measured_step_s) +
-                  printed(", %+.1f%% from its forecast", 100 * (*last.measured_step_s / last.forecast_step_s - 1)));
+  tell(fmt::format("{} takes {:.4g} s a step, {:+.1f}% from its forecast", last.chosen, *last.measured_step_s,
+                   100 * (*last.measured_step_s / last.forecast_step_s - 1)));
 }
 
 }  // namespace tandem

@@ -1,6 +1,6 @@
-// The closed loop: learns from a run what its machine takes, notices when that changes, asks for forecasts, and switches
-// the policy where what is left of the run gains more than the switch costs. It sees what the scheduler sees and speaks
-// to it by inputs alone, so that a log replays all that it did. Must not know worlds.
+// The closed loop: learns from a run what its machine takes, notices when that changes, asks for forecasts, and
+// switches the policy where what is left of the run gains more than the switch costs. It sees what the scheduler sees
+// and speaks to it by inputs alone, so that a log replays all that it did. Must not know worlds.
 #pragma once
 
 #include <array>
@@ -58,6 +58,9 @@ class Adapter final : public EventLog {
   void look_for_answer();
   void decide(std::vector<Forecast> forecasts);
   double missed(const Forecast& now) const;
+  void tell(const std::string& line) const {
+    if (options_.tell) options_.tell(line);
+  }
   void switch_to(AdaptDecision& decision, const Forecast& now, const Forecast& best);
 
   EventLog& inner_;
@@ -71,8 +74,8 @@ class Adapter final : public EventLog {
   std::vector<Input> inputs_;
   std::vector<AdaptDecision> decisions_;
   std::optional<AdaptDecision> asked_;  // under way
-  std::deque<double> latest_;            // step times
-  std::vector<double> settled_;            // step times since the switch of decisions_.back(), once it has settled
+  std::deque<double> latest_;           // step times
+  std::vector<double> settled_;         // step times since the switch of decisions_.back(), once it has settled
   std::int32_t step_ = -1, quiet_until_, steps_learnt_ = 0;
   bool began_ = false, changed_ = false;  // the first question is asked; there is a new level that none was about
 };

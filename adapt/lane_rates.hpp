@@ -13,11 +13,11 @@
 namespace tandem {
 
 struct StepRates {
-  std::int32_t step = 0;                         // as of Op::step
-  std::int64_t begin_ns = 0, end_ns = 0;         // from the end of the step before
+  std::int32_t step = 0;                  // as of Op::step
+  std::int64_t begin_ns = 0, end_ns = 0;  // from the end of the step before
   std::array<std::int64_t, kEngineCount> busy_ns{};
   std::array<std::int32_t, kEngineCount> queued{};  // commands that are issued and not over, at its end
-  std::array<double, kEngineCount> times{};      // measured over predicted; 0: too little ran there to say
+  std::array<double, kEngineCount> times{};         // measured over predicted; 0: too little ran there to say
   double seconds() const { return static_cast<double>(end_ns - begin_ns) / 1e9; }
 };
 

@@ -1,7 +1,7 @@
 // Asks tandem-simulate --serve: a line of JSON a request, the arguments of a simulation; a line a reply, its exit code.
 // What is simulated: some steps under the policy in force, the switch, and steps until the other has settled.
 #include <fcntl.h>
-#include <poll.h>
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -17,12 +16,13 @@
 #include <utility>
 
 #include "adapt/forecaster.hpp"
+#include "cli/atomic_file.hpp"
 #include "cli/child_process.hpp"
 #include "cli/cli.hpp"
+#include "cli/line_socket.hpp"
 #include "cli/siblings.hpp"
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
-#include "core/base/system_calls.hpp"
 #include "report/temporary_file.hpp"
 
 namespace tandem {
@@ -41,9 +41,7 @@ std::string rates_text(const Rates& rates, const HardwareProfile& machine) {
   for (const auto& [lane, ppm] : rates.time_ppm) times[lane] = static_cast<double>(ppm) / 1e6;
   std::string text = "[";
   for (const auto& [lane, factor] : times) {
-    char number[32];
-    std::snprintf(number, sizeof number, "%.6f", factor);
-    text += (text.size() > 1 ? ", " : "") + ("{lane: " + std::string(name_of(lane))) + ", factor: " + number + "}";
+    text += fmt::format("{}{{lane: {}, factor: {:.6f}}}", text.size() > 1 ? ", " : "", name_of(lane), factor);
   }
   return text + "]";
 }
@@ -59,29 +57,23 @@ std::string truth_text(const Rates& from, const Rates& to) {
     return std::sqrt(time_of(to, a) / time_of(from, a) * time_of(to, b) / time_of(from, b));
   };
   const double copies = change(Engine::H2D, Engine::D2H);
-  char text[160];
-  std::snprintf(text, sizeof text, "{copy_time: %.6f, compute_time: %.6f, optimizer_time: %.6f, disk_time: %.6f}",
-                copies, change(Engine::Compute, Engine::Compute), change(Engine::CpuOptimizer, Engine::CpuOptimizer),
-                change(Engine::DiskRead, Engine::DiskWrite) / copies);
-  return text;
+  return fmt::format("{{copy_time: {:.6f}, compute_time: {:.6f}, optimizer_time: {:.6f}, disk_time: {:.6f}}}", copies,
+                     change(Engine::Compute, Engine::Compute), change(Engine::CpuOptimizer, Engine::CpuOptimizer),
+                     change(Engine::DiskRead, Engine::DiskWrite) / copies);
 }
 
 class SimulatingForecaster final : public Forecaster {
  public:
   SimulatingForecaster(const Scenario& scenario, bool waits) : machine_(scenario.machine), waits_(waits) {
-    std::ofstream(folder_.file("scenario.yaml")) << scenario.text;
+    write_file(folder_.file("scenario.yaml"), scenario.text);
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) != 0)
       throw DeviceError(std::string("cannot make a socket: ") + std::strerror(errno));
-    socket_ = ends[0];
-    ::fcntl(socket_, F_SETFD, FD_CLOEXEC);
+    simulator_.emplace(ends[0]);
+    ::fcntl(ends[0], F_SETFD, FD_CLOEXEC);
     start_child(sibling("simulate"), {(waits ? "--serve=" : "--serve-idle=") + std::to_string(ends[1])});
     ::close(ends[1]);
   }
-  ~SimulatingForecaster() override { ::close(socket_); }  // which ends the other one
-  SimulatingForecaster(const SimulatingForecaster&) = delete;
-  SimulatingForecaster& operator=(const SimulatingForecaster&) = delete;
-
   void ask(const PolicyOptions& now, const Rates& planned_with, const std::vector<PolicyOptions>& others,
            const Rates& rates) override {
     CHECK(forecasts_.size() == answered_, "one question at a time", forecasts_.size(), answered_);
@@ -90,23 +82,26 @@ class SimulatingForecaster final : public Forecaster {
     std::string requests;
     for (std::size_t i = 0; i <= others.size(); ++i) {
       forecasts_.push_back({i == 0 ? now : others[i - 1], 0, 0, ""});
-      const nlohmann::json request =
-          i == 0 ? arguments(i, now, planned_with, truth_text(planned_with, rates), "[]")
-                 : arguments(i, now, rates, "{}",
-                             "[{after_step: " + std::to_string(kBefore) +
-                                 ", policy: " + flow_text(forecasts_.back().policy) + "}]");
+      const nlohmann::json request = i == 0 ? arguments(i, now, planned_with, truth_text(planned_with, rates), "[]")
+                                            : arguments(i, now, rates, "{}",
+                                                        "[{after_step: " + std::to_string(kBefore) +
+                                                            ", policy: " + flow_text(forecasts_.back().policy) + "}]");
       requests += request.dump() + "\n";
     }
-    for (std::size_t sent = 0; sent < requests.size();) {
-      const ssize_t count = ::send(socket_, requests.data() + sent, requests.size() - sent, MSG_NOSIGNAL);
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return lost();
-      sent += static_cast<std::size_t>(count);
-    }
+    simulator_->send(requests);  // one that is gone is seen when it does not answer
   }
 
   std::optional<std::vector<Forecast>> answer() override {
-    while (answered_ < forecasts_.size() && readable()) read_some();
+    while (answered_ < forecasts_.size()) {
+      const std::optional<std::string> reply = simulator_->take(waits_);
+      if (!reply && !simulator_->is_gone()) break;
+      Forecast& forecast = forecasts_[answered_];
+      if (reply)
+        note(forecast, answered_, std::atoi(reply->c_str()));
+      else
+        forecast.why_not = "the simulator has ended";
+      ++answered_;
+    }
     if (forecasts_.empty() || answered_ < forecasts_.size()) return std::nullopt;
     answered_ = 0;
     return std::exchange(forecasts_, {});
@@ -128,26 +123,6 @@ class SimulatingForecaster final : public Forecaster {
             "--set=policy=" + flow_text(now),
             "--set=machine.host.lane_times=" + rates_text(rates, machine_),
             "--set=switches=" + switches};
-  }
-  bool readable() const {
-    pollfd end{socket_, POLLIN, 0};
-    return ::poll(&end, 1, waits_ ? -1 : 0) > 0;
-  }
-  void lost() {
-    for (; answered_ < forecasts_.size(); ++answered_) forecasts_[answered_].why_not = "the simulator has ended";
-  }
-  void read_some() {
-    std::array<char, 256> buffer{};
-    const ssize_t count = ::recv(socket_, buffer.data(), buffer.size(), 0);
-    if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    if (count <= 0) return lost();
-    text_.append(buffer.data(), static_cast<std::size_t>(count));
-    for (std::size_t end = text_.find('\n'); end != std::string::npos && answered_ < forecasts_.size();
-         end = text_.find('\n')) {
-      note(forecasts_[answered_], answered_, std::atoi(text_.c_str()));
-      text_.erase(0, end + 1);
-      ++answered_;
-    }
   }
   // Steps' ends differ by `all`: the switch lies in the one after kBefore steps, and what follows settles.
   static void note_times(Forecast& forecast, const std::vector<double>& all, bool switches) {
@@ -172,9 +147,8 @@ class SimulatingForecaster final : public Forecaster {
   const HardwareProfile machine_;
   const bool waits_;
   TemporaryFolder folder_;
-  int socket_ = -1;
-  std::string text_;
-  std::vector<Forecast> forecasts_;  // asked for; those before answered_ are there
+  std::optional<LineSocket> simulator_;  // whose end ends the other one
+  std::vector<Forecast> forecasts_;      // asked for; those before answered_ are there
   std::size_t answered_ = 0;
 };
 

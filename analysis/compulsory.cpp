@@ -6,6 +6,7 @@
 
 #include "analysis/compulsory_bytes.hpp"
 #include "core/base/units.hpp"
+#include "core/machine/lane_time.hpp"
 
 namespace tandem {
 namespace {
@@ -128,15 +129,11 @@ BoundRates rates_of(const Scenario& scenario, bool with_truth) {
   const HardwareProfile& machine = scenario.machine;
   const TruthTimes truth = with_truth ? scenario.truth.least() : TruthTimes{};
   const double disk_time = truth.copy_time * truth.disk_time;
-  const auto of_lane = [&](Engine lane) {
-    const auto learnt = machine.lane_times.find(lane);
-    return learnt == machine.lane_times.end() ? 1 : learnt->second;
-  };
   BoundRates rates;
-  rates.h2d_s_per_byte = best_s_per_byte(machine.h2d, truth.copy_time * of_lane(Engine::H2D));
-  rates.d2h_s_per_byte = best_s_per_byte(machine.d2h, truth.copy_time * of_lane(Engine::D2H));
-  rates.disk_read_s_per_byte = best_s_per_byte(machine.disk_read, disk_time * of_lane(Engine::DiskRead));
-  rates.disk_write_s_per_byte = best_s_per_byte(machine.disk_write, disk_time * of_lane(Engine::DiskWrite));
+  rates.h2d_s_per_byte = best_s_per_byte(machine.h2d, truth.copy_time * lane_time(machine, Engine::H2D));
+  rates.d2h_s_per_byte = best_s_per_byte(machine.d2h, truth.copy_time * lane_time(machine, Engine::D2H));
+  rates.disk_read_s_per_byte = best_s_per_byte(machine.disk_read, disk_time * lane_time(machine, Engine::DiskRead));
+  rates.disk_write_s_per_byte = best_s_per_byte(machine.disk_write, disk_time * lane_time(machine, Engine::DiskWrite));
   rates.copy = truth.copy_time;
   // Whether the truth's slower copies load what they share any longer is a world's matter: count no more than the
   // least.

@@ -33,11 +33,25 @@ constexpr CauseStyle kCauses[] = {
 
 std::string line(const char* label, const std::string& text) { return fmt::format("{:<12} {}\n", label, text); }
 
+// The first, and those that followed it: "resident, balanced after step 40".
+std::string policies_text(const RunRecord& record) {
+  constexpr std::size_t kMostTold = 4;
+  std::string text = record.scenario->policy.name;
+  std::size_t count = 0;
+  const auto add = [&](const std::string& name, std::int32_t after_step) {
+    if (++count <= kMostTold) text += fmt::format(", {} after step {}", name, after_step);
+  };
+  for (const PolicySwitch& to : record.scenario->switches) add(to.policy.name, to.after_step);
+  for (const AdaptDecision& decision : record.adaptation)
+    if (decision.switches) add(decision.chosen, decision.after_step);
+  return count > kMostTold ? text + fmt::format(" and {} more", count - kMostTold) : text;
+}
+
 std::string headline(const Analysis& analysis) {
   const RunRecord& record = *analysis.record;
   return fmt::format("{} · {} · policy {} · {} · {} step{}\n", terminal_text(record.scenario->workload.family),
-                     terminal_text(record.scenario->machine.name), terminal_text(record.scenario->policy.name),
-                     record.mode, analysis.run.steps, analysis.run.steps == 1 ? "" : "s");
+                     terminal_text(record.scenario->machine.name), terminal_text(policies_text(record)), record.mode,
+                     analysis.run.steps, analysis.run.steps == 1 ? "" : "s");
 }
 
 std::string step_line(const Analysis& analysis) {

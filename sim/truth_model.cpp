@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/check.hpp"
+#include "core/machine/lane_time.hpp"
 #include "core/machine/slow_down.hpp"
 #include "sim/noise.hpp"
 
@@ -193,9 +194,7 @@ Load TruthModel::copy_load(const PendingCommand& command) const {
   // The latency loads nothing. Deviations scale the bytes with the time, so that they hold under contention too.
   const std::int64_t waiting_ns = std::min(scaled_ns(latency_ns, times), all_ns);
   const std::int64_t flow_ns = all_ns - waiting_ns;
-  const auto learnt = profile_->lane_times.find(command.engine);
-  double bytes =
-      static_cast<double>(command.part.bytes) * times * (learnt == profile_->lane_times.end() ? 1 : learnt->second);
+  double bytes = static_cast<double>(command.part.bytes) * times * lane_time(*profile_, command.engine);
   // Reads and writes that take turns at the disk share its time: what goes slower alone loads it more a byte.
   if (is_disk(command.engine) && bytes_per_s(*profile_, Tier::Disk) == 0)
     bytes = disk_bytes_per_s(*profile_) / kNsPerS * static_cast<double>(flow_ns);

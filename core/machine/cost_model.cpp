@@ -6,6 +6,7 @@
 #include "core/base/check.hpp"
 #include "core/machine/attention.hpp"
 #include "core/machine/gemm.hpp"
+#include "core/machine/lane_time.hpp"
 #include "core/machine/softmax.hpp"
 
 namespace tandem {
@@ -140,11 +141,7 @@ std::int64_t CostModel::command_ns(const Work& work, Engine engine) const {
   return body != nullptr ? body->op_ns : profile_->op_ns;
 }
 
-double CostModel::lane_time(Engine engine) const {
-  if (profile_->lane_times.empty()) return 1;
-  const auto found = profile_->lane_times.find(engine);
-  return found == profile_->lane_times.end() ? 1 : found->second;
-}
+double CostModel::lane_time(Engine engine) const { return tandem::lane_time(*profile_, engine); }
 
 double CostModel::compute_run_ns(const Work& work, Engine engine) const {
   if (engine == Engine::Collective) {

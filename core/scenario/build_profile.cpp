@@ -1,4 +1,5 @@
 #include "core/base/check.hpp"
+#include "core/base/engine_names.hpp"
 #include "core/scenario/build.hpp"
 
 namespace tandem {
@@ -19,10 +20,9 @@ CopyRate copy_rate(const Values& values, const std::string& path) {
 }
 
 Engine engine_named(const std::string& name) {
-  for (int i = 0; i < kEngineCount; ++i)
-    if (name_of(static_cast<Engine>(i)) == name) return static_cast<Engine>(i);
-  CHECK(false, name);  // the schema lists the names
-  return Engine::Compute;
+  const auto engine = find_engine(name);
+  CHECK(engine, name);  // the schema lists the names
+  return *engine;
 }
 
 void build_tiers(const Values& values, const std::string& path, HardwareProfile& out) {

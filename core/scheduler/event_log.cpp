@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/base/engine_names.hpp"
 #include "core/base/errors.hpp"
 #include "core/yaml/position.hpp"
 
@@ -160,8 +161,7 @@ std::string to_line(const Input& input) {
 }
 
 Engine engine_named(const std::string& name, const Cursor& in) {
-  for (int i = 0; i < kEngineCount; ++i)
-    if (name_of(static_cast<Engine>(i)) == name) return static_cast<Engine>(i);
+  if (const auto engine = find_engine(name)) return *engine;
   in.fail("no lane is called '" + name + "'; allowed: those of core/base/ids.hpp");
 }
 

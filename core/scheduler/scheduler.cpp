@@ -6,6 +6,7 @@
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/scenario/capacity.hpp"
+#include "core/scheduler/collective_readers.hpp"
 
 namespace tandem {
 namespace {
@@ -147,9 +148,7 @@ void Scheduler::append_steps() {
   }
 }
 
-// By value: how many collectives read it. A rank's part of a parameter that nothing else reads is of use only until it
-// is brought together with the others'.
-static std::vector<std::int32_t> collective_readers(const Graph& graph) {
+std::vector<std::int32_t> collective_readers(const Graph& graph) {
   std::vector<std::int32_t> readers(static_cast<std::size_t>(graph.value_count()));
   for (OpId id = graph.era().first_op; id < graph.op_count(); ++id)
     if (const Op& op = graph.op(id); op.engine == Engine::Collective)

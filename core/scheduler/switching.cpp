@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/scheduler/collective_readers.hpp"
 #include "core/scheduler/scheduler.hpp"
 
 namespace tandem {
@@ -85,11 +86,12 @@ std::vector<ValueId> Scheduler::ask_homes_again() {
     for (const Write& write : graph_.op(id).writes) {
       const std::int64_t bytes = graph_.value(write.value).bytes;
       const Tier home = *homes_[static_cast<std::size_t>(graph_.value(write.value).tensor)];
-      for (Tier tier : {home, Tier::HostPinned}) {
+      const auto name = [&](Tier tier) {
         const auto at = static_cast<std::size_t>(tier);
-        if (tier == home || home == Tier::Disk) (*named_bytes_)[at] += pools_[at].rounded(bytes);
-        if (home == Tier::HostPinned) break;
-      }
+        (*named_bytes_)[at] += pools_[at].rounded(bytes);
+      };
+      name(home);
+      if (home == Tier::Disk) name(Tier::HostPinned);  // a load's copy stays there
       taken.push_back(write.value);
     }
   }
@@ -143,6 +145,13 @@ void Scheduler::take_over_state() {
     for (const Write& write : graph_.op(id).writes) take_place(write);
     mark_issued(id);
   }
+  // As where they are loaded: on the device the whole has them, too.
+  const std::vector<std::int32_t> gathers = collective_readers(graph_);
+  std::erase_if(left, [&](ValueId value) {
+    const std::int32_t of_value = gathers[static_cast<std::size_t>(value)];
+    return homes_[static_cast<std::size_t>(graph_.value(value).tensor)] == Tier::Device && of_value > 0 &&
+           of_value == graph_.value(value).readers;
+  });
   while (!left.empty()) {
     const std::size_t before = left.size();
     std::erase_if(left, [&](ValueId value) { return move_home(value, false); });

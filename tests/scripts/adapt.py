@@ -38,6 +38,7 @@ def simulated(folder):
         done = run("simulate", SOURCE / "scenarios" / f"{name}.yaml", *FEW, "--json", out, "--log", log)
         decisions = result(out)["adaptation"]
         check(name, any(d["switches"] for d in decisions) == switches, json.dumps(decisions)[:500])
+        check(name, ("policy balanced, balanced after step" in done.stdout) == switches, done.stdout[:200])
         check(name, "adapt: after step" in done.stderr, done.stderr[-300:])
         check(name, any(d["lane_times"] for d in decisions), "no change was learnt")
         for decision in decisions:

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import resource
 import signal
 import subprocess
@@ -149,6 +150,23 @@ def ranks(folder, scenario):
     expect("one rank for two", run("train", scenario, "--resume", directory), 2, "workload.devices")
 
 
+def on_request(folder, scenario):
+    """SIGUSR1: it saves and goes on, to the losses of a run that nobody asked."""
+    directory, figures, plain = folder / "asked", folder / "asked.json", folder / "plain.json"
+    asked = subprocess.Popen(command("train", scenario, *into(directory, "steps=3000", "checkpoint.every=0"), "--quiet", "--csv", folder / "asked.csv",
+                                     "--json", figures), stderr=subprocess.PIPE, text=True)
+    table = folder / "asked.csv"
+    wait_for(lambda: table.exists() and table.read_text().count("\n") > 5)
+    asked.send_signal(signal.SIGUSR1)
+    wait_for(lambda: any(re.fullmatch(r"step-\d+", path.name) for path in directory.glob("step-*")) or asked.poll() is not None)
+    saved = sorted(path.name for path in directory.glob("step-*"))
+    check("on request", asked.poll() is None and saved and saved[0] < "step-00003000", f"{asked.poll()}: {saved}")
+    _, errors = asked.communicate(timeout=120)
+    check("on request", asked.returncode == 0, f"{asked.returncode}: {errors}")
+    expect("nobody asked", run("train", scenario, *into(folder / "unasked", "steps=3000", "checkpoint.every=0"), "--quiet", "--json", plain), 0)
+    check("on request", json.loads(figures.read_text())["loss"] == json.loads(plain.read_text())["loss"], "other losses")
+
+
 def simulated(folder, scenario):
     trace, directory = folder / "trace.json", folder / "simulated"
     result = run("simulate", scenario, *into(directory), "--json", "-", "--trace", trace)
@@ -174,6 +192,7 @@ def main():
             saves_and_resumes(folder, scenario)
             full_disk(folder, scenario)
             interrupt(folder, scenario)
+            on_request(folder, scenario)
             ranks(folder, scenario)
     print("\n".join(failures) or "ok")
     return 1 if failures else 0

@@ -43,8 +43,8 @@ check_words() {
   expect_nothing "core/ includes a file of another folder:" \
     "$(cd "$SOURCE" && grep -rnE '^ *# *include +"' core | grep -vE '"core/')"
   expect_nothing "one world includes the other:" \
-    "$(cd "$SOURCE" && grep -rnE '^ *# *include +[<"](sim/|simgrid)' runtime calibration
-       cd "$SOURCE" && grep -rnE '^ *# *include +[<"](runtime/|torch|ATen|c10)' sim analysis report cli apps)"
+    "$(cd "$SOURCE" && grep -rnE '^ *# *include +[<"](sim/|simgrid)' runtime calibration adapt
+       cd "$SOURCE" && grep -rnE '^ *# *include +[<"](runtime/|torch|ATen|c10)' sim analysis report cli adapt apps)"
 }
 
 check_configures_without_torch() {
