@@ -13,11 +13,14 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "core/base/errors.hpp"
 #include "runtime/executors/device.hpp"
+#include "runtime/executors/failure_text.hpp"
 
 namespace tandem::testing {
 
@@ -96,7 +99,7 @@ class ThreadStreams final : public Streams {
     });
   }
   bool reached(Mark mark) override {
-    if (lost_) throw DeviceError("the device fell off the bus");
+    if (lost_) throw DeviceError("the device fell off the bus" + (out_of_memory_ ? ": " + std::string(kOutOfMemory) : ""));
     Point& point = *points_[static_cast<std::size_t>(mark)];
     const std::lock_guard lock(point.mutex);
     return point.reached;
@@ -151,6 +154,9 @@ class ThreadStreams final : public Streams {
       lock.unlock();
       try {
         next();
+      } catch (const std::bad_alloc&) {
+        out_of_memory_ = true;
+        lost_ = true;
       } catch (...) {
         lost_ = true;
       }
@@ -164,6 +170,7 @@ class ThreadStreams final : public Streams {
   }
 
   std::atomic<bool>& lost_;
+  std::atomic<bool> out_of_memory_{false};  // why it was lost
   const std::atomic<bool>& no_marks_;
   std::function<void()> launching_;
   Recordings& recordings_;

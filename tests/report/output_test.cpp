@@ -11,9 +11,11 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/atomic_file.hpp"
 #include "cli/attempts.hpp"
+#include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/base/shell_text.hpp"
 #include "report/html.hpp"
@@ -212,6 +214,22 @@ TEST(Units, ThreeDigits) {
   EXPECT_EQ(format_count(65000), "65.0 k");
 }
 
+// Of the environment, for as long as this lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    CHECK(::setenv(name, value.c_str(), 1) == 0);
+  }
+  ~Variable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
 class Files : public ::testing::Test {
  protected:
   Files() : folder_(std::filesystem::temp_directory_path() / ("report_test_" + std::to_string(::getpid()))) {
@@ -307,7 +325,7 @@ TEST_F(Files, WhatAKilledProcessLeftGoesAndWhatIsInUseStays) {
 }
 
 TEST_F(Files, FoldersOfKilledProcessesGoAndThoseInUseStay) {
-  ASSERT_EQ(::setenv("TMPDIR", path("").c_str(), 1), 0);
+  const Variable folder_of_temporary_files("TMPDIR", path(""));
   std::filesystem::create_directory(path("tandem-run.4000000.AbCdEf"));
   write_file(path("tandem-run.4000000.AbCdEf/run.log"), "x");
   std::filesystem::create_directory(path("tandem-run.notes"));
