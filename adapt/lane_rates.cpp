@@ -16,20 +16,20 @@ LaneRates::LaneRates(const Graph& graph, const HardwareProfile& profile, std::fu
 
 double LaneRates::predicted_ns(const Command& command) const {
   if (command.kind == CommandKind::Copy)
-    return static_cast<double>(cost_.copy_ns(command.lane.engine, command.part.bytes));
+    return static_cast<double>(cost_.copy_ns(command.lane.kind(), command.part.bytes));
   const Op& op = graph_.op(command.op);
   if (op.engine == Engine::Collective) return 0;
   const std::int64_t whole = op.writes.empty() ? 0 : graph_.value(op.writes.front().value).bytes;
   const std::int64_t part = op.divisible && command.part.bytes > 0 ? command.part.bytes : whole;
-  return static_cast<double>(cost_.run_part_ns(graph_, op.work, command.lane.engine, part, whole));
+  return static_cast<double>(cost_.run_part_ns(graph_, op.work, command.lane.kind(), part, whole));
 }
 
 void LaneRates::take(std::span<const Command> commands) {
   for (const Command& command : commands) {
     if (command.kind == CommandKind::Release) continue;
-    const bool computes = command.kind == CommandKind::Run && command.lane.engine == Engine::Compute;
-    open_[command.id] = {command.lane.engine, computes ? graph_.op(command.op).step : kNone, predicted_ns(command)};
-    ++queued_[static_cast<std::size_t>(command.lane.engine)];
+    const bool computes = command.kind == CommandKind::Run && command.lane.kind() == Engine::Compute;
+    open_[command.id] = {command.lane.kind(), computes ? graph_.op(command.op).step : kNone, predicted_ns(command)};
+    ++queued_[static_cast<std::size_t>(command.lane.kind())];
   }
 }
 

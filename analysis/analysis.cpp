@@ -4,6 +4,7 @@
 #include <array>
 
 #include "analysis/run_totals.hpp"
+#include "core/scenario/capacity.hpp"
 #include "core/scenario/schedule.hpp"
 
 namespace tandem {
@@ -24,9 +25,8 @@ void add_lanes(Analysis& analysis) {
   CauseNs idle_ns{};
   for (const RankTimeline& rank : analysis.timeline.ranks) {
     const auto uses = lane_uses(rank, analysis.steps.windows);
-    for (int i = 0; i < kEngineCount; ++i)
-      if (uses[static_cast<std::size_t>(i)].commands > 0)
-        analysis.lanes.push_back({rank.rank, static_cast<Engine>(i), uses[static_cast<std::size_t>(i)]});
+    for (std::size_t place = 0; place < uses.size(); ++place)
+      if (uses[place].commands > 0) analysis.lanes.push_back({rank.rank, LaneIndex::at(place), uses[place]});
     const LaneUse& compute = uses[static_cast<std::size_t>(Engine::Compute)];
     compute_ns += static_cast<double>(compute.busy_ns);
     for (std::size_t cause = 0; cause < kCauseCount; ++cause) idle_ns[cause] += compute.idle_ns[cause];
@@ -60,9 +60,10 @@ void add_peaks(Analysis& analysis) {
     analysis.peak_bytes.emplace_back("device" + std::to_string(analysis.timeline.ranks[i].rank),
                                      of_rank[static_cast<std::size_t>(Tier::Device)]);
   }
-  const std::int64_t pinned = sum[static_cast<std::size_t>(Tier::HostPinned)];
-  analysis.peak_bytes.emplace_back("host", pinned + sum[static_cast<std::size_t>(Tier::HostPageable)]);
-  analysis.peak_bytes.emplace_back("host_pinned", pinned);
+  const std::int64_t host = sum[static_cast<std::size_t>(Tier::HostPinned)];
+  analysis.peak_bytes.emplace_back("host", host);
+  analysis.peak_bytes.emplace_back("host_pinned",
+                                   std::min(host, pinned_capacity_bytes(analysis.record->scenario->machine, 1)));
   analysis.peak_bytes.emplace_back("disk", sum[static_cast<std::size_t>(Tier::Disk)]);
 }
 
@@ -76,7 +77,7 @@ void add_evictions(Analysis& analysis) {
 
 void add_lane_totals(Analysis& analysis, const RunTotals& totals) {
   for (LaneReport& lane : analysis.lanes) {
-    const auto found = totals.lanes().find({lane.rank, lane.engine});
+    const auto found = totals.lanes().find({lane.rank, lane.lane});
     if (found == totals.lanes().end()) continue;
     lane.use.commands = found->second.commands;
     lane.use.bytes = found->second.bytes;

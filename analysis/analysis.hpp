@@ -19,7 +19,7 @@ namespace tandem {
 
 struct LaneReport {
   Rank rank = 0;
-  Engine engine = Engine::Compute;
+  LaneIndex lane;
   LaneUse use;
 };
 
@@ -41,7 +41,7 @@ struct Analysis {
   Timeline timeline;
   Steps steps;
   WholeRun run;
-  std::vector<LaneReport> lanes;  // those that ran a command, by rank and engine; bytes and commands of the whole run
+  std::vector<LaneReport> lanes;  // those that ran a command, by rank and place; bytes and commands of the whole run
   Spread step_s;
   std::optional<Interval> step_interval;    // 90%, of a simulated run's median step
   double mean_step_s = 0;                   // makespan over steps

@@ -36,13 +36,18 @@ Blame::Blame(const RankTimeline& rank) : rank_(rank), before_(rank.commands.size
 
 Cause Blame::between(CommandId at, CommandId waiting) const {
   // A collective waits for its other members.
-  return rank_.at(at).command->lane.engine == Engine::Collective && at != waiting ? Cause::Collective : Cause::Dispatch;
+  return rank_.at(at).command->lane.kind() == Engine::Collective && at != waiting ? Cause::Collective : Cause::Dispatch;
 }
 
 CommandId Blame::last_computed(std::int64_t end) const {
   CommandId last = kNoCommand;
-  for (const CommandId id : rank_.lane(Engine::Compute))
-    if (rank_.at(id).finished.ns <= end) last = id;
+  for (std::size_t place = 0; place < rank_.lanes.size(); ++place) {
+    const Engine kind = LaneIndex::at(place).kind();
+    if (kind != Engine::Compute && kind != Engine::CpuCompute) continue;
+    for (const CommandId id : rank_.lanes[place])
+      if (rank_.at(id).finished.ns <= end && (last == kNoCommand || rank_.at(last).finished < rank_.at(id).finished))
+        last = id;
+  }
   return last;
 }
 

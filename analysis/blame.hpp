@@ -57,7 +57,7 @@ class Blame {
       to = until;
       if (to <= begin) return;
       const std::int64_t from = std::clamp(rank_.at(before).started.ns, begin, to);
-      visit(Held{cause_of(rank_.at(before).command->lane.engine), to - from, before, at});
+      visit(Held{cause_of(rank_.at(before).command->lane.kind()), to - from, before, at});
       to = from;
       at = before;
     }

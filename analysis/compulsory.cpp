@@ -7,6 +7,7 @@
 #include "analysis/compulsory_bytes.hpp"
 #include "core/base/units.hpp"
 #include "core/machine/lane_time.hpp"
+#include "core/machine/lanes.hpp"
 
 namespace tandem {
 namespace {
@@ -69,7 +70,7 @@ class LaneLoads {
     if (host && !only_engine(op, engine)) return;
     if (!host && engine != Engine::Collective && !op.may_run_on(Engine::Compute)) return;
     if (!host && engine != Engine::Collective) engine = Engine::Compute;
-    loads_[resource_of(engine)].constant += run_s(graph_, op, engine, cost_, rates_);
+    loads_[resource_of(engine)].constant += lane_s(op, engine);
     if (host) dram_bytes_.constant += dram_of(op, engine);
   }
 
@@ -84,8 +85,15 @@ class LaneLoads {
       load.constant += amount;
       load.add(-amount, k);
     };
-    on_host(loads_[resource_of(host)], count * run_s(graph_, op, host, cost_, rates_));
+    on_host(loads_[resource_of(host)], count * lane_s(op, host));
     on_host(dram_bytes_, count * dram_of(op, host));
+  }
+
+  // Of each lane of the kind, if they share the ops evenly: teams of threads work side by side, streams of kernels
+  // share the device.
+  double lane_s(const Op& op, Engine engine) const {
+    const int lanes = claims_cores(engine) ? lane_count(cost_.profile(), engine) : 1;
+    return run_s(graph_, op, engine, cost_, rates_) / lanes;
   }
 
   double dram_of(const Op& op, Engine engine) const {
@@ -143,6 +151,8 @@ BoundRates rates_of(const Scenario& scenario, bool with_truth) {
   rates.dram_s_per_byte = inverse(machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s);
   rates.h2d_latency_s = least * seconds(machine.h2d.latency_ns);
   rates.d2h_latency_s = least * seconds(machine.d2h.latency_ns);
+  if (machine.one_pool)  // nothing goes from one memory to the other
+    rates.h2d_s_per_byte = rates.d2h_s_per_byte = rates.pcie_s_per_byte = rates.h2d_latency_s = rates.d2h_latency_s = 0;
   rates.compute = truth.compute_time;
   rates.optimizer = truth.optimizer_time;
   rates.other = std::min({1.0, truth.compute_time, truth.copy_time, truth.optimizer_time});

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "analysis/share_classes.hpp"
+#include "core/machine/lanes.hpp"
 
 namespace tandem {
 namespace {
@@ -79,7 +80,7 @@ class Path {
       if (!op.may_run_on(engine) || (operand_tier(engine) == Tier::Device) != on_device) continue;
       const double s = run_s(graph_, op, engine, cost_, rates_);
       fastest = fastest < 0 ? s : std::min(fastest, s);
-      ++engines;
+      engines += claims_cores(engine) ? lane_count(cost_.profile(), engine) : 1;
     }
     return op.divisible && engines > 1 ? fastest / engines : std::max(0.0, fastest);
   }

@@ -32,8 +32,8 @@ std::optional<TimeCause> cause_of(Cause cause) {
 
 double truth_factor(const Command& command, const Truth& truth) {
   if (command.kind == CommandKind::Copy) return truth.copy_time;
-  if (command.lane.engine == Engine::CpuOptimizer) return truth.optimizer_time;
-  return command.lane.engine == Engine::Compute ? truth.compute_time : 1;
+  if (command.lane.kind() == Engine::CpuOptimizer) return truth.optimizer_time;
+  return command.lane.kind() == Engine::Compute ? truth.compute_time : 1;
 }
 
 class PathSum {
@@ -59,11 +59,11 @@ class PathSum {
   double alone_ns(const Command& command) const {
     const double factor = truth_factor(command, truth_);
     if (command.kind == CommandKind::Copy)
-      return factor * static_cast<double>(cost_.copy_ns(command.lane.engine, command.part.bytes));
+      return factor * static_cast<double>(cost_.copy_ns(command.lane.kind(), command.part.bytes));
     const Op& op = rank_.graph->op(command.op);
     const std::int64_t whole = op.writes.empty() ? 0 : rank_.graph->value(op.writes.front().value).bytes;
     const std::int64_t part = command.part.bytes == 0 ? whole : command.part.bytes;
-    return factor * static_cast<double>(cost_.run_part_ns(*rank_.graph, op.work, command.lane.engine, part, whole));
+    return factor * static_cast<double>(cost_.run_part_ns(*rank_.graph, op.work, command.lane.kind(), part, whole));
   }
 
   const RankTimeline& rank_;

@@ -85,7 +85,7 @@ class Walk {
   void take_run(const TimedCommand& timed) {
     const Command& command = *timed.command;
     const Op& op = rank_.graph->op(command.op);
-    const Tier tier = operand_tier(command.lane.engine);
+    const Tier tier = command.operands_in();
     const std::int64_t lead_bytes = op.writes.empty() ? 0 : rank_.graph->value(op.writes.front().value).bytes;
     const bool whole = !op.divisible || command.part.bytes == 0;
     const ByteRange lead = whole ? ByteRange{0, lead_bytes} : ByteRange{command.part.first_byte, command.part.bytes};

@@ -7,12 +7,12 @@ namespace tandem {
 namespace {
 
 double copy_s(const Command& command, const CostModel& cost, double factor) {
-  return factor * seconds(cost.copy_ns(command.lane.engine, command.part.bytes));
+  return factor * seconds(cost.copy_ns(command.lane.kind(), command.part.bytes));
 }
 
 double part_s(const Graph& graph, const Command& command, const CostModel& cost, const BoundRates& rates) {
   const Op& op = graph.op(command.op);
-  const double whole = run_s(graph, op, command.lane.engine, cost, rates);
+  const double whole = run_s(graph, op, command.lane.kind(), cost, rates);
   if (op.writes.empty() || command.part.bytes == 0) return whole;
   return whole * static_cast<double>(command.part.bytes) /
          static_cast<double>(graph.value(op.writes.front().value).bytes);
@@ -22,20 +22,21 @@ bool over_pcie(Engine engine) { return engine == Engine::H2D || engine == Engine
 
 class Loads {
  public:
-  void add(Engine engine, double s) { lanes_[static_cast<std::size_t>(engine)] += s; }
+  // Streams of kernels share the device: they count as one.
+  static_assert(LaneIndex(Engine::Compute).place() == 0);
+  void add(LaneIndex lane, double s) { lanes_[lane.kind() == Engine::Compute ? 0 : lane.place()] += s; }
   void add_pcie(double s) { pcie_ += s; }
   void add_dram(double s) { dram_ += s; }
   PolicyLoad largest() const {
     PolicyLoad found{pcie_, "pcie"};
     if (dram_ > found.seconds) found = {dram_, "dram"};
-    for (int i = 0; i < kEngineCount; ++i)
-      if (lanes_[static_cast<std::size_t>(i)] > found.seconds)
-        found = {lanes_[static_cast<std::size_t>(i)], std::string(name_of(static_cast<Engine>(i)))};
+    for (std::size_t place = 0; place < lanes_.size(); ++place)
+      if (lanes_[place] > found.seconds) found = {lanes_[place], name_of(LaneIndex::at(place))};
     return found;
   }
 
  private:
-  std::array<double, kEngineCount> lanes_{};
+  std::array<double, kLaneCount> lanes_{};
   double pcie_ = 0, dram_ = 0;
 };
 
@@ -52,10 +53,10 @@ double share_within(const TimedCommand& timed, const std::vector<Window>& window
 void add_run(const RankTimeline& rank, const TimedCommand& timed, const std::vector<Window>& windows,
              const CostModel& cost, const BoundRates& rates, Loads& loads) {
   const Command& command = *timed.command;
-  const Engine engine = command.lane.engine;
+  const Engine engine = command.lane.kind();
   const double alone_s = part_s(*rank.graph, command, cost, rates);
   const double s = alone_s * share_within(timed, windows, alone_s);
-  loads.add(engine, s);
+  loads.add(command.lane.index, s);
   if (operand_tier(engine) == Tier::Device) return;
   const Op& op = rank.graph->op(command.op);
   const double whole = run_s(*rank.graph, op, engine, cost, rates);
@@ -67,8 +68,8 @@ void add_copy(const TimedCommand& timed, const std::vector<Window>& windows, con
   const Command& command = *timed.command;
   const double alone_s = copy_s(command, cost, rates.copy);
   const double share = share_within(timed, windows, alone_s);
-  loads.add(command.lane.engine, alone_s * share);
-  if (!over_pcie(command.lane.engine)) return;
+  loads.add(command.lane.index, alone_s * share);
+  if (!over_pcie(command.lane.kind())) return;
   const double bytes = static_cast<double>(command.part.bytes) * rates.shared_copy * share;
   loads.add_pcie(bytes * rates.pcie_s_per_byte);
   loads.add_dram(bytes * rates.dram_s_per_byte);

@@ -20,11 +20,14 @@ constexpr std::array kResources{
 // Inside the window, in which at least one of the resource's lanes runs a command.
 std::int64_t busy_ns(const RankTimeline& rank, const Resource& resource, const Window& window) {
   std::vector<std::pair<std::int64_t, std::int64_t>> spans;
-  for (const Engine engine : resource.engines)
-    for (const CommandId id : rank.lane(engine)) {
+  for (std::size_t place = 0; place < rank.lanes.size(); ++place) {
+    const Engine kind = LaneIndex::at(place).kind();
+    if (kind != resource.engines[0] && kind != resource.engines[1]) continue;
+    for (const CommandId id : rank.lanes[place]) {
       const TimedCommand& timed = rank.at(id);
       spans.emplace_back(std::max(timed.started.ns, window.begin_ns), std::min(timed.finished.ns, window.end_ns));
     }
+  }
   std::sort(spans.begin(), spans.end());
   std::int64_t busy = 0, covered = window.begin_ns;
   for (const auto& [begin, end] : spans) {
@@ -57,11 +60,11 @@ std::map<std::string, double> bytes_a_step(const Timeline& timeline, const Steps
                        [ns](const Window& window) { return window.begin_ns < ns && ns <= window.end_ns; });
   };
   for (const RankTimeline& rank : timeline.ranks)
-    for (int i = 0; i < kEngineCount; ++i)
-      for (const CommandId id : rank.lane(static_cast<Engine>(i))) {
+    for (std::size_t place = 0; place < rank.lanes.size(); ++place)
+      for (const CommandId id : rank.lanes[place]) {
         const TimedCommand& timed = rank.at(id);
         if (timed.command->kind == CommandKind::Copy && counts(timed.finished.ns))
-          bytes[lane_name(rank.rank, static_cast<Engine>(i))] +=
+          bytes[lane_name(rank.rank, LaneIndex::at(place))] +=
               static_cast<double>(timed.command->part.bytes) / timed_steps;
       }
   return bytes;

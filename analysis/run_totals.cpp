@@ -21,7 +21,7 @@ void RunTotals::append(std::span<const Command> commands) {
     ++commands_;
     const std::size_t rank = graphs_.size() == 1 ? 0 : static_cast<std::size_t>(command.lane.rank);
     const bool runs = command.kind == CommandKind::Run;
-    open_[rank][command.id] = {command.lane.engine, runs ? 0 : command.part.bytes,
+    open_[rank][command.id] = {command.lane.index, runs ? 0 : command.part.bytes,
                                runs && graphs_[rank]->op(command.op).phase == Phase::Save};
   }
 }
@@ -32,7 +32,7 @@ void RunTotals::append(const EventBatch& batch) {
     const auto found = open.find(event.command);
     if (found == open.end()) continue;
     if (event.outcome == Outcome::Finished) {
-      LaneTotal& lane = lanes_[{event.rank, found->second.engine}];
+      LaneTotal& lane = lanes_[{event.rank, found->second.lane}];
       ++lane.commands;
       lane.bytes += found->second.bytes;
       if (found->second.saves) save_ns_ += event.finished.ns - event.started.ns;

@@ -39,14 +39,14 @@ class RunTotals final : public EventLog {
   std::span<const StepTotal> steps() const { return {steps_.data(), complete_}; }
   const std::vector<Evaluation>& evaluations() const { return evaluations_; }
   const SkippedSteps& skipped() const { return skipped_; }
-  const std::map<std::pair<Rank, Engine>, LaneTotal>& lanes() const { return lanes_; }
+  const std::map<std::pair<Rank, LaneIndex>, LaneTotal>& lanes() const { return lanes_; }
   std::int64_t commands() const { return commands_; }  // Run and Copy
   std::int64_t save_ns() const { return save_ns_; }
   std::int64_t makespan_ns() const { return makespan_ns_; }
 
  private:
   struct Open {
-    Engine engine = Engine::Compute;
+    LaneIndex lane;
     std::int64_t bytes = 0;
     bool saves = false;
   };
@@ -58,7 +58,7 @@ class RunTotals final : public EventLog {
   std::vector<StepTotal> steps_;
   std::size_t complete_ = 0;
   std::vector<Evaluation> evaluations_;
-  std::map<std::pair<Rank, Engine>, LaneTotal> lanes_;
+  std::map<std::pair<Rank, LaneIndex>, LaneTotal> lanes_;
   std::vector<std::unordered_map<CommandId, Open>> open_;  // by rank: commands under way
   std::int64_t commands_ = 0, save_ns_ = 0, makespan_ns_ = 0;
 };

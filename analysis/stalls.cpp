@@ -43,11 +43,11 @@ LaneUse use_of(const RankTimeline& rank, const std::vector<CommandId>& lane, con
 
 }  // namespace
 
-std::array<LaneUse, kEngineCount> lane_uses(const RankTimeline& rank, const std::vector<Window>& windows) {
+std::array<LaneUse, kLaneCount> lane_uses(const RankTimeline& rank, const std::vector<Window>& windows) {
   const Blame blame(rank);
-  std::array<LaneUse, kEngineCount> uses;
-  for (std::size_t engine = 0; engine < uses.size(); ++engine)
-    uses[engine] = use_of(rank, rank.lanes[engine], windows, blame);
+  std::array<LaneUse, kLaneCount> uses;
+  for (std::size_t lane = 0; lane < uses.size(); ++lane)
+    if (!rank.lanes[lane].empty()) uses[lane] = use_of(rank, rank.lanes[lane], windows, blame);
   return uses;
 }
 

@@ -26,7 +26,7 @@ struct LaneUse {
   std::int64_t commands = 0;
 };
 
-// By engine. Windows are in order and do not overlap.
-std::array<LaneUse, kEngineCount> lane_uses(const RankTimeline& rank, const std::vector<Window>& windows);
+// By place of the lane. Windows are in order and do not overlap.
+std::array<LaneUse, kLaneCount> lane_uses(const RankTimeline& rank, const std::vector<Window>& windows);
 
 }  // namespace tandem

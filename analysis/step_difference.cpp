@@ -26,7 +26,7 @@ class Doings {
       const TimedCommand& timed = rank.commands[id];
       if (!timed.done) continue;
       const Command& command = *timed.command;
-      Doing doing{command_name(*rank.graph, command), command.lane.engine, command.part.first_byte, command.part.bytes,
+      Doing doing{command_name(*rank.graph, command), command.lane.kind(), command.part.first_byte, command.part.bytes,
                   0};
       std::get<int>(doing) = seen[doing]++;
       ids_[doing] = static_cast<CommandId>(id);

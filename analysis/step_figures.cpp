@@ -8,7 +8,7 @@ namespace tandem {
 
 void StepFigures::take(const Op& op, Engine engine, std::int64_t result, TimeNs finished) {
   const bool evaluates = op.phase == Phase::Evaluate;
-  if (engine == Engine::Compute) {
+  if (engine == Engine::Compute || engine == Engine::CpuCompute) {
     std::int64_t& end = evaluates ? evaluation_end_ns_ : end_ns_;
     end = std::max(end, finished.ns);
   }

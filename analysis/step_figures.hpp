@@ -18,7 +18,7 @@ class StepFigures {
   // A command that ran `op`, or a part of it, on `engine` has finished.
   void take(const Op& op, Engine engine, std::int64_t result, TimeNs finished);
 
-  // Of the step's last command on the compute lane, and of its evaluation's; -1: none.
+  // Of the step's last command on the compute lanes, the CPU's among them, and of its evaluation's; -1: none.
   std::int64_t end_ns() const { return end_ns_; }
   std::int64_t evaluation_end_ns() const { return evaluation_end_ns_; }
   // Means over what was taken: micro-batches, and ranks where there are several.

@@ -27,7 +27,7 @@ void StepFollower::append(std::span<const Command> commands) {
     if (command.kind != CommandKind::Run) continue;
     RankState& rank = of(command.lane.rank);
     if (belongs(rank.graph->op(command.op)))
-      rank.running[command.id] = {command.op, command.lane.engine, command.part.bytes};
+      rank.running[command.id] = {command.op, command.lane.kind(), command.part.bytes};
   }
 }
 

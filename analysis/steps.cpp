@@ -80,7 +80,7 @@ std::map<std::int32_t, StepFigures> step_figures(const Timeline& timeline) {
     for (const TimedCommand& timed : rank.commands) {
       if (!timed.done || timed.command->op == kNone) continue;
       const Op& op = rank.graph->op(timed.command->op);
-      if (op.step != kNone) figures[op.step].take(op, timed.command->lane.engine, timed.result, timed.finished);
+      if (op.step != kNone) figures[op.step].take(op, timed.command->lane.kind(), timed.result, timed.finished);
     }
   }
   return figures;

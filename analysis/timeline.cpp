@@ -69,7 +69,7 @@ void sort_into_lanes(RankTimeline& rank) {
   for (std::size_t id = 0; id < rank.commands.size(); ++id) {
     const TimedCommand& timed = rank.commands[id];
     if (!timed.done) continue;
-    rank.lanes[static_cast<std::size_t>(timed.command->lane.engine)].push_back(static_cast<CommandId>(id));
+    rank.lanes[timed.command->lane.index.place()].push_back(static_cast<CommandId>(id));
   }
 }
 
@@ -91,9 +91,7 @@ Timeline make_timeline(const RunRecord& record) {
   return timeline;
 }
 
-std::string lane_name(Rank rank, Engine engine) {
-  return "device" + std::to_string(rank) + "/" + std::string(name_of(engine));
-}
+std::string lane_name(Rank rank, LaneIndex lane) { return "device" + std::to_string(rank) + "/" + name_of(lane); }
 
 std::string command_name(const Graph& graph, const Command& command) {
   if (command.kind == CommandKind::Run) return graph.op_name(command.op);

@@ -24,10 +24,10 @@ struct TimedCommand {
 struct RankTimeline {
   Rank rank = 0;
   const Graph* graph = nullptr;
-  std::vector<TimedCommand> commands;                      // by CommandId
-  std::array<std::vector<CommandId>, kEngineCount> lanes;  // commands that finished, in issue order
+  std::vector<TimedCommand> commands;                    // by CommandId
+  std::array<std::vector<CommandId>, kLaneCount> lanes;  // commands that finished, in issue order
   const TimedCommand& at(CommandId id) const { return commands[static_cast<std::size_t>(id)]; }
-  const std::vector<CommandId>& lane(Engine engine) const { return lanes[static_cast<std::size_t>(engine)]; }
+  const std::vector<CommandId>& lane(LaneIndex lane) const { return lanes[lane.place()]; }
 };
 
 struct Timeline {
@@ -40,7 +40,7 @@ struct Timeline {
 Timeline make_timeline(const RunRecord& record);
 
 // "device0/compute"
-std::string lane_name(Rank rank, Engine engine);
+std::string lane_name(Rank rank, LaneIndex lane);
 // What a command does, for people: "step1/mb0/block3.forward", "copy block3.parameter@1".
 std::string command_name(const Graph& graph, const Command& command);
 // The rank whose memory or lane a command concerns.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "calibration/cpu_compute.hpp"
 #include "calibration/measure.hpp"
 #include "calibration/probe.hpp"
 #include "calibration/text.hpp"
@@ -81,6 +82,9 @@ Calibration calibrate_cpu(const CalibrationOptions& options) {
   measure_kernels(profile, options.quick, notes);
   fit_device_optimizer(measured.ops, profile);
   fit_bodies(measured.all_ops(), profile);
+  notes.say("the CPU beside its stand-in for a device");
+  profile.cpu_compute =
+      measure_cpu_compute(cpu_compute_design(options.quick, profile.cores, DType::F32), profile, {}, notes);
   fit_cpu_updates(measured.updates, profile);
   fit_hand_over(measured.hand_over, options.quick, profile, notes);
   profile.loader_bytes_per_s = bench.load_bytes_per_s();

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <memory>
 
+#include "calibration/cpu_compute.hpp"
 #include "calibration/gpu_design.hpp"
 #include "calibration/measure.hpp"
 #include "calibration/probe.hpp"
@@ -177,6 +178,11 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
   measure_update_threads(design, *device, profile, notes);
   notes.say("kernels");
   measure_device_kernels(design, device, profile, notes);
+  notes.say("the CPU beside the device");
+  HardwareProfile host = profile;
+  tier(host, Tier::HostPinned).bytes_per_s = triad.median;
+  profile.cpu_compute =
+      measure_cpu_compute(cpu_compute_design(options.quick, profile.cores, design.type), host, bench_device, notes);
   notes.say("whole ops");
   measured.ops = measure_networks(design, bench_device, options, notes);
   notes.say("other updates");

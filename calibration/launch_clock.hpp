@@ -25,8 +25,8 @@ class LaunchClock final : public Device {
 
   DeviceFacts facts() override { return device_->facts(); }
   Arena device_arena(std::int64_t bytes) override { return device_->device_arena(bytes); }
-  Arena pinned_arena(const std::string& name, std::int64_t bytes) override {
-    return device_->pinned_arena(name, bytes);
+  Arena pinned_arena(const std::string& name, std::int64_t bytes, std::int64_t pageable_bytes) override {
+    return device_->pinned_arena(name, bytes, pageable_bytes);
   }
   std::int64_t far_bytes() const override { return device_->far_bytes(); }
   std::unique_ptr<Streams> open_streams() override {
@@ -67,24 +67,24 @@ class LaunchClock final : public Device {
    public:
     TimedStreams(std::unique_ptr<Streams> streams, Launches launches)
         : streams_(std::move(streams)), launches_(std::move(launches)) {}
-    void run(Engine engine, const std::function<void()>& enqueue) override {
-      const double ns = time_ns([&] { streams_->run(engine, enqueue); });
-      if (engine == Engine::Compute) launches_->push_back({ns, How::Afresh});
+    void run(LaneIndex lane, const std::function<void()>& enqueue) override {
+      const double ns = time_ns([&] { streams_->run(lane, enqueue); });
+      if (lane == Engine::Compute) launches_->push_back({ns, How::Afresh});
     }
-    std::unique_ptr<Recording> record(Engine engine, const std::function<void()>& enqueue) override {
+    std::unique_ptr<Recording> record(LaneIndex lane, const std::function<void()>& enqueue) override {
       std::unique_ptr<Recording> recording;
-      const double ns = time_ns([&] { recording = streams_->record(engine, enqueue); });
+      const double ns = time_ns([&] { recording = streams_->record(lane, enqueue); });
       if (!recording) return nullptr;
       return std::make_unique<TimedRecording>(std::move(recording), ns, launches_);
     }
-    bool has(Engine engine) const override { return streams_->has(engine); }
+    bool has(Engine kind) const override { return streams_->has(kind); }
     void bind(const std::function<TimeNs()>& now) override { streams_->bind(now); }
-    void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes,
+    void copy(LaneIndex lane, std::byte* target, const std::byte* source, std::int64_t bytes,
               std::int64_t least_ns) override {
-      streams_->copy(engine, target, source, bytes, least_ns);
+      streams_->copy(lane, target, source, bytes, least_ns);
     }
-    Mark mark(Engine engine) override { return streams_->mark(engine); }
-    void wait(Engine engine, Mark mark) override { streams_->wait(engine, mark); }
+    Mark mark(LaneIndex lane) override { return streams_->mark(lane); }
+    void wait(LaneIndex lane, Mark mark) override { streams_->wait(lane, mark); }
     bool reached(Mark mark) override { return streams_->reached(mark); }
     TimeNs time_of(Mark mark) override { return streams_->time_of(mark); }
     void drop(Mark mark) override { streams_->drop(mark); }

@@ -41,7 +41,7 @@ void run_round(Workbench& bench, Mix& mix, LaunchClock& clock, std::size_t group
   const Busy busy = all_busy(turn, commands);
   std::size_t launched = 0;
   for (std::size_t i = 0; i < commands.size(); ++i) {
-    if (commands[i].lane.engine != Engine::Compute) continue;
+    if (commands[i].lane.kind() != Engine::Compute) continue;
     const LaunchClock::Launch& launch = launches.at(launched++);
     if (!busy.holds(turn.events[i]) || (launch.how == LaunchClock::How::Repeated) != recorded) continue;
     Samples& of = samples[{group, bench.graph().op(commands[i].op).work}];

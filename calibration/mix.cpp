@@ -28,7 +28,7 @@ void Mix::add(Engine lane, double ns) {
 
 Workbench::Turn Mix::execute() {
   bool kernels = false;
-  for (const Command& command : bench_.commands()) kernels = kernels || command.lane.engine == Engine::Compute;
+  for (const Command& command : bench_.commands()) kernels = kernels || command.lane.kind() == Engine::Compute;
   Workbench::Turn turn = bench_.execute();
   const auto took_ns = static_cast<double>(turn.last_seen.ns - turn.before_submit.ns);
   if (kernels) std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<std::int64_t>(copies_.rest * took_ns)));
@@ -58,7 +58,7 @@ Busy all_busy(const Workbench::Turn& turn, const std::vector<Command>& commands)
   std::map<Engine, std::pair<TimeNs, TimeNs>> lanes;
   for (std::size_t i = 0; i < commands.size(); ++i) {
     const Event& event = turn.events[i];
-    auto& [start, end] = lanes.try_emplace(commands[i].lane.engine, event.started, event.finished).first->second;
+    auto& [start, end] = lanes.try_emplace(commands[i].lane.kind(), event.started, event.finished).first->second;
     start = std::min(start, event.started);
     end = std::max(end, event.finished);
   }
@@ -73,7 +73,7 @@ std::map<std::string, std::vector<double>> times_beside(Workbench& bench, const 
   std::map<std::string, std::vector<double>> times;
   for (std::size_t i = 0; i < commands.size(); ++i) {
     const Command& command = commands[i];
-    if (command.lane.engine != lane || !busy.holds(turn.events[i])) continue;
+    if (command.lane.kind() != lane || !busy.holds(turn.events[i])) continue;
     const std::string kind =
         command.kind == CommandKind::Copy ? "copy" : std::to_string(bench.graph().op(command.op).work);
     times[kind].push_back(duration_ns(turn.events[i]));

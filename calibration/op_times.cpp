@@ -166,6 +166,14 @@ std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget
   return times_of(bench, trial, samples);
 }
 
+std::vector<OpTime> time_ops_on(Engine engine, const Trial& trial, int least_passes, double budget_ns,
+                                const BenchDevice& device) {
+  Workbench bench(trial.scenario, 0, device, trial.rewrites, trial.times_update);
+  Samples samples;
+  run_passes(bench, nullptr, ops_on(bench, bench.ops(), engine), engine, least_passes, budget_ns, samples);
+  return times_of(bench, trial, samples);
+}
+
 std::vector<OpTime> time_update(const Trial& trial, int least_passes, double budget_ns, const BenchDevice& device) {
   const auto clock = device.device ? std::make_shared<LaunchClock>(device.device) : nullptr;
   Workbench bench(trial.scenario, 0, {clock, device.library}, trial.rewrites);

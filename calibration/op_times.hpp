@@ -33,6 +33,11 @@ struct OpTime {
 // for each work and engine. Throws DeviceError if an op fails.
 std::vector<OpTime> time_ops(const Trial& trial, int least_passes, double budget_ns, const BenchDevice& device = {});
 
+// Those of the ops that `engine` can run, in order, each pass after a first that is not counted, without recorded
+// launches: of modules that the CPU computes.
+std::vector<OpTime> time_ops_on(Engine engine, const Trial& trial, int least_passes, double budget_ns,
+                                const BenchDevice& device);
+
 // The same of what a trial's update has that plain training lacks, on the lanes that it may run on, after one run of
 // all else, so that there are gradients. Nothing of it has recorded launches.
 std::vector<OpTime> time_update(const Trial& trial, int least_passes, double budget_ns, const BenchDevice& device = {});

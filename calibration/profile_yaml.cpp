@@ -98,6 +98,15 @@ Text compute(const HardwareProfile& p) {
   return out;
 }
 
+// By two more spaces.
+Text indented(const Text& lines) {
+  Text out;
+  std::size_t begin = 0;
+  for (std::size_t end = lines.find('\n'); end != Text::npos; end = lines.find('\n', begin = end + 1))
+    out += "  " + lines.substr(begin, end + 1 - begin);
+  return out;
+}
+
 Text copy(const char* key, const CopyRate& rate) {
   if (rate.bytes_per_s == 0) return "";
   Text out = Text("  ") + key + ":\n    bandwidth: " + gigabytes_per_s(rate.bytes_per_s) +
@@ -121,6 +130,7 @@ Text cpu(const HardwareProfile& p) {
   if (!p.cpu_optimizer_efficiency.x.empty())
     out += "    efficiency:" + curve("      ", p.cpu_optimizer_efficiency, "parameters");
   if (!p.cpu_optimizer_threads.x.empty()) out += "    threads:" + curve("      ", p.cpu_optimizer_threads, "");
+  if (p.cpu_compute) out += indented(compute(*p.cpu_compute));
   return out + "  op: " + ns(p.cpu_op_ns) + "\n";
 }
 

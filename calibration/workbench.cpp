@@ -124,7 +124,7 @@ void Workbench::load() {
   const std::vector<Command> commands = commands_;
   const Turn turn = execute();
   for (std::size_t i = 0; i < commands.size(); ++i)
-    if (commands[i].lane.engine == Engine::Loader)
+    if (commands[i].lane.kind() == Engine::Loader)
       ns += static_cast<double>(turn.events[i].finished.ns - turn.events[i].started.ns);
   load_bytes_per_s_ = bytes / std::max(1.0, ns) * 1e9;
 }

@@ -55,7 +55,7 @@ void CsvLog::append(std::span<const Command> commands) {
   for (const Command& command : commands) {
     if (command.kind != CommandKind::Run) continue;
     const Op& op = graph_->op(command.op);
-    if (counts(op)) running_[command.id] = {command.op, command.lane.engine, command.part.bytes};
+    if (counts(op)) running_[command.id] = {command.op, command.lane.kind(), command.part.bytes};
   }
 }
 

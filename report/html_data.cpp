@@ -60,9 +60,9 @@ std::string short_name(const Graph& graph, const Command& command) {
   return std::string(graph.label(graph.op(command.op).label));
 }
 
-Json slices(const RankTimeline& rank, Engine engine, std::int64_t until_ns, Names& names, std::int64_t& left_out) {
+Json slices(const RankTimeline& rank, LaneIndex lane, std::int64_t until_ns, Names& names, std::int64_t& left_out) {
   Json flat = Json::array();
-  for (CommandId id : rank.lane(engine)) {
+  for (CommandId id : rank.lane(lane)) {
     const TimedCommand& timed = rank.at(id);
     if (timed.started.ns > until_ns) {
       ++left_out;
@@ -112,10 +112,10 @@ Json run_data(const Analysis& analysis) {
   Names names;
   Json lanes = Json::array(), tiers = Json::array(), capacities = Json::object();
   for (const RankTimeline& rank : analysis.timeline.ranks) {
-    for (int i = 0; i < kEngineCount; ++i) {
-      const Engine engine = static_cast<Engine>(i);
-      if (rank.lane(engine).empty()) continue;
-      lanes.push_back({{"name", lane_name(rank.rank, engine)}, {"s", slices(rank, engine, until_ns, names, left_out)}});
+    for (std::size_t place = 0; place < rank.lanes.size(); ++place) {
+      const LaneIndex lane = LaneIndex::at(place);
+      if (rank.lane(lane).empty()) continue;
+      lanes.push_back({{"name", lane_name(rank.rank, lane)}, {"s", slices(rank, lane, until_ns, names, left_out)}});
     }
     for (Json& tier : memory(rank, *record.scenario)) tiers.push_back(std::move(tier));
   }

@@ -23,7 +23,7 @@ Json busy_share(const Analysis& analysis) {
   Json shares = Json::object();
   const auto length = static_cast<double>(std::max<std::int64_t>(1, analysis.steps.windows_ns()));
   for (const LaneReport& lane : analysis.lanes)
-    shares[lane_name(lane.rank, lane.engine)] = static_cast<double>(lane.use.busy_ns) / length;
+    shares[lane_name(lane.rank, lane.lane)] = static_cast<double>(lane.use.busy_ns) / length;
   return shares;
 }
 
@@ -35,7 +35,7 @@ Json idle(const Analysis& analysis) {
     for (int cause = 0; cause < kCauseCount; ++cause)
       if (const std::int64_t ns = lane.use.idle_ns[static_cast<std::size_t>(cause)]; ns != 0)
         causes[std::string(name_of(static_cast<Cause>(cause)))] = seconds(ns) / times;
-    lanes[lane_name(lane.rank, lane.engine)] = causes;
+    lanes[lane_name(lane.rank, lane.lane)] = causes;
   }
   return lanes;
 }
@@ -43,7 +43,7 @@ Json idle(const Analysis& analysis) {
 Json bytes_moved(const Analysis& analysis) {
   Json bytes = Json::object();
   for (const LaneReport& lane : analysis.lanes)
-    if (lane.use.bytes > 0) bytes[lane_name(lane.rank, lane.engine)] = lane.use.bytes;
+    if (lane.use.bytes > 0) bytes[lane_name(lane.rank, lane.lane)] = lane.use.bytes;
   return bytes;
 }
 

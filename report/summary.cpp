@@ -91,7 +91,7 @@ std::string traffic_line(const Analysis& analysis) {
   for (const LaneReport& lane : analysis.lanes) {
     if (lane.use.bytes == 0) continue;
     text += (text.empty() ? "" : ", ") +
-            fmt::format("{} {}", lane_name(lane.rank, lane.engine), format_bytes(lane.use.bytes));
+            fmt::format("{} {}", lane_name(lane.rank, lane.lane), format_bytes(lane.use.bytes));
   }
   return text.empty() ? "none" : text + " over the whole run";
 }

@@ -29,7 +29,7 @@ class TraceWriter {
   void add(const Analysis& analysis) {
     for (const RankTimeline& rank : analysis.timeline.ranks) {
       name_tracks(rank, analysis.record->mode);
-      for (int engine = 0; engine < kEngineCount; ++engine) slices(rank, static_cast<Engine>(engine));
+      for (std::size_t place = 0; place < rank.lanes.size(); ++place) slices(rank, LaneIndex::at(place));
       arrows(rank);
       counters(rank);
       ++process_;
@@ -52,21 +52,21 @@ class TraceWriter {
   void name_tracks(const RankTimeline& rank, const std::string& mode) {
     event(fmt::format(R"x({{"ph":"M","name":"process_name","pid":{},"args":{{"name":"device{} ({})"}}}})x", process_,
                       rank.rank, mode));
-    for (int engine = 0; engine < kEngineCount; ++engine) {
-      if (rank.lane(static_cast<Engine>(engine)).empty()) continue;
+    for (std::size_t place = 0; place < rank.lanes.size(); ++place) {
+      if (rank.lanes[place].empty()) continue;
       event(fmt::format(R"x({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})x", process_,
-                        tid(engine), name_of(static_cast<Engine>(engine))));
+                        tid(LaneIndex::at(place)), name_of(LaneIndex::at(place))));
       event(fmt::format(R"x({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})x",
-                        process_, tid(engine), engine));
+                        process_, tid(LaneIndex::at(place)), place));
     }
   }
 
-  static int tid(int engine) { return engine + 1; }  // 0 would name the process's own track
-  static int tid(const Command& command) { return tid(static_cast<int>(command.lane.engine)); }
+  static std::size_t tid(LaneIndex lane) { return lane.place() + 1; }  // 0 would name the process's own track
+  static std::size_t tid(const Command& command) { return tid(command.lane.index); }
 
-  void slices(const RankTimeline& rank, Engine engine) {
+  void slices(const RankTimeline& rank, LaneIndex lane) {
     std::int64_t free_from = 0;
-    for (CommandId id : rank.lane(engine)) {
+    for (CommandId id : rank.lane(lane)) {
       const TimedCommand& timed = rank.at(id);
       const std::int64_t from = std::max(timed.started.ns, free_from);
       const std::int64_t to = std::max(timed.finished.ns, from);

@@ -44,6 +44,10 @@ void refuse_decoding(const Scenario& scenario, const std::string& device) {
 
 Scenario load_live_scenario(CommonFlags& common, const std::string& device) {
   Scenario scenario = load_within_memory(common);
+  if (scenario.machine.one_pool)
+    throw ConfigError(
+        "machine.tiers.one_pool: one memory for CPU and device is simulated alone so far; allowed: false, "
+        "or tandem simulate");
   if (device == "cuda") refuse_on_gpu(scenario);
   refuse_decoding(scenario, device);
   return scenario;

@@ -13,6 +13,7 @@
 #include "core/formats/layout.hpp"
 #include "core/formats/masters.hpp"
 #include "core/run/make_scheduler.hpp"
+#include "core/scenario/capacity.hpp"
 #include "core/scheduler/driver.hpp"
 #include "runtime/checkpoint/manifest.hpp"
 #include "runtime/executors/failure_text.hpp"
@@ -63,6 +64,9 @@ LiveExecutorOptions executor_options(const Scenario& scenario, const Scheduler& 
   out.rank = options.rank;
   for (int tier = 0; tier < kTierCount; ++tier)
     out.arena_bytes[static_cast<std::size_t>(tier)] = scheduler.pool(static_cast<Tier>(tier)).capacity_bytes();
+  const auto host_bytes = out.arena_bytes[static_cast<std::size_t>(Tier::HostPinned)];
+  out.pageable_bytes =
+      host_bytes - std::min(host_bytes, pinned_capacity_bytes(scenario.machine, ranks_on_host(scenario)));
   out.scratch_directory = options.scratch_directory;
   out.cpu_threads = cpu_threads(scenario);
   out.copy_bytes_per_s[static_cast<std::size_t>(Engine::H2D)] = scenario.limits.h2d_bytes_per_s;

@@ -173,7 +173,7 @@ MUTANTS = [
            "samples[length] > kWarmUpFactor * settled", "samples[length] < kWarmUpFactor * settled", "test_runtime",
            r"^runtime\.CalibrationStatistics$"),
     Mutant("peaks", "analysis/analysis.cpp",
-           "pinned + sum[static_cast<std::size_t>(Tier::HostPageable)]", "sum[static_cast<std::size_t>(Tier::HostPageable)]",
+           "host = sum[static_cast<std::size_t>(Tier::HostPinned)];", "host = sum[static_cast<std::size_t>(Tier::HostPageable)];",
            "test_report", r"^report\."),
     Mutant("resumed_table", "report/csv_log.cpp",
            "at >= 1 && at <= step)", "at >= 1 && at < step)", "test_report", r"^report\.CsvLogTest$"),

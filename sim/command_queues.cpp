@@ -47,10 +47,10 @@ bool CommandQueues::submit(const Command& command) {
   PendingCommand& pending = ring_[slot(command.id)];
   pending = PendingCommand{};
   pending.id = command.id;
-  pending.kind = command.kind;
+  pending.what = command.kind;
   if (command.kind == CommandKind::Release) return false;
   pending.finished = false;
-  pending.engine = command.lane.engine;
+  pending.lane = command.lane.index;
   pending.op = command.op;
   pending.part = command.part;
   pending.match = command.match;
@@ -60,7 +60,7 @@ bool CommandQueues::submit(const Command& command) {
     add_waiter(at(wait), command.id);
     ++pending.blockers;
   }
-  CommandId& last = last_in_lane_[static_cast<std::size_t>(command.lane.engine)];
+  CommandId& last = last_in_lane_[command.lane.index.place()];
   if (last != kNoCommand && !finished(last)) {
     at(last).next_in_lane = command.id;
     ++pending.blockers;

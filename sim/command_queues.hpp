@@ -13,16 +13,18 @@ namespace tandem {
 // What the simulator keeps of a command until its event.
 struct PendingCommand {
   CommandId id = kNoCommand;
-  CommandKind kind = CommandKind::Run;
-  Engine engine = Engine::Compute;
+  CommandKind what = CommandKind::Run;
+  LaneIndex lane;
   bool finished = true;
   OpId op = kNone;
   Part part;
   Match match;
+  bool pageable = false;     // copies host memory that is not pinned
   bool recorded = false;     // its kernels are started as a whole
   double dispatched_ns = 0;  // when the submitting thread has handed it to its lane
   double launched_ns = 0;    // and, on the compute lane, when it has launched the op's kernels
   double started_ns = 0;
+  Engine kind() const { return lane.kind(); }
   // Bookkeeping of CommandQueues.
   std::int32_t blockers = 0;       // unfinished waits, the lane's earlier command among them
   std::int32_t first_waiter = -1;  // head of a list in the pool of waiters
@@ -58,7 +60,7 @@ class CommandQueues {
   CommandId oldest_ = 0, next_ = 0;   // ids in [oldest_, next_) are in the ring
   std::vector<Waiter> waiters_;
   std::int32_t free_waiter_ = -1;
-  std::array<CommandId, kEngineCount> last_in_lane_;
+  std::array<CommandId, kLaneCount> last_in_lane_;
 };
 
 }  // namespace tandem

@@ -6,13 +6,17 @@
 #include <limits>
 #include <map>
 #include <queue>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "core/base/check.hpp"
+#include "core/machine/lanes.hpp"
 #include "core/machine/slow_down.hpp"
+#include "core/scenario/capacity.hpp"
 #include "core/scheduler/repeated_runs.hpp"
+#include "sim/busy_lanes.hpp"
 #include "sim/command_queues.hpp"
 #include "sim/device_clock.hpp"
 #include "sim/noise.hpp"
@@ -56,11 +60,13 @@ struct RankState {
   DeviceClock clock;
   CommandQueues queues;
   RepeatedRuns repeated_runs;
-  double submitting_until_ns = 0;                 // the submitting thread is busy until then
-  std::uint16_t busy = 0;                         // lanes with an activity under way
-  std::array<CommandId, kEngineCount> on_lane{};  // the command that each lane runs
-  std::array<Load, kEngineCount> load{};          // and its load
-  std::array<bool, kEngineCount> begun{};  // and whether that has begun (a timer that comes later ends its fixed time)
+  double submitting_until_ns = 0;               // the submitting thread is busy until then
+  BusyLanes busy;                               // lanes with an activity under way
+  std::array<CommandId, kLaneCount> on_lane{};  // the command that each lane runs
+  std::array<Load, kLaneCount> load{};          // and its load
+  std::array<bool, kLaneCount> begun{};  // and whether that has begun (a timer that comes later ends its fixed time)
+  std::int32_t claimed_cores = 0;
+  std::set<CommandId> wait_for_cores;
 };
 
 struct Gathering {  // members of a collective that are ready
@@ -75,6 +81,12 @@ SharedRates shared_rates(const HardwareProfile& truth, Fidelity fidelity) {
   rates.dram = truth.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s;
   rates.device_memory = truth.tiers[static_cast<std::size_t>(Tier::Device)].bytes_per_s;
   return rates;
+}
+
+int lanes_of_a_kind(const HardwareProfile& truth) {
+  int most = 1;
+  for (const auto& [kind, row] : truth.lanes) most = std::max(most, row.count);
+  return most;
 }
 
 std::int64_t round_ns(double ns) { return std::llround(ns); }
@@ -97,17 +109,24 @@ struct SimgridExecutor::Impl {
         tokens(std::move(token_source)),
         platform(static_cast<int>(graphs.size()),
                  profile.devices_per_host > 0 ? profile.devices_per_host : static_cast<int>(graphs.size()),
-                 shared_rates(profile, fidelity)) {
+                 shared_rates(profile, fidelity), lanes_of_a_kind(profile)) {
+    const auto on_host = profile.devices_per_host > 0
+                             ? std::min(graphs.size(), static_cast<std::size_t>(profile.devices_per_host))
+                             : graphs.size();
+    pinned_bytes = pinned_capacity_bytes(profile, static_cast<std::int64_t>(on_host));
+    for (int e = 0; e < kEngineCount; ++e)
+      cores_of[static_cast<std::size_t>(e)] = claimed_cores(profile, static_cast<Engine>(e));
     ranks.reserve(graphs.size());
     for (std::size_t i = 0; i < graphs.size(); ++i)
       ranks.emplace_back(*graphs[i], truth, factors, seed, fidelity, static_cast<Rank>(i));
     speeds_vary = std::any_of(truth.interference.begin(), truth.interference.end(),
                               [](const auto& entry) { return entry.second != 1; }) ||
-                  !truth.lane_cores.empty() || !truth.memory_weights.empty() || !truth.launches_beside.empty();
+                  lane_count(truth, Engine::Compute) > 1 || !truth.lane_cores.empty() ||
+                  !truth.memory_weights.empty() || !truth.launches_beside.empty();
   }
 
   RankState& rank(Rank r) { return ranks[static_cast<std::size_t>(r)]; }
-  static int lane_index(Rank r, Engine engine) { return r * kEngineCount + static_cast<int>(engine); }
+  static int lane_index(Rank r, LaneIndex lane) { return r * kLaneCount + static_cast<int>(lane.place()); }
 
   void submit(const Command& command);
   void ready(CommandRef ref, bool slept);
@@ -115,12 +134,15 @@ struct SimgridExecutor::Impl {
   void begin_fixed(CommandRef ref, std::int64_t ns) {
     timers.push({now_ns + static_cast<double>(ns), ref.rank, ref.id});
   }
-  void end_fixed(CommandRef ref, Engine engine);
+  void end_fixed(CommandRef ref, LaneIndex lane);
   void begin_flow(CommandRef ref);
   void join_collective(CommandRef ref, const PendingCommand& pending);
   void begin_collective(const std::vector<CommandRef>& members);
   void lane_ended(int lane);
   void complete(CommandRef ref);
+  bool is_pageable(const Command& command) const;
+  bool claim_cores(RankState& state, const PendingCommand& pending);
+  void begin_waiting(Rank r);
   void settle();
   void launch(RankState& state, const Command& command);
   void fire_timers();
@@ -133,6 +155,8 @@ struct SimgridExecutor::Impl {
   SimgridPlatform platform;
   std::vector<RankState> ranks;
   bool speeds_vary = false;
+  std::int64_t pinned_bytes = kAllPinned;             // of a rank's host memory, from its beginning
+  std::array<std::int32_t, kEngineCount> cores_of{};  // that a command claims, by kind of its lane
   double now_ns = 0;
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers;
   std::map<std::pair<std::int32_t, std::int32_t>, Gathering> gathering;  // by group and sequence
@@ -156,8 +180,17 @@ void SimgridExecutor::Impl::submit(const Command& command) {
   // Hand-over costs the submitting thread's time, one command after another.
   state.submitting_until_ns = std::max(state.submitting_until_ns, now_ns) + static_cast<double>(truth.dispatch_ns);
   state.queues.at(command.id).dispatched_ns = state.submitting_until_ns;
-  if (command.kind == CommandKind::Run && command.lane.engine == Engine::Compute) launch(state, command);
+  state.queues.at(command.id).pageable = is_pageable(command);
+  if (command.kind == CommandKind::Run && command.lane.kind() == Engine::Compute) launch(state, command);
   if (startable_now) ready({r, command.id}, true);
+}
+
+bool SimgridExecutor::Impl::is_pageable(const Command& command) const {
+  if (command.kind != CommandKind::Copy) return false;
+  const auto beyond = [&](const Place& place) {
+    return place.tier == Tier::HostPinned && place.offset + command.part.bytes > pinned_bytes;
+  };
+  return beyond(command.source) || beyond(command.target);
 }
 
 // Kernels begin while the thread launches the op's further ones, and what comes next waits for it; those that are
@@ -170,7 +203,7 @@ void SimgridExecutor::Impl::launch(RankState& state, const Command& command) {
   const std::int64_t alone_ns = launch == Launch::Afresh     ? truth_of.dispatch_ns
                                 : launch == Launch::Recorded ? truth_of.record_ns
                                                              : truth_of.repeat_ns;
-  const double ns = static_cast<double>(alone_ns) * slower_launch(truth, state.busy);
+  const double ns = static_cast<double>(alone_ns) * slower_launch(truth, state.busy.kinds());
   state.submitting_until_ns += std::round(ns);
   PendingCommand& pending = state.queues.at(command.id);
   pending.launched_ns = state.submitting_until_ns;
@@ -184,8 +217,8 @@ void SimgridExecutor::Impl::launch(RankState& state, const Command& command) {
 void SimgridExecutor::Impl::ready(CommandRef ref, bool slept) {
   RankState& state = rank(ref.rank);
   const PendingCommand& pending = state.queues.at(ref.id);
-  state.on_lane[static_cast<std::size_t>(pending.engine)] = ref.id;
-  state.begun[static_cast<std::size_t>(pending.engine)] = false;
+  state.on_lane[pending.lane.place()] = ref.id;
+  state.begun[pending.lane.place()] = false;
   double at_ns = std::max(pending.dispatched_ns, now_ns);
   if (slept) at_ns += static_cast<double>(truth.wake_ns);
   if (at_ns > now_ns)
@@ -197,17 +230,18 @@ void SimgridExecutor::Impl::ready(CommandRef ref, bool slept) {
 void SimgridExecutor::Impl::begin(CommandRef ref) {
   RankState& state = rank(ref.rank);
   PendingCommand& pending = state.queues.at(ref.id);
-  const auto e = static_cast<std::size_t>(pending.engine);
+  if (!claim_cores(state, pending)) return;
+  const std::size_t e = pending.lane.place();
   state.begun[e] = true;
-  if (pending.match.group != kNone && pending.kind == CommandKind::Run) return join_collective(ref, pending);
+  if (pending.match.group != kNone && pending.what == CommandKind::Run) return join_collective(ref, pending);
   pending.started_ns = now_ns;
-  const bool computes = pending.engine == Engine::Compute && pending.kind == CommandKind::Run;
+  const bool computes = pending.kind() == Engine::Compute && pending.what == CommandKind::Run;
   if (computes) state.truth_model.begin_step(state.graph->op(pending.op).step);
   Load& load = state.load[e] = state.truth_model.load(pending, computes ? state.clock.stretch(now_ns) : 1);
   if (computes)
     load.fixed_ns += state.truth_model.late_ns(state.graph->op(pending.op).work, pending.launched_ns - now_ns);
   if (load.fixed_ns == 0 && load.amount == 0) return done.push_back(ref);
-  state.busy = static_cast<std::uint16_t>(state.busy | engine_bit(pending.engine));
+  state.busy.add(pending.lane);
   if (load.fixed_ns > 0)
     begin_fixed(ref, load.fixed_ns);
   else
@@ -216,18 +250,17 @@ void SimgridExecutor::Impl::begin(CommandRef ref) {
 }
 
 // Then its flow begins; a command without one has ended.
-void SimgridExecutor::Impl::end_fixed(CommandRef ref, Engine engine) {
-  if (rank(ref.rank).load[static_cast<std::size_t>(engine)].amount == 0)
-    return lane_ended(lane_index(ref.rank, engine));
+void SimgridExecutor::Impl::end_fixed(CommandRef ref, LaneIndex lane) {
+  if (rank(ref.rank).load[lane.place()].amount == 0) return lane_ended(lane_index(ref.rank, lane));
   begin_flow(ref);
   if (speeds_vary) update_speeds(ref.rank);
 }
 
 void SimgridExecutor::Impl::begin_flow(CommandRef ref) {
   RankState& state = rank(ref.rank);
-  const Engine engine = state.queues.at(ref.id).engine;
-  Load& load = state.load[static_cast<std::size_t>(engine)];
-  platform.start_flow(lane_index(ref.rank, engine), load.route, load.amount, load.flow_ns);
+  const LaneIndex lane = state.queues.at(ref.id).lane;
+  Load& load = state.load[lane.place()];
+  platform.start_flow(lane_index(ref.rank, lane), load.route, load.amount, load.flow_ns);
   load.fixed_ns = 0;
 }
 
@@ -235,12 +268,10 @@ void SimgridExecutor::Impl::begin_flow(CommandRef ref) {
 void SimgridExecutor::Impl::update_speeds(Rank r) {
   RankState& state = rank(r);
   const auto factors = state.truth_model.slow_downs(state.load, state.busy);
-  for (int e = 0; e < kEngineCount; ++e) {
-    const auto engine = static_cast<Engine>(e);
-    const bool flows = (state.busy & engine_bit(engine)) && state.load[static_cast<std::size_t>(e)].flows();
-    if (flows && state.truth_model.slowed_by_others(engine))
-      platform.slow_down(lane_index(r, engine), factors[static_cast<std::size_t>(e)]);
-  }
+  state.busy.for_each([&](LaneIndex lane) {
+    if (state.load[lane.place()].flows() && state.truth_model.slowed_by_others(lane.kind()))
+      platform.slow_down(lane_index(r, lane), factors[static_cast<std::size_t>(lane.kind())]);
+  });
 }
 
 // A collective begins when one member of every rank is there, and takes all their lanes until it ends.
@@ -264,12 +295,12 @@ void SimgridExecutor::Impl::begin_collective(const std::vector<CommandRef>& memb
     PendingCommand& pending = state.queues.at(member.id);
     CHECK(pending.part.bytes == first.part.bytes, "members of a collective differ in bytes:", member.rank, member.id);
     pending.started_ns = now_ns;
-    state.load[static_cast<std::size_t>(pending.engine)] = load;
+    state.load[pending.lane.place()] = load;
     if (load.fixed_ns == 0) {
       done.push_back(member);
       continue;
     }
-    state.busy = static_cast<std::uint16_t>(state.busy | engine_bit(pending.engine));
+    state.busy.add(pending.lane);
     if (speeds_vary) update_speeds(member.rank);
   }
   if (load.fixed_ns == 0) return;
@@ -278,8 +309,7 @@ void SimgridExecutor::Impl::begin_collective(const std::vector<CommandRef>& memb
 }
 
 void SimgridExecutor::Impl::lane_ended(int lane) {
-  const CommandRef ref{lane / kEngineCount,
-                       rank(lane / kEngineCount).on_lane[static_cast<std::size_t>(lane % kEngineCount)]};
+  const CommandRef ref{lane / kLaneCount, rank(lane / kLaneCount).on_lane[static_cast<std::size_t>(lane % kLaneCount)]};
   const auto collective = collectives.empty() ? collectives.end() : collectives.find(std::pair(ref.rank, ref.id));
   if (collective == collectives.end()) {
     done.push_back(ref);
@@ -292,16 +322,17 @@ void SimgridExecutor::Impl::lane_ended(int lane) {
 void SimgridExecutor::Impl::complete(CommandRef ref) {
   RankState& state = rank(ref.rank);
   PendingCommand& pending = state.queues.at(ref.id);
-  const Engine engine = pending.engine;
-  state.busy = static_cast<std::uint16_t>(state.busy & ~engine_bit(engine));
+  const LaneIndex lane = pending.lane;
+  state.busy.remove(lane);
+  state.claimed_cores -= cores_of[static_cast<std::size_t>(lane.kind())];
   Event event;
   event.rank = ref.rank;
   event.command = ref.id;
   event.started = {round_ns(pending.started_ns)};
   event.finished = {round_ns(now_ns)};
-  if (pending.kind == CommandKind::Run) {
+  if (pending.what == CommandKind::Run) {
     const Op& op = state.graph->op(pending.op);
-    if (engine == Engine::Compute) state.clock.ran(now_ns, state.truth_model.on_device(op.work).activity);
+    if (lane.kind() == Engine::Compute) state.clock.ran(now_ns, state.truth_model.on_device(op.work).activity);
     // A simulated run computes nothing: its losses and norms are 0, and only a token changes what comes next.
     if (op.grows) event.result = tokens(op, ref.rank);
   }
@@ -311,7 +342,31 @@ void SimgridExecutor::Impl::complete(CommandRef ref) {
   if (speeds_vary) update_speeds(ref.rank);
   // `pending` may be gone: the lane that has just finished is awake, the others slept.
   for (std::size_t i = 0; i < startable.size(); ++i)
-    ready({ref.rank, startable[i]}, state.queues.at(startable[i]).engine != engine);
+    ready({ref.rank, startable[i]}, state.queues.at(startable[i]).lane != lane);
+  begin_waiting(ref.rank);
+}
+
+// False if it waits for its turn at the cores: those that came before it are first.
+bool SimgridExecutor::Impl::claim_cores(RankState& state, const PendingCommand& pending) {
+  const std::int32_t wanted = cores_of[static_cast<std::size_t>(pending.kind())];
+  if (wanted == 0) return true;
+  const bool first = state.wait_for_cores.empty() || pending.id <= *state.wait_for_cores.begin();
+  if (!first || state.claimed_cores + wanted > truth.cores) {
+    state.wait_for_cores.insert(pending.id);
+    return false;
+  }
+  state.wait_for_cores.erase(pending.id);
+  state.claimed_cores += wanted;
+  return true;
+}
+
+void SimgridExecutor::Impl::begin_waiting(Rank r) {
+  RankState& state = rank(r);
+  while (!state.wait_for_cores.empty()) {
+    const CommandId first = *state.wait_for_cores.begin();
+    begin({r, first});
+    if (state.wait_for_cores.contains(first)) return;
+  }
 }
 
 // Completes what has ended at this instant, and what that sets free and takes no time, in order of (rank, command).
@@ -330,9 +385,9 @@ void SimgridExecutor::Impl::fire_timers() {
     const Timer timer = timers.top();
     timers.pop();
     RankState& state = rank(timer.rank);
-    const Engine engine = state.queues.at(timer.id).engine;
-    if (state.begun[static_cast<std::size_t>(engine)])
-      end_fixed({timer.rank, timer.id}, engine);
+    const LaneIndex lane = state.queues.at(timer.id).lane;
+    if (state.begun[lane.place()])
+      end_fixed({timer.rank, timer.id}, lane);
     else
       begin({timer.rank, timer.id});
   }

@@ -72,7 +72,7 @@ struct EarliestEnd {
 };
 
 struct DeviceSlot {
-  std::array<LaneSlot, kEngineCount> lanes;
+  std::vector<LaneSlot> lanes;  // by place
   sg::Link *pcie = nullptr, *memory = nullptr;
 };
 
@@ -84,7 +84,7 @@ struct HostSlot {
 }  // namespace
 
 struct SimgridPlatform::Impl {
-  Impl(int hosts, int devices_per_host);
+  Impl(int hosts, int devices_per_host, int lanes_of_a_kind);
   void build_device(sg::NetZone* root, HostSlot& host, DeviceSlot& device, const std::string& name);
   void start(LaneSlot& slot, sg::ActivityPtr activity, std::int64_t least_ns);
   void expect_end(const LaneSlot& slot, double at_ns) { earliest_ends.push({at_ns, &slot, slot.started}); }
@@ -108,7 +108,7 @@ struct SimgridPlatform::Impl {
   std::vector<LaneSlot*> ended;
 };
 
-SimgridPlatform::Impl::Impl(int host_count, int devices_per_host) {
+SimgridPlatform::Impl::Impl(int host_count, int devices_per_host, int lanes_of_a_kind) {
   {
     const KeepHandlers keep;
     xbt_log_control_set("xbt_cfg.threshold:warning");
@@ -127,6 +127,8 @@ SimgridPlatform::Impl::Impl(int host_count, int devices_per_host) {
     hosts[h].dram = simgrid_compat::make_link(root, name + "_dram", kNoLimit);
     hosts[h].disk = simgrid_compat::make_link(root, name + "_disk", kNoLimit);
     hosts[h].devices.resize(static_cast<std::size_t>(devices_per_host));
+    for (DeviceSlot& device : hosts[h].devices)
+      device.lanes.resize(static_cast<std::size_t>(lanes_of_a_kind) * kEngineCount);
     for (std::size_t d = 0; d < hosts[h].devices.size(); ++d)
       build_device(root, hosts[h], hosts[h].devices[d], name + "_device" + std::to_string(d));
   }
@@ -146,10 +148,10 @@ void SimgridPlatform::Impl::build_device(sg::NetZone* root, HostSlot& host, Devi
   std::array<sg::Host*, kRouteCount> targets{};
   for (std::size_t r = 0; r < targets.size(); ++r)
     targets[r] = simgrid_compat::make_host(zone, name + "_route" + std::to_string(r), 1);
-  for (int e = 0; e < kEngineCount; ++e) {
-    const auto engine_of_lane = static_cast<Engine>(e);
-    LaneSlot& lane = device.lanes[static_cast<std::size_t>(e)];
-    const std::string lane_name = name + "_" + std::string(name_of(engine_of_lane));
+  for (std::size_t place = 0; place < device.lanes.size(); ++place) {
+    const LaneIndex index = LaneIndex::at(place);
+    LaneSlot& lane = device.lanes[place];
+    const std::string lane_name = name + "_" + name_of(index);
     lane.source = simgrid_compat::make_host(zone, lane_name, 1);
     lane.own = simgrid_compat::make_link(zone, lane_name + "_own", kNoLimit);
     const auto add = [&](Route route, std::vector<const sg::Link*> links) {
@@ -159,9 +161,10 @@ void SimgridPlatform::Impl::build_device(sg::NetZone* root, HostSlot& host, Devi
       lane.targets[static_cast<std::size_t>(route)] = target;
     };
     add(Route::Own, {});
-    switch (engine_of_lane) {
+    switch (index.kind()) {
       case Engine::Compute:
         add(Route::Memory, {device.memory});
+        add(Route::Host, {host.dram});
         break;
       case Engine::H2D:
       case Engine::D2H:
@@ -213,25 +216,27 @@ std::unique_ptr<SimgridPlatform::Impl>& SimgridPlatform::Impl::instance() {
 
 SimgridPlatform::Impl& SimgridPlatform::impl() { return *Impl::instance(); }
 
-void SimgridPlatform::reserve(int hosts, int devices_per_host) {
+void SimgridPlatform::reserve(int hosts, int devices_per_host, int lanes_of_a_kind) {
   std::unique_ptr<Impl>& instance = Impl::instance();
   if (instance == nullptr) {
-    instance = std::make_unique<Impl>(hosts, devices_per_host);
+    instance = std::make_unique<Impl>(hosts, devices_per_host, lanes_of_a_kind);
     return;
   }
-  const bool enough = hosts <= static_cast<int>(instance->hosts.size()) &&
-                      devices_per_host <= static_cast<int>(instance->hosts.front().devices.size());
+  const bool enough =
+      hosts <= static_cast<int>(instance->hosts.size()) &&
+      devices_per_host <= static_cast<int>(instance->hosts.front().devices.size()) &&
+      lanes_of_a_kind * kEngineCount <= static_cast<int>(instance->hosts.front().devices.front().lanes.size());
   CHECK(enough, "this process's SimGrid platform is too small: reserve before the first run, or fork. hosts", hosts,
-        "devices a host", devices_per_host);
+        "devices a host", devices_per_host, "lanes of a kind", lanes_of_a_kind);
 }
 
-SimgridPlatform::SimgridPlatform(int ranks, int devices_per_host, const SharedRates& rates) {
+SimgridPlatform::SimgridPlatform(int ranks, int devices_per_host, const SharedRates& rates, int lanes_of_a_kind) {
   CHECK(ranks > 0 && devices_per_host > 0, ranks, devices_per_host);
   const int hosts = (ranks + devices_per_host - 1) / devices_per_host;
   if (Impl::instance() == nullptr)
-    reserve(std::max(hosts, kRoomHosts), std::max(devices_per_host, kRoomDevices));
+    reserve(std::max(hosts, kRoomHosts), std::max(devices_per_host, kRoomDevices), lanes_of_a_kind);
   else
-    reserve(hosts, devices_per_host);
+    reserve(hosts, devices_per_host, lanes_of_a_kind);
   Impl& shared = impl();
   CHECK(!shared.borrowed, "one simulation at a time in a process");
   shared.borrowed = true;
@@ -245,10 +250,11 @@ SimgridPlatform::SimgridPlatform(int ranks, int devices_per_host, const SharedRa
     host.disk->set_bandwidth(units_per_ns(rates.disk));
     device.pcie->set_bandwidth(units_per_ns(rates.pcie));
     device.memory->set_bandwidth(units_per_ns(rates.device_memory));
-    for (LaneSlot& lane : device.lanes) {
-      lane.lane = static_cast<int>(shared.lanes.size());
-      shared.lanes.push_back(&lane);
+    for (std::size_t place = 0; place < device.lanes.size(); ++place) {
+      device.lanes[place].lane = rank * kLaneCount + static_cast<int>(place);
+      shared.lanes.push_back(&device.lanes[place]);
     }
+    shared.lanes.resize(static_cast<std::size_t>(rank + 1) * kLaneCount);
   }
 }
 

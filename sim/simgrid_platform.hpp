@@ -24,16 +24,16 @@ class SimgridPlatform {
  public:
   // Makes the platform large enough for later runs. Before the first step only; without it the first run's size, and
   // some room for tests, is what there is.
-  static void reserve(int hosts, int devices_per_host);
+  static void reserve(int hosts, int devices_per_host, int lanes_of_a_kind = 1);
 
   // Starts a run of `ranks` devices, `devices_per_host` to a host. CHECKs that no other run is under way and that the
   // platform is large enough.
-  SimgridPlatform(int ranks, int devices_per_host, const SharedRates& rates);
+  SimgridPlatform(int ranks, int devices_per_host, const SharedRates& rates, int lanes_of_a_kind = 1);
   ~SimgridPlatform();  // drains what still runs
   SimgridPlatform(const SimgridPlatform&) = delete;
   SimgridPlatform& operator=(const SimgridPlatform&) = delete;
 
-  // Takes `ns` alone; `amount` > 0 bytes load each resource of the route. `lane` is rank * kEngineCount + engine, and
+  // Takes `ns` alone; `amount` > 0 bytes load each resource of the route. `lane` is rank * kLaneCount + place, and
   // idle.
   void start_flow(int lane, Route route, double amount, std::int64_t ns);
   // The flow under way on this lane is slower by this factor from now on.

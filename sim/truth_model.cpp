@@ -5,6 +5,7 @@
 
 #include "core/base/check.hpp"
 #include "core/machine/lane_time.hpp"
+#include "core/machine/lanes.hpp"
 #include "core/machine/slow_down.hpp"
 #include "sim/noise.hpp"
 
@@ -54,34 +55,39 @@ TruthModel::TruthModel(const Graph& graph, const HardwareProfile& truth, const T
   for (const auto& [engine, cores] : truth.lane_cores) wanted += cores;
   for (const auto& [engine, cores] : truth.lane_cores)
     if (cores > 0 && wanted > truth.cores) slowed_[static_cast<std::size_t>(engine)] = true;
-  if (!truth.launches_beside.empty()) slowed_[static_cast<std::size_t>(Engine::Compute)] = true;
+  if (!truth.launches_beside.empty() || lane_count(truth, Engine::Compute) > 1)
+    slowed_[static_cast<std::size_t>(Engine::Compute)] = true;
   for (int e = 0; e < kEngineCount; ++e)
     if (weighs_memory() && uses_host_memory(static_cast<Engine>(e))) slowed_[static_cast<std::size_t>(e)] = true;
 }
 
-std::array<double, kEngineCount> TruthModel::slow_downs(const std::array<Load, kEngineCount>& loads,
-                                                        std::uint16_t busy) const {
+std::array<double, kEngineCount> TruthModel::slow_downs(const std::array<Load, kLaneCount>& loads,
+                                                        const BusyLanes& lanes) const {
   MemoryRates alone{};
-  for (std::size_t e = 0; e < alone.size() && weighs_memory(); ++e) {
-    const auto engine = static_cast<Engine>(e);
-    if ((busy & engine_bit(engine)) && loads[e].flows() && uses_host_memory(engine) && loads[e].route == Route::Memory)
-      alone[e] = loads[e].amount / static_cast<double>(loads[e].flow_ns) * kNsPerS;
-  }
+  const std::uint16_t busy = lanes.kinds();
+  if (weighs_memory())
+    lanes.for_each([&](LaneIndex lane) {
+      const Load& load = loads[lane.place()];
+      if (load.flows() && uses_host_memory(lane.kind()) && load.route == Route::Memory)
+        alone[static_cast<std::size_t>(lane.kind())] += load.amount / static_cast<double>(load.flow_ns) * kNsPerS;
+    });
   std::array<double, kEngineCount> factors = tandem::slow_downs(*profile_, alone, busy);
   const Load& computes = loads[static_cast<std::size_t>(Engine::Compute)];
   if (computes.dispatch_ns > 0 && computes.flow_ns > 0)
     factors[static_cast<std::size_t>(Engine::Compute)] += later_starts(*profile_, factors, busy, computes.recorded) *
                                                           static_cast<double>(computes.dispatch_ns) /
                                                           static_cast<double>(computes.flow_ns);
+  // Streams of kernels share the device.
+  factors[static_cast<std::size_t>(Engine::Compute)] *= std::max(lanes.count(Engine::Compute), 1);
   return factors;
 }
 
 double TruthModel::factor(const PendingCommand& command) const {
   const double noise = noise_factor(factors_.noise, seed_, rank_, command.id);
-  if (is_disk(command.engine)) return times_.copy_time * times_.disk_time * noise;
-  if (command.kind == CommandKind::Copy) return times_.copy_time * noise;
-  if (command.engine == Engine::CpuOptimizer) return times_.optimizer_time * noise;
-  if (command.engine == Engine::Compute || command.engine == Engine::CpuCompute) return times_.compute_time * noise;
+  if (is_disk(command.kind())) return times_.copy_time * times_.disk_time * noise;
+  if (command.what == CommandKind::Copy) return times_.copy_time * noise;
+  if (command.kind() == Engine::CpuOptimizer) return times_.optimizer_time * noise;
+  if (command.kind() == Engine::Compute || command.kind() == Engine::CpuCompute) return times_.compute_time * noise;
   return noise;
 }
 
@@ -162,17 +168,18 @@ Load TruthModel::run_load(const PendingCommand& command, double stretch) const {
   if (stretch != 1) times *= 1 + on_device(op.work).activity.clocked * (stretch - 1);
   const std::int64_t ns =
       scaled_ns(command.recorded ? cost_.repeated_run_ns(*graph_, op.work)
-                                 : cost_.run_part_ns(*graph_, op.work, command.engine, part_bytes, whole_bytes),
+                                 : cost_.run_part_ns(*graph_, op.work, command.kind(), part_bytes, whole_bytes),
                 times);
-  const double limit = capacity(command.engine);
-  if (limit == 0) return flow(ns, 0, Route::Own, command.engine);
+  const double limit = capacity(command.kind());
+  if (limit == 0) return flow(ns, 0, Route::Own, command.kind());
   // What was measured alone fits the memory, whatever the profile's bandwidth says.
   const double bytes = std::min(memory_bytes(op.work) * share_of(command), limit / kNsPerS * static_cast<double>(ns));
   // Kernels share the device's memory with copies alone: where all fit at full speed there is nothing to share.
   const double copies = profile_->h2d.bytes_per_s + profile_->d2h.bytes_per_s;
+  if (profile_->one_pool && command.kind() == Engine::Compute) return flow(ns, bytes, Route::Host, command.kind());
   const bool device_has_room =
-      command.engine == Engine::Compute && bytes * kNsPerS <= (limit - copies) * static_cast<double>(ns);
-  return flow(ns, bytes, device_has_room ? Route::Own : Route::Memory, command.engine);
+      command.kind() == Engine::Compute && bytes * kNsPerS <= (limit - copies) * static_cast<double>(ns);
+  return flow(ns, bytes, device_has_room ? Route::Own : Route::Memory, command.kind());
 }
 
 // Whether the lane's copies can meet a limit that others share.
@@ -184,29 +191,29 @@ bool TruthModel::link_binds(Engine lane) const {
 
 Load TruthModel::copy_load(const PendingCommand& command) const {
   const double times = factor(command);
-  const std::int64_t alone_ns = cost_.copy_ns(command.engine, command.part.bytes);
-  if (command.engine == Engine::Compute) return flow(scaled_ns(alone_ns, times), 0, Route::Own, command.engine);
-  const std::int64_t latency_ns = cost_.copy_rate(command.engine).latency_ns;
+  const std::int64_t alone_ns = cost_.copy_ns(command.kind(), command.part.bytes, command.pageable);
+  if (command.kind() == Engine::Compute) return flow(scaled_ns(alone_ns, times), 0, Route::Own, command.kind());
+  const std::int64_t latency_ns = cost_.copy_rate(command.kind(), command.pageable).latency_ns;
   const std::int64_t all_ns = scaled_ns(alone_ns, times);
   Route route = Route::Own;
-  if (command.engine != Engine::P2P && !is_small(command.engine))
-    route = fidelity_ == Fidelity::Shared ? Route::Memory : link_binds(command.engine) ? Route::Link : Route::Own;
+  if (command.kind() != Engine::P2P && !is_small(command.kind()))
+    route = fidelity_ == Fidelity::Shared ? Route::Memory : link_binds(command.kind()) ? Route::Link : Route::Own;
   // The latency loads nothing. Deviations scale the bytes with the time, so that they hold under contention too.
   const std::int64_t waiting_ns = std::min(scaled_ns(latency_ns, times), all_ns);
   const std::int64_t flow_ns = all_ns - waiting_ns;
-  double bytes = static_cast<double>(command.part.bytes) * times * lane_time(*profile_, command.engine);
+  double bytes = static_cast<double>(command.part.bytes) * times * lane_time(*profile_, command.kind());
   // Reads and writes that take turns at the disk share its time: what goes slower alone loads it more a byte.
-  if (is_disk(command.engine) && bytes_per_s(*profile_, Tier::Disk) == 0)
+  if (is_disk(command.kind()) && bytes_per_s(*profile_, Tier::Disk) == 0)
     bytes = disk_bytes_per_s(*profile_) / kNsPerS * static_cast<double>(flow_ns);
-  Load load = flow(flow_ns, bytes, route, command.engine);
+  Load load = flow(flow_ns, bytes, route, command.kind());
   load.fixed_ns += waiting_ns;
   return load;
 }
 
 Load TruthModel::load(const PendingCommand& command, double stretch) const {
-  if (command.kind == CommandKind::Copy) return copy_load(command);
+  if (command.what == CommandKind::Copy) return copy_load(command);
   Load load = run_load(command, stretch);
-  if (command.engine == Engine::Compute) {
+  if (command.kind() == Engine::Compute) {
     load.dispatch_ns = on_device(graph_->op(command.op).work).dispatch_ns;
     load.recorded = command.recorded;
   }

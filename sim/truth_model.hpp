@@ -9,6 +9,7 @@
 
 #include "core/machine/cost_model.hpp"
 #include "core/scenario/scenario.hpp"
+#include "sim/busy_lanes.hpp"
 #include "sim/command_queues.hpp"
 
 namespace tandem {
@@ -24,8 +25,9 @@ enum class Route : std::uint8_t {
   Own,     // its lane alone
   Link,    // and the PCIe cap or the disk
   Memory,  // and DRAM, device memory or both
+  Host,    // of kernels, where DRAM is the device's memory, too
 };
-inline constexpr int kRouteCount = 3;
+inline constexpr int kRouteCount = 4;
 
 // A command's work: first a fixed time, then, if amount > 0, a flow that takes flow_ns when nothing else is there.
 struct Load {
@@ -66,8 +68,8 @@ class TruthModel {
   Load collective_load(const PendingCommand& command, std::int64_t ranks) const;
   // Lanes that other lanes slow down keep a flow, whose speed can change.
   bool slowed_by_others(Engine engine) const { return slowed_[static_cast<std::size_t>(engine)]; }
-  // Factors on the durations of flows under way, by lane, while the engines of the bit set `busy` are; `loads`: theirs.
-  std::array<double, kEngineCount> slow_downs(const std::array<Load, kEngineCount>& loads, std::uint16_t busy) const;
+  // Factors on the durations of flows under way, by kind of lane, while the lanes `busy` are; `loads`: of each lane.
+  std::array<double, kEngineCount> slow_downs(const std::array<Load, kLaneCount>& loads, const BusyLanes& busy) const;
 
  private:
   Load run_load(const PendingCommand& command, double stretch) const;

@@ -2,9 +2,11 @@
 // Knows nothing of time, policies or any world.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <string>
 #include <string_view>
 
 namespace tandem {
@@ -24,7 +26,7 @@ inline constexpr CommandId kNoCommand = -1;
 enum class Tier : std::uint8_t { Device, HostPinned, HostPageable, Disk };
 inline constexpr int kTierCount = 4;
 
-// What a lane drives. One lane an engine and rank; each runs one command at a time in issue order.
+// What a lane drives: its kind. Each lane runs one command at a time in issue order.
 enum class Engine : std::uint8_t {
   Compute,
   H2D,
@@ -41,6 +43,27 @@ enum class Engine : std::uint8_t {
 };
 inline constexpr int kEngineCount = 12;
 
+// A lane of a rank, by kind and number. The first of each kind is always there; a machine may have more of some
+// (HardwareProfile::lanes), such as a second stream of kernels or several teams of CPU threads.
+inline constexpr int kMostLanesOfAKind = 4;
+inline constexpr int kLaneCount = kEngineCount * kMostLanesOfAKind;
+class LaneIndex {
+ public:
+  // Not explicit: where a machine has one lane of a kind, the kind names it.
+  constexpr LaneIndex(Engine kind = Engine::Compute, int number = 0)
+      : place_(static_cast<std::uint8_t>(number * kEngineCount + static_cast<int>(kind))) {}
+  static constexpr LaneIndex at(std::size_t place) {
+    return {static_cast<Engine>(place % kEngineCount), static_cast<int>(place / kEngineCount)};
+  }
+  constexpr Engine kind() const { return static_cast<Engine>(place_ % kEngineCount); }
+  constexpr int number() const { return place_ / kEngineCount; }  // from 0
+  constexpr std::size_t place() const { return place_; }          // below kLaneCount
+  constexpr auto operator<=>(const LaneIndex&) const = default;
+
+ private:
+  std::uint8_t place_;
+};
+
 constexpr std::string_view name_of(Tier tier) {
   constexpr std::string_view kNames[] = {"device", "host_pinned", "host_pageable", "disk"};
   static_assert(std::size(kNames) == kTierCount);
@@ -53,6 +76,11 @@ constexpr std::string_view name_of(Engine engine) {
                                          "cpu_optimizer", "disk_read", "disk_write", "loader"};
   static_assert(std::size(kNames) == kEngineCount);
   return kNames[static_cast<int>(engine)];
+}
+
+// "compute", and "compute.1" of the second.
+inline std::string name_of(LaneIndex lane) {
+  return std::string(name_of(lane.kind())) + (lane.number() > 0 ? "." + std::to_string(lane.number()) : "");
 }
 
 // The tier that an engine's operands must be in.

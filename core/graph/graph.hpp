@@ -85,6 +85,7 @@ struct Tensor {
   TensorId whole = kNone;
   ValueId latest = kNone;
   std::int32_t versions = 0;  // so far
+  bool on_host = false;       // a parameter whose own module the CPU computes: the device has no need of it
   Role reported_role() const { return reported_as.value_or(role); }
 };
 

@@ -69,6 +69,10 @@ std::int64_t round_ns(double ns) {
 
 }  // namespace
 
+CostModel::CostModel(const HardwareProfile& profile) : profile_(&profile) {
+  if (profile.cpu_compute) cpu_compute_ = std::make_shared<const CostModel>(*profile.cpu_compute);
+}
+
 std::int64_t CostModel::memory_bytes(const Work& work) {
   std::int64_t bytes = 0;
   for (const Kernel& kernel : work.kernels) bytes += kernel.bytes;
@@ -149,6 +153,7 @@ double CostModel::compute_run_ns(const Work& work, Engine engine) const {
     const std::int64_t ranks = work.sizes.size() > 1 ? work.sizes[1] : 1;
     return static_cast<double>(collective_ns(memory_bytes(work), ranks));
   }
+  if (engine == Engine::CpuCompute && cpu_compute_) return cpu_compute_->compute_run_ns(work, Engine::Compute);
   const BodyCost* body = body_cost(work, engine);
   const double ns = kernels_ns(work, engine) + (body != nullptr ? static_cast<double>(body->gaps_ns) : 0);
   return std::max(ns, static_cast<double>(dispatch_ns(work, engine)));
@@ -217,14 +222,14 @@ std::int64_t CostModel::run_part_ns(const Graph& graph, WorkId work, Engine engi
   return fixed_ns + round_ns(static_cast<double>(whole_ns - fixed_ns) * share);
 }
 
-const CopyRate& CostModel::copy_rate(Engine lane) const {
+const CopyRate& CostModel::copy_rate(Engine lane, bool pageable) const {
   switch (lane) {
     case Engine::H2D:
     case Engine::H2DSmall:
-      return profile_->h2d;
+      return pageable ? profile_->pageable_h2d : profile_->h2d;
     case Engine::D2H:
     case Engine::D2HSmall:
-      return profile_->d2h;
+      return pageable ? profile_->pageable_d2h : profile_->d2h;
     case Engine::DiskRead:
       return profile_->disk_read;
     case Engine::DiskWrite:
@@ -236,10 +241,10 @@ const CopyRate& CostModel::copy_rate(Engine lane) const {
   }
 }
 
-std::int64_t CostModel::copy_ns(Engine lane, std::int64_t bytes) const {
+std::int64_t CostModel::copy_ns(Engine lane, std::int64_t bytes, bool pageable) const {
   CHECK(bytes >= 0, bytes, name_of(lane));
   if (lane == Engine::Compute) return kernel_ns({.kind = KernelKind::Memory, .bytes = 2 * bytes}, DType::F32, lane);
-  const CopyRate& rate = copy_rate(lane);
+  const CopyRate& rate = copy_rate(lane, pageable);
   if (bytes == 0) return rate.latency_ns;
   const auto amount = static_cast<double>(bytes);
   return rate.latency_ns + round_ns(at_rate_ns(amount, rate.bytes_per_s, "this copy lane") /

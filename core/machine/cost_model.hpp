@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/graph/graph.hpp"
@@ -12,7 +13,7 @@ namespace tandem {
 
 class CostModel {
  public:
-  explicit CostModel(const HardwareProfile& profile) : profile_(&profile) {}
+  explicit CostModel(const HardwareProfile& profile);
 
   // Duration of a whole op of this work on an engine, in ns. Cached by work: O(1) after the first call.
   std::int64_t run_ns(const Graph& graph, WorkId work, Engine engine) const;
@@ -20,8 +21,9 @@ class CostModel {
   // rest is shared in proportion.
   std::int64_t run_part_ns(const Graph& graph, WorkId work, Engine engine, std::int64_t part_bytes,
                            std::int64_t whole_bytes) const;
-  // Duration of a copy alone on its lane, in ns. On Compute, a copy within the device's memory.
-  std::int64_t copy_ns(Engine lane, std::int64_t bytes) const;
+  // Duration of a copy alone on its lane, in ns. On Compute, a copy within the device's memory. `pageable`: of host
+  // memory that is not pinned.
+  std::int64_t copy_ns(Engine lane, std::int64_t bytes, bool pageable = false) const;
   // `bytes` once around a ring of `ranks` ranks: a reduce-scatter or an all-gather of so many; an all-reduce of half.
   std::int64_t collective_ns(std::int64_t bytes, std::int64_t ranks) const;
   // DRAM (CPU lanes) or HBM (Compute) traffic of one op of this work, in bytes.
@@ -46,7 +48,7 @@ class CostModel {
   Activity activity(const Work& work) const;
 
   // The rate that a copy lane follows. CHECKs that `lane` copies.
-  const CopyRate& copy_rate(Engine lane) const;
+  const CopyRate& copy_rate(Engine lane, bool pageable = false) const;
   const HardwareProfile& profile() const { return *profile_; }
   // The one kernel's time, without op_ns; for calibration's residuals.
   std::int64_t kernel_ns(const Kernel& kernel, DType type, Engine engine) const;
@@ -61,7 +63,8 @@ class CostModel {
   std::int64_t command_ns(const Work& work, Engine engine) const;
   double lane_time(Engine engine) const;
   const HardwareProfile* profile_;
-  mutable std::vector<std::int64_t> cache_;  // by work * kEngineCount + engine; 0 is "not yet"
+  std::shared_ptr<const CostModel> cpu_compute_;  // of HardwareProfile::cpu_compute
+  mutable std::vector<std::int64_t> cache_;       // by work * kEngineCount + engine; 0 is "not yet"
 };
 
 }  // namespace tandem

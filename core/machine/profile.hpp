@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,6 +52,13 @@ struct BodyCost {
   // What the op takes longer where its kernels are launched as it runs, all of them, not while the op before it runs.
   std::int64_t late_ns = 0;
   std::int64_t least_ns = 0;  // what the kernels take, however little there is to do
+};
+
+// Lanes of a kind. Of teams of CPU threads, the cores of each; 0: all that there are.
+struct LaneRow {
+  int count = 1;
+  std::int32_t cores = 0;
+  bool operator==(const LaneRow&) const = default;
 };
 
 // What the device draws while it runs kernels of a kind at its full clock, and while it waits, as a share of its power
@@ -107,6 +115,10 @@ struct HardwareProfile {
   std::optional<Fingerprint> fingerprint;  // of the machine that was measured
   std::array<TierInfo, kTierCount> tiers;
 
+  // CPU and device have one memory, which is tiers[Device]: what is said to be on the host is there, too, and no copy
+  // goes between the two (integrated GPUs; a GH200 used as one pool).
+  bool one_pool = false;
+
   // Devices that share one host's DRAM and disk. 0: all of a run's.
   std::int32_t devices_per_host = 0;
 
@@ -127,6 +139,7 @@ struct HardwareProfile {
 
   // Copies by lane; both directions at once share `pcie_bytes_per_s` (0: no shared cap).
   CopyRate h2d, d2h, disk_read, disk_write, peer;
+  CopyRate pageable_h2d, pageable_d2h;  // of host memory that is not pinned: tiers[HostPageable], where there is some
   double pcie_bytes_per_s = 0;
   double host_copy_bytes_per_s = 0;      // each direction of all devices of one host together; 0: no shared cap
   std::int64_t small_copy_bytes = 4096;  // up to this size a copy goes on the small-copy lanes
@@ -134,6 +147,9 @@ struct HardwareProfile {
   // The CPU: cores, and the optimizer step, parameters/s with all cores and bytes of DRAM traffic a parameter.
   std::int32_t cores = 1;
   double cpu_flops = 0;
+  // What a team of CPU threads (LaneRow) takes for bodies, as if it were a device: kernels' rates and bodies. Null: not
+  // measured, or the CPU is the device.
+  std::shared_ptr<const HardwareProfile> cpu_compute;
   double cpu_optimizer_parameters_per_s = 0;
   Curve cpu_optimizer_efficiency;  // over parameters
   double cpu_optimizer_bytes = 0;  // that the update so timed moves, a parameter; 0: not known
@@ -146,6 +162,8 @@ struct HardwareProfile {
   // CPU cores that a lane's worker keeps busy while it runs a command; 0 where not given. Where busy lanes want more
   // cores than there are, they share them equally.
   std::map<Engine, double> lane_cores;
+  // Kinds of which there is another number than one, or whose teams have another number of cores than all.
+  std::map<Engine, LaneRow> lanes;
   // Empty: equal bytes for all.
   std::map<Engine, MemoryWeight> memory_weights;
   // What a lane's commands take of late, times what all else here says: as learnt while training. 1 where not given.

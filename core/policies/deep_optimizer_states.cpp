@@ -130,7 +130,7 @@ class DeepOptimizerStates final : public Policy {
         CHECK(decisions.run(bucket.optimizer, Engine::Compute) == Reply::Issued,
               view.graph().op_name(bucket.optimizer));
       else if (under_way_.size() >= kUnderWay || !stream(view, decisions, bucket)) {
-        if (!under_way_.empty() || view.queued(Engine::Compute) > 0) break;  // there will be room later
+        if (!under_way_.empty() || view.computing() > 0) break;  // there will be room later
         if (!run_on_cpu(decisions, bucket)) break;
       }
       any = true;
@@ -144,7 +144,9 @@ class DeepOptimizerStates final : public Policy {
     if (!update.stream_in(view, decisions)) return false;
     CHECK(decisions.run(bucket.optimizer, Engine::Compute) == Reply::Issued, view.graph().op_name(bucket.optimizer));
     update.ran = true;
-    while (!update.returned()) update.return_piece(view, decisions, /*with_parameter=*/!parameters_.fit());
+    while (!update.returned())
+      update.return_piece(view, decisions, /*with_parameter=*/!parameters_.fit() ||
+                                               view.graph().tensor_of(update.bucket.parameter).on_host);
     under_way_.push_back(std::move(update));
     return true;
   }

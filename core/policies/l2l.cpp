@@ -138,7 +138,7 @@ class LayerToLayer final : public Policy {
     fetch_parameters(view, decisions);
     fetch_activations(view, decisions);
     const Turn next = turns_.front();
-    if (next.visit > last_visit() || view.queued(Engine::Compute) >= kComputeAhead) return false;
+    if (next.visit > last_visit() || view.computing() >= kComputeAhead) return false;
     if (decisions.run(next.op) != Reply::Issued) return false;
     CHECK(running_.empty() || running_.back().visit <= next.visit, "a layer's turn comes before the last's",
           next.visit);

@@ -37,7 +37,7 @@ class SsdTrain final : public Policy {
 
   void decide(const View& view, Decisions& decisions) override {
     activations_.move(view, decisions);
-    while (view.queued(Engine::Compute) < kAhead)
+    while (view.computing() < kAhead)
       if (!advance(view, decisions) && !update(view, decisions)) return;
   }
 

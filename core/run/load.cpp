@@ -9,6 +9,7 @@
 #include "core/scenario/dirs.hpp"
 #include "core/scenario/family_schema.hpp"
 #include "core/scenario/reader.hpp"
+#include "core/step/placement.hpp"
 #include "core/workloads/workload.hpp"
 #include "core/yaml/yaml_tree.hpp"
 
@@ -36,8 +37,10 @@ KnownNames registered_names() {
   names.scenario = kSchema;
   for (const WorkloadEntry* entry : workloads()) names.workloads.emplace_back(entry->name);
   for (const OptimizerEntry* entry : optimizers()) names.optimizers.emplace_back(entry->name, entry->betas);
-  for (const PolicyEntry* entry : policies())
+  for (const PolicyEntry* entry : policies()) {
     names.policies.emplace_back(entry->name, std::vector<std::string>(entry->options.begin(), entry->options.end()));
+    names.policies.back().second.emplace_back(kCpuModules);
+  }
   names.profile_dirs = profile_dirs();
   names.model_dirs = model_dirs();
   return names;

@@ -1,3 +1,6 @@
+#include <memory>
+#include <utility>
+
 #include "core/base/check.hpp"
 #include "core/base/engine_names.hpp"
 #include "core/scenario/build.hpp"
@@ -30,6 +33,10 @@ void build_tiers(const Values& values, const std::string& path, HardwareProfile&
     const std::string tier = path + std::string(name_of(static_cast<Tier>(i)));
     out.tiers[static_cast<std::size_t>(i)] = {values.integer(tier + ".capacity"), values.number(tier + ".bandwidth")};
   }
+  out.one_pool = values.flag(path + "one_pool");
+  if (out.one_pool)
+    out.tiers[static_cast<std::size_t>(Tier::HostPinned)] = {
+        0, out.tiers[static_cast<std::size_t>(Tier::Device)].bytes_per_s};
 }
 
 constexpr std::pair<KernelKind, const char*> kKinds[] = {{KernelKind::Gemm, "gemm"},
@@ -103,10 +110,22 @@ void build_copies(const Values& values, const std::string& path, HardwareProfile
   out.peer = copy_rate(values, path + "peer");
   out.pcie_bytes_per_s = values.number(path + "shared_bandwidth");
   out.host_copy_bytes_per_s = values.number(path + "host_bandwidth");
+  out.pageable_h2d = copy_rate(values, path + "pageable_h2d");
+  out.pageable_d2h = copy_rate(values, path + "pageable_d2h");
   out.small_copy_bytes = values.integer(path + "small_copy");
 }
 
+// The memory of a team of CPU threads is the host's.
+void build_cpu_compute(const Values& values, const std::string& path, HardwareProfile& out) {
+  if (!values.has(path + "peak.fp32")) return;
+  HardwareProfile team;
+  build_compute(values, path, team);
+  team.tiers[static_cast<std::size_t>(Tier::Device)] = out.tiers[static_cast<std::size_t>(Tier::HostPinned)];
+  out.cpu_compute = std::make_shared<const HardwareProfile>(std::move(team));
+}
+
 void build_host(const Values& values, const std::string& prefix, HardwareProfile& out) {
+  build_cpu_compute(values, prefix + "cpu.compute.", out);
   out.cores = static_cast<std::int32_t>(values.integer(prefix + "cpu.cores"));
   out.cpu_flops = values.number(prefix + "cpu.peak");
   out.cpu_optimizer_parameters_per_s = values.number(prefix + "cpu.optimizer.rate");
@@ -121,6 +140,11 @@ void build_host(const Values& values, const std::string& prefix, HardwareProfile
   for (std::size_t i = 0; i < values.count(prefix + "host.lane_cores"); ++i) {
     const std::string at = prefix + "host.lane_cores." + std::to_string(i);
     out.lane_cores[engine_named(values.text(at + ".lane"))] = values.number(at + ".cores");
+  }
+  for (std::size_t i = 0; i < values.count(prefix + "lanes"); ++i) {
+    const std::string at = prefix + "lanes." + std::to_string(i);
+    out.lanes[engine_named(values.text(at + ".lane"))] = {static_cast<int>(values.integer(at + ".count", 1)),
+                                                          static_cast<std::int32_t>(values.integer(at + ".cores", 0))};
   }
   for (std::size_t i = 0; i < values.count(prefix + "host.memory_weights"); ++i) {
     const std::string at = prefix + "host.memory_weights." + std::to_string(i);

@@ -33,6 +33,24 @@ void limit_cores(HardwareProfile& machine, std::int32_t cores) {
   machine.cores = cores;
 }
 
+// A team of some of the cores is as much slower than one of all of them.
+void split_cores(HardwareProfile& machine) {
+  for (const auto& [kind, row] : machine.lanes) {
+    if (row.cores <= 0 || row.cores >= machine.cores) continue;
+    const double share = static_cast<double>(row.cores) / optimizer_threads(machine, machine.cores);
+    if (kind == Engine::CpuCompute) machine.cpu_flops *= std::min(1.0, share);
+    if (kind == Engine::CpuOptimizer) {
+      const Curve& by_threads = machine.cpu_optimizer_threads;
+      machine.cpu_optimizer_parameters_per_s *=
+          by_threads.x.empty() ? std::min(1.0, share)
+                               : by_threads.at(row.cores) / by_threads.at(optimizer_threads(machine, machine.cores));
+    }
+  }
+  for (const auto& [kind, row] : machine.lanes)
+    if (row.cores > 0 && machine.lane_cores.contains(kind))
+      machine.lane_cores[kind] = std::min(row.cores, machine.cores);
+}
+
 // No size is copied faster than the limit; small copies may be slower by themselves.
 void limit_copies(CopyRate& lane, double bytes_per_s) {
   if (bytes_per_s <= 0 || bytes_per_s >= lane.bytes_per_s) return;
@@ -61,6 +79,7 @@ void apply_limits(Scenario& scenario) {
   limit_copies(machine.h2d, scenario.limits.h2d_bytes_per_s);
   limit_copies(machine.d2h, scenario.limits.d2h_bytes_per_s);
   share_host(machine, ranks_on_host(scenario));
+  split_cores(machine);
 }
 
 }  // namespace tandem

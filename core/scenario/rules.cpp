@@ -102,12 +102,36 @@ void check_switches(Rules& rules, const Scenario& scenario) {
   }
 }
 
+// A host of its own, or none beside the device's one memory; rates for what of it is not pinned.
+void check_host(Rules& rules, const Values& values, const std::string& prefix) {
+  const std::string tiers = prefix + "tiers.", pinned = tiers + "host_pinned.capacity",
+                    pageable = tiers + "host_pageable.capacity", pool = tiers + "one_pool";
+  if (rules.is_open(prefix + "tiers") || !rules.can_judge({pool})) return;
+  if (values.flag(pool)) {
+    for (const std::string& beside : {pinned, pageable})
+      rules.require(!values.has(beside), {pool}, "the machine has host memory beside the device's",
+                    "true without " + beside.substr(prefix.size()) + ", or false");
+    return;
+  }
+  if (rules.can_judge({pinned, tiers + "device.capacity"}))
+    rules.require(values.has(pinned), {tiers + "device.capacity"}, "the machine has no host memory beside it",
+                  "tiers.host_pinned, or tiers.one_pool: true");
+  if (values.integer(pageable) == 0) return;
+  for (const char* lane : {"pageable_h2d", "pageable_d2h"}) {
+    const std::string rate = prefix + "copies." + lane + ".bandwidth";
+    if (rules.can_judge({rate}) && !rules.is_open(rate))
+      rules.require(values.has(rate), {pageable}, std::string("needs copies.") + lane,
+                    "pageable memory with both rates, or none");
+  }
+}
+
 }  // namespace
 
 void check_profile_rules(const Values& values, const std::string& prefix, Findings& findings) {
   check_plausible(values, prefix, findings);
   check_consistent(values, prefix, findings);
   Rules rules(values, findings);
+  check_host(rules, values, prefix);
   if (values.integer(prefix + "tiers.disk.capacity") == 0) return;
   for (const char* lane : {"disk_read", "disk_write"}) {
     const std::string rate = prefix + "copies." + lane + ".bandwidth";

@@ -17,8 +17,8 @@ constexpr std::size_t kMostTries = 16;
 }  // namespace
 
 bool Scheduler::settled(const Segment& segment) const {
-  return segment.content == kNone || segment.writer.engine == Engine::Compute ||
-         segment.writer.id <= progress_[static_cast<std::size_t>(segment.writer.engine)];
+  return segment.content == kNone || segment.writer.lane == Engine::Compute ||
+         segment.writer.id <= progress_[segment.writer.lane.place()];
 }
 
 bool Scheduler::settled(const Block& block) const {
@@ -60,7 +60,7 @@ void Scheduler::follow_device() {
     const bool here = block.tier == Tier::Device && !block.holders.empty();
     if (here)
       for (const Segment& segment : block.segments)
-        if (!settled(segment)) filling_[static_cast<std::size_t>(segment.writer.engine)].push({segment.writer.id, id});
+        if (!settled(segment)) filling_[segment.writer.lane.place()].push({segment.writer.id, id});
     const HoleFinder::Place* old = holes_.place(id);
     if (old != nullptr && here && *old == place(block)) continue;
     if (old != nullptr) holes_.remove(id);

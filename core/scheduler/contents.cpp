@@ -36,7 +36,7 @@ void Contents::check(const Command& command) {
   } else if (command.kind == CommandKind::Run) {
     const Op& op = graph_.op(command.op);
     CHECK(command.operands.size() == op.reads.size() + op.writes.size() + 1, graph_.op_name(command.op));
-    const Tier tier = operand_tier(command.lane.engine);
+    const Tier tier = command.operands_in();
     const std::int64_t lead_bytes = op.writes.empty() ? 0 : graph_.value(op.writes.front().value).bytes;
     const ByteRange lead = op.divisible ? ByteRange{part.first_byte, part.bytes} : ByteRange{0, lead_bytes};
     std::size_t i = 0;

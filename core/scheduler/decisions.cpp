@@ -3,6 +3,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
+#include "core/machine/lanes.hpp"
 #include "core/scheduler/scheduler.hpp"
 
 namespace tandem {
@@ -12,34 +13,57 @@ bool Scheduler::issuable(const Op& op) const {
                      [&](ValueId read) { return ops_[static_cast<std::size_t>(graph_.value(read).producer)].issued; });
 }
 
-Reply Scheduler::run(OpId id, ByteRange lead, Engine engine) {
+// Of the machine's lanes of a kind: where the op has least to wait for. That is behind what it reads, if such a lane is
+// still at it; else where fewest commands are queued.
+LaneIndex Scheduler::lane_for(const Op& op, Engine kind) const {
+  const int count = lane_count(estimate_->profile(), kind);
+  if (count == 1) return kind;
+  LaneIndex best = kind;
+  for (int n = 1; n < count; ++n)
+    if (queued_[LaneIndex(kind, n).place()] < queued_[best.place()]) best = LaneIndex(kind, n);
+  CommandId latest = kNoCommand;
+  const Tier tier = operands_of(kind);
+  for (const ValueId read : op.reads) {
+    const BlockId block = residency_.at(read, tier);
+    if (block == kNone) continue;
+    for (const Segment& segment : residency_.block(block).segments) {
+      const Use writer = segment.writer;
+      if (writer.lane.kind() != kind || writer.id <= std::max(latest, progress_[writer.lane.place()])) continue;
+      latest = writer.id;
+      best = writer.lane;
+    }
+  }
+  return best;
+}
+
+Reply Scheduler::run(OpId id, ByteRange lead, LaneIndex lane) {
   CHECK(id >= 0 && id < graph_.op_count(), id, graph_.op_count());
   const Op& op = graph_.op(id);
-  CHECK(op.may_run_on(engine), graph_.op_name(id), name_of(engine));
+  CHECK(op.may_run_on(lane.kind()), graph_.op_name(id), name_of(lane));
   if (ops_[static_cast<std::size_t>(id)].issued) return Reply::Issued;
   if (!issuable(op)) return Reply::NotReady;
-  if (!try_run(id, lead, engine)) {
+  if (!try_run(id, lead, lane)) {
     // What is left may be too scattered for the op: move everything out and place its operands anew.
-    if (!traits_.may_evict) does_not_fit(id, operand_tier(engine));
-    const Tier lacking = lack_.bytes > 0 ? lack_.tier : operand_tier(engine);
-    clear_tier(operand_tier(engine));
-    if (lacking != operand_tier(engine)) clear_tier(lacking);
+    if (!traits_.may_evict) does_not_fit(id, operands_of(lane.kind()));
+    const Tier lacking = lack_.bytes > 0 ? lack_.tier : operands_of(lane.kind());
+    clear_tier(operands_of(lane.kind()));
+    if (lacking != operands_of(lane.kind())) clear_tier(lacking);
     packing_ = true;
     // The host can now make rows: what it is known to have no room for is asked again, if so many bytes are free.
     if (refused_bytes(Tier::HostPinned) <= pool(Tier::HostPinned).free_bytes())
       residency_.order().note_change(Tier::HostPinned);
-    const bool fits = try_run(id, lead, engine);
+    const bool fits = try_run(id, lead, lane);
     packing_ = false;
-    if (!fits) does_not_fit(id, operand_tier(engine));
+    if (!fits) does_not_fit(id, operands_of(lane.kind()));
   }
   if (op.phase != Phase::Save) issue_saves();
   return Reply::Issued;
 }
 
 // Brings the operands together and emits the command; false if there is no room.
-bool Scheduler::try_run(OpId id, ByteRange lead, Engine engine) {
+bool Scheduler::try_run(OpId id, ByteRange lead, LaneIndex lane) {
   const Op& op = graph_.op(id);
-  const Tier tier = operand_tier(engine);
+  const Tier tier = operands_of(lane.kind());
   const std::int64_t lead_bytes = op.writes.empty() ? 0 : graph_.value(op.writes.front().value).bytes;
   const bool part = lead.bytes != lead_bytes;
   CHECK(!part || op.divisible, graph_.op_name(id), "is run in parts", lead.first, lead.bytes);
@@ -51,23 +75,22 @@ bool Scheduler::try_run(OpId id, ByteRange lead, Engine engine) {
     if (!ensure(read, operand_range(lead, lead_bytes, graph_.value(read).bytes), tier, part, traits_.may_evict))
       return false;
   for (const Write& write : op.writes)
-    if (!place_write(write, operand_range(lead, lead_bytes, graph_.value(write.value).bytes), engine, part))
-      return false;
-  return emit_run(id, lead, engine);
+    if (!place_write(write, operand_range(lead, lead_bytes, graph_.value(write.value).bytes), lane, part)) return false;
+  return emit_run(id, lead, lane);
 }
 
 // False if there is no room for the workspace.
-bool Scheduler::emit_run(OpId id, ByteRange lead, Engine engine) {
+bool Scheduler::emit_run(OpId id, ByteRange lead, LaneIndex lane) {
   const Op& op = graph_.op(id);
-  const Tier tier = operand_tier(engine);
+  const Tier tier = operands_of(lane.kind());
   const std::int64_t lead_bytes = op.writes.empty() ? 0 : graph_.value(op.writes.front().value).bytes;
   Fence waits;
   std::int64_t workspace = -1;
   if (op.workspace_bytes > 0 &&
-      !allocate_bytes(op.workspace_bytes, tier, End::High, traits_.may_evict, engine, workspace, waits))
+      !allocate_bytes(op.workspace_bytes, tier, End::High, traits_.may_evict, lane, workspace, waits))
     return false;
-  const Use use = next_use(engine);
-  Command& command = emit(CommandKind::Run, engine, id);
+  const Use use = next_use(lane);
+  Command& command = emit(CommandKind::Run, lane, id);
   if (op.divisible && !op.writes.empty()) command.part = {op.writes.front().value, lead.first, lead.bytes};
   if (op.match_group != kNone) command.match = {op.match_group, op.match_sequence};
   for (ValueId read : op.reads) {
@@ -184,7 +207,7 @@ Reply Decisions::run(OpId op, Engine engine) {
   Scheduler& s = *scheduler_;
   const auto& writes = s.graph_.op(op).writes;
   if (!s.ops_[static_cast<std::size_t>(op)].partly || s.ops_[static_cast<std::size_t>(op)].issued)
-    return s.run(op, writes.empty() ? ByteRange{} : s.whole(writes.front().value), engine);
+    return s.run(op, writes.empty() ? ByteRange{} : s.whole(writes.front().value), s.lane_for(s.graph_.op(op), engine));
   // What remains of an op that has run in parts.
   std::int64_t next = 0;
   const auto issued = s.parts_.at(op);
@@ -192,7 +215,7 @@ Reply Decisions::run(OpId op, Engine engine) {
   Reply reply = Reply::Issued;
   for (std::size_t i = 0; i <= issued.size() && reply == Reply::Issued; ++i) {
     const std::int64_t stop = i < issued.size() ? issued[i].first : end;
-    if (stop > next) reply = s.run(op, {next, stop - next}, engine);
+    if (stop > next) reply = s.run(op, {next, stop - next}, s.lane_for(s.graph_.op(op), engine));
     if (i < issued.size()) next = issued[i].end();
   }
   return reply;
@@ -210,25 +233,26 @@ Reply Decisions::run_part(OpId op, std::int64_t first_byte, std::int64_t bytes, 
   }
   CHECK(first_byte >= 0 && bytes > 0 && first_byte + bytes <= lead, first_byte, bytes, lead);
   CHECK(first_byte % o.cut_bytes == 0 && (bytes % o.cut_bytes == 0 || first_byte + bytes == lead), first_byte, bytes);
-  return scheduler_->run(op, {first_byte, bytes}, engine);
+  return scheduler_->run(op, {first_byte, bytes}, scheduler_->lane_for(o, engine));
 }
 
 // Policies may name values that are over: those are nowhere, and nothing is left to do for them.
 Reply Decisions::copy(ValueId value, Tier to) {
   if (scheduler_->forgotten(value)) return Reply::Issued;
-  return scheduler_->prefetch(value, scheduler_->whole(value), to);
+  return scheduler_->prefetch(value, scheduler_->whole(value), scheduler_->real(to));
 }
 Reply Decisions::copy_part(ValueId value, std::int64_t first_byte, std::int64_t bytes, Tier to) {
   if (scheduler_->forgotten(value)) return Reply::Issued;
   CHECK(first_byte >= 0 && bytes > 0 && first_byte + bytes <= scheduler_->graph_.value(value).bytes, first_byte, bytes);
-  return scheduler_->prefetch(value, {first_byte, bytes}, to);
+  return scheduler_->prefetch(value, {first_byte, bytes}, scheduler_->real(to));
 }
 Reply Decisions::release(ValueId value, Tier tier) {
-  return scheduler_->forgotten(value) ? Reply::Issued : scheduler_->release(value, tier);
+  return scheduler_->forgotten(value) ? Reply::Issued : scheduler_->release(value, scheduler_->real(tier));
 }
 void Decisions::keep(ValueId value, Tier tier) {
   if (scheduler_->forgotten(value)) return;
-  if (const BlockId id = scheduler_->residency_.at(value, tier); id != kNone) scheduler_->residency_.order().keep(id);
+  if (const BlockId id = scheduler_->residency_.at(value, scheduler_->real(tier)); id != kNone)
+    scheduler_->residency_.order().keep(id);
 }
 void Decisions::wake_at(TimeNs time) { scheduler_->wake_ = std::min(scheduler_->wake_, time); }
 
@@ -253,28 +277,36 @@ bool View::finished(OpId op) const {
 }
 bool View::over(ValueId value) const { return scheduler_->forgotten(value) || scheduler_->dead(value); }
 bool View::valid(ValueId value, Tier tier) const {
-  return !scheduler_->forgotten(value) && scheduler_->residency_.valid(value, tier, scheduler_->whole(value));
+  return !scheduler_->forgotten(value) &&
+         scheduler_->residency_.valid(value, scheduler_->real(tier), scheduler_->whole(value));
 }
 bool View::arrived(ValueId value, Tier tier) const {
   return !scheduler_->forgotten(value) &&
-         scheduler_->residency_.arrived(value, tier, scheduler_->whole(value), scheduler_->progress_);
+         scheduler_->residency_.arrived(value, scheduler_->real(tier), scheduler_->whole(value), scheduler_->progress_);
 }
 bool View::valid_part(ValueId value, std::int64_t first_byte, std::int64_t bytes, Tier tier) const {
-  return !scheduler_->forgotten(value) && scheduler_->residency_.valid(value, tier, {first_byte, bytes});
+  return !scheduler_->forgotten(value) &&
+         scheduler_->residency_.valid(value, scheduler_->real(tier), {first_byte, bytes});
 }
 bool View::arrived_part(ValueId value, std::int64_t first_byte, std::int64_t bytes, Tier tier) const {
   return !scheduler_->forgotten(value) &&
-         scheduler_->residency_.arrived(value, tier, {first_byte, bytes}, scheduler_->progress_);
+         scheduler_->residency_.arrived(value, scheduler_->real(tier), {first_byte, bytes}, scheduler_->progress_);
 }
-int View::queued(Engine engine) const { return scheduler_->queued_[static_cast<std::size_t>(engine)]; }
+int View::queued(Engine kind) const {
+  int queued = 0;
+  for (int n = 0; n < lane_count(estimate().profile(), kind); ++n)
+    queued += scheduler_->queued_[LaneIndex(kind, n).place()];
+  return queued;
+}
+int View::computing() const { return queued(Engine::Compute) + queued(Engine::CpuCompute); }
 std::int64_t View::free_bytes(Tier tier) const {
-  const auto at = static_cast<std::size_t>(tier);
-  const std::int64_t free = scheduler_->named_bytes_
-                                ? scheduler_->pool(tier).capacity_bytes() - (*scheduler_->named_bytes_)[at]
-                                : scheduler_->pool(tier).free_bytes();
+  const auto at = static_cast<std::size_t>(scheduler_->real(tier));
+  const std::int64_t free = scheduler_->named_bytes_ ? scheduler_->pool(scheduler_->real(tier)).capacity_bytes() -
+                                                           (*scheduler_->named_bytes_)[at]
+                                                     : scheduler_->pool(scheduler_->real(tier)).free_bytes();
   return std::max<std::int64_t>(free - scheduler_->promised_bytes_[at], 0);
 }
-std::int64_t View::capacity_bytes(Tier tier) const { return scheduler_->pool(tier).capacity_bytes(); }
+std::int64_t View::capacity_bytes(Tier tier) const { return scheduler_->pool(scheduler_->real(tier)).capacity_bytes(); }
 std::int64_t View::missing_bytes(OpId op) const {
   return scheduler_->missing_bytes(scheduler_->graph_.op(op), Tier::Device, kNone);
 }

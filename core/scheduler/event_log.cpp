@@ -115,20 +115,29 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
+// And without a space.
+std::string escaped_word(std::string_view text) {
+  std::string out = escaped(text);
+  for (std::size_t at = out.find(' '); at != std::string::npos; at = out.find(' ', at)) out.replace(at, 1, "\\s");
+  return out;
+}
+
 std::string unescaped(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\\' || i + 1 == text.size())
+    if (text[i] != '\\' || i + 1 == text.size()) {
       out += text[i];
-    else
-      out += text[++i] == 'n' ? '\n' : text[i];
+    } else {
+      ++i;
+      out += text[i] == 'n' ? '\n' : text[i] == 's' ? ' ' : text[i];
+    }
   }
   return out;
 }
 
 constexpr std::int64_t kMostOperands = 1 << 20;
 
-// "key=value" for each; neither has spaces.
+// "key=value" for each; no key has spaces.
 template <typename Map>
 void put_pairs(std::string& line, const Map& pairs) {
   for (const auto& [key, value] : pairs) {
@@ -141,7 +150,7 @@ void put_pairs(std::string& line, const Map& pairs) {
     if constexpr (std::is_integral_v<std::decay_t<decltype(value)>>)
       line += std::to_string(value);
     else
-      line += value;
+      line += escaped_word(value);
   }
 }
 
@@ -175,7 +184,7 @@ Input parse_input(Cursor& in) {
     to.policy = in.word();
     while (!in.at_end()) {
       const std::string key = in.word('=');
-      to.options[key] = in.word();
+      to.options[key] = unescaped(in.word());
     }
     return to;
   }
@@ -200,10 +209,11 @@ Input parse_input(Cursor& in) {
 
 Command parse_command(char kind, Cursor& in) {
   Command command;
-  command.kind = kind == 'r' ? CommandKind::Run : kind == 'c' ? CommandKind::Copy : CommandKind::Release;
+  command.kind = kind == 'r' || kind == 'o' ? CommandKind::Run : kind == 'c' ? CommandKind::Copy : CommandKind::Release;
+  command.one_pool = kind == 'o';
   command.lane.rank = in.small(0);
   command.id = in.natural();
-  command.lane.engine = in.choice<Engine>(kEngineCount);
+  command.lane.index = LaneIndex::at(static_cast<std::size_t>(in.number(0, kLaneCount - 1)));
   if (command.kind == CommandKind::Run) {
     command.op = in.small(0);
     command.match = {in.small(), in.small()};
@@ -212,7 +222,7 @@ Command parse_command(char kind, Cursor& in) {
   if (command.kind != CommandKind::Run) command.source = in.place(command.lane.rank);
   if (command.kind == CommandKind::Copy) command.target = in.place(command.lane.rank);
   if (command.kind == CommandKind::Run) in.list(command.operands, -1, kMostOperands);
-  in.list(command.wait_for, 0, kEngineCount);
+  in.list(command.wait_for, 0, kLaneCount);
   in.end();
   return command;
 }
@@ -245,10 +255,11 @@ bool get_line(std::istream& in, std::string& line) {
 }  // namespace
 
 std::string to_line(const Command& command) {
-  std::string line(1, command.kind == CommandKind::Run ? 'r' : command.kind == CommandKind::Copy ? 'c' : 'f');
+  const char run = command.one_pool ? 'o' : 'r';
+  std::string line(1, command.kind == CommandKind::Run ? run : command.kind == CommandKind::Copy ? 'c' : 'f');
   put(line, command.lane.rank);
   put(line, command.id);
-  put(line, static_cast<std::int64_t>(command.lane.engine));
+  put(line, static_cast<std::int64_t>(command.lane.index.place()));
   if (command.kind == CommandKind::Run) {
     put(line, command.op);
     put(line, command.match.group);
@@ -378,7 +389,7 @@ ReadLog read_log(std::istream& in, const std::string& name) {
       entry.batch.events.push_back(parse_event(cursor));
     else if (line[0] == 'i')
       entry.batch.inputs.push_back(parse_input(cursor));
-    else if (line[0] == 'r' || line[0] == 'c' || line[0] == 'f')
+    else if (line[0] == 'r' || line[0] == 'o' || line[0] == 'c' || line[0] == 'f')
       entry.commands.push_back(parse_command(line[0], cursor));
     else
       cursor.fail("unknown record '" + line.substr(0, 1) + "'; allowed: b, e, i, r, c, f");

@@ -5,11 +5,7 @@
 #include "core/scheduler/scheduler.hpp"
 
 namespace tandem {
-namespace {
-
-Tier below(Tier tier) { return tier == Tier::Device ? Tier::HostPinned : Tier::Disk; }
-
-}  // namespace
+Tier Scheduler::below(Tier tier) const { return tier == Tier::Device && !one_pool_ ? Tier::HostPinned : Tier::Disk; }
 
 std::int64_t Scheduler::refused_bytes(Tier tier) const {
   const NoRoom& refusal = refusals_[static_cast<std::size_t>(tier)];

@@ -15,8 +15,8 @@ void HappensBefore::append(const EventBatch& batch) {
   if (next_) next_->append(batch);
   for (const Event& event : batch.events) {
     if (event.rank != rank_) continue;
-    CHECK(event.command >= 0 && event.command < std::ssize(engines_), "an event of no command", event.command);
-    auto& seen = seen_[static_cast<std::size_t>(engines_[static_cast<std::size_t>(event.command)])];
+    CHECK(event.command >= 0 && event.command < std::ssize(lanes_), "an event of no command", event.command);
+    auto& seen = seen_[lanes_[static_cast<std::size_t>(event.command)].place()];
     seen = std::max(seen, event.command);
   }
 }
@@ -29,7 +29,7 @@ void HappensBefore::append(std::span<const Command> commands) {
 
 void HappensBefore::check(const Command& command) {
   CHECK(command.id == static_cast<CommandId>(clocks_.size()), "ids are dense", command.id, clocks_.size());
-  const auto lane = static_cast<std::size_t>(command.lane.engine);
+  const std::size_t lane = command.lane.index.place();
   Clock clock = seen_;
   const auto join = [&](const Clock& other) {
     for (std::size_t i = 0; i < clock.size(); ++i) clock[i] = std::max(clock[i], other[i]);
@@ -42,11 +42,11 @@ void HappensBefore::check(const Command& command) {
       continue;
     }
     join(clocks_[static_cast<std::size_t>(id)]);
-    auto& other = clock[static_cast<std::size_t>(engines_[static_cast<std::size_t>(id)])];
+    auto& other = clock[lanes_[static_cast<std::size_t>(id)].place()];
     other = std::max(other, id);
   }
   clocks_.push_back(clock);
-  engines_.push_back(command.lane.engine);
+  lanes_.push_back(command.lane.index);
   if (works) {
     lane_clocks_[lane] = clock;
     lane_clocks_[lane][lane] = command.id;
@@ -58,7 +58,7 @@ void HappensBefore::check(const Command& command) {
   } else if (command.kind == CommandKind::Run) {
     const Op& op = graph_.op(command.op);
     CHECK(command.operands.size() == op.reads.size() + op.writes.size() + 1, graph_.op_name(command.op));
-    const Tier tier = operand_tier(command.lane.engine);
+    const Tier tier = command.operands_in();
     const std::int64_t lead_bytes = op.writes.empty() ? 0 : graph_.value(op.writes.front().value).bytes;
     const ByteRange lead =
         op.divisible ? ByteRange{command.part.first_byte, command.part.bytes} : ByteRange{0, lead_bytes};
@@ -87,7 +87,7 @@ void HappensBefore::cut(Memory& memory, std::int64_t at) {
 void HappensBefore::touch(const Command& command, const Clock& clock, Tier tier, std::int64_t offset,
                           std::int64_t bytes, bool write) {
   Memory& memory = memories_[static_cast<std::size_t>(tier)];
-  const Touch me{command.lane.engine, command.id};
+  const Touch me{command.lane.index, command.id};
   cut(memory, offset);
   cut(memory, offset + bytes);
   std::int64_t next = offset;
@@ -111,10 +111,10 @@ void HappensBefore::touch(const Command& command, const Clock& clock, Tier tier,
 
 void HappensBefore::require(const Command& command, const Clock& clock, Touch before, std::int64_t offset) {
   if (before.id == kNoCommand || before.id == command.id || !violation_.empty()) return;
-  const bool same_lane = before.engine == command.lane.engine;
-  if (same_lane || before.id <= clock[static_cast<std::size_t>(before.engine)]) return;
-  violation_ = "commands " + std::to_string(before.id) + " (" + std::string(name_of(before.engine)) + ") and " +
-               std::to_string(command.id) + " (" + std::string(name_of(command.lane.engine)) + ": " +
+  const bool same_lane = before.lane == command.lane.index;
+  if (same_lane || before.id <= clock[before.lane.place()]) return;
+  violation_ = "commands " + std::to_string(before.id) + " (" + name_of(before.lane) + ") and " +
+               std::to_string(command.id) + " (" + name_of(command.lane.index) + ": " +
                (command.op == kNone ? "copy of " + graph_.value_name(command.part.value) : graph_.op_name(command.op)) +
                ") touch offset " + std::to_string(offset) + " without an order";
 }

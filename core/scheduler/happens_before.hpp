@@ -27,9 +27,9 @@ class HappensBefore final : public EventLog {
   std::int64_t checked() const { return checked_; }
 
  private:
-  using Clock = std::array<CommandId, kEngineCount>;  // per lane, the latest command known to be finished
+  using Clock = std::array<CommandId, kLaneCount>;  // per lane, the latest command known to be finished
   struct Touch {
-    Engine engine;
+    LaneIndex lane;
     CommandId id;
   };
   struct Stretch {  // bytes with one history, keyed by first offset
@@ -48,10 +48,10 @@ class HappensBefore final : public EventLog {
   const Graph& graph_;
   Rank rank_;
   EventLog* next_;
-  Clock seen_;                                   // from events
-  std::array<Clock, kEngineCount> lane_clocks_;  // of the latest command of each lane
-  std::vector<Clock> clocks_;                    // by command id: what is finished when it starts
-  std::vector<Engine> engines_;
+  Clock seen_;                                 // from events
+  std::array<Clock, kLaneCount> lane_clocks_;  // of the latest command of each lane
+  std::vector<Clock> clocks_;                  // by command id: what is finished when it starts
+  std::vector<LaneIndex> lanes_;
   std::array<Memory, kTierCount> memories_;
   std::string violation_;
   std::int64_t checked_ = 0;

@@ -40,14 +40,13 @@ class LogCheck {
 
  private:
   struct Issued {
-    Engine engine = Engine::Compute;
     bool has_event = false;         // or wants none
     CommandId before = kNoCommand;  // in its lane
     std::vector<CommandId> wait_for;
   };
   struct RankLog {
     std::vector<Issued> commands;
-    std::array<CommandId, kEngineCount> latest{};  // issued in each lane
+    std::array<CommandId, kLaneCount> latest{};  // issued in each lane
     RankLog() { latest.fill(kNoCommand); }
   };
 
@@ -123,7 +122,7 @@ class LogCheck {
     RankLog& rank = ranks_[command.lane.rank];
     const auto next = static_cast<CommandId>(rank.commands.size());
     if (command.id != next) fail("command " + text(command.id) + " of rank " + text(command.lane.rank), text(next));
-    Issued issued{command.lane.engine, command.kind == CommandKind::Release, kNoCommand, {}};
+    Issued issued{command.kind == CommandKind::Release, kNoCommand, {}};
     for (const CommandId id : command.wait_for) {
       if (id >= next) fail("command " + text(next) + " waits for command " + text(id), "ids that are smaller");
       if (!command_of(rank, id).has_event) issued.wait_for.push_back(id);
@@ -131,7 +130,7 @@ class LogCheck {
     const std::int64_t room = std::numeric_limits<std::int64_t>::max() - command.part.bytes;
     if (command.part.first_byte > room) fail("a part beyond any value", "first byte and bytes of a value");
     if (command.kind != CommandKind::Release) {
-      CommandId& latest = rank.latest[static_cast<std::size_t>(command.lane.engine)];
+      CommandId& latest = rank.latest[command.lane.index.place()];
       issued.before = latest;
       latest = next;
     }

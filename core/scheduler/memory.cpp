@@ -73,7 +73,7 @@ bool Scheduler::ensure(ValueId value, ByteRange range, Tier tier, bool part, boo
   return true;
 }
 
-// Copies the first bytes of a gap from the nearest tier that has them; device and disk meet in host memory.
+// Copies the first bytes of a gap from the nearest tier that has them.
 bool Scheduler::fetch(ValueId value, ByteRange gap, Tier tier, bool part, bool may_evict) {
   CHECK(gap.first >= 0 && gap.bytes > 0 && gap.end() <= graph_.value(value).bytes, graph_.value_name(value), gap.first,
         gap.bytes);
@@ -83,7 +83,9 @@ bool Scheduler::fetch(ValueId value, ByteRange gap, Tier tier, bool part, bool m
     ByteRange found = gap;
     if (!holes.empty()) found.bytes = holes.front().first - gap.first;
     if (found.bytes <= 0) continue;
-    const bool staged = (from == Tier::Disk && tier == Tier::Device) || (from == Tier::Device && tier == Tier::Disk);
+    // Device and disk meet in host memory, if that is another.
+    const bool staged =
+        !one_pool_ && ((from == Tier::Disk && tier == Tier::Device) || (from == Tier::Device && tier == Tier::Disk));
     if (staged && !ensure(value, found, Tier::HostPinned, part, may_evict)) return false;
     copy(value, found, staged ? Tier::HostPinned : from, tier);
     // What was on its way is no operand: the host may need its room for the next one.
@@ -108,8 +110,8 @@ BlockId Scheduler::take_over(ValueId value, ByteRange range, Tier tier) {
   return id;
 }
 
-bool Scheduler::place_write(const Write& write, ByteRange range, Engine engine, bool part) {
-  const Tier tier = operand_tier(engine);
+bool Scheduler::place_write(const Write& write, ByteRange range, LaneIndex lane, bool part) {
+  const Tier tier = operands_of(lane.kind());
   BlockId id = residency_.at(write.value, tier);
   if (id != kNone && !residency_.block(id).covers(range)) {
     if (!evict(id)) return false;
@@ -118,7 +120,7 @@ bool Scheduler::place_write(const Write& write, ByteRange range, Engine engine, 
   if (id == kNone) id = take_over(write.value, range, tier);
   if (id == kNone) {
     const bool only_part = part && graph_.tensor_of(write.value).role == Role::OptimizerState;
-    if (allocate(write.value, only_part ? range : whole(write.value), tier, traits_.may_evict, engine) == kNone)
+    if (allocate(write.value, only_part ? range : whole(write.value), tier, traits_.may_evict, lane) == kNone)
       return false;
   }
   guard(write.value, tier);
@@ -146,14 +148,14 @@ End Scheduler::end_of(ValueId value, Tier tier) const {
   return tensor.persistent || tensor.role == Role::Gradient ? End::Low : End::High;
 }
 
-BlockId Scheduler::allocate(ValueId value, ByteRange range, Tier tier, bool may_evict, std::optional<Engine> lane) {
+BlockId Scheduler::allocate(ValueId value, ByteRange range, Tier tier, bool may_evict, std::optional<LaneIndex> lane) {
   std::int64_t offset = 0;
   Fence last_users;
   if (!allocate_bytes(range.bytes, tier, end_of(value, tier), may_evict, lane, offset, last_users)) return kNone;
   return residency_.add(value, tier, offset, range, last_users);
 }
 
-bool Scheduler::allocate_bytes(std::int64_t bytes, Tier tier, End end, bool may_evict, std::optional<Engine> lane,
+bool Scheduler::allocate_bytes(std::int64_t bytes, Tier tier, End end, bool may_evict, std::optional<LaneIndex> lane,
                                std::int64_t& offset, Fence& waits) {
   Pool& pool = pools_[static_cast<std::size_t>(tier)];
   for (;;) {
@@ -321,7 +323,7 @@ void Scheduler::explain_stall() const {
   }
   // A policy may have seen by itself that there is no room for what comes next.
   const auto require_room = [&](OpId op) {
-    const Tier tier = operand_tier(graph_.op(op).engine);
+    const Tier tier = operands_of(graph_.op(op).engine);
     if (missing_bytes(graph_.op(op), tier, kNone) > pools_[static_cast<std::size_t>(tier)].free_bytes())
       does_not_fit(op, tier);
   };

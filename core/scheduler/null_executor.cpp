@@ -15,8 +15,7 @@ void NullExecutor::submit(std::span<const Command> commands) {
     CHECK(command.id == rank.first + static_cast<CommandId>(rank.states.size()), command.id);
     rank.states.push_back(command.kind == CommandKind::Release ? State::Finished : State::Pending);
     if (command.kind == CommandKind::Release) continue;
-    auto& queue = options_.seed == 0 && options_.ranks == 1 ? in_order_
-                                                            : rank.lanes[static_cast<std::size_t>(command.lane.engine)];
+    auto& queue = options_.seed == 0 && options_.ranks == 1 ? in_order_ : rank.lanes[command.lane.index.place()];
     queue.push_back(
         {command.id, command.lane, command.match, command.wait_for, options_.result ? options_.result(command) : 0});
     ++in_flight_;
@@ -31,7 +30,7 @@ bool NullExecutor::ready(const Pending& command) const {
 
 // A collective starts when every rank has it at the head of its lane.
 bool NullExecutor::members_ready(const Pending& command) const {
-  if (command.lane.engine != Engine::Collective) return true;
+  if (command.lane.kind() != Engine::Collective) return true;
   return std::all_of(ranks_.begin(), ranks_.end(), [&](const RankState& rank) {
     const auto& lane = rank.lanes[static_cast<std::size_t>(Engine::Collective)];
     const auto done = [&] {  // a member that went first in this round
@@ -73,7 +72,7 @@ bool NullExecutor::step(EventBatch& batch) {
   }
   std::vector<std::pair<std::size_t, std::size_t>> ready_lanes;
   for (std::size_t r = 0; r < ranks_.size(); ++r)
-    for (std::size_t lane = 0; lane < kEngineCount; ++lane) {
+    for (std::size_t lane = 0; lane < kLaneCount; ++lane) {
       const auto& queue = ranks_[r].lanes[lane];
       if (queue.empty() || !ready(queue.front()) || !members_ready(queue.front())) continue;
       if (options_.seed == 0) {

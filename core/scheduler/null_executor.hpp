@@ -38,7 +38,7 @@ class NullExecutor final : public Executor {
     std::int64_t result = 0;
   };
   struct RankState {
-    std::array<std::deque<Pending>, kEngineCount> lanes;
+    std::array<std::deque<Pending>, kLaneCount> lanes;
     std::deque<State> states;  // by command id, from `first` on: all before it are finished
     CommandId first = 0;
     State state(CommandId id) const {

@@ -31,7 +31,7 @@ class View {
   const Scenario& scenario() const;
   Rank rank() const;
 
-  // Ops in graph order that the compute lane has yet to run: front() is the next.
+  // Ops in graph order that the device's compute lane, or the CPU's, has yet to run: front() is the next.
   std::span<const OpId> compute_program() const;
   // Optimizer-step ops whose inputs all have an issued producer, and which are not themselves wholly issued; in graph
   // order.
@@ -46,7 +46,8 @@ class View {
   // The same of a range of its bytes.
   bool valid_part(ValueId value, std::int64_t first_byte, std::int64_t bytes, Tier tier) const;
   bool arrived_part(ValueId value, std::int64_t first_byte, std::int64_t bytes, Tier tier) const;
-  int queued(Engine engine) const;  // commands issued to the lane and not finished
+  int queued(Engine kind) const;  // commands issued to lanes of the kind and not finished
+  int computing() const;          // of the compute program's, wherever they run
   std::int64_t free_bytes(Tier tier) const;
   std::int64_t capacity_bytes(Tier tier) const;
   // Bytes that `op` would have to find on the device beyond what is there: missing reads, writes, workspace.
@@ -67,7 +68,8 @@ class Decisions {
  public:
   explicit Decisions(Scheduler& scheduler) : scheduler_(&scheduler) {}
 
-  // Runs an op (its remaining part, if some parts are issued already) on `engine`, which must have a body for it.
+  // Runs an op (its remaining part, if some parts are issued already) on `engine`, which must have a body for it: on
+  // that of its lanes where it has least to wait for.
   // Missing operands are fetched on demand and room is made by evicting; throws DoesNotFit where that is not enough.
   Reply run(OpId op, Engine engine);
   Reply run(OpId op) { return run_default(op); }

@@ -142,7 +142,7 @@ std::int64_t Pool::take(Span span, std::int64_t bytes, End end, Fence& waits) {
 }
 
 std::optional<std::int64_t> Pool::allocate(std::int64_t bytes, End end, const LaneProgress& progress, Fence& waits,
-                                           std::optional<Engine> lane, bool packed) {
+                                           std::optional<LaneIndex> lane, bool packed) {
   CHECK(bytes > 0, bytes);
   bytes = rounded(bytes);
   if (bytes > free_bytes()) return std::nullopt;

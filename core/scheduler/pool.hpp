@@ -5,7 +5,7 @@
 
 #include <array>
 #include <bit>
-#include <boost/container/static_vector.hpp>
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -17,21 +17,23 @@ namespace tandem {
 
 // The latest command of a lane that touches some bytes.
 struct Use {
-  Engine engine = Engine::Compute;
+  LaneIndex lane;
   CommandId id = kNoCommand;
   bool operator==(const Use&) const = default;
 };
 
 // Per lane, the latest command whose event has been seen: all before it are finished too.
-using LaneProgress = std::array<CommandId, kEngineCount>;
+using LaneProgress = std::array<CommandId, kLaneCount>;
 
 // At most one use a lane, the latest: lanes are FIFO.
 class Fence {
+  static constexpr std::size_t kUsualLanes = 6;  // that touch the same bytes: more take memory of their own
+
  public:
   void add(Use use) {
     if (use.id == kNoCommand) return;
     for (Use& u : uses_)
-      if (u.engine == use.engine) {
+      if (u.lane == use.lane) {
         if (u.id < use.id) u.id = use.id;
         return;
       }
@@ -43,12 +45,11 @@ class Fence {
   // Forgets what is finished.
   void prune(const LaneProgress& progress) {
     for (std::size_t i = uses_.size(); i-- > 0;)
-      if (uses_[i].id <= progress[static_cast<std::size_t>(uses_[i].engine)])
-        uses_.erase(uses_.begin() + static_cast<std::ptrdiff_t>(i));
+      if (uses_[i].id <= progress[uses_[i].lane.place()]) uses_.erase(uses_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   // A command of this lane, if it is one, waits for nothing by it.
-  bool free_for(std::optional<Engine> lane) const {
-    return uses_.empty() || (lane && uses_.size() == 1 && uses_.front().engine == *lane);
+  bool free_for(std::optional<LaneIndex> lane) const {
+    return uses_.empty() || (lane && uses_.size() == 1 && uses_.front().lane == *lane);
   }
   void clear() { uses_.clear(); }
   bool operator==(const Fence&) const = default;
@@ -56,7 +57,7 @@ class Fence {
   const auto& uses() const { return uses_; }
 
  private:
-  boost::container::static_vector<Use, kEngineCount> uses_;
+  boost::container::small_vector<Use, kUsualLanes> uses_;
 };
 
 // Long-lived blocks are placed from the low end, transient ones from the high end, which keeps the middle whole.
@@ -75,7 +76,7 @@ class Pool {
   // `lane` need not wait: that nothing still uses, or only the lane itself. With `packed` it takes the outermost ones,
   // which leaves no holes.
   std::optional<std::int64_t> allocate(std::int64_t bytes, End end, const LaneProgress& progress, Fence& waits,
-                                       std::optional<Engine> lane = std::nullopt, bool packed = false);
+                                       std::optional<LaneIndex> lane = std::nullopt, bool packed = false);
   // What an allocate() of so many bytes does to the pool that is known to fail.
   void refuse(std::int64_t bytes, const LaneProgress& progress);
   // Gives bytes back; `fence` holds the unfinished commands that touched them. `bytes` as asked for in allocate.

@@ -56,7 +56,7 @@ bool Residency::arrived(ValueId value, Tier tier, ByteRange range, const LanePro
   const auto& segments = block(at(value, tier)).segments;
   return std::all_of(segments.begin(), segments.end(), [&](const Segment& segment) {
     const bool inside = segment.range.first < range.end() && range.first < segment.range.end();
-    return !inside || segment.writer.id <= progress[static_cast<std::size_t>(segment.writer.engine)];
+    return !inside || segment.writer.id <= progress[segment.writer.lane.place()];
   });
 }
 

@@ -27,7 +27,8 @@ Scheduler::Scheduler(const Scenario& scenario, const CostModel& estimate, std::u
       source_(std::move(source)),
       policy_(std::move(policy)),
       rank_(rank),
-      traits_(policy_->traits()) {
+      traits_(policy_->traits()),
+      one_pool_(scenario.machine.one_pool) {
   CHECK(rank >= 0 && ranks >= 1, rank, ranks);
   const ProductOptions& product = scenario.product;
   const auto kept = [&](Tier tier) { return product.kept_bytes[static_cast<std::size_t>(tier)]; };
@@ -187,10 +188,10 @@ void Scheduler::issue_saves() {
     const Op& op = graph_.op(id);
     boost::container::small_vector<ValueId, 4> fetched;
     for (ValueId read : op.reads)
-      if (residency_.at(read, Tier::HostPinned) == kNone) fetched.push_back(read);
+      if (residency_.at(read, real(Tier::HostPinned)) == kNone) fetched.push_back(read);
     const ByteRange all = op.writes.empty() ? ByteRange{} : whole(op.writes.front().value);
     CHECK(run(id, all, Engine::Loader) == Reply::Issued, graph_.op_name(id), "waits for an op");
-    for (ValueId value : fetched) release(value, Tier::HostPinned);
+    for (ValueId value : fetched) release(value, real(Tier::HostPinned));
   }
 }
 
@@ -201,14 +202,15 @@ void Scheduler::ask_homes(const Op& load) {
     const auto at = static_cast<std::size_t>(tier);
     promised_bytes_[at] += sign * pools_[at].rounded(bytes);
   };
-  for (const Write& write : load.writes) promise(Tier::HostPinned, graph_.value(write.value).bytes, 1);
+  const Tier host = real(Tier::HostPinned);
+  for (const Write& write : load.writes) promise(host, graph_.value(write.value).bytes, 1);
   for (const Write& write : load.writes) {
     const TensorId tensor = graph_.value(write.value).tensor;
     auto& home = homes_[static_cast<std::size_t>(tensor)];
     if (!graph_.tensor(tensor).persistent || home) continue;
-    home = policy_->home(View(*this), tensor);
-    if (*home != Tier::HostPinned) promise(*home, graph_.tensor(tensor).bytes, 1);
-    if (*home == Tier::Device) promise(Tier::HostPinned, graph_.tensor(tensor).bytes, -1);
+    home = real(policy_->home(View(*this), tensor));
+    if (*home != host) promise(*home, graph_.tensor(tensor).bytes, 1);
+    if (*home == Tier::Device) promise(host, graph_.tensor(tensor).bytes, -1);
   }
   promised_bytes_.fill(0);
 }
@@ -238,7 +240,7 @@ void Scheduler::settle_home(ValueId value, std::int32_t gathers) {
   CHECK(id != kNone && !residency_.block(id).home, "a tensor has one home:", graph_.value_name(value));
   residency_.order().remove(id);
   residency_.block(id).home = true;
-  if (home == Tier::Device) drop(value, Tier::HostPinned);
+  if (home == Tier::Device && !one_pool_) drop(value, Tier::HostPinned);
 }
 
 void Scheduler::handle(const Event& event) {
@@ -246,14 +248,14 @@ void Scheduler::handle(const Event& event) {
   const auto id = static_cast<std::size_t>(event.command);
   CHECK(!commands_.is_gone(id) && !commands_[id].done, "a second event of command", event.command);
   const CommandState command = commands_[id];
-  commands_.forget(id, {.done = true});
-  const auto lane = static_cast<std::size_t>(command.engine);
+  commands_.forget(id, CommandState::over());
+  const std::size_t lane = command.lane.place();
   progress_[lane] = std::max(progress_[lane], event.command);
   --queued_[lane];
   --in_flight_;
   if (event.outcome != Outcome::Finished) {
     if (event.outcome == Outcome::Failed && failure_.empty())
-      failure_ = std::string(name_of(command.engine)) + ": " +
+      failure_ = std::string(name_of(command.lane)) + ": " +
                  (command.op == kNone ? std::string("copy") : graph_.op_name(command.op)) + ": " + event.error;
     return;
   }
@@ -359,30 +361,31 @@ void Scheduler::mark_issued(OpId id) {
   }
 }
 
-Command& Scheduler::emit(CommandKind kind, Engine engine, OpId op) {
+Command& Scheduler::emit(CommandKind kind, LaneIndex lane, OpId op) {
   Command fresh;  // emplace_back() would first fill all of it with zeros, the room for lists included
   fresh.id = static_cast<CommandId>(commands_.size());
   fresh.kind = kind;
-  fresh.lane = {rank_, engine};
+  fresh.lane = {rank_, lane};
   fresh.op = op;
+  fresh.one_pool = one_pool_ && kind == CommandKind::Run;
   out_->push_back(std::move(fresh));
   Command& command = out_->back();
-  commands_.push_back({engine, op});
+  commands_.push_back({lane, op});
   if (kind == CommandKind::Release) {
-    commands_.forget(static_cast<std::size_t>(command.id), {.done = true});  // it has no event
+    commands_.forget(static_cast<std::size_t>(command.id), CommandState::over());  // it has no event
     return command;
   }
-  issued_[static_cast<std::size_t>(engine)] = command.id;
-  ++queued_[static_cast<std::size_t>(engine)];
+  issued_[lane.place()] = command.id;
+  ++queued_[lane.place()];
   ++in_flight_;
   return command;
 }
 
 // Writes down the waits that are neither done, nor implied by the lane's own order, nor already waited for by the lane.
 void Scheduler::wait_for(Command& command, const Fence& waits) {
-  const auto lane = static_cast<std::size_t>(command.lane.engine);
+  const std::size_t lane = command.lane.index.place();
   for (Use use : waits.uses()) {
-    const auto other = static_cast<std::size_t>(use.engine);
+    const std::size_t other = use.lane.place();
     if (use.id <= progress_[other]) continue;
     if (command.kind != CommandKind::Release) {
       if (other == lane || use.id <= known_[lane][other]) continue;

@@ -94,9 +94,10 @@ class Scheduler {
     bool forgotten = false;
   };
   struct CommandState {
-    Engine engine = Engine::Compute;
+    LaneIndex lane;
     OpId op = kNone;
     bool done = false;
+    static CommandState over() { return {Engine::Compute, kNone, true}; }
   };
 
   // Graph growth (scheduler.cpp).
@@ -135,12 +136,16 @@ class Scheduler {
   void forget_values(const std::vector<ValueId>& values);
 
   // Decisions (decisions.cpp).
-  Reply run(OpId op, ByteRange lead, Engine engine);
-  bool try_run(OpId op, ByteRange lead, Engine engine);
+  LaneIndex lane_for(const Op& op, Engine kind) const;
+  // Where what is said to be in a tier is: on a machine of one pool, the host's is on the device.
+  Tier real(Tier tier) const { return one_pool_ && tier == Tier::HostPinned ? Tier::Device : tier; }
+  Tier operands_of(Engine kind) const { return real(operand_tier(kind)); }
+  Reply run(OpId op, ByteRange lead, LaneIndex lane);
+  bool try_run(OpId op, ByteRange lead, LaneIndex lane);
   Reply prefetch(ValueId value, ByteRange range, Tier to);
   Reply release(ValueId value, Tier tier);
   Reply refuse(ValueId value, Tier tier);
-  bool emit_run(OpId op, ByteRange lead, Engine engine);
+  bool emit_run(OpId op, ByteRange lead, LaneIndex lane);
   bool issuable(const Op& op) const;
   bool issue_parts(OpId op, ByteRange lead);
   // True unless the write takes over the storage of a value that the op reads.
@@ -157,11 +162,11 @@ class Scheduler {
   bool elsewhere(ValueId value, ByteRange range, Tier tier) const;
   bool spare(ValueId value, BlockId id) const;
   BlockId take_over(ValueId value, ByteRange range, Tier tier);
-  bool place_write(const Write& write, ByteRange range, Engine engine, bool part);
+  bool place_write(const Write& write, ByteRange range, LaneIndex lane, bool part);
   // For a command of `lane`; none: of another than those that compute.
   BlockId allocate(ValueId value, ByteRange range, Tier tier, bool may_evict,
-                   std::optional<Engine> lane = std::nullopt);
-  bool allocate_bytes(std::int64_t bytes, Tier tier, End end, bool may_evict, std::optional<Engine> lane,
+                   std::optional<LaneIndex> lane = std::nullopt);
+  bool allocate_bytes(std::int64_t bytes, Tier tier, End end, bool may_evict, std::optional<LaneIndex> lane,
                       std::int64_t& offset, Fence& waits);
   End end_of(ValueId value, Tier tier) const;
   const Binding* binding(Role role) const;
@@ -183,6 +188,7 @@ class Scheduler {
   std::string usage(Tier tier) const;
 
   // Eviction (eviction.cpp).
+  Tier below(Tier tier) const;
   bool make_room(Tier tier);
   void clear_tier(Tier tier);
   BlockId next_to_leave(Tier tier, EvictionOrder::Search& search, bool kept_too);
@@ -208,8 +214,8 @@ class Scheduler {
   void slide_down(BlockId id);
 
   // Commands (scheduler.cpp).
-  Use next_use(Engine engine) const { return {engine, static_cast<CommandId>(commands_.size())}; }
-  Command& emit(CommandKind kind, Engine engine, OpId op);
+  Use next_use(LaneIndex lane) const { return {lane, static_cast<CommandId>(commands_.size())}; }
+  Command& emit(CommandKind kind, LaneIndex lane, OpId op);
   void wait_for(Command& command, const Fence& waits);
   Engine copy_lane(Tier from, Tier to, std::int64_t bytes) const;
   ByteRange whole(ValueId value) const { return {0, graph_.value(value).bytes}; }
@@ -233,6 +239,7 @@ class Scheduler {
   Graph graph_;
   Residency residency_;
   std::vector<Pool> pools_;
+  bool one_pool_;
 
   // Per op, per value, per tensor, per command.
   ForgettingVector<OpState> ops_;
@@ -265,11 +272,10 @@ class Scheduler {
   bool result_due_ = false;  // a grows op is under way
 
   // Lanes.
-  LaneProgress progress_;  // latest finished command
-  LaneProgress issued_;    // latest command
-  std::array<std::array<CommandId, kEngineCount>, kEngineCount>
-      known_;  // [lane][other]: latest id that lane waited for
-  std::array<std::int32_t, kEngineCount> queued_{};
+  LaneProgress progress_;                                            // latest finished command
+  LaneProgress issued_;                                              // latest command
+  std::array<std::array<CommandId, kLaneCount>, kLaneCount> known_;  // [lane][other]: latest id that lane waited for
+  std::array<std::int32_t, kLaneCount> queued_{};
   std::int64_t in_flight_ = 0;
 
   std::int64_t decision_ = 0;  // number of the decision being carried out, for guards
@@ -284,7 +290,7 @@ class Scheduler {
   HoleFinder holes_;                              // of the device
   // Blocks of the device by the command that fills them, lane by lane: those of the lanes that do not compute.
   using Filling = std::pair<CommandId, BlockId>;
-  std::array<std::priority_queue<Filling, std::vector<Filling>, std::greater<>>, kEngineCount> filling_;
+  std::array<std::priority_queue<Filling, std::vector<Filling>, std::greater<>>, kLaneCount> filling_;
   std::int64_t lacking_bytes_ = 0;  // that the latest failed save_below() had no room for; 0: other reasons
   // The latest allocation that failed; no bytes: none did.
   struct Lack {

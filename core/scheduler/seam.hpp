@@ -25,7 +25,8 @@ inline constexpr TimeNs kNever{std::numeric_limits<std::int64_t>::max()};
 
 struct Lane {
   Rank rank = 0;
-  Engine engine = Engine::Compute;
+  LaneIndex index;
+  Engine kind() const { return index.kind(); }
   auto operator<=>(const Lane&) const = default;
 };
 
@@ -67,10 +68,12 @@ struct Command {
   Place source;     // Copy, Release
   Place target;     // Copy
   Match match;      // Run on a collective lane
-  // Run: offset in operand_tier(lane.engine)'s arena of each read in order, then each write in order, then the
+  // Run: offset in operands_in()'s arena of each read in order, then each write in order, then the
   // workspace
   // (-1 if the op needs none). For a part of a divisible op, the offset is that of the part's first byte.
   boost::container::small_vector<std::int64_t, 8> operands;
+  bool one_pool = false;  // Run: on a machine whose CPU and device share one memory
+  Tier operands_in() const { return one_pool ? Tier::Device : operand_tier(lane.kind()); }
   // At most one id a lane: a lane is FIFO, so the latest implies the rest. Ids of this rank only, all smaller than
   // `id`.
   boost::container::small_vector<CommandId, 4> wait_for;

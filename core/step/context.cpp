@@ -66,6 +66,12 @@ Op StepContext::new_op(std::int32_t label, WorkId work, Phase phase, std::size_t
   return op;
 }
 
+void StepContext::place(Op& op, std::size_t index) const {
+  if (!spec(index).on_cpu) return;
+  op.engine = Engine::CpuCompute;
+  op.engines = engine_bit(Engine::CpuCompute);
+}
+
 Op StepContext::loader_op(std::int32_t label, WorkId work, Phase phase, std::size_t index) const {
   Op op = new_op(label, work, phase, index);
   op.engine = Engine::Loader;
@@ -99,6 +105,7 @@ Tensor StepContext::bucket_tensor(std::size_t index, std::string_view name, Role
   Tensor tensor = tensor_of(index, name, role, type, bytes);
   tensor.layout = spec(index).layout;
   tensor.first_element = part * elements_of_part(index);
+  tensor.on_host = spec(index).on_cpu;
   return tensor;
 }
 

@@ -72,6 +72,8 @@ class StepContext {
 
   // Of the stage, and of the step and micro-batch in hand.
   Op new_op(std::int32_t label, WorkId work, Phase phase, std::size_t index) const;
+  // On the CPU, if that is where the stage's passes run: one of them, or what reads its gradient alone.
+  void place(Op& op, std::size_t index) const;
   // On the loader's lane.
   Op loader_op(std::int32_t label, WorkId work, Phase phase, std::size_t index) const;
   Op collective(Graph& graph, std::int32_t label, WorkId work, Phase phase, std::size_t index) const;

@@ -70,6 +70,7 @@ void ControlPart::sum_squares(Graph& graph, std::size_t index) {
   Stage& stage = stages_[index];
   Op op = context_.new_op(stage.label, stage.work, Phase::Reduce, index);
   op.workspace_bytes = stage.workspace;
+  context_.place(op, index);
   op.reads.push_back(context_.stages[index].gradient_value);
   stage.value = graph.new_version(stage.square_sum);
   op.writes.push_back({stage.value, kNone});

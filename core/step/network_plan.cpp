@@ -10,6 +10,7 @@
 #include "core/model/passes.hpp"
 #include "core/scenario/capacity.hpp"
 #include "core/step/pass_operands.hpp"
+#include "core/step/placement.hpp"
 
 namespace tandem {
 namespace {
@@ -37,6 +38,7 @@ class Plan {
  public:
   Plan(const Network& network, const Scenario& scenario)
       : network_(network),
+        on_cpu_(modules_on_cpu(network, scenario)),
         where_{scenario.machine.gpu, body_threads(scenario)},
         micro_batches_(scenario.workload.micro_batches) {}
 
@@ -66,6 +68,7 @@ class Plan {
       Gradients& role = roles_[i];
       role.derive.where = where_;
       role.derive.where.or_cpu = at(i).module->may_run_on_cpu;
+      if (on_cpu_[i]) role.derive.where.gpu = false;
       for (std::size_t p = 0; p < at(i).inputs.size(); ++p)
         if (wants_gradient(at(i).inputs[p])) role.derive.input_gradients |= bit(p);
       role.output_has_gradient = trained(i) || role.derive.input_gradients != 0;
@@ -84,9 +87,13 @@ class Plan {
     const DeriveOptions& options = roles_[index].derive;
     std::vector<Source::From> from;
     for (const Source& source : m.inputs) from.push_back(source.from);
-    const auto [found, fresh] = shapes_.try_emplace(
-        {m.module.get(), options.input_gradients, options.gradients_so_far, options.contributed, from, m.recomputable});
-    if (fresh) found->second = shape_of(m, options);
+    const auto [found, fresh] =
+        shapes_.try_emplace({m.module.get(), options.input_gradients, options.gradients_so_far, options.contributed,
+                             from, m.recomputable, static_cast<bool>(on_cpu_[index])});
+    if (fresh) {
+      found->second = shape_of(m, options);
+      found->second.on_cpu = on_cpu_[index];
+    }
     StageSpec stage = found->second;
     stage.name = m.name;
     for (std::size_t p = 0; p < m.inputs.size(); ++p) connect(stage.inputs[p], m.inputs[p]);
@@ -158,8 +165,9 @@ class Plan {
     return plan_.add({std::move(work), workspace});
   }
 
-  using ShapeKey = std::tuple<const Module*, Bits, Bits, Bits, std::vector<Source::From>, bool>;
+  using ShapeKey = std::tuple<const Module*, Bits, Bits, Bits, std::vector<Source::From>, bool, bool>;
   const Network& network_;
+  const std::vector<bool> on_cpu_;  // by module
   RunsOn where_;
   std::int64_t micro_batches_;
   std::vector<Gradients> roles_;  // by module

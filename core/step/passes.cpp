@@ -48,6 +48,7 @@ Op PassesPart::op_of(std::int32_t label, OpSpecIndex op_spec, Phase phase, std::
   Op op = context_.new_op(label, works_[static_cast<std::size_t>(op_spec)], phase, index);
   op.workspace_bytes = context_.plan().ops[static_cast<std::size_t>(op_spec)].workspace_bytes;
   if (context_.spec(index).may_run_on_cpu) op.engines |= engine_bit(Engine::CpuCompute);
+  context_.place(op, index);
   return op;
 }
 

@@ -70,6 +70,7 @@ struct StageSpec {
   bool backward_reads_parameter = true;
   bool recomputable = false;
   bool may_run_on_cpu = false;  // forward, recompute and backward
+  bool on_cpu = false;          // they do, and nowhere else
   bool has_result = false;      // forward's event says a loss, or what was chosen
   bool has_loss = false;
   bool loss_gradient_in_forward = false;  // what depends on the loss scale is done there

@@ -283,7 +283,7 @@ function oneStep() {
 }
 
 // --- Resources over time ---------------------------------------------------------------------------------------------
-const engineOf = lane => lane.name.split('/')[1];
+const engineOf = lane => lane.name.split('/')[1].split('.')[0];  // of all lanes of a kind
 const lanesOf = (run, engines) => run.lanes.filter(lane => engines.includes(engineOf(lane)));
 const RESOURCES = [['GPU', ['compute']], ['CPU', ['cpu_optimizer', 'cpu_compute']], ['H2D', ['h2d', 'h2d_small']],
   ['D2H', ['d2h', 'd2h_small']], ['disk', ['disk_read', 'disk_write']]];

@@ -73,18 +73,21 @@ std::int64_t CudaDevice::bring_in(const Arena& arena) {
   return near_memory_.bring_near(team, arena.at(0, bytes), bytes, free_host_bytes() / 2).far_bytes;
 }
 
-Arena CudaDevice::pinned_arena(const std::string& name, std::int64_t bytes) {
+Arena CudaDevice::pinned_arena(const std::string& name, std::int64_t bytes, std::int64_t pageable_bytes) {
   if (bytes == 0) return {};
   const auto memory = std::make_shared<Arena>(name, bytes, false);
   const std::int64_t far = bring_in(*memory);
   // As one range: CUDA refuses copies that cross from one registered range into another.
   std::byte* data = memory->at(0, bytes);
-  const cudaError_t code = cudaHostRegister(data, static_cast<std::size_t>(bytes), cudaHostRegisterDefault);
+  const std::int64_t pinned_bytes = bytes - pageable_bytes;
+  const cudaError_t code =
+      pinned_bytes == 0 ? cudaSuccess
+                        : cudaHostRegister(data, static_cast<std::size_t>(pinned_bytes), cudaHostRegisterDefault);
   if (code != cudaSuccess) cudaGetLastError();  // it is reported here; later calls are not to find it
-  cuda_check(code, "pinning " + bytes_of(bytes) + " of host memory; lower limits.host_bytes");
+  cuda_check(code, "pinning " + bytes_of(pinned_bytes) + " of host memory; lower limits.host_bytes");
   far_bytes_ += far;
-  return {name, data, bytes, [this, memory, far](std::byte* pinned) {
-            cudaHostUnregister(pinned);
+  return {name, data, bytes, [this, memory, far, pinned_bytes](std::byte* pinned) {
+            if (pinned_bytes > 0) cudaHostUnregister(pinned);
             far_bytes_ -= far;
           }};
 }

@@ -14,7 +14,7 @@ class CudaDevice final : public Device {
   CudaDevice();
   DeviceFacts facts() override;
   Arena device_arena(std::int64_t bytes) override;
-  Arena pinned_arena(const std::string& name, std::int64_t bytes) override;
+  Arena pinned_arena(const std::string& name, std::int64_t bytes, std::int64_t pageable_bytes = 0) override;
   std::unique_ptr<Streams> open_streams() override;
   void copy_now(std::byte* target, const std::byte* source, std::int64_t bytes) override;
   std::int64_t far_bytes() const override { return far_bytes_; }

@@ -54,8 +54,8 @@ CudaStreams::~CudaStreams() {
   if (anchor_ != nullptr) cudaEventDestroy(anchor_);
 }
 
-bool CudaStreams::has(Engine engine) const {
-  switch (engine) {
+bool CudaStreams::has(Engine kind) const {
+  switch (kind) {
     case Engine::Compute:
     case Engine::H2D:
     case Engine::D2H:
@@ -69,18 +69,21 @@ bool CudaStreams::has(Engine engine) const {
 
 void CudaStreams::bind(const std::function<TimeNs()>& now) {
   cuda_check(cudaSetDevice(0), "taking the GPU");
+  for (int kind = 0; kind < kEngineCount; ++kind)
+    if (has(static_cast<Engine>(kind))) stream(static_cast<Engine>(kind));
+  set_anchor(now);
+}
+
+cudaStream_t CudaStreams::stream(LaneIndex lane) {
+  cudaStream_t& stream = streams_[lane.place()];
+  if (stream != nullptr) return stream;
   int least = 0, greatest = 0;
   cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
-  for (int engine = 0; engine < kEngineCount; ++engine) {
-    if (!has(static_cast<Engine>(engine))) continue;
-    // The kernels that hold a copy's stream are not to queue behind the blocks of the compute lane's.
-    const int priority = static_cast<Engine>(engine) == Engine::Compute ? least : greatest;
-    cuda_check(
-        cudaStreamCreateWithPriority(&streams_[static_cast<std::size_t>(engine)], cudaStreamNonBlocking, priority),
-        "making a stream");
-  }
-  warm_up();
-  set_anchor(now);
+  // The kernels that hold a copy's stream are not to queue behind the blocks of the compute lane's.
+  const int priority = lane.kind() == Engine::Compute ? least : greatest;
+  cuda_check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority), "making a stream");
+  if (lane.kind() == Engine::Compute) warm_up(lane);
+  return stream;
 }
 
 // The event lies between two readings of the run's clock: in the middle, of the pair that is closest together.
@@ -104,8 +107,8 @@ void CudaStreams::set_anchor(const std::function<TimeNs()>& now) {
 
 // cuBLAS makes its handles and its workspaces, once a stream, at the first product: here, and not inside a body, whose
 // temporaries must not outlive it.
-void CudaStreams::warm_up() {
-  run(Engine::Compute, [] {
+void CudaStreams::warm_up(LaneIndex lane) {
+  run(lane, [] {
     for (at::ScalarType type : {at::kBFloat16, at::kHalf, at::kFloat}) {
       const auto options = at::TensorOptions().device(at::kCUDA).dtype(type);
       constexpr std::int64_t kSize = 64;
@@ -114,20 +117,20 @@ void CudaStreams::warm_up() {
       at::addmm(bias, a, a);
     }
   });
-  cuda_check(cudaStreamSynchronize(stream(Engine::Compute)), "the first products");
+  cuda_check(cudaStreamSynchronize(stream(lane)), "the first products");
 }
 
-void CudaStreams::run(Engine engine, const std::function<void()>& enqueue) {
-  const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromExternal(stream(engine), 0));
+void CudaStreams::run(LaneIndex lane, const std::function<void()>& enqueue) {
+  const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromExternal(stream(lane), 0));
   enqueue();
   cuda_check(cudaGetLastError(), "launching kernels");
 }
 
 // A stream captures while earlier work of it still runs. Bodies that ask the device something, or the driver for
 // memory, cannot be captured, and a full device has no room for another graph: then nothing is kept of what was tried.
-std::unique_ptr<Recording> CudaStreams::record(Engine engine, const std::function<void()>& enqueue) {
-  const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromExternal(stream(engine), 0));
-  cuda_check(cudaStreamBeginCapture(stream(engine), cudaStreamCaptureModeThreadLocal), "beginning to record kernels");
+std::unique_ptr<Recording> CudaStreams::record(LaneIndex lane, const std::function<void()>& enqueue) {
+  const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromExternal(stream(lane), 0));
+  cuda_check(cudaStreamBeginCapture(stream(lane), cudaStreamCaptureModeThreadLocal), "beginning to record kernels");
   bool whole = true;
   try {
     enqueue();
@@ -136,43 +139,43 @@ std::unique_ptr<Recording> CudaStreams::record(Engine engine, const std::functio
   }
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t launchable = nullptr;
-  whole = cudaStreamEndCapture(stream(engine), &graph) == cudaSuccess && whole;
+  whole = cudaStreamEndCapture(stream(lane), &graph) == cudaSuccess && whole;
   whole = whole && cudaGraphInstantiate(&launchable, graph, 0) == cudaSuccess;
   if (graph != nullptr) cudaGraphDestroy(graph);
-  if (whole) return std::make_unique<CudaRecording>(launchable, stream(engine));
+  if (whole) return std::make_unique<CudaRecording>(launchable, stream(lane));
   cudaGetLastError();  // it is not to be found by later calls
   return nullptr;
 }
 
-void CudaStreams::copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes,
+void CudaStreams::copy(LaneIndex lane, std::byte* target, const std::byte* source, std::int64_t bytes,
                        std::int64_t least_ns) {
-  if (least_ns > 0) launch_stamp(held_since(engine), stream(engine));
-  cuda_check(cudaMemcpyAsync(target, source, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream(engine)),
+  if (least_ns > 0) launch_stamp(held_since(lane), stream(lane));
+  cuda_check(cudaMemcpyAsync(target, source, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream(lane)),
              "starting a copy of " + std::to_string(bytes) + " bytes");
   if (least_ns == 0) return;
-  launch_hold(held_since(engine), least_ns, stream(engine));
+  launch_hold(held_since(lane), least_ns, stream(lane));
   cuda_check(cudaGetLastError(), "holding a copy's stream");
 }
 
-std::int64_t* CudaStreams::held_since(Engine engine) {
+std::int64_t* CudaStreams::held_since(LaneIndex lane) {
   if (held_since_ == nullptr)
-    cuda_check(cudaMalloc(&held_since_, kEngineCount * sizeof(std::int64_t)), "taking room for times");
-  return held_since_ + static_cast<int>(engine);
+    cuda_check(cudaMalloc(&held_since_, kLaneCount * sizeof(std::int64_t)), "taking room for times");
+  return held_since_ + lane.place();
 }
 
-Streams::Mark CudaStreams::mark(Engine engine) {
+Streams::Mark CudaStreams::mark(LaneIndex lane) {
   if (unused_.empty()) {
     events_.push_back(new_event());
     unused_.push_back(static_cast<Mark>(events_.size()) - 1);
   }
   const Mark mark = unused_.back();
   unused_.pop_back();
-  cuda_check(cudaEventRecord(event(mark), stream(engine)), "recording an event");
+  cuda_check(cudaEventRecord(event(mark), stream(lane)), "recording an event");
   return mark;
 }
 
-void CudaStreams::wait(Engine engine, Mark mark) {
-  cuda_check(cudaStreamWaitEvent(stream(engine), event(mark), 0), "waiting for an event");
+void CudaStreams::wait(LaneIndex lane, Mark mark) {
+  cuda_check(cudaStreamWaitEvent(stream(lane), event(mark), 0), "waiting for an event");
 }
 
 bool CudaStreams::reached(Mark mark) {

@@ -1,4 +1,5 @@
-// One CUDA stream an engine of the device; marks are CUDA events with times. Must not know commands or bodies.
+// One CUDA stream a lane of the device, a second one of a kind made when it is first used; marks are CUDA events with
+// times. Must not know commands or bodies.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,27 +17,27 @@ class CudaStreams final : public Streams {
  public:
   CudaStreams() = default;
   ~CudaStreams() override;
-  bool has(Engine engine) const override;
+  bool has(Engine kind) const override;
   void bind(const std::function<TimeNs()>& now) override;
-  void run(Engine engine, const std::function<void()>& enqueue) override;
-  std::unique_ptr<Recording> record(Engine engine, const std::function<void()>& enqueue) override;
-  void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes,
+  void run(LaneIndex lane, const std::function<void()>& enqueue) override;
+  std::unique_ptr<Recording> record(LaneIndex lane, const std::function<void()>& enqueue) override;
+  void copy(LaneIndex lane, std::byte* target, const std::byte* source, std::int64_t bytes,
             std::int64_t least_ns) override;
-  Mark mark(Engine engine) override;
-  void wait(Engine engine, Mark mark) override;
+  Mark mark(LaneIndex lane) override;
+  void wait(LaneIndex lane, Mark mark) override;
   bool reached(Mark mark) override;
   TimeNs time_of(Mark mark) override;
   void drop(Mark mark) override { unused_.push_back(mark); }
 
  private:
-  cudaStream_t stream(Engine engine) const { return streams_[static_cast<std::size_t>(engine)]; }
+  cudaStream_t stream(LaneIndex lane);
   cudaEvent_t& event(Mark mark) { return events_[static_cast<std::size_t>(mark)]; }
-  void warm_up();
-  std::int64_t* held_since(Engine engine);
+  void warm_up(LaneIndex lane);
+  std::int64_t* held_since(LaneIndex lane);
   void set_anchor(const std::function<TimeNs()>& now);
 
-  std::array<cudaStream_t, kEngineCount> streams_{};
-  std::int64_t* held_since_ = nullptr;  // on the device, by engine: when its stream came to the copy that holds it
+  std::array<cudaStream_t, kLaneCount> streams_{};
+  std::int64_t* held_since_ = nullptr;  // on the device, by lane: when its stream came to the copy that holds it
   std::vector<cudaEvent_t> events_;     // by mark
   std::vector<Mark> unused_;
   // Times are differences from this event, in floats of milliseconds: it moves along, so that they stay short.

@@ -21,27 +21,27 @@ class Recording {
   virtual void run() = 0;
 };
 
-// In-order queues, one an engine of the device. Called from one thread, which calls bind() first. All but reached()
+// In-order queues, one a lane of the device. Called from one thread, which calls bind() first. All but reached()
 // and time_of() only enqueue. Throws DeviceError; after one, the device may be lost for good.
 class Streams {
  public:
   using Mark = std::int32_t;  // a point in a stream
   virtual ~Streams() = default;
-  virtual bool has(Engine engine) const = 0;  // may be called from any thread
+  virtual bool has(Engine kind) const = 0;  // may be called from any thread
   // `now` reads the run's clock, to which time_of() refers: as exactly as the device can tell (a GPU's own clock is
   // read over the bus, to some microseconds). May be called from any thread, as long as the streams live.
   virtual void bind(const std::function<TimeNs()>& now) = 0;
-  // Calls `enqueue`, whose kernels go to the engine's stream.
-  virtual void run(Engine engine, const std::function<void()>& enqueue) = 0;
-  // What `enqueue` would hand to the engine's stream, without handing it over. Null where the device does not keep
+  // Calls `enqueue`, whose kernels go to the lane's stream.
+  virtual void run(LaneIndex lane, const std::function<void()>& enqueue) = 0;
+  // What `enqueue` would hand to the lane's stream, without handing it over. Null where the device does not keep
   // such, or cannot keep this.
-  virtual std::unique_ptr<Recording> record(Engine, const std::function<void()>& /*enqueue*/) { return nullptr; }
+  virtual std::unique_ptr<Recording> record(LaneIndex, const std::function<void()>& /*enqueue*/) { return nullptr; }
   // The stream goes on no earlier than `least_ns` after it came to the copy.
-  virtual void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes,
+  virtual void copy(LaneIndex lane, std::byte* target, const std::byte* source, std::int64_t bytes,
                     std::int64_t least_ns) = 0;
-  virtual Mark mark(Engine engine) = 0;
+  virtual Mark mark(LaneIndex lane) = 0;
   // What the stream gets from now on starts after the mark is reached.
-  virtual void wait(Engine engine, Mark mark) = 0;
+  virtual void wait(LaneIndex lane, Mark mark) = 0;
   virtual bool reached(Mark mark) = 0;
   virtual TimeNs time_of(Mark mark) = 0;  // of a reached one
   virtual void drop(Mark mark) = 0;       // it may be handed out again
@@ -61,8 +61,9 @@ class Device {
   virtual ~Device() = default;
   virtual DeviceFacts facts() = 0;
   virtual Arena device_arena(std::int64_t bytes) = 0;
-  // Host memory where the device copies at full speed. What is in it is undefined. The device outlives its arenas.
-  virtual Arena pinned_arena(const std::string& name, std::int64_t bytes) = 0;
+  // Host memory where the device copies at full speed, but for its last `pageable_bytes`. What is in it is undefined.
+  // The device outlives its arenas.
+  virtual Arena pinned_arena(const std::string& name, std::int64_t bytes, std::int64_t pageable_bytes = 0) = 0;
   // What of that memory is farther from the processor's cores than the rest, now.
   virtual std::int64_t far_bytes() const { return 0; }
   virtual std::unique_ptr<Streams> open_streams() = 0;

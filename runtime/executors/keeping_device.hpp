@@ -16,7 +16,7 @@ class KeepingDevice final : public Device {
   explicit KeepingDevice(std::shared_ptr<Device> device) : device_(std::move(device)) {}
   // Out of the smallest memory that is large enough and unused. Where there is none, all that is unused is given up
   // before more is pinned, so that never more is kept than runs have needed at a time.
-  Arena pinned_arena(const std::string& name, std::int64_t bytes) override;
+  Arena pinned_arena(const std::string& name, std::int64_t bytes, std::int64_t pageable_bytes = 0) override;
 
   std::int64_t far_bytes() const override { return device_->far_bytes(); }
   DeviceFacts facts() override { return device_->facts(); }

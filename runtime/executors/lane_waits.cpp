@@ -7,7 +7,7 @@
 namespace tandem {
 
 std::string LaneWorkers::description_of(CommandId id) const {
-  const auto text = [](const Task& task) { return task.what() + " in lane " + std::string(name_of(task.engine)); };
+  const auto text = [](const Task& task) { return task.what() + " in lane " + name_of(task.lane); };
   if (const auto task = elsewhere_.find(id); task != elsewhere_.end()) return text(task->second);
   for (const auto& lane : lanes_) {
     if (!lane) continue;
@@ -19,7 +19,7 @@ std::string LaneWorkers::description_of(CommandId id) const {
 }
 
 LaneWait LaneWorkers::wait_of(const Task& task, bool runs) const {
-  LaneWait wait{task.engine, task.id, task.what(), runs, kNoCommand, ""};
+  LaneWait wait{task.lane, task.id, task.what(), runs, kNoCommand, ""};
   if (runs) return wait;
   wait.waits_for = first_pending(task.wait_for);
   if (wait.waits_for != kNoCommand) wait.waited_for = description_of(wait.waits_for);
@@ -36,16 +36,16 @@ std::optional<Standstill> LaneWorkers::standstill() const {
       standstill.lanes.push_back(wait_of(task, /*runs=*/true));
       // Another rank may be busy with anything that this one does, too.
       standstill.allowance =
-          std::max(standstill.allowance, task.engine == Engine::Collective ? most_allowance_ : task.allowance);
+          std::max(standstill.allowance, task.lane == Engine::Collective ? most_allowance_ : task.allowance);
       if (task.saves) standstill.saving = std::max(standstill.saving, task.allowance);
     } else if (!lane->queue.empty()) {
       standstill.lanes.push_back(wait_of(lane->queue.front(), /*runs=*/false));
     }
   }
-  std::array<bool, kEngineCount> told{};
+  std::array<bool, kLaneCount> told{};
   for (const auto& [id, task] : elsewhere_) {
     standstill.allowance = std::max(standstill.allowance, task.allowance);
-    if (std::exchange(told[static_cast<std::size_t>(task.engine)], true)) continue;
+    if (std::exchange(told[task.lane.place()], true)) continue;
     standstill.lanes.push_back(wait_of(task, /*runs=*/first_pending(task.wait_for) == kNoCommand));
   }
   if (standstill.lanes.empty()) return std::nullopt;

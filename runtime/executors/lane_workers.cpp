@@ -17,9 +17,11 @@ constexpr std::chrono::milliseconds kInterruptPoll{20};
 
 }  // namespace
 
-LaneWorkers::LaneWorkers(Rank rank, std::function<void(Engine)> prepare_thread, std::atomic<bool>* interrupt)
+LaneWorkers::LaneWorkers(Rank rank, std::function<void(LaneIndex)> prepare_thread, std::atomic<bool>* interrupt,
+                         std::int32_t cores)
     : rank_(rank),
       prepare_thread_(std::move(prepare_thread)),
+      cores_(cores),
       interrupt_(interrupt != nullptr ? interrupt : &own_interrupt_) {}
 
 LaneWorkers::~LaneWorkers() {
@@ -37,11 +39,11 @@ TimeNs LaneWorkers::now() const {
   return {std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count()};
 }
 
-LaneWorkers::LaneState& LaneWorkers::lane(Engine engine) {
-  auto& slot = lanes_[static_cast<std::size_t>(engine)];
+LaneWorkers::LaneState& LaneWorkers::lane(LaneIndex index) {
+  auto& slot = lanes_[index.place()];
   if (!slot) {
     auto fresh = std::make_unique<LaneState>();
-    fresh->thread = start_thread("a lane", [this, engine, state = fresh.get()] { serve(engine, *state); });
+    fresh->thread = start_thread("a lane", [this, index, state = fresh.get()] { serve(index, *state); });
     slot = std::move(fresh);  // a lane has its thread, or there is none
   }
   return *slot;
@@ -63,7 +65,7 @@ void LaneWorkers::add(std::vector<Task> tasks) {
       elsewhere_.emplace(task.id, std::move(task));
       continue;
     }
-    LaneState& target = lane(task.engine);
+    LaneState& target = lane(task.lane);
     target.queue.push_back(std::move(task));
     if (target.queue.size() == 1) target.wake.notify_one();
   }
@@ -100,11 +102,32 @@ bool LaneWorkers::must_cancel(const LaneState& lane, const Task& task) const {
                                     [this](CommandId id) { return state(id) == State::Broken; });
 }
 
-bool LaneWorkers::head_ready(LaneState& lane) const {
+bool LaneWorkers::head_ready(LaneState& lane) {
   lane.blocked_on = kNoCommand;
+  lane.wants_cores = false;
   if (lane.queue.empty()) return false;
-  lane.blocked_on = first_pending(lane.queue.front().wait_for);
-  return lane.blocked_on == kNoCommand;
+  const Task& head = lane.queue.front();
+  lane.blocked_on = first_pending(head.wait_for);
+  if (lane.blocked_on != kNoCommand) return false;
+  lane.wants_cores = !must_cancel(lane, head) && !may_claim(head);
+  return !lane.wants_cores;
+}
+
+// Those that came before are first, so that none waits for ever.
+bool LaneWorkers::may_claim(const Task& task) {
+  const std::int32_t wanted = std::min(task.cores, cores_);
+  if (wanted == 0) return true;
+  const bool first = wait_for_cores_.empty() || task.id <= *wait_for_cores_.begin();
+  if (first && claimed_cores_ + wanted <= cores_) return true;
+  wait_for_cores_.insert(task.id);
+  return false;
+}
+
+void LaneWorkers::give_back_cores(std::int32_t cores) {
+  if (cores == 0) return;
+  claimed_cores_ -= cores;
+  for (auto& lane : lanes_)
+    if (lane && lane->wants_cores) lane->wake.notify_one();
 }
 
 Event LaneWorkers::event_of(const Task& task, Outcome outcome) const {
@@ -116,10 +139,10 @@ Event LaneWorkers::event_of(const Task& task, Outcome outcome) const {
   return event;
 }
 
-void LaneWorkers::serve(Engine engine, LaneState& lane) {
+void LaneWorkers::serve(LaneIndex index, LaneState& lane) {
   std::string unprepared;  // why
   try {
-    prepare_thread_(engine);
+    prepare_thread_(index);
   } catch (...) {
     unprepared = failure_text();
   }
@@ -129,6 +152,7 @@ void LaneWorkers::serve(Engine engine, LaneState& lane) {
     if (stopping_) return;
     Task task = std::move(lane.queue.front());
     lane.queue.pop_front();
+    wait_for_cores_.erase(task.id);
     const auto work = std::move(task.work);
     Event event = event_of(task, Outcome::Cancelled);
     if (must_cancel(lane, task)) {
@@ -137,11 +161,14 @@ void LaneWorkers::serve(Engine engine, LaneState& lane) {
       event.outcome = Outcome::Failed;
       event.error = std::exchange(unprepared, {});
     } else {
+      const std::int32_t cores = std::min(task.cores, cores_);
+      claimed_cores_ += cores;
       lane.running = std::move(task);
       lock.unlock();
       run(work, event);
       lock.lock();
       lane.running.reset();
+      give_back_cores(cores);
     }
     lane.broken = lane.broken || event.outcome != Outcome::Finished;
     complete(std::move(event));

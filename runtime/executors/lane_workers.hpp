@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,9 +29,10 @@ using WaitFor = boost::container::small_vector<CommandId, 4>;
 // The work of one command. `work` returns Event::result and throws on failure.
 struct Task {
   CommandId id = kNoCommand;
-  Engine engine = Engine::Compute;
+  LaneIndex lane;
   WaitFor wait_for;
   std::function<std::int64_t()> work;
+  std::int32_t cores = 0;  // that it claims while it runs
   bool elsewhere = false;  // something else runs it and report()s its event: only its state is kept here
   // For a watchdog: what it does, what it may take on a very slow machine, and whether an interrupt waits for it.
   // Words are made where somebody asks: almost always nobody does. While the command is under way, from any thread.
@@ -44,10 +46,11 @@ struct Task {
 // them.
 class LaneWorkers {
  public:
-  // `prepare_thread` runs first in each worker; where it throws, so does the lane's first task. Workers start with the
-  // first task of their lane. `interrupt`, if given,
-  // outlives this object and may be set by anyone at any time, as request_interrupt() does.
-  LaneWorkers(Rank rank, std::function<void(Engine)> prepare_thread, std::atomic<bool>* interrupt = nullptr);
+  // Tasks that run claim at most `cores` together; 0: as many as they like. `prepare_thread` runs first in each worker;
+  // where it throws, so does the lane's first task. Workers start with the first task of their lane. `interrupt`, if
+  // given, outlives this object and may be set by anyone at any time, as request_interrupt() does.
+  LaneWorkers(Rank rank, std::function<void(LaneIndex)> prepare_thread, std::atomic<bool>* interrupt = nullptr,
+              std::int32_t cores = 0);
   // Waits for tasks that run; drops those that have not started.
   ~LaneWorkers();
   LaneWorkers(const LaneWorkers&) = delete;
@@ -80,6 +83,7 @@ class LaneWorkers {
     std::condition_variable wake;
     std::optional<Task> running;        // without its work
     CommandId blocked_on = kNoCommand;  // what the head waits for
+    bool wants_cores = false;           // the head waits for its turn at them
     bool broken = false;                // a task failed or was cancelled
     std::thread thread;
   };
@@ -88,10 +92,12 @@ class LaneWorkers {
     std::function<void()> action;
   };
 
-  LaneState& lane(Engine engine);
-  void serve(Engine engine, LaneState& lane);
+  LaneState& lane(LaneIndex lane);
+  void serve(LaneIndex index, LaneState& lane);
   Event event_of(const Task& task, Outcome outcome) const;
-  bool head_ready(LaneState& lane) const;
+  bool head_ready(LaneState& lane);
+  bool may_claim(const Task& task);
+  void give_back_cores(std::int32_t cores);
   bool must_cancel(const LaneState& lane, const Task& task) const;
   void run(const std::function<std::int64_t()>& work, Event& event) const noexcept;
   void make_room_for_events(std::size_t more);
@@ -108,7 +114,8 @@ class LaneWorkers {
   CommandId next_id() const { return first_state_ + static_cast<CommandId>(states_.size()); }
 
   const Rank rank_;
-  const std::function<void(Engine)> prepare_thread_;
+  const std::function<void(LaneIndex)> prepare_thread_;
+  const std::int32_t cores_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::atomic<bool> own_interrupt_{false};
   std::atomic<bool>* const interrupt_;
@@ -118,7 +125,9 @@ class LaneWorkers {
   std::condition_variable news_;
   std::deque<State> states_;  // by command id, from first_state_ on: all before it are done, or have no event
   CommandId first_state_ = 0;
-  std::array<std::unique_ptr<LaneState>, kEngineCount> lanes_;
+  std::array<std::unique_ptr<LaneState>, kLaneCount> lanes_;
+  std::int32_t claimed_cores_ = 0;
+  std::set<CommandId> wait_for_cores_;
   std::map<CommandId, Task> elsewhere_;  // that have not been reported
   std::chrono::nanoseconds most_allowance_{};
   std::chrono::steady_clock::time_point progress_ = start_;  // when the last command ended, or the first came

@@ -12,6 +12,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
+#include "core/machine/lanes.hpp"
 #include "runtime/executors/live_executor.hpp"
 #include "runtime/executors/workspace.hpp"
 
@@ -36,7 +37,7 @@ std::chrono::nanoseconds held_for(std::int64_t bytes, double bytes_per_s) {
 LiveExecutor::Work LiveExecutor::work_of(const Command& command) {
   CHECK(command.lane.rank == options_.rank, "command", command.id, "of rank", command.lane.rank);
   if (command.kind == CommandKind::Run)
-    return command.lane.engine == Engine::Collective ? collective_work(command) : run_work(command);
+    return command.lane.kind() == Engine::Collective ? collective_work(command) : run_work(command);
   CHECK(command.source.rank == options_.rank && command.target.rank == options_.rank, "command", command.id,
         "copies between ranks, which CPU processes do not");
   const bool disk = command.source.tier == Tier::Disk || command.target.tier == Tier::Disk;
@@ -47,7 +48,7 @@ LiveExecutor::Work LiveExecutor::copy_work(const Command& command) {
   const std::int64_t bytes = command.part.bytes;
   const std::byte* source = arena(command.source.tier).at(command.source.offset, bytes);
   std::byte* target = arena(command.target.tier).at(command.target.offset, bytes);
-  const auto least = held_for(bytes, copy_limit(command.lane.engine));
+  const auto least = held_for(bytes, copy_limit(command.lane.kind()));
   return [=] {
     const auto start = std::chrono::steady_clock::now();
     std::memcpy(target, source, static_cast<std::size_t>(bytes));
@@ -65,8 +66,8 @@ LiveExecutor::Work LiveExecutor::disk_copy_work(const Command& command) {
   CHECK(disk.offset >= 0 && disk.offset + bytes <= options_.arena_bytes[static_cast<std::size_t>(Tier::Disk)],
         "command", command.id, "is outside the disk tier:", disk.offset, bytes);
   std::byte* memory = arena(other.tier).at(other.offset, bytes);
-  DiskChannel* through = &channel(command.lane.engine);
-  const auto least = held_for(bytes, copy_limit(command.lane.engine));
+  DiskChannel* through = &channel(command.lane.kind());
+  const auto least = held_for(bytes, copy_limit(command.lane.kind()));
   return [=] {
     const auto start = std::chrono::steady_clock::now();
     if (read)
@@ -87,7 +88,7 @@ std::int64_t LiveExecutor::operand_bytes(const Op& op, const Command& command, V
 
 std::vector<std::byte*> LiveExecutor::operands(const Command& command, std::size_t first, std::size_t count) const {
   const Op& op = graph_.op(command.op);
-  const Arena& from = arena(operand_tier(command.lane.engine));
+  const Arena& from = arena(command.operands_in());
   std::vector<std::byte*> addresses;
   for (std::size_t i = first; i < first + count; ++i) {
     const ValueId value = i < op.reads.size() ? op.reads[i] : op.writes[i - op.reads.size()].value;
@@ -118,7 +119,7 @@ BodyCall LiveExecutor::body_call(const Command& command) const {
                 .first_byte = command.part.first_byte,
                 .bytes = command.part.bytes};
   if (call.bytes == 0 && !op.writes.empty()) call.bytes = graph_.value(op.writes.front().value).bytes;
-  if (on_device(command.lane.engine)) {
+  if (on_device(command.lane.kind())) {
     call.processor = Processor::Device;
     call.late_result = result_slot(command.id);
   }
@@ -127,7 +128,7 @@ BodyCall LiveExecutor::body_call(const Command& command) const {
 
 std::byte* LiveExecutor::workspace_of(const Command& command) const {
   const std::int64_t bytes = graph_.op(command.op).workspace_bytes;
-  return bytes > 0 ? arena(operand_tier(command.lane.engine)).at(command.operands.back(), bytes) : nullptr;
+  return bytes > 0 ? arena(command.operands_in()).at(command.operands.back(), bytes) : nullptr;
 }
 
 LiveExecutor::Work LiveExecutor::run_work(const Command& command) {
@@ -135,16 +136,26 @@ LiveExecutor::Work LiveExecutor::run_work(const Command& command) {
           workspace = workspace_of(command), command]() mutable { return run_body(body, call, command, workspace); };
 }
 
+// Of a copy that begins in pinned host memory and ends in what is not: the bytes up to there; else 0.
+std::int64_t LiveExecutor::pinned_part(const Place& place, std::int64_t bytes) const {
+  if (options_.pageable_bytes == 0 || place.tier != Tier::HostPinned) return 0;
+  const std::int64_t pinned = arena(Tier::HostPinned).size_bytes() - options_.pageable_bytes;
+  return place.offset < pinned && place.offset + bytes > pinned ? pinned - place.offset : 0;
+}
+
 // The device's share of a command: what its stream is handed, and where its result will be.
 StreamTask LiveExecutor::stream_task(const Command& command) {
-  StreamTask task{command.id, command.lane.engine, command.wait_for, {}, {}};
+  StreamTask task{command.id, command.lane.index, command.wait_for, {}, {}};
   if (command.kind == CommandKind::Copy) {
     const std::int64_t bytes = command.part.bytes;
     std::byte* target = arena(command.target.tier).at(command.target.offset, bytes);
     const std::byte* source = arena(command.source.tier).at(command.source.offset, bytes);
-    const std::int64_t least_ns = held_for(bytes, copy_limit(command.lane.engine)).count();
-    task.enqueue = [=, engine = task.engine](Streams& streams) {
-      streams.copy(engine, target, source, bytes, least_ns);
+    const std::int64_t least_ns = held_for(bytes, copy_limit(command.lane.kind())).count();
+    // No copy may cross from pinned memory to other.
+    const std::int64_t first = pinned_part(command.source, bytes) + pinned_part(command.target, bytes);
+    task.enqueue = [=, lane = task.lane](Streams& streams) {
+      if (first > 0) streams.copy(lane, target, source, first, 0);
+      streams.copy(lane, target + first, source + first, bytes - first, least_ns);
     };
     task.result = [bytes] { return bytes; };
   } else {
@@ -177,16 +188,16 @@ std::function<std::int64_t()> LiveExecutor::late_result_of(const Command& comman
 // policies that move little; to launch their kernels one by one may take the thread longer than the device runs them.
 std::function<void(Streams&)> LiveExecutor::launch_of(const Command& command) {
   using Launch = RepeatedRuns::Launch;
-  const Engine engine = command.lane.engine;
+  const LaneIndex lane = command.lane.index;
   const WorkId work_id = graph_.op(command.op).work;
   RepeatedRuns::Turn turn;
   if (body_of(work_id).repeatable) turn = repeated_runs_.next(work_id, command);
   if (turn.launch == Launch::Afresh)
-    return [engine, work = run_work(command)](Streams& streams) { streams.run(engine, work); };
-  return [this, engine, turn, work = run_work(command)](Streams& streams) {
+    return [lane, work = run_work(command)](Streams& streams) { streams.run(lane, work); };
+  return [this, lane, turn, work = run_work(command)](Streams& streams) {
     if (turn.launch == Launch::Recorded) {
       recordings_.resize(std::max(recordings_.size(), static_cast<std::size_t>(turn.slot) + 1));
-      recordings_[static_cast<std::size_t>(turn.slot)] = {turn.recording, streams.record(engine, work)};
+      recordings_[static_cast<std::size_t>(turn.slot)] = {turn.recording, streams.record(lane, work)};
     }
     // The slot is another's where the command that was to be recorded has been cancelled.
     const auto slot = static_cast<std::size_t>(turn.slot);
@@ -194,7 +205,7 @@ std::function<void(Streams&)> LiveExecutor::launch_of(const Command& command) {
     if (there && recordings_[slot].launches)
       recordings_[slot].launches->run();
     else
-      streams.run(engine, work);
+      streams.run(lane, work);
   };
 }
 
@@ -294,7 +305,8 @@ Task LiveExecutor::described(const Command& command, Work work) const {
   constexpr double kFlopsPerS = 5e9, kBytesPerS = 10e6, kNsPerS = 1e9;
   Task task;
   task.id = command.id;
-  task.engine = command.lane.engine;
+  task.lane = command.lane.index;
+  if (command.kind == CommandKind::Run) task.cores = claimed_cores(scenario_.machine, command.lane.kind());
   task.wait_for = command.wait_for;
   task.work = std::move(work);
   double s = static_cast<double>(command.part.bytes) / kBytesPerS;
@@ -312,7 +324,7 @@ Task LiveExecutor::described(const Command& command, Work work) const {
       return "copy of " + (value != kNone ? graph_.value_name(value) : std::string("bytes")) + " from " +
              std::string(name_of(from)) + " to " + std::string(name_of(to));
     };
-    s += static_cast<double>(held_for(command.part.bytes, copy_limit(command.lane.engine)).count()) / kNsPerS;
+    s += static_cast<double>(held_for(command.part.bytes, copy_limit(command.lane.kind())).count()) / kNsPerS;
   }
   task.allowance = std::chrono::nanoseconds(std::llround(s * kNsPerS));
   return task;

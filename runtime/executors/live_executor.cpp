@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/machine/lanes.hpp"
 
 namespace tandem {
 namespace {
@@ -17,13 +18,13 @@ constexpr std::int64_t kResultSlots = 1 << 12;
 
 LiveExecutor::LiveExecutor(const Graph& graph, const Scenario& scenario, const DataSource& data,
                            LiveExecutorOptions options)
-    : graph_(graph), scenario_(scenario), data_(data), options_(std::move(options)) {
+    : graph_(graph), scenario_(scenario), data_(data), options_(std::move(options)), teams_(scenario.machine) {
   CHECK(options_.library.find_body != nullptr, "an executor needs bodies");
   make_arenas();
   const std::int64_t disk_bytes = options_.arena_bytes[static_cast<std::size_t>(Tier::Disk)];
   if (disk_bytes > 0) note_ = DiskFile::try_folder(options_.scratch_directory);
   workers_ = std::make_unique<LaneWorkers>(
-      options_.rank, [this](Engine engine) { prepare_thread(engine); }, options_.interrupt);
+      options_.rank, [this](LaneIndex lane) { prepare_thread(lane); }, options_.interrupt, options_.cpu_threads);
   if (options_.device)
     stream_lanes_ = std::make_unique<StreamLanes>(options_.rank, options_.device->open_streams(), *workers_);
 }
@@ -41,7 +42,8 @@ void LiveExecutor::make_arenas() {
   }
   arena_of(Tier::Device) = device->device_arena(bytes(Tier::Device));
   const auto start = std::chrono::steady_clock::now();
-  arena_of(Tier::HostPinned) = device->pinned_arena(std::string(name_of(Tier::HostPinned)), bytes(Tier::HostPinned));
+  arena_of(Tier::HostPinned) =
+      device->pinned_arena(std::string(name_of(Tier::HostPinned)), bytes(Tier::HostPinned), options_.pageable_bytes);
   pinning_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   result_slots_ = device->pinned_arena("results", kResultSlots * static_cast<std::int64_t>(sizeof(std::int64_t)));
 }
@@ -51,10 +53,14 @@ std::int64_t* LiveExecutor::result_slot(CommandId id) const {
   return reinterpret_cast<std::int64_t*>(result_slots_.at(id % kResultSlots * bytes, bytes));
 }
 
-void LiveExecutor::prepare_thread(Engine engine) const {
+// A team that cannot be kept to its cores runs all the same.
+void LiveExecutor::prepare_thread(LaneIndex lane) const {
+  teams_.pin(lane);
   if (options_.library.set_thread_count == nullptr) return;
-  options_.library.set_thread_count(operand_tier(engine) == Tier::Device ? options_.device_threads
-                                                                         : options_.cpu_threads);
+  const bool claims = claims_cores(lane.kind());
+  const int team =
+      claims ? std::min(claimed_cores(scenario_.machine, lane.kind()), options_.cpu_threads) : options_.cpu_threads;
+  options_.library.set_thread_count(operand_tier(lane.kind()) == Tier::Device ? options_.device_threads : team);
 }
 
 void LiveExecutor::submit(std::span<const Command> commands) {
@@ -65,7 +71,7 @@ void LiveExecutor::submit(std::span<const Command> commands) {
       if (!options_.poison) continue;
       workers_->add(std::exchange(tasks, {}));  // the note may wait for them
       note_release(command);
-    } else if (on_device(command.lane.engine)) {
+    } else if (on_device(command.lane.kind())) {
       tasks.push_back(described(command, {}));
       tasks.back().elsewhere = true;
       stream_tasks.push_back(stream_task(command));

@@ -20,6 +20,7 @@
 #include "runtime/executors/arena.hpp"
 #include "runtime/executors/body.hpp"
 #include "runtime/executors/collective.hpp"
+#include "runtime/executors/core_teams.hpp"
 #include "runtime/executors/device.hpp"
 #include "runtime/executors/disk_file.hpp"
 #include "runtime/executors/lane_workers.hpp"
@@ -31,10 +32,11 @@ namespace tandem {
 struct LiveExecutorOptions {
   Rank rank = 0;
   std::array<std::int64_t, kTierCount> arena_bytes{};  // 0: the run has no such tier
+  std::int64_t pageable_bytes = 0;                     // of the host's arena, at its end: not pinned
   bool lock_host = false;                              // keep the host arena in memory, as pinned memory would be
   std::string scratch_directory = ".";                 // of the disk tier's file
   int device_threads = 1;                              // intra-operator threads of the compute worker
-  int cpu_threads = 1;                                 // and of each CPU worker
+  int cpu_threads = 1;                                 // and of each CPU worker; all that run share them
   std::array<double, kEngineCount>
       copy_bytes_per_s{};                  // slows the copies of a lane down to this; 0: as fast as they go
   std::shared_ptr<Collective> collective;  // runs of several ranks
@@ -103,9 +105,10 @@ class LiveExecutor final : public Executor {
   void note_not_finite(const Command& command, const std::string& what);
   std::function<std::int64_t()> late_result_of(const Command& command);
   void record_peak(const BodyCall& call, std::int64_t peak_bytes, std::int64_t peak_live_bytes);
-  void prepare_thread(Engine engine) const;
+  void prepare_thread(LaneIndex lane) const;
   void make_arenas();
   bool on_device(Engine engine) const { return stream_lanes_ != nullptr && stream_lanes_->takes(engine); }
+  std::int64_t pinned_part(const Place& place, std::int64_t bytes) const;
   StreamTask stream_task(const Command& command);
   BodyCall body_call(const Command& command) const;
   std::byte* workspace_of(const Command& command) const;
@@ -120,6 +123,7 @@ class LiveExecutor final : public Executor {
   const DataSource& data_;
   const LiveExecutorOptions options_;
   std::array<Arena, kTierCount> arenas_;
+  const CoreTeams teams_;
   Arena result_slots_;  // of commands on the device
   double pinning_s_ = 0;
   std::unique_ptr<DiskFile> disk_;  // from the first command on that needs it

@@ -4,16 +4,16 @@ namespace tandem {
 
 std::string text_of(const Standstill& standstill) {
   std::string text;
-  for (const LaneWait& lane : standstill.lanes) {
-    text += "  lane " + std::string(name_of(lane.engine)) + ": command " + std::to_string(lane.command) +
-            (lane.what.empty() ? "" : ", " + lane.what + ",");
-    if (lane.runs)
-      text += lane.engine == Engine::Collective ? " waits for the other ranks" : " has begun and has not ended";
-    else if (lane.waits_for == kNoCommand)
+  for (const LaneWait& wait : standstill.lanes) {
+    text += "  lane " + name_of(wait.lane) + ": command " + std::to_string(wait.command) +
+            (wait.what.empty() ? "" : ", " + wait.what + ",");
+    if (wait.runs)
+      text += wait.lane == Engine::Collective ? " waits for the other ranks" : " has begun and has not ended";
+    else if (wait.waits_for == kNoCommand)
       text += " waits for its turn";
     else
-      text += " waits for command " + std::to_string(lane.waits_for) +
-              (lane.waited_for.empty() ? "" : ", " + lane.waited_for);
+      text += " waits for command " + std::to_string(wait.waits_for) +
+              (wait.waited_for.empty() ? "" : ", " + wait.waited_for);
     text += "\n";
   }
   return text;

@@ -12,7 +12,7 @@ namespace tandem {
 
 // The first command of a lane that has not ended.
 struct LaneWait {
-  Engine engine = Engine::Compute;
+  LaneIndex lane;
   CommandId command = kNoCommand;
   std::string what;                  // it does
   bool runs = false;                 // it has begun, or is a device's; else it waits

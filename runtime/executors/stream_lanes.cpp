@@ -90,7 +90,7 @@ bool StreamLanes::take_incoming() {
   }
   for (StreamTask& task : tasks) {
     const CommandId id = task.id;
-    LaneState& lane = lanes_[static_cast<std::size_t>(task.engine)];
+    LaneState& lane = lanes_[task.lane.place()];
     try {
       if (lost_.empty()) lane.waiting.push_back(std::move(task));
     } catch (...) {
@@ -106,13 +106,13 @@ bool StreamLanes::take_incoming() {
 // launch.
 bool StreamLanes::hand_over() {
   bool moved = false;
-  for (int engine = 0; engine < kEngineCount; ++engine)
-    moved |= hand_over_head(static_cast<Engine>(engine), lanes_[static_cast<std::size_t>(engine)]);
+  for (std::size_t place = 0; place < lanes_.size(); ++place)
+    moved |= hand_over_head(LaneIndex::at(place), lanes_[place]);
   return moved;
 }
 
 // True if the lane's first waiting command was handed over, or cancelled.
-bool StreamLanes::hand_over_head(Engine engine, LaneState& lane) {
+bool StreamLanes::hand_over_head(LaneIndex index, LaneState& lane) {
   if (lane.waiting.empty() || lane.running.size() >= kRunAhead) return false;
   StreamTask& task = lane.waiting.front();
   bool broken = lane.broken;
@@ -126,16 +126,16 @@ bool StreamLanes::hand_over_head(Engine engine, LaneState& lane) {
     lane.broken = true;
     settle(task.id, Outcome::Cancelled, "");
   } else {
-    enqueue(engine, lane, task);
+    enqueue(index, lane, task);
   }
   lane.waiting.pop_front();
   return true;
 }
 
-void StreamLanes::enqueue(Engine engine, LaneState& lane, StreamTask& task) {
+void StreamLanes::enqueue(LaneIndex index, LaneState& lane, StreamTask& task) {
   for (CommandId id : task.wait_for)
-    if (const auto mark = finish_marks_.find(id); mark != finish_marks_.end()) streams_->wait(engine, mark->second);
-  const Streams::Mark started = streams_->mark(engine);
+    if (const auto mark = finish_marks_.find(id); mark != finish_marks_.end()) streams_->wait(index, mark->second);
+  const Streams::Mark started = streams_->mark(index);
   try {
     task.enqueue(*streams_);
   } catch (...) {
@@ -143,7 +143,7 @@ void StreamLanes::enqueue(Engine engine, LaneState& lane, StreamTask& task) {
     settle(task.id, Outcome::Failed, failure_text());
     return;
   }
-  const Streams::Mark finished = streams_->mark(engine);
+  const Streams::Mark finished = streams_->mark(index);
   finish_marks_[task.id] = finished;
   lane.running.push_back({task.id, std::move(task.wait_for), started, finished, std::move(task.result)});
 }

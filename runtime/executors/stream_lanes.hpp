@@ -20,7 +20,7 @@ namespace tandem {
 
 struct StreamTask {
   CommandId id = kNoCommand;
-  Engine engine = Engine::Compute;
+  LaneIndex lane;
   WaitFor wait_for;
   std::function<void(Streams&)> enqueue;
   std::function<std::int64_t()> result;  // Event::result, asked for once the work is done
@@ -35,7 +35,7 @@ class StreamLanes {
   StreamLanes(const StreamLanes&) = delete;
   StreamLanes& operator=(const StreamLanes&) = delete;
 
-  bool takes(Engine engine) const { return streams_->has(engine); }
+  bool takes(Engine kind) const { return streams_->has(kind); }
   // Ids grow, and are known to the workers (Task::elsewhere).
   void add(std::vector<StreamTask> tasks);
 
@@ -55,8 +55,8 @@ class StreamLanes {
   void serve();
   bool take_incoming();
   bool hand_over();
-  bool hand_over_head(Engine engine, LaneState& lane);
-  void enqueue(Engine engine, LaneState& lane, StreamTask& task);
+  bool hand_over_head(LaneIndex index, LaneState& lane);
+  void enqueue(LaneIndex index, LaneState& lane, StreamTask& task);
   bool retire();
   bool done(const Running& command) const;
   void report_done(LaneState& lane);
@@ -69,7 +69,7 @@ class StreamLanes {
   LaneWorkers& workers_;
 
   // The thread's own.
-  std::array<LaneState, kEngineCount> lanes_;
+  std::array<LaneState, kLaneCount> lanes_;
   std::unordered_map<CommandId, Streams::Mark> finish_marks_;  // of running commands
   std::string lost_;                                           // why the device answers no more
 

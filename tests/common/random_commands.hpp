@@ -21,7 +21,7 @@ struct RandomStreamOptions {
   std::uint64_t seed = 0;
   Rank ranks = 1;
   std::int32_t commands = 1000;  // a rank, releases among them
-  std::vector<Engine> run_lanes{Engine::Compute, Engine::CpuCompute, Engine::CpuOptimizer};
+  std::vector<LaneIndex> run_lanes{Engine::Compute, Engine::CpuCompute, Engine::CpuOptimizer};
   std::vector<Engine> copy_lanes{Engine::H2D, Engine::D2H};
   std::int64_t copy_bytes = 1 << 16;   // the most; sizes are multiples of 64, 0 among them
   std::int64_t arena_bytes = 1 << 20;  // copies stay below this offset in each tier
@@ -96,7 +96,7 @@ inline RandomStream random_stream(const RandomStreamOptions& options) {
         command.kind = CommandKind::Run;
         command.lane = {rank, options.run_lanes[pick]};
         command.op = graph.append(
-            detail::nothing_op(graph, options, command.lane.engine, draw(4) == 0 ? 0 : draw(options.fixed_ns + 1)));
+            detail::nothing_op(graph, options, command.lane.kind(), draw(4) == 0 ? 0 : draw(options.fixed_ns + 1)));
         command.operands.push_back(-1);
       } else {
         command.kind = CommandKind::Copy;
@@ -104,16 +104,16 @@ inline RandomStream random_stream(const RandomStreamOptions& options) {
         const std::int64_t bytes = draw(options.copy_bytes / 64 + 1) * 64;
         command.part = {value, 0, bytes};
         command.source =
-            detail::place_of(rank, command.lane.engine, true, draw((options.arena_bytes - bytes) / 64 + 1) * 64);
+            detail::place_of(rank, command.lane.kind(), true, draw((options.arena_bytes - bytes) / 64 + 1) * 64);
         command.target =
-            detail::place_of(rank, command.lane.engine, false, draw((options.arena_bytes - bytes) / 64 + 1) * 64);
+            detail::place_of(rank, command.lane.kind(), false, draw((options.arena_bytes - bytes) / 64 + 1) * 64);
       }
-      std::array<bool, kEngineCount> waited{};
+      std::array<bool, kLaneCount> waited{};
       for (int tries = static_cast<int>(draw(4)); tries > 0 && id > 0; --tries) {
         const CommandId wait = id - 1 - draw(std::min<std::int64_t>(id, options.window));
         const Command& other = commands[static_cast<std::size_t>(wait)];
-        bool& lane_waited = waited[static_cast<std::size_t>(other.lane.engine)];
-        if (other.kind == CommandKind::Release || other.lane.engine == command.lane.engine || lane_waited) continue;
+        bool& lane_waited = waited[other.lane.index.place()];
+        if (other.kind == CommandKind::Release || other.lane == command.lane || lane_waited) continue;
         lane_waited = true;
         command.wait_for.push_back(wait);
       }
@@ -134,7 +134,7 @@ inline std::string order_violation(const RandomStream& stream, const std::vector
       return wrong.str();
     }
   for (const auto& commands : stream.commands) {
-    std::array<const Event*, kEngineCount> last{};
+    std::array<const Event*, kLaneCount> last{};
     for (const Command& command : commands) {
       if (command.kind == CommandKind::Release) continue;
       const auto found = by_id.find({command.lane.rank, command.id});
@@ -150,7 +150,7 @@ inline std::string order_violation(const RandomStream& stream, const std::vector
               << ')';
         return false;
       };
-      const Event*& in_lane = last[static_cast<std::size_t>(command.lane.engine)];
+      const Event*& in_lane = last[command.lane.index.place()];
       if (!after(in_lane, "its lane's order")) return wrong.str();
       for (CommandId wait : command.wait_for)
         if (!after(by_id.at({command.lane.rank, wait}), "wait_for")) return wrong.str();

@@ -32,7 +32,7 @@ std::set<std::int32_t> updated_on_device(const Scenario& scenario) {
     for (const Command& command : entry.commands) {
       if (command.kind != CommandKind::Run) continue;
       const Op& op = run.scheduler->graph().op(command.op);
-      if (op.phase == Phase::OptimizerStep && command.lane.engine == Engine::Compute) layers.insert(op.layer);
+      if (op.phase == Phase::OptimizerStep && command.lane.kind() == Engine::Compute) layers.insert(op.layer);
     }
   return layers;
 }

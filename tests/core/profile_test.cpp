@@ -106,8 +106,10 @@ TEST(Profile, EveryKey) {
       "[[1KiB, 2]], source: x}}, launch: 1us, op: 2us}\n"
       "copies: {h2d: {bandwidth: 1GB/s, latency: 3us, efficiency: [[1B, 0.1]]}, d2h: {bandwidth: 2GB/s}, disk_read: "
       "{bandwidth: 3GB/s}, disk_write: {bandwidth: 4GB/s}, peer: {bandwidth: 5GB/s}, shared_bandwidth: 2.5GB/s, "
-      "host_bandwidth: 4.5GB/s, small_copy: 1KiB}\n"
-      "cpu: {cores: 3, peak: 5GFLOPS, optimizer: {rate: 2Mparameters/s, efficiency: [[1parameters, 0.5]]}, op: 4us}\n"
+      "host_bandwidth: 4.5GB/s, small_copy: 1KiB, pageable_h2d: {bandwidth: 0.5GB/s, latency: 9us}, pageable_d2h: "
+      "{bandwidth: 0.25GB/s}}\nlanes: [{lane: compute, count: 2}, {lane: cpu_optimizer, count: 3, cores: 1}]\n"
+      "cpu: {cores: 3, peak: 5GFLOPS, compute: {peak: {fp32: 4GFLOPS}, op: 7us, bodies: [{body: a.b, op: 1us, gemm: "
+      "2}]}, optimizer: {rate: 2Mparameters/s, efficiency: [[1parameters, 0.5]]}, op: 4us}\n"
       "host: {devices: 4, dispatch: 5us, event: 6us}\nloader: {bandwidth: 6GB/s}\ncollective: {bandwidth: 7GB/s, "
       "latency: 8us}\n"
       "interference: [{lane: compute, while_busy: cpu_optimizer, factor: 1.25}]\n"
@@ -119,6 +121,17 @@ TEST(Profile, EveryKey) {
   EXPECT_EQ(p.tiers[static_cast<std::size_t>(Tier::HostPageable)].capacity_bytes, 3LL << 30);
   EXPECT_EQ(p.tiers[static_cast<std::size_t>(Tier::HostPageable)].bytes_per_s, 3e9);
   EXPECT_EQ(p.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes, 4LL << 30);
+  EXPECT_EQ(p.pageable_h2d.bytes_per_s, 0.5e9);
+  EXPECT_EQ(p.pageable_h2d.latency_ns, 9000);
+  EXPECT_EQ(p.pageable_d2h.bytes_per_s, 0.25e9);
+  EXPECT_EQ(p.lanes.at(Engine::Compute), (LaneRow{2, 0}));
+  EXPECT_EQ(p.lanes.at(Engine::CpuOptimizer), (LaneRow{3, 1}));
+  EXPECT_FALSE(p.one_pool);
+  ASSERT_NE(p.cpu_compute, nullptr);
+  EXPECT_EQ(p.cpu_compute->peak_flops.at(DType::F32), 4e9);
+  EXPECT_EQ(p.cpu_compute->op_ns, 7000);
+  EXPECT_EQ(p.cpu_compute->bodies.at("a.b").factor.at(KernelKind::Gemm), 2);
+  EXPECT_EQ(p.cpu_compute->tiers[static_cast<std::size_t>(Tier::Device)].bytes_per_s, 20e9) << "the host's";
   EXPECT_EQ(p.efficiency.at(KernelKind::Attention).x, (std::vector<double>{1e3, 1e9}));
   EXPECT_EQ(p.efficiency.at(KernelKind::Attention).y, (std::vector<double>{0.5, 0.75}));
   EXPECT_EQ(p.efficiency.at(KernelKind::Optimizer).x, (std::vector<double>{1024}));
@@ -189,6 +202,7 @@ TEST(ProfileSchema, NamesMatchTheCode) {
   EXPECT_EQ(pair.find("lane")->schema.words, lanes);
   EXPECT_EQ(pair.find("while_busy")->schema.words, lanes);
   EXPECT_EQ(profile_schema().find("launches_beside")->schema.items.front().find("lane")->schema.words, lanes);
+  tiers.insert(tiers.begin() + 1, "one_pool");
   EXPECT_EQ(profile_schema().find("tiers")->schema.keys(), tiers);
   EXPECT_EQ(profile_schema().find("compute")->schema.find("peak")->schema.keys(), precisions);
   EXPECT_EQ(registered_names().scenario->find("workload")->schema.find("precision")->schema.words, precisions);

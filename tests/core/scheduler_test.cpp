@@ -186,7 +186,7 @@ TEST(Scheduler, MovesWhatLiesInTheWay) {
         EXPECT_FALSE(activation && command.target.tier != Tier::Device) << command.id;
         if (command.source.tier != command.target.tier) continue;
         ++moved;
-        EXPECT_EQ(command.lane.engine, Engine::Compute);
+        EXPECT_EQ(command.lane.kind(), Engine::Compute);
         EXPECT_GE(std::abs(command.source.offset - command.target.offset), command.part.bytes) << "no overlap";
       }
     EXPECT_GT(moved, 0) << kib;

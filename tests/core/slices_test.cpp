@@ -27,7 +27,7 @@ TEST(Slices, RanksReduceTheirGradientsInGraphOrder) {
     std::vector<Match> order[2];
     for (const auto& entry : log.entries())
       for (const Command& command : entry.commands)
-        if (command.lane.engine == Engine::Collective) order[command.lane.rank].push_back(command.match);
+        if (command.lane.kind() == Engine::Collective) order[command.lane.rank].push_back(command.match);
     EXPECT_FALSE(order[0].empty());
     EXPECT_EQ(order[0], order[1]);
   }

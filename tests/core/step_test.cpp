@@ -75,7 +75,7 @@ CheckedRun run_checked(const Scenario& scenario, std::unique_ptr<StepSource> sou
   for (const MemoryLog::Entry& entry : log.entries())
     for (const Command& command : entry.commands)
       if (command.kind == CommandKind::Run)
-        run.labels[command.lane.engine].emplace(scheduler.graph().label(scheduler.graph().op(command.op).label));
+        run.labels[command.lane.kind()].emplace(scheduler.graph().label(scheduler.graph().op(command.op).label));
   return run;
 }
 

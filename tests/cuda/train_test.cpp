@@ -311,7 +311,7 @@ TEST(GpuThrottleTest, CopiesTakeAtLeastTheirTime) {
         EXPECT_GE(static_cast<double>(event.finished.ns - event.started.ns), copy->second - kClocksNs);
       }
     for (const Command& command : entry.commands)
-      if (command.lane.engine == Engine::H2D || command.lane.engine == Engine::D2H)
+      if (command.lane.kind() == Engine::H2D || command.lane.kind() == Engine::D2H)
         least_ns[command.id] = static_cast<double>(command.part.bytes) / kRate * 1e9;
   }
   EXPECT_FALSE(least_ns.empty());

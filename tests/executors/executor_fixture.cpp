@@ -97,7 +97,7 @@ Command ExecutorTest::command(CommandKind kind, Engine engine, const std::vector
   Command made;
   made.id = next_id_++;
   made.kind = kind;
-  made.lane.engine = engine;
+  made.lane.index = engine;
   for (CommandId id : waits) made.wait_for.push_back(id);
   return made;
 }

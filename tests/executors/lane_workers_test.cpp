@@ -33,7 +33,7 @@ std::vector<Task> tasks(int count) {
 }
 
 TEST(LaneWorkersTest, AWorkerThatCannotBePreparedFailsItsFirstCommandAndCancelsTheRest) {
-  LaneWorkers workers(0, [](Engine) { throw std::runtime_error("no such thread pool"); });
+  LaneWorkers workers(0, [](LaneIndex) { throw std::runtime_error("no such thread pool"); });
   workers.add(tasks(3));
   std::vector<Event> events;
   while (workers.in_flight())
@@ -77,7 +77,7 @@ void expect_refused(const Action& action) {
 }
 
 TEST(LaneWorkersTest, AThreadThatTheSystemRefusesIsAnErrorWithAdvice) {
-  LaneWorkers workers(0, [](Engine) {});
+  LaneWorkers workers(0, [](LaneIndex) {});
   std::vector<Task> one = tasks(1);
   const NoRoomForThreads full;
   expect_refused([&] { workers.add(std::move(one)); });

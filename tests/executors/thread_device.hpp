@@ -46,40 +46,32 @@ class ThreadStreams final : public Streams {
     }
   }
 
-  bool has(Engine engine) const override {
+  bool has(Engine kind) const override {
     constexpr Engine kEngines[] = {Engine::Compute, Engine::H2D, Engine::D2H, Engine::H2DSmall, Engine::D2HSmall};
-    return std::find(std::begin(kEngines), std::end(kEngines), engine) != std::end(kEngines);
+    return std::find(std::begin(kEngines), std::end(kEngines), kind) != std::end(kEngines);
   }
-  void bind(const std::function<TimeNs()>& now) override {
-    now_ = now;
-    for (int engine = 0; engine < kEngineCount; ++engine)
-      if (has(static_cast<Engine>(engine))) {
-        auto stream = std::make_unique<Stream>();
-        stream->thread = std::thread([this, s = stream.get()] { work(*s); });
-        streams_[static_cast<std::size_t>(engine)] = std::move(stream);
-      }
-  }
-  void run(Engine engine, const std::function<void()>& enqueue) override {
+  void bind(const std::function<TimeNs()>& now) override { now_ = now; }
+  void run(LaneIndex lane, const std::function<void()>& enqueue) override {
     if (launching_) launching_();
-    push(at(engine), enqueue);
+    push(at(lane), enqueue);
   }
-  std::unique_ptr<Recording> record(Engine engine, const std::function<void()>& enqueue) override {
+  std::unique_ptr<Recording> record(LaneIndex lane, const std::function<void()>& enqueue) override {
     if (!recordings_.possible) return nullptr;
     ++recordings_.made;
-    return std::make_unique<ThreadRecording>([this, &stream = at(engine), enqueue] {
+    return std::make_unique<ThreadRecording>([this, &stream = at(lane), enqueue] {
       ++recordings_.run;
       push(stream, enqueue);
     });
   }
-  void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes,
+  void copy(LaneIndex lane, std::byte* target, const std::byte* source, std::int64_t bytes,
             std::int64_t least_ns) override {
-    push(at(engine), [=] {
+    push(at(lane), [=] {
       const auto start = std::chrono::steady_clock::now();
       std::memcpy(target, source, static_cast<std::size_t>(bytes));
       if (least_ns > 0) std::this_thread::sleep_until(start + std::chrono::nanoseconds(least_ns));
     });
   }
-  Mark mark(Engine engine) override {
+  Mark mark(LaneIndex lane) override {
     if (no_marks_) throw DeviceError("the device has no marks");
     if (unused_.empty()) {
       unused_.push_back(static_cast<Mark>(points_.size()));
@@ -89,17 +81,18 @@ class ThreadStreams final : public Streams {
     unused_.pop_back();
     auto point = std::make_shared<Point>();
     points_[static_cast<std::size_t>(mark)] = point;
-    push(at(engine), [this, point] { reach(*point); });
+    push(at(lane), [this, point] { reach(*point); });
     return mark;
   }
-  void wait(Engine engine, Mark mark) override {
-    push(at(engine), [point = points_[static_cast<std::size_t>(mark)]] {
+  void wait(LaneIndex lane, Mark mark) override {
+    push(at(lane), [point = points_[static_cast<std::size_t>(mark)]] {
       std::unique_lock lock(point->mutex);
       point->news.wait(lock, [&] { return point->reached; });
     });
   }
   bool reached(Mark mark) override {
-    if (lost_) throw DeviceError("the device fell off the bus" + (out_of_memory_ ? ": " + std::string(kOutOfMemory) : ""));
+    if (lost_)
+      throw DeviceError("the device fell off the bus" + (out_of_memory_ ? ": " + std::string(kOutOfMemory) : ""));
     Point& point = *points_[static_cast<std::size_t>(mark)];
     const std::lock_guard lock(point.mutex);
     return point.reached;
@@ -137,7 +130,14 @@ class ThreadStreams final : public Streams {
     std::thread thread;
   };
 
-  Stream& at(Engine engine) { return *streams_[static_cast<std::size_t>(engine)]; }
+  Stream& at(LaneIndex lane) {
+    auto& stream = streams_[lane.place()];
+    if (!stream) {
+      stream = std::make_unique<Stream>();
+      stream->thread = std::thread([this, s = stream.get()] { work(*s); });
+    }
+    return *stream;
+  }
   static void push(Stream& stream, std::function<void()> work) {
     const std::lock_guard lock(stream.mutex);
     stream.queue.push_back(std::move(work));
@@ -175,7 +175,7 @@ class ThreadStreams final : public Streams {
   std::function<void()> launching_;
   Recordings& recordings_;
   std::function<TimeNs()> now_;
-  std::array<std::unique_ptr<Stream>, kEngineCount> streams_;
+  std::array<std::unique_ptr<Stream>, kLaneCount> streams_;
   std::vector<std::shared_ptr<Point>> points_;  // by mark
   std::vector<Mark> unused_;
 };
@@ -187,7 +187,7 @@ class ThreadDevice final : public Device {
     if (bytes > most_bytes) throw DeviceError("the device has no " + std::to_string(bytes) + " bytes");
     return {"device", bytes, false};
   }
-  Arena pinned_arena(const std::string& name, std::int64_t bytes) override {
+  Arena pinned_arena(const std::string& name, std::int64_t bytes, std::int64_t /*pageable_bytes*/) override {
     const auto memory = std::make_shared<Arena>(name, bytes, false);
     pinned_bytes += bytes;
     return {name, memory->at(0, bytes), bytes, [this, memory](std::byte*) { pinned_bytes -= memory->size_bytes(); }};

@@ -36,7 +36,7 @@ class WatchdogTest : public ::testing::Test {
   Task task(CommandId id, Engine engine, WaitFor wait_for, bool hangs, std::chrono::nanoseconds allowance = 0ns) {
     Task task;
     task.id = id;
-    task.engine = engine;
+    task.lane = engine;
     task.wait_for = std::move(wait_for);
     task.what = [id] { return "work " + std::to_string(id); };
     task.allowance = allowance;
@@ -58,7 +58,7 @@ class WatchdogTest : public ::testing::Test {
   std::promise<std::pair<std::string, bool>> expired_;
   std::future<std::pair<std::string, bool>> result_ = expired_.get_future();
   std::atomic<bool> interrupted_ = false;
-  LaneWorkers workers_{0, [](Engine) {}};
+  LaneWorkers workers_{0, [](LaneIndex) {}};
   std::optional<Watchdog> watchdog_;
 };
 

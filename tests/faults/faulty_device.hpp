@@ -13,25 +13,25 @@ class FaultyStreams final : public Streams {
  public:
   FaultyStreams(std::unique_ptr<Streams> streams, Faults& faults) : streams_(std::move(streams)), faults_(faults) {}
 
-  bool has(Engine engine) const override { return streams_->has(engine); }
+  bool has(Engine kind) const override { return streams_->has(kind); }
   void bind(const std::function<TimeNs()>& now) override { streams_->bind(now); }
-  void run(Engine engine, const std::function<void()>& enqueue) override {
+  void run(LaneIndex lane, const std::function<void()>& enqueue) override {
     faults_.pass(Site::Launch);
-    streams_->run(engine, enqueue);
+    streams_->run(lane, enqueue);
   }
-  std::unique_ptr<Recording> record(Engine engine, const std::function<void()>& enqueue) override {
-    return streams_->record(engine, enqueue);
+  std::unique_ptr<Recording> record(LaneIndex lane, const std::function<void()>& enqueue) override {
+    return streams_->record(lane, enqueue);
   }
-  void copy(Engine engine, std::byte* target, const std::byte* source, std::int64_t bytes,
+  void copy(LaneIndex lane, std::byte* target, const std::byte* source, std::int64_t bytes,
             std::int64_t least_ns) override {
     faults_.pass(Site::Copy);
-    streams_->copy(engine, target, source, bytes, least_ns);
+    streams_->copy(lane, target, source, bytes, least_ns);
   }
-  Mark mark(Engine engine) override {
+  Mark mark(LaneIndex lane) override {
     faults_.pass(Site::Mark);
-    return streams_->mark(engine);
+    return streams_->mark(lane);
   }
-  void wait(Engine engine, Mark mark) override { streams_->wait(engine, mark); }
+  void wait(LaneIndex lane, Mark mark) override { streams_->wait(lane, mark); }
   bool reached(Mark mark) override {
     faults_.pass(Site::Reached);
     return streams_->reached(mark);
@@ -53,9 +53,9 @@ class FaultyDevice final : public Device {
     faults_.pass(Site::DeviceMemory);
     return device_->device_arena(bytes);
   }
-  Arena pinned_arena(const std::string& name, std::int64_t bytes) override {
+  Arena pinned_arena(const std::string& name, std::int64_t bytes, std::int64_t pageable_bytes) override {
     faults_.pass(Site::PinnedMemory);
-    return device_->pinned_arena(name, bytes);
+    return device_->pinned_arena(name, bytes, pageable_bytes);
   }
   std::int64_t far_bytes() const override { return device_->far_bytes(); }
   std::unique_ptr<Streams> open_streams() override {

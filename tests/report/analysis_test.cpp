@@ -52,11 +52,11 @@ TEST(Analysis, IdleTimeByCauseFillsEveryLane) {
   for (const LaneReport& lane : analysis.lanes) {
     std::int64_t total = lane.use.busy_ns;
     for (std::int64_t ns : lane.use.idle_ns) total += ns;
-    EXPECT_EQ(total, analysis.steps.windows_ns()) << name_of(lane.engine);
+    EXPECT_EQ(total, analysis.steps.windows_ns()) << name_of(lane.lane);
   }
   // H2D in 70..160: busy 100..130, before that the update and the gradient, after it nothing more to do.
   const auto h2d = std::find_if(analysis.lanes.begin(), analysis.lanes.end(),
-                                [](const LaneReport& lane) { return lane.engine == Engine::H2D; });
+                                [](const LaneReport& lane) { return lane.lane == Engine::H2D; });
   ASSERT_NE(h2d, analysis.lanes.end());
   EXPECT_EQ(h2d->use.busy_ns, 30);
   EXPECT_EQ(h2d->use.idle_ns[static_cast<std::size_t>(Cause::CpuOptimizer)], 20);

@@ -64,7 +64,7 @@ class FakeRun {
   CommandId run(OpId op, Engine engine, const std::vector<CommandId>& waits, std::int64_t from, std::int64_t to,
                 double result = 0, const std::vector<std::int64_t>& operands = {}) {
     Command& command = add(CommandKind::Run, waits);
-    command.lane.engine = engine;
+    command.lane.index = engine;
     command.op = op;
     for (std::int64_t operand : operands) command.operands.push_back(operand);
     return done(command.id, from, to, result);
@@ -72,7 +72,7 @@ class FakeRun {
   CommandId copy(ValueId value, Engine engine, const std::vector<CommandId>& waits, std::int64_t from, std::int64_t to,
                  std::int64_t source = 0, std::int64_t target = 0) {
     Command& command = add(CommandKind::Copy, waits);
-    command.lane.engine = engine;
+    command.lane.index = engine;
     command.part = {value, 0, graph.value(value).bytes};
     const bool up = engine == Engine::H2D || engine == Engine::H2DSmall;
     command.source = {0, up ? Tier::HostPinned : Tier::Device, source};

@@ -143,8 +143,8 @@ TEST(LongRunReport, TellsOfAllSteps) {
   EXPECT_EQ(cut.step_s.median, all.step_s.median);
   ASSERT_EQ(cut.lanes.size(), all.lanes.size());
   for (std::size_t i = 0; i < cut.lanes.size(); ++i) {
-    EXPECT_EQ(cut.lanes[i].use.bytes, all.lanes[i].use.bytes) << name_of(cut.lanes[i].engine);
-    EXPECT_EQ(cut.lanes[i].use.commands, all.lanes[i].use.commands) << name_of(cut.lanes[i].engine);
+    EXPECT_EQ(cut.lanes[i].use.bytes, all.lanes[i].use.bytes) << name_of(cut.lanes[i].lane);
+    EXPECT_EQ(cut.lanes[i].use.commands, all.lanes[i].use.commands) << name_of(cut.lanes[i].lane);
   }
   // The commands are the same: what is forgotten is asked for no more.
   ASSERT_EQ(whole.entries().size(), log.entries().size());

@@ -70,7 +70,7 @@ TEST(StepDifference, OfAnotherChainIsItsOrder) {
   TwoSteps predicted;
   for (MemoryLog::Entry& entry : predicted.entries)
     for (Command& command : entry.commands)
-      if (command.kind == CommandKind::Copy && command.lane.engine == Engine::H2D) command.wait_for.clear();
+      if (command.kind == CommandKind::Copy && command.lane.kind() == Engine::H2D) command.wait_for.clear();
   delay(predicted, 100, -20);
   const StepDifference difference = difference_of(predicted, TwoSteps());
   EXPECT_NEAR(difference.step_s / kNs, -20, 1e-6);

@@ -462,7 +462,7 @@ TEST(CalibrationMix, OnlyWhatRanWhileAllLanesWereBusyCounts) {
   Workbench::Turn turn;
   std::vector<Command> commands;
   const auto ran = [&](Engine lane, std::int64_t from, std::int64_t to) {
-    commands.emplace_back().lane.engine = lane;
+    commands.emplace_back().lane.index = lane;
     Event& event = turn.events.emplace_back();
     event.started.ns = from, event.finished.ns = to;
   };

@@ -110,7 +110,7 @@ std::int64_t copied_bytes(const Training& training, Engine lane, const Counts& c
   std::int64_t bytes = 0;
   for (const auto& entry : training.log().entries())
     for (const Command& command : entry.commands)
-      if (command.kind == CommandKind::Copy && command.lane.engine == lane && counts(training, command.part.value))
+      if (command.kind == CommandKind::Copy && command.lane.kind() == lane && counts(training, command.part.value))
         bytes += command.part.bytes;
   return bytes;
 }

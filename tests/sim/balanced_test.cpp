@@ -36,7 +36,7 @@ Copies copies_of_states(const Simulation& run, Engine lane) {
   for (const auto& entry : run.log().entries())
     for (const Command& command : entry.commands) {
       const ValueId value = command.part.value;
-      if (command.kind != CommandKind::Copy || command.lane.engine != lane) continue;
+      if (command.kind != CommandKind::Copy || command.lane.kind() != lane) continue;
       if (run.graph().tensor_of(value).role != Role::OptimizerState) continue;
       copies.bytes[value] += command.part.bytes;
       copies.largest = std::max(copies.largest, command.part.bytes);
@@ -123,7 +123,7 @@ Turn turn_after(const Simulation& run, std::int32_t step, std::int32_t layer) {
     for (const Command& command : entry.commands) {
       if (command.kind != CommandKind::Run) continue;
       const Op& op = run.graph().op(command.op);
-      if (command.lane.engine == Engine::CpuOptimizer && op.step == step) updates[command.id] = command.op;
+      if (command.lane.kind() == Engine::CpuOptimizer && op.step == step) updates[command.id] = command.op;
       if (op.phase == Phase::Forward && op.step == step + 1 && op.layer == layer) forwards[command.id] = command.op;
     }
   }

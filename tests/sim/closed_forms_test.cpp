@@ -152,7 +152,7 @@ TEST(ClosedForms, BusyLanesSlowEachOther) {
   // 40 ms (10 more), then beside a copy of 50 ms at 1/1.25 (40 more), then alone for the last 30: 40 + 50 + 30.
   const CommandId update = world.run(Engine::CpuOptimizer, 30 * kMs);
   const CommandId compute = world.run(Engine::Compute, 100 * kMs);
-  const CommandId delay = world.run(Engine::CpuCompute, 40 * kMs);
+  const CommandId delay = world.run(Engine::Loader, 40 * kMs);
   const CommandId up = world.copy(Engine::H2D, kGB / 2, {delay});
   world.drain();
   EXPECT_EQ(world.finished(update), 30 * kMs);

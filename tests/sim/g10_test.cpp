@@ -43,11 +43,11 @@ Outcome simulate(const Scenario& scenario) {
       if (const auto found = steps.find(event.command); found != steps.end())
         ends[found->second] = std::max(ends[found->second], event.finished.ns);
     for (const Command& command : entry.commands) {
-      if (command.kind == CommandKind::Run && command.lane.engine == Engine::Compute)
+      if (command.kind == CommandKind::Run && command.lane.kind() == Engine::Compute)
         warm = (steps[command.id] = simulation.graph().op(command.op).step) > 0;
       const bool batch =
           command.kind == CommandKind::Copy && simulation.graph().tensor_of(command.part.value).role == Role::Batch;
-      if (command.kind == CommandKind::Copy && warm && !batch) outcome.bytes[command.lane.engine] += command.part.bytes;
+      if (command.kind == CommandKind::Copy && warm && !batch) outcome.bytes[command.lane.kind()] += command.part.bytes;
     }
   }
   outcome.step_ns = ends.at(3) - ends.at(2);

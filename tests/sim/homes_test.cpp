@@ -144,7 +144,7 @@ TEST(Homes, NoUpdatesOnTheDeviceAreNone) {
     for (const auto& entry : simulation.log().entries())
       for (const Command& command : entry.commands)
         if (command.kind == CommandKind::Run && simulation.graph().op(command.op).phase == Phase::OptimizerStep) {
-          EXPECT_EQ(command.lane.engine, Engine::CpuOptimizer) << policy;
+          EXPECT_EQ(command.lane.kind(), Engine::CpuOptimizer) << policy;
         }
   }
 }

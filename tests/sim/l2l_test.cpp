@@ -48,7 +48,7 @@ Measured measure(const Simulation& simulation) {
       if (const auto found = runs.find(event.command); found != runs.end())
         ends[graph.op(found->second).step] = event.finished.ns;
     for (const Command& command : entry.commands) {
-      if (command.kind == CommandKind::Run && command.lane.engine == Engine::Compute &&
+      if (command.kind == CommandKind::Run && command.lane.kind() == Engine::Compute &&
           graph.op(command.op).phase != Phase::OptimizerStep) {
         runs[command.id] = command.op;
         if (graph.op(command.op).step == 3) measured.computed.push_back(command.op);
@@ -57,7 +57,7 @@ Measured measure(const Simulation& simulation) {
       const Role role = graph.tensor_of(command.part.value).role;
       if (role == Role::Activation) continue;
       measured.bytes += command.part.bytes;
-      if (role == Role::Parameter && command.lane.engine == Engine::H2D)
+      if (role == Role::Parameter && command.lane.kind() == Engine::H2D)
         measured.parameters_up += command.part.bytes / kLayerBytes;
     }
   }

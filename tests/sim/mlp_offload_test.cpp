@@ -47,10 +47,10 @@ struct Outcome {
 };
 
 void count_copy(const Graph& graph, const Command& command, Outcome& outcome) {
-  if (command.lane.engine != Engine::DiskRead && command.lane.engine != Engine::DiskWrite) return;
+  if (command.lane.kind() != Engine::DiskRead && command.lane.kind() != Engine::DiskWrite) return;
   const Tensor& tensor = graph.tensor_of(command.part.value);
   const std::int32_t made = graph.op(graph.value(command.part.value).producer).step;
-  const bool read = command.lane.engine == Engine::DiskRead;
+  const bool read = command.lane.kind() == Engine::DiskRead;
   if (tensor.role == Role::OptimizerState)
     (read ? outcome.read[made + 1] : outcome.written[made])[tensor.layer] += command.part.bytes;
   if (tensor.role == Role::Parameter && !read && made != kNone) outcome.parameters_written += command.part.bytes;
@@ -69,7 +69,7 @@ Outcome run(const Scenario& scenario) {
         ends[found->second] = std::max(ends[found->second], event.finished.ns);
     for (const Command& command : entry.commands) {
       if (command.kind == CommandKind::Copy) count_copy(simulation.graph(), command, outcome);
-      if (command.kind != CommandKind::Run || command.lane.engine != Engine::CpuOptimizer) continue;
+      if (command.kind != CommandKind::Run || command.lane.kind() != Engine::CpuOptimizer) continue;
       const Op& op = simulation.graph().op(command.op);
       outcome.updated[op.step].push_back(op.layer);
       updates[command.id] = op.step;

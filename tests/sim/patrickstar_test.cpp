@@ -51,14 +51,14 @@ Measured measure(const Scenario& scenario) {
       if (const auto found = runs.find(event.command); found != runs.end())
         ends[graph.op(found->second).step] = event.finished.ns;
     for (const Command& command : entry.commands) {
-      if (command.kind == CommandKind::Run && command.lane.engine == Engine::Compute) {
+      if (command.kind == CommandKind::Run && command.lane.kind() == Engine::Compute) {
         const Op& op = graph.op(command.op);
         if (op.phase == Phase::Backward) runs[command.id] = command.op;
         measured.on_device += op.phase == Phase::OptimizerStep;
       }
       if (command.kind != CommandKind::Copy || graph.value(command.part.value).version != 3) continue;
       EXPECT_EQ(command.part.bytes % kLayerBytes, 0);
-      measured.copies[{graph.tensor_of(command.part.value).role, command.lane.engine}] +=
+      measured.copies[{graph.tensor_of(command.part.value).role, command.lane.kind()}] +=
           command.part.bytes / kLayerBytes;
     }
   }

@@ -39,9 +39,9 @@ Measured measure(const Scenario& scenario) {
     for (const Event& event : entry.batch.events)
       if (const auto found = steps.find(event.command); found != steps.end()) ends[found->second] = event.finished.ns;
     for (const Command& command : entry.commands) {
-      if (command.kind == CommandKind::Run && command.lane.engine == Engine::Compute)
+      if (command.kind == CommandKind::Run && command.lane.kind() == Engine::Compute)
         steps[command.id] = graph.op(command.op).step;
-      if (command.kind == CommandKind::Copy && command.lane.engine == Engine::H2D &&
+      if (command.kind == CommandKind::Copy && command.lane.kind() == Engine::H2D &&
           graph.tensor_of(command.part.value).role == Role::Parameter)
         up[graph.value(command.part.value).version] += command.part.bytes;
     }

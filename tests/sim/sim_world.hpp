@@ -54,8 +54,15 @@ class SimWorld {
     command.part = {0, 0, bytes};
     return submit(command);
   }
+  // To the device, from there on in the host's memory.
+  CommandId copy_from(std::int64_t offset, std::int64_t bytes) {
+    Command command = base(CommandKind::Copy, Engine::H2D, {}, 0);
+    command.part = {0, 0, bytes};
+    command.source = {0, Tier::HostPinned, offset};
+    return submit(command);
+  }
   // An op of a fixed time that moves `bytes` through its memory meanwhile.
-  CommandId run(Engine lane, std::int64_t ns, const std::vector<CommandId>& waits = {}, Rank rank = 0,
+  CommandId run(LaneIndex lane, std::int64_t ns, const std::vector<CommandId>& waits = {}, Rank rank = 0,
                 std::int64_t bytes = 0) {
     Command command = base(CommandKind::Run, lane, waits, rank);
     Kernel kernel;
@@ -95,7 +102,7 @@ class SimWorld {
   SimgridExecutor& executor() { return *executor_; }
 
  private:
-  Command base(CommandKind kind, Engine lane, const std::vector<CommandId>& waits, Rank rank) {
+  Command base(CommandKind kind, LaneIndex lane, const std::vector<CommandId>& waits, Rank rank) {
     Command command;
     command.id = next_[static_cast<std::size_t>(rank)]++;
     command.kind = kind;

@@ -71,7 +71,7 @@ Outcome simulate(const Scenario& scenario) {
       if (const auto found = steps.find(event.command); found != steps.end()) ends[found->second] = event.finished.ns;
     for (const Command& command : entry.commands) {
       if (command.kind == CommandKind::Copy) count_copy(simulation.graph(), command, outcome);
-      if (command.kind == CommandKind::Run && command.lane.engine == Engine::Compute)
+      if (command.kind == CommandKind::Run && command.lane.kind() == Engine::Compute)
         steps[command.id] = simulation.graph().op(command.op).step;
     }
   }

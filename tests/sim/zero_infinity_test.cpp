@@ -36,7 +36,7 @@ std::int64_t step_ns(const Scenario& scenario) {
     for (const Event& event : entry.batch.events)
       if (const auto found = steps.find(event.command); found != steps.end()) ends[found->second] = event.finished.ns;
     for (const Command& command : entry.commands)
-      if (command.kind == CommandKind::Run && command.lane.engine == Engine::Compute)
+      if (command.kind == CommandKind::Run && command.lane.kind() == Engine::Compute)
         steps[command.id] = simulation.graph().op(command.op).step;
   }
   return ends.at(2) - ends.at(1);
@@ -68,8 +68,8 @@ std::int64_t computing_beside_gradients_ns(const Scenario& scenario) {
       if (const auto found = computes.find(event.command); found != computes.end())
         (found->second ? ops : gradients).push_back(event);
     for (const Command& command : entry.commands) {
-      if (command.kind == CommandKind::Run && command.lane.engine == Engine::Compute) computes[command.id] = true;
-      if (command.kind == CommandKind::Copy && command.lane.engine == Engine::D2H &&
+      if (command.kind == CommandKind::Run && command.lane.kind() == Engine::Compute) computes[command.id] = true;
+      if (command.kind == CommandKind::Copy && command.lane.kind() == Engine::D2H &&
           simulation.graph().tensor_of(command.part.value).role == Role::Gradient)
         computes[command.id] = false;
     }

@@ -34,7 +34,7 @@ double step_ns(bool delayed) {
       if (const auto found = step_of.find(event.command); found != step_of.end())
         ends[found->second] = event.finished.ns;
     for (const Command& command : entry.commands)
-      if (command.kind == CommandKind::Run && command.lane.engine == Engine::Compute)
+      if (command.kind == CommandKind::Run && command.lane.kind() == Engine::Compute)
         step_of[command.id] = graph.op(command.op).step;
   }
   return static_cast<double>(ends.at(3) - ends.at(2));

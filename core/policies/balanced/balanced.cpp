@@ -162,7 +162,7 @@ class Balanced final : public Policy {
 
   bool start(const View& view, Decisions& decisions, SharedUpdate update) {
     if (!update.stream_in(view, decisions)) {
-      if (launched() > 0 || view.queued(Engine::Compute) > 0) return false;  // there will be room later
+      if (launched() > 0 || view.computing() > 0) return false;  // there will be room later
       update.on_device.bytes = 0;
       update.on_cpu = {0, update.lead_bytes};
     }
@@ -246,7 +246,8 @@ class Balanced final : public Policy {
     if (update.returned() || !update.all_settled(view, update.new_states, Tier::Device)) return moved;
     // What is issued next may take their room: where that is short, all go at once.
     while (!update.returned() && (view.queued(Engine::D2H) < kReturnsAhead || !activations_.fit())) {
-      update.return_piece(view, decisions, /*with_parameter=*/!parameters_.fit());
+      update.return_piece(view, decisions, /*with_parameter=*/!parameters_.fit() ||
+                                               view.graph().tensor_of(update.bucket.parameter).on_host);
       moved = true;
     }
     return moved;
@@ -273,11 +274,11 @@ class Balanced final : public Policy {
     const ByteRange piece = update.piece(update.uploaded_bytes);
     const ValueId parameter = update.bucket.parameter;
     if (!update.settled(view, piece, parameter, Tier::HostPinned)) return false;
-    if (parameters_.fit() && update.copy(view, decisions, piece, parameter, Tier::Device) != Reply::Issued)
-      return false;
+    const bool to_device = parameters_.fit() && !view.graph().tensor_of(parameter).on_host;
+    if (to_device && update.copy(view, decisions, piece, parameter, Tier::Device) != Reply::Issued) return false;
     update.uploaded_bytes += piece.bytes;
     // The next update of the part reads it, unless a master copy is all that updates need.
-    if (update.uploaded() && parameters_.fit() && !update.bucket.reads_parameter)
+    if (update.uploaded() && to_device && !update.bucket.reads_parameter)
       decisions.release(parameter, Tier::HostPinned);
     return true;
   }
@@ -286,7 +287,7 @@ class Balanced final : public Policy {
     bool fed = false;
     if (!activations_.fit()) bring_back(view, decisions);
     if (!parameters_.fit()) prefetch_parameters(view, decisions, kAhead);
-    while (view.queued(Engine::Compute) < kAhead && !view.compute_program().empty()) {
+    while (view.computing() < kAhead && !view.compute_program().empty()) {
       const OpId next = view.compute_program().front();
       for (ValueId read : view.graph().op(next).reads)
         if (view.graph().tensor_of(read).role == Role::Parameter && !available(view, read)) return fed;
@@ -334,7 +335,8 @@ class Balanced final : public Policy {
   bool available(const View& view, ValueId parameter) const {
     if (view.arrived(parameter, Tier::Device)) return true;
     // A rank's part may be at home on the host, though whole parameters fit on the device.
-    const bool comes_at_need = !parameters_.fit() || view.graph().tensor_of(parameter).whole != kNone;
+    const Tensor& tensor = view.graph().tensor_of(parameter);
+    const bool comes_at_need = !parameters_.fit() || tensor.whole != kNone || tensor.on_host;
     return comes_at_need && (view.arrived(parameter, Tier::HostPinned) || view.valid(parameter, Tier::Disk));
   }
 

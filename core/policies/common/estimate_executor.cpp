@@ -8,7 +8,7 @@
 namespace tandem {
 
 std::int64_t EstimateExecutor::duration_ns(const Command& command) const {
-  const Engine engine = command.lane.engine;
+  const Engine engine = command.lane.kind();
   if (command.kind == CommandKind::Copy) return estimate_.copy_ns(engine, command.part.bytes);
   const Op& op = graph_.op(command.op);
   const std::int64_t whole = op.writes.empty() ? 0 : graph_.value(op.writes.front().value).bytes;
@@ -19,7 +19,7 @@ std::int64_t EstimateExecutor::duration_ns(const Command& command) const {
 void EstimateExecutor::submit(std::span<const Command> commands) {
   for (const Command& command : commands) {
     CHECK(command.id == static_cast<CommandId>(done_.size()), command.id);
-    const auto lane = static_cast<std::size_t>(command.lane.engine);
+    const std::size_t lane = command.lane.index.place();
     done_.push_back(command.kind == CommandKind::Release);
     lane_of_.push_back(lane);
     if (command.kind == CommandKind::Release) continue;

@@ -35,8 +35,8 @@ class EstimateExecutor final : public Executor {
   const Graph& graph_;
   const CostModel& estimate_;
   std::int64_t ranks_;
-  std::array<std::deque<Command>, kEngineCount> lanes_;
-  std::array<bool, kEngineCount> busy_{};
+  std::array<std::deque<Command>, kLaneCount> lanes_;
+  std::array<bool, kLaneCount> busy_{};
   std::vector<bool> done_;                                           // by command id
   std::vector<std::size_t> lane_of_;                                 // likewise
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;  // of what runs

@@ -71,7 +71,7 @@ bool LayerStream::advance(const View& view, Decisions& decisions, const StateHom
   const std::size_t ops = ops_ahead(view, *ahead_);
   fetch_to_host(view, decisions, homes, ops_ahead(view, 2 * *ahead_));
   fetch_to_device(view, decisions, homes, ops);
-  if (!may_run || ops == 0 || view.queued(Engine::Compute) >= kComputeAhead) return false;
+  if (!may_run || ops == 0 || view.computing() >= kComputeAhead) return false;
   const OpId next = view.compute_program().front();
   if (decisions.run(next) != Reply::Issued) return false;
   running_.push_back(next);

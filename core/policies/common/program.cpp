@@ -10,13 +10,16 @@ namespace tandem {
 
 void prefetch_parameters(const View& view, Decisions& decisions, std::size_t ops) {
   const auto program = view.compute_program();
-  for (std::size_t i = 0; i < std::min(ops, program.size()); ++i)
-    for (ValueId read : view.graph().op(program[i]).reads) {
+  for (std::size_t i = 0; i < std::min(ops, program.size()); ++i) {
+    const Op& op = view.graph().op(program[i]);
+    if (operand_tier(op.engine) != Tier::Device) continue;
+    for (ValueId read : op.reads) {
       if (view.graph().tensor_of(read).role != Role::Parameter || view.valid(read, Tier::Device)) continue;
       // A copy that waits for an update would hold up the lane.
       if (!view.arrived(read, Tier::HostPinned)) return;
       if (decisions.copy(read, Tier::Device) != Reply::Issued) return;
     }
+  }
 }
 
 void BatchesAhead::follow(const Graph& graph) {
@@ -25,9 +28,10 @@ void BatchesAhead::follow(const Graph& graph) {
   for (; seen_ < graph.op_count(); ++seen_) {
     const Op& op = graph.op(seen_);
     if (op.step == kNone || !in_compute_program(op.phase)) continue;
+    const bool on_device = operand_tier(op.engine) == Tier::Device;
     last_step_ = std::max(last_step_, op.step);
     for (ValueId read : op.reads)
-      if (graph.tensor_of(read).role == Role::Batch) reads_.push_back({seen_, read});
+      if (on_device && graph.tensor_of(read).role == Role::Batch) reads_.push_back({seen_, read});
   }
 }
 
@@ -58,7 +62,7 @@ namespace {
 std::int64_t parameter_bytes(const Graph& graph) {
   std::int64_t bytes = 0;
   for (TensorId id = 0; id < graph.tensor_count(); ++id)
-    if (const Tensor& t = graph.tensor(id); t.role == Role::Parameter)
+    if (const Tensor& t = graph.tensor(id); t.role == Role::Parameter && !t.on_host)
       bytes += t.whole == kNone ? t.bytes : graph.tensor(t.whole).bytes;
   return bytes;
 }
@@ -81,7 +85,7 @@ bool parameters_fit(const View& view) {
 Tier DeviceParameters::home(const View& view, TensorId tensor) {
   CHECK(tensor >= 0 && tensor < view.graph().tensor_count(), tensor, view.graph().tensor_count());
   const Tensor& t = view.graph().tensor(tensor);
-  if (t.role != Role::Parameter || !is_narrow(t)) return Tier::HostPinned;
+  if (t.role != Role::Parameter || !is_narrow(t) || t.on_host) return Tier::HostPinned;
   if (!asked_) {
     asked_ = true;
     fit_ = parameters_fit(view);

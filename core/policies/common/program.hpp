@@ -19,7 +19,7 @@ inline constexpr int kComputeAhead = 4;
 // op waits for an unissued optimizer step or the program has ended.
 template <typename G, typename F>
 bool feed_compute(const View& view, Decisions& decisions, G&& may_run, F&& issued) {
-  while (view.queued(Engine::Compute) < kComputeAhead && may_run()) {
+  while (view.computing() < kComputeAhead && may_run()) {
     const auto program = view.compute_program();
     if (program.empty()) return true;
     const OpId next = program.front();

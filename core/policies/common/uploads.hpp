@@ -28,6 +28,7 @@ class ParameterUploads {
     if (waiting_.size() >= kMost) std::erase_if(waiting_, [&](ValueId value) { return view.over(value); });
     auto next = waiting_.begin();
     for (; next != waiting_.end() && updated(view, *next); ++next) {
+      if (view.graph().tensor_of(*next).on_host) continue;
       const Reply reply = decisions.copy(*next, Tier::Device);
       if (reply == Reply::NoRoom && wait_for_room) break;
       if (reply == Reply::Issued && staged) decisions.release(*next, Tier::HostPinned);

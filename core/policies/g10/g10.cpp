@@ -52,7 +52,7 @@ class G10 final : public Policy {
   void decide(const View& view, Decisions& decisions) override {
     batches_.fetch(view, decisions);
     forget_written(view, decisions);
-    while (view.queued(Engine::Compute) < kAhead) {
+    while (view.computing() < kAhead) {
       const OpId next = next_op(view);
       if (next == kNone) return;
       if (view.graph().op(next).step != step_) begin_step(view, view.graph().op(next).step);

@@ -253,11 +253,10 @@ class PatrickStar final : public Policy {
 
   bool advance(const View& view, Decisions& decisions) {
     const auto program = view.compute_program();
-    if (program.empty() || view.queued(Engine::Compute) >= kComputeAhead || !view.issuable(program.front()))
-      return false;
+    if (program.empty() || view.computing() >= kComputeAhead || !view.issuable(program.front())) return false;
     const OpId next = program.front();
     const auto missing = missing_parameters(view, next);
-    if (!missing.empty() && !overlap_ && view.queued(Engine::Compute) > 0) return false;
+    if (!missing.empty() && !overlap_ && view.computing() > 0) return false;
     make_room(view, decisions, next, missing);
     if (!missing.empty() && !overlap_ && view.queued(Engine::D2H) > 0) return false;
     for (ValueId value : missing)

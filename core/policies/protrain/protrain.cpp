@@ -78,7 +78,7 @@ class ProTrain final : public Policy {
   bool advance(const View& view, Decisions& decisions) {
     const bool waits = !fetch(view, decisions);
     const auto program = view.compute_program();
-    if (waits || program.empty() || view.queued(Engine::Compute) >= kComputeAhead) return false;
+    if (waits || program.empty() || view.computing() >= kComputeAhead) return false;
     const OpId next = program.front();
     if (decisions.run(next) != Reply::Issued) return false;
     for (ValueId read : view.graph().op(next).reads)
@@ -120,7 +120,7 @@ class ProTrain final : public Policy {
     const auto oldest = std::find_if(buffers_.begin(), buffers_.end(), [&](const Buffer& buffer) {
       return !in_use(view, buffer) && std::find(wanted.begin(), wanted.end(), buffer.parameter) == wanted.end();
     });
-    if (oldest == buffers_.end()) return view.queued(Engine::Compute) == 0;
+    if (oldest == buffers_.end()) return view.computing() == 0;
     decisions.release(oldest->parameter, Tier::Device);
     buffers_.erase(oldest);
     return true;

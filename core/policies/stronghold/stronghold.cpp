@@ -74,7 +74,7 @@ class Stronghold final : public Policy {
   // is queued, and of what comes next.
   bool advance(const View& view, Decisions& decisions) {
     const std::size_t ops = fetch_window(view, decisions);
-    if (ops == 0 || view.queued(Engine::Compute) >= kComputeAhead) return false;
+    if (ops == 0 || view.computing() >= kComputeAhead) return false;
     const OpId next = view.compute_program().front();
     if (decisions.run(next) != Reply::Issued) return false;
     running_.push_back(next);
