@@ -90,15 +90,12 @@ void bound_policy(const RankTimeline& rank, const Run& run, const SteadyState& s
   bound.policy_held_by = load.resource;
 }
 
-void bound_rank(const RankTimeline& rank, const Run& run, LowerBound& bound) {
-  const SteadyState steady = steady_state(*rank.graph);
-  if (steady.steps == 0) return;
+// What the graph itself demands, on one of `ranks` that share a host.
+void bound_graph(const Graph& graph, const SteadyState& steady, const Scenario& scenario, const BoundRates& rates,
+                 std::int64_t ranks, LowerBound& bound) {
   const auto steps = static_cast<double>(steady.steps);
-  const Scenario& scenario = *run.record.scenario;
   const CostModel cost(scenario.machine);  // caches by the rank's own graph
-  BoundRates rates = rates_of(scenario, run.record.mode == "simulated");
-  if (!run.record.memory_shared) rates.dram_s_per_byte = 0;
-  const Demand demand = compulsory_demand(*rank.graph, steady, scenario, cost, rates, run.ranks);
+  const Demand demand = compulsory_demand(graph, steady, scenario, cost, rates, ranks);
   for (int i = 0; i < kResourceCount; ++i) {
     const Resource resource = static_cast<Resource>(i);
     const double s = alone(demand, resource) / steps;
@@ -109,11 +106,20 @@ void bound_rank(const RankTimeline& rank, const Run& run, LowerBound& bound) {
       raise(bound.step_s[std::string(name_of(resource))], s);
     }
   }
-  raise(bound.step_s["critical_path"], critical_path_s(*rank.graph, steady, cost, rates) / steps);
+  raise(bound.step_s["critical_path"], critical_path_s(graph, steady, cost, rates) / steps);
   raise(bound.step_s["overall"], solve(demand, any) / steps);
-  const Demand on_host = compulsory_demand(*rank.graph, steady, scenario, cost, rates, run.ranks, States::OnHost);
+  const Demand on_host = compulsory_demand(graph, steady, scenario, cost, rates, ranks, States::OnHost);
   raise(bound.step_s["states_on_host"], solve(on_host, any) / steps);
-  bound_policy(rank, run, steady, cost, rates, bound);
+}
+
+void bound_rank(const RankTimeline& rank, const Run& run, LowerBound& bound) {
+  const SteadyState steady = steady_state(*rank.graph);
+  if (steady.steps == 0) return;
+  const Scenario& scenario = *run.record.scenario;
+  BoundRates rates = rates_of(scenario, run.record.mode == "simulated");
+  if (!run.record.memory_shared) rates.dram_s_per_byte = 0;
+  bound_graph(*rank.graph, steady, scenario, rates, run.ranks, bound);
+  bound_policy(rank, run, steady, CostModel(scenario.machine), rates, bound);
 }
 
 // A tenth of a percent: closer than that, one resource alone explains the bound.
@@ -122,15 +128,16 @@ constexpr double kHoldsAlone = 0.999;
 // The bounds that are no resource's.
 bool is_joint(const std::string& name) { return name == "overall" || name == "states_on_host"; }
 
-}  // namespace
-
-LowerBound lower_bound(const RunRecord& record, const Timeline& timeline, const Steps& steps) {
+LowerBound empty_bound() {
   LowerBound bound;
   for (const char* key :
        {"compute", "h2d", "d2h", "cpu_optimizer", "disk", "critical_path", "states_on_host", "overall"})
     bound.step_s[key] = 0;
-  const std::int64_t ranks = ranks_on_host(*record.scenario);
-  for (const RankTimeline& rank : timeline.ranks) bound_rank(rank, {record, steps, ranks}, bound);
+  return bound;
+}
+
+// `overall` is at least what each resource alone demands.
+void join(LowerBound& bound) {
   double& overall = bound.step_s["overall"];
   const double shared = overall;
   double largest = 0;
@@ -142,7 +149,24 @@ LowerBound lower_bound(const RunRecord& record, const Timeline& timeline, const 
   raise(overall, largest);
   raise(bound.step_s["states_on_host"], overall);
   if (shared > 0 && largest < kHoldsAlone * shared) bound.held_by = "shares";
-  if (overall > bound.policy_step_s) {
+}
+
+}  // namespace
+
+LowerBound lower_bound(const Graph& graph, const Scenario& scenario) {
+  LowerBound bound = empty_bound();
+  if (const SteadyState steady = steady_state(graph); steady.steps > 0)
+    bound_graph(graph, steady, scenario, rates_of(scenario, /*with_truth=*/true), ranks_on_host(scenario), bound);
+  join(bound);
+  return bound;
+}
+
+LowerBound lower_bound(const RunRecord& record, const Timeline& timeline, const Steps& steps) {
+  LowerBound bound = empty_bound();
+  const std::int64_t ranks = ranks_on_host(*record.scenario);
+  for (const RankTimeline& rank : timeline.ranks) bound_rank(rank, {record, steps, ranks}, bound);
+  join(bound);
+  if (const double overall = bound.overall(); overall > bound.policy_step_s) {
     bound.policy_step_s = overall;
     bound.policy_held_by = bound.held_by;
   }

@@ -22,6 +22,9 @@ struct LowerBound {
   double overall() const { return step_s.at("overall"); }
 };
 
+// Of a graph with all of its steps that nothing has run yet, on one rank: no policy's bound. All zero without training
+// steps.
+LowerBound lower_bound(const Graph& graph, const Scenario& scenario);
 // All zero for a record without training steps.
 LowerBound lower_bound(const RunRecord& record, const Timeline& timeline, const Steps& steps);
 

@@ -29,6 +29,7 @@ class Simulation {
 
   Rank rank_count() const { return static_cast<Rank>(schedulers_.size()); }
   const Graph& graph(Rank rank = 0) const { return schedulers_[static_cast<std::size_t>(rank)]->graph(); }
+  const Rewrites& rewrites() const { return schedulers_.front()->rewrites(); }
   const MemoryLog& log() const { return log_->kept(); }
   RunRecord record() const;
 

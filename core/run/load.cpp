@@ -55,6 +55,13 @@ Scenario parse_scenario(const std::string& text, const std::string& name, const 
   return scenario;
 }
 
+Scenario parse_unmade_scenario(const std::string& text, const std::string& name,
+                               const std::vector<std::string>& overrides, const std::string& directory) {
+  Scenario scenario = read_scenario(text, name, overrides, directory, registered_names());
+  scenario.product.kept_bytes = bytes_kept_beside(scenario);
+  return scenario;
+}
+
 Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides) {
   Scenario scenario = parse_scenario(read_text_file(path), path, overrides, folder_of(path));
   scenario.path = path;

@@ -24,6 +24,9 @@ Scenario load_scenario(const std::string& path, const std::vector<std::string>& 
 // The same from a text; `name` stands for the file in messages, `directory` for its folder.
 Scenario parse_scenario(const std::string& text, const std::string& name,
                         const std::vector<std::string>& overrides = {}, const std::string& directory = ".");
+// The same for one of many that will be made at once: what policy and workload refuse, they say then, without a place.
+Scenario parse_unmade_scenario(const std::string& text, const std::string& name,
+                               const std::vector<std::string>& overrides, const std::string& directory);
 HardwareProfile load_profile(const std::string& path);
 HardwareProfile parse_profile(const std::string& text, const std::string& name);
 // A file that is either, told apart by its keys: a scenario has `workload`, a profile `tiers` or `derive_from`. Throws

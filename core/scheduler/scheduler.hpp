@@ -67,6 +67,7 @@ class Scheduler {
   bool stopped() const { return stopped_; }                // ended early after a whole step, whose outcome is saved
 
   const Graph& graph() const { return graph_; }
+  const Rewrites& rewrites() const { return traits_.rewrites; }  // of the graph, by the policy
   // What went down to the tier to make room, which the policy had not sent there.
   std::int64_t evicted_bytes(Tier to) const { return evicted_bytes_[static_cast<std::size_t>(to)]; }
   const Pool& pool(Tier tier) const { return pools_[static_cast<std::size_t>(tier)]; }
