@@ -15,6 +15,8 @@ using Arguments = std::vector<std::string>;
 constexpr const char* kUsage =
     "tandem: one scheduler, simulated and real, for training models larger than the device's memory\n"
     "\n"
+    "  tandem plan --model NAME          will it train, how fast, and how: --machine NAME, --host-memory 64GB, "
+    "--exact; or plan FILE\n"
     "  tandem simulate FILE              predict a scenario's run\n"
     "  tandem train FILE                 perform it: --device cpu|cuda, --nproc N, --resume DIR, --csv FILE, --adapt\n"
     "  tandem compare FILE               both, predicted beside measured\n"
@@ -149,8 +151,8 @@ struct Builtin {
 constexpr Builtin kBuiltins[] = {{"compare", compare}, {"validate", validate}, {"compare-policies", compare_policies},
                                  {"check", check},     {"replay", replay},     {"list", list},
                                  {"schema", schema}};
-constexpr const char* kParts[] = {"simulate", "train", "calibrate", "monitor"};
-constexpr const char* kLater[] = {"plan", "sweep", "explain", "import", "generate", "analyze", "train-policy"};
+constexpr const char* kParts[] = {"simulate", "train", "plan", "calibrate", "monitor"};
+constexpr const char* kLater[] = {"sweep", "explain", "import", "generate", "analyze", "train-policy"};
 
 int unknown(const std::string& command) {
   std::vector<std::string> names;

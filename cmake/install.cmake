@@ -24,7 +24,7 @@ function(tandem_install COMPONENT)
   endif()
 endfunction()
 
-tandem_install(simulator tandem tandem-simulate tandem-monitor)
+tandem_install(simulator tandem tandem-simulate tandem-plan tandem-monitor)
 tandem_install(cpu tandem-train tandem-calibrate)
 tandem_install(gpu tandem-train-cuda tandem-calibrate-cuda)
 install(DIRECTORY hardware_profiles models scenarios DESTINATION ${HOME_FOLDER} COMPONENT simulator

@@ -26,7 +26,7 @@ for word in PIE RELRO BIND_NOW "stack protector" _FORTIFY_SOURCE; do
 done
 
 status=0
-for name in tandem tandem-simulate tandem-monitor tandem-train tandem-train-cuda tandem-calibrate tandem-calibrate-cuda; do
+for name in tandem tandem-simulate tandem-plan tandem-monitor tandem-train tandem-train-cuda tandem-calibrate tandem-calibrate-cuda; do
   program=$TANDEM_BUILD/bin/$name
   [ -x "$program" ] || continue
   missing=$(lacks "$program")

@@ -74,7 +74,10 @@ links_nothing_of() {
 
 check_programs() {
   links_nothing_of tandem 'simgrid|torch|c10|cuda'
-  if cached TANDEM_WITH_SIM; then links_nothing_of tandem-simulate 'torch|c10|cuda'; fi
+  if cached TANDEM_WITH_SIM; then
+    links_nothing_of tandem-simulate 'torch|c10|cuda'
+    links_nothing_of tandem-plan 'torch|c10|cuda'
+  fi
   if cached TANDEM_WITH_RUNTIME; then
     links_nothing_of tandem-train 'simgrid'
     links_nothing_of tandem-calibrate 'simgrid'

@@ -1,0 +1,133 @@
+#include "plan/plan.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "analysis/analysis.hpp"
+#include "cli/atomic_file.hpp"
+#include "cli/attempts.hpp"
+#include "cli/cli.hpp"
+#include "cli/standard_streams.hpp"
+#include "core/base/errors.hpp"
+#include "core/yaml/checker.hpp"
+#include "plan/answer.hpp"
+
+namespace tandem {
+namespace {
+
+// A candidate that takes more commands to simulate is given up. A search without a time is over after so much work,
+// some seconds on two cores: a count, so that the same question has the same answer.
+constexpr std::int64_t kMostCommandsEach = 300'000, kWork = 2'000'000;
+
+struct Flags {
+  PlanFlags question;
+  std::string json, output, time_budget;
+  bool quiet = false, exhaustive = false;
+};
+
+void add_flags(CLI::App& app, Flags& flags) {
+  PlanFlags& question = flags.question;
+  app.add_option("FILE", question.file, "Scenario (YAML): what it says is fixed, all else is searched")->type_name("");
+  app.add_option("--model", question.model, "A model by name (tandem list models) or file")->type_name("NAME");
+  app.add_option("--machine", question.machine, "A machine by name (tandem list machines) or file")->type_name("NAME");
+  app.add_option("--host-memory", question.host_memory, "Host memory that there is")->type_name("64GB");
+  app.add_option("--device-memory", question.device_memory, "Memory of each device")->type_name("24GB");
+  app.add_option("--disk", question.disk_space, "Disk space that there is; 0B: none")->type_name("1TB");
+  app.add_option("--devices", question.devices, "Devices, as data-parallel ranks")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--batch", question.samples, "Samples of a training step, over micro-batches and devices")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_flag("--exact", question.exact, "Nothing that changes what is computed");
+  app.add_option("--free", question.free, "Keys of FILE that are searched nevertheless: policy,workload.recompute")
+      ->type_name("KEY,KEY")
+      ->delimiter(',');
+  app.add_option("--time-budget", flags.time_budget, "Search for so long at most")->type_name("60s");
+  app.add_option("--output", flags.output, "Write the best as a scenario, which tandem train takes")
+      ->type_name("FILE.yaml");
+  app.add_option("--json", flags.json, "Write the answer as JSON; - for standard output")->type_name("FILE|-");
+  app.add_flag("--exhaustive", flags.exhaustive)->group("");  // what the search is measured by
+}
+
+// "60s", "500ms".
+std::chrono::nanoseconds time_of(const std::string& text) {
+  Schema schema;
+  schema.type = ValueType::Quantity;
+  schema.unit = "time";
+  const Node node = read_yaml_value(text, "--time-budget", "time");
+  return std::chrono::nanoseconds(std::get<std::int64_t>(checked_quantity(node, schema, "time")));
+}
+
+Effort effort_of(const Flags& flags) {
+  Effort effort{.work = kWork, .exhaustive = flags.exhaustive};
+  if (flags.time_budget.empty()) return effort;
+  using Clock = std::chrono::steady_clock;
+  effort.time_spent = [from = Clock::now(), all = time_of(flags.time_budget)] {
+    return static_cast<double>((Clock::now() - from).count()) / static_cast<double>(all.count());
+  };
+  return effort;
+}
+
+std::string why_cut(const Flags& flags, const Found& found) {
+  if (found.counts.left == 0) return "";
+  const std::string left = std::to_string(found.counts.left) + " candidates that may be faster were not simulated: ";
+  return left + (flags.time_budget.empty() ? "--time-budget 60s searches on."
+                                           : "the search ended after --time-budget " + flags.time_budget + ".");
+}
+
+std::string written_scenario(const Answer& answer) {
+  return "# By tandem plan: " + answer.what + " on " + answer.machine + (answer.with.empty() ? "" : " with ") +
+         answer.with + ".\n# " + verdict(answer) +
+         "\n# Of steps, 4 are enough to predict one; training takes as many as it needs.\n" + answer.scenario;
+}
+
+std::string how_to_train(const Flags& flags) {
+  if (!flags.output.empty()) return "\nWritten: " + flags.output + "\nTo train it: tandem train " + flags.output + "\n";
+  return "\n--output FILE.yaml writes the first one as a scenario, for tandem train.\n";
+}
+
+void write(const Flags& flags, const Answer& answer) {
+  Attempts attempt;
+  if (!flags.output.empty() && !answer.best.empty())
+    attempt([&] { write_file(flags.output, written_scenario(answer)); });
+  if (!flags.json.empty())
+    attempt([&] {
+      write_result(flags.json,
+                   answer_json(answer).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    });
+  if (!flags.quiet && flags.json != "-")
+    attempt([&] { write_to_stdout(answer_text(answer) + (answer.best.empty() ? "" : how_to_train(flags))); });
+  attempt.finish();
+}
+
+}  // namespace
+
+int plan(int argc, char** argv) {
+  CLI::App app{"Will it train, how fast, and how: searches policies and keys of a scenario", "tandem plan"};
+  Flags flags;
+  CommonFlags settings;
+  add_flags(app, flags);
+  add_setting_flags(app, settings);
+  parse(app, argc, argv);
+  flags.quiet = settings.quiet;
+  flags.question.overrides = settings.overrides;
+  flags.question.seed = settings.seed;
+
+  const Effort effort = effort_of(flags);
+  const Question question(flags.question);
+  const Space space = space_of(question);
+  check_outputs({{"--output", flags.output}, {"--json", flags.json}}, inputs_of(question.base()));
+  const Candidates candidates(question, std::max(1u, std::thread::hardware_concurrency()), kMostCommandsEach);
+  const Oracle oracle{[&](const auto& of) { return candidates.bounds(of); },
+                      [&](const auto& of, double best_s) { return candidates.runs(of, best_s); }};
+  const Found found = search(space, samples_per_step(question.base().workload), oracle, effort);
+  Answer answer = answer_of(question, space, found, [&](const auto& refused) { return candidates.enough(refused); });
+  answer.cut = why_cut(flags, found);
+  write(flags, answer);
+  return answer.best.empty() ? kDoesNotFit : kDone;
+}
+
+}  // namespace tandem

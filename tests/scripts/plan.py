@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""`tandem plan` as a user meets it: the verdict, what is wrong with a question, and that what it writes is taken."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+BIN = pathlib.Path(os.environ["TANDEM_BUILD"]) / "bin"
+TANDEM = BIN / "tandem"
+SMALL = ["--machine", "round_numbers", "--device-memory", "4MiB", "--host-memory", "64MiB", "--disk", "0B",
+         "--batch", "2", "--exact", "--set",
+         "workload={family: gpt, layers: 3, hidden: 128, heads: 4, vocabulary: 256, sequence: 32, precision: fp32, "
+         "loss_tiles: 1, linear_tiles: 1}"]
+SCENARIO = """\
+machine: round_numbers
+limits: {device_bytes: 4MiB, disk_bytes: 0B}
+workload: {family: gpt, layers: 2, hidden: 64, heads: 2, vocabulary: 256, sequence: 32, batch: 2, precision: fp32}
+policy: {name: zero_offload}
+steps: 3
+"""
+failures = []
+
+
+def check(name, condition, detail=""):
+    if not condition:
+        failures.append(f"{name}: {detail}")
+
+
+def run(*arguments, before=()):
+    return subprocess.run([str(a) for a in (*before, TANDEM, *arguments)], capture_output=True, text=True, timeout=300,
+                          check=False)
+
+
+def refuses(name, stderr, *arguments):
+    result = run("plan", *arguments)
+    check(name, result.returncode == 2, f"exit code {result.returncode}: {result.stderr}")
+    check(name, stderr in result.stderr, f"no {stderr!r} in {result.stderr!r}")
+
+
+def answers(folder):
+    planned = folder / "planned.yaml"
+    result = run("plan", *SMALL, "--output", planned, "--json", folder / "answer.json")
+    check("plan", result.returncode == 0, result.stderr)
+    check("the verdict comes first", result.stdout.startswith("Yes: the workload trains on round_numbers with 64MiB of "
+                                                              "host memory"), result.stdout)
+    wide = [line for line in result.stdout.splitlines() if len(line) > 80 and str(planned) not in line]
+    check("80 columns", not wide, wide)
+    check("says how to train it", f"tandem train {planned}" in result.stdout, result.stdout)
+    answer = json.loads((folder / "answer.json").read_text())
+    best = answer["best"][0]
+    check("exact", all(plan["exact"] for plan in answer["best"]), answer["best"])
+    counts = answer["candidates"]
+    check("counts add up", counts["all"] == sum(n for name, n in counts.items() if name != "all"), counts)
+    # What is written is a scenario, and takes as long as was said.
+    checked = run("check", planned)
+    check("check takes it", checked.returncode == 0, checked.stderr)
+    simulated = run("simulate", planned, "--json", "-")
+    check("simulate takes it", simulated.returncode == 0, simulated.stderr)
+    if simulated.returncode == 0:
+        step = json.loads(simulated.stdout)["step_time_s"]["median"]
+        check("the same step", step == best["step_time_s"], f"{step}, said {best['step_time_s']}")
+    if (BIN / "tandem-train").exists():
+        trained = run("train", planned, "--device", "cpu", "--quiet")
+        check("train takes it", trained.returncode == 0, trained.stderr)
+
+
+def same_whatever_the_cores():
+    one, all_cores = (run("plan", *SMALL, "--json", "-", before=before) for before in (("taskset", "-c", "0"), ()))
+    check("one core", one.returncode == 0 and one.stdout == all_cores.stdout, one.stdout + one.stderr)
+
+
+def no_room():
+    result = run("plan", *("1MiB" if word == "4MiB" else word for word in SMALL))
+    check("no room", result.returncode == 3, f"exit code {result.returncode}: {result.stderr}")
+    check("no room", result.stdout.startswith("No: ") and "needs about" in result.stdout.replace("\n", " "),
+          result.stdout)
+
+
+def time_budget():
+    result = run("plan", *SMALL, "--time-budget", "1ms", "--json", "-")
+    answer = json.loads(result.stdout) if result.returncode == 0 else {}
+    cut = answer.get("cut", "")
+    check("a budget is said", answer.get("candidates", {}).get("left") == 0 or "--time-budget 1ms" in cut, answer)
+
+
+def files(folder):
+    scenario = folder / "scenario.yaml"
+    scenario.write_text(SCENARIO)
+    fixed = json.loads(run("plan", scenario, "--json", "-", "--exact").stdout)
+    check("a file's policy stays", "policy: {name: zero_offload}" in fixed["scenario"], fixed["scenario"])
+    freed = json.loads(run("plan", scenario, "--json", "-", "--exact", "--free", "policy").stdout)
+    check("unless it is freed", freed["candidates"]["all"] > fixed["candidates"]["all"], freed["candidates"])
+    check("freed is no slower", freed["fastest_samples_per_s"] >= fixed["fastest_samples_per_s"], "")
+    refuses("an output that is read", "is the scenario, which is read", scenario, "--output", scenario)
+    refuses("a key that is not there", "did you mean policy?", scenario, "--free", "polici")
+
+
+def bad_input():
+    refuses("nothing asked", "neither FILE nor --model")
+    refuses("no machine", "--machine: is missing", "--model", "gpt2")
+    refuses("a model's name", "did you mean 'llama-2-7b'?", "--model", "lama-2-7b", "--machine", "rtx_4090")
+    refuses("a machine's name", "did you mean 'rtx_4090'?", "--model", "gpt2", "--machine", "rtx4090")
+    refuses("a unit", "--host-memory: limits.host_bytes: '64' has no unit", "--model", "gpt2", "--machine", "rtx_4090",
+            "--host-memory", "64")
+    refuses("a time", "'5' has no unit", "--model", "gpt2", "--machine", "rtx_4090", "--time-budget", "5")
+    refuses("a flag", "did you mean --host-memory?", "--model", "gpt2", "--machine", "rtx_4090", "--hostmemory", "1GB")
+    refuses("a key", "did you mean 'layers'?", "--model", "gpt2", "--machine", "rtx_4090", "--set", "workload.layer=2")
+    refuses("a folder that is not there", "--output", *SMALL, "--output", "/nosuch/plan.yaml")
+
+
+def main():
+    if not (BIN / "tandem-plan").exists():
+        print("skipped: tandem-plan is not built here")
+        return 77
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        answers(folder)
+        files(folder)
+    same_whatever_the_cores()
+    no_room()
+    time_budget()
+    bad_input()
+    for failure in failures:
+        print(f"plan: {failure}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
