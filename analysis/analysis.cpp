@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analysis/resources.hpp"
 #include "analysis/run_totals.hpp"
 #include "core/scenario/capacity.hpp"
 #include "core/scenario/schedule.hpp"
@@ -50,6 +51,8 @@ void add_throughput(Analysis& analysis) {
   // A process of a run of several knows its own part, which all others equal.
   const double parts = static_cast<double>(devices_of(record)) / static_cast<double>(record.ranks.size());
   analysis.model_flops_per_s = model_flops_per_step(analysis.timeline) * parts * per_step;
+  const double peak = analysis.roofline.peak_flops * static_cast<double>(devices_of(record));
+  if (peak > 0) analysis.flop_use = analysis.model_flops_per_s / peak;
 }
 
 void add_peaks(Analysis& analysis) {
@@ -155,6 +158,10 @@ Analysis analyse(const RunRecord& record) {
   if (record.mode == "simulated")
     analysis.step_interval = step_interval(analysis.timeline, analysis.steps, *record.scenario, analysis.step_s.median);
   add_lanes(analysis);
+  analysis.holder = holder(analysis.compute_s, analysis.exposed_s);
+  analysis.path = path_parts(analysis.timeline, analysis.steps);
+  analysis.roofline = roofline(analysis.timeline, analysis.steps, *record.scenario);
+  analysis.parameters = parameter_count(analysis.timeline);
   if (record.totals != nullptr) add_lane_totals(analysis, *record.totals);
   add_throughput(analysis);
   add_peaks(analysis);

@@ -8,9 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/holder.hpp"
 #include "analysis/interval.hpp"
 #include "analysis/lower_bound.hpp"
 #include "analysis/memory.hpp"
+#include "analysis/path_parts.hpp"
+#include "analysis/roofline.hpp"
 #include "analysis/stalls.hpp"
 #include "analysis/steps.hpp"
 #include "analysis/timeline.hpp"
@@ -48,7 +51,12 @@ struct Analysis {
   double steady_step_s = 0;                 // mean of the step times: what lower bounds stand beside
   double compute_s = 0;                     // a step, mean over ranks: the compute lane is busy
   std::map<std::string, double> exposed_s;  // a step, mean over ranks: the compute lane waits, by cause
+  Holder holder;                            // of the step, from the two above
+  std::vector<PathPart> path;               // what the steps' critical path consists of
+  Roofline roofline;
+  std::int64_t parameters = 0;  // of the model, as one rank holds it
   double samples_per_s = 0, tokens_per_s = 0, model_flops_per_s = 0;
+  double flop_use = 0;  // model_flops_per_s over the devices' peak in the workload's precision; 0: not known
   std::vector<std::pair<std::string, std::int64_t>> peak_bytes;     // device0..., host, host_pinned, disk
   std::vector<std::pair<std::string, std::int64_t>> evicted_bytes;  // RankRecord's by tier, of all ranks; where any
   double checkpoint_s = 0;                                          // the loader lanes save, over the whole run

@@ -36,6 +36,13 @@ struct PoliciesFlags {
   std::string csv;       // "": none
 };
 int compare_policies(const PoliciesFlags& flags);
+// Why the steps of a scenario, or of the run that a log recorded, take as long as they do; what 10% more of each
+// resource and what other policies would bring, by simulation.
+struct ExplainFlags {
+  CommonFlags common;    // scenario_path: FILE or LOG
+  std::string policies;  // names joined by commas; "": all
+};
+int explain(const ExplainFlags& flags);
 int check_files(const std::vector<std::string>& files, const std::vector<std::string>& overrides, bool quiet);
 // `what`: policies, transforms, workloads, machines or scenarios.
 int list(const std::string& what);

@@ -22,6 +22,7 @@ constexpr const char* kUsage =
     "  tandem compare FILE               both, predicted beside measured\n"
     "  tandem compare-policies FILE      simulate it with every policy: --policies A,B, --over KEY=V,W, --largest "
     "KEY=LOW..HIGH\n"
+    "  tandem explain FILE|LOG           why its steps take as long as they do, and what would shorten them\n"
     "  tandem validate [FILES]           errors of the prediction over several scenarios; in two halves, on two "
     "machines:\n"
     "    --measure-only RESULTS          run them for real\n"
@@ -34,8 +35,8 @@ constexpr const char* kUsage =
     "  tandem schema                     the JSON Schema of scenarios, for editors\n"
     "\n"
     "Flags: --set path.to.key=value (repeatable), --json FILE|-, --trace FILE, --report FILE.html, --log FILE, --seed "
-    "N,\n"
-    "--quiet. `tandem COMMAND --help` tells more. Exit codes: 0 done, 2 bad input, 3 does not fit, 4 device or system\n"
+    "N, --quiet,\n"
+    "--wide. `tandem COMMAND --help` tells more. Exit codes: 0 done, 2 bad input, 3 does not fit, 4 device or system\n"
     "failure, 130 interrupted.\n";
 
 // Parses `arguments` for `app`, whose name says which command it is.
@@ -107,6 +108,21 @@ int compare_policies(const Arguments& arguments) {
   return tandem::compare_policies(flags);
 }
 
+int explain(const Arguments& arguments) {
+  CLI::App app{
+      "Why the steps of a scenario, or of a recorded run, take as long as they do, and what would shorten them",
+      "tandem explain"};
+  tandem::ExplainFlags flags;
+  app.add_option("FILE", flags.common.scenario_path, "Scenario (YAML), or the log of a run (--log)")
+      ->required()
+      ->type_name("");
+  tandem::add_setting_flags(app, flags.common);
+  tandem::add_result_flags(app, flags.common);
+  app.add_option("--policies", flags.policies, "Ask for these other policies only")->type_name("NAME,NAME,...");
+  parse_arguments(app, arguments);
+  return tandem::explain(flags);
+}
+
 int check(const Arguments& arguments) {
   CLI::App app{"Check scenarios and hardware profiles", "tandem check"};
   tandem::CommonFlags flags;
@@ -149,10 +165,10 @@ struct Builtin {
   int (*run)(const Arguments&);
 };
 constexpr Builtin kBuiltins[] = {{"compare", compare}, {"validate", validate}, {"compare-policies", compare_policies},
-                                 {"check", check},     {"replay", replay},     {"list", list},
-                                 {"schema", schema}};
+                                 {"explain", explain}, {"check", check},       {"replay", replay},
+                                 {"list", list},       {"schema", schema}};
 constexpr const char* kParts[] = {"simulate", "train", "plan", "calibrate", "monitor"};
-constexpr const char* kLater[] = {"sweep", "explain", "import", "generate", "analyze", "train-policy"};
+constexpr const char* kLater[] = {"sweep", "import", "generate", "analyze", "train-policy"};
 
 int unknown(const std::string& command) {
   std::vector<std::string> names;

@@ -69,9 +69,14 @@ void add_setting_flags(CLI::App& app, CommonFlags& flags) {
   app.add_flag("--quiet", flags.quiet, "No summary and no progress bar");
 }
 
+void add_result_flags(CLI::App& app, CommonFlags& flags) {
+  app.add_option("--json", flags.json, "Write the result as JSON; - for standard output")->type_name("FILE|-");
+  app.add_flag("--wide", flags.wide, "All figures, in lines of any length, not 80 columns");
+}
+
 void add_common_flags(CLI::App& app, CommonFlags& flags) {
   add_setting_flags(app, flags);
-  app.add_option("--json", flags.json, "Write the result as JSON; - for standard output")->type_name("FILE|-");
+  add_result_flags(app, flags);
   app.add_option("--trace", flags.trace, "Write a Chrome trace, for ui.perfetto.dev")->type_name("FILE");
   app.add_option("--report", flags.report, "Write an HTML report")->type_name("FILE.html");
   app.add_option("--log", flags.log, "Write the event log, for tandem replay")->type_name("FILE");

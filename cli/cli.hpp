@@ -50,12 +50,15 @@ struct CommonFlags {
   std::string json, trace, report, log;  // paths; "" means not asked for, and json may be "-" (stdout)
   std::optional<std::uint64_t> seed;
   bool quiet = false;
+  bool wide = false;  // lines of any length on the terminal
 };
 
 // The positional FILE.
 void add_scenario_argument(CLI::App& app, CommonFlags& flags);
 // --set, --seed, --quiet.
 void add_setting_flags(CLI::App& app, CommonFlags& flags);
+// --json, --wide.
+void add_result_flags(CLI::App& app, CommonFlags& flags);
 // Those and --json, --trace, --report, --log.
 void add_common_flags(CLI::App& app, CommonFlags& flags);
 // Parses, and ends the program through run_main: --help with 0, a wrong flag with 2 and a suggestion.

@@ -74,6 +74,24 @@ Json validation_loss(const Analysis& analysis) {
   return all;
 }
 
+Json critical_path(const Analysis& analysis) {
+  Json parts = Json::array();
+  for (const PathPart& part : analysis.path)
+    parts.push_back({{"cause", name_of(part.cause)}, {"what", part.what}, {"seconds", part.seconds}});
+  return parts;
+}
+
+Json roofline(const Roofline& at) {
+  return {{"flops", at.flops},
+          {"bytes", at.bytes},
+          {"flops_a_byte", at.intensity()},
+          {"peak_flops_per_s", at.peak_flops},
+          {"memory_bytes_per_s", at.bytes_per_s},
+          {"balance_flops_a_byte", at.balance()},
+          {"arithmetic_s", at.arithmetic_s},
+          {"memory_s", at.memory_s}};
+}
+
 Json adaptation(const RunRecord& record) {
   Json all = Json::array();
   for (const AdaptDecision& decision : record.adaptation) {
@@ -117,10 +135,14 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
        {{"tokens_per_s", analysis.tokens_per_s},
         {"samples_per_s", analysis.samples_per_s},
         {"model_flops_per_s", analysis.model_flops_per_s}}},
+      {"model_flop_use", analysis.flop_use},
       {"peak_bytes", peak_bytes(analysis)},
       {"busy_share", busy_share(analysis)},
       {"compute_s", analysis.compute_s},
       {"exposed_s", analysis.exposed_s},
+      {"limited_by", {{"cause", analysis.holder.cause}, {"share", analysis.holder.share}}},
+      {"critical_path", critical_path(analysis)},
+      {"roofline", roofline(analysis.roofline)},
       {"idle_s", idle(analysis)},
       {"idle_share", idle_shares(analysis.timeline, analysis.steps)},
       {"bytes_moved", bytes_moved(analysis)},
@@ -132,7 +154,7 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
   };
   if (!record.adaptation.empty()) result["adaptation"] = adaptation(record);
   if (!analysis.evicted_bytes.empty()) result["evicted_bytes"] = evicted_bytes(analysis);
-  result["parameters"] = parameter_count(analysis.timeline);
+  result["parameters"] = analysis.parameters;
   if (record.totals != nullptr) result["detailed_steps"] = analysis.steps.ends_ns.size();
   result["first_step"] = record.scenario->first_step;
   result["checkpoint_s"] = analysis.checkpoint_s;

@@ -1,0 +1,108 @@
+#include "core/run/more_of.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/run/load.hpp"
+#include "core/scenario/capacity.hpp"
+
+namespace tandem {
+namespace {
+
+// A resource's keys, each set to more than it has.
+class Keys {
+ public:
+  explicit Keys(double factor) : factor_(factor) {}
+  // What the profile does not state is left alone.
+  Keys& rate(const std::string& key, double value, const char* unit) {
+    if (value > 0) settings_.push_back(fmt::format("{}={:.9g}G{}", key, value * factor_ / 1e9, unit));
+    return *this;
+  }
+  Keys& bytes(const std::string& key, std::int64_t value) {
+    settings_.push_back(fmt::format("{}={}B", key, value));
+    return *this;
+  }
+  std::vector<std::string> settings() const { return settings_; }
+
+ private:
+  double factor_;
+  std::vector<std::string> settings_;
+};
+
+Keys more_flops(const HardwareProfile& machine, Keys keys) {
+  for (const auto& [type, flops] : machine.peak_flops)
+    keys.rate("machine.compute.peak." + std::string(name_of(type)), flops, "FLOPS");
+  return keys;
+}
+
+// One way, as far as it alone is what holds it.
+Keys more_copies(const std::string& way, const CopyRate& rate, double limit, Keys keys) {
+  return keys.rate("machine.copies." + way + ".bandwidth", rate.bytes_per_s, "B/s").rate("limits." + way, limit, "B/s");
+}
+
+Keys more_bus(const Scenario& scenario, const HardwareProfile& machine, const Keys& keys) {
+  Keys both = more_copies("h2d", machine.h2d, scenario.limits.h2d_bytes_per_s, keys);
+  both = more_copies("d2h", machine.d2h, scenario.limits.d2h_bytes_per_s, both);
+  return both.rate("machine.copies.shared_bandwidth", machine.pcie_bytes_per_s, "B/s")
+      .rate("machine.copies.host_bandwidth", machine.host_copy_bytes_per_s, "B/s");
+}
+
+Keys more_disk(const HardwareProfile& machine, Keys keys) {
+  return keys.rate("machine.copies.disk_read.bandwidth", machine.disk_read.bytes_per_s, "B/s")
+      .rate("machine.copies.disk_write.bandwidth", machine.disk_write.bytes_per_s, "B/s")
+      .rate("machine.tiers.disk.bandwidth", machine.tiers[static_cast<std::size_t>(Tier::Disk)].bytes_per_s, "B/s");
+}
+
+Keys more_memory(const Scenario& scenario, Tier tier, const char* limit, std::int64_t limit_bytes, double factor) {
+  const std::int64_t now = tier_memory_bytes(scenario, tier);
+  const auto more = static_cast<std::int64_t>(std::llround(static_cast<double>(now) * factor));
+  Keys keys(factor);
+  if (more > scenario.machine.tiers[static_cast<std::size_t>(tier)].capacity_bytes)
+    keys.bytes("machine.tiers." + std::string(name_of(tier)) + ".capacity", more);
+  if (limit_bytes > 0) keys.bytes(limit, more);
+  return keys;
+}
+
+}  // namespace
+
+std::vector<MoreOf> more_of_each(const Scenario& scenario, double factor) {
+  // As the file has it, without the scenario's limits.
+  const HardwareProfile machine = parse_profile(scenario.machine.text, scenario.machine.path);
+  const Limits& limits = scenario.limits;
+  const Keys none(factor);
+  const auto bandwidth = [&](Tier tier) {
+    Keys keys = none;
+    return keys.rate("machine.tiers." + std::string(name_of(tier)) + ".bandwidth",
+                     machine.tiers[static_cast<std::size_t>(tier)].bytes_per_s, "B/s");
+  };
+  Keys cpu = none, links = none;
+  cpu.rate("machine.cpu.optimizer.rate", machine.cpu_optimizer_parameters_per_s, "parameters/s")
+      .rate("machine.cpu.peak", machine.cpu_flops, "FLOPS");
+  if (scenario.workload.devices > 1)
+    links.rate("machine.collective.bandwidth", machine.collective_bytes_per_s, "B/s")
+        .rate("machine.copies.peer.bandwidth", machine.peer.bytes_per_s, "B/s");
+  const bool disk = tier_memory_bytes(scenario, Tier::Disk) > 0;
+  const auto settings_of = [](const Keys& keys) { return keys.settings(); };
+  std::vector<MoreOf> all{
+      {"compute", "FLOPS of the device", settings_of(more_flops(machine, none)), ""},
+      {"device_bandwidth", "bandwidth of the device's memory", settings_of(bandwidth(Tier::Device)), ""},
+      {"h2d", "bandwidth to the device", settings_of(more_copies("h2d", machine.h2d, limits.h2d_bytes_per_s, none)),
+       "pcie"},
+      {"d2h", "bandwidth from the device", settings_of(more_copies("d2h", machine.d2h, limits.d2h_bytes_per_s, none)),
+       "pcie"},
+      {"pcie", "bandwidth of the bus, both ways", settings_of(more_bus(scenario, machine, none)), ""},
+      {"dram", "bandwidth of the host's memory", settings_of(bandwidth(Tier::HostPinned)), ""},
+      {"cpu", "speed of the CPU (updates, products)", settings_of(cpu), ""},
+      {"disk", "bandwidth of the disk, both ways",
+       disk ? settings_of(more_disk(machine, none)) : std::vector<std::string>{}, ""},
+      {"device_memory", "memory of the device",
+       settings_of(more_memory(scenario, Tier::Device, "limits.device_bytes", limits.device_bytes, factor)), ""},
+      {"host_memory", "memory of the host",
+       settings_of(more_memory(scenario, Tier::HostPinned, "limits.host_bytes", limits.host_bytes, factor)), ""},
+      {"links", "bandwidth between devices", settings_of(links), ""}};
+  std::erase_if(all, [](const MoreOf& more) { return more.settings.empty(); });
+  return all;
+}
+
+}  // namespace tandem
