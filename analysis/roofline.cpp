@@ -7,9 +7,11 @@
 namespace tandem {
 namespace {
 
+// 0: not known.
 double peak_flops(const HardwareProfile& machine, DType type) {
-  const auto found = machine.peak_flops.find(type);
-  return found == machine.peak_flops.end() ? machine.peak_flops.at(DType::F32) : found->second;
+  for (const DType having : {type, DType::F32})
+    if (const auto found = machine.peak_flops.find(having); found != machine.peak_flops.end()) return found->second;
+  return 0;
 }
 
 bool within(const std::vector<Window>& windows, std::int64_t ns) {
@@ -48,6 +50,7 @@ class Sums {
   }
   void add(const Kernel& kernel, DType type, double share) {
     const auto flops = static_cast<double>(kernel.flops), bytes = static_cast<double>(kernel.bytes);
+    if (kernel.kind == KernelKind::Fixed) return;  // a measured time says neither
     sums_.flops += flops * share;
     sums_.bytes += bytes * share;
     const bool arithmetic = flops * sums_.bytes_per_s > bytes * peak_flops(machine_, type);

@@ -93,6 +93,13 @@ std::string headline(const Scenario& scenario) {
                      terminal_text(scenario.machine.name), terminal_text(scenario.policy.name));
 }
 
+// Why the profile says nothing of the machine that was measured; "" where nothing is known against it.
+std::string mismatch(const HardwareProfile& machine, const nlohmann::json& measured) {
+  std::string why = measured.value("other_machine", "");
+  if (why.empty() && !machine.fingerprint) why = "names no machine that it was measured on";  // a log says no more
+  return why.empty() ? "" : "machine: " + machine.name + " " + why + "; the prediction is of another machine than was measured";
+}
+
 void show(const CommonFlags& common, ComparedRuns& runs) {
   const RunRecord of_simulated = runs.predicted->record(), of_trained = runs.measured->record();
   Analysis predicted = analyse(of_simulated), measured = analyse(of_trained);
@@ -100,6 +107,7 @@ void show(const CommonFlags& common, ComparedRuns& runs) {
   const nlohmann::json &of_predicted = runs.predicted_json, &of_measured = runs.measured_json;
   const std::vector<ComparedFigure> table = compare_results(of_predicted, of_measured);
   const StepDifference difference = step_difference(predicted, measured);
+  if (!common.quiet) print_warning(mismatch(of_trained.scenario->machine, runs.measured_json));
   Attempts attempt;
   if (!common.quiet && common.json != "-")
     attempt([&] {

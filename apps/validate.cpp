@@ -61,9 +61,13 @@ std::string profile_then(const Measurement& measurement, const CommonFlags& flag
   const double bytes_per_s = profile.tiers[static_cast<std::size_t>(Tier::HostPinned)].bytes_per_s;
   const bool all_cores = scenario.machine.cores == profile.cores;
   const auto times = [](double value, double by) { return std::to_string(std::llround(value * by)); };
+  std::string uncertainty;  // what was measured again is as sure as it was
+  for (const auto& [cause, u] : profile.uncertainty)
+    uncertainty += (uncertainty.empty() ? "" : ", ") + std::string(name_of(cause)) + ": " + std::to_string(u.relative);
   return "derive_from: " + std::filesystem::absolute(profile.path).string() +
          "\ncpu: {optimizer: {rate: " + times(profile.cpu_optimizer_parameters_per_s, change) +
-         "parameters/s}}\ntiers: {host_pinned: {bandwidth: " + times(bytes_per_s, all_cores ? change : 1) + "B/s}}\n";
+         "parameters/s}}\ntiers: {host_pinned: {bandwidth: " + times(bytes_per_s, all_cores ? change : 1) + "B/s}}\n" +
+         (uncertainty.empty() ? "" : "uncertainty: {" + uncertainty + "}\n");
 }
 
 Prediction simulate(const Measurement& measurement, const CommonFlags& flags, const std::vector<std::string>& more) {

@@ -40,7 +40,19 @@ void Notes::say(const std::string& line) const {
 void Notes::figure(const std::string& what, const Summary& summary, double unit, const char* unit_name) {
   const std::string line = what + ": " + describe(summary, unit) + " " + unit_name;
   say("  " + line);
-  if (summary.spread() > kNoisySpread) remark("noisy: " + line);
+  ++figures_;
+  if (summary.spread() > kNoisySpread) noisy_.push_back({what, summary.spread()});
+}
+
+void Notes::remark_on_noise() {
+  constexpr std::size_t kNamed = 3;
+  if (noisy_.empty()) return;
+  std::stable_sort(noisy_.begin(), noisy_.end(), [](const Noisy& a, const Noisy& b) { return a.spread > b.spread; });
+  std::string text = printed("noisy: repeats of %zu of %d figures spread over more than %.0f%%: ", noisy_.size(),
+                             figures_, 100 * kNoisySpread);
+  for (std::size_t i = 0; i < std::min(kNamed, noisy_.size()); ++i)
+    text += (i == 0 ? "" : ", ") + noisy_[i].what + printed(" (%.0f%%)", 100 * noisy_[i].spread);
+  remark(text + (noisy_.size() > kNamed ? printed(" and %zu more", noisy_.size() - kNamed) : ""));
 }
 
 void measure_power(const KernelSite& site, const PowerDesign& design, HardwareProfile& profile, Notes& notes) {
@@ -160,6 +172,7 @@ void conclude(const Measurements& measured, const ProbeDesign& probe, Calibratio
   out.conditions.end = cpu_times_now();
   profile.fingerprint->probe = joined(out.conditions.first, out.conditions.last);
   out.residuals = residuals(measured.all_ops(), profile);
+  notes.remark_on_noise();
 }
 
 std::vector<std::string> residual_report(const std::vector<Residual>& residuals) {

@@ -25,8 +25,16 @@ class Notes {
   void remark(const std::string& line) { remarks_.push_back(line); }
   // Prints a figure in units of `unit`, and remembers it where it is noisy.
   void figure(const std::string& what, const Summary& summary, double unit, const char* unit_name);
+  // A remark on all that were noisy; none where none was.
+  void remark_on_noise();
 
  private:
+  struct Noisy {
+    std::string what;
+    double spread = 0;
+  };
+  int figures_ = 0;
+  std::vector<Noisy> noisy_;
   bool quiet_;
   std::vector<std::string>& remarks_;
 };

@@ -105,7 +105,10 @@ void Output::write(const RunRecord& record) {
       write_result(flags_.json, to_json(analysis).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     });
   if (!flags_.quiet && flags_.json != "-")
-    attempt([&] { write_to_stdout(summary(analysis, {.colour = ::isatty(STDOUT_FILENO) == 1})); });
+    attempt([&] {
+      write_to_stdout(summary(
+          analysis, {.colour = ::isatty(STDOUT_FILENO) == 1, .columns = flags_.wide ? kAnyColumns : kTerminalColumns}));
+    });
   attempt.finish();
 }
 

@@ -165,6 +165,7 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
     result["skipped_steps"] = analysis.skipped_steps;
   }
   if (analysis.loss_scale) result["loss_scale"] = *analysis.loss_scale;
+  if (!record.other_machine.empty()) result["other_machine"] = record.other_machine;
   if (record.pinning_s > 0) {
     result["pinning_s"] = record.pinning_s;
     result["far_host_bytes"] = record.far_host_bytes;

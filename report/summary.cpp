@@ -6,6 +6,9 @@
 #include <cmath>
 
 #include "analysis/tier_capacity.hpp"
+#include "core/base/shell_text.hpp"
+#include "report/held_words.hpp"
+#include "report/provenance.hpp"
 
 namespace tandem {
 namespace {
@@ -31,7 +34,10 @@ constexpr CauseStyle kCauses[] = {
     {"no_work", "no work", '_', 90},
 };
 
-std::string line(const char* label, const std::string& text) { return fmt::format("{:<12} {}\n", label, text); }
+constexpr std::size_t kLabelColumns = 13;
+std::string line(const char* label, const std::string& text, std::size_t columns = kAnyColumns) {
+  return fmt::format("{:<12} {}\n", label, wrapped(text, columns, kLabelColumns));
+}
 
 // The first, and those that followed it: "resident, balanced after step 40".
 std::string policies_text(const RunRecord& record) {
@@ -49,7 +55,7 @@ std::string policies_text(const RunRecord& record) {
 
 std::string headline(const Analysis& analysis) {
   const RunRecord& record = *analysis.record;
-  return fmt::format("{} · {} · policy {} · {} · {} step{}\n", terminal_text(record.scenario->workload.family),
+  return fmt::format("{} · {} · policy {} · {} · {} step{}", terminal_text(record.scenario->workload.family),
                      terminal_text(record.scenario->machine.name), terminal_text(policies_text(record)), record.mode,
                      analysis.run.steps, analysis.run.steps == 1 ? "" : "s");
 }
@@ -67,14 +73,60 @@ std::string step_line(const Analysis& analysis) {
 std::string throughput_line(const Analysis& analysis) {
   std::string text = fmt::format("{} samples/s", format_count(analysis.samples_per_s));
   if (analysis.tokens_per_s > 0) text = fmt::format("{} tokens/s, ", format_count(analysis.tokens_per_s)) + text;
-  if (analysis.model_flops_per_s > 0)
-    text += fmt::format(", {}FLOP/s of model", format_count(analysis.model_flops_per_s));
   return text;
 }
 
-std::string memory_lines(const Analysis& analysis) {
+std::string model_line(const Analysis& analysis) {
+  std::string text = format_count(static_cast<double>(analysis.parameters)) + " parameters";
+  if (analysis.model_flops_per_s <= 0) return text;
+  text += fmt::format(", {}FLOP/s", format_count(analysis.model_flops_per_s));
+  if (analysis.flop_use > 0)
+    text += fmt::format(": {} of the {} peak (MFU)", format_percent(analysis.flop_use),
+                        name_of(analysis.record->scenario->workload.precision));
+  return text;
+}
+
+std::string profile_line(const Analysis& analysis) {
+  const std::string text = terminal_text(provenance(analysis.record->scenario->machine));
+  if (analysis.record->mode == "measured" || analysis.step_interval) return text;
+  return text + ": no error bar";
+}
+
+// What the first step takes beyond one that repeats, beside the mean over the run.
+std::string start_up_line(const Analysis& analysis) {
+  constexpr double kTold = 0.05;
+  const double start_s = seconds(analysis.run.head_ns) - analysis.step_s.median;
+  const double share = start_s / std::max(1e-9, seconds(analysis.run.makespan_ns));
+  if (analysis.run.times_ns.empty() || share < kTold) return "";
+  return fmt::format("{} beyond a step: {} of the mean over the whole run, {} a step", format_time(start_s),
+                     format_percent(share), format_time(analysis.mean_step_s));
+}
+
+std::string held_line(const Analysis& analysis) {
+  const Scenario& scenario = *analysis.record->scenario;
+  std::string text = held_words(analysis.holder, scenario.machine.gpu, scenario.optimizer.name);
+  if (scenario.path.empty()) return text;
+  const std::string file = terminal_text(shell_path(scenario.path));
+  return text + "; what would help: tandem explain " + file + "; better policies: tandem compare-policies " + file;
+}
+
+// Of many devices the fullest, unless `all` are asked for.
+using Peak = std::pair<std::string, std::int64_t>;
+std::vector<Peak> peaks_to_show(const Analysis& analysis, bool all) {
+  const auto devices = static_cast<std::ptrdiff_t>(analysis.record->ranks.size());
+  std::vector<Peak> peaks = analysis.peak_bytes;
+  if (all || devices <= 2) return peaks;
+  const auto end = peaks.begin() + devices;
+  const Peak fullest =
+      *std::max_element(peaks.begin(), end, [](const Peak& a, const Peak& b) { return a.second < b.second; });
+  peaks.erase(peaks.begin(), end - 1);
+  peaks.front() = fullest;
+  return peaks;
+}
+
+std::string memory_lines(const Analysis& analysis, bool all) {
   std::string text;
-  for (const auto& [tier, peak] : analysis.peak_bytes) {
+  for (const auto& [tier, peak] : peaks_to_show(analysis, all)) {
     if (tier == "host_pinned" || (tier == "disk" && peak == 0)) continue;
     const std::int64_t capacity = capacity_of_peak(*analysis.record->scenario, tier);
     const double share = capacity > 0 ? static_cast<double>(peak) / static_cast<double>(capacity) : 0;
@@ -82,17 +134,30 @@ std::string memory_lines(const Analysis& analysis) {
     text += line(text.empty() ? "peak memory" : "",
                  fmt::format("{:<8} [{}] {} of {} ({})", tier, bar(parts, kBarWidth / 3, {}), format_bytes(peak),
                              format_bytes(capacity), format_percent(share)));
+    if (!all && text.find('\n') == text.size() - 1 && analysis.record->ranks.size() > 2)
+      text.insert(text.size() - 1, fmt::format(", of {}", analysis.record->ranks.size()));
   }
   return text;
 }
 
-std::string traffic_line(const Analysis& analysis) {
-  std::string text;
+// Of all devices together and without scalars, unless `all` is asked for.
+std::string traffic_line(const Analysis& analysis, bool all) {
+  std::vector<std::pair<std::string, std::int64_t>> moved;
   for (const LaneReport& lane : analysis.lanes) {
-    if (lane.use.bytes == 0) continue;
-    text += (text.empty() ? "" : ", ") +
-            fmt::format("{} {}", lane_name(lane.rank, lane.lane), format_bytes(lane.use.bytes));
+    const bool small = lane.lane.kind() == Engine::H2DSmall || lane.lane.kind() == Engine::D2HSmall;
+    if (lane.use.bytes == 0 || (small && !all)) continue;
+    const std::string name =
+        all ? lane_name(lane.rank, lane.lane)
+            : std::string(lane.lane.kind() == Engine::Compute ? "on device" : name_of(lane.lane.kind()));
+    const auto same = std::find_if(moved.begin(), moved.end(), [&](const auto& m) { return m.first == name; });
+    if (same != moved.end())
+      same->second += lane.use.bytes;
+    else
+      moved.emplace_back(name, lane.use.bytes);
   }
+  std::string text;
+  for (const auto& [name, bytes] : moved)
+    text += (text.empty() ? "" : ", ") + fmt::format("{} {}", name, format_bytes(bytes));
   return text.empty() ? "none" : text + " over the whole run";
 }
 
@@ -118,12 +183,28 @@ std::string bound_line(const Analysis& analysis, double bound_s, const std::stri
       above < -0.0005
           ? fmt::format("the mean step of {} is below it: {}", format_time(step_s), why_below)
           : fmt::format("the mean step of {} is {} above", format_time(step_s), format_percent(std::max(0.0, above)));
-  return fmt::format("{} a step, {}; {}", format_time(bound_s), held_text(held_by), distance);
+  return fmt::format("{}, {}; {}", format_time(bound_s), held_text(held_by), distance);
 }
 
 std::string pinning_line(const RunRecord& record) {
   std::string text = format_time(record.pinning_s) + " for all host memory that the run may use, before it began";
   if (record.far_host_bytes > 0) text += "; " + format_bytes(record.far_host_bytes) + " of it are far from the cores";
+  return text;
+}
+
+// Each part whole on a line.
+std::string legend(const std::vector<BarPart>& parts, std::size_t columns) {
+  constexpr double kShown = 0.0005;  // what is less is shown as 0.0%
+  std::string text;
+  std::size_t at = kLabelColumns;
+  for (const BarPart& part : parts) {
+    if (part.share < kShown && columns != kAnyColumns) continue;
+    const std::string entry = fmt::format("{} {} {}", part.letter, part.name, format_percent(part.share));
+    const bool breaks = !text.empty() && columns != kAnyColumns && at + 2 + entry.size() > columns;
+    const std::string before = breaks ? "\n" + std::string(kLabelColumns, ' ') : text.empty() ? "" : "  ";
+    at = (breaks ? kLabelColumns : at + before.size()) + entry.size();
+    text += before + entry;
+  }
   return text;
 }
 
@@ -185,34 +266,39 @@ std::string terminal_text(std::string_view text) {
 }
 
 std::string summary(const Analysis& analysis, SummaryStyle style) {
-  std::string text = headline(analysis);
+  const bool all = style.columns == kAnyColumns;
+  std::string text = wrapped(headline(analysis), style.columns) + "\n";
+  const auto add = [&](const char* label, const std::string& words) {
+    if (!words.empty()) text += line(label, words, style.columns);
+  };
   if (analysis.run.steps == 0) return text + line("step time", "no training step was completed");
-  text += line("step time", step_line(analysis));
+  add("step time", step_line(analysis));
   const std::vector<BarPart> parts = step_parts(analysis);
   text += line("goes to", fmt::format("[{}]", bar(parts, kBarWidth, style)));
-  std::string legend;
-  for (const BarPart& part : parts)
-    legend += fmt::format("{}{} {} {}", legend.empty() ? "" : "  ", part.letter, part.name, format_percent(part.share));
-  text += line("", legend);
-  text += line("throughput", throughput_line(analysis));
-  text += memory_lines(analysis);
-  text += line("moved", traffic_line(analysis));
-  if (!analysis.evicted_bytes.empty()) text += line("evicted", evicted_line(analysis));
-  text += line("lower bound", bound_line(analysis, analysis.bound.overall(), analysis.bound.held_by));
-  text += line("of policy", bound_line(analysis, analysis.bound.policy_step_s, analysis.bound.policy_held_by));
+  text += line("", legend(parts, style.columns));
+  add("start-up", start_up_line(analysis));
+  add("throughput", throughput_line(analysis));
+  add("model", model_line(analysis));
+  text += memory_lines(analysis, all);
+  add("moved", traffic_line(analysis, all));
+  if (!analysis.evicted_bytes.empty()) add("evicted", evicted_line(analysis));
+  add("lower bound", bound_line(analysis, analysis.bound.overall(), analysis.bound.held_by));
+  add("of policy", bound_line(analysis, analysis.bound.policy_step_s, analysis.bound.policy_held_by));
   if (analysis.record->totals != nullptr)
-    text += line("in detail", fmt::format("the first {} steps: stalls, bounds and traces; the rest is of all steps",
-                                          analysis.steps.ends_ns.size()));
+    add("in detail", fmt::format("the first {} steps: stalls, bounds and traces; the rest is of all steps",
+                                 analysis.steps.ends_ns.size()));
   if (analysis.checkpoint_s > 0)
-    text += line("checkpoints", fmt::format("{} of saving over the whole run", format_time(analysis.checkpoint_s)));
-  if (!analysis.loss.empty()) text += line("loss", loss_line(analysis));
-  if (!analysis.validation_loss.empty()) text += line("validation", validation_line(analysis));
-  if (analysis.skipped_steps > 0 || analysis.loss_scale) text += line("skipped", skipped_line(analysis));
-  if (analysis.record->pinning_s > 0) text += line("pinning", pinning_line(*analysis.record));
+    add("checkpoints", fmt::format("{} of saving over the whole run", format_time(analysis.checkpoint_s)));
+  if (!analysis.loss.empty()) add("loss", loss_line(analysis));
+  if (!analysis.validation_loss.empty()) add("validation", validation_line(analysis));
+  if (analysis.skipped_steps > 0 || analysis.loss_scale) add("skipped", skipped_line(analysis));
+  if (analysis.record->pinning_s > 0) add("pinning", pinning_line(*analysis.record));
   if (analysis.record->mode == "simulated" && analysis.record->wall_s > 0)
-    text += line("simulated", fmt::format("{} commands in {} of wall clock",
-                                          format_count(static_cast<double>(analysis.run.commands)),
-                                          format_time(analysis.record->wall_s)));
+    add("simulated",
+        fmt::format("{} commands in {} of wall clock", format_count(static_cast<double>(analysis.run.commands)),
+                    format_time(analysis.record->wall_s)));
+  add("profile", profile_line(analysis));
+  add("limited by", held_line(analysis));
   return text;
 }
 

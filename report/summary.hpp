@@ -1,15 +1,18 @@
-// The result of a run for a terminal: step time and where it goes, memory against capacity, distance from the bounds.
+// The result of a run for a terminal: step time and where it goes, memory against capacity, distance from the bounds,
+// what holds it.
 // Must not know files; colour is the caller's choice.
 #pragma once
 
 #include <string>
 
 #include "analysis/analysis.hpp"
+#include "report/wrap.hpp"
 
 namespace tandem {
 
 struct SummaryStyle {
   bool colour = false;
+  std::size_t columns = kTerminalColumns;  // kAnyColumns: all figures, of each device and lane
 };
 
 std::string summary(const Analysis& analysis, SummaryStyle style = {});

@@ -35,10 +35,17 @@ Fingerprint fingerprint_here(Device* device) {
   return out;
 }
 
-std::string fingerprint_warning(const HardwareProfile& profile, Device* device) {
-  if (!is_comparable(profile, device)) return "";
+std::string other_machine(const HardwareProfile& profile, Device* device) {
+  if (profile.gpu != (device != nullptr))
+    return profile.gpu ? "is of a GPU, for which the CPU stands in" : "is of a CPU that stands in for a GPU";
+  if (!profile.fingerprint) return "names no machine that it was measured on: what it predicts may be far from this one";
   const std::vector<std::string> found = differences(*profile.fingerprint, fingerprint_here(device));
-  if (!found.empty()) return warning(profile, "was measured on another machine: " + joined(found), device);
+  return found.empty() ? "" : "was measured on another machine: " + joined(found);
+}
+
+std::string fingerprint_warning(const HardwareProfile& profile, Device* device) {
+  if (profile.gpu != (device != nullptr)) return "";
+  if (const std::string other = other_machine(profile, device); !other.empty()) return warning(profile, other, device);
   const std::string& busy = profile.fingerprint->busy;
   return busy.empty() ? "" : warning(profile, "was measured on a busy machine: " + busy, device);
 }

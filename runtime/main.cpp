@@ -204,6 +204,7 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
   attempt([&] {
     tandem::RunRecord record = training.record();
     record.adaptation = loop.decisions();
+    record.other_machine = tandem::other_machine(scenario.machine, options.device.get());
     output.write(record);
   });
   if (csv) attempt([&] { csv->finish(); });

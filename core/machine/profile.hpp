@@ -111,7 +111,8 @@ struct LaunchSlowDown {
 struct HardwareProfile {
   std::string name;
   std::string path;
-  std::string text;                        // the source, for log headers
+  std::string text;                        // the YAML, for log headers
+  std::string source;                      // of the figures that name none themselves; "": each names its own
   std::optional<Fingerprint> fingerprint;  // of the machine that was measured
   std::array<TierInfo, kTierCount> tiers;
 

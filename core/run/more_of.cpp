@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "core/run/load.hpp"
+#include "core/base/check.hpp"
 #include "core/scenario/capacity.hpp"
 
 namespace tandem {
@@ -23,7 +23,7 @@ class Keys {
     settings_.push_back(fmt::format("{}={}B", key, value));
     return *this;
   }
-  std::vector<std::string> settings() const { return settings_; }
+  const std::vector<std::string>& settings() const { return settings_; }
 
  private:
   double factor_;
@@ -48,6 +48,16 @@ Keys more_bus(const Scenario& scenario, const HardwareProfile& machine, const Ke
       .rate("machine.copies.host_bandwidth", machine.host_copy_bytes_per_s, "B/s");
 }
 
+Keys more_cpu(const HardwareProfile& machine, Keys keys) {
+  return keys.rate("machine.cpu.optimizer.rate", machine.cpu_optimizer_parameters_per_s, "parameters/s")
+      .rate("machine.cpu.peak", machine.cpu_flops, "FLOPS");
+}
+
+Keys more_links(const HardwareProfile& machine, Keys keys) {
+  return keys.rate("machine.collective.bandwidth", machine.collective_bytes_per_s, "B/s")
+      .rate("machine.copies.peer.bandwidth", machine.peer.bytes_per_s, "B/s");
+}
+
 Keys more_disk(const HardwareProfile& machine, Keys keys) {
   return keys.rate("machine.copies.disk_read.bandwidth", machine.disk_read.bytes_per_s, "B/s")
       .rate("machine.copies.disk_write.bandwidth", machine.disk_write.bytes_per_s, "B/s")
@@ -67,41 +77,33 @@ Keys more_memory(const Scenario& scenario, Tier tier, const char* limit, std::in
 }  // namespace
 
 std::vector<MoreOf> more_of_each(const Scenario& scenario, double factor) {
-  // As the file has it, without the scenario's limits.
-  const HardwareProfile machine = parse_profile(scenario.machine.text, scenario.machine.path);
+  CHECK(scenario.whole_machine != nullptr, "more of a machine that was not read");
+  const HardwareProfile& machine = *scenario.whole_machine;
   const Limits& limits = scenario.limits;
   const Keys none(factor);
-  const auto bandwidth = [&](Tier tier) {
-    Keys keys = none;
+  const auto bandwidth = [&](Tier tier, Keys keys) {
     return keys.rate("machine.tiers." + std::string(name_of(tier)) + ".bandwidth",
                      machine.tiers[static_cast<std::size_t>(tier)].bytes_per_s, "B/s");
   };
-  Keys cpu = none, links = none;
-  cpu.rate("machine.cpu.optimizer.rate", machine.cpu_optimizer_parameters_per_s, "parameters/s")
-      .rate("machine.cpu.peak", machine.cpu_flops, "FLOPS");
-  if (scenario.workload.devices > 1)
-    links.rate("machine.collective.bandwidth", machine.collective_bytes_per_s, "B/s")
-        .rate("machine.copies.peer.bandwidth", machine.peer.bytes_per_s, "B/s");
-  const bool disk = tier_memory_bytes(scenario, Tier::Disk) > 0;
-  const auto settings_of = [](const Keys& keys) { return keys.settings(); };
-  std::vector<MoreOf> all{
-      {"compute", "FLOPS of the device", settings_of(more_flops(machine, none)), ""},
-      {"device_bandwidth", "bandwidth of the device's memory", settings_of(bandwidth(Tier::Device)), ""},
-      {"h2d", "bandwidth to the device", settings_of(more_copies("h2d", machine.h2d, limits.h2d_bytes_per_s, none)),
-       "pcie"},
-      {"d2h", "bandwidth from the device", settings_of(more_copies("d2h", machine.d2h, limits.d2h_bytes_per_s, none)),
-       "pcie"},
-      {"pcie", "bandwidth of the bus, both ways", settings_of(more_bus(scenario, machine, none)), ""},
-      {"dram", "bandwidth of the host's memory", settings_of(bandwidth(Tier::HostPinned)), ""},
-      {"cpu", "speed of the CPU (updates, products)", settings_of(cpu), ""},
-      {"disk", "bandwidth of the disk, both ways",
-       disk ? settings_of(more_disk(machine, none)) : std::vector<std::string>{}, ""},
-      {"device_memory", "memory of the device",
-       settings_of(more_memory(scenario, Tier::Device, "limits.device_bytes", limits.device_bytes, factor)), ""},
-      {"host_memory", "memory of the host",
-       settings_of(more_memory(scenario, Tier::HostPinned, "limits.host_bytes", limits.host_bytes, factor)), ""},
-      {"links", "bandwidth between devices", settings_of(links), ""}};
-  std::erase_if(all, [](const MoreOf& more) { return more.settings.empty(); });
+  const Keys cpu = more_cpu(machine, none);
+  std::vector<MoreOf> all;
+  const auto add = [&](const char* resource, const char* words, const Keys& keys, const char* part_of = "") {
+    if (!keys.settings().empty()) all.push_back({resource, words, keys.settings(), part_of});
+  };
+  add("compute", "FLOPS of the device", more_flops(machine, none));
+  add("device_bandwidth", "bandwidth of the device's memory", bandwidth(Tier::Device, none));
+  add("h2d", "bandwidth to the device", more_copies("h2d", machine.h2d, limits.h2d_bytes_per_s, none), "pcie");
+  add("d2h", "bandwidth from the device", more_copies("d2h", machine.d2h, limits.d2h_bytes_per_s, none), "pcie");
+  add("pcie", "bandwidth of the bus, both ways", more_bus(scenario, machine, none));
+  add("cpu", "speed of the CPU (updates, products)", cpu, "host");
+  add("dram", "bandwidth of the host's memory", bandwidth(Tier::HostPinned, none), "host");
+  add("host", "CPU and bandwidth of its memory", bandwidth(Tier::HostPinned, cpu));
+  if (tier_memory_bytes(scenario, Tier::Disk) > 0) add("disk", "bandwidth of the disk", more_disk(machine, none));
+  add("device_memory", "memory of the device",
+      more_memory(scenario, Tier::Device, "limits.device_bytes", limits.device_bytes, factor));
+  add("host_memory", "memory of the host",
+      more_memory(scenario, Tier::HostPinned, "limits.host_bytes", limits.host_bytes, factor));
+  if (scenario.workload.devices > 1) add("links", "bandwidth between devices", more_links(machine, none));
   return all;
 }
 

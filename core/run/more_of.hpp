@@ -17,7 +17,7 @@ struct MoreOf {
 };
 
 // Each resource that the scenario's machine has, times `factor`: its rate, or the bytes of a memory that the scenario
-// may use. Where a limit binds, it grows as well. Throws ConfigError where the scenario's machine is no profile.
+// may use. Where a limit binds, it grows as well.
 std::vector<MoreOf> more_of_each(const Scenario& scenario, double factor);
 
 }  // namespace tandem

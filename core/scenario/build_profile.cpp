@@ -191,6 +191,7 @@ Fingerprint fingerprint(const Values& values, const std::string& path) {
 HardwareProfile build_profile(const Values& values, const std::string& prefix) {
   HardwareProfile out;
   out.name = values.text(prefix + "name");
+  out.source = values.text(prefix + "source");
   if (!values.texts_below(prefix + "fingerprint.").empty())
     out.fingerprint = fingerprint(values, prefix + "fingerprint.");
   build_tiers(values, prefix + "tiers.", out);

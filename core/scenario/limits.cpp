@@ -1,4 +1,5 @@
-// What a scenario's limits, its ranks and its precision make of the machine.
+// What a scenario's limits, its ranks and its precision make of the machine. A rate that is none of the profile's was
+// not measured, so that how far it is off is not known.
 #include <algorithm>
 
 #include "core/base/check.hpp"
@@ -29,6 +30,7 @@ void limit_cores(HardwareProfile& machine, std::int32_t cores) {
     if (machine.lane_cores.contains(Engine::CpuOptimizer)) machine.lane_cores[Engine::CpuOptimizer] = threads;
   } else if (machine.lane_cores.empty()) {
     machine.cpu_optimizer_parameters_per_s *= share;
+    machine.uncertainty.erase(TimeCause::CpuOptimizer);
   }
   machine.cores = cores;
 }
@@ -52,8 +54,9 @@ void split_cores(HardwareProfile& machine) {
 }
 
 // No size is copied faster than the limit; small copies may be slower by themselves.
-void limit_copies(CopyRate& lane, double bytes_per_s) {
+void limit_copies(HardwareProfile& machine, CopyRate& lane, double bytes_per_s) {
   if (bytes_per_s <= 0 || bytes_per_s >= lane.bytes_per_s) return;
+  machine.uncertainty.erase(TimeCause::Copies);
   for (double& efficiency : lane.efficiency.y) efficiency = std::min(1.0, efficiency * lane.bytes_per_s / bytes_per_s);
   lane.bytes_per_s = bytes_per_s;
 }
@@ -65,8 +68,8 @@ void share_host(HardwareProfile& machine, std::int64_t ranks) {
   if (ranks == 1) return;
   limit_cores(machine, static_cast<std::int32_t>(std::max<std::int64_t>(machine.cores / ranks, 1)));
   const double each_way = machine.host_copy_bytes_per_s / static_cast<double>(ranks);
-  limit_copies(machine.h2d, each_way);
-  limit_copies(machine.d2h, each_way);
+  limit_copies(machine, machine.h2d, each_way);
+  limit_copies(machine, machine.d2h, each_way);
 }
 
 }  // namespace
@@ -76,8 +79,8 @@ void apply_limits(Scenario& scenario) {
   // A precision without units of its own runs at fp32's rate.
   machine.peak_flops.emplace(scenario.workload.precision, machine.peak_flops[DType::F32]);
   limit_cores(machine, scenario.limits.cores);
-  limit_copies(machine.h2d, scenario.limits.h2d_bytes_per_s);
-  limit_copies(machine.d2h, scenario.limits.d2h_bytes_per_s);
+  limit_copies(machine, machine.h2d, scenario.limits.h2d_bytes_per_s);
+  limit_copies(machine, machine.d2h, scenario.limits.d2h_bytes_per_s);
   share_host(machine, ranks_on_host(scenario));
   split_cores(machine);
 }

@@ -5,6 +5,7 @@
 
 #include "core/base/check.hpp"
 #include "core/scenario/dirs.hpp"
+#include "core/scenario/replaced_figures.hpp"
 #include "core/yaml/checker.hpp"
 
 namespace tandem {
@@ -127,6 +128,7 @@ void resolve(Node& profile, const std::string& directory, const std::string& key
     Node base = read_profile_tree(*reference, directory, key, reading);
     // What the base says of itself is not true of what derives from it.
     for (const char* own : {"name", "description", "source", "fingerprint"}) erase(base, own);
+    forget_uncertainty(base, paths_of(profile));
     erase(profile, kDeriveFrom);
     merge(base, std::move(profile));
     profile = std::move(base);

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 
 #include "core/base/check.hpp"
 #include "core/scenario/build.hpp"
 #include "core/scenario/machine_files.hpp"
 #include "core/scenario/model_files.hpp"
+#include "core/scenario/replaced_figures.hpp"
 #include "core/yaml/checker.hpp"
 #include "core/yaml/overrides.hpp"
 
@@ -17,6 +19,13 @@ void set_text(Node& map, const std::string& key, const std::string& text) {
   Node& node = map.at_key(key, map.at);
   node.kind = NodeKind::Scalar;
   node.text = text;
+}
+
+// The path of what a --set changes inside the machine.
+std::string below_machine(const Override& change) {
+  std::string path;
+  for (std::size_t i = 1; i < change.keys.size(); ++i) path += (i == 1 ? "" : ".") + change.keys[i];
+  return path;
 }
 
 // --set, with those that change a machine given by name applied to what the name stands for.
@@ -40,6 +49,8 @@ void apply_overrides(Node& root, const std::vector<std::string>& arguments, cons
   const auto is_change = [](const Override& change) { return change.keys[1] != "fingerprint"; };
   if (std::any_of(inside_machine.begin(), inside_machine.end(), is_change))
     std::erase_if(machine->entries, [](const Entry& entry) { return entry.key == "fingerprint"; });
+  for (const Override& change : inside_machine)
+    forget_uncertainty(*machine, paths_of(change.value, below_machine(change)));
   for (const Override& change : inside_machine) findings.collect([&] { apply(change, root); });
   resolve_machine(*root.find("machine"), directory, names, findings);  // --set machine.derive_from=...
 }
@@ -125,6 +136,7 @@ Scenario read_scenario(const std::string& text, const std::string& name, const s
   scenario.machine.path = machine.at.file ? *machine.at.file : name;
   scenario.warnings = oddities(scenario);
   for (std::string& odd : odd_figures(values, "machine.")) scenario.warnings.push_back(std::move(odd));
+  scenario.whole_machine = std::make_shared<const HardwareProfile>(scenario.machine);
   apply_limits(scenario);
   return scenario;
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -110,6 +111,7 @@ struct Scenario {
   std::string path;  // as given by the user; "" for an inline text
   std::string text;  // the source, after --set, for log headers
   HardwareProfile machine;
+  std::shared_ptr<const HardwareProfile> whole_machine;  // without limits, and not shared by ranks; null: not read
   Limits limits;
   ProductOptions product;
   WorkloadOptions workload;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "analysis/resources.hpp"
+#include "core/graph/kernels.hpp"
 #include "tests/report/fake_run.hpp"
 
 namespace tandem {
@@ -43,6 +44,58 @@ TEST(Analysis, ExposedTimeGoesToWhatRanWhileTheLaneWaited) {
   double total = analysis.compute_s;
   for (const auto& [cause, s] : analysis.exposed_s) total += s;
   EXPECT_NEAR(total, analysis.step_s.median, 1e-15);
+}
+
+// The critical path of 70..160, back from b1: 30 ns of compute, 30 up, 20 of the update, 10 down.
+TEST(Analysis, TheCriticalPathAddsUpToTheStep) {
+  TwoSteps run;
+  const RunRecord record = run.record();
+  const Analysis analysis = analyse(record);
+  double total = 0;
+  for (const PathPart& part : analysis.path) total += part.seconds;
+  EXPECT_NEAR(total, analysis.steady_step_s, 1e-15);
+  ASSERT_EQ(analysis.path.size(), 5);
+  EXPECT_EQ(analysis.path[0].cause, Cause::H2D);
+  EXPECT_EQ(analysis.path[0].what, "parameter");
+  EXPECT_DOUBLE_EQ(analysis.path[0].seconds, 30 * kNs);
+  const auto backward = std::find_if(analysis.path.begin(), analysis.path.end(),
+                                     [](const PathPart& part) { return part.what == "backward"; });
+  ASSERT_NE(backward, analysis.path.end());
+  EXPECT_DOUBLE_EQ(backward->seconds, 10 * kNs);
+}
+
+TEST(Analysis, WhatHoldsAStepIsTheDevicesWorkOrItsLongestWait) {
+  TwoSteps run;
+  const RunRecord record = run.record();
+  const Analysis analysis = analyse(record);
+  EXPECT_EQ(analysis.holder.cause, "h2d");
+  EXPECT_NEAR(analysis.holder.share, 30.0 / 90, 1e-9);
+  EXPECT_EQ(holder(5, {{"h2d", 3}, {"d2h", 2}}).cause, "compute");
+  EXPECT_EQ(holder(4, {{"h2d", 3}, {"d2h", 3.5}}).cause, "d2h");
+  EXPECT_EQ(holder(0, {}).share, 0);
+}
+
+// A product of 17 flops a byte and a kernel that streams, on a device that does 10 flops a byte.
+TEST(Analysis, TheRooflineSumsKernelsByWhatBoundsThem) {
+  FakeRun run;
+  run.scenario.machine.peak_flops[DType::F32] = 1e13;
+  run.scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].bytes_per_s = 1e12;
+  Work work;
+  work.body = "forward";
+  work.kernels = {gemm(100, 100, 100, DType::F32), memory_kernel(1'000'000)};
+  Op op;
+  op.label = run.graph.intern("forward");
+  op.work = run.graph.add_work(work);
+  op.engines = engine_bit(Engine::Compute);
+  op.step = 0;
+  run.run(run.graph.append(std::move(op)), Engine::Compute, {}, 0, 1200);
+  const RunRecord record = run.record();
+  const Roofline at = analyse(record).roofline;
+  EXPECT_DOUBLE_EQ(at.flops, 2e6);
+  EXPECT_DOUBLE_EQ(at.bytes, 120'000 + 1e6);
+  EXPECT_DOUBLE_EQ(at.arithmetic_s, 200 * kNs);
+  EXPECT_DOUBLE_EQ(at.memory_s, 1000 * kNs);
+  EXPECT_DOUBLE_EQ(at.balance(), 10);
 }
 
 TEST(Analysis, IdleTimeByCauseFillsEveryLane) {

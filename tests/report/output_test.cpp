@@ -12,6 +12,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 
 #include "cli/atomic_file.hpp"
 #include "cli/attempts.hpp"
@@ -20,6 +21,7 @@
 #include "core/base/shell_text.hpp"
 #include "report/html.hpp"
 #include "report/json_result.hpp"
+#include "report/provenance.hpp"
 #include "report/summary.hpp"
 #include "report/trace.hpp"
 #include "tests/report/fake_run.hpp"
@@ -27,6 +29,7 @@
 namespace tandem {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::TwoSteps;
@@ -192,9 +195,90 @@ TEST(Summary, TellsWhereTheStepGoes) {
   EXPECT_THAT(text, HasSubstr("step time    90.0 ns · head 70.0 ns, tail 30.0 ns\n"));
   // 60 characters for 90 ns: 20 of compute, 20 of H2D, 7 of D2H (ends at 46.67) and 13 of the optimizer.
   EXPECT_THAT(text, HasSubstr("[####################hhhhhhhhhhhhhhhhhhhhdddddddooooooooooooo]"));
-  EXPECT_THAT(text, HasSubstr("# compute 33.3%  h exposed h2d 33.3%  d exposed d2h 11.1%  o cpu optimizer 22.2%"));
-  EXPECT_THAT(text,
-              HasSubstr("lower bound  90.0 ns a step, held by critical_path; the mean step of 90.0 ns is 0.0% above"));
+  EXPECT_THAT(
+      text, HasSubstr("# compute 33.3%  h exposed h2d 33.3%  d exposed d2h 11.1%\n             o cpu optimizer 22.2%"));
+  EXPECT_THAT(text, HasSubstr("lower bound  90.0 ns, held by critical_path; the mean step of 90.0 ns is 0.0%\n"));
+  EXPECT_THAT(text, HasSubstr("model        250 parameters\n"));
+  EXPECT_THAT(text, HasSubstr("profile      from datasheets and estimates: no error bar\n"));
+}
+
+TEST(Summary, EndsWithWhatHoldsTheStepAndHowToFindOutMore) {
+  TwoSteps run;
+  run.scenario.machine.gpu = true;
+  const RunRecord record = run.record();
+  const Analysis analysis = analyse(record);
+  EXPECT_THAT(
+      summary(analysis, {.columns = kAnyColumns}),
+      EndsWith("\nlimited by   the GPU waits 33.3% of the step for copies to it; what would help: tandem explain "
+               "fake.yaml; better policies: tandem compare-policies fake.yaml\n"));
+  run.scenario.path = "";
+  EXPECT_THAT(summary(analysis), EndsWith("\nlimited by   the GPU waits 33.3% of the step for copies to it\n"));
+}
+
+TEST(Summary, FitsATerminalUnlessAllIsAskedFor) {
+  TwoSteps run;
+  run.scenario.path = "a/folder/of/scenarios/whose/name/is/so/long/that/it/has/to/be/broken.yaml";
+  run.scenario.machine.source = std::string(30, 'x') + " " + std::string(50, 'y');
+  const RunRecord record = run.record();
+  const Analysis analysis = analyse(record);
+  const std::string text = summary(analysis), wide = summary(analysis, {.columns = kAnyColumns});
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const bool has_path = line.find(run.scenario.path) != std::string::npos;
+    EXPECT_TRUE(has_path || columns_of(line) <= kTerminalColumns) << line;
+  }
+  EXPECT_THAT(text, HasSubstr("moved        h2d 1.95 KiB, d2h 1.95 KiB over"));
+  EXPECT_THAT(wide, HasSubstr("moved        device0/h2d 1.95 KiB, device0/d2h 1.95 KiB over"));
+}
+
+TEST(Summary, OfManyDevicesTellsTheFullest) {
+  TwoSteps run;
+  RunRecord record = run.record();
+  Analysis analysis = analyse(record);
+  record.ranks.resize(3, record.ranks.front());
+  analysis.peak_bytes = {{"device0", 1}, {"device1", 3072}, {"device2", 2}, {"host", 5}};
+  const std::string text = summary(analysis);
+  EXPECT_THAT(text, HasSubstr("device1  [                    ] 3.00 KiB of 1.00 MiB (0.3%), of 3\n"));
+  EXPECT_THAT(text, Not(HasSubstr("device0")));
+  EXPECT_THAT(text, HasSubstr("             host     ["));
+  EXPECT_THAT(summary(analysis, {.columns = kAnyColumns}), HasSubstr("device2  ["));
+}
+
+// A first step of 470 ns beside one of 90: 380 of all 590.
+TEST(Summary, TellsHowMuchOfTheMeanIsStartUp) {
+  TwoSteps run;
+  const RunRecord record = run.record();
+  Analysis analysis = analyse(record);
+  EXPECT_THAT(summary(analysis), Not(HasSubstr("start-up")));
+  analysis.run.head_ns = 470;
+  analysis.run.makespan_ns = 590;
+  analysis.mean_step_s = 295e-9;
+  EXPECT_THAT(summary(analysis),
+              HasSubstr("start-up     380 ns beyond a step: 64.4% of the mean over the whole run, 295 ns"));
+}
+
+TEST(Summary, TellsTheShareOfTheDevicesPeak) {
+  TwoSteps run;
+  const RunRecord record = run.record();
+  Analysis analysis = analyse(record);
+  analysis.model_flops_per_s = 4e12;
+  analysis.flop_use = 0.4;
+  EXPECT_THAT(summary(analysis),
+              HasSubstr("model        250 parameters, 4.00 TFLOP/s: 40.0% of the fp32 peak (MFU)\n"));
+}
+
+TEST(Summary, TellsWhereTheProfileIsFrom) {
+  HardwareProfile profile;
+  EXPECT_EQ(provenance(profile), "from datasheets and estimates");
+  profile.source = "chosen by hand";
+  EXPECT_EQ(provenance(profile), "chosen by hand");
+  profile.uncertainty[TimeCause::Compute] = {0.1, ""};
+  EXPECT_EQ(provenance(profile), "measured, then changed");
+  profile.fingerprint.emplace().processor = "a CPU";
+  EXPECT_EQ(provenance(profile), "measured on a CPU");
+  profile.fingerprint->device = "a GPU";
+  profile.fingerprint->busy = "others ran";
+  EXPECT_EQ(provenance(profile), "measured on a GPU, which was busy");
 }
 
 TEST(Summary, HostileNamesCannotDriveTheTerminal) {

@@ -60,7 +60,7 @@ class Folder:
 def machine_here(folder):
     results = folder.path / "here.jsonl"
     result = run("validate", "--measure-only", results, folder.scenario("plain"))
-    silent("no fingerprint", result)
+    one_line("no fingerprint", result, "plain names no machine that it was measured on", "tandem calibrate --device cpu --quick")
     return json.loads(results.read_text().splitlines()[0])["machine"]
 
 
@@ -86,9 +86,22 @@ def training(folder, here):
     one_line("another machine", run("train", folder.scenario("other")), differs, "tandem calibrate --device cpu --quick")
     silent("quiet", run("train", folder.scenario("other"), "--quiet"))
     one_line("busy", run("train", folder.scenario("busy")), "others ran")
-    silent("a machine that derives from it", run("train", folder.scenario("derived")))
-    silent("a machine that --set changes", run("train", folder.scenario("other"), "--set", "machine.host.dispatch=1us"))
+    one_line("a machine that derives from it", run("train", folder.scenario("derived")), "names no machine")
+    one_line("a machine that --set changes", run("train", folder.scenario("same"), "--set", "machine.host.dispatch=1us"), "names no machine")
     silent("the CPU as a GPU's stand-in", run("train", folder.scenario("gpu")))
+
+
+def comparing(folder):
+    """A prediction beside a measurement says whose it is, in words and in JSON, also where the CPU is a stand-in."""
+    silent("compared with the same machine", run("compare", folder.scenario("same")))
+    for machine, text in (("other", "cores: "), ("gpu", "is of a GPU, for which the CPU stands in"), ("derived", "names no machine")):
+        result = run("compare", folder.scenario(machine), "--json", folder.path / "compared.json")
+        one_line(f"compared with {machine}", result, f"machine: {machine} ", text, "the prediction is of another machine than was measured")
+        measured = json.loads((folder.path / "compared.json").read_text())["measured"]
+        expect(f"JSON with {machine}", text in measured["other_machine"], measured)
+    log = folder.path / "measured.log"
+    run("train", folder.scenario("derived"), "--log", log)
+    one_line("a log", run("compare", "--measured", log), "names no machine")
 
 
 def measuring(folder):
@@ -113,6 +126,7 @@ def main():
         here = machine_here(folder)
         write_profiles(folder, here)
         training(folder, here)
+        comparing(folder)
         measuring(folder)
     print("\n".join(failures) or "ok")
     return 1 if failures else 0

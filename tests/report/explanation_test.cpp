@@ -1,0 +1,114 @@
+// What an explanation says of results, by hand.
+#include "report/explanation.hpp"
+
+#include <gmock/gmock.h>
+
+#include "report/wrap.hpp"
+
+namespace tandem {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+nlohmann::ordered_json result(double step_s, const std::string& cause = "h2d", double share = 0.61) {
+  return {{"mode", "simulated"},
+          {"machine", "m"},
+          {"policy", "own"},
+          {"steps", 12},
+          {"step_time_s", {{"median", step_s}}},
+          {"steady_step_s", step_s},
+          {"limited_by", {{"cause", cause}, {"share", share}}},
+          {"bytes_a_step", {{"device0/h2d", 1e9}}},
+          {"critical_path", {{{"cause", cause}, {"what", "parameter"}, {"seconds", step_s}}}},
+          {"roofline",
+           {{"flops", 4e12},
+            {"bytes", 1e10},
+            {"flops_a_byte", 400},
+            {"peak_flops_per_s", 1e13},
+            {"memory_bytes_per_s", 1e12},
+            {"balance_flops_a_byte", 10},
+            {"arithmetic_s", 0.3},
+            {"memory_s", 0.1}}}};
+}
+
+Explanation explanation(const std::vector<std::pair<const char*, double>>& resources) {
+  Explanation e{.gpu = true, .optimizer = "adamw", .h2d_bytes_per_s = 1e10, .run = result(1), .factor = 1.1};
+  e.simulated = e.run;
+  for (const auto& [name, step_s] : resources) {
+    const std::string whole = std::string(name) == "h2d" ? "pcie" : "";
+    e.resources.push_back({{name, std::string("of ") + name, {}, whole}, {step_s, ""}});
+  }
+  return e;
+}
+
+TEST(Explanation, NamesWhatMoreWouldSaveMost) {
+  const Explanation e = explanation({{"cpu", 0.97}, {"pcie", 0.95}, {"dram", 1}});
+  ASSERT_NE(worth_most(e), nullptr);
+  EXPECT_EQ(worth_most(e)->more.resource, "pcie");
+  EXPECT_EQ(sentence(e), "The GPU waits 61.0% of the step for copies to it; 10% more of pcie would save 5.0% of it.");
+}
+
+// One way of the bus is told where it is nearly all that the bus is worth.
+TEST(Explanation, NamesThePartOfAResourceThatIsNearlyAllOfIt) {
+  EXPECT_EQ(worth_most(explanation({{"h2d", 0.96}, {"pcie", 0.95}}))->more.resource, "h2d");
+  EXPECT_EQ(worth_most(explanation({{"h2d", 0.97}, {"pcie", 0.95}}))->more.resource, "pcie");
+}
+
+TEST(Explanation, SaysThatNothingHelps) {
+  Explanation e = explanation({{"cpu", 0.996}, {"dram", 1.2}});
+  e.resources.push_back({{"disk", "of disk", {}, ""}, {std::nullopt, "no such thing"}});
+  EXPECT_EQ(worth_most(e), nullptr);
+  EXPECT_THAT(sentence(e), HasSubstr("10% more of any one resource would save less than 0.5% of it"));
+  EXPECT_THAT(explanation_text(e, kTerminalColumns), HasSubstr("not simulated, no such thing: of disk"));
+}
+
+TEST(Explanation, ABetterPolicyTrainsTheSame) {
+  Explanation e = explanation({});
+  e.policies = {{"loose", true, {0.2, ""}}, {"near", false, {0.995, ""}}, {"large", false, {std::nullopt, "no room"}}};
+  EXPECT_EQ(better_policy(e), nullptr);
+  EXPECT_THAT(sentence(e), HasSubstr("; no other policy is faster."));
+  e.policies.push_back({"fast", false, {0.75, ""}});
+  ASSERT_NE(better_policy(e), nullptr);
+  EXPECT_THAT(sentence(e), HasSubstr("; fast would take 750 ms instead of 1.00 s."));
+  const std::string text = explanation_text(e, kTerminalColumns);
+  EXPECT_THAT(text, HasSubstr("  other losses\n"));
+  EXPECT_THAT(text, HasSubstr("not possible: large\n"));
+}
+
+TEST(Explanation, TellsTheRoofline) {
+  const std::string text = explanation_text(explanation({}), kAnyColumns);
+  EXPECT_THAT(text, HasSubstr("400 flops a byte, where 10 balance"));
+  EXPECT_THAT(text, HasSubstr("bounds 75.0% of what it runs"));
+  EXPECT_THAT(text, HasSubstr("4000 flops a byte that is copied to it, where 1000 balance"));
+}
+
+TEST(Explanation, JsonHasWhatTheTextSays) {
+  const auto json = explanation_json(explanation({{"cpu", 0.9}}));
+  EXPECT_EQ(json["worth_most"], "cpu");
+  EXPECT_TRUE(json["better_policy"].is_null());
+  EXPECT_NEAR(json["resources"][0]["saves_share"].get<double>(), 0.1, 1e-12);
+  EXPECT_EQ(json["sentence"], sentence(explanation({{"cpu", 0.9}})));
+}
+
+TEST(Explanation, FitsATerminal) {
+  Explanation e = explanation({{"cpu", 0.9}, {"dram", 1}, {"disk", 1}});
+  for (int i = 0; i < 20; ++i) e.policies.push_back({"policy_of_a_long_name_" + std::to_string(i), false, {2.0, ""}});
+  const std::string text = explanation_text(e, kTerminalColumns);
+  for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
+    EXPECT_LE(columns_of(text.substr(begin, end - begin)), kTerminalColumns) << text.substr(begin, end - begin);
+  EXPECT_THAT(text, Not(HasSubstr("policy_of_a_long_name_19  ")));
+}
+
+TEST(Wrap, BreaksAtBlanks) {
+  EXPECT_EQ(wrapped("one two three", 7), "one two\nthree");
+  EXPECT_EQ(wrapped("one two three", 8, 4), "one\n    two\n    three");
+  EXPECT_EQ(wrapped("one  two", 20), "one  two");
+  EXPECT_EQ(wrapped("incomprehensible word", 5), "incomprehensible\nword");
+  EXPECT_EQ(wrapped("a · b · c", 5), "a · b\n· c");
+  EXPECT_EQ(wrapped("one two three", kAnyColumns), "one two three");
+  EXPECT_EQ(wrapped("", 5), "");
+}
+
+}  // namespace
+}  // namespace tandem
