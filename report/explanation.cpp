@@ -19,6 +19,11 @@ constexpr double kNearlyAll = 0.8;
 
 double step_s(const nlohmann::ordered_json& result) { return result.at("step_time_s").at("median").get<double>(); }
 
+bool simulated_all(const Explanation& explanation) {
+  return std::all_of(explanation.resources.begin(), explanation.resources.end(),
+                     [](const WorthOfMore& worth) { return worth.with.step_s.has_value(); });
+}
+
 }  // namespace
 
 std::optional<double> saved_share(const Explanation& explanation, const Alternative& alternative) {
@@ -67,9 +72,10 @@ std::string sentence(const Explanation& explanation) {
   if (const WorthOfMore* best = worth_most(explanation))
     text += fmt::format("; {} more {} would save {} of it", percent, best->more.words,
                         format_percent(*saved_share(explanation, best->with)));
-  else if (!explanation.resources.empty())
-    text += fmt::format("; {} more of any one resource would save less than {} of it", percent,
-                        format_percent(kLeastSaved));
+  else if (std::any_of(explanation.resources.begin(), explanation.resources.end(),
+                       [](const WorthOfMore& worth) { return worth.with.step_s.has_value(); }))
+    text += fmt::format("; {} more of any one resource{} would save less than {} of it", percent,
+                        simulated_all(explanation) ? "" : " that could be simulated", format_percent(kLeastSaved));
   if (const OtherPolicy* better = better_policy(explanation))
     text += fmt::format("; {} would take {} instead of {}", better->policy, format_time(*better->with.step_s),
                         format_time(step_s(explanation.simulated)));

@@ -68,8 +68,8 @@ std::string bus_line(const Explanation& e, double flops, double peak) {
       ++ranks;
     }
   if (bytes <= 0 || e.h2d_bytes_per_s <= 0) return "";
-  return fmt::format("; over the bus, {:.0f} flops a byte that is copied to it, where {:.0f} balance",
-                     flops / (bytes / static_cast<double>(ranks)), peak / e.h2d_bytes_per_s);
+  return fmt::format("; over the bus, {} flops a byte that is copied to it, where {} balance",
+                     format_count(flops * static_cast<double>(ranks) / bytes), format_count(peak / e.h2d_bytes_per_s));
 }
 
 std::string roofline_text(const Explanation& e, std::size_t columns) {
@@ -78,11 +78,11 @@ std::string roofline_text(const Explanation& e, std::size_t columns) {
   const double flops = number(at, "flops"), peak = number(at, "peak_flops_per_s");
   if (arithmetic + memory <= 0) return "";
   std::string text = fmt::format(
-      "{}FLOP and {}B of its memory a step: {:.0f} flops a byte, where {:.0f} balance "
+      "{}FLOP and {}B of its memory a step: {} flops a byte, where {} balance "
       "({}FLOPS, {}B/s); its arithmetic bounds {} of what it runs, its memory the rest",
-      format_count(flops), format_count(number(at, "bytes")), number(at, "flops_a_byte"),
-      number(at, "balance_flops_a_byte"), format_count(peak), format_count(number(at, "memory_bytes_per_s")),
-      format_percent(arithmetic / (arithmetic + memory)));
+      format_count(flops), format_count(number(at, "bytes")), format_count(number(at, "flops_a_byte")),
+      format_count(number(at, "balance_flops_a_byte")), format_count(peak),
+      format_count(number(at, "memory_bytes_per_s")), format_percent(arithmetic / (arithmetic + memory)));
   return fmt::format("\nroofline of the {}\n  {}\n", e.gpu ? "GPU" : "device",
                      wrapped(text + bus_line(e, flops, peak), columns, 2));
 }

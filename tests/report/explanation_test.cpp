@@ -57,9 +57,10 @@ TEST(Explanation, NamesThePartOfAResourceThatIsNearlyAllOfIt) {
 
 TEST(Explanation, SaysThatNothingHelps) {
   Explanation e = explanation({{"cpu", 0.996}, {"dram", 1.2}});
+  EXPECT_THAT(sentence(e), HasSubstr("10% more of any one resource would save less than 0.5% of it"));
   e.resources.push_back({{"disk", "of disk", {}, ""}, {std::nullopt, "no such thing"}});
   EXPECT_EQ(worth_most(e), nullptr);
-  EXPECT_THAT(sentence(e), HasSubstr("10% more of any one resource would save less than 0.5% of it"));
+  EXPECT_THAT(sentence(e), HasSubstr("10% more of any one resource that could be simulated would save less than 0.5%"));
   EXPECT_THAT(explanation_text(e, kTerminalColumns), HasSubstr("not simulated, no such thing: of disk"));
 }
 
@@ -78,9 +79,9 @@ TEST(Explanation, ABetterPolicyTrainsTheSame) {
 
 TEST(Explanation, TellsTheRoofline) {
   const std::string text = explanation_text(explanation({}), kAnyColumns);
-  EXPECT_THAT(text, HasSubstr("400 flops a byte, where 10 balance"));
+  EXPECT_THAT(text, HasSubstr("400 flops a byte, where 10.0 balance"));
   EXPECT_THAT(text, HasSubstr("bounds 75.0% of what it runs"));
-  EXPECT_THAT(text, HasSubstr("4000 flops a byte that is copied to it, where 1000 balance"));
+  EXPECT_THAT(text, HasSubstr("4.00 k flops a byte that is copied to it, where 1.00 k balance"));
 }
 
 TEST(Explanation, JsonHasWhatTheTextSays) {

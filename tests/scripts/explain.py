@@ -117,6 +117,14 @@ def text(scenario):
     check("quiet", run("explain", scenario, "--quiet").stdout == "", "it prints")
 
 
+def shipped():
+    """Each resource of machines that were measured, and of those whose figures name their sources, can be larger."""
+    for name, machine in (("h200_gpt_1_4b", "h200_measured"), ("llama_2_7b_rtx_4090", "rtx_4090"), ("sixteen_devices", "dgx2_v100")):
+        path = pathlib.Path(os.environ["TANDEM_SOURCE"]) / "scenarios" / f"{name}.yaml"
+        found = explained(name, path, "--set", f"machine={machine}")
+        check(name, found and all("saves_share" in of for of in found["resources"]), found and found["resources"])
+
+
 def logs(folder, scenario):
     log = folder / "run.log"
     run("simulate", scenario, "--log", log, "--quiet")
@@ -168,6 +176,7 @@ def main():
         refused(folder, scenario)
         text(scenario)
         numbers(scenario)
+        shipped()
         logs(folder, scenario)
         constructed(scenario)
     print("\n".join(failures) or "ok")
