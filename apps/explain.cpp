@@ -64,8 +64,13 @@ Subject of_log(const ExplainFlags& flags, const TemporaryFolder& folder) {
 }
 
 Subject subject_of(const ExplainFlags& flags, const TemporaryFolder& folder) {
-  if (is_log(flags.common.scenario_path)) return of_log(flags, folder);
-  return {load_scenario(flags.common), scenario_arguments(flags.common), {}};
+  const std::string& path = flags.common.scenario_path;
+  if (is_log(path)) return of_log(flags, folder);
+  Subject subject{load_scenario(flags.common), scenario_arguments(flags.common), {}};
+  if (other_than_a_file(path).empty()) return subject;
+  subject.arguments = {folder.file("scenario.yaml")};  // a pipe is read once
+  write_file(subject.arguments.front(), subject.scenario.text);
+  return subject;
 }
 
 // Whether the scenario may have kSteps instead of its own number: other keys of it may go by that.

@@ -95,9 +95,9 @@ std::vector<MoreOf> more_of_each(const Scenario& scenario, double factor) {
   add("h2d", "bandwidth to the device", more_copies("h2d", machine.h2d, limits.h2d_bytes_per_s, none), "pcie");
   add("d2h", "bandwidth from the device", more_copies("d2h", machine.d2h, limits.d2h_bytes_per_s, none), "pcie");
   add("pcie", "bandwidth of the bus, both ways", more_bus(scenario, machine, none));
-  add("cpu", "speed of the CPU (updates, products)", cpu, "host");
+  add("cpu", "CPU speed", cpu, "host");
   add("dram", "bandwidth of the host's memory", bandwidth(Tier::HostPinned, none), "host");
-  add("host", "CPU and bandwidth of its memory", bandwidth(Tier::HostPinned, cpu));
+  add("host", "CPU speed and memory bandwidth", bandwidth(Tier::HostPinned, cpu));
   if (tier_memory_bytes(scenario, Tier::Disk) > 0) add("disk", "bandwidth of the disk", more_disk(machine, none));
   add("device_memory", "memory of the device",
       more_memory(scenario, Tier::Device, "limits.device_bytes", limits.device_bytes, factor));

@@ -274,7 +274,7 @@ def no_files(folder, scenario):
     """Pipes that nobody writes to, endless devices and folders are refused, not waited for."""
     pipe = folder / "pipe"
     os.mkfifo(pipe)
-    commands = [("check",), ("simulate",), ("replay",), ("compare", "--measured"), ("validate", "--measured")]
+    commands = [("check",), ("simulate",), ("replay",), ("explain",), ("compare", "--measured"), ("validate", "--measured")]
     if (BIN / "tandem-train").exists():
         commands += [("train",), ("train", scenario, "--resume")]
         for path, what in ((pipe, "a named pipe"), (folder, "a folder"), ("/dev/zero", "a device")):
@@ -307,6 +307,20 @@ def compare(folder, scenario):
     expect("compare with no log", run("compare", "--measured", scenario), 2, "small.yaml")
 
 
+def explain_interrupted(folder, scenario):
+    """Workers end with the command, and leave nothing behind."""
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    process = subprocess.Popen([TANDEM, "explain", scenario, "--set", "workload.micro_batches=400", "--set", "steps=12"], stderr=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)})
+    while not list(temporary.glob("*/result1.json")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    check("explain, interrupted", process.returncode == 130, f"{process.returncode}: {errors}")
+    check("explain, interrupted", not list(temporary.iterdir()), list(temporary.iterdir()))
+
+
 def handles_interrupts(pid):
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     caught = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt")), 16)
@@ -337,6 +351,7 @@ def main():
             policies(folder, scenario)
             unwritable(folder, scenario)
             interrupt(folder, scenario)
+            explain_interrupted(folder, scenario)
         if (BIN / "tandem-train").exists():
             train(folder, scenario)
             skipped_steps(folder, scenario)

@@ -119,10 +119,19 @@ def text(scenario):
 
 def shipped():
     """Each resource of machines that were measured, and of those whose figures name their sources, can be larger."""
-    for name, machine in (("h200_gpt_1_4b", "h200_measured"), ("llama_2_7b_rtx_4090", "rtx_4090"), ("sixteen_devices", "dgx2_v100")):
+    for name, machine in (("h200_gpt_1_4b", "h200_measured"), ("llama_2_7b_rtx_4090", "rtx_4090"), ("two_devices", "h200")):
         path = pathlib.Path(os.environ["TANDEM_SOURCE"]) / "scenarios" / f"{name}.yaml"
         found = explained(name, path, "--set", f"machine={machine}")
         check(name, found and all("saves_share" in of for of in found["resources"]), found and found["resources"])
+
+
+def piped(scenario):
+    """What a shell hands over is read once, and simulated all the same."""
+    result = subprocess.run(["bash", "-c", f'{TANDEM} explain <(cat {scenario}) --policies on_demand --set workload.batch=2 --json -'],
+                            capture_output=True, text=True, timeout=120)
+    check("a pipe", result.returncode == 0, result.stderr)
+    found = explained("no pipe", scenario, "--set", "workload.batch=2")
+    check("a pipe", result.returncode == 0 and json.loads(result.stdout)["sentence"] == found["sentence"], result.stdout[:200])
 
 
 def logs(folder, scenario):
@@ -177,6 +186,7 @@ def main():
         text(scenario)
         numbers(scenario)
         shipped()
+        piped(scenario)
         logs(folder, scenario)
         constructed(scenario)
     print("\n".join(failures) or "ok")

@@ -46,7 +46,7 @@ def expect(name, result, code, *texts):
 def standard_output(folder, scenario):
     words = [("--help",), ("--version",), ("list", "policies"), ("list", "machines"), ("check", scenario), ("simulate", "--help"),
              ("simulate", scenario), ("simulate", scenario, "--json", "-"),
-             ("compare-policies", scenario, "--policies", "on_demand")]
+             ("compare-policies", scenario, "--policies", "on_demand"), ("explain", scenario, "--policies", "on_demand")]
     for word in words:
         with open("/dev/full", "w") as full:
             expect(f"{word} on a full disk", run(*word, stdout=full), 4, "cannot write to standard output")
