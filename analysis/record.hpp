@@ -39,7 +39,7 @@ struct RunRecord {
   std::vector<AdaptDecision> adaptation;  // of a run that adapts, in order
   double wall_s = 0;                      // simulated: how long the simulator took
   double pinning_s = 0;                   // measured on a device: how long pinning host memory took, before the run
-  std::string other_machine;               // measured: how the machine is none that the profile is of; "": it is that
+  std::string other_machine;              // measured: how the machine is none that the profile is of; "": it is that
   std::int64_t far_host_bytes = 0;        // measured on a device: pinned memory on another socket than the cores
 };
 

@@ -97,7 +97,9 @@ std::string headline(const Scenario& scenario) {
 std::string mismatch(const HardwareProfile& machine, const nlohmann::json& measured) {
   std::string why = measured.value("other_machine", "");
   if (why.empty() && !machine.fingerprint) why = "names no machine that it was measured on";  // a log says no more
-  return why.empty() ? "" : "machine: " + machine.name + " " + why + "; the prediction is of another machine than was measured";
+  return why.empty()
+             ? ""
+             : "machine: " + machine.name + " " + why + "; the prediction is of another machine than was measured";
 }
 
 void show(const CommonFlags& common, ComparedRuns& runs) {

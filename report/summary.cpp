@@ -87,7 +87,7 @@ std::string model_line(const Analysis& analysis) {
 }
 
 std::string profile_line(const Analysis& analysis) {
-  const std::string text = terminal_text(provenance(analysis.record->scenario->machine));
+  std::string text = terminal_text(provenance(analysis.record->scenario->machine));
   if (analysis.record->mode == "measured" || analysis.step_interval) return text;
   return text + ": no error bar";
 }

@@ -38,7 +38,8 @@ Fingerprint fingerprint_here(Device* device) {
 std::string other_machine(const HardwareProfile& profile, Device* device) {
   if (profile.gpu != (device != nullptr))
     return profile.gpu ? "is of a GPU, for which the CPU stands in" : "is of a CPU that stands in for a GPU";
-  if (!profile.fingerprint) return "names no machine that it was measured on: what it predicts may be far from this one";
+  if (!profile.fingerprint)
+    return "names no machine that it was measured on: what it predicts may be far from this one";
   const std::vector<std::string> found = differences(*profile.fingerprint, fingerprint_here(device));
   return found.empty() ? "" : "was measured on another machine: " + joined(found);
 }
