@@ -68,19 +68,23 @@ std::string sentence(const Explanation& explanation) {
   std::string text = held_words({held.at("cause").get<std::string>(), held.at("share").get<double>()}, explanation.gpu,
                                 explanation.optimizer);
   text.front() = 'T';
+  const bool measured = explanation.run.at("mode") == "measured";
+  if (measured) text += "; by simulation";
+  const char* then = measured ? ", " : "; ";
   const std::string percent = fmt::format("{:.0f}%", 100 * (explanation.factor - 1));
   if (const WorthOfMore* best = worth_most(explanation))
-    text += fmt::format("; {} more {} would save {} of it", percent, best->more.words,
+    text += fmt::format("{}{} more {} would save {} of it", then, percent, best->more.words,
                         format_percent(*saved_share(explanation, best->with)));
   else if (std::any_of(explanation.resources.begin(), explanation.resources.end(),
                        [](const WorthOfMore& worth) { return worth.with.step_s.has_value(); }))
-    text += fmt::format("; {} more of any one resource{} would save less than {} of it", percent,
+    text += fmt::format("{}{} more of any one resource{} would save less than {} of it", then, percent,
                         simulated_all(explanation) ? "" : " that could be simulated", format_percent(kLeastSaved));
   if (const OtherPolicy* better = better_policy(explanation))
     text += fmt::format("; {} would take {} instead of {}", better->policy, format_time(*better->with.step_s),
                         format_time(step_s(explanation.simulated)));
   else if (!explanation.policies.empty())
-    text += fmt::format("; no other policy{} is faster", explanation.policies.size() == 1 ? " of those asked for" : "");
+    text += fmt::format("; of {} other polic{} none is faster", explanation.policies.size(),
+                        explanation.policies.size() == 1 ? "y" : "ies");
   return text + ".";
 }
 

@@ -18,6 +18,8 @@ using Json = nlohmann::ordered_json;
 
 // Parts of the critical path that are shown one by one.
 constexpr std::size_t kMostParts = 10;
+// A simulation that is further from what was measured says little of it.
+constexpr double kFarOff = 0.2;
 // Policies of which so many are shown, be they slower.
 constexpr std::size_t kLeastPolicies = 3;
 
@@ -25,12 +27,17 @@ double number(const Json& json, const char* key) { return json.at(key).get<doubl
 double median_s(const Json& result) { return number(result.at("step_time_s"), "median"); }
 
 std::string step_line(const Explanation& e) {
-  const std::string mode = e.run.at("mode").get<std::string>();
-  std::string text = fmt::format("a step takes {}, {}, under {} on {}", format_time(median_s(e.run)), mode,
-                                 e.run.at("policy").get<std::string>(), e.run.at("machine").get<std::string>());
-  if (mode == "measured" || !e.settings.empty())
+  const bool measured = e.run.at("mode").get<std::string>() == "measured";
+  const double run_s = median_s(e.run), simulated_s = median_s(e.simulated);
+  std::string text =
+      fmt::format("a step takes {}, {}, under {} on {}", format_time(run_s), e.run.at("mode").get<std::string>(),
+                  e.run.at("policy").get<std::string>(), e.run.at("machine").get<std::string>());
+  if (measured || !e.settings.empty())
     text += fmt::format("; {} in the simulation of {} steps that the tables below stand beside",
-                        format_time(median_s(e.simulated)), e.simulated.at("steps").get<std::int64_t>());
+                        format_time(simulated_s), e.simulated.at("steps").get<std::int64_t>());
+  if (measured && std::abs(simulated_s / run_s - 1) > kFarOff)
+    text += fmt::format(", which is {} off: its profile may not be of the machine that ran",
+                        format_percent(std::abs(simulated_s / run_s - 1)));
   return terminal_text(text);
 }
 

@@ -68,13 +68,24 @@ TEST(Explanation, ABetterPolicyTrainsTheSame) {
   Explanation e = explanation({});
   e.policies = {{"loose", true, {0.2, ""}}, {"near", false, {0.995, ""}}, {"large", false, {std::nullopt, "no room"}}};
   EXPECT_EQ(better_policy(e), nullptr);
-  EXPECT_THAT(sentence(e), HasSubstr("; no other policy is faster."));
+  EXPECT_THAT(sentence(e), HasSubstr("; of 3 other policies none is faster."));
   e.policies.push_back({"fast", false, {0.75, ""}});
   ASSERT_NE(better_policy(e), nullptr);
   EXPECT_THAT(sentence(e), HasSubstr("; fast would take 750 ms instead of 1.00 s."));
   const std::string text = explanation_text(e, kTerminalColumns);
   EXPECT_THAT(text, HasSubstr("  other losses\n"));
   EXPECT_THAT(text, HasSubstr("not possible: large\n"));
+}
+
+// What a real run would gain is simulated, and says so; the more so where the simulation is far from the run.
+TEST(Explanation, OfARealRunTellsWhatIsSimulated) {
+  Explanation e = explanation({{"cpu", 0.9}});
+  e.run["mode"] = "measured";
+  EXPECT_THAT(sentence(e), HasSubstr("copies to it; by simulation, 10% more of cpu would save 10.0% of it."));
+  EXPECT_THAT(explanation_text(e, kAnyColumns), HasSubstr("1.00 s in the simulation of 12 steps"));
+  EXPECT_THAT(explanation_text(e, kAnyColumns), Not(HasSubstr(" off: ")));
+  e.run["step_time_s"]["median"] = 4;
+  EXPECT_THAT(explanation_text(e, kAnyColumns), HasSubstr("which is 75.0% off: its profile may not be of the machine"));
 }
 
 TEST(Explanation, TellsTheRoofline) {
