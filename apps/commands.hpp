@@ -43,6 +43,15 @@ struct ExplainFlags {
   std::string policies;  // names joined by commas; "": all
 };
 int explain(const ExplainFlags& flags);
+// Simulates all combinations of what FILE says, with a table that a killed sweep goes on with.
+struct SweepFlags {
+  CommonFlags common;
+  std::string output;  // the table (SQLite); "": beside where it runs, named as FILE
+  bool restart = false;
+  std::string csv;  // "": none
+  int jobs = 0;     // processes at a time; 0: one a core
+};
+int sweep(const SweepFlags& flags);
 int check_files(const std::vector<std::string>& files, const std::vector<std::string>& overrides, bool quiet);
 // `what`: policies, transforms, workloads, machines or scenarios.
 int list(const std::string& what);

@@ -5,7 +5,7 @@
 
 #include "apps/commands.hpp"
 #include "apps/recorded_run.hpp"
-#include "apps/sweep.hpp"
+#include "apps/sweep_flags.hpp"
 #include "cli/atomic_file.hpp"
 #include "cli/attempts.hpp"
 #include "cli/standard_streams.hpp"

@@ -23,6 +23,7 @@ constexpr const char* kUsage =
     "  tandem compare-policies FILE      simulate it with every policy: --policies A,B, --over KEY=V,W, --largest "
     "KEY=LOW..HIGH\n"
     "  tandem explain FILE|LOG           why its steps take as long as they do, and what would shorten them\n"
+    "  tandem sweep FILE                 simulate all combinations of keys that vary: table, lines, heat maps\n"
     "  tandem validate [FILES]           errors of the prediction over several scenarios; in two halves, on two "
     "machines:\n"
     "    --measure-only RESULTS          run them for real\n"
@@ -123,6 +124,29 @@ int explain(const Arguments& arguments) {
   return tandem::explain(flags);
 }
 
+int sweep(const Arguments& arguments) {
+  CLI::App app{"Simulate all combinations of keys that vary (docs/sweep.md)", "tandem sweep"};
+  tandem::SweepFlags flags;
+  app.add_option("FILE", flags.common.scenario_path, "Sweep (YAML): base, sweep, constraint, largest, figures")
+      ->required()
+      ->type_name("");
+  tandem::add_setting_flags(app, flags.common);
+  app.add_option("--output", flags.output, "The table of all rows; a sweep that was killed goes on with it")
+      ->type_name("FILE.sqlite")
+      ->default_str("FILE's name with .sqlite, here");
+  app.add_flag("--restart", flags.restart, "Begin the table anew, whatever it holds");
+  app.add_option("--jobs", flags.jobs, "Simulations at a time")
+      ->type_name("N")
+      ->default_str("one a core")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--csv", flags.csv, "Write the table as CSV")->type_name("FILE");
+  app.add_option("--report", flags.common.report, "Write lines, heat maps and Pareto fronts as HTML")
+      ->type_name("FILE.html");
+  app.add_option("--json", flags.common.json, "Write the table as JSON; - for standard output")->type_name("FILE|-");
+  parse_arguments(app, arguments);
+  return tandem::sweep(flags);
+}
+
 int check(const Arguments& arguments) {
   CLI::App app{"Check scenarios and hardware profiles", "tandem check"};
   tandem::CommonFlags flags;
@@ -165,10 +189,10 @@ struct Builtin {
   int (*run)(const Arguments&);
 };
 constexpr Builtin kBuiltins[] = {{"compare", compare}, {"validate", validate}, {"compare-policies", compare_policies},
-                                 {"explain", explain}, {"check", check},       {"replay", replay},
-                                 {"list", list},       {"schema", schema}};
+                                 {"explain", explain}, {"sweep", sweep},       {"check", check},
+                                 {"replay", replay},   {"list", list},         {"schema", schema}};
 constexpr const char* kParts[] = {"simulate", "train", "plan", "calibrate", "monitor"};
-constexpr const char* kLater[] = {"sweep", "import", "generate", "analyze", "train-policy"};
+constexpr const char* kLater[] = {"import", "generate", "analyze", "train-policy"};
 
 int unknown(const std::string& command) {
   std::vector<std::string> names;

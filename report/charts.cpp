@@ -8,40 +8,36 @@
 #include <cmath>
 #include <span>
 
+#include "report/chart_parts.hpp"
 #include "report/html_page.hpp"
 
 namespace tandem {
-namespace {
-
-// Of both kinds of charts, in units of their own.
-constexpr double kWidth = 640, kLeft = 150, kRight = 60, kBelow = 46, kLine = 18;
-constexpr double kBar = 13, kGap = 9;                                   // of a bar chart
-constexpr double kTop = 12, kHeight = 260, kYAxis = 76, kLegend = 200;  // of a line chart
-constexpr int kColours = 10;                                            // the style's series0 to series9
-
-std::string colour(std::size_t series) { return fmt::format("var(--series{})", series % kColours); }
 
 std::string short_number(double value) {
   if (value == 0) return "0";
   return value >= 99.95 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
 }
 
-std::string text(const char* anchor, double x, double y, const std::string& words, const char* kind = "") {
+std::string svg_text(const char* anchor, double x, double y, const std::string& words, const char* kind) {
   return fmt::format("<text class=\"{}\" text-anchor=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", kind, anchor, x, y,
                      plain_html(words));
 }
 
-std::string line(double x1, double y1, double x2, double y2) {
+std::string svg_upright_text(double x, double y, const std::string& words) {
+  return fmt::format("<text text-anchor=\"middle\" transform=\"translate({:.1f} {:.1f}) rotate(-90)\">{}</text>\n", x,
+                     y, plain_html(words));
+}
+
+std::string svg_line(double x1, double y1, double x2, double y2) {
   return fmt::format("<line class=\"grid\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>\n", x1, y1, x2,
                      y2);
 }
 
-std::string framed(double height, const std::string& content) {
-  return fmt::format("<svg class=\"plot\" role=\"img\" viewBox=\"0 0 {} {:.0f}\">\n{}</svg>\n", kWidth, height,
+std::string svg_frame(double height, const std::string& content) {
+  return fmt::format("<svg class=\"plot\" role=\"img\" viewBox=\"0 0 {} {:.0f}\">\n{}</svg>\n", kChartWidth, height,
                      content);
 }
 
-// From 0 in steps of 1, 2 or 5 times a power of ten; the last is `most` or more.
 std::vector<double> ticks_to(double most) {
   if (!(most > 0)) most = 1;
   const double raw = most / 5, power = std::pow(10, std::floor(std::log10(raw)));
@@ -52,6 +48,16 @@ std::vector<double> ticks_to(double most) {
   while (ticks.back() < most * 0.999) ticks.push_back(step * static_cast<double>(ticks.size()));
   return ticks;
 }
+
+namespace {
+
+// Of both kinds of charts, in units of their own.
+constexpr double kWidth = kChartWidth, kLeft = 150, kRight = 60, kBelow = 46, kLine = 18;
+constexpr double kBar = 13, kGap = 9;                                   // of a bar chart
+constexpr double kTop = 12, kHeight = 260, kYAxis = 76, kLegend = 200;  // of a line chart
+constexpr int kColours = 10;                                            // the style's series0 to series9
+
+std::string colour(std::size_t series) { return fmt::format("var(--series{})", series % kColours); }
 
 double largest(const Points& values) {
   double most = 0;
@@ -77,8 +83,8 @@ std::string bars(const BarChart::Row& row, const std::vector<std::string>& serie
         kLeft, top, std::max(width, 0.5), kBar - 2, colour(i), plain_html(row.label),
         series.size() > 1 ? ", " + plain_html(series[i]) : "");
     // What is too short to be seen has no digits that matter.
-    drawn += text("start", kLeft + width + 5, top + kBar - 3,
-                  width < 0.1 ? (width > 0 ? "~0" : "0") : short_number(*row.values[i]));
+    drawn += svg_text("start", kLeft + width + 5, top + kBar - 3,
+                      width < 0.1 ? (width > 0 ? "~0" : "0") : short_number(*row.values[i]));
   }
   return drawn;
 }
@@ -119,17 +125,15 @@ class LinePlot {
   std::string axes() const {
     std::string drawn;
     for (const double tick : ticks_) {
-      drawn += line(kYAxis, y(tick), right(), y(tick));
-      drawn += text("end", kYAxis - 8, y(tick) + 4, short_number(tick));
+      drawn += svg_line(kYAxis, y(tick), right(), y(tick));
+      drawn += svg_text("end", kYAxis - 8, y(tick) + 4, short_number(tick));
     }
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      drawn += line(x(i), kTop, x(i), kTop + kHeight);
-      drawn += text("middle", x(i), kTop + kHeight + kLine, chart_.x[i]);
+      drawn += svg_line(x(i), kTop, x(i), kTop + kHeight);
+      drawn += svg_text("middle", x(i), kTop + kHeight + kLine, chart_.x[i]);
     }
-    drawn += text("middle", (kYAxis + right()) / 2, kTop + kHeight + 2 * kLine + 4, chart_.x_axis);
-    return drawn +
-           fmt::format("<text text-anchor=\"middle\" transform=\"translate(16 {:.1f}) rotate(-90)\">{}</text>\n",
-                       kTop + kHeight / 2, plain_html(chart_.y_axis));
+    drawn += svg_text("middle", (kYAxis + right()) / 2, kTop + kHeight + 2 * kLine + 4, chart_.x_axis);
+    return drawn + svg_upright_text(16, kTop + kHeight / 2, chart_.y_axis);
   }
 
   // Lines that cover each other show by their dashes.
@@ -161,7 +165,7 @@ class LinePlot {
                "<line x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" "
                "style=\"stroke:{3};stroke-width:2;stroke-dasharray:{4}\"/>\n",
                right() + 18, right() + 44, key, colour(i), kDashes[i % kDashes.size()]) +
-           text("start", right() + 50, key + 4, series.name, "name");
+           svg_text("start", right() + 50, key + 4, series.name, "name");
   }
 
  private:
@@ -187,18 +191,18 @@ std::string svg(const BarChart& chart) {
                bottom = (row_height + kGap) * static_cast<double>(chart.rows.size()) + kGap;
   std::string drawn;
   for (const double tick : ticks) {
-    drawn += line(kLeft + tick * scale, 0, kLeft + tick * scale, bottom);
-    drawn += text("middle", kLeft + tick * scale, bottom + kLine, short_number(tick));
+    drawn += svg_line(kLeft + tick * scale, 0, kLeft + tick * scale, bottom);
+    drawn += svg_text("middle", kLeft + tick * scale, bottom + kLine, short_number(tick));
   }
-  drawn += text("middle", (kLeft + kWidth - kRight) / 2, bottom + 2 * kLine + 2, chart.axis);
+  drawn += svg_text("middle", (kLeft + kWidth - kRight) / 2, bottom + 2 * kLine + 2, chart.axis);
   double y = kGap;
   for (const BarChart::Row& row : chart.rows) {
-    drawn += text("end", kLeft - 8, y + row_height / 2 + 4, row.label, "name");
+    drawn += svg_text("end", kLeft - 8, y + row_height / 2 + 4, row.label, "name");
     drawn += bars(row, chart.series, y, scale);
-    if (row.values.empty()) drawn += text("start", kLeft + 5, y + row_height / 2 + 4, row.instead);
+    if (row.values.empty()) drawn += svg_text("start", kLeft + 5, y + row_height / 2 + 4, row.instead);
     y += row_height + kGap;
   }
-  return framed(bottom + kBelow, drawn) + (chart.series.size() > 1 ? legend_line(chart.series) : "");
+  return svg_frame(bottom + kBelow, drawn) + (chart.series.size() > 1 ? legend_line(chart.series) : "");
 }
 
 std::string svg(const LineChart& chart) {
@@ -206,24 +210,24 @@ std::string svg(const LineChart& chart) {
   std::string drawn = plot.axes();
   for (std::size_t i = 0; i < chart.series.size(); ++i) drawn += plot.lines(i);
   const double legend = kTop + kLine * static_cast<double>(chart.series.size() + 1);
-  return framed(std::max(kTop + kHeight + kBelow, legend), drawn);
+  return svg_frame(std::max(kTop + kHeight + kBelow, legend), drawn);
 }
 
 Unit time_unit(double most_s) {
-  static const std::array units{Unit{"us", 1e-6}, Unit{"ms", 1e-3}, Unit{"s", 1}};
-  return unit_for(most_s, units);
+  static const std::array kUnits{Unit{"us", 1e-6}, Unit{"ms", 1e-3}, Unit{"s", 1}};
+  return unit_for(most_s, kUnits);
 }
 
 Unit byte_unit(double most_bytes) {
-  static const std::array units{Unit{"B", 1}, Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30},
-                                Unit{"TiB", 0x1p40}};
-  return unit_for(most_bytes, units);
+  static const std::array kUnits{Unit{"B", 1}, Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30},
+                                 Unit{"TiB", 0x1p40}};
+  return unit_for(most_bytes, kUnits);
 }
 
 Unit count_unit(double most) {
-  static const std::array units{Unit{"", 1}, Unit{"thousands of ", 1e3}, Unit{"millions of ", 1e6},
-                                Unit{"billions of ", 1e9}, Unit{"trillions of ", 1e12}};
-  return unit_for(most, units);
+  static const std::array kUnits{Unit{"", 1}, Unit{"thousands of ", 1e3}, Unit{"millions of ", 1e6},
+                                 Unit{"billions of ", 1e9}, Unit{"trillions of ", 1e12}};
+  return unit_for(most, kUnits);
 }
 
 }  // namespace tandem

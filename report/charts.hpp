@@ -1,5 +1,5 @@
-// Bar and line charts as SVG that stands inside a page: axes with titles and units, colours from the page's style. Must
-// not know what the numbers mean.
+// Bar and line charts, heat maps and scatter charts as SVG that stands inside a page: axes with titles and units,
+// colours from the page's style. Must not know what the numbers mean.
 #pragma once
 
 #include <optional>
@@ -31,9 +31,29 @@ struct LineChart {
   std::vector<Series> series;
 };
 
+// A value a cell, as colour and number.
+struct HeatMap {
+  std::string x_axis, y_axis, value;  // titles
+  std::vector<std::string> x, y;      // names of columns and rows
+  std::vector<Points> rows;
+  std::string instead;  // said of a cell without a value
+};
+
+struct ScatterChart {
+  struct Dot {
+    double x = 0, y = 0;
+    std::string name;
+    bool on_front = false;  // those are joined, in their order
+  };
+  std::string x_axis, y_axis;
+  std::vector<Dot> dots;
+};
+
 // All text is plain text. Values are 0 or more.
 std::string svg(const BarChart& chart);
 std::string svg(const LineChart& chart);
+std::string svg(const HeatMap& chart);
+std::string svg(const ScatterChart& chart);
 
 // A unit in which `most` is a short number: its name, and how much it is of what the values are in.
 struct Unit {

@@ -8,18 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "report/simulated_row.hpp"
+
 namespace tandem {
 
-struct PolicyRun {
+struct PolicyRun : SimulatedRow {
   std::string policy;
-  std::string value;                    // of PolicyComparison::over
-  std::optional<std::int64_t> largest;  // of PolicyComparison::largest: `result` is of a run with it
-  int exit_code = 0;
-  bool does_not_fit = false;
-  bool failed = false;            // a bug, or something ended the program
-  std::string why_not;            // where there is no result
-  nlohmann::ordered_json result;  // as to_json() makes it
-  bool ran() const { return exit_code == 0; }
+  std::string value;  // of PolicyComparison::over
 };
 
 struct PolicyComparison {
@@ -35,6 +30,7 @@ struct PolicyFigure {
   const char* words;
   double (*of)(const nlohmann::ordered_json& result);
   std::string (*shown)(double value);
+  bool more_is_better = false;
 };
 const std::vector<PolicyFigure>& policy_figures();
 const PolicyFigure& policy_figure(const std::string& name);

@@ -4,32 +4,17 @@
 #include <algorithm>
 
 #include "core/base/units.hpp"
+#include "core/yaml/position.hpp"
 #include "report/csv_cell.hpp"
 #include "report/policy_comparison.hpp"
+#include "report/reasons.hpp"
 #include "report/summary.hpp"
+#include "report/text_table.hpp"
 
 namespace tandem {
 namespace {
 
-using Row = std::vector<std::string>;
-
-// Names to the left, numbers to the right.
-std::string aligned(std::vector<Row> rows) {
-  std::vector<std::size_t> widths;
-  for (Row& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      row[i] = terminal_text(row[i]);
-      widths.resize(std::max(widths.size(), row.size()));
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  std::string text;
-  for (const Row& row : rows) {
-    text += fmt::format("{:<{}}", row.front(), widths.front());
-    for (std::size_t i = 1; i < row.size(); ++i) text += fmt::format("  {:>{}}", row[i], widths[i]);
-    text += "\n";
-  }
-  return text;
-}
+using Row = TextRow;
 
 bool uses_disk(const PolicyComparison& comparison) {
   const PolicyFigure& disk = policy_figure("disk_bytes");
@@ -98,11 +83,13 @@ std::string pivots(const PolicyComparison& comparison) {
 
 std::string policies_text(const PolicyComparison& comparison) {
   std::string text = comparison.over.empty() ? one_scenario(comparison) : pivots(comparison);
+  std::vector<Reason> reasons;
   for (const PolicyRun& run : comparison.runs)
     if (!run.ran())
-      text += fmt::format("{}: {}{}\n", run.policy,
-                          comparison.over.empty() ? "" : comparison.over + "=" + terminal_text(run.value) + ": ",
-                          terminal_text(run.why_not));
+      reasons.push_back(
+          {run.policy + (comparison.over.empty() ? "" : " (" + run.value + ")"), run.policy, run.why_not});
+  for (const MergedReason& reason : merged(reasons))
+    text += terminal_text(join(reason.names) + ": " + reason.why) + "\n";
   return text;
 }
 

@@ -79,9 +79,11 @@ int simulate(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // For a run that adapts: simulates what another process asks for, until that has ended.
+  // For a run that adapts, and for sweeps: simulates what another process asks for, until that has ended.
   for (const std::string_view serves : {"--serve=", "--serve-idle="})
-    if (argc == 2 && std::string_view(argv[1]).starts_with(serves))
+    if (argc == 2 && std::string_view(argv[1]).starts_with(serves)) {
+      tandem::registered_names();  // the schemas: read once, not by each process that answers
       return tandem::serve(std::atoi(argv[1] + serves.size()), serves != "--serve=", simulate);
+    }
   return tandem::run_main(argc, argv, simulate);
 }

@@ -27,6 +27,24 @@ std::vector<DeclaredFamily> declared_families() {
   return families;
 }
 
+// FILE#KEY is the map at KEY of FILE, unless there is a file of that name.
+struct ScenarioText {
+  std::string path, text;
+};
+ScenarioText scenario_text(const std::string& source) {
+  const std::string whole = scenario_file(source);
+  const std::size_t mark = whole.rfind('#');
+  if (mark == std::string::npos || std::filesystem::exists(whole))
+    return {whole, read_text_file(whole, scenario_names())};
+  const std::string path = whole.substr(0, mark), key = whole.substr(mark + 1);
+  const std::string text = read_text_file(path, scenario_names());
+  const Node root = read_yaml(text, path);
+  const Node* part = root.find(key);
+  if (part == nullptr || part->kind != NodeKind::Map)
+    refuse(root.at, printable(key), "is no map of this file", "its keys");
+  return {path, text_of_part(text, root, key)};
+}
+
 }  // namespace
 
 std::string scenario_schema_text() { return scenario_schema_text(declared_families()); }
@@ -63,8 +81,9 @@ Scenario parse_unmade_scenario(const std::string& text, const std::string& name,
 }
 
 Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides) {
-  Scenario scenario = parse_scenario(read_text_file(path), path, overrides, folder_of(path));
-  scenario.path = path;
+  const ScenarioText source = scenario_text(path);
+  Scenario scenario = parse_scenario(source.text, source.path, overrides, folder_of(source.path));
+  scenario.path = source.path;
   return scenario;
 }
 
@@ -75,15 +94,15 @@ HardwareProfile parse_profile(const std::string& text, const std::string& name) 
 HardwareProfile load_profile(const std::string& path) { return parse_profile(read_text_file(path), path); }
 
 CheckedFile check_file(const std::string& path, const std::vector<std::string>& overrides) {
-  const std::string text = read_text_file(path);
+  const std::string found = scenario_file(path), text = read_text_file(found, scenario_names());
   Findings told_by_parsing;
-  const Node root = read_tree(text, path, told_by_parsing);
+  const Node root = read_tree(text, found, told_by_parsing);
   if (root.find("tiers") != nullptr || root.find("derive_from") != nullptr) {
     if (!overrides.empty()) refuse(root.at, "--set", "has no meaning for a profile", "no --set");
-    parse_profile(text, path);
+    parse_profile(text, found);
     return {CheckedFile::Kind::Profile, {}};
   }
-  return {CheckedFile::Kind::Scenario, parse_scenario(text, path, overrides, folder_of(path)).warnings};
+  return {CheckedFile::Kind::Scenario, parse_scenario(text, found, overrides, folder_of(found)).warnings};
 }
 
 }  // namespace tandem

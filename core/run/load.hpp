@@ -18,6 +18,7 @@ KnownNames registered_names();
 // The JSON Schema of scenarios, with what the families of this build take.
 std::string scenario_schema_text();
 
+// `path`: of a file, a name of scenarios/ without its extension, or FILE#KEY, the map at KEY of FILE.
 // `overrides` are --set arguments, "path.to.key=value", applied before checking. `machine: name` is looked up as
 // <profile_dir>/name.yaml for each directory of profile_dirs() and beside the scenario. Throws ConfigError.
 Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides = {});

@@ -47,6 +47,22 @@ std::vector<std::string> model_dirs() { return existing("models"); }
 
 std::vector<std::string> scenario_dirs() { return existing("scenarios"); }
 
+std::string scenario_file(const std::string& path_or_name) {
+  std::error_code error;
+  if (fs::exists(path_or_name, error) || path_or_name.find('/') != std::string::npos) return path_or_name;
+  for (const std::string& folder : scenario_dirs())
+    if (const fs::path path = fs::path(folder) / (path_or_name + ".yaml"); fs::is_regular_file(path, error))
+      return path.string();
+  return path_or_name;
+}
+
+std::vector<std::string> scenario_names() {
+  std::vector<std::string> names;
+  for (const std::string& folder : scenario_dirs())
+    for (std::string& stem : yaml_stems(folder)) names.push_back(std::move(stem));
+  return names;
+}
+
 std::vector<std::string> yaml_stems(const std::string& folder) {
   std::vector<std::string> out;
   std::error_code error;

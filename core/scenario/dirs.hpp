@@ -11,6 +11,12 @@ std::vector<std::string> profile_dirs();
 std::vector<std::string> scenario_dirs();
 std::vector<std::string> model_dirs();
 
+// The file that a scenario's path or name stands for: NAME is NAME.yaml of one of scenario_dirs(), unless there is a
+// file of that name. What is not found stays as it is.
+std::string scenario_file(const std::string& path_or_name);
+// The names that it takes.
+std::vector<std::string> scenario_names();
+
 // Names without extension, sorted; empty where there is no such folder.
 std::vector<std::string> yaml_stems(const std::string& folder);
 

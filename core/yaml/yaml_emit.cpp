@@ -97,6 +97,12 @@ void emit_block(const Node& map, int indent, std::string& out) {
 
 }  // namespace
 
+std::string to_flow(const Node& node) {
+  std::string out;
+  emit_flow(node, out);
+  return out;
+}
+
 std::string to_yaml(const Node& root) {
   std::string out;
   emit_block(root, 0, out);

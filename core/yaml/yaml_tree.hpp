@@ -47,14 +47,22 @@ inline constexpr std::size_t kMostDepth = 64;
 Node read_yaml(const std::string& text, const std::string& name, Findings* findings = nullptr);
 // One YAML value of any kind whose nodes all have the position `source` without lines (--set).
 Node read_yaml_value(const std::string& text, const std::string& source, const std::string& key);
-// Reads a file of at most kMostFileBytes; throws ConfigError.
-std::string read_text_file(const std::string& path);
+// Reads a file of at most kMostFileBytes; throws ConfigError, with a suggestion where a file beside it, or one of these
+// names, is written much like it.
+std::string read_text_file(const std::string& path, const std::vector<std::string>& names = {});
 
 // Calls `visit` with the position of every node and key.
 void visit_positions(Node& root, const std::function<void(Position&)>& visit);
 
 // Block-style YAML that reads back to the same tree; the same text for the same tree.
 std::string to_yaml(const Node& root);
+
+// One value on one line, which reads back to the same.
+std::string to_flow(const Node& node);
+
+// The text of the map at `key` of the tree that `text` was read to, with all before it blank: read alone, its positions
+// are those of the whole file. For a tree whose keys stand on lines of their own.
+std::string text_of_part(const std::string& text, const Node& root, std::string_view key);
 
 // "a map", "a list", "empty", "'word'": what a node is, for messages.
 std::string describe(const Node& node);

@@ -96,7 +96,7 @@ TEST(PolicyComparison, ValuesOfAKeyAreColumns) {
   const std::string text = policies_text(comparison);
   EXPECT_THAT(text, HasSubstr("tokens/s by workload.layers\n"));
   EXPECT_THAT(text, HasSubstr("no room\n"));
-  EXPECT_THAT(text, HasSubstr("workload.layers=8: does not fit"));
+  EXPECT_THAT(text, HasSubstr("b (8): does not fit"));
   const Json json = policies_json(comparison);
   EXPECT_EQ(json["over"], "workload.layers");
   EXPECT_EQ(json["policies"][3]["value"], "8");

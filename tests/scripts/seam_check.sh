@@ -44,7 +44,7 @@ check_words() {
     "$(cd "$SOURCE" && grep -rnE '^ *# *include +"' core | grep -vE '"core/')"
   expect_nothing "one world includes the other:" \
     "$(cd "$SOURCE" && grep -rnE '^ *# *include +[<"](sim/|simgrid)' runtime calibration adapt
-       cd "$SOURCE" && grep -rnE '^ *# *include +[<"](runtime/|torch|ATen|c10)' sim analysis report cli adapt apps)"
+       cd "$SOURCE" && grep -rnE '^ *# *include +[<"](runtime/|torch|ATen|c10)' sim analysis report cli sweep adapt apps)"
 }
 
 check_configures_without_torch() {

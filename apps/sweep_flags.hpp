@@ -1,24 +1,18 @@
-// The arguments by which `tandem compare-policies` varies a key of its scenario. Knows no scenario.
+// The flags by which `tandem compare-policies` varies keys of its scenario, as what a sweep's file says. Knows no
+// scenario.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
+
+#include "sweep/plan.hpp"
 
 namespace tandem {
 
 // "KEY=VALUE,VALUE,...": commas inside brackets part no values. All throw ConfigError, which names `flag`.
-struct SweptKey {
-  std::string key;
-  std::vector<std::string> values;
-};
-SweptKey read_key_values(const std::string& flag, const std::string& argument);
+Axis read_key_values(const std::string& flag, const std::string& argument);
 
 // "KEY=LOW..HIGH", 0 <= LOW <= HIGH.
-struct KeyRange {
-  std::string key;
-  std::int64_t low = 0, high = 0;
-};
 KeyRange read_key_range(const std::string& flag, const std::string& argument);
 
 // "NAME,NAME,...", each one of `allowed` and named once.

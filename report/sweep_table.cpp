@@ -1,0 +1,90 @@
+#include "report/sweep_table.hpp"
+
+#include <algorithm>
+
+#include "core/base/check.hpp"
+
+namespace tandem {
+namespace {
+
+bool better(const PolicyFigure& figure, double a, double b) { return figure.more_is_better ? a > b : a < b; }
+
+std::size_t place_of(const std::string& figure) {
+  const auto& all = policy_figures();
+  return static_cast<std::size_t>(&policy_figure(figure) - all.data());
+}
+
+}  // namespace
+
+const char* outcome_word(SweepRow::Outcome outcome) {
+  switch (outcome) {
+    case SweepRow::Outcome::Done:
+      return "done";
+    case SweepRow::Outcome::DoesNotFit:
+      return "does not fit";
+    case SweepRow::Outcome::Refused:
+      return "refused";
+    case SweepRow::Outcome::Failed:
+      return "failed";
+    case SweepRow::Outcome::Excluded:
+      return "excluded";
+  }
+  CHECK(false, static_cast<int>(outcome));
+  return "";
+}
+
+SweepRow::Outcome outcome_of(const SimulatedRow& row) {
+  using Outcome = SweepRow::Outcome;
+  if (row.ran()) return Outcome::Done;
+  if (row.does_not_fit) return Outcome::DoesNotFit;
+  return row.failed ? Outcome::Failed : Outcome::Refused;
+}
+
+std::vector<double> figures_of(const SimulatedRow& row) {
+  std::vector<double> figures;
+  if (row.ran())
+    for (const PolicyFigure& figure : policy_figures()) figures.push_back(figure.of(row.result));
+  return figures;
+}
+
+double figure_of(const SweepRow& row, const std::string& figure) { return row.figures.at(place_of(figure)); }
+
+std::vector<std::string> default_figures(const SweepTable& table) {
+  const bool reads_tokens = std::any_of(table.rows.begin(), table.rows.end(), [](const SweepRow& row) {
+    return !row.figures.empty() && figure_of(row, "tokens_per_s") > 0;
+  });
+  std::vector<std::string> names{reads_tokens ? "tokens_per_s" : "samples_per_s", "step_s", "device_bytes",
+                                 "host_bytes"};
+  if (!table.largest.empty()) names.insert(names.begin(), "parameters");
+  return names;
+}
+
+std::vector<const SweepRow*> ranked(const SweepTable& table) {
+  CHECK(!table.figures.empty(), table.scenario);
+  const PolicyFigure& figure = policy_figure(table.figures.front());
+  const std::size_t place = place_of(table.figures.front());
+  std::vector<const SweepRow*> rows;
+  for (const SweepRow& row : table.rows)
+    if (row.counts()) rows.push_back(&row);
+  std::stable_sort(rows.begin(), rows.end(), [&](const SweepRow* a, const SweepRow* b) {
+    return better(figure, a->figures[place], b->figures[place]);
+  });
+  return rows;
+}
+
+std::vector<const SweepRow*> pareto_front(const SweepTable& table, const std::string& a, const std::string& b) {
+  const PolicyFigure &first = policy_figure(a), &second = policy_figure(b);
+  std::vector<const SweepRow*> rows;
+  for (const SweepRow& row : table.rows)
+    if (row.counts()) rows.push_back(&row);
+  std::stable_sort(rows.begin(), rows.end(), [&](const SweepRow* x, const SweepRow* y) {
+    if (figure_of(*x, a) != figure_of(*y, a)) return better(first, figure_of(*x, a), figure_of(*y, a));
+    return better(second, figure_of(*x, b), figure_of(*y, b));
+  });
+  std::vector<const SweepRow*> front;
+  for (const SweepRow* row : rows)
+    if (front.empty() || better(second, figure_of(*row, b), figure_of(*front.back(), b))) front.push_back(row);
+  return front;
+}
+
+}  // namespace tandem
