@@ -14,6 +14,8 @@
 #include "core/scheduler/policy.hpp"
 #include "core/transforms/common/entry.hpp"
 #include "core/workloads/workload.hpp"
+#include "core/yaml/yaml_tree.hpp"
+#include "report/machine_list.hpp"
 #include "report/summary.hpp"
 
 namespace tandem {
@@ -36,6 +38,35 @@ void list_files(const std::vector<std::string>& folders) {
     for (const std::string& stem : yaml_stems(folder)) print_entry(stem, first_comment(folder + "/" + stem + ".yaml"));
 }
 
+// With what the file says of itself, or its first comment.
+ListedMachine listed(const std::string& path) {
+  const Node root = read_yaml(read_text_file(path), path);
+  const Node *description = root.find("description"), *source = root.find("source");
+  ListedMachine machine{load_profile(path), description != nullptr ? description->text : first_comment(path),
+                        "datasheet"};
+  if (source != nullptr && source->text.starts_with("measured")) machine.numbers = "measured";
+  if (root.find("derive_from") != nullptr) machine.numbers = "derived";
+  return machine;
+}
+
+// A profile that cannot be read is no reason not to list the others.
+void list_machines() {
+  std::vector<ListedMachine> machines;
+  std::string broken;
+  for (const std::string& folder : profile_dirs())
+    for (const std::string& stem : yaml_stems(folder)) {
+      const std::string path = folder + "/" + stem + ".yaml";
+      try {
+        machines.push_back(listed(path));
+        machines.back().profile.name = stem;  // what scenarios call it
+      } catch (const ConfigError& error) {
+        broken += error.findings().front() + "\n";
+      }
+    }
+  std::fputs(machines_text(machines).c_str(), stdout);
+  std::fputs(broken.c_str(), stderr);
+}
+
 std::string options_of(const PolicyEntry& policy) {
   std::string text;
   for (std::string_view option : policy.options) text += (text.empty() ? "; options: " : ", ") + std::string(option);
@@ -55,8 +86,10 @@ int list(const std::string& what) {
   } else if (what == "transforms") {
     for (const TransformEntry* entry : transforms())
       print_entry(entry->name, std::string(entry->summary) + "; asked for by " + std::string(entry->asked_by));
+  } else if (what == "machines") {
+    list_machines();
   } else {
-    list_files(what == "machines" ? profile_dirs() : what == "models" ? model_dirs() : scenario_dirs());
+    list_files(what == "models" ? model_dirs() : what == "products" ? product_dirs() : scenario_dirs());
   }
   return kDone;
 }

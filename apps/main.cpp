@@ -1,11 +1,13 @@
 // tandem: carries out what needs no world itself, and finds and runs the other programs, as git does.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "apps/commands.hpp"
 #include "cli/siblings.hpp"
 #include "core/base/errors.hpp"
 #include "core/run/load.hpp"
+#include "core/yaml/position.hpp"
 #include "core/yaml/suggest.hpp"
 
 namespace {
@@ -32,7 +34,7 @@ constexpr const char* kUsage =
     "  tandem check FILE...              is a scenario or a profile right?\n"
     "  tandem replay LOG                 does the scheduler still answer a recorded run the same?\n"
     "  tandem monitor                    what GPUs, cores, memory and PCIe do: --interval S, --samples N, --json FILE\n"
-    "  tandem list policies|transforms|workloads|models|optimizers|machines|scenarios\n"
+    "  tandem list policies|transforms|workloads|models|optimizers|machines|products|scenarios\n"
     "  tandem schema                     the JSON Schema of scenarios, for editors\n"
     "\n"
     "Flags: --set path.to.key=value (repeatable), --json FILE|-, --trace FILE, --report FILE.html, --log FILE, --seed "
@@ -49,14 +51,15 @@ void parse_arguments(CLI::App& app, const Arguments& arguments) {
   tandem::parse(app, static_cast<int>(pointers.size()), pointers.data());
 }
 
-void pass_on(CLI::App& app, const std::string& name, const char* what, Arguments& arguments) {
+void pass_on(CLI::App& app, const std::string& name, const char* type, const char* what, Arguments& arguments) {
   app.add_option_function<std::string>(
-      name, [&arguments, name](const std::string& v) { arguments.push_back(name + "=" + v); }, what);
+         name, [&arguments, name](const std::string& v) { arguments.push_back(name + "=" + v); }, what)
+      ->type_name(type);
 }
 
 void add_train_flags(CLI::App& app, Arguments& arguments) {
-  pass_on(app, "--device", "cpu or cuda, for the real run", arguments);
-  pass_on(app, "--nproc", "data-parallel processes, for the real run", arguments);
+  pass_on(app, "--device", "cpu|cuda", "For the real run", arguments);
+  pass_on(app, "--nproc", "N", "Data-parallel processes, for the real run", arguments);
 }
 
 int compare(const Arguments& arguments) {
@@ -74,7 +77,8 @@ int compare(const Arguments& arguments) {
 int validate(const Arguments& arguments) {
   CLI::App app{"Errors of the prediction over several scenarios", "tandem validate"};
   tandem::ValidateFlags flags;
-  app.add_option("FILES", flags.files, "Scenarios (YAML); scenarios/accuracy if none, with cuda scenarios/validation");
+  app.add_option("FILES", flags.files, "Scenarios (YAML); scenarios/accuracy if none, with cuda scenarios/validation")
+      ->type_name("");
   app.add_option("--measure-only", flags.measure_only, "Only run them for real: RESULTS grows by a line a scenario")
       ->type_name("RESULTS");
   app.add_option("--measured", flags.measured, "Only predict, beside what RESULTS holds")->type_name("RESULTS");
@@ -83,9 +87,9 @@ int validate(const Arguments& arguments) {
   app.add_option("--csv", flags.csv, "Write the table as CSV")->type_name("FILE");
   tandem::add_common_flags(app, flags.common);
   add_train_flags(app, flags.for_measuring);
-  pass_on(app, "--minutes", "Start no real run after so long", flags.for_measuring);
-  pass_on(app, "--warm-steps", "Steps before those that count (2)", flags.for_measuring);
-  pass_on(app, "--timed-steps", "Steps that count (5)", flags.for_measuring);
+  pass_on(app, "--minutes", "N", "Start no real run after so long", flags.for_measuring);
+  pass_on(app, "--warm-steps", "N", "Steps before those that count (2)", flags.for_measuring);
+  pass_on(app, "--timed-steps", "N", "Steps that count (5)", flags.for_measuring);
   app.add_flag_callback(
       "--probe", [&] { flags.for_measuring.emplace_back("--probe"); },
       "First measure for seconds whether the machine is as fast as its profile says");
@@ -138,7 +142,7 @@ int sweep(const Arguments& arguments) {
   app.add_option("--jobs", flags.jobs, "Simulations at a time")
       ->type_name("N")
       ->default_str("one a core")
-      ->check(CLI::Range(1, 1024));
+      ->check(CLI::Range(1, 1024).description(""));
   app.add_option("--csv", flags.csv, "Write the table as CSV")->type_name("FILE");
   app.add_option("--report", flags.common.report, "Write lines, heat maps and Pareto fronts as HTML")
       ->type_name("FILE.html");
@@ -151,7 +155,7 @@ int check(const Arguments& arguments) {
   CLI::App app{"Check scenarios and hardware profiles", "tandem check"};
   tandem::CommonFlags flags;
   Arguments files;
-  app.add_option("FILE", files, "Scenario or profile (YAML)")->required();
+  app.add_option("FILE", files, "Scenario or profile (YAML)")->required()->type_name("");
   tandem::add_common_flags(app, flags);
   parse_arguments(app, arguments);
   return tandem::check_files(files, flags.overrides, flags.quiet);
@@ -161,7 +165,7 @@ int replay(const Arguments& arguments) {
   CLI::App app{"Drive the scheduler through a recorded log and compare its commands", "tandem replay"};
   std::string log;
   bool quiet = false;
-  app.add_option("LOG", log, "Event log, written with --log")->required();
+  app.add_option("LOG", log, "Event log, written with --log")->required()->type_name("");
   app.add_flag("--quiet", quiet, "Say nothing where all is equal");
   parse_arguments(app, arguments);
   return tandem::replay_log(log, quiet);
@@ -170,10 +174,16 @@ int replay(const Arguments& arguments) {
 int list(const Arguments& arguments) {
   CLI::App app{"List what this build knows", "tandem list"};
   std::string what;
-  app.add_option("WHAT", what)
-      ->required()
-      ->check(CLI::IsMember({"policies", "transforms", "workloads", "models", "optimizers", "machines", "scenarios"}));
+  const std::vector<std::string> all{"policies",   "transforms", "workloads", "models",
+                                     "optimizers", "machines",   "products",  "scenarios"};
+  app.add_option("WHAT", what, "One of " + tandem::join(all))->required()->type_name("");
   parse_arguments(app, arguments);
+  if (std::find(all.begin(), all.end(), what) == all.end()) {
+    const std::string near = tandem::suggest(what, all);
+    throw tandem::ConfigError("list: there are no '" + what + "'" +
+                              (near.empty() ? "" : ", did you mean '" + near + "'?") +
+                              "; allowed: " + tandem::join(all));
+  }
   return tandem::list(what);
 }
 

@@ -55,9 +55,10 @@ std::string policies_text(const RunRecord& record) {
 
 std::string headline(const Analysis& analysis) {
   const RunRecord& record = *analysis.record;
-  return fmt::format("{} · {} · policy {} · {} · {} step{}", terminal_text(record.scenario->workload.family),
+  return fmt::format("{} · {} · policy {} · {} · {} step{} · {}", terminal_text(record.scenario->workload.family),
                      terminal_text(record.scenario->machine.name), terminal_text(policies_text(record)), record.mode,
-                     analysis.run.steps, analysis.run.steps == 1 ? "" : "s");
+                     analysis.run.steps, analysis.run.steps == 1 ? "" : "s",
+                     terminal_text(record.scenario->product.whose));
 }
 
 std::string step_line(const Analysis& analysis) {

@@ -43,7 +43,8 @@ int simulate(int argc, char** argv) {
   tandem::add_scenario_argument(app, flags);
   tandem::add_common_flags(app, flags);
   app.add_option("--fidelity", fidelity, "shared: all traffic shares memory; alone: copies share PCIe only")
-      ->transform(CLI::CheckedTransformer(fidelities))
+      ->transform(CLI::CheckedTransformer(fidelities).description(""))
+      ->type_name("shared|alone")
       ->default_str("shared");
   // For programs that run many scenarios, most of which may not fit.
   bool no_trials = false;

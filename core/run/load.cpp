@@ -70,6 +70,7 @@ Scenario parse_scenario(const std::string& text, const std::string& name, const 
   Scenario scenario = read_scenario(text, name, overrides, directory, names,
                                     [&](const Node& root, Findings& findings) { check_making(root, names, findings); });
   scenario.product.kept_bytes = bytes_kept_beside(scenario);
+  scenario.product.whose = run_of_whom(scenario);
   return scenario;
 }
 

@@ -1,25 +1,79 @@
 #include "core/run/product.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "core/base/check.hpp"
+#include "core/run/make_scheduler.hpp"
+#include "core/run/product_file.hpp"
 #include "core/workloads/workload.hpp"
 
 namespace tandem {
 namespace {
 
-// Of what one rank has of all buckets.
-std::int64_t parameters_of_a_rank(const Scenario& scenario) {
+constexpr double kMost = 4e18;  // bytes: more than any machine has, and no overflow
+
+// What one rank has of all buckets.
+struct RankSizes {
+  double parameters = 0, state_bytes = 0;
+};
+
+RankSizes sizes_of_a_rank(const Scenario& scenario) {
   Graph graph;
   const WorkloadEntry* family = find_workload(scenario.workload.family);
   CHECK(family != nullptr, scenario.workload.family);
   family->make(scenario, {})->prologue(graph);
-  std::int64_t parameters = 0;
-  for (TensorId id = 0; id < graph.tensor_count(); ++id)
-    if (const Tensor& tensor = graph.tensor(id); tensor.role == Role::Parameter)
-      parameters += tensor.bytes / size_of(tensor.type);
-  return parameters;
+  RankSizes sizes;
+  for (TensorId id = 0; id < graph.tensor_count(); ++id) {
+    const Tensor& tensor = graph.tensor(id);
+    if (tensor.role == Role::Parameter) sizes.parameters += static_cast<double>(tensor.bytes / size_of(tensor.type));
+    if (tensor.role == Role::OptimizerState) sizes.state_bytes += static_cast<double>(tensor.bytes);
+  }
+  return sizes;
+}
+
+double next_power_of_two(double bytes) {
+  return static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(std::min(std::max(bytes, 1.0), kMost))));
+}
+
+// Blocks of single tensors: of the matrices of Llama's sizes the mean is 1.3 times as much (4096 x 11008 of 16 bits
+// takes 128 MiB instead of 86, 4096 x 4096 what it is).
+constexpr double kTensorRounding = 1.3;
+// DeepSpeed's zero_optimization.sub_group_size by default.
+constexpr double kSubGroup = 1e9;
+
+double bytes_of(const ProductBuffer& buffer, double parameters, bool power_of_two) {
+  const double exact = buffer.bytes * parameters;
+  if (!buffer.pinned || !power_of_two || exact == 0) return exact;
+  if (buffer.block == ProductBuffer::Block::Tensor) return exact * kTensorRounding;
+  if (buffer.block == ProductBuffer::Block::Process) return next_power_of_two(exact);
+  const double whole = std::floor(parameters / kSubGroup), rest = parameters - whole * kSubGroup;
+  return whole * next_power_of_two(buffer.bytes * kSubGroup) + (rest > 0 ? next_power_of_two(buffer.bytes * rest) : 0);
+}
+
+double bytes_of(const std::vector<ProductBuffer>& buffers, double parameters, bool power_of_two) {
+  double bytes = 0;
+  for (const ProductBuffer& buffer : buffers) bytes += bytes_of(buffer, parameters, power_of_two);
+  return bytes;
+}
+
+void add(std::array<std::int64_t, kTierCount>& kept, Tier tier, double bytes) {
+  std::int64_t& sum = kept[static_cast<std::size_t>(tier)];
+  sum = std::llround(std::min(static_cast<double>(sum) + std::max(bytes, 0.0), kMost));
+}
+
+// What the product has more than the policy, while training or before: as it makes the model, a process has all of it.
+void add_product(const Scenario& scenario, const RankSizes& sizes, std::array<std::int64_t, kTierCount>& kept) {
+  const ProductMemory memory = product_memory(scenario);
+  const double ranks = scenario.workload.partition == "none" ? 1 : static_cast<double>(scenario.workload.devices);
+  const double held = memory.held_bytes * sizes.parameters + (memory.holds_states ? sizes.state_bytes : 0);
+  const auto held_in = [&](Tier tier) { return memory.held_tier == tier ? held : 0; };
+  const double training = bytes_of(memory.host, sizes.parameters, memory.power_of_two);
+  const double loading = memory.load_bytes * sizes.parameters * ranks;
+  add(kept, Tier::HostPinned, std::max(training, loading) + memory.host_bytes - held_in(Tier::HostPinned));
+  const double device = bytes_of(memory.device, sizes.parameters, false);
+  add(kept, Tier::Device, memory.device_bytes + std::max(device - held_in(Tier::Device), 0.0));
 }
 
 }  // namespace
@@ -27,15 +81,21 @@ std::int64_t parameters_of_a_rank(const Scenario& scenario) {
 std::array<std::int64_t, kTierCount> bytes_kept_beside(const Scenario& scenario) {
   const ProductOptions& product = scenario.product;
   std::array<std::int64_t, kTierCount> kept{};
-  if (product.device_bytes_per_parameter == 0 && product.host_bytes_per_parameter == 0) return kept;
+  if (product.like.empty() && product.device_bytes_per_parameter == 0 && product.host_bytes_per_parameter == 0)
+    return kept;
   CHECK(product.device_bytes_per_parameter >= 0 && product.host_bytes_per_parameter >= 0,
         "the schema lets none be negative");
-  const auto parameters = static_cast<double>(parameters_of_a_rank(scenario));
-  constexpr double kMost = 4e18;  // more than any machine has, and no overflow
-  const auto of = [&](double bytes) { return std::llround(std::min(bytes * parameters, kMost)); };
-  kept[static_cast<std::size_t>(Tier::Device)] = of(product.device_bytes_per_parameter);
-  kept[static_cast<std::size_t>(Tier::HostPinned)] = of(product.host_bytes_per_parameter);
+  const RankSizes sizes = sizes_of_a_rank(scenario);
+  add(kept, Tier::Device, product.device_bytes_per_parameter * sizes.parameters);
+  add(kept, Tier::HostPinned, product.host_bytes_per_parameter * sizes.parameters);
+  if (!product.like.empty()) add_product(scenario, sizes, kept);
   return kept;
+}
+
+std::string run_of_whom(const Scenario& scenario) {
+  if (scenario.product.like.empty()) return "Tandem's own run";
+  const std::string name = product_memory(scenario).name, version = scenario.product.version;
+  return "as " + name + (version.empty() ? "" : " " + version) + " would";
 }
 
 }  // namespace tandem

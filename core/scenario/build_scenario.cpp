@@ -114,6 +114,8 @@ Scenario build_scenario(const Values& values) {
   out.product.device_bytes_per_parameter = values.number("product.device_bytes_per_parameter");
   out.product.host_bytes_per_parameter = values.number("product.host_bytes_per_parameter");
   out.product.power_of_two_blocks = values.text("product.pinned_blocks") == "power_of_two";
+  out.product.like = values.text("product.like");
+  out.product.version = values.text("product.version");
   out.workload = build_workload(values);
   out.optimizer = build_optimizer(values);
   out.data_text = values.text("data.text", out.data_text);

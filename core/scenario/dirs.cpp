@@ -45,6 +45,8 @@ std::vector<std::string> profile_dirs() { return existing("hardware_profiles"); 
 
 std::vector<std::string> model_dirs() { return existing("models"); }
 
+std::vector<std::string> product_dirs() { return existing("products"); }
+
 std::vector<std::string> scenario_dirs() { return existing("scenarios"); }
 
 std::string scenario_file(const std::string& path_or_name) {

@@ -10,6 +10,7 @@ namespace tandem {
 std::vector<std::string> profile_dirs();
 std::vector<std::string> scenario_dirs();
 std::vector<std::string> model_dirs();
+std::vector<std::string> product_dirs();
 
 // The file that a scenario's path or name stands for: NAME is NAME.yaml of one of scenario_dirs(), unless there is a
 // file of that name. What is not found stays as it is.

@@ -28,6 +28,8 @@ struct Limits {  // caps on the machine; 0 means none, but for the disk, which a
 struct ProductOptions {
   double device_bytes_per_parameter = 0, host_bytes_per_parameter = 0;  // kept beside, of what a rank updates
   bool power_of_two_blocks = false;                                     // of pinned memory
+  std::string like, version;               // a file of products/, and which of its versions; "": none, the latest
+  std::string whose = "Tandem's own run";  // or "as DeepSpeed 0.16 would" (product.hpp)
   // The same in bytes of one rank, by tier (product.hpp).
   std::array<std::int64_t, kTierCount> kept_bytes{};
 };

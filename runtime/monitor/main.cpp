@@ -68,10 +68,12 @@ MonitorFlags parse_flags(int argc, char** argv) {
   CLI::App app{"What GPUs, cores, memory and PCIe do right now, until interrupted", "tandem monitor"};
   MonitorFlags flags;
   app.add_option("--interval", flags.interval_s, "Seconds from one sample to the next")
-      ->check(CLI::Range(0.05, 3600.0))
+      ->check(CLI::Range(0.05, 3600.0).description(""))
+      ->type_name("SECONDS")
       ->default_str("1");
   app.add_option("--samples", flags.samples, "End after so many")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40).description(""))
+      ->type_name("N");
   app.add_option("--json", flags.json, "Append a line of JSON a sample; - for standard output")->type_name("FILE|-");
   app.add_flag("--quiet", flags.quiet, "Record only");
   parse(app, argc, argv);

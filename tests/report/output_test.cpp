@@ -191,7 +191,7 @@ TEST(Summary, TellsWhereTheStepGoes) {
   const RunRecord record = run.record();
   const Analysis analysis = analyse(record);
   const std::string text = summary(analysis);
-  EXPECT_THAT(text, HasSubstr("layers · fake · policy by_hand · simulated · 2 steps\n"));
+  EXPECT_THAT(text, HasSubstr("layers · fake · policy by_hand · simulated · 2 steps · Tandem's own run\n"));
   EXPECT_THAT(text, HasSubstr("step time    90.0 ns · head 70.0 ns, tail 30.0 ns\n"));
   // 60 characters for 90 ns: 20 of compute, 20 of H2D, 7 of D2H (ends at 46.67) and 13 of the optimizer.
   EXPECT_THAT(text, HasSubstr("[####################hhhhhhhhhhhhhhhhhhhhdddddddooooooooooooo]"));
