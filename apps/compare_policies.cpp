@@ -55,7 +55,8 @@ void check_setting(CommonFlags flags, const std::string& flag, const std::string
 
 void write_all(const PoliciesFlags& flags, const PolicyComparison& comparison) {
   Attempts attempt;
-  if (!flags.common.quiet && flags.common.json != "-") attempt([&] { write_to_stdout(policies_text(comparison)); });
+  if (!flags.common.quiet && flags.common.json != "-")
+    attempt([&] { write_to_stdout(policies_text(comparison, flags.common.wide)); });
   if (!flags.csv.empty()) attempt([&] { write_file(flags.csv, policies_csv(comparison)); });
   if (!flags.common.report.empty()) attempt([&] { write_file(flags.common.report, policies_html(comparison)); });
   if (!flags.common.json.empty())

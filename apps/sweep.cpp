@@ -177,7 +177,7 @@ class Sweep {
           return SweepPoint{i, settings_of(table_.rows[i])};
         },
         .done =
-            [&](const SweepPoint& point, SimulatedRow simulated) {
+            [&](const SweepPoint& point, const SimulatedRow& simulated) {
               SweepRow& row = table_.rows[point.number];
               SweepRow made;
               made.outcome = outcome_of(simulated);

@@ -40,7 +40,8 @@ const char* rate_figure(const PolicyComparison& comparison);
 // Without `over`: the fastest first, then what did not run.
 void sort_by_step(std::vector<PolicyRun>& runs);
 
-std::string policies_text(const PolicyComparison& comparison);
+// In 80 columns, or with all figures.
+std::string policies_text(const PolicyComparison& comparison, bool wide = false);
 std::string policies_csv(const PolicyComparison& comparison);
 nlohmann::ordered_json policies_json(const PolicyComparison& comparison);
 std::string policies_html(const PolicyComparison& comparison);  // a self-contained page

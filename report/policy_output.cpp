@@ -22,11 +22,10 @@ bool uses_disk(const PolicyComparison& comparison) {
                      [&](const PolicyRun& run) { return run.ran() && disk.of(run.result) > 0; });
 }
 
-// A row a policy, its figures beside each other.
-std::string one_scenario(const PolicyComparison& comparison) {
-  const bool of_largest = !comparison.largest.empty();
+// What fits into 80 columns, or all.
+std::vector<std::string> shown_figures(const PolicyComparison& comparison, bool wide) {
+  if (!wide) return {"step_s", rate_figure(comparison), "gpu_idle_share", "device_bytes", "host_bytes"};
   std::vector<std::string> names{"step_s"};
-  if (of_largest) names.insert(names.begin(), "parameters");
   for (const char* name : {rate_figure(comparison), "gpu_idle_share", "cpu_idle_share", "h2d_idle_share",
                            "d2h_idle_share", "above_lower_bound", "above_policy_bound", "device_bytes",
                            "host_pinned_bytes", "host_bytes", "h2d_bytes_a_step", "d2h_bytes_a_step"})
@@ -34,6 +33,14 @@ std::string one_scenario(const PolicyComparison& comparison) {
   if (uses_disk(comparison))
     for (const char* name : {"disk_bytes", "disk_idle_share", "disk_read_bytes_a_step", "disk_write_bytes_a_step"})
       names.emplace_back(name);
+  return names;
+}
+
+// A row a policy, its figures beside each other.
+std::string one_scenario(const PolicyComparison& comparison, bool wide) {
+  const bool of_largest = !comparison.largest.empty();
+  std::vector<std::string> names = shown_figures(comparison, wide);
+  if (of_largest) names.insert(names.begin(), "parameters");
   Row heads{"policy", of_largest ? "largest" : "of best"};
   for (const std::string& name : names) heads.emplace_back(policy_figure(name).words);
   std::vector<Row> rows{heads};
@@ -81,8 +88,8 @@ std::string pivots(const PolicyComparison& comparison) {
 
 }  // namespace
 
-std::string policies_text(const PolicyComparison& comparison) {
-  std::string text = comparison.over.empty() ? one_scenario(comparison) : pivots(comparison);
+std::string policies_text(const PolicyComparison& comparison, bool wide) {
+  std::string text = comparison.over.empty() ? one_scenario(comparison, wide) : pivots(comparison);
   std::vector<Reason> reasons;
   for (const PolicyRun& run : comparison.runs)
     if (!run.ran())

@@ -128,8 +128,7 @@ std::string all_rows(const SweepTable& table) {
     if (!table.largest.empty()) cells.push_back(row.largest ? std::to_string(*row.largest) : "");
     for (std::size_t f = 0; f < policy_figures().size(); ++f)
       cells.push_back(row.figures.empty() ? "" : policy_figures()[f].shown(row.figures[f]));
-    cells.push_back(fmt::format("<div class=\"reason\">{}</div>",
-                                row.counts() ? "done" : plain_html(outcome_word(row.outcome) + (": " + row.why_not))));
+    cells.push_back(fmt::format("<div class=\"reason\">{}</div>", plain_html(outcome_text(row))));
     rows += html_row(cells);
   }
   const std::string note = table.rows.size() > kMostRows

@@ -37,11 +37,19 @@ std::string title(const SweepTable& table) {
          fmt::format("\n{} combinations: {}\n", table.combinations, outcomes);
 }
 
+// The last part of a key, where no other ends so.
+std::string short_name(const SweepTable& table, const std::string& name) {
+  const auto last = [](const std::string& key) { return key.substr(key.rfind('.') + 1); };
+  const auto same = std::count_if(table.axes.begin(), table.axes.end(),
+                                  [&](const SweepTable::Axis& axis) { return last(axis.name) == last(name); });
+  return same == 1 ? last(name) : name;
+}
+
 std::string best(const SweepTable& table) {
   const std::vector<const SweepRow*> rows = ranked(table);
   if (rows.empty()) return "";
   TextRow heads;
-  for (const SweepTable::Axis& axis : table.axes) heads.push_back(axis.name);
+  for (const SweepTable::Axis& axis : table.axes) heads.push_back(short_name(table, axis.name));
   if (!table.largest.empty()) heads.push_back("largest " + table.largest);
   for (const std::string& figure : table.figures) heads.emplace_back(policy_figure(figure).words);
   std::vector<TextRow> text{heads};

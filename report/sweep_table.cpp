@@ -33,6 +33,12 @@ const char* outcome_word(SweepRow::Outcome outcome) {
   return "";
 }
 
+std::string outcome_text(const SweepRow& row) {
+  const std::string word = outcome_word(row.outcome);
+  if (row.why_not.empty() || row.why_not.starts_with(word)) return row.why_not.empty() ? word : row.why_not;
+  return word + ": " + row.why_not;
+}
+
 SweepRow::Outcome outcome_of(const SimulatedRow& row) {
   using Outcome = SweepRow::Outcome;
   if (row.ran()) return Outcome::Done;

@@ -23,6 +23,8 @@ struct SweepRow {
   bool counts() const { return outcome == Outcome::Done; }
 };
 const char* outcome_word(SweepRow::Outcome outcome);  // as tables say it
+// Why there is no row that counts, beginning with the outcome, said once.
+std::string outcome_text(const SweepRow& row);
 SweepRow::Outcome outcome_of(const SimulatedRow& row);
 std::vector<double> figures_of(const SimulatedRow& row);
 

@@ -69,6 +69,8 @@ TEST(PolicyComparison, TheFastestComesFirstAndWhatDoesNotFitLast) {
   EXPECT_LT(text.find("fast"), text.find("slow"));
   EXPECT_THAT(text, HasSubstr("does not fit: <b>"));
   EXPECT_THAT(text, HasSubstr("2.00"));  // of the best
+  EXPECT_THAT(text, Not(HasSubstr("above bound")));
+  EXPECT_THAT(policies_text(comparison, /*wide=*/true), HasSubstr("above bound"));
   EXPECT_THAT(text, Not(HasSubstr("disk")));
   const std::string csv = policies_csv(comparison);
   EXPECT_THAT(csv, HasSubstr("policy,parameters,step_s,"));
@@ -133,6 +135,21 @@ TEST(Charts, ABarWithoutAValueSaysWhy) {
   const std::string drawn = svg(BarChart{"s", {"step"}, {{"a", {2.0}, ""}, {"b", {}, "refused"}}});
   EXPECT_THAT(drawn, HasSubstr(">refused</text>"));
   EXPECT_THAT(drawn, HasSubstr(">2</text>"));
+}
+
+TEST(PolicyComparison, OneReasonIsSaidOnceForAllThatItHoldsFor) {
+  const auto refused = [](const std::string& policy) {
+    PolicyRun run;
+    run.policy = policy;
+    run.exit_code = 2;
+    run.why_not = "a.yaml:3:4: workload.precision: " + policy + " does not train in fp16; allowed: bf16";
+    return run;
+  };
+  const PolicyComparison comparison{
+      "a.yaml", "round", "", "", {""}, {run("a", 1), refused("b"), refused("long_name"), without_room("c")}};
+  EXPECT_THAT(policies_text(comparison),
+              AllOf(HasSubstr("\nb, long_name: a.yaml:3:4: workload.precision: it does not train in fp16\n"),
+                    HasSubstr("\nc: does not fit: ")));
 }
 
 }  // namespace
