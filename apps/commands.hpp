@@ -52,6 +52,8 @@ struct SweepFlags {
   int jobs = 0;     // processes at a time; 0: one a core
 };
 int sweep(const SweepFlags& flags);
+// The combinations that it would simulate. Throws ConfigError.
+std::size_t check_sweep(const SweepFlags& flags);
 int check_files(const std::vector<std::string>& files, const std::vector<std::string>& overrides, bool quiet);
 // `what`: policies, transforms, workloads, machines or scenarios.
 int list(const std::string& what);

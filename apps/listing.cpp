@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 #include "apps/commands.hpp"
@@ -94,10 +95,33 @@ int list(const std::string& what) {
   return kDone;
 }
 
+namespace {
+
+// A pipe can be read but once, and holds a scenario or a profile.
+bool is_sweep(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  try {
+    return read_yaml(read_text_file(path), path).find("sweep") != nullptr;
+  } catch (const ConfigError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 int check_files(const std::vector<std::string>& files, const std::vector<std::string>& overrides, bool quiet) {
   int code = kDone;
   for (const std::string& file : files) {
     try {
+      if (is_sweep(file)) {
+        SweepFlags sweep;
+        sweep.common.scenario_path = file;
+        sweep.common.overrides = overrides;
+        const std::size_t combinations = check_sweep(sweep);
+        if (!quiet) std::printf("%s: a valid sweep of %zu combinations\n", terminal_text(file).c_str(), combinations);
+        continue;
+      }
       const CheckedFile checked = check_file(file, overrides);
       if (quiet) continue;
       const bool is_scenario = checked.kind == CheckedFile::Kind::Scenario;

@@ -64,10 +64,17 @@ class Sweep {
                                    : flags.output;
   }
 
-  int run() {
+  // What is wrong with the file. Returns the combinations that would be simulated.
+  std::size_t check() {
     const Conditions conditions(plan_, base_);
     make_rows(conditions);
     require_one_that_loads();
+    return table_.rows.size();
+  }
+
+  int run() {
+    check();
+    const Conditions conditions(plan_, base_);
     std::vector<NamedPath> outputs = outputs_of(flags_.common), inputs = inputs_of(base_);
     outputs.push_back({"--csv", flags_.csv});
     outputs.push_back({"--output", output_});
@@ -260,5 +267,7 @@ class Sweep {
 }  // namespace
 
 int sweep(const SweepFlags& flags) { return Sweep(flags).run(); }
+
+std::size_t check_sweep(const SweepFlags& flags) { return Sweep(flags).check(); }
 
 }  // namespace tandem

@@ -153,6 +153,8 @@ def wrong(folder):
         result = tandem(folder, "sweep", written(folder, text, "wrong.yaml").name)
         expect(text, result, 2, words)
         check(text, not (folder / "wrong.sqlite").exists(), "a table was made")
+        expect(f"check of {text}", tandem(folder, "check", "wrong.yaml"), 2, words)
+    expect("check", tandem(folder, "check", "grid.yaml"), 0, "grid.yaml: a valid sweep of 48 combinations")
     expect("all refused by size", tandem(folder, "sweep", written(folder, BASE + "sweep: {limits.device_bytes: [1kB, 2kB]}\n", "small.yaml").name), 3,
            "2 does not fit")
     expect("jobs", tandem(folder, "sweep", "grid.yaml", "--jobs", "0"), 2)
