@@ -27,7 +27,8 @@ RankSizes sizes_of_a_rank(const Scenario& scenario) {
   RankSizes sizes;
   for (TensorId id = 0; id < graph.tensor_count(); ++id) {
     const Tensor& tensor = graph.tensor(id);
-    if (tensor.role == Role::Parameter) sizes.parameters += static_cast<double>(tensor.bytes / size_of(tensor.type));
+    if (tensor.role == Role::Parameter)
+      sizes.parameters += static_cast<double>(tensor.bytes) / static_cast<double>(size_of(tensor.type));
     if (tensor.role == Role::OptimizerState) sizes.state_bytes += static_cast<double>(tensor.bytes);
   }
   return sizes;

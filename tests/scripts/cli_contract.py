@@ -137,7 +137,7 @@ def simulate(folder, scenario):
 def policies(folder, scenario):
     table, page = folder / "policies.csv", folder / "policies.html"
     two = ("compare-policies", scenario, "--policies", "on_demand,resident")
-    expect("two policies", run(*two, "--csv", table, "--report", page), 0, stdout="H2D idle")
+    expect("two policies", run(*two, "--wide", "--csv", table, "--report", page), 0, stdout="H2D idle")
     with open(table, newline="") as file:
         rows = {row["policy"]: row for row in csv.DictReader(file)}
     check("two policies", sorted(rows) == ["on_demand", "resident"], rows)
