@@ -45,8 +45,9 @@ bool is_swept(const SweepPlan& plan, const std::string& path) {
 
 void add_paths(const Node& node, const std::string& path, std::vector<std::string>& paths) {
   for (const Entry& entry : node.entries) {
-    paths.push_back(child_path(path, entry.key));
-    if (entry.key != "machine") add_paths(entry.value, paths.back(), paths);
+    const std::string child = child_path(path, entry.key);
+    paths.push_back(child);
+    if (entry.key != "machine") add_paths(entry.value, child, paths);
   }
 }
 

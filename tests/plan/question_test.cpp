@@ -79,8 +79,9 @@ TEST(PlanQuestion, ExactLeavesOutWhatComputesSomethingElse) {
 TEST(PlanQuestion, CutsTheSamplesOfAStep) {
   PlanFlags flags = small();
   flags.samples = 12;
+  const Space space = space_of(Question(flags));
   std::vector<std::string> words;
-  for (const Choice& choice : axis(space_of(Question(flags)), "samples")->choices) words.push_back(choice.words);
+  for (const Choice& choice : axis(space, "samples")->choices) words.push_back(choice.words);
   EXPECT_EQ(words, (std::vector<std::string>{"batch 12", "batch 6 x 2", "batch 4 x 3", "batch 3 x 4", "batch 2 x 6",
                                              "batch 1 x 12"}));
 }
