@@ -113,19 +113,21 @@ bool LaneWorkers::head_ready(LaneState& lane) {
   return !lane.wants_cores;
 }
 
-// Those that came before are first, so that none waits for ever.
-bool LaneWorkers::may_claim(const Task& task) {
+// Whoever came first is first, so that none waits for ever: no matter whose thread looks first.
+bool LaneWorkers::may_claim(const Task& task) const {
   const std::int32_t wanted = std::min(task.cores, cores_);
   if (wanted == 0) return true;
-  const bool first = wait_for_cores_.empty() || task.id <= *wait_for_cores_.begin();
-  if (first && claimed_cores_ + wanted <= cores_) return true;
-  wait_for_cores_.insert(task.id);
-  return false;
+  if (claimed_cores_ + wanted > cores_) return false;
+  return std::none_of(lanes_.begin(), lanes_.end(), [&](const std::unique_ptr<LaneState>& other) {
+    if (!other || other->running || other->queue.empty()) return false;
+    const Task& head = other->queue.front();
+    return head.id < task.id && std::min(head.cores, cores_) > 0 && first_pending(head.wait_for) == kNoCommand &&
+           !must_cancel(*other, head);
+  });
 }
 
-void LaneWorkers::give_back_cores(std::int32_t cores) {
-  if (cores == 0) return;
-  claimed_cores_ -= cores;
+// Those that want cores look again whether it is their turn.
+void LaneWorkers::wake_for_cores() {
   for (auto& lane : lanes_)
     if (lane && lane->wants_cores) lane->wake.notify_one();
 }
@@ -152,7 +154,6 @@ void LaneWorkers::serve(LaneIndex index, LaneState& lane) {
     if (stopping_) return;
     Task task = std::move(lane.queue.front());
     lane.queue.pop_front();
-    wait_for_cores_.erase(task.id);
     const auto work = std::move(task.work);
     Event event = event_of(task, Outcome::Cancelled);
     if (must_cancel(lane, task)) {
@@ -164,11 +165,12 @@ void LaneWorkers::serve(LaneIndex index, LaneState& lane) {
       const std::int32_t cores = std::min(task.cores, cores_);
       claimed_cores_ += cores;
       lane.running = std::move(task);
+      wake_for_cores();  // of two that fit, the second
       lock.unlock();
       run(work, event);
       lock.lock();
       lane.running.reset();
-      give_back_cores(cores);
+      claimed_cores_ -= cores;
     }
     lane.broken = lane.broken || event.outcome != Outcome::Finished;
     complete(std::move(event));
@@ -215,6 +217,7 @@ void LaneWorkers::complete(Event event) noexcept {
   settle_notes();
   for (auto& other : lanes_)
     if (other && other->blocked_on == id) other->wake.notify_one();
+  wake_for_cores();
   news_.notify_one();
 }
 

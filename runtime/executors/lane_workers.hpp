@@ -14,7 +14,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -96,8 +95,8 @@ class LaneWorkers {
   void serve(LaneIndex index, LaneState& lane);
   Event event_of(const Task& task, Outcome outcome) const;
   bool head_ready(LaneState& lane);
-  bool may_claim(const Task& task);
-  void give_back_cores(std::int32_t cores);
+  bool may_claim(const Task& task) const;
+  void wake_for_cores();
   bool must_cancel(const LaneState& lane, const Task& task) const;
   void run(const std::function<std::int64_t()>& work, Event& event) const noexcept;
   void make_room_for_events(std::size_t more);
@@ -127,7 +126,6 @@ class LaneWorkers {
   CommandId first_state_ = 0;
   std::array<std::unique_ptr<LaneState>, kLaneCount> lanes_;
   std::int32_t claimed_cores_ = 0;
-  std::set<CommandId> wait_for_cores_;
   std::map<CommandId, Task> elsewhere_;  // that have not been reported
   std::chrono::nanoseconds most_allowance_{};
   std::chrono::steady_clock::time_point progress_ = start_;  // when the last command ended, or the first came

@@ -3,7 +3,9 @@
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
 #include <random>
+#include <stdexcept>
 #include <thread>
 
 #include "runtime/executors/core_teams.hpp"
@@ -58,22 +60,50 @@ TEST(CoreClaims, NeverComeToMoreThanThereAre) {
 }
 
 TEST(CoreClaims, WhoCameFirstIsNotPassedBySmallerClaims) {
-  LaneWorkers workers(
-      0, [](LaneIndex) {}, nullptr, 8);
-  std::atomic<bool> go = false;
-  std::atomic<int> order = 0, large = -1, small = -1;
-  std::vector<Task> tasks;
-  tasks.push_back(claiming(0, LaneIndex(Engine::CpuOptimizer, 0), 4, [&] {
-    while (!go) std::this_thread::yield();
-  }));
-  tasks.push_back(claiming(1, Engine::CpuCompute, 8, [&] { large = order++; }));
-  tasks.push_back(claiming(2, LaneIndex(Engine::CpuOptimizer, 1), 4, [&] { small = order++; }));
-  workers.add(std::move(tasks));
-  EXPECT_TRUE(workers.wait({workers.now().ns + 20'000'000}).events.empty());
-  go = true;
-  drain(workers);
-  EXPECT_EQ(large, 0);
-  EXPECT_EQ(small, 1);
+  for (int round = 0; round < 50; ++round) {
+    LaneWorkers workers(
+        0, [](LaneIndex) {}, nullptr, 8);
+    std::atomic<bool> go = false;
+    std::atomic<int> order = 0, large = -1, small = -1;
+    std::vector<Task> tasks;
+    tasks.push_back(claiming(0, LaneIndex(Engine::CpuOptimizer, 0), 4, [&] {
+      while (!go) std::this_thread::yield();
+    }));
+    tasks.push_back(claiming(1, Engine::CpuCompute, 8, [&] { large = order++; }));
+    tasks.push_back(claiming(2, LaneIndex(Engine::CpuOptimizer, 1), 4, [&] { small = order++; }));
+    workers.add(std::move(tasks));
+    EXPECT_TRUE(workers.wait({workers.now().ns + 2'000'000}).events.empty());
+    go = true;
+    drain(workers);
+    EXPECT_EQ(large, 0);
+    EXPECT_EQ(small, 1);
+  }
+}
+
+// Two that came to wait begin together where there are cores for both, whoever wakes first.
+TEST(CoreClaims, AllThatFitGoOn) {
+  for (int round = 0; round < 50; ++round) {
+    LaneWorkers workers(
+        0, [](LaneIndex) {}, nullptr, 8);
+    std::atomic<bool> go = false;
+    std::atomic<int> there = 0;
+    const auto meet = [&] {
+      ++there;
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (there < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+      if (there < 2) throw std::runtime_error("the other one did not begin");
+    };
+    std::vector<Task> tasks;
+    tasks.push_back(claiming(0, Engine::CpuCompute, 8, [&] {
+      while (!go) std::this_thread::yield();
+    }));
+    tasks.push_back(claiming(1, LaneIndex(Engine::CpuOptimizer, 0), 4, meet));
+    tasks.push_back(claiming(2, LaneIndex(Engine::CpuOptimizer, 1), 4, meet));
+    workers.add(std::move(tasks));
+    workers.wait({workers.now().ns + 2'000'000});
+    go = true;
+    for (const Event& event : drain(workers)) EXPECT_EQ(event.outcome, Outcome::Finished) << event.error;
+  }
 }
 
 TEST(CoreClaims, ACancelledTaskHoldsUpNobody) {
