@@ -1,5 +1,6 @@
 // `tandem explain`: why the steps of a scenario, or of a recorded run, take as long as they do, and what would shorten
 // them, by simulations with one thing changed each.
+#include <algorithm>
 #include <fstream>
 #include <memory>
 
@@ -8,8 +9,8 @@
 #include "apps/sweep_flags.hpp"
 #include "cli/atomic_file.hpp"
 #include "cli/attempts.hpp"
+#include "cli/siblings.hpp"
 #include "cli/standard_streams.hpp"
-#include "cli/workers.hpp"
 #include "core/base/errors.hpp"
 #include "core/base/input_file.hpp"
 #include "core/run/policies.hpp"
@@ -19,6 +20,7 @@
 #include "report/json_result.hpp"
 #include "report/temporary_file.hpp"
 #include "report/wrap.hpp"
+#include "sweep/run.hpp"
 
 namespace tandem {
 namespace {
@@ -123,46 +125,51 @@ bool trains_otherwise(const Scenario& scenario, const std::string& policy) {
   }
 }
 
+// Of a subject, each with settings of its own (--set arguments).
 class Simulations {
  public:
-  // `settings`: --set arguments of all of them.
-  Simulations(const Subject& subject, const std::vector<std::string>& settings, const TemporaryFolder& folder)
-      : arguments_(subject.arguments), folder_(folder) {
-    for (const std::string& setting : settings) arguments_.push_back("--set=" + setting);
+  // `settings`: of all of them.
+  Simulations(const Subject& subject, const std::vector<std::string>& settings) : base_(subject.arguments) {
+    for (const std::string& setting : settings) base_.push_back("--set=" + setting);
   }
 
   // The number of the simulation with these settings.
-  std::size_t add(const std::vector<std::string>& settings) {
-    std::vector<std::string> arguments = arguments_;
-    for (const std::string& setting : settings) arguments.push_back("--set=" + setting);
-    for (const char* flag : {"--json=-", "--quiet", "--no-trials"}) arguments.emplace_back(flag);
-    jobs_.push_back({std::move(arguments), folder_.file("result" + std::to_string(jobs_.size()) + ".json")});
-    return jobs_.size() - 1;
+  std::size_t add(std::vector<std::string> settings) {
+    points_.push_back({points_.size(), std::move(settings)});
+    return points_.size() - 1;
   }
   void run(bool quiet) {
     Progress progress("simulations", quiet);
-    results_ = run_children("simulate", jobs_, progress);
+    rows_.resize(points_.size());
+    std::size_t next = 0, done = 0;
+    SweepRun run;
+    run.base = base_;
+    run.processes = std::min(cores_here(), static_cast<int>(points_.size()));
+    run.next = [&] { return next < points_.size() ? std::optional(points_[next++]) : std::nullopt; };
+    run.done = [&](const SweepPoint& point, SimulatedRow row) {
+      rows_[point.number] = std::move(row);
+      progress.update(static_cast<double>(++done) / static_cast<double>(points_.size()));
+    };
+    simulate_all(run);
   }
   // Throws DeviceError where it has not ended well.
-  nlohmann::ordered_json result(std::size_t number) const {
-    if (results_[number].exit_code != kDone) throw DeviceError("a simulation failed: " + results_[number].reason());
-    return read_result(jobs_[number].output);
+  const nlohmann::ordered_json& result(std::size_t number) const {
+    if (!rows_[number].ran()) throw DeviceError("a simulation failed: " + rows_[number].why_not);
+    return rows_[number].result;
   }
   Alternative alternative(std::size_t number) const {
-    const ChildResult& child = results_[number];
-    if (child.exit_code != kDone) return {std::nullopt, child.reason()};
-    return {result(number).at("step_time_s").at("median").get<double>(), ""};
+    const SimulatedRow& row = rows_[number];
+    if (!row.ran()) return {std::nullopt, row.why_not};
+    return {row.result.at("step_time_s").at("median").get<double>(), ""};
   }
 
  private:
-  std::vector<std::string> arguments_;
-  const TemporaryFolder& folder_;
-  std::vector<WorkerJob> jobs_;
-  std::vector<ChildResult> results_;
+  std::vector<std::string> base_;
+  std::vector<SweepPoint> points_;
+  std::vector<SimulatedRow> rows_;
 };
 
-Explanation explanation_of(const Subject& subject, const std::vector<std::string>& others,
-                           const TemporaryFolder& folder, bool quiet) {
+Explanation explanation_of(const Subject& subject, const std::vector<std::string>& others, bool quiet) {
   const Scenario& scenario = subject.scenario;
   Explanation explanation{.gpu = scenario.machine.gpu,
                           .optimizer = scenario.optimizer.name,
@@ -170,7 +177,7 @@ Explanation explanation_of(const Subject& subject, const std::vector<std::string
                           .run = subject.run,
                           .factor = kFactor};
   explanation.settings = settled(subject);
-  Simulations simulations(subject, explanation.settings, folder);
+  Simulations simulations(subject, explanation.settings);
   const std::size_t as_it_is = simulations.add({});
   std::vector<std::size_t> numbers;  // of resources, then of policies
   for (const MoreOf& more : more_of_each(scenario, kFactor)) {
@@ -212,7 +219,7 @@ int explain(const ExplainFlags& flags) {
   if (!flags.common.quiet) print_warnings(subject.scenario);
   if (subject.run.is_null())
     if (const int exit_code = simulate_as_it_is(subject, folder); exit_code != kDone) return exit_code;
-  write_all(flags, explanation_of(subject, others, folder, flags.common.quiet));
+  write_all(flags, explanation_of(subject, others, flags.common.quiet));
   return kDone;
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/base/units.hpp"
+#include "core/run/advice.hpp"
 #include "core/transforms/common/entry.hpp"
 
 namespace tandem {
@@ -162,20 +163,6 @@ std::string scenario_text(const Question& question, const Plan& plan) {
 }
 
 }  // namespace
-
-const char* memory_words(Tier tier) {
-  switch (tier) {
-    case Tier::Device:
-      return "device memory";
-    case Tier::HostPinned:
-      return "host memory";
-    case Tier::HostPageable:
-      return "pageable host memory";
-    case Tier::Disk:
-      return "disk";
-  }
-  return "";
-}
 
 Answer answer_of(const Question& question, const Space& space, const Found& found, const FindEnough& find_enough) {
   Answer answer;

@@ -43,8 +43,6 @@ struct Answer {
   std::string scenario;                         // the text of the first plan's
 };
 
-const char* memory_words(Tier tier);  // "host memory"
-
 // As of Candidates::enough.
 using FindEnough = std::function<std::vector<Enough>(const std::vector<Candidates::Refused>&)>;
 Answer answer_of(const Question& question, const Space& space, const Found& found, const FindEnough& find_enough);

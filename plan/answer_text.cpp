@@ -5,13 +5,14 @@
 #include <cmath>
 
 #include "core/base/units.hpp"
+#include "core/run/advice.hpp"
 #include "plan/answer.hpp"
 #include "report/summary.hpp"
+#include "report/wrap.hpp"
 
 namespace tandem {
 namespace {
 
-constexpr std::size_t kColumns = 80;
 constexpr double kDay = 86400;
 
 // "2,083", and with a decimal or two what is small.
@@ -120,13 +121,11 @@ std::string ruled_out(const Answer& answer) {
   return text;
 }
 
-std::string about(std::int64_t bytes) { return format_bytes(bytes); }
-
 std::string enough_words(const Answer& answer) {
   std::string words;
   for (std::size_t tier = 0; tier < kTierCount; ++tier)
     if (const std::int64_t bytes = answer.enough.bytes[tier]; bytes > 0)
-      words += (words.empty() ? "" : " and ") + about(bytes) + " of " + memory_words(static_cast<Tier>(tier));
+      words += (words.empty() ? "" : " and ") + format_bytes(bytes) + " of " + memory_words(static_cast<Tier>(tier));
   return words;
 }
 
@@ -135,32 +134,17 @@ std::string no(const Answer& answer) {
   if (!answer.nearest) {
     if (answer.least_bytes <= answer.room_bytes) return head + ": no candidate is allowed, or could be simulated.";
     return fmt::format("{}: parameters and optimizer states alone take {}, and all memory together has {}.", head,
-                       about(answer.least_bytes), about(answer.room_bytes));
+                       format_bytes(answer.least_bytes), format_bytes(answer.room_bytes));
   }
   return fmt::format("{}: the nearest ({}) needs {} {}, and there is {}.", head, words(answer, *answer.nearest),
                      answer.enough.found ? "about" : "at least", enough_words(answer),
-                     about(answer.nearest->run.refusal.capacity_bytes));
+                     format_bytes(answer.nearest->run.refusal.capacity_bytes));
 }
 
 }  // namespace
 
 std::string wrapped(const std::string& text, std::size_t indent) {
-  std::string out;
-  std::size_t column = indent, start = 0;
-  while (start < text.size()) {
-    const std::size_t end = std::min(text.find(' ', start), text.size());
-    if (start > 0 && column + 1 + (end - start) > kColumns) {
-      out += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (start > 0) {
-      out += ' ';
-      ++column;
-    }
-    out += text.substr(start, end - start);
-    column += end - start;
-    start = end + 1;
-  }
-  return out + "\n";
+  return wrapped(text, kTerminalColumns, indent) + "\n";
 }
 
 std::string verdict(const Answer& answer) {

@@ -27,20 +27,6 @@ std::string about(std::int64_t bytes) {
   return fmt::format("{:.{}f} {}", value, bytes < 1000 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, unit);
 }
 
-const char* memory_of(Tier tier) {
-  switch (tier) {
-    case Tier::Device:
-      return "device memory";
-    case Tier::HostPinned:
-      return "host memory";
-    case Tier::HostPageable:
-      return "pageable host memory";
-    case Tier::Disk:
-      return "disk";
-  }
-  return "";
-}
-
 class Tried {
  public:
   Tried(const Scenario& scenario, const Trial& trial) : scenario_(scenario), trial_(trial) {}
@@ -115,11 +101,11 @@ std::vector<std::string> what_helps(const Scenario& scenario, const Trial& trial
 std::string for_people(const OutOfRoom::Figures& refused, const Enough& enough, const std::vector<std::string>& help) {
   const std::int64_t needed = enough.bytes[static_cast<std::size_t>(refused.tier)];
   std::string text = fmt::format("does not fit: needs {} {} of {}, you have {}: {} short",
-                                 enough.found ? "about" : "at least", about(needed), memory_of(refused.tier),
+                                 enough.found ? "about" : "at least", about(needed), memory_words(refused.tier),
                                  about(refused.capacity_bytes), about(needed - refused.capacity_bytes));
   for (std::size_t tier = 0; tier < kTierCount; ++tier)
     if (enough.bytes[tier] > 0 && static_cast<Tier>(tier) != refused.tier)
-      text += fmt::format(", and {} of {}", about(enough.bytes[tier]), memory_of(static_cast<Tier>(tier)));
+      text += fmt::format(", and {} of {}", about(enough.bytes[tier]), memory_words(static_cast<Tier>(tier)));
   if (refused.holes) text += "; bytes enough are free, but in pieces that lie apart (holes)";
   for (std::size_t i = 0; i < help.size(); ++i) text += (i == 0 ? "; fits with " : ", or with ") + help[i];
   if (help.empty()) text += "; no key of the scenario was found that makes it fit";
@@ -139,6 +125,20 @@ std::string in_full(const OutOfRoom& refusal, const Enough& enough) {
 }
 
 }  // namespace
+
+const char* memory_words(Tier tier) {
+  switch (tier) {
+    case Tier::Device:
+      return "device memory";
+    case Tier::HostPinned:
+      return "host memory";
+    case Tier::HostPageable:
+      return "pageable host memory";
+    case Tier::Disk:
+      return "disk";
+  }
+  return "";
+}
 
 std::string advise(const Scenario& scenario, const OutOfRoom& refusal, const Trial& trial) {
   const Enough enough = find_enough(scenario, refusal.figures(), trial);

@@ -21,6 +21,8 @@ using Trial = std::function<TrialResult(const Scenario&)>;
 // text (Scenario::text); without it no keys are tried.
 std::string advise(const Scenario& scenario, const OutOfRoom& refusal, const Trial& trial);
 
+const char* memory_words(Tier tier);  // "host memory"
+
 // How much of each tier is enough (0: what there is).
 struct Enough {
   bool found = false;                            // by a run that was done

@@ -1,6 +1,8 @@
 // What a scenario's limits, its ranks and its precision make of the machine. A rate that is none of the profile's was
 // not measured, so that how far it is off is not known.
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "core/base/check.hpp"
 #include "core/scenario/build.hpp"
@@ -16,13 +18,21 @@ double optimizer_threads(const HardwareProfile& machine, std::int32_t cores) {
   return std::max(1.0, all - (machine.cores - cores));
 }
 
+void scale_cpu_compute(HardwareProfile& machine, double share) {
+  machine.cpu_flops *= share;
+  if (!machine.cpu_compute) return;
+  HardwareProfile team = *machine.cpu_compute;
+  for (auto& [type, flops] : team.peak_flops) flops *= share;
+  machine.cpu_compute = std::make_shared<const HardwareProfile>(std::move(team));
+}
+
 // The optimizer's rate by threads where the profile has it: memory may serve a few threads as well as many. Else the
 // CPU's rates are taken to scale with its cores, unless the profile says how many cores each lane wants: then the lanes
 // share what is left.
 void limit_cores(HardwareProfile& machine, std::int32_t cores) {
   if (cores <= 0 || cores >= machine.cores) return;
   const double share = static_cast<double>(cores) / machine.cores;
-  if (machine.lane_cores.empty()) machine.cpu_flops *= share;
+  if (machine.lane_cores.empty()) scale_cpu_compute(machine, share);
   if (const Curve& by_threads = machine.cpu_optimizer_threads; !by_threads.x.empty()) {
     const double threads = optimizer_threads(machine, cores);
     machine.cpu_optimizer_parameters_per_s *=
@@ -40,7 +50,7 @@ void split_cores(HardwareProfile& machine) {
   for (const auto& [kind, row] : machine.lanes) {
     if (row.cores <= 0 || row.cores >= machine.cores) continue;
     const double share = static_cast<double>(row.cores) / optimizer_threads(machine, machine.cores);
-    if (kind == Engine::CpuCompute) machine.cpu_flops *= std::min(1.0, share);
+    if (kind == Engine::CpuCompute) scale_cpu_compute(machine, std::min(1.0, share));
     if (kind == Engine::CpuOptimizer) {
       const Curve& by_threads = machine.cpu_optimizer_threads;
       machine.cpu_optimizer_parameters_per_s *=

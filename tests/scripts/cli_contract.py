@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Exit codes, messages and files of the tandem command, as a user meets them."""
+import contextlib
 import csv
 import gzip
 import json
@@ -320,17 +321,28 @@ def compare(folder, scenario):
     expect("compare with no log", run("compare", "--measured", scenario), 2, "small.yaml")
 
 
+def serving(pid):
+    """The processes that `pid` started to simulate for it, one question after another."""
+    serving = []
+    for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        with contextlib.suppress(FileNotFoundError):  # it has ended
+            if b"--serve" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes():
+                serving.append(child)
+    return serving
+
+
 def explain_interrupted(folder, scenario):
     """Workers end with the command, and leave nothing behind."""
     temporary = folder / "temporary"
     temporary.mkdir()
     process = subprocess.Popen([TANDEM, "explain", scenario, "--set", "workload.micro_batches=400", "--set", "steps=12"], stderr=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)})
-    while not list(temporary.glob("*/result1.json")):
+    while not (workers := serving(process.pid)):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     check("explain, interrupted", process.returncode == 130, f"{process.returncode}: {errors}")
+    check("explain, interrupted", not any(pathlib.Path(f"/proc/{pid}").exists() for pid in workers), workers)
     check("explain, interrupted", not list(temporary.iterdir()), list(temporary.iterdir()))
 
 

@@ -79,6 +79,17 @@ TEST(SimLanes, KernelsAndTheCpuShareOnePool) {
   EXPECT_EQ(world.finished(update), 200 * kMs);
 }
 
+// Bytes are in order, and each op finds those that it names.
+MemoryLog run_checked(Simulation& simulation) {
+  MemoryLog log;
+  Contents contents(simulation.graph(), 0, &log);
+  HappensBefore checker(simulation.graph(), 0, &contents);
+  simulation.run(&checker);
+  EXPECT_EQ(checker.violation(), "");
+  EXPECT_EQ(contents.violation(), "");
+  return log;
+}
+
 Scenario pooled(const std::string& policy, std::int64_t bytes, std::int64_t disk_bytes) {
   Scenario s = gpt_scenario(policy, bytes);
   s.machine = tandem::testing::round_machine(bytes, 0, disk_bytes);
@@ -95,12 +106,7 @@ TEST_P(OnePool, HasEveryByteOnceAndCopiesNone) {
   for (const std::int64_t disk_bytes : {std::int64_t{0}, 64 * kMiB}) {
     const Scenario scenario = pooled(GetParam(), 64 * kMiB, disk_bytes);
     Simulation simulation(scenario);
-    MemoryLog log;
-    Contents contents(simulation.graph(), 0, &log);
-    HappensBefore checker(simulation.graph(), 0, &contents);
-    simulation.run(&checker);
-    EXPECT_EQ(checker.violation(), "");
-    EXPECT_EQ(contents.violation(), "");
+    const MemoryLog log = run_checked(simulation);
     for (const auto& entry : log.entries())
       for (const Command& command : entry.commands) {
         EXPECT_NE(command.source.tier, Tier::HostPinned);
@@ -123,12 +129,7 @@ TEST_P(ManyLanes, AreOrderedAndUsed) {
   s.machine.lanes = {{Engine::Compute, {2, 0}}, {Engine::CpuOptimizer, {3, 2}}};
   s.workload.micro_batches = 2;
   Simulation simulation(s);
-  MemoryLog log;
-  Contents contents(simulation.graph(), 0, &log);
-  HappensBefore checker(simulation.graph(), 0, &contents);
-  simulation.run(&checker);
-  EXPECT_EQ(checker.violation(), "");
-  EXPECT_EQ(contents.violation(), "");
+  const MemoryLog log = run_checked(simulation);
   std::set<LaneIndex> used;
   for (const auto& entry : log.entries())
     for (const Command& command : entry.commands)
