@@ -51,33 +51,76 @@ class KeepHandlers {
   sigset_t mask_;
 };
 
+struct LaneSlot;
+
+// What several lanes load.
+struct SharedLink {
+  sg::Link* link = nullptr;
+  double limit = kNoLimit;       // units/ns
+  std::vector<LaneSlot*> flows;  // under way
+
+  void set_limit(double rate) {
+    if (rate != limit) link->set_bandwidth(rate);
+    limit = rate;
+  }
+  bool has_room_for_all() const;
+};
+
+struct RouteSlot {
+  sg::Host* target = nullptr;  // null where the lane has no such route
+  std::vector<SharedLink*> links;
+};
+
 struct LaneSlot {
   int lane = -1;  // of the run that borrows it
   sg::Host* source = nullptr;
   sg::Link* own = nullptr;
-  std::array<sg::Host*, kRouteCount> targets{};  // by route; null where the lane has none
-  sg::ActivityPtr activity;                      // kept until it ends: SimGrid crashes when the last reference goes
-  std::int64_t started = 0;                      // number of activities so far
-  double rate = 0;                               // of the flow under way, alone, in units/ns
-  double own_limit = kNoLimit;
+  double own_bandwidth = kNoLimit;
+  std::array<RouteSlot, kRouteCount> routes;
+  // The flow under way.
+  RouteSlot* route = nullptr;  // null: there is none
+  sg::CommPtr simulated;       // null: SimGrid does not know it. Kept: SimGrid crashes when the last reference goes
+  double units = 0, rate = 0;  // rate: alone, in units/ns
+  double limit = 0;            // what its own lane gives it now
+  double began_ns = 0, alone_end_ns = 0;
+  std::int64_t changes = 0;  // grows when it begins, when SimGrid hears of it, and when it ends
 };
 
-// No end of an activity comes before this moment: sharing only slows it down.
-struct EarliestEnd {
-  double at_ns = 0;
-  const LaneSlot* slot = nullptr;
-  std::int64_t started = 0;  // the slot's count when the activity started
-  bool over() const { return slot->activity == nullptr || slot->started != started; }
-  bool operator>(const EarliestEnd& other) const { return at_ns > other.at_ns; }
+// Whether each flow goes as fast as if it were alone here.
+bool SharedLink::has_room_for_all() const {
+  double wanted = 0;
+  for (const LaneSlot* flow : flows) wanted += flow->limit;
+  return wanted * (1 + kRateStep) <= limit;
+}
+
+// Moments of flows, soonest first; those that a flow's later changes made void are passed over.
+class FlowTimes {
+ public:
+  void add(LaneSlot& slot, double at_ns) { times_.push({at_ns, &slot, slot.changes}); }
+  double next_ns() {
+    while (!times_.empty() && times_.top().changes != times_.top().slot->changes) times_.pop();
+    return times_.empty() ? std::numeric_limits<double>::infinity() : times_.top().at_ns;
+  }
+  LaneSlot& next() const { return *times_.top().slot; }  // after next_ns()
+  void clear() { times_ = {}; }
+
+ private:
+  struct Time {
+    double at_ns = 0;
+    LaneSlot* slot = nullptr;
+    std::int64_t changes = 0;
+    bool operator>(const Time& other) const { return at_ns > other.at_ns; }
+  };
+  std::priority_queue<Time, std::vector<Time>, std::greater<>> times_;
 };
 
 struct DeviceSlot {
   std::vector<LaneSlot> lanes;  // by place
-  sg::Link *pcie = nullptr, *memory = nullptr;
+  SharedLink pcie, memory;
 };
 
 struct HostSlot {
-  sg::Link *dram = nullptr, *disk = nullptr;
+  SharedLink dram, disk;
   std::vector<DeviceSlot> devices;
 };
 
@@ -86,10 +129,13 @@ struct HostSlot {
 struct SimgridPlatform::Impl {
   Impl(int hosts, int devices_per_host, int lanes_of_a_kind);
   void build_device(sg::NetZone* root, HostSlot& host, DeviceSlot& device, const std::string& name);
-  void start(LaneSlot& slot, sg::ActivityPtr activity, std::int64_t least_ns);
-  void expect_end(const LaneSlot& slot, double at_ns) { earliest_ends.push({at_ns, &slot, slot.started}); }
-  bool may_end_by(double at_ns);
-  void catch_up();
+  void simulate(LaneSlot& slot);
+  void simulate_all();
+  void simulate_if_crowded(const LaneSlot& slot);
+  void limit_own(LaneSlot& slot);
+  void end(LaneSlot& slot);
+  void run_until(double until_ns);
+  void catch_up(double to_ns);
   LaneSlot& slot(int lane) { return *lanes[static_cast<std::size_t>(lane)]; }
 
   static std::unique_ptr<Impl>& instance();
@@ -103,7 +149,9 @@ struct SimgridPlatform::Impl {
   double start_ns = 0;
   double now_ns = 0;  // since start_ns; SimGrid's clock lags behind while nothing starts or ends
   int running = 0;
-  std::priority_queue<EarliestEnd, std::vector<EarliestEnd>, std::greater<>> earliest_ends;
+  std::vector<LaneSlot*> alone;  // flows that SimGrid does not know, in the order in which they began
+  FlowTimes known_ends;          // theirs
+  FlowTimes earliest_ends;       // of those that are simulated: sharing only slows them down
   std::vector<LaneSlot*> lanes;  // of the run
   std::vector<LaneSlot*> ended;
 };
@@ -124,8 +172,8 @@ SimgridPlatform::Impl::Impl(int host_count, int devices_per_host, int lanes_of_a
   hosts.resize(static_cast<std::size_t>(host_count));
   for (std::size_t h = 0; h < hosts.size(); ++h) {
     const std::string name = "host" + std::to_string(h);
-    hosts[h].dram = simgrid_compat::make_link(root, name + "_dram", kNoLimit);
-    hosts[h].disk = simgrid_compat::make_link(root, name + "_disk", kNoLimit);
+    hosts[h].dram.link = simgrid_compat::make_link(root, name + "_dram", kNoLimit);
+    hosts[h].disk.link = simgrid_compat::make_link(root, name + "_disk", kNoLimit);
     hosts[h].devices.resize(static_cast<std::size_t>(devices_per_host));
     for (DeviceSlot& device : hosts[h].devices)
       device.lanes.resize(static_cast<std::size_t>(lanes_of_a_kind) * kEngineCount);
@@ -143,8 +191,8 @@ SimgridPlatform::Impl::Impl(int host_count, int devices_per_host, int lanes_of_a
 void SimgridPlatform::Impl::build_device(sg::NetZone* root, HostSlot& host, DeviceSlot& device,
                                          const std::string& name) {
   sg::NetZone* zone = simgrid_compat::make_zone(root, name);
-  device.pcie = simgrid_compat::make_link(zone, name + "_pcie", kNoLimit);
-  device.memory = simgrid_compat::make_link(zone, name + "_memory", kNoLimit);
+  device.pcie.link = simgrid_compat::make_link(zone, name + "_pcie", kNoLimit);
+  device.memory.link = simgrid_compat::make_link(zone, name + "_memory", kNoLimit);
   std::array<sg::Host*, kRouteCount> targets{};
   for (std::size_t r = 0; r < targets.size(); ++r)
     targets[r] = simgrid_compat::make_host(zone, name + "_route" + std::to_string(r), 1);
@@ -154,32 +202,33 @@ void SimgridPlatform::Impl::build_device(sg::NetZone* root, HostSlot& host, Devi
     const std::string lane_name = name + "_" + name_of(index);
     lane.source = simgrid_compat::make_host(zone, lane_name, 1);
     lane.own = simgrid_compat::make_link(zone, lane_name + "_own", kNoLimit);
-    const auto add = [&](Route route, std::vector<const sg::Link*> links) {
-      links.insert(links.begin(), lane.own);
+    const auto add = [&](Route route, std::vector<SharedLink*> shared) {
+      std::vector<const sg::Link*> links{lane.own};
+      for (const SharedLink* link : shared) links.push_back(link->link);
       sg::Host* target = targets[static_cast<std::size_t>(route)];
       simgrid_compat::make_route(zone, lane.source, target, links);
-      lane.targets[static_cast<std::size_t>(route)] = target;
+      lane.routes[static_cast<std::size_t>(route)] = {target, std::move(shared)};
     };
     add(Route::Own, {});
     switch (index.kind()) {
       case Engine::Compute:
-        add(Route::Memory, {device.memory});
-        add(Route::Host, {host.dram});
+        add(Route::Memory, {&device.memory});
+        add(Route::Host, {&host.dram});
         break;
       case Engine::H2D:
       case Engine::D2H:
-        add(Route::Link, {device.pcie});
-        add(Route::Memory, {device.pcie, host.dram, device.memory});
+        add(Route::Link, {&device.pcie});
+        add(Route::Memory, {&device.pcie, &host.dram, &device.memory});
         break;
       case Engine::CpuCompute:
       case Engine::CpuOptimizer:
       case Engine::Loader:
-        add(Route::Memory, {host.dram});
+        add(Route::Memory, {&host.dram});
         break;
       case Engine::DiskRead:
       case Engine::DiskWrite:
-        add(Route::Link, {host.disk});
-        add(Route::Memory, {host.disk, host.dram});
+        add(Route::Link, {&host.disk});
+        add(Route::Memory, {&host.disk, &host.dram});
         break;
       default:
         break;
@@ -188,24 +237,59 @@ void SimgridPlatform::Impl::build_device(sg::NetZone* root, HostSlot& host, Devi
   zone->seal();
 }
 
-void SimgridPlatform::Impl::start(LaneSlot& slot, sg::ActivityPtr activity, std::int64_t least_ns) {
-  CHECK(slot.activity == nullptr, "a lane runs one activity at a time", slot.lane);
-  catch_up();
-  slot.activity = std::move(activity);
-  ++slot.started;
-  expect_end(slot, now_ns + static_cast<double>(least_ns) - kEndRounding);
-  ++running;
+// As from its beginning, which SimGrid's clock has not passed.
+void SimgridPlatform::Impl::simulate(LaneSlot& slot) {
+  catch_up(slot.began_ns);
+  sg::CommPtr comm = sg::Comm::sendto_init();
+  comm->set_data(&slot);
+  comm->set_payload_size(static_cast<std::uint64_t>(slot.units));
+  slot.simulated = comm;
+  ++slot.changes;
+  earliest_ends.add(slot, slot.alone_end_ns - kEndRounding);
+  limit_own(slot);                                                     // a communication's limit when it starts
+  comm->set_source(slot.source)->set_destination(slot.route->target);  // starts it
 }
 
-bool SimgridPlatform::Impl::may_end_by(double at_ns) {
-  while (!earliest_ends.empty() && earliest_ends.top().over()) earliest_ends.pop();
-  return !earliest_ends.empty() && earliest_ends.top().at_ns <= at_ns;
+// Before SimGrid's clock advances: later it could no longer hear of what began by then.
+void SimgridPlatform::Impl::simulate_all() {
+  for (LaneSlot* slot : alone) simulate(*slot);
+  alone.clear();
 }
 
-// Brings SimGrid's clock to the run's time, where activities start and change. None ends on the way: see step().
-void SimgridPlatform::Impl::catch_up() {
-  if (sg::Engine::get_clock() < start_ns + now_ns) engine->run_until(start_ns + now_ns);
-  CHECK(ended.empty() && sg::Engine::get_clock() == start_ns + now_ns, "an activity ended too early", now_ns);
+void SimgridPlatform::Impl::simulate_if_crowded(const LaneSlot& slot) {
+  const auto& links = slot.route->links;
+  if (!std::all_of(links.begin(), links.end(), [](const SharedLink* link) { return link->has_room_for_all(); }))
+    simulate_all();
+}
+
+void SimgridPlatform::Impl::limit_own(LaneSlot& slot) {
+  if (slot.own_bandwidth != slot.limit) slot.own->set_bandwidth(slot.limit);
+  slot.own_bandwidth = slot.limit;
+}
+
+void SimgridPlatform::Impl::end(LaneSlot& slot) {
+  for (SharedLink* link : slot.route->links) std::erase(link->flows, &slot);
+  if (slot.simulated == nullptr) std::erase(alone, &slot);
+  slot.route = nullptr;
+  slot.simulated = nullptr;
+  ++slot.changes;
+  --running;
+}
+
+// To the next end of a flow that is simulated, but not beyond `until_ns`.
+void SimgridPlatform::Impl::run_until(double until_ns) {
+  simulate_all();
+  if (std::isinf(until_ns))
+    engine->run();
+  else
+    engine->run_until(start_ns + until_ns);
+  now_ns = sg::Engine::get_clock() - start_ns;
+}
+
+// Brings SimGrid's clock to where a flow starts or changes. None ends on the way: see step().
+void SimgridPlatform::Impl::catch_up(double to_ns) {
+  if (sg::Engine::get_clock() < start_ns + to_ns) engine->run_until(start_ns + to_ns);
+  CHECK(ended.empty() && sg::Engine::get_clock() == start_ns + to_ns, "an activity ended too early", to_ns);
 }
 
 std::unique_ptr<SimgridPlatform::Impl>& SimgridPlatform::Impl::instance() {
@@ -246,10 +330,10 @@ SimgridPlatform::SimgridPlatform(int ranks, int devices_per_host, const SharedRa
   for (int rank = 0; rank < ranks; ++rank) {
     HostSlot& host = shared.hosts[static_cast<std::size_t>(rank / devices_per_host)];
     DeviceSlot& device = host.devices[static_cast<std::size_t>(rank % devices_per_host)];
-    host.dram->set_bandwidth(units_per_ns(rates.dram));
-    host.disk->set_bandwidth(units_per_ns(rates.disk));
-    device.pcie->set_bandwidth(units_per_ns(rates.pcie));
-    device.memory->set_bandwidth(units_per_ns(rates.device_memory));
+    host.dram.set_limit(units_per_ns(rates.dram));
+    host.disk.set_limit(units_per_ns(rates.disk));
+    device.pcie.set_limit(units_per_ns(rates.pcie));
+    device.memory.set_limit(units_per_ns(rates.device_memory));
     for (std::size_t place = 0; place < device.lanes.size(); ++place) {
       device.lanes[place].lane = rank * kLaneCount + static_cast<int>(place);
       shared.lanes.push_back(&device.lanes[place]);
@@ -260,35 +344,43 @@ SimgridPlatform::SimgridPlatform(int ranks, int devices_per_host, const SharedRa
 
 SimgridPlatform::~SimgridPlatform() {
   while (!idle()) step(std::numeric_limits<double>::infinity());
-  impl().earliest_ends = {};
+  impl().known_ends.clear();
+  impl().earliest_ends.clear();
   impl().lanes.clear();
   impl().borrowed = false;
 }
 
+// Where links have room for all that flows want of them, each flow has a known end. SimGrid hears of flows when that
+// is no longer so, and then of all that are under way.
 void SimgridPlatform::start_flow(int lane, Route route, double amount, std::int64_t ns) {
-  LaneSlot& slot = impl().slot(lane);
-  sg::Host* target = slot.targets[static_cast<std::size_t>(route)];
-  CHECK(target != nullptr && amount > 0 && ns > 0, lane, static_cast<int>(route), amount, ns);
-  const double units = std::max(1.0, std::round(amount * kUnitsPerByte));
-  CHECK(units < 0x1p64, "too many bytes for one flow:", amount);
-  slot.rate = units / static_cast<double>(ns);
-  sg::CommPtr comm = sg::Comm::sendto_init();
-  comm->set_data(&slot);
-  comm->set_payload_size(static_cast<std::uint64_t>(units));
-  impl().start(slot, comm, ns);
-  // A communication's own limit is that of its lane's link when it starts.
-  if (slot.own_limit != slot.rate) slot.own->set_bandwidth(slot.rate);
-  slot.own_limit = slot.rate;
-  comm->set_source(slot.source)->set_destination(target);  // starts it
+  Impl& shared = impl();
+  LaneSlot& slot = shared.slot(lane);
+  RouteSlot& way = slot.routes[static_cast<std::size_t>(route)];
+  CHECK(way.target != nullptr && amount > 0 && ns > 0, lane, static_cast<int>(route), amount, ns);
+  CHECK(slot.route == nullptr, "a lane runs one flow at a time", slot.lane);
+  slot.route = &way;
+  slot.units = std::max(1.0, std::round(amount * kUnitsPerByte));
+  slot.rate = slot.limit = slot.units / static_cast<double>(ns);
+  slot.began_ns = shared.now_ns;
+  slot.alone_end_ns = shared.now_ns + static_cast<double>(ns);
+  ++slot.changes;
+  ++shared.running;
+  shared.alone.push_back(&slot);
+  shared.known_ends.add(slot, slot.alone_end_ns);
+  for (SharedLink* link : way.links) link->flows.push_back(&slot);
+  shared.simulate_if_crowded(slot);
 }
 
 void SimgridPlatform::slow_down(int lane, double factor) {
-  LaneSlot& slot = impl().slot(lane);
+  Impl& shared = impl();
+  LaneSlot& slot = shared.slot(lane);
   const double limit = slot.rate / factor;
-  impl().catch_up();
-  if (limit > slot.rate) impl().expect_end(slot, now_ns());  // sooner than when alone
-  if (slot.own_limit != limit) slot.own->set_bandwidth(limit);
-  slot.own_limit = limit;
+  if (limit == slot.limit) return;
+  shared.simulate_all();
+  shared.catch_up(shared.now_ns);
+  if (limit > slot.rate) shared.earliest_ends.add(slot, shared.now_ns);  // sooner than when alone
+  slot.limit = limit;
+  shared.limit_own(slot);
 }
 
 bool SimgridPlatform::idle() const { return impl().running == 0; }
@@ -300,22 +392,19 @@ const std::vector<int>& SimgridPlatform::step(double until_ns) {
   CHECK(!idle() || std::isfinite(until_ns), "nothing runs and nothing is due");
   ended_.clear();
   if (until_ns <= shared.now_ns) return ended_;
-  if (!shared.may_end_by(until_ns)) {
-    // Only the executor's own time passes: SimGrid hears of it when something starts.
-    shared.now_ns = until_ns;
-    return ended_;
-  }
-  if (std::isinf(until_ns))
-    shared.engine->run();
+  // Where only the run's own time passes, SimGrid hears of it when it has something to simulate.
+  const double alone_ns = std::min(until_ns, shared.known_ends.next_ns());
+  if (shared.earliest_ends.next_ns() > alone_ns)
+    shared.now_ns = alone_ns;
   else
-    shared.engine->run_until(shared.start_ns + until_ns);
-  shared.now_ns = sg::Engine::get_clock() - shared.start_ns;
-  for (LaneSlot* slot : shared.ended) {
-    slot->activity = nullptr;
-    ended_.push_back(slot->lane);
-  }
-  shared.running -= static_cast<int>(shared.ended.size());
+    shared.run_until(until_ns);
+  const auto end = [&](LaneSlot& slot) {
+    shared.end(slot);
+    ended_.push_back(slot.lane);
+  };
+  for (LaneSlot* slot : shared.ended) end(*slot);
   shared.ended.clear();
+  while (shared.known_ends.next_ns() <= shared.now_ns) end(shared.known_ends.next());
   std::sort(ended_.begin(), ended_.end());
   return ended_;
 }
