@@ -59,6 +59,7 @@ class StableVector {
     return {leading - kFirstSlabBits, shifted & ~(std::size_t{1} << leading)};
   }
   T* slot(std::size_t i) const {
+    if (i < kFirstSlab) return slabs_[0] + i;  // most vectors are short
     const Position at = position(i);
     return slabs_[at.slab] + at.offset;
   }

@@ -61,6 +61,7 @@ ValueId Graph::new_version(TensorId id) {
   value.tensor = id;
   value.bytes = tensor.bytes;
   value.superseded = !tensor.persistent;
+  value.transient = !tensor.persistent && tensor.role != Role::Gradient;
   value.version = tensor.versions++;
   // One that does not outlive its step is so from the start, and may be forgotten by now.
   if (tensor.latest != kNone && tensor.persistent) values_[static_cast<std::size_t>(tensor.latest)].superseded = true;

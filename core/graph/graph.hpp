@@ -97,6 +97,7 @@ struct Value {
   OpId producer = kNone;
   std::int32_t readers = 0;  // appended so far
   bool superseded = false;   // a newer version of the tensor exists, or none will, or the tensor is not persistent
+  bool transient = false;    // the tensor is neither persistent nor a gradient: said here, as each value is asked
 };
 
 enum class Phase : std::uint8_t {

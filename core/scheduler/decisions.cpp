@@ -92,6 +92,7 @@ bool Scheduler::emit_run(OpId id, ByteRange lead, LaneIndex lane) {
   const Use use = next_use(lane);
   Command& command = emit(CommandKind::Run, lane, id);
   if (op.divisible && !op.writes.empty()) command.part = {op.writes.front().value, lead.first, lead.bytes};
+  command.operands.reserve(op.reads.size() + op.writes.size() + 1);
   if (op.match_group != kNone) command.match = {op.match_group, op.match_sequence};
   for (ValueId read : op.reads) {
     const BlockId block = residency_.at(read, tier);

@@ -72,9 +72,8 @@ void EvictionOrder::stick(BlockId id, std::int64_t bytes) {
   queue(n).stuck[bytes].insert({n.stamp, id});
 }
 
-void EvictionOrder::revive(BlockId id) {
+void EvictionOrder::unstick(BlockId id) {
   Node& n = node(id);
-  if (n.state != State::Stuck) return;
   unlink(id);
   n.state = State::Revived;
   queue(n).revived.insert({n.stamp, id});

@@ -30,7 +30,9 @@ class EvictionOrder {
   // The block could not leave for want of so many bytes below; it is asked again where more than that may be had.
   void stick(BlockId id, std::int64_t bytes);
   // Something about the block has changed: it is asked whatever there is room for.
-  void revive(BlockId id);
+  void revive(BlockId id) {
+    if (node(id).state == State::Stuck) unstick(id);
+  }
 
   class Search {
    public:
@@ -82,6 +84,7 @@ class EvictionOrder {
   Node& node(BlockId id) { return nodes_[static_cast<std::size_t>(id)]; }
   Queue& queue(const Node& n) { return tiers_[static_cast<std::size_t>(n.tier)].queues[n.kept ? 1 : 0]; }
   void unlink(BlockId id);
+  void unstick(BlockId id);
 
   std::vector<Node> nodes_;  // by block
   std::array<TierOrder, kTierCount> tiers_;

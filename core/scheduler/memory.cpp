@@ -142,10 +142,9 @@ bool Scheduler::elsewhere(ValueId value, ByteRange range, Tier tier) const {
 // Nothing moves within the host or the disk, so that only homes lie at their low end: they come first, stay, and leave
 // no holes, where what is on its way to another tier would leave one with each value.
 End Scheduler::end_of(ValueId value, Tier tier) const {
-  const Tensor& tensor = graph_.tensor_of(value);
-  if (tier != Tier::Device)
-    return homes_[static_cast<std::size_t>(graph_.value(value).tensor)] == tier ? End::Low : End::High;
-  return tensor.persistent || tensor.role == Role::Gradient ? End::Low : End::High;
+  const Value& it = graph_.value(value);
+  if (tier == Tier::Device) return it.transient ? End::High : End::Low;
+  return homes_[static_cast<std::size_t>(it.tensor)] == tier ? End::Low : End::High;
 }
 
 BlockId Scheduler::allocate(ValueId value, ByteRange range, Tier tier, bool may_evict, std::optional<LaneIndex> lane) {
@@ -222,8 +221,9 @@ void Scheduler::leave_to(ValueId old_version, ValueId new_version) {
 
 bool Scheduler::dead(ValueId id) const {
   const Value& value = graph_.value(id);
-  CHECK(unissued_readers(id) >= 0, graph_.value_name(id), "was read more often than it has readers");
-  return value.superseded && unissued_readers(id) == 0 && ops_[static_cast<std::size_t>(value.producer)].issued;
+  const std::int32_t unissued = value.readers - values_[static_cast<std::size_t>(id)].issued_readers;
+  CHECK(unissued >= 0, graph_.value_name(id), "was read more often than it has readers");
+  return value.superseded && unissued == 0 && ops_[static_cast<std::size_t>(value.producer)].issued;
 }
 
 // Gives up the storage of a value that nothing reads any more. Home slots pass to the next version.

@@ -15,12 +15,17 @@
 
 namespace tandem {
 
-// The latest command of a lane that touches some bytes.
+// The latest command of a lane that touches some bytes. Small: each part of each block has several.
 struct Use {
   LaneIndex lane;
-  CommandId id = kNoCommand;
+  CommandId id : 56 = kNoCommand;
+
+  static constexpr CommandId kLastId = (CommandId{1} << 55) - 1;
+  Use() = default;
+  Use(LaneIndex its_lane, CommandId command) : lane(its_lane), id(command & kLastId) {}
   bool operator==(const Use&) const = default;
 };
+static_assert(sizeof(Use) == 8);
 
 // Per lane, the latest command whose event has been seen: all before it are finished too.
 using LaneProgress = std::array<CommandId, kLaneCount>;

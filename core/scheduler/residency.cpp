@@ -21,10 +21,9 @@ BlockId Residency::add(ValueId holder, Tier tier, std::int64_t offset, ByteRange
   b.offset = offset;
   b.range = range;
   b.holders.push_back(holder);
-  Segment whole;
+  Segment& whole = b.segments.emplace_back();
   whole.range = range;
   whole.readers = last_users;
-  b.segments.push_back(std::move(whole));
   at(holder, tier) = id;
   touch(id);
   changed(holder);
@@ -41,14 +40,6 @@ void Residency::remove(BlockId id) {
   b.home = false;
   b.guard = kUnguarded;
   unused_.push_back(id);
-}
-
-bool Residency::valid(ValueId value, Tier tier, ByteRange range) const {
-  const BlockId id = at(value, tier);
-  if (id == kNone) return false;
-  const Block& b = block(id);
-  if (b.segments.size() == 1) return b.segments.front().content == value && b.covers(range);
-  return missing(value, tier, range).empty();
 }
 
 bool Residency::arrived(ValueId value, Tier tier, ByteRange range, const LaneProgress& progress) const {
@@ -89,10 +80,6 @@ void Residency::split(Block& block, ByteRange range) {
       block.segments.insert(block.segments.begin() + static_cast<std::ptrdiff_t>(i) + 1, std::move(right));
       break;
     }
-}
-
-void Residency::touch(BlockId id) {
-  if (!block(id).home) order_.touch(block(id).tier, id);
 }
 
 void Residency::changed(ValueId value) {

@@ -72,7 +72,13 @@ class Residency {
   }
 
   // True if `range` of the value is in the tier, or will be once issued commands are done.
-  bool valid(ValueId value, Tier tier, ByteRange range) const;
+  bool valid(ValueId value, Tier tier, ByteRange range) const {
+    const BlockId id = at(value, tier);
+    if (id == kNone) return false;
+    const Block& b = block(id);
+    if (b.segments.size() == 1) return b.segments.front().content == value && b.covers(range);
+    return missing(value, tier, range).empty();
+  }
   bool arrived(ValueId value, Tier tier, ByteRange range, const LaneProgress& progress) const;
   // The parts of `range` that are not valid in the tier.
   boost::container::small_vector<ByteRange, 2> missing(ValueId value, Tier tier, ByteRange range) const;
@@ -89,7 +95,9 @@ class Residency {
   // Of the blocks that are not homes.
   EvictionOrder& order() { return order_; }
   const EvictionOrder& order() const { return order_; }
-  void touch(BlockId id);
+  void touch(BlockId id) {
+    if (!block(id).home) order_.touch(block(id).tier, id);
+  }
   // A copy of the value has come, gone or changed: what kept its blocks from being evicted may no longer hold.
   void changed(ValueId value);
 
