@@ -24,8 +24,8 @@ void CommandQueues::make_room(CommandId id) {
     for (CommandId i = oldest_; i < next_; ++i) larger[static_cast<std::size_t>(i) & (size - 1)] = ring_[slot(i)];
     ring_ = std::move(larger);
   }
-  // Ids that were skipped count as finished.
-  for (CommandId skipped = std::max(next_, oldest_); skipped < id; ++skipped) ring_[slot(skipped)] = PendingCommand{};
+  // Ids that were left out count as finished.
+  for (CommandId skipped = std::max(next_, oldest_); skipped < id; ++skipped) ring_[slot(skipped)].finished = true;
   next_ = id + 1;
 }
 
@@ -42,13 +42,12 @@ void CommandQueues::add_waiter(PendingCommand& blocker, CommandId waiter) {
 }
 
 bool CommandQueues::submit(const Command& command) {
-  CHECK(command.id >= next_, command.id, next_);
+  CHECK(command.id >= next_ && command.kind != CommandKind::Release, command.id, next_);
   make_room(command.id);
   PendingCommand& pending = ring_[slot(command.id)];
   pending = PendingCommand{};
   pending.id = command.id;
   pending.what = command.kind;
-  if (command.kind == CommandKind::Release) return false;
   pending.finished = false;
   pending.lane = command.lane.index;
   pending.op = command.op;

@@ -36,7 +36,8 @@ class CommandQueues {
  public:
   CommandQueues();
 
-  // Adds a command; ids grow. Returns true if it may start at once. Releases have no lane: they are done when noted.
+  // Adds a command that has a lane; ids grow, and those left out count as finished. Returns true if it may start at
+  // once.
   bool submit(const Command& command);
   // Marks a started command as finished and appends to `startable` the ids that this sets free, in ascending order.
   void finish(CommandId id, std::vector<CommandId>& startable);

@@ -171,11 +171,11 @@ struct SimgridExecutor::Impl {
 };
 
 void SimgridExecutor::Impl::submit(const Command& command) {
-  const Rank r = command.kind == CommandKind::Release ? command.source.rank : command.lane.rank;
+  if (command.kind == CommandKind::Release) return;  // a note: to the queues, ids that they never see are finished
+  const Rank r = command.lane.rank;
   CHECK(r >= 0 && r < static_cast<Rank>(ranks.size()), "a command of a rank that is not here:", r);
   RankState& state = rank(r);
   const bool startable_now = state.queues.submit(command);
-  if (command.kind == CommandKind::Release) return;
   ++in_flight;
   // Hand-over costs the submitting thread's time, one command after another.
   state.submitting_until_ns = std::max(state.submitting_until_ns, now_ns) + static_cast<double>(truth.dispatch_ns);
