@@ -22,6 +22,7 @@ constexpr double kDeviceShare = 0.25, kHostShare = 0.5;
 void measure_kernels(HardwareProfile& profile, bool quick, Notes& notes) {
   const KernelTimes times = measure_kernels({}, designed_kernels(quick), kKernelRepeats, notes);
   fit_kernels(times.gemms, times.attentions, times.memory, DType::F32, profile);
+  fit_overlap(times.cold, DType::F32, profile);
   profile.cpu_flops = profile.peak_flops[DType::F32];
 }
 

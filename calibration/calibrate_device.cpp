@@ -86,7 +86,8 @@ void measure_device_kernels(const DeviceDesign& design, const std::shared_ptr<De
 // Copies, hand-over and slow-downs.
 Measurements measure_lanes(const DeviceDesign& design, const BenchDevice& device, bool quick, HardwareProfile& profile,
                            Notes& notes) {
-  Workbench bench(design.contention.scenario, design.copies.scratch_bytes, device);
+  Workbench bench(design.contention.scenario, design.copies.scratch_bytes, device, {}, true,
+                  design.copies.pageable_bytes);
   if (bench.pinned_bytes() > 0)
     notes.say(printed("  pinning: %.3g s a GiB", bench.pinning_s() * kGiB / static_cast<double>(bench.pinned_bytes())));
   notes.say(printed("  loader: %.4g GB/s", bench.load_bytes_per_s() / 1e9));

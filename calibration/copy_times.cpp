@@ -27,10 +27,9 @@ class Cursor {
   std::int64_t begin_, bytes_, at_ = 0;
 };
 
-std::vector<CopyTime> time_lane(Workbench& bench, Engine lane, const CopyDesign& design) {
-  Cursor cursor(bench.scratch_offset(), design.scratch_bytes);
+std::vector<CopyTime> time_lane(Workbench& bench, Engine lane, Cursor cursor, std::int64_t most_bytes) {
   std::vector<CopyTime> times;
-  for (std::int64_t bytes = kLeastBytes; bytes <= design.most_bytes; bytes *= kSizeStep) {
+  for (std::int64_t bytes = kLeastBytes; bytes <= most_bytes; bytes *= kSizeStep) {
     for (std::int64_t i = 0; i < copies_of(bytes); ++i) bench.add_copy(lane, cursor.next(bytes), bytes);
     std::vector<double> ns;
     for (const Event& event : bench.execute().events) ns.push_back(duration_ns(event));
@@ -59,10 +58,18 @@ CopyTimes time_copies(Workbench& bench, const CopyDesign& design) {
   // First touches are page faults, not copies.
   bench.add_copy(Engine::H2D, bench.scratch_offset(), design.scratch_bytes);
   bench.add_copy(Engine::D2H, bench.scratch_offset(), design.scratch_bytes);
+  if (design.pageable_bytes > 0) bench.add_copy(Engine::D2H, bench.pageable_offset(), design.pageable_bytes);
   bench.execute();
   CopyTimes times;
-  times.h2d = time_lane(bench, Engine::H2D, design);
-  times.d2h = time_lane(bench, Engine::D2H, design);
+  const Cursor scratch(bench.scratch_offset(), design.scratch_bytes);
+  times.h2d = time_lane(bench, Engine::H2D, scratch, design.most_bytes);
+  times.d2h = time_lane(bench, Engine::D2H, scratch, design.most_bytes);
+  if (design.pageable_bytes > 0) {
+    const Cursor pageable(bench.pageable_offset(), design.pageable_bytes);
+    const std::int64_t most_bytes = std::min(design.most_bytes, design.pageable_bytes);
+    times.pageable_h2d = time_lane(bench, Engine::H2D, pageable, most_bytes);
+    times.pageable_d2h = time_lane(bench, Engine::D2H, pageable, most_bytes);
+  }
   times.both_bytes_per_s = time_both(bench, design);
   return times;
 }

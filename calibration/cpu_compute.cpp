@@ -7,7 +7,9 @@
 
 #include "calibration/fit_profile.hpp"
 #include "calibration/text.hpp"
+#include "core/base/errors.hpp"
 #include "core/step/placement.hpp"
+#include "core/workloads/workload.hpp"
 
 namespace tandem {
 namespace {
@@ -27,6 +29,17 @@ void say_errors(const std::vector<OpTime>& times, const HardwareProfile& team, N
                     errors.size(), 100 * quantile(errors, 0.5), 100 * *std::max_element(errors.begin(), errors.end())));
 }
 
+// Perceptrons train in fp32 alone.
+bool trains_in(Scenario scenario, DType type) {
+  scenario.workload.precision = type;
+  try {
+    find_workload(scenario.workload.family)->make(scenario, {}, 0);
+    return true;
+  } catch (const ConfigError&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 CpuComputeDesign cpu_compute_design(bool quick, std::int32_t cores, DType type) {
@@ -39,7 +52,7 @@ CpuComputeDesign cpu_compute_design(bool quick, std::int32_t cores, DType type) 
   design.op_budget_ns = quick ? 0.1e9 : 1.5e9;
   design.trials = designed_trials(quick, cores);
   for (Trial& trial : design.trials) {
-    trial.scenario.workload.precision = type;
+    if (trains_in(trial.scenario, type)) trial.scenario.workload.precision = type;
     trial.scenario.policy.options[std::string(kCpuModules)] = "*";
     trial.times_update = false;
   }
@@ -60,6 +73,7 @@ std::shared_ptr<const HardwareProfile> measure_cpu_compute(const CpuComputeDesig
   KernelSite site{nullptr, false, design.type, Workbench::cpu_threads(machine.cores)};
   const KernelTimes kernels = measure_kernels(site, design.kernels, design.kernel_repeats, notes);
   fit_kernels(kernels.gemms, kernels.attentions, kernels.memory, design.type, team);
+  fit_overlap(kernels.cold, design.type, team);
   for (const DType type : design.other_types) {
     site.type = type;
     fit_peak(time_gemms(site, {design.kernels.gemms.back()}, design.kernel_repeats), type, team);

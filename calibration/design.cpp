@@ -151,6 +151,11 @@ KernelDesign designed_kernels(bool quick) {
   }
   for (const AttentionSize& size : kAttentions)
     if (!quick || size.sequence <= kQuickSequence) design.attentions.push_back(size);
+  constexpr LinearSize kCold[] = {{24, 1024, 1024}, {24, 3072, 768},  {80, 1024, 1024},
+                                  {80, 3072, 768},  {80, 1536, 2048}, {240, 768, 3072}};
+  constexpr std::int64_t kColdBytes = std::int64_t{512} << 20, kQuickCold = 3;
+  design.cold_linears.assign(std::begin(kCold), quick ? std::begin(kCold) + kQuickCold : std::end(kCold));
+  design.cold_bytes = kColdBytes;
   for (std::int64_t n = kLeastElements; n <= (quick ? kQuickElements : kMostElements); n *= 4)
     design.additions.push_back(n);
   return design;

@@ -16,6 +16,9 @@ struct KernelDesign {
   std::vector<GemmSize> gemms;
   std::vector<AttentionSize> attentions;
   std::vector<std::int64_t> additions;  // elements
+  // Few rows by weights that no cache holds, of which there are so many bytes; empty: flops hide all traffic.
+  std::vector<LinearSize> cold_linears;
+  std::int64_t cold_bytes = 0;
 };
 KernelDesign designed_kernels(bool quick);
 

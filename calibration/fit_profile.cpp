@@ -79,6 +79,8 @@ double cpu_optimizer_bytes_per_s(const std::vector<OpTime>& ops) {
 void fit_copies(const CopyTimes& times, HardwareProfile& profile) {
   profile.h2d = copy_rate(times.h2d);
   profile.d2h = copy_rate(times.d2h);
+  if (!times.pageable_h2d.empty()) profile.pageable_h2d = copy_rate(times.pageable_h2d);
+  if (!times.pageable_d2h.empty()) profile.pageable_d2h = copy_rate(times.pageable_d2h);
   // Two lanes never reach less than the faster one alone.
   profile.pcie_bytes_per_s = std::max({times.both_bytes_per_s, profile.h2d.bytes_per_s, profile.d2h.bytes_per_s});
 }
@@ -168,6 +170,20 @@ void fit_kernels(const std::vector<KernelTime>& gemms, const std::vector<KernelT
   profile.efficiency[KernelKind::Attention] = efficiency_curve(rates(attentions, of_attention), peak);
   const double bandwidth = tier(profile, Tier::Device).bytes_per_s / kNsPerS;
   profile.efficiency[KernelKind::Memory] = efficiency_curve(rates(memory, bytes), bandwidth);
+}
+
+void fit_overlap(const std::vector<KernelTime>& cold, DType type, HardwareProfile& profile) {
+  if (cold.empty()) return;
+  const auto model_ns = [&](const Kernel& kernel, double overlap) {
+    profile.overlap = overlap;
+    return static_cast<double>(CostModel(profile).kernel_ns(kernel, type, Engine::Compute));
+  };
+  std::vector<double> overlaps;
+  for (const KernelTime& t : cold) {
+    const double hidden_ns = model_ns(t.kernel, 1), bare_ns = model_ns(t.kernel, 0);
+    if (bare_ns > hidden_ns) overlaps.push_back((bare_ns - t.ns.median) / (bare_ns - hidden_ns));
+  }
+  profile.overlap = overlaps.empty() ? 1 : std::clamp(quantile(std::move(overlaps), 0.5), 0.0, 1.0);
 }
 
 void fit_device_optimizer(const std::vector<OpTime>& times, HardwareProfile& profile) {

@@ -41,6 +41,9 @@ void fit_device_memory(const std::vector<KernelTime>& memory, HardwareProfile& p
 // The peak of `type`, launch and the efficiency curves of gemm, attention and memory.
 void fit_kernels(const std::vector<KernelTime>& gemms, const std::vector<KernelTime>& attentions,
                  const std::vector<KernelTime>& memory, DType type, HardwareProfile& profile);
+// How much of products' memory traffic their flops hide (HardwareProfile::overlap), of those whose weights come from
+// memory, in the median. Needs fit_kernels.
+void fit_overlap(const std::vector<KernelTime>& cold, DType type, HardwareProfile& profile);
 // The peak of a precision that has no efficiency curve of its own: the model then gives the products' times, in the
 // median. Needs fit_kernels.
 void fit_peak(const std::vector<KernelTime>& products, DType type, HardwareProfile& profile);

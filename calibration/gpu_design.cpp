@@ -221,7 +221,7 @@ DeviceDesign gpu_design(bool quick, std::int32_t cores) {
                   std::int64_t{1} << 25,
                   0.6,
                   3.2};
-  design.copies = {(quick ? 1 : 2) * kGiB, (quick ? 256 : 1024) * kMiB, 32 * kMiB, 0.5, 1};
+  design.copies = {(quick ? 1 : 2) * kGiB, (quick ? 256 : 1024) * kMiB, 32 * kMiB, 0.5, 1, (quick ? 64 : 256) * kMiB};
   design.contention = trial_of("gpt", kContention, cores);
   design.launches = trial_of("gpt", kLaunches, cores);
   design.updates = trial_of("gpt", kLargestUpdate, cores);

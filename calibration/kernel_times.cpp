@@ -44,18 +44,21 @@ class Bench {
     return {tandem::gemm(s.m, s.n, s.k, site_.type), time([&] { at::addmm_out(out, bias, input, weight.t()); })};
   }
 
-  std::vector<KernelTime> linear(const LinearSize& s) {
-    at::Tensor x, weight, y, x_gradient, weight_gradient;
+  // With so many weights in turn.
+  std::vector<KernelTime> linear(const LinearSize& s, std::int64_t count = 1) {
+    at::Tensor x, y, x_gradient;
+    std::vector<at::Tensor> weights;
     clock_->prepare([&] {
-      x = random({s.rows, s.inputs}), weight = random({s.outputs, s.inputs}), y = random({s.rows, s.outputs});
-      x_gradient = at::empty_like(x), weight_gradient = at::empty_like(weight);
+      x = random({s.rows, s.inputs}), y = random({s.rows, s.outputs}), x_gradient = at::empty_like(x);
+      for (std::int64_t i = 0; i < count; ++i) weights.push_back(random({s.outputs, s.inputs}));
     });
+    std::size_t turn = 0;
+    const auto weight = [&]() -> at::Tensor& { return weights[turn++ % weights.size()]; };
     std::vector<KernelTime> times;
     const auto add = [&](const Kernel& kernel, auto call) { times.push_back({kernel, time(call)}); };
-    add(linear_input_gradient(s.rows, s.outputs, s.inputs, site_.type), [&] { at::mm_out(x_gradient, y, weight); });
-    add(linear_weight_gradient(s.rows, s.outputs, s.inputs, site_.type),
-        [&] { at::mm_out(weight_gradient, y.t(), x); });
-    add(linear_product(s.rows, s.outputs, s.inputs, site_.type), [&] { at::mm_out(y, x, weight.t()); });
+    add(linear_input_gradient(s.rows, s.outputs, s.inputs, site_.type), [&] { at::mm_out(x_gradient, y, weight()); });
+    add(linear_product(s.rows, s.outputs, s.inputs, site_.type), [&] { at::mm_out(y, x, weight().t()); });
+    add(linear_weight_gradient(s.rows, s.outputs, s.inputs, site_.type), [&] { at::mm_out(weight(), y.t(), x); });
     return times;
   }
 
@@ -116,11 +119,17 @@ std::vector<KernelTime> time_gemms(const KernelSite& site, const std::vector<Gem
 }
 
 std::vector<KernelTime> time_linears(const KernelSite& site, const std::vector<LinearSize>& sizes, int repeats) {
+  return time_cold_linears(site, sizes, 0, repeats);
+}
+
+std::vector<KernelTime> time_cold_linears(const KernelSite& site, const std::vector<LinearSize>& sizes,
+                                          std::int64_t weight_bytes, int repeats) {
   std::vector<KernelTime> times;
   on_own_thread([&] {
     Bench bench(site, repeats);
     for (const LinearSize& size : sizes)
-      for (KernelTime& time : bench.linear(size)) times.push_back(std::move(time));
+      for (KernelTime& time : bench.linear(size, 1 + weight_bytes / (size.outputs * size.inputs * size_of(site.type))))
+        times.push_back(std::move(time));
   });
   return times;
 }

@@ -1,5 +1,5 @@
 // Times of single LibTorch kernels by size, in the caches as a body finds them: the shapes of the efficiency curves.
-// Must not know ops or profiles.
+// And of products whose weights no cache holds. Must not know ops or profiles.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,10 @@ struct KernelSite {
 std::vector<KernelTime> time_gemms(const KernelSite& site, const std::vector<GemmSize>& sizes, int repeats);
 // Of each layer its product, and the gradients of its input and of its weight.
 std::vector<KernelTime> time_linears(const KernelSite& site, const std::vector<LinearSize>& sizes, int repeats);
+// The same products, each of them on another weight, or into another gradient of one, than those before: so many bytes
+// of weights in turn.
+std::vector<KernelTime> time_cold_linears(const KernelSite& site, const std::vector<LinearSize>& sizes,
+                                          std::int64_t weight_bytes, int repeats);
 std::vector<KernelTime> time_attentions(const KernelSite& site, const std::vector<AttentionSize>& sizes, int repeats);
 std::vector<KernelTime> time_memory_kernels(const KernelSite& site, const std::vector<std::int64_t>& elements,
                                             int repeats);

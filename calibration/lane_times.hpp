@@ -17,14 +17,16 @@ struct CopyTime {
 };
 
 struct CopyTimes {
-  std::vector<CopyTime> h2d, d2h;  // alone, by size
-  double both_bytes_per_s = 0;     // both directions at once, together
+  std::vector<CopyTime> h2d, d2h;                    // alone, by size
+  std::vector<CopyTime> pageable_h2d, pageable_d2h;  // where the bench has pageable memory
+  double both_bytes_per_s = 0;                       // both directions at once, together
 };
 // What copies are timed with.
 struct CopyDesign {
-  std::int64_t scratch_bytes = 0;  // of the bench: cycled through, so that copies do not find their bytes in a cache
-  std::int64_t most_bytes = 0;     // the largest copy
-  std::int64_t bucket_bytes = 0;   // about a bucket's: copies beside others
+  std::int64_t scratch_bytes =
+      0;  // of the bench, pinned: cycled through, so that copies do not find their bytes in a cache
+  std::int64_t most_bytes = 0;    // the largest copy
+  std::int64_t bucket_bytes = 0;  // about a bucket's: copies beside others
   // Which quantile of a slow-down's rounds is the machine's own. Where a few cores run everything, the quieter rounds':
   // other programs and unlucky placements of threads only ever slow lanes down, and do so in many rounds. The median
   // where the rates alone are medians, too.
@@ -32,6 +34,7 @@ struct CopyDesign {
   // So many times as long as a turn with kernels took, beside others or alone, the device rests: one that computes
   // without a pause lowers its clock to keep to its power limit, which would look like what others took from it.
   double rest = 0;
+  std::int64_t pageable_bytes = 0;  // of the bench, not pinned; 0: such copies are not timed
 };
 CopyTimes time_copies(Workbench& bench, const CopyDesign& design);
 

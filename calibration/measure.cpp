@@ -80,7 +80,8 @@ void measure_product_draw(const KernelSite& site, const PowerDesign& design, Har
 
 KernelTimes measure_kernels(const KernelSite& site, const KernelDesign& design, int repeats, Notes& notes) {
   KernelTimes times{time_gemms(site, design.gemms, repeats), time_attentions(site, design.attentions, repeats),
-                    time_memory_kernels(site, design.additions, repeats)};
+                    time_memory_kernels(site, design.additions, repeats),
+                    time_cold_linears(site, design.cold_linears, design.cold_bytes, repeats)};
   for (const auto& some : {times.gemms, times.attentions})
     for (const KernelTime& t : some)
       notes.figure(printed("%s of %.3g MFLOP", t.kernel.kind == KernelKind::Gemm ? "gemm" : "attention",
@@ -88,6 +89,10 @@ KernelTimes measure_kernels(const KernelSite& site, const KernelDesign& design, 
                    t.ns, 1e3, "us");
   for (const KernelTime& t : times.memory)
     notes.figure(printed("memory kernel of %lld B", static_cast<long long>(t.kernel.bytes)), t.ns, 1e3, "us");
+  for (const KernelTime& t : times.cold)
+    notes.figure(printed("gemm of %.3g MFLOP by %.3g MB from memory", static_cast<double>(t.kernel.flops) / 1e6,
+                         static_cast<double>(t.kernel.bytes) / 1e6),
+                 t.ns, 1e3, "us");
   return times;
 }
 
@@ -114,7 +119,9 @@ std::vector<OpTime> measure_ops(const OpDesign& design, const std::function<void
 
 void report_lanes(const CopyTimes& copies, const HandOver& hand_over, const std::vector<SlowDown>& slow_downs,
                   Notes& notes) {
-  for (const auto& [lane, times] : {std::pair("h2d", &copies.h2d), std::pair("d2h", &copies.d2h)})
+  for (const auto& [lane, times] :
+       {std::pair("h2d", &copies.h2d), std::pair("d2h", &copies.d2h), std::pair("pageable h2d", &copies.pageable_h2d),
+        std::pair("pageable d2h", &copies.pageable_d2h)})
     for (const CopyTime& t : *times)
       notes.figure(printed("%s copy of %lld B", lane, static_cast<long long>(t.bytes)), t.ns, 1e3, "us");
   notes.say(printed("  both directions at once: %.4g GB/s", copies.both_bytes_per_s / 1e9));

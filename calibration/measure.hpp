@@ -40,7 +40,7 @@ class Notes {
 };
 
 struct KernelTimes {
-  std::vector<KernelTime> gemms, attentions, memory;
+  std::vector<KernelTime> gemms, attentions, memory, cold;
 };
 // Remarks on what is found, in words; see power_times.hpp.
 void measure_power(const KernelSite& site, const PowerDesign& design, HardwareProfile& profile, Notes& notes);

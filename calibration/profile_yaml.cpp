@@ -92,6 +92,7 @@ Text compute(const HardwareProfile& p) {
       out += Text("    ") + key + ":" + curve("      ", found->second, flops ? "FLOP" : "B");
   }
   out += alignment(p);
+  if (p.overlap != 1) out += "  overlap: " + number(p.overlap) + "\n";
   out += "  launch: " + ns(p.launch_ns) + "\n  op: " + ns(p.op_ns) + "\n";
   if (!p.bodies.empty()) out += "  bodies:\n";
   for (const auto& [body_name, cost] : p.bodies) out += body(body_name, cost);
@@ -116,8 +117,9 @@ Text copy(const char* key, const CopyRate& rate) {
 }
 
 Text copies(const HardwareProfile& p) {
-  Text out = "copies:\n" + copy("h2d", p.h2d) + copy("d2h", p.d2h) + copy("disk_read", p.disk_read) +
-             copy("disk_write", p.disk_write) + copy("peer", p.peer);
+  Text out = "copies:\n" + copy("h2d", p.h2d) + copy("d2h", p.d2h) + copy("pageable_h2d", p.pageable_h2d) +
+             copy("pageable_d2h", p.pageable_d2h) + copy("disk_read", p.disk_read) + copy("disk_write", p.disk_write) +
+             copy("peer", p.peer);
   if (p.pcie_bytes_per_s > 0) out += "  shared_bandwidth: " + gigabytes_per_s(p.pcie_bytes_per_s) + "\n";
   if (p.host_copy_bytes_per_s > 0) out += "  host_bandwidth: " + gigabytes_per_s(p.host_copy_bytes_per_s) + "\n";
   return out + "  small_copy: " + bytes(p.small_copy_bytes) + "\n";

@@ -114,7 +114,7 @@ Estimate of_transfers(const Copies& one, const Copies& other, std::vector<double
 Estimate of_copies(const CopyTimes& times) {
   const auto refit = [&](const Copies& h2d, const Copies& d2h) {
     HardwareProfile profile;
-    fit_copies({h2d, d2h, times.both_bytes_per_s}, profile);
+    fit_copies({h2d, d2h, {}, {}, times.both_bytes_per_s}, profile);
     return profile;
   };
   std::vector<double> errors;

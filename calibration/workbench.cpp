@@ -28,11 +28,12 @@ std::int32_t Workbench::steps_of(const Rewrites& rewrites) {
 }
 
 Workbench::Workbench(const Scenario& scenario, std::int64_t scratch_bytes, BenchDevice device, const Rewrites& rewrites,
-                     bool updates_on_host)
+                     bool updates_on_host, std::int64_t pageable_bytes)
     : updates_on_host_(updates_on_host),
       scenario_(scenario),
       data_(make_noise_data(scenario.seed, tokens_of(scenario.workload))),
-      alignment_(device.device ? kDeviceAlignment : kHostAlignment) {
+      alignment_(device.device ? kDeviceAlignment : kHostAlignment),
+      pageable_bytes_(pageable_bytes) {
   scenario_.steps = steps_of(rewrites);
   const WorkloadEntry* family = find_workload(scenario_.workload.family);
   CHECK(family != nullptr, "no workload family", scenario_.workload.family);
@@ -51,6 +52,7 @@ Workbench::Workbench(const Scenario& scenario, std::int64_t scratch_bytes, Bench
   LiveExecutorOptions options;
   options.arena_bytes[static_cast<std::size_t>(Tier::Device)] = device_bytes_;
   options.arena_bytes[static_cast<std::size_t>(Tier::HostPinned)] = host_bytes_;
+  options.pageable_bytes = pageable_bytes_;
   options.cpu_threads = cpu_threads(scenario_.machine.cores);
   options.library = device.library();
   options.library.requires_finite = false;  // an op is timed many times over on the same numbers
@@ -104,7 +106,7 @@ void Workbench::place(std::int64_t scratch_bytes) {
       if (runs_on_host(graph_.op(id)) == host) workspaces_[static_cast<std::size_t>(id)] = workspace;
     if (!host) break;
     scratch_ = round_up(device_bytes_, kPageBytes);  // as direct I/O wants
-    host_bytes_ = device_bytes_ = scratch_ + scratch_bytes;
+    host_bytes_ = device_bytes_ = round_up(scratch_ + scratch_bytes, kPageBytes) + pageable_bytes_;
   }
   for (OpId id = 0; id < graph_.op_count(); ++id)
     for (const Write& write : graph_.op(id).writes)

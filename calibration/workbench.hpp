@@ -28,10 +28,11 @@ struct BenchDevice {
 class Workbench {
  public:
   // Places all values of these steps in the device's arena, and those that the host needs (loads, and the optimizer's
-  // operands if `updates_on_host`) at the same offsets of the host's; `scratch_bytes` behind them in both. Loads
-  // parameters and batches into both. Throws as LiveExecutor does.
+  // operands if `updates_on_host`) at the same offsets of the host's; `scratch_bytes` behind them in both, and behind
+  // those `pageable_bytes` more, of which the host's are not pinned. Loads parameters and batches into both. Throws as
+  // LiveExecutor does.
   Workbench(const Scenario& scenario, std::int64_t scratch_bytes, BenchDevice device = {},
-            const Rewrites& rewrites = {}, bool updates_on_host = true);
+            const Rewrites& rewrites = {}, bool updates_on_host = true, std::int64_t pageable_bytes = 0);
 
   // One; where momentum travels by signs, those of plain Adam before, and another after the first of its own.
   static std::int32_t steps_of(const Rewrites& rewrites);
@@ -41,10 +42,11 @@ class Workbench {
   const Graph& graph() const { return graph_; }
   const std::vector<OpId>& ops() const { return ops_; }  // of the steps, loads left out, in graph order
   std::int64_t scratch_offset() const { return scratch_; }
+  std::int64_t pageable_offset() const { return host_bytes_ - pageable_bytes_; }
   // Rate at which the loader made initial values and batches.
   double load_bytes_per_s() const { return load_bytes_per_s_; }
   // Host memory that was pinned, and how long that took; 0 without a device.
-  std::int64_t pinned_bytes() const { return executor_->pinning_s() > 0 ? host_bytes_ : 0; }
+  std::int64_t pinned_bytes() const { return executor_->pinning_s() > 0 ? pageable_offset() : 0; }
   double pinning_s() const { return executor_->pinning_s(); }
   std::int64_t offset(ValueId value) const { return offsets_[static_cast<std::size_t>(value)]; }
 
@@ -81,7 +83,7 @@ class Workbench {
   std::vector<std::int64_t> offsets_;     // by value
   std::vector<std::int64_t> workspaces_;  // by op
   std::int64_t alignment_;                // of values
-  std::int64_t scratch_ = 0, host_bytes_ = 0, device_bytes_ = 0;
+  std::int64_t scratch_ = 0, pageable_bytes_ = 0, host_bytes_ = 0, device_bytes_ = 0;
   double load_bytes_per_s_ = 0;
   std::unique_ptr<LiveExecutor> executor_;
   std::vector<Command> commands_;

@@ -1,20 +1,32 @@
 #include "runtime/live_scenario.hpp"
 
+#include <algorithm>
+
 #include "core/base/errors.hpp"
 #include "runtime/host_memory.hpp"
 
 namespace tandem {
 namespace {
 
-Scenario load_within_memory(CommonFlags& common) {
+// Of what is free, where a device pins its arenas from the start, in whole GiB. The rest is for what else begins
+// meanwhile, and for pages that others read from files: a process that takes all there is, is killed. A scenario's own
+// limit is taken at its word: a virtual machine may show its memory only as it is used.
+std::int64_t free_to_take() {
+  constexpr std::int64_t kLeftPart = 16, kGiB = std::int64_t{1} << 30;
+  const std::int64_t free = free_host_bytes(), taken = for_arenas(free - free / kLeftPart);
+  return taken > kGiB ? taken / kGiB * kGiB : taken;
+}
+
+Scenario load_within_memory(CommonFlags& common, const std::string& device) {
   Scenario scenario = load_scenario(common);
   const std::int64_t limit = cgroup_limit_bytes();
-  if (limit == 0) return scenario;
-  const std::int64_t usable = for_arenas(limit);
-  if (scenario.limits.host_bytes > usable)
+  if (limit == 0 && device != "cuda") return scenario;
+  std::int64_t usable = limit > 0 ? for_arenas(limit) : free_to_take();
+  if (device == "cuda") usable = std::min(usable, free_to_take());
+  if (limit > 0 && scenario.limits.host_bytes > for_arenas(limit))
     throw DoesNotFit("does not fit: limits.host_bytes is " + std::to_string(scenario.limits.host_bytes) +
                      ", and this process may use " + std::to_string(limit) +
-                     " bytes of host memory (its control group's limit); at most " + std::to_string(usable) +
+                     " bytes of host memory (its control group's limit); at most " + std::to_string(for_arenas(limit)) +
                      " would fit");
   const auto pinned = static_cast<std::size_t>(Tier::HostPinned);
   if (scenario.limits.host_bytes > 0 || scenario.machine.tiers[pinned].capacity_bytes <= usable) return scenario;
@@ -43,7 +55,7 @@ void refuse_decoding(const Scenario& scenario, const std::string& device) {
 }  // namespace
 
 Scenario load_live_scenario(CommonFlags& common, const std::string& device) {
-  Scenario scenario = load_within_memory(common);
+  Scenario scenario = load_within_memory(common, device);
   if (scenario.machine.one_pool)
     throw ConfigError(
         "machine.tiers.one_pool: one memory for CPU and device is simulated alone so far; allowed: false, "

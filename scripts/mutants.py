@@ -40,7 +40,7 @@ MUTANTS = [
     Mutant("readers", "core/graph/graph.cpp",
            "++value.readers;", "value.readers = 1;", "test_core", r"^core\.(EveryPolicy|WorkloadGraph)"),
     Mutant("roofline", "core/machine/cost_model.cpp",
-           "+ std::max(flop_ns, byte_ns);", "+ std::min(flop_ns, byte_ns);", "test_core", r"^core\.CostModel$"),
+           "+ std::max(flop_ns, byte_ns) + bare;", "+ std::min(flop_ns, byte_ns) + bare;", "test_core", r"^core\.CostModel$"),
     Mutant("pool_ends", "core/scheduler/pool.cpp",
            "offset = free_[span.last - 1].end() - bytes;", "offset = free_[span.last - 1].offset;", "test_core", r"^core\.Pool$"),
     Mutant("happens_before", "core/scheduler/happens_before.cpp",

@@ -93,7 +93,8 @@ double CostModel::device_kernel_ns(const Kernel& kernel, DType type) const {
     flop_ns *= alignment_factor(*profile_, kernel, type) / efficiency(*profile_, kernel.kind, flops);
   double byte_ns = at_rate_ns(bytes, tier_bytes_per_s(*profile_, Tier::Device), "device memory");
   if (bytes > 0) byte_ns /= efficiency(*profile_, memory_kind, bytes);
-  return static_cast<double>(profile_->launch_ns) + std::max(flop_ns, byte_ns);
+  const double bare = kernel.kind == KernelKind::Gemm ? (1 - profile_->overlap) * std::min(flop_ns, byte_ns) : 0;
+  return static_cast<double>(profile_->launch_ns) + std::max(flop_ns, byte_ns) + bare;
 }
 
 // The optimizer's rate is measured whole, DRAM included; other work is a roofline over the cores' flops and DRAM. It is

@@ -114,6 +114,7 @@ struct HardwareProfile {
   std::string text;                        // the YAML, for log headers
   std::string source;                      // of the figures that name none themselves; "": each names its own
   std::optional<Fingerprint> fingerprint;  // of the machine that was measured
+  double price_per_hour = 0;               // of a device with its part of the host, in whatever money; 0: not known
   std::array<TierInfo, kTierCount> tiers;
 
   // CPU and device have one memory, which is tiers[Device]: what is said to be on the host is there, too, and no copy
@@ -134,6 +135,9 @@ struct HardwareProfile {
   std::map<KernelKind, Curve> efficiency;  // of Gemm and Attention over flops; of Memory and Optimizer over bytes
   // By precision and alignment, of less than kAligned; 1 where not given.
   std::map<std::pair<DType, std::int16_t>, AlignmentCost> alignment;
+  // Of a product, the share of the shorter of its flops' and its bytes' time that the longer one hides: 1 on a GPU,
+  // whose processors take turns; less on a CPU, whose threads wait for weights that are not in their caches.
+  double overlap = 1;
   std::int64_t launch_ns = 0;              // per kernel
   std::int64_t op_ns = 0;                  // per op: dispatch of a body beyond its kernels
   std::map<std::string, BodyCost> bodies;  // bodies that were measured, instead of op_ns; on Compute

@@ -1,21 +1,29 @@
 // What the libraries under LibTorch take for themselves during a product. Must not know primitives.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/base/dtype.hpp"
 
 namespace tandem {
 
-// oneDNN's tiles during a product in 16 bits on the CPU.
-inline constexpr std::int64_t kCpuTileBytes = 256 << 10;
+// oneDNN's tiles during a product in 16 bits on the CPU, by so many threads, at most. Seen: as many with up to four
+// threads, and 1.7 MiB with 15 on a processor with AMX, where each thread keeps parts of operands in their own order.
+// What fewer threads take there has not been seen.
+inline std::int64_t cpu_tile_bytes(std::int64_t threads) {
+  constexpr std::int64_t kAll = 256 << 10, kFew = 8, kEachMore = 256 << 10;
+  return kAll + std::max<std::int64_t>(0, threads - kFew) * kEachMore;
+}
+
 // cuBLAS's, for a product that is cut along its inner dimension on a GPU, at most.
 inline constexpr std::int64_t kGpuProductBytes = 32 << 20;
 
-// oneDNN's, for [m, k] times [k, n] on the CPU by one caller: in 16 bits it keeps tiles of its own, and copies operands
-// and result where the processor has units that want them in an order of their own (AMX). In fp32, MKL serves itself.
+// oneDNN's, for [m, k] times [k, n] on the CPU by one caller: in 16 bits it keeps tiles of its own, and copies
+// operands and result where the processor has units that want them in an order of their own (AMX). In fp32, MKL serves
+// itself.
 inline std::int64_t cpu_product_bytes(std::int64_t m, std::int64_t n, std::int64_t k, DType type) {
-  return type == DType::F32 ? 0 : kCpuTileBytes + (m * k + k * n + m * n) * size_of(DType::F32);
+  return type == DType::F32 ? 0 : cpu_tile_bytes(1) + (m * k + k * n + m * n) * size_of(DType::F32);
 }
 
 // LibTorch makes tensors of the numbers that a body gives to its kernels, in the types of both sides.

@@ -97,6 +97,7 @@ void build_compute(const Values& values, const std::string& path, HardwareProfil
   out.processors = static_cast<std::int32_t>(values.integer(path + "processors"));
   out.power = power_limit(values, path + "power.");
   out.sustained_power = power_limit(values, path + "sustained_power.");
+  out.overlap = values.number(path + "overlap", 1);
   out.launch_ns = values.integer(path + "launch");
   out.op_ns = values.integer(path + "op");
   build_bodies(values, path + "bodies", out);
@@ -192,6 +193,7 @@ HardwareProfile build_profile(const Values& values, const std::string& prefix) {
   HardwareProfile out;
   out.name = values.text(prefix + "name");
   out.source = values.text(prefix + "source");
+  out.price_per_hour = values.number(prefix + "price_per_hour");
   if (!values.texts_below(prefix + "fingerprint.").empty())
     out.fingerprint = fingerprint(values, prefix + "fingerprint.");
   build_tiers(values, prefix + "tiers.", out);

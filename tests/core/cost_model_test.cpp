@@ -57,6 +57,17 @@ TEST(CostModel, KernelIsTheLongerOfFlopsAndBytes) {
   EXPECT_EQ(cost.kernel_ns(kernel(KernelKind::Gemm, 10'000'000'000, 0), DType::BF16, Engine::Compute), 1'000'000);
 }
 
+TEST(CostModel, WhatIsNotHiddenOfAProductsTrafficIsPaidFor) {
+  HardwareProfile profile = machine();
+  profile.overlap = 0.25;
+  const CostModel cost(profile);
+  // 1 ms of flops, 0.1 ms of bytes: three quarters of the shorter stand beside the longer.
+  EXPECT_EQ(cost.kernel_ns(kernel(KernelKind::Gemm, 10'000'000'000, 100'000'000), DType::F32, Engine::Compute),
+            1'075'000);
+  EXPECT_EQ(cost.kernel_ns(kernel(KernelKind::Attention, 10'000'000'000, 100'000'000), DType::F32, Engine::Compute),
+            1'000'000);
+}
+
 TEST(CostModel, EfficiencyFollowsItsCurve) {
   HardwareProfile profile = machine();
   profile.efficiency[KernelKind::Gemm] = {{1e6, 1e10}, {0.1, 0.5}};

@@ -7,11 +7,13 @@
 #include <thread>
 
 #include "calibration/calibrate.hpp"
+#include "calibration/cpu_compute.hpp"
 #include "calibration/gpu_design.hpp"
 #include "calibration/kernel_clock.hpp"
 #include "calibration/probe.hpp"
 #include "calibration/triad_times.hpp"
 #include "core/run/load.hpp"
+#include "core/workloads/workload.hpp"
 #include "runtime/body_table.hpp"
 #include "runtime/executors/workspace.hpp"
 #include "runtime/fingerprint.hpp"
@@ -70,10 +72,10 @@ DeviceDesign tiny_design() {
   design.rate_products = {{64, 64, 64}};
   design.odd_layers = {{64, 72, 32}, {64, 65, 32}};
   design.peak_product = design.cpu_product = {64, 64, 64};
-  design.kernels = {{{32, 32, 32}, {128, 512, 128}}, {{2, 16, 16}, {4, 64, 32}}, {256, 1 << 20}};
+  design.kernels = {{{32, 32, 32}, {128, 512, 128}}, {{2, 16, 16}, {4, 64, 32}}, {256, 1 << 20}, {}, 0};
   design.kernel_repeats = 2;
   design.power = {{{64, 64, 64}}, {2, 16, 16}, 1 << 16, 0.02, 0.06};
-  design.copies = {2 * kMiB, kMiB, 256 << 10};
+  design.copies = {.scratch_bytes = 2 * kMiB, .most_bytes = kMiB, .bucket_bytes = 256 << 10, .pageable_bytes = kMiB};
   design.trials.resize(2);
   shrink(design.contention, 64);
   shrink(design.launches, 64);
@@ -258,6 +260,13 @@ TEST(GpuDesign, DoesNotMeasureTheScenarioThatItIsToPredict) {
                  a.batch * a.keys.integer_or("sequence", 0) == b.batch * b.keys.integer("sequence"))
         << a.keys.integer_or("hidden", 0);
   }
+}
+
+TEST(CpuComputeDesign, EveryNetworkTrainsInItsPrecision) {
+  for (const DType type : {DType::F32, DType::BF16, DType::F16})
+    for (const Trial& trial : cpu_compute_design(/*quick=*/false, /*cores=*/16, type).trials)
+      EXPECT_NO_THROW(find_workload(trial.scenario.workload.family)->make(trial.scenario, {}, 0))
+          << trial.scenario.workload.family << " in " << name_of(type);
 }
 
 TEST(TriadTimes, MovesWhatItSays) {

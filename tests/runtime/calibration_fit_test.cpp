@@ -305,6 +305,29 @@ TEST(CalibrationCpuOptimizer, NoiseThatHidesTheOverheadLeavesARate) {
   EXPECT_DOUBLE_EQ(profile.cpu_optimizer_parameters_per_s, 2e9);
 }
 
+TEST(CalibrationOverlap, IsThatOfTheProfileThatMadeTheTimes) {
+  HardwareProfile truth;
+  truth.peak_flops[DType::F32] = 1e11;
+  truth.tiers[static_cast<std::size_t>(Tier::Device)].bytes_per_s = 1e10;
+  truth.launch_ns = 500;
+  for (const double overlap : {0.0, 0.35, 1.0}) {
+    truth.overlap = overlap;
+    std::vector<KernelTime> cold;
+    for (const std::int64_t rows : {8, 24, 240}) {
+      KernelTime time{gemm(rows, 3072, 768, DType::F32), {}};
+      time.ns.median = static_cast<double>(CostModel(truth).kernel_ns(time.kernel, DType::F32, Engine::Compute));
+      cold.push_back(time);
+    }
+    HardwareProfile fitted = truth;
+    fitted.overlap = 0.5;
+    fit_overlap(cold, DType::F32, fitted);
+    EXPECT_NEAR(fitted.overlap, overlap, 1e-3);
+    for (KernelTime& time : cold) time.ns.median *= 10;  // worse than nothing hidden
+    fit_overlap(cold, DType::F32, fitted);
+    EXPECT_EQ(fitted.overlap, 0);
+  }
+}
+
 TEST(CalibrationCopies, TheModelGivesBackTheMeasuredTimes) {
   CopyTimes times;
   for (std::int64_t bytes = 4096; bytes <= (1 << 26); bytes *= 4) {
@@ -314,11 +337,17 @@ TEST(CalibrationCopies, TheModelGivesBackTheMeasuredTimes) {
     times.d2h.push_back(time);
   }
   times.both_bytes_per_s = 20e9;
+  times.pageable_h2d = times.pageable_d2h = times.h2d;
+  for (CopyTime& time : times.pageable_h2d) time.ns.median *= 3;
   HardwareProfile profile;
   fit_copies(times, profile);
   const CostModel model(profile);
   for (const CopyTime& time : times.h2d)
     EXPECT_NEAR(static_cast<double>(model.copy_ns(Engine::H2D, time.bytes)), time.ns.median, 0.01 * time.ns.median);
+  for (const CopyTime& time : times.pageable_h2d)
+    EXPECT_NEAR(static_cast<double>(model.copy_ns(Engine::H2D, time.bytes, /*pageable=*/true)), time.ns.median,
+                0.01 * time.ns.median);
+  EXPECT_EQ(model.copy_ns(Engine::D2H, 1 << 20, /*pageable=*/true), model.copy_ns(Engine::D2H, 1 << 20));
   EXPECT_DOUBLE_EQ(profile.pcie_bytes_per_s, 20e9);
 }
 
@@ -625,6 +654,8 @@ TEST(CalibrationYaml, ReadsBackAsTheSameProfile) {
   BodyCost& recorded = written.bodies["recorded"];
   recorded.dispatch_ns = 25'000, recorded.repeat_ns = 4'000, recorded.record_ns = 90'000, recorded.gaps_ns = 6'000,
   recorded.least_ns = 50'000, recorded.late_ns = 30'000;
+  written.overlap = 0.25;
+  written.pageable_h2d = {7e9, 9'000, {}};
   const std::string text = profile_yaml(written, "A machine of a test.", "made up");
   // No machine has these figures: with a source they would be refused.
   const std::string source = "source: \"made up\"\n";
@@ -643,6 +674,8 @@ TEST(CalibrationYaml, ReadsBackAsTheSameProfile) {
   EXPECT_EQ(read.bodies.at("recorded").least_ns, 50'000);
   EXPECT_EQ(read.bodies.at("recorded").late_ns, 30'000);
   EXPECT_EQ(read.processors, 132);
+  EXPECT_DOUBLE_EQ(read.overlap, 0.25);
+  EXPECT_EQ(read.pageable_h2d.latency_ns, 9'000);
   EXPECT_DOUBLE_EQ(read.power.gemm, 1.5);
   EXPECT_EQ(read.power.window_ns, 40'000'000);
   EXPECT_DOUBLE_EQ(read.sustained_power.memory, 0.9);

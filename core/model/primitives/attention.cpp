@@ -108,7 +108,7 @@ class Attention final : public Primitive {
     const bool forward = direction == Direction::Forward;
     if (h.fused) return forward ? take_forward(h, s, where, meter) : take_backward(h, s, where, meter);
     if (where.gpu) meter.take(kGpuProductBytes);
-    if (!where.gpu && h.type != DType::F32) meter.take(kCpuTileBytes + 2 * h.row() + h.scores());
+    if (!where.gpu && h.type != DType::F32) meter.take(cpu_tile_bytes(where.threads) + 2 * h.row() + h.scores());
     if (where.gpu && !forward) meter.take(h.scores());  // the softmax's backward: gradient times result
     forward ? take_unfused_forward(h, meter) : take_unfused_backward(h, meter);
   }
@@ -118,8 +118,8 @@ class Attention final : public Primitive {
 
  private:
   // In 16 bits the CPU's kernel keeps scores in them, too, and packs keys and values where the processor wants that.
-  static void take_narrow(const Heads& h, std::int64_t scores, WorkspaceMeter& meter) {
-    if (h.type != DType::F32) meter.take(kCpuTileBytes + 2 * h.row() + scores * size_of(h.type));
+  static void take_narrow(const Heads& h, std::int64_t scores, std::int64_t threads, WorkspaceMeter& meter) {
+    if (h.type != DType::F32) meter.take(cpu_tile_bytes(threads) + 2 * h.row() + scores * size_of(h.type));
   }
   // The GPU's kernel in fp32 keeps a number for each query of whole blocks of 32.
   static std::int64_t kept_on_gpu(const Heads& h) {
@@ -136,7 +136,7 @@ class Attention final : public Primitive {
       return meter.touch_all(
           {h.row(), kept_on_gpu(h), kept_on_gpu(h), split, kNumberBytes, kNumberBytes, kNumberBytes});
     }
-    take_narrow(h, q * k * where.threads, meter);
+    take_narrow(h, q * k * where.threads, where.threads, meter);
     meter.touch_all({h.row(), kept, where.threads * (q * k + 2 * q + q * h.size) * size_of(DType::F32)});
   }
   static void take_backward(const Heads& h, const CallShapes& s, const RunsOn& where, WorkspaceMeter& meter) {
@@ -145,7 +145,7 @@ class Attention final : public Primitive {
     if (where.gpu)
       return meter.touch_all({row, row, row, kept_on_gpu(h), kept_on_gpu(h),
                               gpu_query_gradient_bytes(h.batch * h.heads, s.out[0].elements())});
-    take_narrow(h, 2 * q * k * where.threads, meter);
+    take_narrow(h, 2 * q * k * where.threads, where.threads, meter);
     meter.touch_all({row, row, row, where.threads * 2 * q * k * number, q * number});
   }
 };

@@ -45,7 +45,7 @@ class CachedAttention final : public Primitive {
     const std::int64_t q = cpu_query_split(a.tokens), k = cpu_key_split(a.keys()), threads = where.threads;
     // In 16 bits scores are rounded, too, and keys and values packed where the processor wants that.
     if (s.in[0].type != DType::F32)
-      meter.take(kCpuTileBytes + (2 * a.keys() * a.hidden + q * k * threads) * size_of(s.in[0].type));
+      meter.take(cpu_tile_bytes(threads) + (2 * a.keys() * a.hidden + q * k * threads) * size_of(s.in[0].type));
     meter.touch_all({row, a.tokens * a.heads * number, threads * (q * k + 2 * q + q * a.size) * number});
   }
   Bits updates() const override { return bit(1); }

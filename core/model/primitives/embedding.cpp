@@ -40,7 +40,7 @@ class Embedding final : public Primitive {
     const std::int64_t table = table_of(s).bytes();
     if (where.gpu) return meter.touch_all({table, 64 * kMiB + 2 * s.out[0].elements() * size_of(DType::F32)});
     if (s.out[0].type == DType::F32) return meter.touch(table);
-    meter.touch_all({table, std::max(table, s.out[0].bytes()) + kCpuTileBytes});
+    meter.touch_all({table, std::max(table, s.out[0].bytes()) + cpu_tile_bytes(where.threads)});
   }
   bool makes_gradients_apart() const override { return true; }
 

@@ -65,7 +65,7 @@ class Linear final : public Primitive {
       return kGpuProductBytes + (sums ? gpu_row_sum_bytes(s.out[0].rows(), s.out[0].columns()) : 0);
     }
     if (s.in[0].type == DType::F32) return 0;
-    return kCpuTileBytes + weight_of(s).bytes() + std::max(s.in[0].bytes(), s.out[0].bytes());
+    return cpu_tile_bytes(where.threads) + weight_of(s).bytes() + std::max(s.in[0].bytes(), s.out[0].bytes());
   }
 };
 

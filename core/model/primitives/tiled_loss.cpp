@@ -115,7 +115,8 @@ class TiledLoss final : public Primitive {
   static std::int64_t library(const Sizes& n, const RunsOn& where) {
     if (where.gpu) return kGpuProductBytes + (n.bias ? gpu_row_sum_bytes(n.tile, n.outputs) : 0);
     if (n.type == DType::F32) return 0;
-    return kCpuTileBytes + n.weight_bytes() + std::max(n.tile * n.inputs * size_of(n.type), n.logits(n.tile));
+    return cpu_tile_bytes(where.threads) + n.weight_bytes() +
+           std::max(n.tile * n.inputs * size_of(n.type), n.logits(n.tile));
   }
 };
 
