@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "core/base/check.hpp"
 #include "core/base/units.hpp"
 #include "core/run/advice.hpp"
 #include "core/transforms/common/entry.hpp"
@@ -164,12 +165,31 @@ std::string scenario_text(const Question& question, const Plan& plan) {
 
 }  // namespace
 
+double price_of_million(const Answer& answer, const Plan& plan) {
+  constexpr double kMillion = 1e6, kHour = 3600;
+  const double per_s = plan.run.tokens_per_s > 0 ? plan.run.tokens_per_s : plan.run.samples_per_s;
+  return answer.price_per_hour * static_cast<double>(answer.devices) / kHour / per_s * kMillion;
+}
+
+std::size_t fastest(const std::vector<Answer>& answers) {
+  CHECK(!answers.empty(), "an answer to choose");
+  const auto rate = [](const Answer& answer) {
+    return answer.best.empty() ? 0 : answer.best.front().run.samples_per_s;
+  };
+  return static_cast<std::size_t>(
+      std::max_element(answers.begin(), answers.end(),
+                       [&](const Answer& a, const Answer& b) { return rate(a) < rate(b); }) -
+      answers.begin());
+}
+
 Answer answer_of(const Question& question, const Space& space, const Found& found, const FindEnough& find_enough) {
   Answer answer;
   if (question.fixed("policy")) answer.policy = question.base().policy.name;
   answer.what = subject(question);
   answer.machine = question.base().machine.name;
   answer.with = asked_for(question);
+  answer.devices = std::max<std::int64_t>(question.base().workload.devices, 1);
+  answer.price_per_hour = question.base().machine.price_per_hour;
   answer.best = best_plans(space, found);
   if (const auto ranked = found.ranked(); !ranked.empty())
     answer.fastest_samples_per_s = found.tried[ranked.front()].run.samples_per_s;

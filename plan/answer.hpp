@@ -39,17 +39,28 @@ struct Answer {
   Counts counts;
   std::int64_t commands = 0;
   bool last_resort = false, may_change = true;  // whether other mathematics was allowed
-  std::string cut;                              // why the search ended early; "": it did not
-  std::string scenario;                         // the text of the first plan's
+  std::int64_t devices = 1;
+  double price_per_hour = 0;  // of a device; 0: not known
+  std::string cut;            // why the search ended early; "": it did not
+  std::string scenario;       // the text of the first plan's
 };
+
+// In the money of the price: of a million tokens, or of a million samples where tokens are not counted.
+double price_of_million(const Answer& answer, const Plan& plan);
 
 // As of Candidates::enough.
 using FindEnough = std::function<std::vector<Enough>(const std::vector<Candidates::Refused>&)>;
 Answer answer_of(const Question& question, const Space& space, const Found& found, const FindEnough& find_enough);
 
+// Where several numbers of devices were asked for: the index of the fastest. CHECKs that there is one.
+std::size_t fastest(const std::vector<Answer>& answers);
+
 std::string verdict(const Answer& answer);  // a sentence
 std::string answer_text(const Answer& answer);
+// A line for each number of devices; "" for one.
+std::string devices_text(const std::vector<Answer>& answers);
 nlohmann::ordered_json answer_json(const Answer& answer);
+nlohmann::ordered_json devices_json(const std::vector<Answer>& answers);
 
 // Lines of at most 80 columns, all but the first indented.
 std::string wrapped(const std::string& text, std::size_t indent = 0);

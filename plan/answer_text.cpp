@@ -62,6 +62,11 @@ std::string row(const std::string& head, const std::string& step, const std::str
   return fmt::format("{:<2} {:<10} {:>9} {:>9}   {:<21} {}\n", head, step, rate, day, device, host);
 }
 
+std::string price(const Answer& answer, const Plan& plan) {
+  return fmt::format("costs {} a million {}, {} a day", number(price_of_million(answer, plan)), unit(plan),
+                     number(24 * answer.price_per_hour * static_cast<double>(answer.devices)));
+}
+
 std::string plan_lines(const Answer& answer, const Plan& plan, const std::string& head) {
   std::string text = row(head, format_time(plan.run.step_s), number(rate(plan)), format_count(rate(plan) * kDay),
                          used(plan, "device0"), used(plan, "host"));
@@ -71,6 +76,7 @@ std::string plan_lines(const Answer& answer, const Plan& plan, const std::string
     more = "90% interval of the step " + format_range((*plan.run.interval_s)[0], (*plan.run.interval_s)[1]);
   if (const CandidateRun::Memory* disk = memory_of(plan, "disk"); disk != nullptr && disk->peak > 0)
     more += (more.empty() ? "" : "; ") + std::string("disk ") + used(plan, "disk");
+  if (answer.price_per_hour > 0) more += (more.empty() ? "" : "; ") + price(answer, plan);
   if (!more.empty()) text += "   " + wrapped(more, 3);
   return text;
 }
@@ -162,6 +168,24 @@ std::string answer_text(const Answer& answer) {
   if (!answer.best.empty()) text += told(costs(answer.best.front()) + without_change(answer));
   text += "\n" + ruled_out(answer);
   if (!answer.cut.empty()) text += wrapped(answer.cut);
+  return text;
+}
+
+std::string devices_text(const std::vector<Answer>& answers) {
+  if (answers.size() < 2) return "";
+  const bool priced = answers.front().price_per_hour > 0;
+  std::string text = "\n" + row("", "devices", "step", "a second", "", priced ? "a million cost" : "");
+  for (const Answer& answer : answers) {
+    const std::string devices = std::to_string(answer.devices);
+    if (answer.best.empty()) {
+      text += row("", devices, "-", "-", "does not fit", "");
+      continue;
+    }
+    const Plan& plan = answer.best.front();
+    text += row("", devices, format_time(plan.run.step_s), number(rate(plan)), unit(plan),
+                priced ? number(price_of_million(answer, plan)) : "");
+    text += "   " + wrapped(terminal_text(words(answer, plan)) + (plan.others > 0 ? " *" : ""), 3);
+  }
   return text;
 }
 

@@ -24,6 +24,7 @@ constexpr std::int64_t kMostCommandsEach = 300'000, kWork = 2'000'000;
 struct Flags {
   PlanFlags question;
   std::string json, output, time_budget;
+  std::int64_t most_devices = 0;
   bool quiet = false, exhaustive = false;
 };
 
@@ -38,6 +39,11 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--devices", question.devices, "Devices, as data-parallel ranks")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
+  app.add_option("--most-devices", flags.most_devices, "Search how many devices: 1, 2, 4, ... up to so many")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096))
+      ->excludes(app.get_option("--devices"));
+  app.add_option("--price", question.price, "Of a device an hour: tells what training costs")->type_name("2.50");
   app.add_option("--batch", question.samples, "Samples of a training step, over micro-batches and devices")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 20));
@@ -61,11 +67,12 @@ std::chrono::nanoseconds time_of(const std::string& text) {
   return std::chrono::nanoseconds(std::get<std::int64_t>(checked_quantity(node, schema, "time")));
 }
 
-Effort effort_of(const Flags& flags) {
+// Of one of so many questions.
+Effort effort_of(const Flags& flags, std::size_t questions) {
   Effort effort{.work = kWork, .exhaustive = flags.exhaustive};
   if (flags.time_budget.empty()) return effort;
   using Clock = std::chrono::steady_clock;
-  effort.time_spent = [from = Clock::now(), all = time_of(flags.time_budget)] {
+  effort.time_spent = [from = Clock::now(), all = time_of(flags.time_budget) / questions] {
     return static_cast<double>((Clock::now() - from).count()) / static_cast<double>(all.count());
   };
   return effort;
@@ -89,18 +96,45 @@ std::string how_to_train(const Flags& flags) {
   return "\n--output FILE.yaml writes the first one as a scenario, for tandem train.\n";
 }
 
-void write(const Flags& flags, const Answer& answer) {
+void write(const Flags& flags, const std::vector<Answer>& answers) {
+  const Answer& answer = answers[fastest(answers)];
   Attempts attempt;
   if (!flags.output.empty() && !answer.best.empty())
     attempt([&] { write_file(flags.output, written_scenario(answer)); });
   if (!flags.json.empty())
     attempt([&] {
       write_result(flags.json,
-                   answer_json(answer).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+                   devices_json(answers).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     });
   if (!flags.quiet && flags.json != "-")
-    attempt([&] { write_to_stdout(answer_text(answer) + (answer.best.empty() ? "" : how_to_train(flags))); });
+    attempt([&] {
+      write_to_stdout(answer_text(answer) + devices_text(answers) + (answer.best.empty() ? "" : how_to_train(flags)));
+    });
   attempt.finish();
+}
+
+Answer answer_to(const Question& question, const Flags& flags, const Effort& effort) {
+  const Space space = space_of(question);
+  const Candidates candidates(question, std::max(1u, std::thread::hardware_concurrency()), kMostCommandsEach);
+  const Oracle oracle{[&](const auto& of) { return candidates.bounds(of); },
+                      [&](const auto& of, double best_s) { return candidates.runs(of, best_s); }};
+  const Found found = search(space, samples_per_step(question.base().workload), oracle, effort);
+  Answer answer = answer_of(question, space, found, [&](const auto& refused) { return candidates.enough(refused); });
+  answer.cut = why_cut(flags, found);
+  return answer;
+}
+
+// One, or with --most-devices one for each number of devices.
+std::vector<Question> questions(const Flags& flags) {
+  if (flags.most_devices == 0) return {Question(flags.question)};
+  std::vector<Question> all;
+  for (std::int64_t devices = 1;; devices *= 2) {
+    PlanFlags question = flags.question;
+    question.devices_flag = "--most-devices";
+    question.devices = std::min(devices, flags.most_devices);
+    all.emplace_back(question);
+    if (devices >= flags.most_devices) return all;
+  }
 }
 
 }  // namespace
@@ -116,18 +150,12 @@ int plan(int argc, char** argv) {
   flags.question.overrides = settings.overrides;
   flags.question.seed = settings.seed;
 
-  const Effort effort = effort_of(flags);
-  const Question question(flags.question);
-  const Space space = space_of(question);
-  check_outputs({{"--output", flags.output}, {"--json", flags.json}}, inputs_of(question.base()));
-  const Candidates candidates(question, std::max(1u, std::thread::hardware_concurrency()), kMostCommandsEach);
-  const Oracle oracle{[&](const auto& of) { return candidates.bounds(of); },
-                      [&](const auto& of, double best_s) { return candidates.runs(of, best_s); }};
-  const Found found = search(space, samples_per_step(question.base().workload), oracle, effort);
-  Answer answer = answer_of(question, space, found, [&](const auto& refused) { return candidates.enough(refused); });
-  answer.cut = why_cut(flags, found);
-  write(flags, answer);
-  return answer.best.empty() ? kDoesNotFit : kDone;
+  const std::vector<Question> asked = questions(flags);
+  check_outputs({{"--output", flags.output}, {"--json", flags.json}}, inputs_of(asked.front().base()));
+  std::vector<Answer> answers;
+  for (const Question& question : asked) answers.push_back(answer_to(question, flags, effort_of(flags, asked.size())));
+  write(flags, answers);
+  return answers[fastest(answers)].best.empty() ? kDoesNotFit : kDone;
 }
 
 }  // namespace tandem

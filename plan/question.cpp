@@ -28,15 +28,17 @@ constexpr Named kNamed[] = {{"--model", "workload.model", &PlanFlags::model},
                             {"--machine", "machine", &PlanFlags::machine},
                             {"--host-memory", "limits.host_bytes", &PlanFlags::host_memory},
                             {"--device-memory", "limits.device_bytes", &PlanFlags::device_memory},
-                            {"--disk", "limits.disk_bytes", &PlanFlags::disk_space}};
+                            {"--disk", "limits.disk_bytes", &PlanFlags::disk_space},
+                            {"--price", "machine.price_per_hour", &PlanFlags::price}};
 
 std::vector<std::string> settings_of(const PlanFlags& flags) {
   std::vector<std::string> settings;
   for (const Named& named : kNamed)
     if (const std::string& value = flags.*named.value; !value.empty())
       settings.push_back(std::string(named.key) + "=" + value);
-  if (flags.devices > 0) settings.push_back("workload.devices=" + std::to_string(flags.devices));
   settings.insert(settings.end(), flags.overrides.begin(), flags.overrides.end());
+  // After a --set of the whole workload, which would take it away.
+  if (flags.devices > 0) settings.push_back("workload.devices=" + std::to_string(flags.devices));
   if (flags.seed) settings.push_back("seed=" + std::to_string(*flags.seed));
   return settings;
 }
@@ -50,7 +52,7 @@ std::vector<std::string> settings_of(const PlanFlags& flags) {
           !(flags.*named.value).empty() && finding.starts_with(place))
         finding = std::string(named.flag) + ":" + finding.substr(place.size());
     if (const std::string place = "--set workload.devices:"; flags.devices > 0 && finding.starts_with(place))
-      finding = "--devices:" + finding.substr(place.size());
+      finding = flags.devices_flag + ":" + finding.substr(place.size());
     lines += (lines.empty() ? "" : "\n") + finding;
   }
   throw ConfigError(lines);

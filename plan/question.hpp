@@ -19,6 +19,8 @@ struct PlanFlags {
   std::vector<std::string> free;                                       // keys of the file that are open nevertheless
   std::int64_t samples = 0;                                            // of a training step, however cut; 0: open
   std::int64_t devices = 0;                                            // 0: as the file says
+  std::string devices_flag = "--devices";                              // what said so
+  std::string price;                                                   // of a device an hour; "": as the profile says
   std::optional<std::uint64_t> seed;
   bool exact = false;  // nothing that changes what is computed
 };

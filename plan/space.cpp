@@ -25,6 +25,8 @@ struct Row {
 // To search another key, add its values here, each of which takes no more memory than the one before.
 constexpr Row kRows[] = {
     {"workload.recompute", "none", "", kSame, ""},
+    {"workload.recompute", "optimal", "recompute what does not fit", kSame,
+     "as few forwards as the device's memory asks for are computed twice, bits stay the same"},
     {"workload.recompute", "block", "recompute", kSame, "each block's forward is computed twice, bits stay the same"},
     {"workload.loss_tiles", "1", "", kSame, ""},
     {"workload.loss_tiles", "8", "loss in 8 tiles", kSame, "none but another order of sums in the output layer"},

@@ -75,6 +75,36 @@ TEST(PlanAnswer, ShowsTheIntervalWhereThereIsOne) {
   EXPECT_EQ(text.find("No error bar"), std::string::npos);
 }
 
+TEST(PlanAnswer, TellsWhatAMillionTokensCost) {
+  Answer answer = yes();
+  answer.price_per_hour = 1.5;
+  answer.devices = 4;
+  // 6 an hour, over 3,600 x 2,081.3 tokens.
+  EXPECT_NEAR(price_of_million(answer, answer.best.front()), 6.0 / (3600 * 2081.3) * 1e6, 1e-9);
+  const std::string text = answer_text(answer);
+  expect_80_columns(text);
+  EXPECT_NE(text.find("costs 0.80 a million tokens, 144 a day"), std::string::npos) << text;
+  EXPECT_NEAR(answer_json(answer)["best"][0]["price_per_million_tokens"].get<double>(), 0.8008, 1e-4);
+  EXPECT_FALSE(answer_json(yes())["best"][0].contains("price_per_million_tokens"));
+}
+
+TEST(PlanAnswer, ComparesNumbersOfDevices) {
+  std::vector<Answer> answers{yes(), yes(), Answer{}};
+  EXPECT_EQ(devices_text({yes()}), "");
+  answers[1].devices = 2;
+  answers[1].best = {plan("protrain, bf16", 3900)};
+  answers[2].devices = 4;
+  EXPECT_EQ(fastest(answers), 1u);
+  const std::string text = devices_text(answers);
+  expect_80_columns(text);
+  EXPECT_NE(text.find("3,900"), std::string::npos) << text;
+  EXPECT_NE(text.find("does not fit"), std::string::npos) << text;
+  const auto json = devices_json(answers);
+  EXPECT_EQ(json["devices"], 2);
+  EXPECT_EQ(json["by_devices"].size(), 3u);
+  EXPECT_FALSE(json["by_devices"][2]["fits"].get<bool>());
+}
+
 TEST(PlanAnswer, SaysThatTheSearchWasCut) {
   Answer answer = yes();
   answer.cut = "12 candidates that may be faster were not simulated: the search ended after --time-budget 1s.";

@@ -71,6 +71,21 @@ def same_whatever_the_cores():
     check("one core", one.returncode == 0 and one.stdout == all_cores.stdout, one.stdout + one.stderr)
 
 
+def devices_and_prices():
+    """Each number of devices has an answer of its own, which is the one that --devices gets."""
+    several = run("plan", *SMALL, "--most-devices", "2", "--price", "2", "--json", "-", "--set", "machine.collective.bandwidth=10GB/s")
+    check("devices", several.returncode == 0, several.stderr)
+    two = run("plan", *SMALL, "--devices", "2", "--price", "2", "--json", "-", "--set", "machine.collective.bandwidth=10GB/s")
+    rows = json.loads(several.stdout)["by_devices"]
+    check("1 and 2", [row["devices"] for row in rows] == [1, 2], rows)
+    check("the same answer", rows[1]["best"] == json.loads(two.stdout)["best"][0], rows)
+    best = rows[1]["best"]
+    price = 2 * 2 / 3600 / best["tokens_per_s"] * 1e6
+    check("what it costs", abs(best["price_per_million_tokens"] - price) < 1e-9 * price, best)
+    refuses("a machine of one", "--most-devices: ", "--model", "gpt2", "--machine", "rtx_4090", "--most-devices", "2")
+    refuses("a price", "--price: machine.price_per_hour: ", *SMALL, "--price", "cheap")
+
+
 def no_room():
     result = run("plan", *("1MiB" if word == "4MiB" else word for word in SMALL))
     check("no room", result.returncode == 3, f"exit code {result.returncode}: {result.stderr}")
@@ -119,6 +134,7 @@ def main():
         answers(folder)
         files(folder)
     same_whatever_the_cores()
+    devices_and_prices()
     no_room()
     time_budget()
     bad_input()
