@@ -54,6 +54,12 @@ struct SweepFlags {
 int sweep(const SweepFlags& flags);
 // The combinations that it would simulate. Throws ConfigError.
 std::size_t check_sweep(const SweepFlags& flags);
+// Writes a PyTorch module as a folder that trains (docs/import.md): becomes the importer in python/.
+struct ImportFlags {
+  std::string python;                  // "": the first one on the PATH that has torch
+  std::vector<std::string> arguments;  // of the importer
+};
+int import_module(const ImportFlags& flags);
 int check_files(const std::vector<std::string>& files, const std::vector<std::string>& overrides, bool quiet);
 // `what`: policies, transforms, workloads, machines or scenarios.
 int list(const std::string& what);

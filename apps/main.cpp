@@ -33,6 +33,8 @@ constexpr const char* kUsage =
     "  tandem calibrate --output FILE    measure this machine and write its profile: --device cpu|cuda, --quick\n"
     "  tandem check FILE...              is a scenario or a profile right?\n"
     "  tandem replay LOG                 does the scheduler still answer a recorded run the same?\n"
+    "  tandem import MODULE:FUNCTION     write a PyTorch module as a folder that trains: --output DIR, --split PATH, "
+    "--dynamic batch\n"
     "  tandem monitor                    what GPUs, cores, memory and PCIe do: --interval S, --samples N, --json FILE\n"
     "  tandem list policies|transforms|workloads|models|optimizers|machines|products|scenarios\n"
     "  tandem schema                     the JSON Schema of scenarios, for editors\n"
@@ -151,6 +153,31 @@ int sweep(const Arguments& arguments) {
   return tandem::sweep(flags);
 }
 
+int import(const Arguments& arguments) {
+  CLI::App app{"Write a PyTorch module as a folder that trains (docs/import.md)", "tandem import"};
+  tandem::ImportFlags flags;
+  std::string function, output, dynamic;
+  Arguments split;
+  bool quiet = false;
+  app.add_option("FUNCTION", function, "package.module:function, which returns a module and example inputs")
+      ->required()
+      ->type_name("");
+  app.add_option("--output", output, "The folder to write")->required()->type_name("DIR");
+  app.add_option("--split", split,
+                 "A list of blocks, or a submodule, by its path; by default the longest list of equal blocks")
+      ->type_name("PATH");
+  app.add_option("--dynamic", dynamic, "Sizes go by the batch, which a scenario then chooses")->type_name("batch");
+  app.add_option("--python", flags.python, "A Python that has torch; by default the first one on the PATH")
+      ->type_name("PATH");
+  app.add_flag("--quiet", quiet, "Say nothing where all went well");
+  parse_arguments(app, arguments);
+  flags.arguments = {function, "--output=" + output};
+  for (const std::string& path : split) flags.arguments.push_back("--split=" + path);
+  if (!dynamic.empty()) flags.arguments.push_back("--dynamic=" + dynamic);
+  if (quiet) flags.arguments.emplace_back("--quiet");
+  return tandem::import_module(flags);
+}
+
 int check(const Arguments& arguments) {
   CLI::App app{"Check scenarios and hardware profiles", "tandem check"};
   tandem::CommonFlags flags;
@@ -200,9 +227,10 @@ struct Builtin {
 };
 constexpr Builtin kBuiltins[] = {{"compare", compare}, {"validate", validate}, {"compare-policies", compare_policies},
                                  {"explain", explain}, {"sweep", sweep},       {"check", check},
-                                 {"replay", replay},   {"list", list},         {"schema", schema}};
+                                 {"replay", replay},   {"list", list},         {"schema", schema},
+                                 {"import", import}};
 constexpr const char* kParts[] = {"simulate", "train", "plan", "calibrate", "monitor"};
-constexpr const char* kLater[] = {"import", "generate", "analyze", "train-policy"};
+constexpr const char* kLater[] = {"generate", "analyze", "train-policy"};
 
 int unknown(const std::string& command) {
   std::vector<std::string> names;

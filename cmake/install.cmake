@@ -27,6 +27,7 @@ endfunction()
 tandem_install(simulator tandem tandem-simulate tandem-plan tandem-monitor)
 tandem_install(cpu tandem-train tandem-calibrate)
 tandem_install(gpu tandem-train-cuda tandem-calibrate-cuda)
+install(DIRECTORY python DESTINATION ${HOME_FOLDER} COMPONENT simulator PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY hardware_profiles models products scenarios DESTINATION ${HOME_FOLDER} COMPONENT simulator
   FILES_MATCHING PATTERN "*.yaml")
 install(FILES docs/scenario.schema.json docs/profile.schema.json DESTINATION ${HOME_FOLDER}/docs COMPONENT simulator)

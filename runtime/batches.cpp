@@ -7,6 +7,7 @@
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "runtime/made_up_data.hpp"
+#include "runtime/stored_values.hpp"
 #include "runtime/torch_types.hpp"
 
 namespace tandem {
@@ -27,6 +28,10 @@ void fill_numbers(const BatchPlace& place, const Fill& fill) {
 void make_up_batch(const Work& load, const Scenario& scenario, BatchKey key, std::span<const BatchPlace> places) {
   const SampleOrder order{scenario.seed, scenario.workload.devices};
   for (std::size_t i = 0; i < places.size(); ++i) {
+    if (load.sizes.at(i) < 0) {
+      StoredValues::of(scenario)->read_constant(i, places[i].bytes);
+      continue;
+    }
     const MadeUpTensor tensor{order, key, scenario.workload.batch, static_cast<std::int64_t>(i), places[i].elements};
     if (const std::int64_t below = load.sizes.at(i); below > 0)
       make_up(tensor, below, integers(places[i]));
@@ -60,7 +65,7 @@ void fill_batch(const Work& load, const Scenario& scenario, const DataSource& da
     fill_numbers(places[0],
                  [&](float* images) { data.image_batch(key, size(0), size(1), images, integers(places[1])); });
   } else {
-    CHECK(load.body == "synthetic.load", load.body, "fills no batch");
+    CHECK(load.body == "synthetic.load" || load.body == "imported.load", load.body, "fills no batch");
     make_up_batch(load, scenario, key, places);
   }
 }

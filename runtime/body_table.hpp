@@ -14,6 +14,8 @@ std::vector<std::span<const BodyEntry>> body_table();
 // Of every op whose pass is derived from a program: walks its calls (runtime/primitives/common/run_pass.cpp). Reads and
 // writes are where Pass::operands says; a loss scale is the last read.
 const BodyEntry& pass_body(const Pass& pass);
+// Of every op whose pass an import brought (runtime/imported/walk.cpp).
+const BodyEntry& imported_body(const Pass& pass);
 
 // Each runtime/bodies/<stem>.cpp defines `std::span<const BodyEntry> <stem>_bodies();` and CMake generates the table
 // that find_body searches, as for policies: no static registration. Throws DeviceError for a name that no file

@@ -6,6 +6,7 @@
 #include "runtime/data_kind.hpp"
 #include "runtime/image_data.hpp"
 #include "runtime/made_up_data.hpp"
+#include "runtime/stored_values.hpp"
 #include "runtime/text_data.hpp"
 
 namespace tandem {
@@ -17,6 +18,7 @@ std::int64_t held_out_items(const ValidationOptions& options, std::int64_t items
 std::unique_ptr<DataSource> open_data(const Scenario& scenario) {
   const SavedData saved = scenario.resume_folder.empty() ? SavedData{} : reread_manifest(scenario.resume_folder).data;
   const DataKind kind = data_kind(scenario);
+  if (scenario.workload.keys.has("path")) StoredValues::of(scenario);  // refuses before anything runs
   if (kind == DataKind::MadeUp) return std::make_unique<MadeUpData>(scenario);
   if (kind != DataKind::Images) return std::make_unique<TextData>(scenario, saved);
   Images images = scenario.data_images.empty()

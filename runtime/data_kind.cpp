@@ -15,7 +15,7 @@ Work load_of(const Scenario& scenario) {
 DataKind data_kind(const Scenario& scenario) {
   const Work load = load_of(scenario);
   if (load.body == "masked_tokens.load") return DataKind::MaskedText;
-  if (load.body == "synthetic.load") return DataKind::MadeUp;
+  if (load.body == "synthetic.load" || load.body == "imported.load") return DataKind::MadeUp;
   if (load.body != "images.load") return DataKind::Text;
   // A family with a key for the numbers of an image has those of the data set.
   const bool fits =

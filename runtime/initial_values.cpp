@@ -106,6 +106,7 @@ void fill_initial(float* out, std::int64_t first, std::int64_t count, const Fiel
     case Initial::Kind::Sinusoids:
       return fill_sinusoids(out, first, count, shape.back());
     case Initial::Kind::ByShape:
+    case Initial::Kind::Stored:  // not made, but read (stored_values.hpp)
       break;
   }
   if (shape.size() == 1) return void(std::fill_n(out, count, name.ends_with("weight") ? 1.0f : 0.0f));

@@ -31,8 +31,9 @@ constexpr std::string_view name_of(Role role) {
 
 // How a weight begins: runtime/initial_values.hpp.
 struct Initial {
-  // ByShape: norms one, biases zero, the rest normal. Normal: around zero. Sinusoids: fixed positions.
-  enum class Kind : std::uint8_t { ByShape, Constant, Normal, Sinusoids };
+  // ByShape: norms one, biases zero, the rest normal. Normal: around zero. Sinusoids: fixed positions. Stored: in a
+  // file of the workload's.
+  enum class Kind : std::uint8_t { ByShape, Constant, Normal, Sinusoids, Stored };
   Kind kind = Kind::ByShape;
   float number = 0;  // the constant, or the deviation
   bool operator==(const Initial&) const = default;

@@ -1,8 +1,11 @@
 #include "core/model/derive.hpp"
 
+#include "core/model/opaque.hpp"
+
 namespace tandem {
 
 Passes derive(const std::shared_ptr<const Module>& module, const DeriveOptions& options) {
+  if (module->opaque != nullptr) return module->opaque->derive(module, options);
   const ModuleFacts facts(module, options.input_gradients);
   const std::vector<bool> all(facts.calls(), true);
   Passes passes;

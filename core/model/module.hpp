@@ -11,6 +11,8 @@
 
 namespace tandem {
 
+class Opaque;
+
 using LocalId = std::int32_t;
 
 struct Local {
@@ -41,7 +43,8 @@ struct Module {
   std::vector<NamedShape> weights;  // one bucket, in this order
   std::vector<Call> program;
   bool trained = true;
-  bool may_run_on_cpu = false;  // as well as on the device
+  bool may_run_on_cpu = false;           // as well as on the device
+  std::shared_ptr<const Opaque> opaque;  // instead of a program: passes are given, not derived
   bool operator==(const Module&) const = default;
 };
 

@@ -5,6 +5,7 @@
 
 #include "core/base/check.hpp"
 #include "core/model/meter.hpp"
+#include "core/model/opaque.hpp"
 
 namespace tandem {
 namespace {
@@ -33,12 +34,14 @@ struct Lives {
 }  // namespace
 
 bool Pass::has_loss() const {
+  if (given != nullptr) return given->has_loss;
   return std::any_of(calls.begin(), calls.end(), [](const PassCall& call) {
     return call.direction == Direction::Forward && call.call->what->primitive.is_own_loss();
   });
 }
 
 bool Pass::has_result() const {
+  if (given != nullptr) return given->has_loss;
   return std::any_of(calls.begin(), calls.end(), [](const PassCall& call) {
     return call.direction == Direction::Forward && call.call->what->primitive.gives_result();
   });
@@ -52,6 +55,7 @@ bool Pass::makes_gradients() const {
 }
 
 bool Pass::draws_random() const {
+  if (given != nullptr) return given->draws_random;
   return std::any_of(calls.begin(), calls.end(),
                      [](const PassCall& call) { return call.call->what->primitive.draws_random(); });
 }

@@ -10,6 +10,8 @@
 
 namespace tandem {
 
+struct GivenPass;  // core/model/opaque.hpp
+
 // What an op that performs a pass reads or writes.
 enum class OperandKind : std::uint8_t {
   Input,           // of the module, by port
@@ -68,7 +70,8 @@ struct Pass {
   std::vector<PassCall> calls;
   std::vector<Kernel> kernels;
   std::int64_t workspace_bytes = 0;
-  std::int64_t micro_batches = 1;  // whose gradients are summed: each loss counts as so much less
+  std::shared_ptr<const GivenPass> given;  // instead of calls and storages
+  std::int64_t micro_batches = 1;          // whose gradients are summed: each loss counts as so much less
   bool has_loss() const;
   bool has_result() const;  // a loss, or a choice
   // The loss's gradient is made here, not in the backward.

@@ -32,8 +32,12 @@ std::string refusal_of_switches(const Scenario& scenario) {
   return "";
 }
 
-// What the policy or the family refuses, "" for nothing.
-std::string refusal_of(SoundCopy& sound) {
+// What the policy or the family refuses, "" for nothing; and where that stands in a file of its own.
+struct Refused {
+  std::string message = {};
+  std::optional<Finding> in_file = {};
+};
+Refused refusal_of(SoundCopy& sound) {
   Scenario& scenario = sound.scenario;
   const WorkloadEntry* family = find_workload(scenario.workload.family);
   CHECK(family != nullptr, scenario.workload.family);
@@ -48,11 +52,13 @@ std::string refusal_of(SoundCopy& sound) {
       if (has_workload) rewrites = policy->traits().rewrites;
     }
     if (has_workload) family->make(scenario, rewrites);
-    if (has_workload && !sound.replaced.contains(kPolicySection)) return refusal_of_switches(scenario);
+    if (has_workload && !sound.replaced.contains(kPolicySection)) return {refusal_of_switches(scenario)};
+  } catch (const Finding& finding) {
+    return {finding.what(), finding};
   } catch (const ConfigError& error) {
-    return error.what();
+    return {error.what()};
   }
-  return "";
+  return {};
 }
 
 // "workload.batch, hidden" are workload.batch and workload.hidden.
@@ -130,7 +136,7 @@ bool depends_on_unknown(const std::string& message, const Node& root, const std:
       if (section == nullptr || section->kind != NodeKind::Map) return true;
       section->at_key(keys.back(), section->at) = read_yaml_value(word, "stand-in", path);
       std::optional<SoundCopy> sound = sound_copy(std::move(tree), {}, names);
-      if (!sound || refusal_of(*sound) != message) return true;
+      if (!sound || refusal_of(*sound).message != message) return true;
     }
   }
   return false;
@@ -142,7 +148,8 @@ void check_making(const Node& root, const KnownNames& names, Findings& findings)
   std::set<std::string> faulty = findings.paths();
   const std::set<std::string> unknown = findings.spoiled();
   while (std::optional<SoundCopy> sound = sound_copy(root, faulty, names)) {
-    const std::string message = refusal_of(*sound);
+    const auto [message, in_file] = refusal_of(*sound);
+    if (in_file) return findings.add_aside(*in_file);
     const std::size_t colon = message.find(": ");
     if (colon == std::string::npos) return;
     const std::string key = message.substr(0, colon);

@@ -47,7 +47,17 @@ std::vector<std::string> model_dirs() { return existing("models"); }
 
 std::vector<std::string> product_dirs() { return existing("products"); }
 
+std::vector<std::string> python_dirs() { return existing("python"); }
+
 std::vector<std::string> scenario_dirs() { return existing("scenarios"); }
+
+std::string beside_or_installed(const std::string& path) {
+  std::error_code error;
+  if (fs::exists(path, error) || fs::path(path).is_absolute()) return path;
+  for (const fs::path& home : homes())
+    if (fs::exists(home / path, error)) return (home / path).string();
+  return path;
+}
 
 std::string scenario_file(const std::string& path_or_name) {
   std::error_code error;

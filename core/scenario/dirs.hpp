@@ -9,6 +9,10 @@ namespace tandem {
 // Folders searched for profiles, scenarios and models: $TANDEM_HOME, then the executable's ../.. and the source tree.
 std::vector<std::string> profile_dirs();
 std::vector<std::string> scenario_dirs();
+std::vector<std::string> python_dirs();
+
+// A path as it is, or where nothing is there, the same beside the folders above.
+std::string beside_or_installed(const std::string& path);
 std::vector<std::string> model_dirs();
 std::vector<std::string> product_dirs();
 

@@ -114,6 +114,11 @@ FamilyKey flag_key(const std::string& name, bool fallback, const std::string& de
   return with(key_of(name, described(description), {{"type", "boolean"}}), fallback);
 }
 
+FamilyKey path_key(const std::string& name, const std::string& description) {
+  return key_of(name, described(description),
+                {{"type", "string"}, {"x-noun", "a path"}, {"minLength", 1}, {"maxLength", 4096}});
+}
+
 FamilyKey word_key(const std::string& name, const std::vector<std::string>& words, const std::string& description) {
   CHECK(!words.empty(), name, "is a choice of no words");
   return with(key_of(name, described(description), {{"type", "string"}, {"enum", words}}), words.front());

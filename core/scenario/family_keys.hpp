@@ -63,6 +63,8 @@ FamilyKey number_key(const std::string& name, double least, double most, double 
 FamilyKey flag_key(const std::string& name, bool fallback, const std::string& description);
 // One of some words, the first of which is the fallback.
 FamilyKey word_key(const std::string& name, const std::vector<std::string>& words, const std::string& description);
+// A path, beside the scenario's file.
+FamilyKey path_key(const std::string& name, const std::string& description);
 // Sizes in bytes and durations, with their units, which a scenario must give.
 FamilyKey bytes_key(const std::string& name, const std::string& description);
 FamilyKey time_key(const std::string& name, const std::string& least, const std::string& description);

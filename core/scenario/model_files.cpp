@@ -191,6 +191,11 @@ void take_config(Node& workload, const Node& reference, const std::string& direc
 
 void resolve_model(Node& workload, const std::string& directory, const KnownNames& names, Findings& findings) {
   if (workload.kind != NodeKind::Map) return;
+  if (Node* path = workload.find("path"); path != nullptr && path->kind == NodeKind::Scalar) {
+    const fs::path beside = fs::path(directory) / path->text;
+    std::error_code error;
+    if (fs::exists(beside, error)) path->text = fs::absolute(beside, error).lexically_normal().string();
+  }
   for (const auto& [key, take] : {std::pair("model", &take_model), std::pair("config", &take_config)}) {
     const Node* found = workload.find(key);
     if (found == nullptr) continue;

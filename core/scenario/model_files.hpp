@@ -11,6 +11,7 @@
 
 namespace tandem {
 
+// A path of an import becomes absolute, so that logs replay from anywhere.
 // `workload`: that section of a scenario in `directory`. A field of a config.json that cannot be honoured is an error
 // that names it, and what can.
 void resolve_model(Node& workload, const std::string& directory, const KnownNames& names, Findings& findings);

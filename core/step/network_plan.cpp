@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/model/opaque.hpp"
 #include "core/model/passes.hpp"
 #include "core/scenario/capacity.hpp"
 #include "core/step/pass_operands.hpp"
@@ -58,8 +59,12 @@ class Plan {
   const NetworkModule& at(std::size_t index) const { return network_.modules[index]; }
   bool trained(std::size_t index) const { return at(index).module->trained && !at(index).module->weights.empty(); }
   bool wants_gradient(const Source& source) const {
-    if (source.from == Source::From::Output) return roles_[place(source.index)].output_has_gradient;
+    if (source.from == Source::From::Output) return output_has_gradient(place(source.index), place(source.place));
     return source.from == Source::From::Weight && trained(place(source.index));
+  }
+  bool output_has_gradient(std::size_t index, std::size_t output) const {
+    const Opaque* given = at(index).module->opaque.get();
+    return roles_[index].output_has_gradient && (given == nullptr || given->output_has_gradient(output));
   }
   // Forward: whose outputs have gradients. Backward: the last reader writes a gradient, those before it add.
   void find_gradients() {
@@ -85,8 +90,8 @@ class Plan {
   StageSpec stage_of(std::size_t index) {
     const NetworkModule& m = at(index);
     const DeriveOptions& options = roles_[index].derive;
-    std::vector<Source::From> from;
-    for (const Source& source : m.inputs) from.push_back(source.from);
+    std::vector<ShapeOfPort> from;
+    for (const Source& source : m.inputs) from.push_back({source.from, field_of(source)});
     const auto [found, fresh] =
         shapes_.try_emplace({m.module.get(), options.input_gradients, options.gradients_so_far, options.contributed,
                              from, m.recomputable, static_cast<bool>(on_cpu_[index])});
@@ -99,11 +104,13 @@ class Plan {
     for (std::size_t p = 0; p < m.inputs.size(); ++p) connect(stage.inputs[p], m.inputs[p]);
     return stage;
   }
+  // Of a weight of another module's bucket, its place there.
+  static std::int32_t field_of(const Source& source) { return source.from == Source::From::Weight ? source.place : 0; }
   static void connect(PortSpec& port, const Source& source) {
     port.from = from_of(source.from);
     port.index = source.index;
     if (port.from == PortSpec::From::Stage) port.output = source.place;
-    if (port.from == PortSpec::From::Bucket) port.field = source.place;
+    port.field = field_of(source);
   }
   // What stages of one shape have in common.
   StageSpec shape_of(const NetworkModule& m, const DeriveOptions& options) {
@@ -120,6 +127,7 @@ class Plan {
     const auto shape = [&](LocalId id) -> const Shape& { return m.module->locals[place(id)].shape; };
     for (std::size_t p = 0; p < m.inputs.size(); ++p)
       s.inputs.push_back({.from = from_of(m.inputs[p].from),
+                          .field = field_of(m.inputs[p]),
                           .backward_reads = (passes.keeps_inputs & bit(p)) != 0,
                           .gradient = (options.input_gradients & bit(p)) != 0,
                           .adds = (options.gradients_so_far & bit(p)) != 0,
@@ -131,7 +139,8 @@ class Plan {
     s.loss_gradient_in_forward = passes.forward.makes_gradients();
     for (std::size_t o = 0; !s.has_loss && o < m.module->outputs.size(); ++o)
       s.outputs.push_back({shape(m.module->outputs[o]).type, shape(m.module->outputs[o]).bytes(),
-                           /*gradient=*/trained_or_passes(s), (passes.keeps_outputs & bit(o)) != 0});
+                           /*gradient=*/trained_or_passes(s) && is_given_gradient(*m.module, o),
+                           (passes.keeps_outputs & bit(o)) != 0});
     s.backward_reads_parameter = passes.backward_reads_weights;
     s.recomputable = m.recomputable;
     CHECK(s.carried.empty() || !s.recomputable, m.name, "would carry on from what the same step left");
@@ -139,6 +148,9 @@ class Plan {
     s.may_run_on_cpu = m.module->may_run_on_cpu;
     add_passes(m, passes, s);
     return s;
+  }
+  static bool is_given_gradient(const Module& module, std::size_t output) {
+    return module.opaque == nullptr || module.opaque->output_has_gradient(output);
   }
   static bool trained_or_passes(const StageSpec& s) { return s.trains() || s.passes_gradients(); }
   void add_passes(const NetworkModule& m, const Passes& passes, StageSpec& s) {
@@ -165,7 +177,8 @@ class Plan {
     return plan_.add({std::move(work), workspace});
   }
 
-  using ShapeKey = std::tuple<const Module*, Bits, Bits, Bits, std::vector<Source::From>, bool, bool>;
+  using ShapeOfPort = std::pair<Source::From, std::int32_t>;
+  using ShapeKey = std::tuple<const Module*, Bits, Bits, Bits, std::vector<ShapeOfPort>, bool, bool>;
   const Network& network_;
   const std::vector<bool> on_cpu_;  // by module
   RunsOn where_;

@@ -157,6 +157,11 @@ void SafetensorsFile::read(const std::string& name, DType type, const std::vecto
   read_at(find(wanted), target, wanted.size());
 }
 
+void SafetensorsFile::read_part(const TensorBytes& tensor, std::int64_t first, std::int64_t bytes,
+                                std::byte* target) const {
+  read_at(find(tensor) + first, target, bytes);
+}
+
 void SafetensorsFile::read_at(std::int64_t offset, void* target, std::int64_t bytes) const {
   try {
     if (file_->read_at(offset, target, bytes)) return;

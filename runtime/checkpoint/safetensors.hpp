@@ -35,6 +35,8 @@ class SafetensorsFile {
   // Returns where it begins.
   std::int64_t find(const TensorBytes& tensor) const;
   void read(const std::string& name, DType type, const std::vector<std::int64_t>& shape, std::byte* target) const;
+  // Some bytes of a tensor, from `first` on.
+  void read_part(const TensorBytes& tensor, std::int64_t first, std::int64_t bytes, std::byte* target) const;
 
  private:
   struct Entry {

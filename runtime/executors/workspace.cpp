@@ -47,7 +47,7 @@ Escaped& escaped() {
 WorkspaceScope* WorkspaceScope::current() { return current_scope; }
 
 bool WorkspaceScope::take_back(void* address) {
-  if (current_scope != nullptr && current_scope->contains(address) && current_scope->free(address)) return true;
+  if (current_scope != nullptr && current_scope->free(address)) return true;
   return escaped().remove(address);
 }
 
@@ -65,6 +65,7 @@ WorkspaceScope::WorkspaceScope(std::byte* begin, std::int64_t bytes, Processor p
 WorkspaceScope::~WorkspaceScope() {
   current_scope = nullptr;
   for (const Range& range : used_) escaped().add(begin_ + range.offset);
+  for (std::byte* address : taken_) escaped().add(address);
 }
 
 bool WorkspaceScope::contains(const void* address) const {
@@ -72,7 +73,17 @@ bool WorkspaceScope::contains(const void* address) const {
   return !std::less<>()(byte, begin_) && std::less<>()(byte, begin_ + bytes_);
 }
 
+void* WorkspaceScope::take_offer(std::int64_t bytes) {
+  const auto found = std::find_if(offers_.begin(), offers_.end(), [&](const Offer& o) { return o.bytes == bytes; });
+  if (found == offers_.end()) return nullptr;
+  taken_.push_back(found->address);
+  offers_.erase(found);
+  return taken_.back();
+}
+
 void* WorkspaceScope::allocate(std::size_t asked) {
+  if (!offers_.empty())
+    if (void* offered = take_offer(static_cast<std::int64_t>(asked))) return offered;
   const auto bytes = (static_cast<std::int64_t>(asked) + alignment_ - 1) / alignment_ * alignment_;
   std::int64_t offset = first_;
   auto gap_end = used_.begin();
@@ -100,6 +111,11 @@ void WorkspaceScope::serve_from(std::int64_t offset, std::int64_t bytes) {
 }
 
 bool WorkspaceScope::free(void* address) {
+  if (const auto taken = std::find(taken_.begin(), taken_.end(), address); taken != taken_.end()) {
+    taken_.erase(taken);
+    return true;
+  }
+  if (!contains(address)) return false;
   const std::int64_t offset = static_cast<std::byte*>(address) - begin_;
   const auto range = std::find_if(used_.begin(), used_.end(), [&](const Range& r) { return r.offset == offset; });
   if (range == used_.end()) return false;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tandem {
@@ -42,6 +43,13 @@ class WorkspaceScope {
   // Serves from these bytes alone, until it is told other ones. Nothing may be allocated.
   void serve_from(std::int64_t offset, std::int64_t bytes);
 
+  // The next allocations of exactly these bytes lie there, one each: a body's results, which are then where core
+  // placed them. Outside of what is served from; until the next offer.
+  struct Offer {
+    std::byte* address;
+    std::int64_t bytes;
+  };
+  void offer(std::vector<Offer> offers) { offers_ = std::move(offers); }
   // First fit at aligned borders. Throws DeviceError with the figures if no gap is large enough.
   void* allocate(std::size_t bytes);
   // False if `address` is not an allocation of this scope.
@@ -52,6 +60,7 @@ class WorkspaceScope {
 
  private:
   bool contains(const void* address) const;
+  void* take_offer(std::int64_t bytes);
 
   struct Range {
     std::int64_t offset = 0, bytes = 0;
@@ -62,7 +71,9 @@ class WorkspaceScope {
   std::int64_t first_ = 0, end_ = 0;  // what is served from
   Processor processor_;
   std::int64_t alignment_;
-  std::vector<Range> used_;  // by offset; few: a body keeps some dozens of tensors alive
+  std::vector<Offer> offers_;
+  std::vector<std::byte*> taken_;  // of offers
+  std::vector<Range> used_;        // by offset; few: a body keeps some dozens of tensors alive
   std::int64_t live_ = 0, peak_live_ = 0, peak_ = 0;
 };
 

@@ -23,7 +23,7 @@ std::vector<std::int64_t> decode_reference(const Scenario& scenario, const DataS
   trained.workload = completed(trained.workload);
   const ReferenceNetwork network = reference_network(trained);
   std::vector<ReferenceBucket> parameters = network.buckets();
-  fill_parameters(parameters, scenario.seed);
+  fill_parameters(parameters, scenario);
   // No token sees those after it: what stands there does not matter, nor do the targets.
   std::vector<std::int64_t> text(static_cast<std::size_t>(sequence)), targets(text.size()), sampled;
   data.next_token_batch({0, 0, 0}, 1, prompt, text.data(), targets.data());

@@ -8,8 +8,8 @@
 #include "core/base/errors.hpp"
 #include "core/workloads/workload.hpp"
 #include "runtime/batches.hpp"
-#include "runtime/initial_values.hpp"
 #include "runtime/reference/walk.hpp"
+#include "runtime/stored_values.hpp"
 #include "runtime/torch_types.hpp"
 
 #undef CHECK  // LibTorch's logging defines one, too
@@ -85,7 +85,7 @@ ReferenceLoss ReferenceNetwork::loss(const std::vector<ReferenceBucket>& paramet
   return loss;
 }
 
-void fill_parameters(std::vector<ReferenceBucket>& buckets, std::uint64_t seed) {
+void fill_parameters(std::vector<ReferenceBucket>& buckets, const Scenario& scenario) {
   for (ReferenceBucket& bucket : buckets)
     for (ReferenceParameter& p : bucket) {
       p.tensor = at::zeros(p.shape, at::kFloat);
@@ -93,7 +93,7 @@ void fill_parameters(std::vector<ReferenceBucket>& buckets, std::uint64_t seed) 
       field.shape.assign(p.shape.begin(), p.shape.end());
       if (p.padding_rows > 0) field.shape.front() -= p.padding_rows;
       field.initial = p.initial;
-      fill_initial(p.tensor.data_ptr<float>(), field, p.name, seed);
+      fill_first_values(p.tensor.data_ptr<float>(), 0, field.elements(), field, p.name, scenario);
     }
 }
 

@@ -52,7 +52,7 @@ class ReferenceNetwork {
 };
 
 // Gives parameters their initial values.
-void fill_parameters(std::vector<ReferenceBucket>& buckets, std::uint64_t seed);
+void fill_parameters(std::vector<ReferenceBucket>& buckets, const Scenario& scenario);
 
 // Of the scenario's network. Throws ConfigError for a family without one.
 ReferenceNetwork reference_network(const Scenario& scenario);

@@ -41,7 +41,7 @@ class Trainer {
   Trainer(const Scenario& scenario, const ReferenceOptions& options)
       : scenario_(scenario), delayed_(options.delayed_update), network_(reference_network(scenario)) {
     in_use_ = network_.buckets();
-    fill_parameters(in_use_, scenario.seed);
+    fill_parameters(in_use_, scenario);
     for (ReferenceBucket& bucket : in_use_) {
       for (ReferenceParameter& p : bucket) {
         latest_.push_back(p.tensor.clone());

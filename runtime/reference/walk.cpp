@@ -2,6 +2,8 @@
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
+#include "core/model/imported/module.hpp"
+#include "runtime/imported/call.hpp"
 #include "runtime/primitives/common/primitive_body.hpp"
 #include "runtime/torch_types.hpp"
 
@@ -41,6 +43,23 @@ void add_loss(const Call& call, const Tensor& loss, ReferenceValues& to) {
   sum = sum_of_losses(sum, loss);
 }
 
+// Forward's calls alone, from which autograd makes what backward's calls must equal.
+ReferenceValues walk_imported_reference(const ImportedProgram& program, const std::vector<Tensor>& inputs,
+                                        const std::vector<Tensor>& weights, const RandomKey& random) {
+  std::vector<Tensor> values(program.values.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[place(program.inputs[i].value)] = inputs[i];
+  for (std::size_t i = 0; i < weights.size(); ++i) values[place(program.weights[i].value)] = weights[i];
+  for (const ImportedCall& call : program.forward) {
+    const auto processor = inputs.front().is_cpu() ? Processor::Host : Processor::Device;
+    const std::vector<Tensor> results = perform(call, values, program, processor, random);
+    for (std::size_t i = 0; i < results.size(); ++i) values[place(call.out[i])] = results[i];
+  }
+  ReferenceValues found;
+  for (const ImportedOutput& output : program.outputs) found.outputs.push_back(values[place(output.value)]);
+  if (program.has_loss()) found.own_loss = found.outputs[0];
+  return found;
+}
+
 }  // namespace
 
 at::Tensor sum_of_losses(const at::Tensor& a, const at::Tensor& b) {
@@ -53,6 +72,8 @@ ReferenceValues walk_reference(const Module& module, const std::vector<at::Tenso
                                const std::vector<at::Tensor>& carried) {
   CHECK(inputs.size() == module.inputs.size() && weights.size() == module.weights.size(), module.name);
   CHECK(carried.size() == module.carried.size(), module.name, carried.size());
+  if (const ImportedProgram* program = program_of(module))
+    return walk_imported_reference(*program, inputs, weights, random);
   std::vector<at::Tensor> locals(module.locals.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) locals[place(module.inputs[i])] = inputs[i];
   for (std::size_t i = 0; i < carried.size(); ++i) locals[place(module.carried[i])] = carried[i];

@@ -16,7 +16,7 @@ Scenario small(const std::string& policy, const std::string& family, std::int64_
   s.machine = testing::round_machine(device_bytes, std::int64_t{1} << 30, std::int64_t{1} << 32);
   s.workload.family = family;
   s.workload.keys = find_workload(family)->keys->small_instance();
-  s.workload.precision = family == "mlp" ? DType::F32 : DType::BF16;
+  s.workload.precision = family == "mlp" || family == "imported" ? DType::F32 : DType::BF16;
   if (family == "gpt_decode") s.workload.batch = 1;
   if (family != "gpt_decode" && family != "layers") s.workload.micro_batches = 2;
   return s;

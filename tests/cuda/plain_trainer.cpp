@@ -50,7 +50,7 @@ std::vector<double> plain_losses(const Scenario& scenario, const DataSource& dat
   const at::Device device = on_gpu ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
   const ReferenceNetwork network = reference_network(scenario);
   auto buckets = network.buckets();
-  fill_parameters(buckets, scenario.seed);
+  fill_parameters(buckets, scenario);
   Parameters p;
   for (ReferenceBucket& bucket : buckets)
     for (ReferenceParameter& parameter : bucket) {

@@ -146,7 +146,7 @@ TEST_P(LinearTiles, TrainAsAutogradDoesToTheBit) {
   for (std::size_t i = 0; i < losses.size(); ++i)
     EXPECT_EQ(std::bit_cast<double>(losses[i]), reference.losses[i / 2][i % 2]) << i;
   std::vector<ReferenceBucket> initial = reference_network(scenario).buckets();
-  fill_parameters(initial, scenario.seed);
+  fill_parameters(initial, scenario);
   const auto parameters = interpreter.parameters();
   ASSERT_EQ(parameters.size(), reference.parameters.size());
   for (const ReferenceBucket& bucket : initial)

@@ -14,8 +14,8 @@
 #include "runtime/batches.hpp"
 #include "runtime/bodies/common/operands.hpp"
 #include "runtime/executors/thread_team.hpp"
-#include "runtime/initial_values.hpp"
 #include "runtime/optimizer/low_precision.hpp"
+#include "runtime/stored_values.hpp"
 #include "runtime/torch_types.hpp"
 
 namespace tandem {
@@ -37,7 +37,7 @@ void fill_split(const BodyCall& call, const Field& field, std::int64_t first, st
   auto* low = has_low ? reinterpret_cast<std::int16_t*>(call.writes[1]) + at : nullptr;
   for (std::int64_t done = 0; done < count; done += kChunk) {
     const std::int64_t some = std::min(kChunk, count - done);
-    fill_initial(masters.data(), first + done, some, field, name, call.scenario.seed);
+    fill_first_values(masters.data(), first + done, some, field, name, call.scenario);
     for (std::int64_t i = 0; i < some; ++i) {
       const SplitMaster halves = split_master(masters[static_cast<std::size_t>(i)]);
       parameter[done + i] = halves.parameter;
@@ -76,8 +76,8 @@ std::int64_t load_parameters(BodyCall& call) {
       if (tensor.type == DType::BF16)
         fill_split(call, field, held.before + first, count, held.first + first, stage + field.name);
       else
-        fill_initial(masters + held.first + first, held.before + first, count, field, stage + field.name,
-                     call.scenario.seed);
+        fill_first_values(masters + held.first + first, held.before + first, count, field, stage + field.name,
+                          call.scenario);
     });
     if (tensor.type == DType::F16)
       tensor_at(Processor::Host, call.writes[0] + held.first * size_of(DType::F16), {held.count}, at::kHalf)

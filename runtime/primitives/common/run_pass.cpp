@@ -106,7 +106,9 @@ Bucket bucket_of(const BodyCall& call, const Operand& operand) {
           call.processor, tensor.type};
 }
 
-std::int64_t run_pass(BodyCall& call) {
+}  // namespace
+
+std::int64_t run_pass(BodyCall& call, std::int64_t (*walk)(const PassRun&)) {
   const Operands operands(call);
   std::vector<std::byte*> addresses;
   const Layout* bucket = nullptr;
@@ -123,15 +125,19 @@ std::int64_t run_pass(BodyCall& call) {
   const RandomKey random{call.scenario.seed,  call.step(), RandomKey::module_of(name.substr(0, name.find('.'))),
                          call.op.micro_batch, call.rank,   call.op.phase != Phase::Evaluate};
   const at::Tensor loss_scale = call.op.reads.empty() ? at::Tensor() : operands.loss_scale();
-  return walk_pass({*call.work.pass, addresses, bucket, call.processor, loss_scale, random, call.late_result});
+  return walk({*call.work.pass, addresses, bucket, call.processor, loss_scale, random, call.late_result});
 }
-
-}  // namespace
 
 std::int64_t walk_pass(const PassRun& run) { return Walk(run).run(); }
 
+namespace {
+
+std::int64_t run_derived(BodyCall& call) { return run_pass(call, walk_pass); }
+
+}  // namespace
+
 const BodyEntry& pass_body(const Pass& pass) {
-  static constexpr BodyEntry kOnce{"pass", run_pass}, kAgain{"pass", run_pass, kRepeatable};
+  static constexpr BodyEntry kOnce{"pass", run_derived}, kAgain{"pass", run_derived, kRepeatable};
   return pass.has_result() || pass.draws_random() ? kOnce : kAgain;
 }
 

@@ -22,5 +22,7 @@ struct PassRun {
 };
 // Returns Event::result: a loss's bits, or a choice, where the pass computes one. Records no autograd graph.
 std::int64_t walk_pass(const PassRun& run);
+// An op whose work is a pass: its operands are found, and walked in that way.
+std::int64_t run_pass(BodyCall& call, std::int64_t (*walk)(const PassRun&));
 
 }  // namespace tandem

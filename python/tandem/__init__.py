@@ -1,0 +1,1 @@
+"""What Tandem offers to Python."""

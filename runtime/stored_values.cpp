@@ -1,0 +1,87 @@
+#include "runtime/stored_values.hpp"
+
+#include <mutex>
+#include <utility>
+
+#include "core/base/errors.hpp"
+#include "core/model/imported/folder.hpp"
+#include "core/model/imported/network.hpp"
+#include "core/scenario/dirs.hpp"
+#include "core/workloads/workload.hpp"
+#include "runtime/checkpoint/manifest.hpp"
+#include "runtime/initial_values.hpp"
+
+namespace tandem {
+namespace {
+
+// A reader's message says that a checkpoint is damaged; here it is a folder that a person gave.
+[[noreturn]] void refuse_file(const DamagedCheckpoint& damage) {
+  throw ConfigError(std::string(damage.what()) + "; allowed: what `tandem import` wrote beside " + kNetworkFile);
+}
+
+std::vector<std::int64_t> dims_of(const Shape& shape) { return {shape.dims.begin(), shape.dims.end()}; }
+
+}  // namespace
+
+std::shared_ptr<const StoredValues> StoredValues::of(const Scenario& scenario) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, std::int64_t>, std::shared_ptr<const StoredValues>> known;
+  const std::lock_guard lock(mutex);
+  auto& values = known[{scenario.workload.keys.text("path"), scenario.workload.batch}];
+  if (values == nullptr) values = std::make_shared<const StoredValues>(scenario);
+  return values;
+}
+
+StoredValues::StoredValues(const Scenario& scenario) {
+  const std::string folder = beside_or_installed(scenario.workload.keys.text("path"));
+  const ImportedNetwork import = read_import(folder, scenario.workload.batch);
+  try {
+    file_ = std::make_unique<SafetensorsFile>(file_in(folder, kTensors));
+  } catch (const DamagedCheckpoint& damage) {
+    refuse_file(damage);
+  }
+  for (std::size_t i = 0; i < import.weights.size(); ++i) {
+    const NetworkModule& m = import.network.modules[i];
+    for (std::size_t k = 0; k < import.weights[i].size(); ++k) {
+      const NamedShape& weight = m.module->weights[k];
+      const TensorBytes tensor{import.weights[i][k], weight.shape.type, dims_of(weight.shape), nullptr};
+      require(tensor);
+      weights_.emplace(m.name + "." + weight.name, tensor);
+    }
+  }
+  for (std::size_t i = 0; i < import.constants.size(); ++i) {
+    const Shape& shape = import.network.batch[i].shape;
+    constants_.push_back({import.constants[i], shape.type, dims_of(shape), nullptr});
+    if (!import.constants[i].empty()) require(constants_.back());
+  }
+}
+
+void StoredValues::require(const TensorBytes& tensor) const {
+  try {
+    file_->find(tensor);
+  } catch (const DamagedCheckpoint& damage) {
+    refuse_file(damage);
+  }
+}
+
+void StoredValues::read(std::string_view name, std::int64_t first, std::int64_t count, float* out) const {
+  const auto found = weights_.find(name);
+  if (found == weights_.end()) throw DeviceError("no stored values of " + std::string(name));
+  file_->read_part(found->second, first * size_of(found->second.type), count * size_of(found->second.type),
+                   reinterpret_cast<std::byte*>(out));
+}
+
+void StoredValues::read_constant(std::size_t place, void* out) const {
+  const TensorBytes& constant = constants_.at(place);
+  file_->read_part(constant, 0, constant.size(), static_cast<std::byte*>(out));
+}
+
+void fill_first_values(float* out, std::int64_t first, std::int64_t count, const Field& field, std::string_view name,
+                       const Scenario& scenario) {
+  if (field.initial.kind == Initial::Kind::Stored)
+    StoredValues::of(scenario)->read(name, first, count, out);
+  else
+    fill_initial(out, first, count, field, name, scenario.seed);
+}
+
+}  // namespace tandem

@@ -1,0 +1,192 @@
+// Folders that `tandem import` wrote, and folders from strangers: read, or refused with the place and what is allowed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "core/base/errors.hpp"
+#include "core/model/imported/module.hpp"
+#include "core/model/imported/network.hpp"
+#include "core/model/imported/operators.hpp"
+#include "core/model/passes.hpp"
+#include "tests/common/fuzz.hpp"
+#include "tests/common/source_dir.hpp"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of_file(const fs::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// A copy of tests/data/imported/small that a test may spoil.
+class ImportedFolder : public ::testing::Test {
+ protected:
+  ImportedFolder() {
+    fs::remove_all(folder_);
+    fs::copy(source_path("tests/data/imported/small"), folder_, fs::copy_options::recursive);
+  }
+  ~ImportedFolder() override { fs::remove_all(folder_); }
+  void write(const std::string& file, const std::string& text) const { std::ofstream(folder_ / file) << text; }
+  void replace(const std::string& file, const std::string& from, const std::string& to) const {
+    std::string text = text_of_file(folder_ / file);
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    write(file, text.replace(at, from.size(), to));
+  }
+  // "" where it is read, and all passes of it can be planned.
+  std::string refusal(std::int64_t batch = 3) const {
+    try {
+      const ImportedNetwork import = read_import(folder_.string(), batch);
+      for (const NetworkModule& m : import.network.modules)
+        for (const Bits wanted : {Bits{0}, Bits{1}})
+          derive(m.module, {.input_gradients = wanted, .gradients_so_far = 0, .contributed = 0, .where = {}});
+      return "";
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+  }
+  const fs::path folder_ = fs::temp_directory_path() / ("tandem_imported_" + std::to_string(::getpid()));
+};
+
+TEST_F(ImportedFolder, IsRead) {
+  const ImportedNetwork import = read_import(folder_.string(), 3);
+  ASSERT_EQ(import.network.modules.size(), 5U);
+  EXPECT_EQ(import.network.modules[1].module, import.network.modules[3].module) << "equal blocks are one module";
+  EXPECT_TRUE(import.network.modules[1].recomputable && !import.network.modules[4].recomputable);
+  EXPECT_EQ(import.weights[1][0], "blocks.0.norm1.weight");
+  EXPECT_EQ(import.network.batch[0].shape, Shape({3, 5}, DType::I64));
+  EXPECT_EQ(import.network.batch[0].below, 11);
+}
+
+// What backward reads, by hand: a block's input, what its norms, products and activations keep, and no factors of
+// dropout, which are drawn again.
+TEST_F(ImportedFolder, KeepsWhatItsProgramSaves) {
+  const auto module = read_import(folder_.string(), 3).network.modules[1].module;
+  const Passes passes = derive(module, {.input_gradients = 1, .gradients_so_far = 0, .contributed = 0, .where = {}});
+  EXPECT_EQ(passes.keeps_inputs, 1U);
+  EXPECT_TRUE(passes.backward_reads_weights);
+  EXPECT_EQ(passes.kept.size(), program_of(*module)->saved.size());
+  EXPECT_TRUE(passes.forward.draws_random() && passes.backward.draws_random());
+  // Three products of two matrices and one attention forward; twice as many products backward.
+  const auto count = [](const Pass& pass, KernelKind kind) {
+    return std::count_if(pass.kernels.begin(), pass.kernels.end(), [&](const Kernel& k) { return k.kind == kind; });
+  };
+  EXPECT_EQ(count(passes.forward, KernelKind::Gemm), 4);
+  EXPECT_EQ(count(passes.backward, KernelKind::Gemm), 8);
+  EXPECT_EQ(count(passes.forward, KernelKind::Attention), 1);
+}
+
+struct Spoiled {
+  const char *name, *file, *from, *to, *message;
+};
+constexpr Spoiled kSpoiled[] = {
+    {"format", "network.yaml", "format: 1", "format: 2", "network.yaml:1:9: format: is '2'; allowed: 1"},
+    {"key", "network.yaml", "samples", "sampels", "network.yaml:5:1: sampels: is unknown; allowed: format"},
+    {"operator", "programs/blocks.yaml", "call: native_layer_norm,", "call: system,",
+     "is no operator that an import may call"},
+    {"reads_files", "programs/blocks.yaml", "call: native_layer_norm,", "call: from_file,",
+     "is no operator that an import may call"},
+    {"path", "network.yaml", "program: before", "program: ../../before",
+     "modules.0.program: is '../../before'; allowed: a name of letters"},
+    {"shape", "programs/blocks.yaml", "shape: [24, 8]", "shape: [24, 9]", "has another inner size than the other"},
+    {"huge", "programs/blocks.yaml", "shape: [24, 8]", "shape: [24000000000, 80000000000]",
+     "makes more numbers than a tensor has"},
+    {"value", "programs/blocks.yaml", "take: [x0, [8]", "take: [x9, [8]", "'x9' is no value that is known here"},
+    {"arguments", "programs/blocks.yaml", "take: [x0, [8], ", "take: [x0, ", "is not what native_layer_norm takes"},
+    {"results", "programs/blocks.yaml", "out: [v0, v1, v2]", "out: [v0, v1]", "does not name what the call makes"},
+    {"twice", "programs/blocks.yaml", "out: [v0, v1, v2]", "out: [v0, v1, v1]", "'v1' is there already"},
+    {"gradient", "programs/blocks.yaml", "gradient: v112", "gradient: v110", "is fp32 [8]; allowed: fp32 [3, 5, 8]"},
+    {"loss", "programs/after.yaml", "loss: true", "loss: false", "ends with no loss, or not last"},
+    {"weight", "network.yaml", "{weight: tokens.weight}", "{weight: fade}", "is no weight of an earlier module"},
+    {"later", "network.yaml", "{module: before, output: 0}", "{module: blocks_2, output: 0}", "is no earlier module"},
+    {"output", "network.yaml", "{module: before, output: 0}", "{module: before, output: 7}", "is 7; allowed: 0 to 0"},
+    {"below", "network.yaml", "below: 11", "below: 0", "is 0; allowed: 1 to"},
+    {"number", "programs/blocks.yaml", "1e-05", "1e-05x", "is '1e-05x'; allowed: a number"},
+    {"sum", "programs/blocks.yaml", "take: [s0, ", "take: [d0, ",
+     "does not begin one sum with s0; allowed: one add.Tensor"},
+    {"statistics", "programs/blocks.yaml", "x0, [8], v1, v2,", "x0, [8], v1, w0,", "is not what forward keeps"},
+};
+
+class SpoiledFolder : public ImportedFolder, public ::testing::WithParamInterface<Spoiled> {};
+
+TEST_P(SpoiledFolder, IsRefused) {
+  const Spoiled& spoiled = GetParam();
+  replace(spoiled.file, spoiled.from, spoiled.to);
+  const std::string why = refusal();
+  EXPECT_THAT(why, ::testing::HasSubstr(spoiled.message));
+  EXPECT_THAT(why, ::testing::ContainsRegex("^[^:]+/[a-z/]+\\.yaml:[0-9]+:[0-9]+: [^:]+: .+; allowed: .+$"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SpoiledFolder, ::testing::ValuesIn(kSpoiled),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST_F(ImportedFolder, LeadsNowhereElse) {
+  fs::remove(folder_ / "programs/before.yaml");
+  fs::create_symlink("/etc/hostname", folder_ / "programs/before.yaml");
+  EXPECT_THAT(refusal(), ::testing::HasSubstr("leads out of its folder"));
+}
+
+TEST_F(ImportedFolder, IsMissing) {
+  fs::remove(folder_ / "programs/before.yaml");
+  EXPECT_THAT(refusal(), ::testing::HasSubstr("before.yaml"));
+  fs::remove(folder_ / "network.yaml");
+  EXPECT_THAT(refusal(), ::testing::HasSubstr("network.yaml"));
+}
+
+TEST_F(ImportedFolder, KeepsToItsBatchUnlessImportedForAny) {
+  replace("network.yaml", "any_batch: true", "any_batch: false");
+  EXPECT_EQ(refusal(2), "");
+  EXPECT_EQ(refusal(3), "workload.batch: is 3, which " + folder_.string() +
+                            " was not imported for; allowed: 2, or any after an import with --dynamic batch");
+}
+
+// Bytes, words and lines of all files changed at random: refused in words, or read and planned.
+TEST_F(ImportedFolder, FuzzedIsReadOrRefused) {
+  const char* const kFiles[] = {"network.yaml", "programs/before.yaml", "programs/blocks.yaml", "programs/after.yaml"};
+  const std::vector<std::string> words = {
+      "-1",   "0",  "9223372036854775807", "1e999", "null",   "[]", "{}",   "x0",   "v3",
+      "w2",   "4b", "999999999b",          "b-9",   "[4, 4]", "mm", "view", "true", "\n",
+      "\xff", "../"};
+  test::Dice dice(test::fuzz_seed(11));
+  const int count = test::fuzz_inputs(30);
+  int read = 0;
+  for (int i = 0; i < count; ++i) {
+    const char* file = kFiles[static_cast<std::size_t>(i) % std::size(kFiles)];
+    const std::string whole = text_of_file(folder_ / file);
+    std::string changed = whole;
+    for (std::size_t k = dice.below(3) + 1; k-- > 0;) test::mutate_bytes(changed, dice, words);
+    write(file, changed);
+    SCOPED_TRACE("input " + std::to_string(i));
+    const std::string why = refusal();
+    read += why.empty();
+    EXPECT_TRUE(why.empty() || why.find("allowed") != std::string::npos) << why << text_of_file(folder_ / file);
+    write(file, whole);
+  }
+  EXPECT_GT(read, 0) << "none was close to right";
+  EXPECT_LT(read, count) << "none was wrong";
+}
+
+// The importer refuses by the same list.
+TEST(ImportedOperators, AreTheImportersOwn) {
+  std::istringstream file(text_of_file(source_path("python/tandem/importer/operators.txt")));
+  const std::vector<std::string> names = operator_names();
+  const std::set<std::string> here(names.begin(), names.end()),
+      there{std::istream_iterator<std::string>(file), std::istream_iterator<std::string>()};
+  EXPECT_EQ(here, there);
+  EXPECT_EQ(here.size(), names.size()) << "one is there twice";
+  for (const std::string& name : names)
+    for (const char letter : find_operator(name)->signature)
+      EXPECT_NE(kSignatureLetters.find(letter), std::string_view::npos) << name;
+}
+
+}  // namespace
+}  // namespace tandem
