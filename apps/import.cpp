@@ -2,14 +2,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
 #include "apps/commands.hpp"
 #include "cli/child_process.hpp"
+#include "cli/siblings.hpp"
 #include "core/base/errors.hpp"
 #include "core/scenario/dirs.hpp"
 
@@ -54,11 +54,7 @@ int import_module(const ImportFlags& flags) {
       "import sys; sys.path.insert(0, sys.argv.pop(1)); from tandem.importer.command import main; sys.exit(main())",
       importer()};
   words.insert(words.end(), flags.arguments.begin(), flags.arguments.end());
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  ::execv(python.c_str(), pointers.data());
-  throw DeviceError("import: " + python + ": " + std::strerror(errno));
+  become_program(std::move(words));
 }
 
 }  // namespace tandem

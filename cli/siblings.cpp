@@ -58,6 +58,10 @@ void become(const std::string& part, const std::vector<std::string>& arguments) 
   require_address_space(part);
   std::vector<std::string> words{sibling(part)};
   words.insert(words.end(), arguments.begin(), arguments.end());
+  become_program(std::move(words));
+}
+
+void become_program(std::vector<std::string> words) {
   hold_interrupts(true);  // the new program has no handler yet
   ::execv(words.front().c_str(), pointers(words).data());
   const int error = errno;

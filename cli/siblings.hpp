@@ -15,6 +15,9 @@ std::string sibling(const std::string& part);
 // Replaces this process by tandem-<part> with these arguments. Throws as sibling() does, and DeviceError.
 [[noreturn]] void become(const std::string& part, const std::vector<std::string>& arguments);
 
+// The same by any program's path, which is the first word.
+[[noreturn]] void become_program(std::vector<std::string> words);
+
 struct ChildResult {
   int exit_code = 0;   // 128 + the signal's number, if one ended it
   std::string errors;  // what it wrote to standard error, if that was asked for

@@ -1,6 +1,7 @@
 #include "runtime/live_scenario.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/base/errors.hpp"
 #include "runtime/host_memory.hpp"
@@ -20,14 +21,13 @@ std::int64_t free_to_take() {
 Scenario load_within_memory(CommonFlags& common, const std::string& device) {
   Scenario scenario = load_scenario(common);
   const std::int64_t limit = cgroup_limit_bytes();
-  if (limit == 0 && device != "cuda") return scenario;
-  std::int64_t usable = limit > 0 ? for_arenas(limit) : free_to_take();
-  if (device == "cuda") usable = std::min(usable, free_to_take());
-  if (limit > 0 && scenario.limits.host_bytes > for_arenas(limit))
+  const std::int64_t allowed = limit > 0 ? for_arenas(limit) : std::numeric_limits<std::int64_t>::max();
+  if (scenario.limits.host_bytes > allowed)
     throw DoesNotFit("does not fit: limits.host_bytes is " + std::to_string(scenario.limits.host_bytes) +
                      ", and this process may use " + std::to_string(limit) +
-                     " bytes of host memory (its control group's limit); at most " + std::to_string(for_arenas(limit)) +
+                     " bytes of host memory (its control group's limit); at most " + std::to_string(allowed) +
                      " would fit");
+  const std::int64_t usable = device == "cuda" ? std::min(allowed, free_to_take()) : allowed;
   const auto pinned = static_cast<std::size_t>(Tier::HostPinned);
   if (scenario.limits.host_bytes > 0 || scenario.machine.tiers[pinned].capacity_bytes <= usable) return scenario;
   common.overrides.push_back("limits.host_bytes=" + std::to_string(usable) + "B");

@@ -74,15 +74,21 @@ void convolution_backward_kernels(const CallView& c, const TensorTypes& out, std
   if (c.flags(10)[0]) to.push_back(gemm(places, s.inner, channels, type));
   if (c.flags(10)[1]) to.push_back(gemm(channels, s.inner, places, type));
 }
+// The library keeps channels in blocks of 16.
+std::int64_t blocked(std::int64_t channels) { return (channels + 15) / 16 * 16; }
+
 // Images in an order of the library's own, and windows laid out side by side where it has no other way.
 std::int64_t convolution_scratch(const CallView& c, const TensorTypes& out, std::int64_t threads, bool) {
   const std::size_t first = c.count() > 10 ? 1 : 0;
   const TensorType &in = c.tensor(first), &weight = c.tensor(first + 1);
   const TensorType result = first == 0 ? out[0] : c.tensor(0);
   const std::int64_t windows = result.numbers() / result.dims[1] * (weight.numbers() / weight.dims[0]) * 4;
-  // Of groups, the library makes a weight whose other places are zero.
-  const std::int64_t groups = c.integer(first == 0 ? 8 : 9);
-  const std::int64_t spread = groups > 1 ? 4 * groups * weight.bytes() : 0;
+  // Of groups, the library makes a weight whose other places are zero, or one of whole blocks for each group.
+  const std::int64_t groups = c.integer(first == 0 ? 8 : 9),
+                     outputs = weight.dims[0] / std::max<std::int64_t>(groups, 1);
+  const std::int64_t places = weight.numbers() / (weight.dims[0] * weight.dims[1]);
+  const std::int64_t blocks = groups * blocked(weight.dims[1]) * blocked(outputs) * places * 4;
+  const std::int64_t spread = groups > 1 ? 4 * groups * weight.bytes() + blocks : 0;
   return 3 * (read_bytes(c) + bytes_of(out)) + 2 * windows + threads * weight.bytes() + in.bytes() + spread;
 }
 

@@ -22,6 +22,10 @@ def _function(text):
     return found
 
 
+def _count(number, what):
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def main():
     parser = argparse.ArgumentParser(prog="tandem import", description="Writes a PyTorch module as a folder that trains.")
     parser.add_argument("function", metavar="MODULE:FUNCTION", help="returns a module, and example inputs")
@@ -33,14 +37,15 @@ def main():
     flags = parser.parse_args()
     try:
         module, inputs = _function(flags.function)()
-        network = import_module(module, inputs, flags.output, flags.function.partition(":")[2], flags.split,
-                                flags.dynamic == "batch")
+        network, samples = import_module(module, inputs, flags.output, flags.function.partition(":")[2], flags.split,
+                                         flags.dynamic == "batch")
     except Refusal as refusal:
         print(f"tandem import: {flags.function}: {refusal}", file=sys.stderr)
         return 2
     if not flags.quiet:
         kinds = [m.kind for m in network.modules]
-        print(f"{flags.output}: {len(kinds)} modules, {len(set(kinds))} programs, "
-              f"{sum(len(m.weights) for m in network.modules)} weights")
-        print(f"workload: {{family: imported, path: {flags.output}}}")
+        print(f"{flags.output}: {_count(len(kinds), 'module')}, {_count(len(set(kinds)), 'program')}, "
+              f"{_count(sum(len(m.weights) for m in network.modules), 'weight')}")
+        batch = "" if flags.dynamic else f", batch: {samples}"  # the only one that it can have
+        print(f"workload: {{family: imported, path: {flags.output}{batch}}}")
     return 0

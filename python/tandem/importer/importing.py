@@ -40,7 +40,7 @@ def _trees(name, module, args, kwargs, split, samples, any_batch):
 
 
 def import_module(module, inputs, folder, name="module", split=None, any_batch=False):
-    """Writes `folder`. Raises Refusal for what cannot be imported."""
+    """Writes `folder`. Returns the network, and how many samples its example has. Raises Refusal for what cannot be imported."""
     args, kwargs = arguments_of(inputs)
     dtypes = {p.dtype for p in module.parameters()}
     if dtypes != {torch.float32}:
@@ -54,4 +54,4 @@ def import_module(module, inputs, folder, name="module", split=None, any_batch=F
         trees[0]["samples"] = samples
     tensors, aliases = tensors_of(module, network)
     write_folder(folder, trees, tensors, aliases)
-    return network
+    return network, samples
