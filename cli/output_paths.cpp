@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "cli/atomic_file.hpp"
 #include "core/base/errors.hpp"
@@ -84,11 +85,28 @@ void check_outputs(const std::vector<NamedPath>& outputs, const std::vector<Name
     if (!output.path.empty() && output.path != "-") require_writable(output);
 }
 
+namespace {
+
+// A file, an index beside its files, or their folder.
+void add_weights(const std::string& path, std::vector<NamedPath>& inputs) {
+  std::error_code error;
+  const bool is_folder = fs::is_directory(path, error);
+  if (!is_folder) inputs.push_back({"a file of weights", path});
+  if (is_folder || path.ends_with(".json"))
+    add_files_of(is_folder ? path : fs::path(path).parent_path().string(), "a file of weights", inputs);
+}
+
+}  // namespace
+
 std::vector<NamedPath> inputs_of(const Scenario& scenario) {
   std::vector<NamedPath> inputs{
       {"the scenario", scenario.path},
       {"the machine's profile", scenario.machine.path},
       {"the text of data.text", scenario.data_text == kCorpus ? "" : beside(scenario, scenario.data_text)}};
+  for (const auto& [name, path] : {std::pair("the tokens of data.tokens", scenario.data_tokens),
+                                   {"the tokenizer of data.tokenizer", scenario.data_tokenizer}})
+    if (!path.empty()) inputs.push_back({name, beside(scenario, path)});
+  if (!scenario.weights.empty()) add_weights(beside(scenario, scenario.weights), inputs);
   if (!scenario.data_images.empty())
     add_files_of(beside(scenario, scenario.data_images), "a file of data.images", inputs);
   if (!scenario.resume_folder.empty())

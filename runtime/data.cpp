@@ -6,8 +6,11 @@
 #include "runtime/data_kind.hpp"
 #include "runtime/image_data.hpp"
 #include "runtime/made_up_data.hpp"
+#include "runtime/starting_weights.hpp"
 #include "runtime/stored_values.hpp"
 #include "runtime/text_data.hpp"
+#include "runtime/token_file_data.hpp"
+#include "runtime/tokenized_text_data.hpp"
 
 namespace tandem {
 
@@ -15,12 +18,35 @@ std::int64_t held_out_items(const ValidationOptions& options, std::int64_t items
   return options.every > 0 ? static_cast<std::int64_t>(static_cast<double>(items) * options.fraction) : 0;
 }
 
+namespace {
+
+// What a family does not read is no data of it.
+void require_tokens_wanted(const Scenario& scenario, DataKind kind) {
+  if (kind == DataKind::Text || kind == DataKind::MaskedText) return;
+  const auto refuse = [&](const char* key) {
+    data_error(scenario, key, scenario.workload.family + " does not train on tokens", "gpt, llama, moe or bert");
+  };
+  if (!scenario.data_tokens.empty()) refuse("data.tokens");
+  if (!scenario.data_tokenizer.empty()) refuse("data.tokenizer");
+}
+
+std::unique_ptr<DataSource> open_text(const Scenario& scenario, const SavedData& saved) {
+  if (!scenario.data_tokens.empty()) return std::make_unique<TokenFileData>(scenario, saved);
+  if (!scenario.data_tokenizer.empty()) return std::make_unique<TokenizedTextData>(scenario, saved);
+  return std::make_unique<TextData>(scenario, saved);
+}
+
+}  // namespace
+
 std::unique_ptr<DataSource> open_data(const Scenario& scenario) {
   const SavedData saved = scenario.resume_folder.empty() ? SavedData{} : reread_manifest(scenario.resume_folder).data;
   const DataKind kind = data_kind(scenario);
-  if (scenario.workload.keys.has("path")) StoredValues::of(scenario);  // refuses before anything runs
+  // Both refuse before anything runs. A run that goes on has its weights from its checkpoint.
+  if (scenario.workload.keys.has("path")) StoredValues::of(scenario);
+  if (!scenario.weights.empty() && scenario.resume_folder.empty()) StartingWeights::of(scenario);
+  require_tokens_wanted(scenario, kind);
   if (kind == DataKind::MadeUp) return std::make_unique<MadeUpData>(scenario);
-  if (kind != DataKind::Images) return std::make_unique<TextData>(scenario, saved);
+  if (kind != DataKind::Images) return open_text(scenario, saved);
   Images images = scenario.data_images.empty()
                       ? read_digits(installed_file("digits.csv", scenario, "data.images"), scenario)
                       : read_idx(beside_scenario(scenario.data_images, scenario), scenario);

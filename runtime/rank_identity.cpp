@@ -13,6 +13,7 @@
 #include "runtime/checkpoint/checksum.hpp"
 #include "runtime/data_files.hpp"
 #include "runtime/data_kind.hpp"
+#include "runtime/text_data.hpp"
 
 namespace tandem {
 namespace {
@@ -46,13 +47,19 @@ void add_files_of(Hasher& hasher, const std::string& folder) {
   for (const std::string& path : paths) add_file(hasher, path);
 }
 
+std::vector<std::string> text_files(const Scenario& scenario) {
+  if (!scenario.data_tokens.empty()) return {beside_scenario(scenario.data_tokens, scenario)};
+  std::vector<std::string> paths{text_path(scenario)};
+  if (!scenario.data_tokenizer.empty()) paths.push_back(beside_scenario(scenario.data_tokenizer, scenario));
+  return paths;
+}
+
 std::string data_of(const Scenario& scenario) {
   Hasher hasher;
   const DataKind kind = data_kind(scenario);
   if (kind == DataKind::MadeUp) return "made up";
   if (kind != DataKind::Images)
-    add_file(hasher, scenario.data_text == "corpus" ? installed_file("corpus.txt", scenario, "data.text")
-                                                    : beside_scenario(scenario.data_text, scenario));
+    for (const std::string& path : text_files(scenario)) add_file(hasher, path);
   else if (scenario.data_images.empty())
     add_file(hasher, installed_file("digits.csv", scenario, "data.images"));
   else

@@ -10,6 +10,7 @@
 #include "core/workloads/workload.hpp"
 #include "runtime/checkpoint/manifest.hpp"
 #include "runtime/initial_values.hpp"
+#include "runtime/starting_weights.hpp"
 
 namespace tandem {
 namespace {
@@ -78,6 +79,7 @@ void StoredValues::read_constant(std::size_t place, void* out) const {
 
 void fill_first_values(float* out, std::int64_t first, std::int64_t count, const Field& field, std::string_view name,
                        const Scenario& scenario) {
+  if (!scenario.weights.empty() && StartingWeights::of(scenario)->read(name, first, count, out)) return;
   if (field.initial.kind == Initial::Kind::Stored)
     StoredValues::of(scenario)->read(name, first, count, out);
   else

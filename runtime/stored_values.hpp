@@ -34,7 +34,8 @@ class StoredValues {
   std::vector<TensorBytes> constants_;  // by place; data has no name
 };
 
-// The first values of a field, wherever they come from (initial_values.hpp, or the folder).
+// The first values of a field, wherever they come from: the scenario's weights (starting_weights.hpp), the
+// folder, or made (initial_values.hpp).
 void fill_first_values(float* out, std::int64_t first, std::int64_t count, const Field& field, std::string_view name,
                        const Scenario& scenario);
 

@@ -120,6 +120,11 @@ Scenario build_scenario(const Values& values) {
   out.optimizer = build_optimizer(values);
   out.data_text = values.text("data.text", out.data_text);
   out.data_images = values.text("data.images");
+  out.data_tokens = values.text("data.tokens");
+  out.data_tokenizer = values.text("data.tokenizer");
+  const std::string token_type = values.text("data.token_type");
+  if (!token_type.empty()) out.data_token_bytes = token_type == "uint16" ? 2 : 4;
+  out.weights = values.text("weights");
   out.validation = build_validation(values, out.validation);
   out.policy = build_policy(values, "policy.");
   for (std::size_t i = 0; i < values.count("switches"); ++i) out.switches.push_back(build_switch(values, i));

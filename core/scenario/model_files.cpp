@@ -107,13 +107,22 @@ class Mapping {
   }
 
  private:
-  // A key is a field's value, or the word that stands for it; "default" where the field is not there.
+  static bool is_absent(const Node* field) { return field == nullptr || field->kind == NodeKind::Null; }
+  // A key is a field's value (or that of another field, as later versions call it; or none, unless a flag is set), or
+  // the word that stands for it; "default" where the field is not there.
   void take(Node& workload, const Entry& entry, const std::string& what) {
     const bool is_plain = entry.value.kind == NodeKind::Scalar;
     const std::string path = is_plain ? entry.value.text : entry.value.find("field")->text;
     read_.push_back(path);
     const Node* field = field_at(config_, path);
-    if (field == nullptr || field->kind == NodeKind::Null) {
+    const Node* other = is_plain ? nullptr : entry.value.find("or");
+    if (other != nullptr) read_.push_back(other->text);
+    if (other != nullptr && is_absent(field)) field = field_at(config_, other->text);
+    if (const Node* condition = is_plain ? nullptr : entry.value.find("only_if")) {
+      const Node* holds = field_at(config_, condition->text);
+      if (is_absent(holds) || holds->text != "true") field = nullptr;
+    }
+    if (is_absent(field)) {
       const Node* otherwise = is_plain ? nullptr : entry.value.find("default");
       if (otherwise != nullptr) give(workload, entry.key, *otherwise, what);
       return;

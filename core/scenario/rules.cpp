@@ -89,6 +89,20 @@ void check_optimizer(Rules& rules, const OptimizerOptions& o) {
                 "the learning rate would have decayed before its warm-up ends", "0, or more than warmup_steps");
 }
 
+// Of the keys that say what tokens are read, those that exclude each other.
+void check_data(Rules& rules, const Values& values) {
+  const auto is_given = [&](const std::string& path) {
+    return values.has(path) && values.position(path)->distance < kDefaultDistance;
+  };
+  const std::string tokens = "data.tokens";
+  for (const std::string other : {"data.text", "data.tokenizer", "data.images"})
+    if (rules.can_judge({tokens, other}) && is_given(tokens))
+      rules.require(!is_given(other), {tokens, other}, other + " is given, too", "one of them");
+  if (rules.can_judge({tokens, "data.token_type"}))
+    rules.require(is_given(tokens) || !is_given("data.token_type"), {"data.token_type"},
+                  "is of data.tokens, which is not given", "beside data.tokens");
+}
+
 void check_switches(Rules& rules, const Scenario& scenario) {
   std::int64_t before = 0;
   for (std::size_t i = 0; i < scenario.switches.size(); ++i) {
@@ -148,6 +162,7 @@ void check_scenario_rules(const Values& values, const Scenario& scenario, Findin
   check_optimizer(rules, scenario.optimizer);
   check_devices(rules, scenario);
   check_switches(rules, scenario);
+  check_data(rules, values);
   const bool has_disk = scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes > 0;
   if (rules.can_judge({"machine.tiers.disk.capacity"}) && !rules.is_open("machine"))
     rules.require(scenario.limits.disk_bytes.value_or(0) == 0 || has_disk, {"limits.disk_bytes"},

@@ -34,6 +34,13 @@ struct ProductOptions {
   std::array<std::int64_t, kTierCount> kept_bytes{};
 };
 
+// Low-rank adapters beside linear layers (Hu et al. 2021, arXiv 2106.09685); rank 0: none.
+struct LoraOptions {
+  std::int64_t rank = 0;
+  double alpha = 0;                  // what they add is multiplied by alpha / rank
+  std::vector<std::string> targets;  // linear layers, by the last part of their name or by a pattern of all of it
+};
+
 // What is computed: what all families that train have in common, and what the chosen one alone takes.
 struct WorkloadOptions {
   std::string family;
@@ -44,7 +51,9 @@ struct WorkloadOptions {
   std::int64_t activation_bytes = 0;  // optimal: what a micro-batch may take of the device; 0: by default
   std::int64_t devices = 1;           // data-parallel ranks
   std::string partition = "none";     // none | states | parameters: what each rank has a part of instead of all
-  KeyValues keys;                     // those that the family's file declares
+  std::vector<std::string> trained;   // patterns of the weights that are; none: all, or with adapters none but those
+  LoraOptions lora;
+  KeyValues keys;  // those that the family's file declares
 };
 
 struct OptimizerOptions {
@@ -118,8 +127,12 @@ struct Scenario {
   ProductOptions product;
   WorkloadOptions workload;
   OptimizerOptions optimizer;
-  std::string data_text = "corpus";  // the installed corpus, or a path (gpt, bert)
-  std::string data_images;           // mlp: a folder of MNIST IDX files; "" means the installed digits
+  std::string data_text = "corpus";   // the installed corpus, or a path (gpt, bert)
+  std::string data_images;            // mlp: a folder of MNIST IDX files; "" means the installed digits
+  std::string data_tokens;            // a file of token numbers alone, in place of a text; "": none
+  std::int64_t data_token_bytes = 0;  // of one of them: 2 or 4; 0: as few as the vocabulary needs
+  std::string data_tokenizer;         // a tokenizer.json that makes tokens of the text; "": bytes are tokens
+  std::string weights;                // where training begins: a safetensors file, its index, or their folder; "": anew
   ValidationOptions validation;
   PolicyOptions policy;
   std::vector<PolicySwitch> switches;  // in order of their steps

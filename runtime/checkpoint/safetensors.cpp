@@ -45,10 +45,15 @@ JsonText array_of(const std::vector<std::int64_t>& numbers) {
   return array;
 }
 
+// All that the format has in whole bytes: what is not read may stand beside what is.
 std::int64_t bytes_of_format(const std::string& name) {
-  for (const DType type : {DType::F32, DType::F16, DType::BF16, DType::F64, DType::I64, DType::I16, DType::U8})
-    if (format_name(type) == name) return size_of(type);
-  throw BadJson("dtype: is unknown; allowed: F32, F16, BF16, F64, I64, I16, U8");
+  static const std::map<std::string, std::int64_t> kBytes = {
+      {"F64", 8}, {"I64", 8},  {"U64", 8},     {"C64", 8},     {"F32", 4},    {"I32", 4},
+      {"U32", 4}, {"F16", 2},  {"BF16", 2},    {"I16", 2},     {"U16", 2},    {"I8", 1},
+      {"U8", 1},  {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}};
+  const auto found = kBytes.find(name);
+  if (found == kBytes.end()) throw BadJson("dtype: is unknown; allowed: F32, F16, BF16 and the format's others");
+  return found->second;
 }
 
 }  // namespace

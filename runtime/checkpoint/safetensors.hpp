@@ -29,9 +29,19 @@ std::string safetensors_header(const std::vector<TensorBytes>& tensors);
 // not lie one after another to its end, and for a tensor that is not there, or of another type or shape.
 class SafetensorsFile {
  public:
+  // A tensor as the file has it: its type as the format calls it, and where its bytes are, from the file's start.
+  struct Entry {
+    std::string type;
+    std::vector<std::int64_t> shape;
+    std::int64_t begin = 0, end = 0;
+  };
   explicit SafetensorsFile(std::string path);
 
+  const std::string& path() const { return path_; }
   std::size_t count() const { return entries_.size(); }
+  const std::map<std::string, Entry>& entries() const { return entries_; }
+  // `bytes` of the file from `offset` on. May be asked by several threads.
+  void read_at(std::int64_t offset, void* target, std::int64_t bytes) const;
   // Returns where it begins.
   std::int64_t find(const TensorBytes& tensor) const;
   void read(const std::string& name, DType type, const std::vector<std::int64_t>& shape, std::byte* target) const;
@@ -39,14 +49,8 @@ class SafetensorsFile {
   void read_part(const TensorBytes& tensor, std::int64_t first, std::int64_t bytes, std::byte* target) const;
 
  private:
-  struct Entry {
-    std::string type;
-    std::vector<std::int64_t> shape;
-    std::int64_t begin = 0, end = 0;  // from the start of the file
-  };
   void read_header(const std::string& text, std::int64_t data);
   void require_no_gaps(std::int64_t data) const;
-  void read_at(std::int64_t offset, void* target, std::int64_t bytes) const;
   [[noreturn]] void fail(const std::string& problem) const;
 
   std::string path_;

@@ -116,6 +116,15 @@ def text_that_is_read(folder, scenario):
     text.write_text("to be or not to be\n" * 400)
     gpt = ("--set", "workload={family: gpt, layers: 1, hidden: 32, heads: 2, vocabulary: 256, sequence: 16, batch: 2}", "--set", "data.text=text.txt")
     expect("the data", run("train", scenario, *gpt, "--json", text), 2, "data.text, which is read")
+    others = {name: folder / name for name in ("tokens.bin", "tokenizer.json", "model.safetensors", "parts/model.safetensors")}
+    (folder / "parts").mkdir()
+    for file in others.values():
+        file.write_text("kept")
+    for key, name, says in (("data", "tokens.bin", "data.tokens"), ("data", "tokenizer.json", "data.tokenizer"),
+                            ("weights", "model.safetensors", "a file of weights"), ("weights", "parts/model.safetensors", "a file of weights")):
+        value = f"{{{name.split('.')[0]}: {name}}}" if key == "data" else name.replace("/model.safetensors", "")
+        expect(name, run("train", scenario, *gpt[:2], "--set", f"{key}={value}", "--json", others[name]), 2, says, "which is read")
+        check(name, others[name].read_text() == "kept", "has changed")
     expect("the table over the result", run("train", scenario, "--csv", folder / "t", "--json", folder / "t"), 2, "name another")
     expect("the table over the scenario", run("train", scenario, "--csv", scenario), 2, "which is read")
     check("the data", text.read_text().startswith("to be"), "has changed")

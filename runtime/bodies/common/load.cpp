@@ -3,7 +3,6 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -30,8 +29,8 @@ BatchKey key_of(const BodyCall& call) {
 // keeps the rest of its masters, if there is one.
 void fill_split(const BodyCall& call, const Field& field, std::int64_t first, std::int64_t count, std::int64_t at,
                 const std::string& name) {
-  constexpr std::int64_t kChunk = 1024;
-  std::array<float, kChunk> masters;
+  constexpr std::int64_t kChunk = std::int64_t{1} << 16;  // what is read of a file at once
+  std::vector<float> masters(static_cast<std::size_t>(std::min(kChunk, count)));
   auto* parameter = reinterpret_cast<BFloat16*>(call.writes[0]) + at;
   const bool has_low = call.writes.size() > 1 && is_state(call.graph.tensor_of(call.op.writes[1].value), kMasterLow);
   auto* low = has_low ? reinterpret_cast<std::int16_t*>(call.writes[1]) + at : nullptr;
