@@ -137,7 +137,7 @@ void Scheduler::add_dependent(OpId producer, OpId dependent) {
 
 void Scheduler::append_steps() {
   const std::int32_t ahead = source_->needs_result() ? 1 : kStepsAhead;
-  while (!source_done_ && !result_due_ && !switch_is_due() &&
+  while (!source_done_ && !result_due_ && !switch_is_due() && steps_appended_ < most_steps_ &&
          static_cast<std::int32_t>(unissued_in_step_.size()) < ahead) {
     if (forgets_) forget_over();
     const OpId first = graph_.op_count();
@@ -147,6 +147,7 @@ void Scheduler::append_steps() {
     adopt(first);
     result_due_ = source_->needs_result() && !source_done_;
   }
+  if (!source_done_ && steps_appended_ >= most_steps_) end_here();
 }
 
 std::vector<std::int32_t> collective_readers(const Graph& graph) {
@@ -271,7 +272,9 @@ void Scheduler::take(const Input& input) {
   if (std::holds_alternative<Interrupt>(input)) end_early();
   if (std::holds_alternative<Checkpoint>(input)) save_now();
   if (const auto* rates = std::get_if<Rates>(&input)) learn(*rates);
-  if (const auto* to = std::get_if<SwitchPolicy>(&input)) ask_switch(to->after_step, {to->policy, to->options});
+  const auto* to = std::get_if<SwitchPolicy>(&input);
+  if (to != nullptr && to->policy == kNoPolicy) return end_after(to->after_step);
+  if (to != nullptr) ask_switch(to->after_step, {to->policy, to->options});
 }
 
 // After the steps that are appended, unless the run ends with a save by then.
@@ -290,11 +293,21 @@ void Scheduler::end_early() {
     return;
   }
   stop_asked_ = true;
-  if (source_done_) return;  // the last steps are under way, and end with a save
+  if (!source_done_) end_here();  // else the last steps are under way, and end with a save
+}
+
+// No step is appended any more.
+void Scheduler::end_here() {
   const OpId first = graph_.op_count();
-  source_->append_save(graph_);
+  if (source_->saves()) source_->append_save(graph_);
   adopt(first);
   source_done_ = stopped_ = true;
+}
+
+// As of SwitchPolicy::after_step; what lies behind is the next border.
+void Scheduler::end_after(std::int32_t after_step) {
+  const std::int32_t asked = after_step == kNone ? 0 : after_step - scenario_->first_step;
+  most_steps_ = std::min(most_steps_, std::max({asked, steps_appended_, 1}));
 }
 
 void Scheduler::on_events(const EventBatch& batch, std::vector<Command>& out) {

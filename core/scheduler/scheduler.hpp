@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 #include <queue>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/graph/graph.hpp"
@@ -33,6 +35,10 @@ struct Successor {
   std::unique_ptr<StepSource> source;
   std::unique_ptr<Policy> policy;
 };
+
+// What SwitchPolicy names where no policy goes on: the run ends at that step border, with its outcome saved where the
+// run saves. How whoever brings the data says that there are no more.
+inline constexpr std::string_view kNoPolicy = "none";
 
 class Scheduler {
  public:
@@ -64,7 +70,7 @@ class Scheduler {
   Rank rank() const { return rank_; }
   const std::string& failure() const { return failure_; }  // "" if no command failed
   bool interrupted() const { return interrupted_; }        // ended wherever it was
-  bool stopped() const { return stopped_; }                // ended early after a whole step, whose outcome is saved
+  bool stopped() const { return stopped_; }                // ended early after a whole step; saved, if the run saves
 
   const Graph& graph() const { return graph_; }
   const Rewrites& rewrites() const { return traits_.rewrites; }  // of the graph, by the policy
@@ -107,6 +113,8 @@ class Scheduler {
   void issue_loads();
   void issue_saves();
   void end_early();
+  void end_after(std::int32_t after_step);
+  void end_here();
   void save_now();
 
   // Another policy (switching.cpp).
@@ -269,6 +277,7 @@ class Scheduler {
   std::int32_t first_open_step_ = 0;
   bool source_done_ = false;
   std::int32_t steps_appended_ = 0;
+  std::int32_t most_steps_ = std::numeric_limits<std::int32_t>::max();  // unless the source ends before
   std::int64_t last_result_ = 0;
   bool result_due_ = false;  // a grows op is under way
 

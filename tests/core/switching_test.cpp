@@ -190,6 +190,42 @@ TEST(SwitchingTest, WheneverARunIsAskedToSaveOrToEndItDoes) {
     }
 }
 
+// Steps of which the graph has ops.
+std::int32_t steps_of(const Graph& graph) {
+  std::int32_t steps = 0;
+  for (OpId id = 0; id < graph.op_count(); ++id) steps = std::max(steps, graph.op(id).step + 1);
+  return steps;
+}
+
+TEST(SwitchingTest, NoPolicyFromABorderOnEndsTheRunThere) {
+  Scenario scenario = small(DType::BF16, 64 * kMiB, 256 * kMiB, 0);
+  scenario.switches = {{8, {"zero_offload", {}}}};
+  const auto ended = [](const Scenario& of, int at, std::int32_t after_step) {
+    const CostModel estimate(of.machine);
+    const auto scheduler = make_scheduler(of, estimate);
+    MemoryLog log;
+    Says executor(at, SwitchPolicy{std::string(kNoPolicy), {}, after_step});
+    Scheduler* ranks[] = {scheduler.get()};
+    drive(ranks, executor, log);
+    EXPECT_TRUE(scheduler->finished() && scheduler->failure().empty()) << at;
+    EXPECT_FALSE(scheduler->interrupted()) << at;
+    ReadLog read;
+    read.entries = log.entries();
+    const auto again = make_scheduler(of, estimate);
+    Scheduler* fresh[] = {again.get()};
+    EXPECT_EQ(replay(read, fresh).difference, "") << at;
+    return std::pair(steps_of(scheduler->graph()), scheduler->stopped());
+  };
+  for (const char* directory : {"", "nowhere"}) {
+    scenario.checkpoint.directory = directory;
+    for (std::int32_t after : {7, 8, 11}) EXPECT_EQ(ended(scenario, 0, after), std::pair(after, true)) << directory;
+    for (int at = 0; at < 30; ++at) {
+      const auto [steps, stopped] = ended(scenario, at, kNone);
+      EXPECT_TRUE(stopped && steps >= 1 && steps < scenario.steps) << steps << " steps, told at " << at;
+    }
+  }
+}
+
 std::string error_of(const std::string& text) {
   try {
     parse_scenario(text, "s.yaml");
