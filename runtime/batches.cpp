@@ -40,6 +40,20 @@ void make_up_batch(const Work& load, const Scenario& scenario, BatchKey key, std
   }
 }
 
+bool is_constant(const Work& load, std::size_t index) {
+  return load.body == "imported.load" && load.sizes.at(index) < 0;
+}
+
+void copy_batch(const Work& load, const Scenario& scenario, const TensorBatches& given, BatchKey key,
+                std::span<const BatchPlace> places) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (is_constant(load, i))
+      StoredValues::of(scenario)->read_constant(i, places[i].bytes);
+    else
+      given.read(key, i, places[i]);
+  }
+}
+
 }  // namespace
 
 void check_tokens(const std::int64_t* tokens, std::int64_t count, std::int64_t vocabulary) {
@@ -51,6 +65,8 @@ void check_tokens(const std::int64_t* tokens, std::int64_t count, std::int64_t v
 
 void fill_batch(const Work& load, const Scenario& scenario, const DataSource& data, BatchKey key,
                 std::span<const BatchPlace> places) {
+  if (const auto* given = dynamic_cast<const TensorBatches*>(&data))
+    return copy_batch(load, scenario, *given, key, places);
   const auto size = [&](std::size_t i) { return load.sizes.at(i); };
   if (load.body == "next_tokens.load") {
     std::vector<std::int64_t> unread;  // targets, where a network has none

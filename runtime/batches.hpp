@@ -15,6 +15,15 @@ struct BatchPlace {
   std::int64_t elements = 0;
 };
 
+// A data source whose batches come as the network's own tensors, whatever they hold.
+class TensorBatches {
+ public:
+  virtual ~TensorBatches() = default;
+  // Tensor `index` of the network's batch. May be asked by several threads. Throws DeviceError where it is missing, or
+  // has another size.
+  virtual void read(BatchKey key, std::size_t index, const BatchPlace& place) const = 0;
+};
+
 // `load`: next_tokens.load, with targets or without, and masked_tokens.load (sizes: batch, sequence, vocabulary),
 // images.load (batch, numbers of an image), synthetic.load (of each tensor what its integers are below, or 0),
 // imported.load (the same, or -1 for a constant of the folder). Throws

@@ -18,8 +18,8 @@ std::int64_t free_to_take() {
   return taken > kGiB ? taken / kGiB * kGiB : taken;
 }
 
-Scenario load_within_memory(CommonFlags& common, const std::string& device) {
-  Scenario scenario = load_scenario(common);
+Scenario load_within_memory(const LoadScenario& load, std::vector<std::string>& settings, const std::string& device) {
+  Scenario scenario = load(settings);
   const std::int64_t limit = cgroup_limit_bytes();
   const std::int64_t allowed = limit > 0 ? for_arenas(limit) : std::numeric_limits<std::int64_t>::max();
   if (scenario.limits.host_bytes > allowed)
@@ -30,8 +30,8 @@ Scenario load_within_memory(CommonFlags& common, const std::string& device) {
   const std::int64_t usable = device == "cuda" ? std::min(allowed, free_to_take()) : allowed;
   const auto pinned = static_cast<std::size_t>(Tier::HostPinned);
   if (scenario.limits.host_bytes > 0 || scenario.machine.tiers[pinned].capacity_bytes <= usable) return scenario;
-  common.overrides.push_back("limits.host_bytes=" + std::to_string(usable) + "B");
-  return load_scenario(common);
+  settings.push_back("limits.host_bytes=" + std::to_string(usable) + "B");
+  return load(settings);
 }
 
 // What the GPU half does not do yet, or cannot: better said now than by an op in the middle of a run.
@@ -54,8 +54,8 @@ void refuse_decoding(const Scenario& scenario, const std::string& device) {
 
 }  // namespace
 
-Scenario load_live_scenario(CommonFlags& common, const std::string& device) {
-  Scenario scenario = load_within_memory(common, device);
+Scenario load_live_scenario(const LoadScenario& load, std::vector<std::string>& settings, const std::string& device) {
+  Scenario scenario = load_within_memory(load, settings, device);
   if (scenario.machine.one_pool)
     throw ConfigError(
         "machine.tiers.one_pool: one memory for CPU and device is simulated alone so far; allowed: false, "
@@ -63,6 +63,15 @@ Scenario load_live_scenario(CommonFlags& common, const std::string& device) {
   if (device == "cuda") refuse_on_gpu(scenario);
   refuse_decoding(scenario, device);
   return scenario;
+}
+
+Scenario load_live_scenario(CommonFlags& common, const std::string& device) {
+  const auto load = [&](const std::vector<std::string>& settings) {
+    CommonFlags flags = common;
+    flags.overrides = settings;
+    return load_scenario(flags);
+  };
+  return load_live_scenario(load, common.overrides, device);
 }
 
 }  // namespace tandem

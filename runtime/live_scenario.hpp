@@ -2,7 +2,9 @@
 // it. Must not know how it is run.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "cli/cli.hpp"
 
@@ -12,5 +14,8 @@ namespace tandem {
 // stated the limit becomes the cap, as a setting, so that a log of the run says it. `device` as of --device. Throws
 // ConfigError and DoesNotFit.
 Scenario load_live_scenario(CommonFlags& common, const std::string& device);
+// The same of what `load` loads with settings ("path.to.key=value"), to which the cap is added.
+using LoadScenario = std::function<Scenario(const std::vector<std::string>& settings)>;
+Scenario load_live_scenario(const LoadScenario& load, std::vector<std::string>& settings, const std::string& device);
 
 }  // namespace tandem

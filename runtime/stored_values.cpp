@@ -24,13 +24,28 @@ std::vector<std::int64_t> dims_of(const Shape& shape) { return {shape.dims.begin
 
 }  // namespace
 
+struct StoredValues::Known {
+  using Key = std::pair<std::string, std::int64_t>;
+  static Key of(const Scenario& scenario) { return {scenario.workload.keys.text("path"), scenario.workload.batch}; }
+  std::mutex mutex;
+  std::map<Key, std::shared_ptr<const StoredValues>> values;
+};
+
+StoredValues::Known& StoredValues::known() {
+  static Known known;
+  return known;
+}
+
 std::shared_ptr<const StoredValues> StoredValues::of(const Scenario& scenario) {
-  static std::mutex mutex;
-  static std::map<std::pair<std::string, std::int64_t>, std::shared_ptr<const StoredValues>> known;
-  const std::lock_guard lock(mutex);
-  auto& values = known[{scenario.workload.keys.text("path"), scenario.workload.batch}];
+  const std::lock_guard lock(known().mutex);
+  auto& values = known().values[Known::of(scenario)];
   if (values == nullptr) values = std::make_shared<const StoredValues>(scenario);
   return values;
+}
+
+void StoredValues::forget(const Scenario& scenario) {
+  const std::lock_guard lock(known().mutex);
+  known().values.erase(Known::of(scenario));
 }
 
 StoredValues::StoredValues(const Scenario& scenario) {

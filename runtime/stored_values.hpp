@@ -19,6 +19,8 @@ class StoredValues {
   // Of an imported workload; read once for each folder. Throws ConfigError for a file that lacks what the network
   // needs.
   static std::shared_ptr<const StoredValues> of(const Scenario& scenario);
+  // Its folder may change, or go: what was read of it is no longer known.
+  static void forget(const Scenario& scenario);
 
   // Elements [first, first + count) of "block3.norm.weight". May be asked by several threads.
   void read(std::string_view name, std::int64_t first, std::int64_t count, float* out) const;
@@ -28,6 +30,8 @@ class StoredValues {
   explicit StoredValues(const Scenario& scenario);
 
  private:
+  struct Known;
+  static Known& known();
   void require(const TensorBytes& tensor) const;
   std::unique_ptr<SafetensorsFile> file_;
   std::map<std::string, TensorBytes, std::less<>> weights_;

@@ -5,7 +5,6 @@
 #include <c10/core/impl/alloc_cpu.h>
 #include <c10/util/Exception.h>
 
-#include <mutex>
 #include <string>
 
 #include "core/base/errors.hpp"
@@ -48,9 +47,10 @@ class WorkspaceAllocator final : public c10::Allocator {
 }  // namespace
 
 void install_workspace_allocator() {
-  static std::once_flag once;
   static WorkspaceAllocator allocator;
-  std::call_once(once, [] { c10::SetCPUAllocator(&allocator, kHighestPriority); });
+  if (c10::GetCPUAllocator() != &allocator) c10::SetCPUAllocator(&allocator, kHighestPriority);
 }
+
+void restore_allocator(c10::Allocator* before) { c10::SetCPUAllocator(before, kHighestPriority); }
 
 }  // namespace tandem

@@ -2,9 +2,15 @@
 // serves. Must not know ops, lanes or who runs a body.
 #pragma once
 
+namespace c10 {
+struct Allocator;
+}
+
 namespace tandem {
 
-// Makes LibTorch ask WorkspaceScope for CPU memory. Once a process, before the first body; further calls do nothing.
+// Makes LibTorch ask WorkspaceScope for CPU memory. Before the first body; further calls change nothing.
 void install_workspace_allocator();
+// LibTorch has the allocator that it had before. What the other one gave out can still be freed.
+void restore_allocator(c10::Allocator* before);
 
 }  // namespace tandem

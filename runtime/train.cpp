@@ -111,7 +111,7 @@ Training::Training(const Scenario& scenario, const TrainOptions& options)
       watchdog_(options.watchdog),
       estimate_(scenario.machine),
       loss_scale_before_(tandem::loss_scale_before(scenario)),
-      data_(open_data(scenario)) {
+      data_(options.open_data ? options.open_data() : open_data(scenario)) {
   CHECK(options.rank >= 0 && options.rank < rank_count(scenario), options.rank, scenario.workload.devices);
   CHECK(rank_count(scenario) == 1 || !options.meeting_file.empty(), "ranks need a file to meet at");
   scheduler_ = make_scheduler(scenario, estimate_, options.rank);

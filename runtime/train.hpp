@@ -29,9 +29,11 @@ struct TrainOptions {
   std::atomic<bool>* interrupt = nullptr;  // set to end the run early; outlives it
   bool poison = false;                     // see LiveExecutorOptions
   std::shared_ptr<Device> device;          // null: the CPU stands in
-  BodyLibrary library;                     // none: LibTorch's; tests have bodies of it that go wrong
-  Watchdog* watchdog = nullptr;            // looks at all that the training waits for; outlives it. Null: nobody
-  std::function<void()> look_at_peers;     // called while other ranks are waited for at the start; may throw
+  // Where batches come from; null: from what the scenario names (open_data).
+  std::function<std::unique_ptr<DataSource>()> open_data;
+  BodyLibrary library;                  // none: LibTorch's; tests have bodies of it that go wrong
+  Watchdog* watchdog = nullptr;         // looks at all that the training waits for; outlives it. Null: nobody
+  std::function<void()> look_at_peers;  // called while other ranks are waited for at the start; may throw
   std::function<void(std::int32_t)> before_commit;  // see LiveExecutorOptions
   // Tests put what goes wrong between the executor and what it works with: its device, ranks, disk and commands.
   std::function<void(LiveExecutorOptions&)> decorate;

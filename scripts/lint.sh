@@ -8,7 +8,7 @@ cd "$ROOT"
 MODE=${1:-changed}
 BUILD=$ROOT/build-lint
 CLANG_FORMAT=$ROOT/.venv/bin/clang-format
-SOURCES=(core analysis report cli sweep adapt sim plan runtime calibration apps tests benchmarks)
+SOURCES=(core analysis report cli sweep adapt sim plan runtime calibration bindings apps tests benchmarks)
 
 existing_folders() { for folder in "${SOURCES[@]}"; do if [ -d "$folder" ]; then echo "$folder"; fi; done; }
 # Files whose content is not ours to style (another project's declarations) keep their own .clang-format or .h.

@@ -26,9 +26,9 @@ for word in PIE RELRO BIND_NOW "stack protector" _FORTIFY_SOURCE; do
 done
 
 status=0
-for name in tandem tandem-simulate tandem-plan tandem-monitor tandem-train tandem-train-cuda tandem-calibrate tandem-calibrate-cuda; do
-  program=$TANDEM_BUILD/bin/$name
+for program in "$TANDEM_BUILD"/bin/tandem{,-simulate,-plan,-monitor,-train,-train-cuda,-calibrate,-calibrate-cuda} "$TANDEM_BUILD"/python/*.so; do
   [ -x "$program" ] || continue
+  name=$(basename "$program")
   missing=$(lacks "$program")
   [ -z "$missing" ] || { echo "$name is built without: $missing"; status=1; }
   for library in $(readelf -dW "$program" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p'); do

@@ -12,7 +12,8 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-ROOMS = ("core", "analysis", "report", "cli", "sweep", "adapt", "sim", "plan", "runtime", "calibration", "apps")
+ROOMS = ("core", "analysis", "report", "cli", "sweep", "adapt", "sim", "plan", "runtime", "calibration",
+         "bindings", "apps")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:' + "|".join(ROOMS) + r')/[^"]+)"', re.MULTILINE)
 
 

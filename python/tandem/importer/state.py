@@ -29,21 +29,37 @@ def _locals(folder, program):
         return re.findall(r"^- \{name: w\d+, of: ([^,]+),", file.read(), re.M)
 
 
+def _own_names(folder, text):
+    """Of each module that has weights: its name, and those of its weights by what the module that was imported calls them."""
+    programs = dict(re.findall(r"^- \{name: ([^,]+), program: ([^,]+),", text, re.M))
+    for module, names in _modules(text):
+        if names:
+            yield module, dict(zip(names, _locals(folder, programs[module]), strict=True))
+
+
+def _network(folder):
+    with open(os.path.join(folder, "network.yaml"), encoding="utf-8") as file:
+        return file.read()
+
+
+def trained_names(folder):
+    """What a run calls what it trains ("blocks_3.norm.weight"), by the imported module's own names, aliases among them."""
+    text = _network(folder)
+    names = {own: f"{module}.{local}" for module, weights in _own_names(folder, text) for own, local in weights.items()}
+    return names | {name: names[own] for name, own in _aliases(text) if own in names}
+
+
 def state_dict(folder, checkpoint=None):
     """For load_state_dict(strict=True) of the module that was imported into `folder`.
 
     `checkpoint`: a directory of checkpoints, of which the latest counts, or one of them; None: as it was imported.
     """
-    with open(os.path.join(folder, "network.yaml"), encoding="utf-8") as file:
-        text = file.read()
+    text = _network(folder)
     state = {k: v for k, v in safetensors.read(os.path.join(folder, "tensors.safetensors")).items()
              if not k.startswith("constant.")}
-    programs = dict(re.findall(r"^- \{name: ([^,]+), program: ([^,]+),", text, re.M))
-    for module, names in _modules(text):
-        if checkpoint is None or not names:
-            continue
+    for module, names in _own_names(folder, text) if checkpoint is not None else ():
         saved = safetensors.read(os.path.join(_latest(checkpoint), module + ".safetensors"))
-        for name, local in zip(names, _locals(folder, programs[module]), strict=True):
+        for name, local in names.items():
             state[name] = saved[f"{module}.{local}"]
     for name, own in _aliases(text):
         state[name] = state[own]
