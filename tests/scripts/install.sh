@@ -44,6 +44,13 @@ expect 'zero_offload' tandem compare-policies "$home/scenarios/w1_streamed.yaml"
 expect 'a valid scenario' tandem check "$home/scenarios/w1_streamed.yaml"
 expect 'titan_rtx' tandem list machines
 if [ -x "$prefix/bin/tandem-train" ]; then expect 'loss' tandem train "$home/scenarios/demo.yaml" --set steps=2; fi
+# The Python module is that of the prefix; torch is of whoever uses it.
+if compgen -G "$home/python/tandem/_tandem.*" >/dev/null; then
+  expect "2 losses by $home/python" env "PYTHONPATH=$home/python" "$TANDEM_SOURCE/.venv/bin/python" -c "
+import tandem
+losses = tandem.train('demo', steps=2).losses
+print(len(losses), 'losses by', tandem.__file__)"
+fi
 # What the prefix lacks is not looked for in the checkout, which has it.
 rm "$home/hardware_profiles/titan_rtx.yaml"
 installed tandem list machines | grep -q titan_rtx && fail "a profile of the checkout is listed"

@@ -98,6 +98,25 @@ def given_tokens():
     check("given tokens", not differing(offloaded.state_dict(), by_name.state_dict()), "zero_offload: parameters differ")
 
 
+def as_imported(folder):
+    """A folder's made-up batches, by command, from Python, and given by Python: with constants, dropout and two
+    micro-batches.
+    """
+    path = folder / "imported"
+    module, inputs = hand_written.small()
+    import_module(module, inputs, str(path), "small", any_batch=True)
+    scenario = {**scenario_of("zero_offload"), "workload": {"family": "imported", "path": str(path), "batch": 3, "micro_batches": 2}}
+    (folder / "by_command").mkdir()
+    losses, parameters = command(scenario, folder / "by_command")
+    tensors = [{**t, "shape": [3, 5]} if "constant" not in t else t for t in batch_of(path)]
+    parts = [[batch(tensors, 3, step, m) for m in range(2)] for step in range(6)]
+    items = [{key: torch.cat([part[key] for part in of_step]) for key in of_step[0]} for of_step in parts]
+    for name, given in (("imported", None), ("imported, given", items)):
+        result = tandem.train(scenario, given)
+        check(name, result.losses == losses, f"{result.losses} {losses}")
+        check(name, not differing(result.state_dict(), parameters), "parameters differ")
+
+
 def as_eager(folder, make, policy, micro_batches=1, steps=6, device_bytes="64MiB"):
     """A module on batches that PyTorch eager trains on, too."""
     name = f"{make.__name__} as eager"
@@ -319,6 +338,7 @@ def main():
         folder = pathlib.Path(name)
         as_the_command(folder)
         given_tokens()
+        as_imported(folder)
         as_eager(folder, hand_written.gpt, "zero_infinity", micro_batches=2)
         as_eager(folder, hand_written.running_sums, "on_demand")
         ends()
