@@ -12,7 +12,7 @@ namespace nb = nanobind;
 
 namespace {
 
-using tandem::HostedRun;
+using tandem::EmbeddedRun;
 using tandem::PythonRun;
 using tandem::StepReport;
 
@@ -32,15 +32,15 @@ nb::dict to_dict(const StepReport& report) {
 
 // ("report", {...}), ("batch", None), ("over", None) or ("nothing", None).
 nb::tuple next(PythonRun& run, int patience_ms) {
-  const HostedRun::Request request = run.next(patience_ms);
+  const EmbeddedRun::Request request = run.next(patience_ms);
   switch (request.need) {
-    case HostedRun::Need::Report:
+    case EmbeddedRun::Need::Report:
       return nb::make_tuple("report", to_dict(request.report));
-    case HostedRun::Need::Batch:
+    case EmbeddedRun::Need::Batch:
       return nb::make_tuple("batch", nb::none());
-    case HostedRun::Need::Over:
+    case EmbeddedRun::Need::Over:
       return nb::make_tuple("over", nb::none());
-    case HostedRun::Need::Nothing:
+    case EmbeddedRun::Need::Nothing:
       break;
   }
   return nb::make_tuple("nothing", nb::none());

@@ -53,10 +53,10 @@ PythonRun::PythonRun(const RunRequest& request) {
   held_from_ = scenario.first_step;
   if (request.batches_given && batch_.empty())
     throw ConfigError("batches: " + scenario.workload.family + " takes none; allowed: None");
-  HostedOptions options;
+  EmbeddedOptions options;
   options.open_device = [device = request.device] { return open_device(device); };
   options.batches_given = request.batches_given;
-  run_ = std::make_unique<HostedRun>(std::move(scenario), std::move(options));
+  run_ = std::make_unique<EmbeddedRun>(std::move(scenario), std::move(options));
 }
 
 PythonRun::~PythonRun() {
@@ -70,13 +70,13 @@ std::vector<std::string> PythonRun::warnings() const {
   return all;
 }
 
-HostedRun::Request PythonRun::next(int patience_ms) {
-  HostedRun::Request request;
+EmbeddedRun::Request PythonRun::next(int patience_ms) {
+  EmbeddedRun::Request request;
   {
     const nb::gil_scoped_release unlocked;
     request = run_->next(std::chrono::milliseconds(patience_ms));
   }
-  if (request.need == HostedRun::Need::Report)
+  if (request.need == EmbeddedRun::Need::Report)
     for (; held_from_ < request.report.step && !held_.empty(); ++held_from_) held_.pop_front();
   return request;
 }

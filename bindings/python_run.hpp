@@ -1,5 +1,5 @@
-// A hosted run as Python sees it: scenarios from files and texts, batches by DLPack, results as plain values. Must not
-// know how batches are made, or what is done with the outcome: that is python/tandem's.
+// An embedded run as Python sees it: scenarios from files and texts, batches by DLPack, results as plain values. Must
+// not know how batches are made, or what is done with the outcome: that is python/tandem's.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/hosted_run.hpp"
+#include "runtime/embedded_run.hpp"
 
 namespace tandem {
 
@@ -48,10 +48,10 @@ class PythonRun {
   std::vector<std::string> warnings() const;
 
   // Without the interpreter's lock while it waits.
-  HostedRun::Request next(int patience_ms);
+  EmbeddedRun::Request next(int patience_ms);
   // By place in batch(); none of a constant. `shared`: by all micro-batches. Kept until the step is over.
   void give(std::vector<std::optional<Given>> tensors, const std::vector<bool>& shared);
-  HostedRun& run() { return *run_; }
+  EmbeddedRun& run() { return *run_; }
   // The result's JSON. Throws what the run ended with.
   std::string result();
   // By name, each with its shape; fp32.
@@ -61,7 +61,7 @@ class PythonRun {
   std::vector<BatchEntry> batch_;
   std::deque<std::vector<std::optional<Given>>> held_;
   std::int32_t held_from_ = 0;  // training steps done before the first that is held
-  std::unique_ptr<HostedRun> run_;
+  std::unique_ptr<EmbeddedRun> run_;
 };
 
 }  // namespace tandem

@@ -1,5 +1,5 @@
-// Batches that whoever hosts a run hands over ahead of need, one a training step, from a thread of his own. Must not
-// know who that is, what the tensors mean, or who reads them.
+// Batches that whoever calls for a run hands over ahead of need, one a training step, from a thread of his own. Must
+// not know who that is, what the tensors mean, or who reads them.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@
 
 namespace tandem {
 
-// The host's memory, which stays as it is until the step is over.
+// The caller's memory, which stays as it is until the step is over.
 struct GivenTensor {
   const std::byte* bytes = nullptr;  // null: the run has it by itself (a constant)
   std::int64_t count = 0;            // bytes
@@ -31,15 +31,15 @@ class BatchQueue {
   BatchQueue(std::int32_t first_step, std::function<void()> wanted)
       : first_(first_step), wanted_now_(std::move(wanted)) {}
 
-  // The host's side: whether one is asked for; the next one; that there are no more.
+  // The caller's side: whether one is asked for; the next one; that there are no more.
   bool wants() const;
   void give(GivenBatch batch);
   void end();
-  // Of steps that are over, so many since the first: their memory is the host's again.
+  // Of steps that are over, so many since the first: their memory is the caller's again.
   void drop(std::int64_t steps);
 
   // The run's side: waits until so many batches have been given in all, or there are no more. Returns how many there
-  // are. `spare`: that the host may prepare meanwhile.
+  // are. `spare`: that the caller may prepare meanwhile.
   std::int64_t require(std::int64_t batches, std::int64_t spare = 0);
   bool ended() const;
   // As of TensorBatches::read, of one of `micro_batches`.

@@ -16,16 +16,13 @@ import time
 
 SOURCE = pathlib.Path(os.environ["TANDEM_SOURCE"])
 BIN = pathlib.Path(os.environ["TANDEM_BUILD"]) / "bin"
+if not list((BIN.parent / "python").glob("_tandem.*")):
+    sys.exit(77)
 sys.path[:0] = [str(SOURCE / "python"), str(SOURCE / "tests" / "imports"), str(SOURCE / "python" / "examples")]
 
 import torch  # noqa: E402
 
 import tandem  # noqa: E402
-from tandem.training import native  # noqa: E402
-
-if not native.is_built():
-    sys.exit(77)
-
 import eager  # noqa: E402
 import hand_written  # noqa: E402
 import hf_dataset  # noqa: E402
@@ -142,6 +139,23 @@ def as_eager(folder, make, policy, micro_batches=1, steps=6, device_bytes="64MiB
     check(name, not differing(plain.state_dict(), result.state_dict()), "state_dict() differs")
     check(name, not differing(plain.state_dict(), module.state_dict()), "the module was not updated in place")
     make()[0].load_state_dict(result.state_dict(), strict=True)
+
+
+def state_of_a_module():
+    """update=False leaves the module alone; what is frozen stays, what is shared has both names."""
+    module, inputs = hand_written.gpt()
+    module.places.weight.requires_grad_(False)
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    result = tandem.train(module, [inputs] * 3, machine="round_numbers", limits=LIMITS, policy="resident", update=False)
+    state = result.state_dict()
+    check("state", not differing(module.state_dict(), before), "update=False changed the module")
+    check("state", list(state) == list(before), list(state))
+    changed = set(differing(state, before))
+    check("state", changed == set(before) - {"places.weight", "fade"}, changed)
+    check("state", torch.equal(state["head.weight"], state["tokens.weight"]), "a shared weight has two values")
+    module.load_state_dict(state, strict=True)
+    with torch.no_grad():
+        check("state", module(*inputs).item() < result.losses[0], "what came back is not trained")
 
 
 def endless(batch_size=4):
@@ -341,6 +355,7 @@ def main():
         as_imported(folder)
         as_eager(folder, hand_written.gpt, "zero_infinity", micro_batches=2)
         as_eager(folder, hand_written.running_sums, "on_demand")
+        state_of_a_module()
         ends()
         stops()
         raises()

@@ -29,12 +29,8 @@ def _file(name):
                       f"{', '.join(map(str, _folders()))}; `make build` builds it where Python's headers and nanobind are")
 
 
-def is_built(device="cpu"):
-    """Whether the native half for the device is there."""
-    try:
-        return bool(_file(MODULES[device]))
-    except ImportError:
-        return False
+def is_loaded(device):
+    return device in _loaded
 
 
 def load(device):

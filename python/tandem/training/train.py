@@ -93,12 +93,11 @@ def _train_module(module, batches, on_step, how, sections, split, update):
 
 
 def _begin(how, path, text, directory, batches_given):
-    module = native.load(how.device)
-    if how.device == "cuda" and torch.cuda.is_initialized():
+    if how.device == "cuda" and not native.is_loaded("cuda") and torch.cuda.is_initialized():
         raise RuntimeError("device: this process has used CUDA, whose memory the run must give out from the start; allowed: "
                            "train before that, or in a process of its own")
-    return module.Run(path=path, text=text, directory=directory, settings=how.settings, device=how.device, resume=how.resume,
-                      batches_given=batches_given)
+    return native.load(how.device).Run(path=path, text=text, directory=directory, settings=how.settings, device=how.device,
+                                       resume=how.resume, batches_given=batches_given)
 
 
 def _outcome(run, items, lay_out, on_step):

@@ -1,5 +1,5 @@
-// A training inside another program: it runs on threads of its own, and asks its host, on the host's thread, for what
-// it needs. The loop is Training's, as in every program. Must not know the host's language, flags or files.
+// A training inside another program: it runs on threads of its own, and asks its caller, on the caller's thread, for
+// what it needs. The loop is Training's, as in every program. Must not know the caller's language, flags or files.
 #pragma once
 
 #include <atomic>
@@ -22,9 +22,9 @@
 
 namespace tandem {
 
-struct HostedOptions {
+struct EmbeddedOptions {
   std::function<std::shared_ptr<Device>()> open_device;  // called on the run's thread; may return null
-  bool batches_given = false;                            // by the host; else from what the scenario names
+  bool batches_given = false;                            // by the caller; else from what the scenario names
 };
 
 // A parameter as the run leaves it.
@@ -34,10 +34,10 @@ struct NamedNumbers {
   std::vector<float> values;
 };
 
-class HostedRun {
+class EmbeddedRun {
  public:
-  // What the host is to do next. Report: a step is over (`report`). Batch: the run has use for one more. Over: the run
-  // has ended, and has nothing more to tell.
+  // What the caller is to do next. Report: a step is over (`report`). Batch: the run has use for one more. Over: the
+  // run has ended, and has nothing more to tell.
   enum class Need : std::uint8_t { Nothing, Report, Batch, Over };
   struct Request {
     Need need = Need::Nothing;
@@ -45,11 +45,11 @@ class HostedRun {
   };
 
   // Begins at once. A scenario of several ranks is refused: throws ConfigError.
-  HostedRun(Scenario scenario, HostedOptions options);
+  EmbeddedRun(Scenario scenario, EmbeddedOptions options);
   // Interrupts what still runs, and waits for it.
-  ~HostedRun();
-  HostedRun(const HostedRun&) = delete;
-  HostedRun& operator=(const HostedRun&) = delete;
+  ~EmbeddedRun();
+  EmbeddedRun(const EmbeddedRun&) = delete;
+  EmbeddedRun& operator=(const EmbeddedRun&) = delete;
 
   // Waits for so long; Nothing, if nothing comes.
   Request next(std::chrono::milliseconds patience);
@@ -77,7 +77,7 @@ class HostedRun {
   std::vector<Input> inputs(const Graph& graph);
 
   Scenario scenario_;
-  const HostedOptions options_;
+  const EmbeddedOptions options_;
   std::mutex mutex_;  // guards the reports and how the run ended
   std::condition_variable news_, heard_;
   BatchQueue batches_;

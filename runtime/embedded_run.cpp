@@ -1,4 +1,4 @@
-#include "runtime/hosted_run.hpp"
+#include "runtime/embedded_run.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -16,16 +16,16 @@ namespace {
 
 // That a scheduler may append before it answers again: it keeps three ahead, and a decision may use up all of them.
 constexpr std::int64_t kStepsAtOnce = 3;
-// Batches that the host may prepare while the run has enough.
+// Batches that the caller may prepare while the run has enough.
 constexpr std::int64_t kSpareBatches = 2;
-// Reports that may wait for the host.
+// Reports that may wait for the caller.
 constexpr std::size_t kMostUnheard = 1;
 
 std::int64_t appended_steps(const Graph& graph) {
   return graph.op_count() == 0 ? 0 : std::int64_t{graph.op(graph.op_count() - 1).step} + 1;
 }
 
-void refuse(const Scenario& scenario, const HostedOptions& options) {
+void refuse(const Scenario& scenario, const EmbeddedOptions& options) {
   if (scenario.workload.devices > 1)
     throw ConfigError("workload.devices: a run inside another program has one rank; allowed: 1, or tandem train");
   if (options.batches_given && scenario.validation.every > 0)
@@ -35,7 +35,7 @@ void refuse(const Scenario& scenario, const HostedOptions& options) {
 
 }  // namespace
 
-HostedRun::HostedRun(Scenario scenario, HostedOptions options)
+EmbeddedRun::EmbeddedRun(Scenario scenario, EmbeddedOptions options)
     : scenario_(std::move(scenario)), options_(std::move(options)), batches_(scenario_.first_step, [this] {
         const std::lock_guard lock(mutex_);
         news_.notify_all();
@@ -44,7 +44,7 @@ HostedRun::HostedRun(Scenario scenario, HostedOptions options)
   thread_ = start_thread("a run", [this] { run(); });
 }
 
-HostedRun::~HostedRun() {
+EmbeddedRun::~EmbeddedRun() {
   interrupt();
   interrupt();  // whether it saves or not
   thread_.join();
@@ -52,7 +52,7 @@ HostedRun::~HostedRun() {
   if (scenario_.workload.keys.has("path")) StoredValues::forget(scenario_);
 }
 
-void HostedRun::run() {
+void EmbeddedRun::run() {
   std::exception_ptr error;
   try {
     train();
@@ -65,7 +65,7 @@ void HostedRun::run() {
   news_.notify_all();
 }
 
-void HostedRun::train() {
+void EmbeddedRun::train() {
   const TorchSettings as_before;
   if (scenario_.workload.keys.has("path")) StoredValues::forget(scenario_);  // the folder may be another by now
   if (options_.batches_given) shorten();
@@ -85,8 +85,8 @@ void HostedRun::train() {
   interrupted_ = training_->interrupted();
 }
 
-// A host who is behind holds the run up: what he says of a step is to reach the run while it is near that step.
-void HostedRun::tell(StepReport report) {
+// A caller who is behind holds the run up: what he says of a step is to reach the run while it is near that step.
+void EmbeddedRun::tell(StepReport report) {
   std::unique_lock lock(mutex_);
   reports_.push_back(std::move(report));
   news_.notify_all();
@@ -94,7 +94,7 @@ void HostedRun::tell(StepReport report) {
 }
 
 // To the batches that there are, where these end before the first steps are appended.
-void HostedRun::shorten() {
+void EmbeddedRun::shorten() {
   const std::int64_t steps = scenario_.steps - scenario_.first_step;
   const std::int64_t given = batches_.require(std::min(steps, 2 * kStepsAtOnce), kSpareBatches);
   if (given == 0 && !interrupt_) throw ConfigError("batches: there are none; allowed: one for each training step");
@@ -103,7 +103,7 @@ void HostedRun::shorten() {
 
 // What there is to say before the scheduler goes on. No step is appended whose batch is not there: the scheduler is
 // told of the end while it can still end right there.
-std::vector<Input> HostedRun::inputs(const Graph& graph) {
+std::vector<Input> EmbeddedRun::inputs(const Graph& graph) {
   if (ends_.exchange(false)) {
     end_told_ = true;
     return {SwitchPolicy{std::string(kNoPolicy), {}, kNone}};
@@ -117,7 +117,7 @@ std::vector<Input> HostedRun::inputs(const Graph& graph) {
   return {SwitchPolicy{std::string(kNoPolicy), {}, scenario_.first_step + static_cast<std::int32_t>(given)}};
 }
 
-HostedRun::Request HostedRun::next(std::chrono::milliseconds patience) {
+EmbeddedRun::Request EmbeddedRun::next(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
   for (const auto end = std::chrono::steady_clock::now() + patience;;) {
     if (!reports_.empty()) {
@@ -134,14 +134,14 @@ HostedRun::Request HostedRun::next(std::chrono::milliseconds patience) {
   }
 }
 
-void HostedRun::give(GivenBatch batch) { batches_.give(std::move(batch)); }
+void EmbeddedRun::give(GivenBatch batch) { batches_.give(std::move(batch)); }
 
-void HostedRun::end_of_batches() { batches_.end(); }
+void EmbeddedRun::end_of_batches() { batches_.end(); }
 
-void HostedRun::end_at_border() { ends_ = true; }
+void EmbeddedRun::end_at_border() { ends_ = true; }
 
-// A run that waits for its host waits no longer.
-void HostedRun::interrupt() {
+// A run that waits for its caller waits no longer.
+void EmbeddedRun::interrupt() {
   interrupt_ = true;
   batches_.end();
   const std::lock_guard lock(mutex_);
@@ -149,20 +149,20 @@ void HostedRun::interrupt() {
   heard_.notify_all();
 }
 
-void HostedRun::require_outcome() {
+void EmbeddedRun::require_outcome() {
   const std::lock_guard lock(mutex_);
   CHECK(over_, "asked for the outcome of what still runs");
   if (error_) std::rethrow_exception(error_);
   CHECK(training_ != nullptr && !interrupted_, "a run that was interrupted has no outcome");
 }
 
-RunRecord HostedRun::record() const {
+RunRecord EmbeddedRun::record() const {
   RunRecord record = training_->record();
   record.other_machine = other_machine_;
   return record;
 }
 
-std::vector<NamedNumbers> HostedRun::parameters() {
+std::vector<NamedNumbers> EmbeddedRun::parameters() {
   std::map<std::string, std::vector<float>> values = training_->parameters();
   std::vector<NamedNumbers> out;
   const Graph& graph = training_->graph();
