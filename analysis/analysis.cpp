@@ -155,8 +155,10 @@ Analysis analyse(const RunRecord& record) {
   analysis.step_s = spread_of(std::move(times), analysis.mean_step_s);
   if (!analysis.steps.ends_ns.empty())
     analysis.steady_step_s = seconds(analysis.steps.windows_ns()) / static_cast<double>(analysis.steps.window_steps());
-  if (record.mode == "simulated")
+  if (record.mode == "simulated") {
     analysis.step_interval = step_interval(analysis.timeline, analysis.steps, *record.scenario, analysis.step_s.median);
+    analysis.measured = measured_share(analysis.timeline, analysis.steps, *record.scenario);
+  }
   add_lanes(analysis);
   analysis.holder = holder(analysis.compute_s, analysis.exposed_s);
   analysis.path = path_parts(analysis.timeline, analysis.steps);

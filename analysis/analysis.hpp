@@ -11,6 +11,7 @@
 #include "analysis/holder.hpp"
 #include "analysis/interval.hpp"
 #include "analysis/lower_bound.hpp"
+#include "analysis/measured_share.hpp"
 #include "analysis/memory.hpp"
 #include "analysis/path_parts.hpp"
 #include "analysis/roofline.hpp"
@@ -47,6 +48,7 @@ struct Analysis {
   std::vector<LaneReport> lanes;  // those that ran a command, by rank and place; bytes and commands of the whole run
   Spread step_s;
   std::optional<Interval> step_interval;    // 90%, of a simulated run's median step
+  MeasuredShare measured;                   // of a simulated run's computing
   double mean_step_s = 0;                   // makespan over steps
   double steady_step_s = 0;                 // mean of the step times: what lower bounds stand beside
   double compute_s = 0;                     // a step, mean over ranks: the compute lane is busy

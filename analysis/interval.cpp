@@ -11,6 +11,10 @@ namespace {
 
 // 90% of a normal distribution lie within so many standard deviations of its mean.
 constexpr double kDeviations = 1.6448536269514722;
+// Of a measured op, however much its repeats in one run were alike: another run is another hour. As of calibration's
+// uncertainties.
+constexpr double kLeastDeviation = 0.01;
+constexpr double kNothing = 1e-9;  // of sums that are equal but for rounding
 
 std::optional<TimeCause> cause_of(Cause cause) {
   switch (cause) {
@@ -45,11 +49,20 @@ class PathSum {
     const auto s = seconds(held.ns);
     const auto cause = cause_of(held.cause);
     (cause ? sum_.of(*cause) : sum_.other_s) += s;
+    if (cause && held.by != kNoCommand) add_measured(*cause, s, *rank_.at(held.by).command);
     if (cause && held.by != kNoCommand) sum_.of(TimeCause::Sharing) += s * added_share(rank_.at(held.by));
   }
   const PathTimes& sum() const { return sum_; }
 
  private:
+  void add_measured(TimeCause cause, double s, const Command& command) {
+    if (command.kind != CommandKind::Run) return;
+    const MeasuredOp* op = cost_.measured(*rank_.graph, rank_.graph->op(command.op).work, command.lane.kind());
+    if (op == nullptr) return;
+    sum_.measured_s[static_cast<std::size_t>(cause)] += s;
+    sum_.deviation_s[static_cast<std::size_t>(cause)] += s * std::max(op->usual().deviation(), kLeastDeviation);
+  }
+
   // The share of a command's time that it would not take alone.
   double added_share(const TimedCommand& timed) const {
     const auto took = static_cast<double>(timed.finished.ns - timed.started.ns);
@@ -79,10 +92,13 @@ std::optional<double> relative_variance(const PathTimes& path, double step_s,
   double variance = 0;
   for (int i = 0; i < kTimeCauseCount; ++i) {
     const auto cause = static_cast<TimeCause>(i);
-    if (path.of(cause) == 0) continue;
+    const auto at = static_cast<std::size_t>(i);
+    variance += std::pow(path.deviation_s[at] / step_s, 2);
+    const double modelled_s = path.s[at] - path.measured_s[at];
+    if (modelled_s <= kNothing * path.s[at]) continue;
     const auto found = uncertainty.find(cause);
     if (found == uncertainty.end()) return std::nullopt;
-    variance += std::pow(path.of(cause) / step_s * found->second.relative, 2);
+    variance += std::pow(modelled_s / step_s * found->second.relative, 2);
   }
   return variance;
 }
@@ -96,7 +112,8 @@ PathTimes path_times(const RankTimeline& rank, const Steps& steps, const Scenari
     blame.walk_path(window.begin_ns, window.end_ns, [&](const Held& held) { sum.add(held); });
   PathTimes mean = sum.sum();
   const auto count = static_cast<double>(steps.window_steps());
-  for (double& s : mean.s) s /= count;
+  for (auto* sums : {&mean.s, &mean.measured_s, &mean.deviation_s})
+    for (double& s : *sums) s /= count;
   mean.other_s /= count;
   return mean;
 }

@@ -15,6 +15,9 @@ namespace tandem {
 struct PathTimes {
   std::array<double, kTimeCauseCount> s{};
   double other_s = 0;  // causes that no profile has an uncertainty of
+  // Of these, ops that were measured one by one, and how far those may be off: the standard deviations of their times,
+  // added up as if all of a run deviated together.
+  std::array<double, kTimeCauseCount> measured_s{}, deviation_s{};
   double& of(TimeCause cause) { return s[static_cast<std::size_t>(cause)]; }
   double of(TimeCause cause) const { return s[static_cast<std::size_t>(cause)]; }
 };

@@ -92,6 +92,12 @@ Json roofline(const Roofline& at) {
           {"memory_s", at.memory_s}};
 }
 
+Json measured_ops(const MeasuredShare& of) {
+  Json modelled = Json::object();
+  for (const auto& [body, share] : of.modelled) modelled[body] = share;
+  return {{"share", of.share}, {"count", of.measured}, {"modelled", modelled}};
+}
+
 Json adaptation(const RunRecord& record) {
   Json all = Json::array();
   for (const AdaptDecision& decision : record.adaptation) {
@@ -165,6 +171,7 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
     result["skipped_steps"] = analysis.skipped_steps;
   }
   if (analysis.loss_scale) result["loss_scale"] = *analysis.loss_scale;
+  if (analysis.measured.any) result["measured_ops"] = measured_ops(analysis.measured);
   if (!record.other_machine.empty()) result["other_machine"] = record.other_machine;
   if (record.pinning_s > 0) {
     result["pinning_s"] = record.pinning_s;

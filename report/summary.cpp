@@ -93,6 +93,18 @@ std::string profile_line(const Analysis& analysis) {
   return text + ": no error bar";
 }
 
+// Which ops the step time rests on: those that were measured one by one, and those that are modelled.
+std::string measured_line(const MeasuredShare& of) {
+  constexpr std::size_t kMostTold = 3;
+  std::string text = fmt::format("{} of computing in {} measured op{}", format_percent(of.share), of.measured,
+                                 of.measured == 1 ? "" : "s");
+  for (std::size_t i = 0; i < std::min(kMostTold, of.modelled.size()); ++i)
+    text += fmt::format("{} {} {}", i == 0 ? "; modelled:" : ",", terminal_text(of.modelled[i].first),
+                        format_percent(of.modelled[i].second));
+  if (of.modelled.size() > kMostTold) text += fmt::format(" and {} more", of.modelled.size() - kMostTold);
+  return text;
+}
+
 // What the first step takes beyond one that repeats, beside the mean over the run.
 std::string start_up_line(const Analysis& analysis) {
   constexpr double kTold = 0.05;
@@ -299,6 +311,7 @@ std::string summary(const Analysis& analysis, SummaryStyle style) {
         fmt::format("{} commands in {} of wall clock", format_count(static_cast<double>(analysis.run.commands)),
                     format_time(analysis.record->wall_s)));
   add("profile", profile_line(analysis));
+  if (analysis.measured.any) add("rests on", measured_line(analysis.measured));
   add("limited by", held_line(analysis));
   return text;
 }

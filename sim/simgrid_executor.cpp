@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "core/base/check.hpp"
+#include "core/machine/device_clock.hpp"
 #include "core/machine/lanes.hpp"
 #include "core/machine/slow_down.hpp"
 #include "core/scenario/capacity.hpp"
 #include "core/scheduler/repeated_runs.hpp"
 #include "sim/busy_lanes.hpp"
 #include "sim/command_queues.hpp"
-#include "sim/device_clock.hpp"
 #include "sim/noise.hpp"
 #include "sim/simgrid_platform.hpp"
 

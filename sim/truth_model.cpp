@@ -116,9 +116,8 @@ const TruthModel::OnDevice& TruthModel::on_device(WorkId work) const {
   if (slot >= on_device_.size()) on_device_.resize(static_cast<std::size_t>(graph_->work_count()));
   std::optional<OnDevice>& found = on_device_[slot];
   if (!found) {
-    const BodyCost* body = cost_.body_cost(graph_->work(work), Engine::Compute);
-    const BodyCost cost = body != nullptr ? *body : BodyCost{};
-    found = {cost.dispatch_ns, cost.repeat_ns, cost.record_ns, cost.late_ns, cost_.activity(graph_->work(work))};
+    const CostModel::Launching of = cost_.launching(*graph_, work);
+    found = {of.dispatch_ns, of.repeat_ns, of.record_ns, of.late_ns, cost_.activity(graph_->work(work))};
   }
   return *found;
 }

@@ -167,11 +167,56 @@ double CostModel::kernels_ns(const Work& work, Engine engine) const {
   return body != nullptr && body->least_ns > 0 ? std::hypot(ns, static_cast<double>(body->least_ns)) : ns;
 }
 
-std::int64_t CostModel::repeated_run_ns(const Graph& graph, WorkId id) const {
+std::int64_t CostModel::repeated_run_ns(const Graph& graph, WorkId work) const {
+  CHECK(work >= 0 && work < graph.work_count(), work, graph.work_count());
+  const auto slot = static_cast<std::size_t>(work);
+  if (slot >= repeated_.size()) repeated_.resize(static_cast<std::size_t>(graph.work_count()));
+  if (repeated_[slot] == 0) repeated_[slot] = find_repeated_ns(graph, work);
+  return repeated_[slot];
+}
+
+std::int64_t CostModel::find_repeated_ns(const Graph& graph, WorkId id) const {
+  const MeasuredOp* op = measured(graph, id, Engine::Compute);
   const Work& work = graph.work(id);
+  if (op == nullptr) return modelled_repeated_ns(work);
+  if (op->repeated.samples > 0)
+    return round_ns(static_cast<double>(op->repeated.median_ns) * lane_time(Engine::Compute));
+  return round_ns(static_cast<double>(run_ns(graph, id, Engine::Compute)) * repeated_share(work));
+}
+
+std::int64_t CostModel::modelled_repeated_ns(const Work& work) const {
   const BodyCost* body = body_cost(work, Engine::Compute);
-  if (body == nullptr || body->repeat_ns == 0) return run_ns(graph, id, Engine::Compute);
-  return std::max(round_ns(kernels_ns(work, Engine::Compute) * lane_time(Engine::Compute)), body->repeat_ns);
+  const double times = lane_time(Engine::Compute);
+  if (body == nullptr || body->repeat_ns == 0) return round_ns(compute_run_ns(work, Engine::Compute) * times);
+  return std::max(round_ns(kernels_ns(work, Engine::Compute) * times), body->repeat_ns);
+}
+
+// Of the time that the model gives an op whose kernels are launched one by one, what it gives the op when its launches
+// were recorded: for ops that were measured in one of the two ways alone.
+double CostModel::repeated_share(const Work& work) const {
+  const double afresh = compute_run_ns(work, Engine::Compute) * lane_time(Engine::Compute);
+  return afresh > 0 ? static_cast<double>(modelled_repeated_ns(work)) / afresh : 1;
+}
+
+const MeasuredOp* CostModel::measured(const Graph& graph, WorkId work, Engine engine) const {
+  if (!profile_->ops) return nullptr;
+  const std::size_t slot = static_cast<std::size_t>(work) * kEngineCount + static_cast<std::size_t>(engine);
+  if (slot >= measured_.size()) measured_.resize(static_cast<std::size_t>(graph.work_count()) * kEngineCount);
+  Found& found = measured_[slot];
+  if (!found.looked) found = {true, profile_->ops->find(graph.work(work), engine)};
+  return found.op;
+}
+
+CostModel::Launching CostModel::launching(const Graph& graph, WorkId work) const {
+  const BodyCost* body = body_cost(graph.work(work), Engine::Compute);
+  const BodyCost of_body = body != nullptr ? *body : BodyCost{};
+  const MeasuredOp* op = measured(graph, work, Engine::Compute);
+  if (op == nullptr) return {of_body.dispatch_ns, of_body.repeat_ns, of_body.record_ns, of_body.late_ns};
+  const auto known = [](std::int64_t measured_ns, std::int64_t otherwise_ns) {
+    return measured_ns > 0 ? measured_ns : otherwise_ns;
+  };
+  return {known(op->dispatch_ns, of_body.dispatch_ns), known(op->repeat_ns, of_body.repeat_ns),
+          known(op->record_ns, of_body.record_ns), 0};
 }
 
 double CostModel::kernel_in_body_ns(const Kernel& kernel, DType type, Engine engine, const BodyCost* body) const {
@@ -209,8 +254,16 @@ std::int64_t CostModel::run_ns(const Graph& graph, WorkId work, Engine engine) c
   CHECK(work >= 0 && work < graph.work_count(), work, graph.work_count());
   const std::size_t slot = static_cast<std::size_t>(work) * kEngineCount + static_cast<std::size_t>(engine);
   if (slot >= cache_.size()) cache_.resize(static_cast<std::size_t>(graph.work_count()) * kEngineCount);
-  if (cache_[slot] == 0) cache_[slot] = round_ns(compute_run_ns(graph.work(work), engine) * lane_time(engine));
+  if (cache_[slot] == 0) cache_[slot] = round_ns(alone_ns(graph, work, engine) * lane_time(engine));
   return cache_[slot];
+}
+
+double CostModel::alone_ns(const Graph& graph, WorkId id, Engine engine) const {
+  const Work& work = graph.work(id);
+  const MeasuredOp* op = measured(graph, id, engine);
+  if (op == nullptr) return compute_run_ns(work, engine);
+  if (op->afresh.samples > 0) return static_cast<double>(op->afresh.median_ns);
+  return static_cast<double>(op->repeated.median_ns) / repeated_share(work);
 }
 
 std::int64_t CostModel::run_part_ns(const Graph& graph, WorkId work, Engine engine, std::int64_t part_bytes,

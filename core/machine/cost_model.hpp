@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/graph/graph.hpp"
+#include "core/machine/measured_ops.hpp"
 #include "core/machine/profile.hpp"
 
 namespace tandem {
@@ -39,6 +40,15 @@ class CostModel {
   // What was measured of the work's body; null: nothing. Of an update, how much longer than plain Adam of as many
   // parameters it takes on the CPU; of all others, what they take on Compute.
   const BodyCost* body_cost(const Work& work, Engine engine) const;
+  // What was measured of the op itself, which comes before all that is known of its body and kernels; null: nothing.
+  // Cached by work.
+  const MeasuredOp* measured(const Graph& graph, WorkId work, Engine engine) const;
+  // What launching an op's kernels on Compute takes the submitting thread, as of BodyCost; 0 where it was not measured.
+  // `late_ns` is 0 of an op that was measured in a step, which had it.
+  struct Launching {
+    std::int64_t dispatch_ns = 0, repeat_ns = 0, record_ns = 0, late_ns = 0;
+  };
+  Launching launching(const Graph& graph, WorkId work) const;
   // How an op on Compute spends its time at the full clock, for what the device draws (PowerLimit): `clocked`, the
   // share that a lower clock makes longer; `attention`, the part of it in fused attention; `products`, its flops in
   // matrix products over what the peak does in that time.
@@ -62,9 +72,19 @@ class CostModel {
   double compute_run_ns(const Work& work, Engine engine) const;
   std::int64_t command_ns(const Work& work, Engine engine) const;
   double lane_time(Engine engine) const;
+  double alone_ns(const Graph& graph, WorkId work, Engine engine) const;
+  std::int64_t find_repeated_ns(const Graph& graph, WorkId work) const;
+  std::int64_t modelled_repeated_ns(const Work& work) const;
+  double repeated_share(const Work& work) const;
   const HardwareProfile* profile_;
   std::shared_ptr<const CostModel> cpu_compute_;  // of HardwareProfile::cpu_compute
   mutable std::vector<std::int64_t> cache_;       // by work * kEngineCount + engine; 0 is "not yet"
+  mutable std::vector<std::int64_t> repeated_;    // by work, likewise
+  struct Found {
+    bool looked = false;
+    const MeasuredOp* op = nullptr;
+  };
+  mutable std::vector<Found> measured_;  // by work * kEngineCount + engine
 };
 
 }  // namespace tandem

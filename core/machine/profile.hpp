@@ -18,6 +18,8 @@
 
 namespace tandem {
 
+struct MeasuredOps;  // measured_ops.hpp
+
 // A curve y(x) by linear interpolation in log x between points, constant beyond them. Empty: `y` is 1 everywhere.
 struct Curve {
   std::vector<double> x, y;  // x increasing and positive
@@ -182,7 +184,9 @@ struct HardwareProfile {
   // cores' caches and DRAM in ways that a bandwidth share alone does not show.
   std::map<std::pair<Engine, Engine>, double> interference;
   std::map<Engine, LaunchSlowDown> launches_beside;
-  // Independent between causes. Empty: not known, so that a prediction has no interval.
+  // Ops that were measured one by one: their times, instead of what all else here says of them. Null: none was.
+  std::shared_ptr<const MeasuredOps> ops;
+  // Of what was not measured. Independent between causes. Empty: not known, so that a prediction has no interval.
   std::map<TimeCause, Uncertainty> uncertainty;
 };
 

@@ -12,6 +12,8 @@ namespace tandem {
 
 // `prefix` is "" for a profile file, "machine." inside a scenario.
 HardwareProfile build_profile(const Values& values, const std::string& prefix);
+// Its `ops` (measured_rows.cpp); null where there are none.
+std::shared_ptr<const MeasuredOps> build_measured_ops(const Values& values, const std::string& prefix);
 // All but path, text and warnings. Policy options are read from `policy_options` below.
 Scenario build_scenario(const Values& values);
 
@@ -23,6 +25,8 @@ void check_plausible(const Values& values, const std::string& prefix, Findings& 
 // For messages, in the largest unit of the schema's family that leaves a number of at least 1, of powers of 10; "" for
 // a number without a unit.
 std::string shown_figure(double value, const std::string& family);
+// Rows of `ops` that say nothing, something twice, or a spread around another number.
+void check_measured_ops(const Values& values, const std::string& prefix, Findings& findings);
 // Figures with a source that contradict each other, and those that a flag has made odd, in words (consistent.cpp).
 void check_consistent(const Values& values, const std::string& prefix, Findings& findings);
 std::vector<std::string> odd_figures(const Values& values, const std::string& prefix);

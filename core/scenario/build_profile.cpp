@@ -210,6 +210,7 @@ HardwareProfile build_profile(const Values& values, const std::string& prefix) {
     out.launches_beside[engine_named(values.text(at + ".lane"))] = {
         values.number(at + ".starts"), values.number(at + ".repeated_starts"), values.number(at + ".launch", 1)};
   }
+  out.ops = build_measured_ops(values, prefix);
   build_uncertainty(values, prefix + "uncertainty.", out);
   return out;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/machine/measured_ops.hpp"
 #include "core/scenario/build.hpp"
 #include "core/scenario/capacity.hpp"
 
@@ -26,11 +27,20 @@ void scale_cpu_compute(HardwareProfile& machine, double share) {
   machine.cpu_compute = std::make_shared<const HardwareProfile>(std::move(team));
 }
 
+// On other numbers of cores than the team's that was timed.
+void forget_ops_on_cpu(HardwareProfile& machine) {
+  if (!machine.ops) return;
+  MeasuredOps ops = *machine.ops;
+  std::erase_if(ops.rows, [](const auto& row) { return row.first.on_cpu; });
+  machine.ops = ops.rows.empty() ? nullptr : std::make_shared<const MeasuredOps>(std::move(ops));
+}
+
 // The optimizer's rate by threads where the profile has it: memory may serve a few threads as well as many. Else the
 // CPU's rates are taken to scale with its cores, unless the profile says how many cores each lane wants: then the lanes
 // share what is left.
 void limit_cores(HardwareProfile& machine, std::int32_t cores) {
   if (cores <= 0 || cores >= machine.cores) return;
+  forget_ops_on_cpu(machine);
   const double share = static_cast<double>(cores) / machine.cores;
   if (machine.lane_cores.empty()) scale_cpu_compute(machine, share);
   if (const Curve& by_threads = machine.cpu_optimizer_threads; !by_threads.x.empty()) {
@@ -49,6 +59,7 @@ void limit_cores(HardwareProfile& machine, std::int32_t cores) {
 void split_cores(HardwareProfile& machine) {
   for (const auto& [kind, row] : machine.lanes) {
     if (row.cores <= 0 || row.cores >= machine.cores) continue;
+    forget_ops_on_cpu(machine);
     const double share = static_cast<double>(row.cores) / optimizer_threads(machine, machine.cores);
     if (kind == Engine::CpuCompute) scale_cpu_compute(machine, std::min(1.0, share));
     if (kind == Engine::CpuOptimizer) {

@@ -128,7 +128,7 @@ void resolve(Node& profile, const std::string& directory, const std::string& key
     Node base = read_profile_tree(*reference, directory, key, reading);
     // What the base says of itself is not true of what derives from it.
     for (const char* own : {"name", "description", "source", "fingerprint"}) erase(base, own);
-    forget_uncertainty(base, paths_of(profile));
+    forget_measurements(base, paths_of(profile));
     erase(profile, kDeriveFrom);
     merge(base, std::move(profile));
     profile = std::move(base);

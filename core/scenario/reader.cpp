@@ -50,7 +50,7 @@ void apply_overrides(Node& root, const std::vector<std::string>& arguments, cons
   if (std::any_of(inside_machine.begin(), inside_machine.end(), is_change))
     std::erase_if(machine->entries, [](const Entry& entry) { return entry.key == "fingerprint"; });
   for (const Override& change : inside_machine)
-    forget_uncertainty(*machine, paths_of(change.value, below_machine(change)));
+    forget_measurements(*machine, paths_of(change.value, below_machine(change)));
   for (const Override& change : inside_machine) findings.collect([&] { apply(change, root); });
   resolve_machine(*root.find("machine"), directory, names, findings);  // --set machine.derive_from=...
 }

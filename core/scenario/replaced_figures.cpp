@@ -52,12 +52,37 @@ std::vector<std::string> paths_of(const Node& changes, const std::string& prefix
   return paths;
 }
 
+namespace {
+
+// Of a processor whose figures are replaced.
+void forget_ops(Node& machine, const std::vector<std::string>& replaced) {
+  Node* ops = machine.find("ops");
+  if (ops == nullptr || ops->kind != NodeKind::Sequence) return;
+  const auto is_replaced = [&](std::string_view cause) {
+    return std::any_of(replaced.begin(), replaced.end(), [&](const auto& path) { return cause_of(path) == cause; });
+  };
+  const bool device = is_replaced("compute"), cpu = is_replaced("cpu_optimizer");
+  std::erase_if(ops->items, [&](const Node& row) {
+    const Node* processor = row.kind == NodeKind::Map ? row.find("processor") : nullptr;
+    if (processor == nullptr) return false;
+    return (device && processor->text == "device") || (cpu && processor->text == "cpu");
+  });
+  if (ops->items.empty()) std::erase_if(machine.entries, [](const Entry& e) { return e.key == "ops"; });
+}
+
 void forget_uncertainty(Node& machine, const std::vector<std::string>& replaced) {
   Node* known = machine.find("uncertainty");
   if (known == nullptr || known->kind != NodeKind::Map) return;
   for (const std::string& path : replaced)
     std::erase_if(known->entries, [&](const Entry& entry) { return entry.key == cause_of(path); });
   if (known->entries.empty()) std::erase_if(machine.entries, [](const Entry& e) { return e.key == "uncertainty"; });
+}
+
+}  // namespace
+
+void forget_measurements(Node& machine, const std::vector<std::string>& replaced) {
+  forget_ops(machine, replaced);
+  forget_uncertainty(machine, replaced);
 }
 
 }  // namespace tandem

@@ -143,6 +143,7 @@ void check_host(Rules& rules, const Values& values, const std::string& prefix) {
 
 void check_profile_rules(const Values& values, const std::string& prefix, Findings& findings) {
   check_plausible(values, prefix, findings);
+  check_measured_ops(values, prefix, findings);
   check_consistent(values, prefix, findings);
   Rules rules(values, findings);
   check_host(rules, values, prefix);

@@ -1,5 +1,5 @@
 // The clock of a device that keeps to a power limit, by hand.
-#include "sim/device_clock.hpp"
+#include "core/machine/device_clock.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/device_clock.hpp"
+#include "core/machine/device_clock.hpp"
 
 #include <algorithm>
 #include <cmath>
