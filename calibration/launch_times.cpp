@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
-#include "calibration/launch_clock.hpp"
 #include "calibration/mix.hpp"
 #include "calibration/statistics.hpp"
+#include "runtime/executors/launch_clock.hpp"
 
 namespace tandem {
 namespace {

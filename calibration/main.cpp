@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "calibration/calibrate.hpp"
+#include "calibration/for_scenarios.hpp"
 #include "calibration/gpu_design.hpp"
 #include "calibration/profile_yaml.hpp"
 #include "calibration/text.hpp"
@@ -60,11 +61,36 @@ void open_file(const char* flag, const std::string& path, std::optional<tandem::
   }
 }
 
+void add_for_flags(CLI::App& app, tandem::ForFlags& flags) {
+  app.add_option("--for", flags.files, "Measure the ops of these scenarios alone, as they are in a step (with --base)")
+      ->type_name("FILE...");
+  app.add_option("--base", flags.base, "The profile of this machine that gives all else (with --for)");
+  app.add_option("--seconds", flags.seconds, "How long to run each scenario of --for, at most")
+      ->check(CLI::Range(0.1, 600.0))
+      ->default_str("5");
+  app.add_option("--set", flags.overrides, "Replace a value of the scenarios of --for: path.to.key=value (repeatable)")
+      ->allow_extra_args(false);
+}
+
+void check_for_flags(const CLI::App& app, const tandem::ForFlags& flags) {
+  const auto refuse = [](const std::string& what) { throw tandem::ConfigError(what); };
+  if (!flags.files.empty()) {
+    if (flags.base.empty())
+      refuse("--for: needs --base, a profile of this machine; to measure one: tandem calibrate --quick --output FILE");
+    for (const char* flag : {"--quick", "--csv", "--allow-busy"})
+      if (app.count(flag) > 0) refuse(std::string(flag) + ": has no meaning with --for; allowed: without it");
+    return;
+  }
+  for (const char* flag : {"--base", "--seconds", "--set"})
+    if (app.count(flag) > 0) refuse(std::string(flag) + ": has no meaning without --for; allowed: with it");
+}
+
 int calibrate(int argc, char** argv) {
   CLI::App app{"Measure this machine and write its hardware profile", "tandem calibrate"};
   std::string device, output, csv;
   bool allow_busy = false;
   tandem::CalibrationOptions options;
+  tandem::ForFlags for_flags;
   app.add_option("--device", device, "cpu: the CPU as a stand-in for a device; cuda: a GPU, and the CPU beside it")
       ->required()
       ->check(CLI::IsMember({"cpu", "cuda"}));
@@ -73,11 +99,20 @@ int calibrate(int argc, char** argv) {
   app.add_flag("--allow-busy", allow_busy, "Write the profile, marked, also where the machine was busy or throttled");
   app.add_option("--csv", csv, "Write each timed op beside its prediction (CSV)");
   app.add_flag("--quiet", options.quiet, "No progress and figures on stderr");
+  add_for_flags(app, for_flags);
   tandem::parse(app, argc, argv);
+  check_for_flags(app, for_flags);
   if (!tandem::has_device(device))
     tandem::become("calibrate-" + device, std::vector<std::string>(argv + 1, argv + argc));
   const std::shared_ptr<tandem::Device> opened = tandem::open_device(device);
 
+  if (!for_flags.files.empty()) {
+    tandem::check_outputs({{"--output", output}}, {});
+    for_flags.device = device;
+    for_flags.output = output;
+    for_flags.quiet = options.quiet;
+    return tandem::calibrate_for(for_flags, opened);
+  }
   std::optional<tandem::AtomicFile> file, table;  // before minutes of work
   tandem::check_outputs({{"--output", output}, {"--csv", csv}}, {});
   open_file("--output", output, file);

@@ -7,9 +7,9 @@
 #include <thread>
 #include <utility>
 
-#include "calibration/launch_clock.hpp"
 #include "calibration/text.hpp"
 #include "core/base/check.hpp"
+#include "runtime/executors/launch_clock.hpp"
 
 namespace tandem {
 namespace {

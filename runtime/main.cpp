@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "adapt/adapt_flags.hpp"
+#include "adapt/learn_ops.hpp"
 #include "cli/attempts.hpp"
 #include "cli/checkpoint_request.hpp"
 #include "cli/cli.hpp"
@@ -19,6 +20,7 @@
 #include "core/base/shell_text.hpp"
 #include "report/csv_log.hpp"
 #include "report/skip_watch.hpp"
+#include "runtime/body_table.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/resume.hpp"
 #include "runtime/failed_run.hpp"
@@ -42,6 +44,7 @@ struct TrainFlags {
   tandem::Rank rank = 0;       // above 0: a process that rank 0 started
   std::string meeting_file;
   tandem::AdaptFlags adapt;
+  std::string learn;  // the profile that gets what single ops take; "": none
 };
 
 void add_train_flags(CLI::App& app, TrainFlags& flags) {
@@ -54,6 +57,9 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--nproc", flags.processes, "Data-parallel processes: sets workload.devices")
       ->check(CLI::Range(1, 64));
   tandem::add_adapt_flags(app, flags.adapt);
+  app.add_option("--learn", flags.learn,
+                 "Add what single ops take in this run to a profile: that one if it is there, else the scenario's")
+      ->type_name("PROFILE");
   app.add_option("--rank", flags.rank)->group("");
   app.add_option("--meeting-file", flags.meeting_file)->group("");
 }
@@ -146,6 +152,8 @@ void finish(tandem::RankProcesses& peers, const tandem::Scenario& scenario, cons
 int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, const TrainFlags& flags,
          const std::vector<std::string>& arguments) {
   tandem::Output output(common, tandem::inputs_of(scenario), {{"--csv", flags.csv}});
+  std::optional<tandem::LearnOps> learns;
+  if (!flags.learn.empty()) learns.emplace(flags.learn, scenario);
   if (!common.quiet) tandem::print_warnings(scenario);
   std::optional<tandem::CheckpointLock> lock;
   if (!scenario.checkpoint.directory.empty()) lock.emplace(scenario);
@@ -168,6 +176,8 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
     };
   }
   options.device = tandem::open_device(flags.device);
+  if (learns)
+    learns->require_machine([&](const auto& base) { return tandem::other_machine(base, options.device.get()); });
   if (!common.quiet) tandem::print_warning(tandem::fingerprint_warning(scenario.machine, options.device.get()));
   tandem::Training training(scenario, options);
   if (!common.quiet) tandem::print_warning(training.data().remark());
@@ -186,7 +196,11 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
   const std::vector<std::string> settings = tandem::setting_arguments(common);
   std::optional<tandem::BackgroundMonitor> monitor;
   if (flags.adapt.adapts) monitor.emplace(std::make_unique<tandem::Monitor>(), std::chrono::seconds(1));
-  tandem::EventLog& watcher = loop.watch(progress, training.graph(), [&] { return monitor->take(); });
+  tandem::EventLog& adapting = loop.watch(progress, training.graph(), [&] { return monitor->take(); });
+  const auto records = [&](const tandem::Work& work) {
+    return options.device != nullptr && tandem::find_body(work).repeatable;
+  };
+  tandem::EventLog& watcher = learns ? learns->watch(adapting, training.graph(), records) : adapting;
   const auto inputs = [&] {
     std::vector<tandem::Input> all = loop.take_inputs();
     if (tandem::take_checkpoint_request()) all.emplace_back(tandem::Checkpoint{});
@@ -208,6 +222,7 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
     output.write(record);
   });
   if (csv) attempt([&] { csv->finish(); });
+  if (learns) attempt([&] { learns->write(common.quiet); });
   attempt.finish();
   if (training.stopped()) return interrupted(scenario, training, settings);
   if (watch.steps().most()) refuse_skipped(scenario, watch.steps(), settings);

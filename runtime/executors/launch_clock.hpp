@@ -14,7 +14,9 @@ namespace tandem {
 
 class LaunchClock final : public Device {
  public:
-  explicit LaunchClock(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  // `records`: launches that come again are recorded, where the device can; else each op is launched afresh.
+  explicit LaunchClock(std::shared_ptr<Device> device, bool records = true)
+      : device_(std::move(device)), records_(records) {}
   enum class How : std::uint8_t { Afresh, Recorded, Repeated };
   struct Launch {
     double ns = 0;  // of recording too, where it was recorded
@@ -30,7 +32,7 @@ class LaunchClock final : public Device {
   }
   std::int64_t far_bytes() const override { return device_->far_bytes(); }
   std::unique_ptr<Streams> open_streams() override {
-    return std::make_unique<TimedStreams>(device_->open_streams(), launches_);
+    return std::make_unique<TimedStreams>(device_->open_streams(), launches_, records_);
   }
   void copy_now(std::byte* target, const std::byte* source, std::int64_t bytes) override {
     device_->copy_now(target, source, bytes);
@@ -65,13 +67,14 @@ class LaunchClock final : public Device {
 
   class TimedStreams final : public Streams {
    public:
-    TimedStreams(std::unique_ptr<Streams> streams, Launches launches)
-        : streams_(std::move(streams)), launches_(std::move(launches)) {}
+    TimedStreams(std::unique_ptr<Streams> streams, Launches launches, bool records)
+        : streams_(std::move(streams)), launches_(std::move(launches)), records_(records) {}
     void run(LaneIndex lane, const std::function<void()>& enqueue) override {
       const double ns = time_ns([&] { streams_->run(lane, enqueue); });
       if (lane == Engine::Compute) launches_->push_back({ns, How::Afresh});
     }
     std::unique_ptr<Recording> record(LaneIndex lane, const std::function<void()>& enqueue) override {
+      if (!records_) return nullptr;
       std::unique_ptr<Recording> recording;
       const double ns = time_ns([&] { recording = streams_->record(lane, enqueue); });
       if (!recording) return nullptr;
@@ -92,9 +95,11 @@ class LaunchClock final : public Device {
    private:
     std::unique_ptr<Streams> streams_;
     Launches launches_;
+    bool records_;
   };
 
   std::shared_ptr<Device> device_;
+  bool records_;
   Launches launches_ = std::make_shared<std::vector<Launch>>();
 };
 
