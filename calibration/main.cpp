@@ -63,7 +63,7 @@ void open_file(const char* flag, const std::string& path, std::optional<tandem::
 
 void add_for_flags(CLI::App& app, tandem::ForFlags& flags) {
   app.add_option("--for", flags.files, "Measure the ops of these scenarios alone, as they are in a step (with --base)")
-      ->type_name("FILE...");
+      ->type_name("FILE");
   app.add_option("--base", flags.base, "The profile of this machine that gives all else (with --for)");
   app.add_option("--seconds", flags.seconds, "How long to run each scenario of --for, at most")
       ->check(CLI::Range(0.1, 600.0))
