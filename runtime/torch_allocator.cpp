@@ -5,6 +5,7 @@
 #include <c10/core/impl/alloc_cpu.h>
 #include <c10/util/Exception.h>
 
+#include <atomic>
 #include <string>
 
 #include "core/base/errors.hpp"
@@ -44,13 +45,23 @@ class WorkspaceAllocator final : public c10::Allocator {
   }
 };
 
-}  // namespace
-
-void install_workspace_allocator() {
+WorkspaceAllocator& workspace_allocator() {
   static WorkspaceAllocator allocator;
-  if (c10::GetCPUAllocator() != &allocator) c10::SetCPUAllocator(&allocator, kHighestPriority);
+  return allocator;
 }
 
-void restore_allocator(c10::Allocator* before) { c10::SetCPUAllocator(before, kHighestPriority); }
+std::atomic<bool> is_installed{false};
+
+}  // namespace
+
+// Once, until it is taken out again: tests put their own over it.
+void install_workspace_allocator() {
+  if (!is_installed.exchange(true)) c10::SetCPUAllocator(&workspace_allocator(), kHighestPriority);
+}
+
+void restore_allocator(c10::Allocator* before) {
+  c10::SetCPUAllocator(before, kHighestPriority);
+  is_installed = before == &workspace_allocator();
+}
 
 }  // namespace tandem
