@@ -164,6 +164,7 @@ Analysis analyse(const RunRecord& record) {
   analysis.path = path_parts(analysis.timeline, analysis.steps);
   analysis.roofline = roofline(analysis.timeline, analysis.steps, *record.scenario);
   analysis.parameters = parameter_count(analysis.timeline);
+  analysis.trained_parameters = trained_parameter_count(analysis.timeline);
   if (record.totals != nullptr) add_lane_totals(analysis, *record.totals);
   add_throughput(analysis);
   add_peaks(analysis);

@@ -70,14 +70,22 @@ std::map<std::string, double> bytes_a_step(const Timeline& timeline, const Steps
   return bytes;
 }
 
-std::int64_t parameter_count(const Timeline& timeline) {
+namespace {
+
+std::int64_t elements_of(const Timeline& timeline, Role role) {
   std::int64_t count = 0;
   const Graph& graph = *timeline.ranks.front().graph;
   for (TensorId id = 0; id < graph.tensor_count(); ++id)
-    if (const Tensor& tensor = graph.tensor(id); tensor.role == Role::Parameter)
+    if (const Tensor& tensor = graph.tensor(id); tensor.role == role)
       // The whole bucket's, where the rank has a part of it.
       count += tensor.layout != nullptr ? tensor.layout->elements : tensor.bytes / size_of(tensor.type);
   return count;
 }
+
+}  // namespace
+
+std::int64_t parameter_count(const Timeline& timeline) { return elements_of(timeline, Role::Parameter); }
+
+std::int64_t trained_parameter_count(const Timeline& timeline) { return elements_of(timeline, Role::Gradient); }
 
 }  // namespace tandem

@@ -20,5 +20,7 @@ std::map<std::string, double> bytes_a_step(const Timeline& timeline, const Steps
 
 // Of the model, as one rank holds it.
 std::int64_t parameter_count(const Timeline& timeline);
+// Of those, the ones that have gradients.
+std::int64_t trained_parameter_count(const Timeline& timeline);
 
 }  // namespace tandem

@@ -161,6 +161,8 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
   if (!record.adaptation.empty()) result["adaptation"] = adaptation(record);
   if (!analysis.evicted_bytes.empty()) result["evicted_bytes"] = evicted_bytes(analysis);
   result["parameters"] = analysis.parameters;
+  if (const WorkloadOptions& w = record.scenario->workload; !w.trained.empty() || w.lora.rank > 0)
+    result["trained_parameters"] = analysis.trained_parameters;
   if (record.totals != nullptr) result["detailed_steps"] = analysis.steps.ends_ns.size();
   result["first_step"] = record.scenario->first_step;
   result["checkpoint_s"] = analysis.checkpoint_s;

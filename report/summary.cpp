@@ -78,7 +78,10 @@ std::string throughput_line(const Analysis& analysis) {
 }
 
 std::string model_line(const Analysis& analysis) {
-  std::string text = format_count(static_cast<double>(analysis.parameters)) + " parameters";
+  const auto count = [](std::int64_t n) { return format_count(static_cast<double>(n)); };
+  std::string text = count(analysis.parameters) + " parameters";
+  if (const WorkloadOptions& w = analysis.record->scenario->workload; !w.trained.empty() || w.lora.rank > 0)
+    text += ", " + count(analysis.trained_parameters) + " of them trained";
   if (analysis.model_flops_per_s <= 0) return text;
   text += fmt::format(", {}FLOP/s", format_count(analysis.model_flops_per_s));
   if (analysis.flop_use > 0)

@@ -20,6 +20,7 @@
 #include "core/base/shell_text.hpp"
 #include "report/csv_log.hpp"
 #include "report/skip_watch.hpp"
+#include "runtime/adapter_file.hpp"
 #include "runtime/body_table.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/resume.hpp"
@@ -222,6 +223,10 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
     output.write(record);
   });
   if (csv) attempt([&] { csv->finish(); });
+  attempt([&] {
+    const std::string adapters = tandem::save_adapters(training, scenario);
+    if (!adapters.empty() && !common.quiet) std::fprintf(stderr, "%s\n", adapters.c_str());
+  });
   if (learns) attempt([&] { learns->write(common.quiet); });
   attempt.finish();
   if (training.stopped()) return interrupted(scenario, training, settings);

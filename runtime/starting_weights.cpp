@@ -107,12 +107,12 @@ void require_same_constants(const std::set<std::string>& names, const WeightFile
 
 PlacedWeights of_import(const Scenario& scenario, const WeightFiles& files) {
   const std::string folder = beside_or_installed(scenario.workload.keys.text("path"));
-  const ImportedNetwork import = read_import(folder, scenario.workload.batch);
+  const ImportedNetwork import =
+      read_import(folder, {scenario.workload.batch, scenario.workload.keys.integer_or("sequence", 0)});
   std::map<std::string, std::string> own;
-  for (std::size_t i = 0; i < import.weights.size(); ++i)
-    for (std::size_t k = 0; k < import.weights[i].size(); ++k)
-      own[import.network.modules[i].name + "." + import.network.modules[i].module->weights[k].name] =
-          import.weights[i][k];
+  for (const NetworkModule& m : import.network.modules)
+    for (std::size_t k = 0; k < m.module->weights.size(); ++k)
+      own[m.name + "." + m.module->weights[k].name] = m.weight_name(k);
   const std::set<std::string> others = other_names(import, folder);
   const NamesOfWeights names{folder,
                              [&](const std::string& weight) {
@@ -144,6 +144,8 @@ std::string identity_of(const Scenario& scenario) {
   std::string text = beside_scenario(scenario.weights, scenario) + "\n" + scenario.workload.family + "\n" +
                      std::to_string(scenario.workload.batch);
   for (const auto& [key, value] : scenario.workload.keys.all()) text += "\n" + key + ": " + KeyValues::words(value);
+  text += "\n" + std::to_string(scenario.workload.lora.rank);
+  for (const std::string& target : scenario.workload.lora.targets) text += "\n" + target;
   return text;
 }
 

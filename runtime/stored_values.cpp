@@ -1,5 +1,6 @@
 #include "runtime/stored_values.hpp"
 
+#include <cstring>
 #include <mutex>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "core/workloads/workload.hpp"
 #include "runtime/checkpoint/manifest.hpp"
 #include "runtime/initial_values.hpp"
+#include "runtime/optimizer/low_precision.hpp"
 #include "runtime/starting_weights.hpp"
 
 namespace tandem {
@@ -50,17 +52,17 @@ void StoredValues::forget(const Scenario& scenario) {
 
 StoredValues::StoredValues(const Scenario& scenario) {
   const std::string folder = beside_or_installed(scenario.workload.keys.text("path"));
-  const ImportedNetwork import = read_import(folder, scenario.workload.batch);
+  const ImportedNetwork import =
+      read_import(folder, {scenario.workload.batch, scenario.workload.keys.integer_or("sequence", 0)});
   try {
     file_ = std::make_unique<SafetensorsFile>(file_in(folder, kTensors));
   } catch (const DamagedCheckpoint& damage) {
     refuse_file(damage);
   }
-  for (std::size_t i = 0; i < import.weights.size(); ++i) {
-    const NetworkModule& m = import.network.modules[i];
-    for (std::size_t k = 0; k < import.weights[i].size(); ++k) {
+  for (const NetworkModule& m : import.network.modules) {
+    for (std::size_t k = 0; k < m.module->weights.size(); ++k) {
       const NamedShape& weight = m.module->weights[k];
-      const TensorBytes tensor{import.weights[i][k], weight.shape.type, dims_of(weight.shape), nullptr};
+      const TensorBytes tensor{m.weight_name(k), weight.shape.type, dims_of(weight.shape), nullptr};
       require(tensor);
       weights_.emplace(m.name + "." + weight.name, tensor);
     }
@@ -83,8 +85,19 @@ void StoredValues::require(const TensorBytes& tensor) const {
 void StoredValues::read(std::string_view name, std::int64_t first, std::int64_t count, float* out) const {
   const auto found = weights_.find(name);
   if (found == weights_.end()) throw DeviceError("no stored values of " + std::string(name));
-  file_->read_part(found->second, first * size_of(found->second.type), count * size_of(found->second.type),
-                   reinterpret_cast<std::byte*>(out));
+  const TensorBytes& tensor = found->second;
+  const std::int64_t size = size_of(tensor.type);
+  if (tensor.type == DType::F32)
+    return file_->read_part(tensor, first * size, count * size, reinterpret_cast<std::byte*>(out));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(count * size));
+  file_->read_part(tensor, first * size, count * size, bytes.data());
+  const auto widen = [&]<typename Number>(Number number) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::memcpy(&number, bytes.data() + i * size, sizeof(number));
+      out[i] = to_float(number);
+    }
+  };
+  tensor.type == DType::BF16 ? widen(BFloat16{}) : widen(Float16{});
 }
 
 void StoredValues::read_constant(std::size_t place, void* out) const {

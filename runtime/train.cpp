@@ -184,7 +184,7 @@ std::vector<std::byte> Training::latest(TensorId id) {
 // A bucket of fp32 parameters, whichever tensors its stage holds them in.
 std::vector<float> Training::masters(TensorId parameter) {
   const Tensor& tensor = graph().tensor(parameter);
-  const std::string stage = tensor.name.substr(0, tensor.name.find('.') + 1);
+  const std::string stage = tensor.name.substr(0, tensor.name.rfind('.') + 1);
   std::vector<float> masters(static_cast<std::size_t>(tensor.bytes / size_of(tensor.type)));
   const auto state = [&](std::string_view name) -> std::optional<std::vector<std::byte>> {
     for (TensorId id = 0; id < graph().tensor_count(); ++id)
@@ -212,14 +212,17 @@ std::vector<float> Training::masters(TensorId parameter) {
   return masters;
 }
 
-std::map<std::string, std::vector<float>> Training::parameters() {
+std::map<std::string, std::vector<float>> Training::parameters(const std::function<bool(const std::string&)>& wanted) {
   std::map<std::string, std::vector<float>> out;
   for (TensorId id = 0; id < graph().tensor_count(); ++id) {
     const Tensor& tensor = graph().tensor(id);
     if (tensor.role != Role::Parameter || tensor.layout == nullptr) continue;
     const std::string stage = tensor.name.substr(0, tensor.name.find('.') + 1);
+    const auto is_wanted = [&](const Field& field) { return !wanted || wanted(stage + field.name); };
+    if (std::none_of(tensor.layout->fields.begin(), tensor.layout->fields.end(), is_wanted)) continue;
     const std::vector<float> bucket = masters(id);
     for (const Field& field : tensor.layout->fields) {
+      if (!is_wanted(field)) continue;
       const HeldElements held = held_elements(field, tensor);
       std::vector<float>& values = out[stage + field.name];
       if (held.count > 0)

@@ -88,8 +88,8 @@ class Training {
   // The bytes of a tensor's latest version, wherever they are. CHECKs that the run is over and the value is whole.
   std::vector<std::byte> latest(TensorId tensor);
   // All parameters in fp32 (the masters of 16-bit ones) by full field name: "block0.qkv.weight". Where ranks have parts
-  // of them, those elements of each field that this rank has.
-  std::map<std::string, std::vector<float>> parameters();
+  // of them, those elements of each field that this rank has. `wanted`: the fields that are; null: all.
+  std::map<std::string, std::vector<float>> parameters(const std::function<bool(const std::string&)>& wanted = nullptr);
 
  private:
   std::vector<float> masters(TensorId parameter);

@@ -12,6 +12,7 @@ Passes derive(const std::shared_ptr<const Module>& module, const DeriveOptions& 
   passes.kept = facts.kept();
   passes.keeps_inputs = facts.keeps_inputs(), passes.keeps_outputs = facts.keeps_outputs();
   passes.backward_reads_weights = facts.backward_reads_weights();
+  passes.backward_reads_frozen = facts.backward_reads_frozen();
   passes.forward = derive_forward(facts, options.where, all, /*keeps=*/true, /*writes_outputs=*/true);
   passes.forward_light = derive_forward(facts, options.where, all, false, true);
   passes.recompute = derive_forward(facts, options.where, facts.calls_that_kept_needs(), true, false);

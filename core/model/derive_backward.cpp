@@ -29,9 +29,9 @@ class BackwardPass {
     }
   }
   Pass build() {
-    if (facts_.module()->trained && !facts_.module()->weights.empty())
-      builder_.add_operand({OperandKind::WeightGradient});
+    if (trains(*facts_.module())) builder_.add_operand({OperandKind::WeightGradient});
     if (facts_.backward_reads_weights()) builder_.add_operand({OperandKind::Weights});
+    if (facts_.backward_reads_frozen()) builder_.add_operand({OperandKind::FrozenWeights});
     for (std::size_t i = 0; i < facts_.module()->outputs.size(); ++i)
       if (const LocalId out = facts_.module()->outputs[i]; facts_.has_gradient(out) && !facts_.is_loss(out))
         gradient_[place(out)] = given({OperandKind::OutputGradient, static_cast<std::int32_t>(i)}, out);

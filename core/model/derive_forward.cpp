@@ -27,7 +27,8 @@ class ForwardPass {
         for (const LocalId in : facts.call(i).in) last_reader_[place(in)] = static_cast<std::int32_t>(i);
   }
   Pass build() {
-    if (!facts_.module()->weights.empty()) builder_.add_operand({OperandKind::Weights});
+    if (trains(*facts_.module())) builder_.add_operand({OperandKind::Weights});
+    if (has_frozen_weights(*facts_.module())) builder_.add_operand({OperandKind::FrozenWeights});
     for (std::size_t i = 0; i < facts_.module()->inputs.size(); ++i) {
       const LocalId in = facts_.module()->inputs[i];
       if (last_reader_[place(in)] != kNone)

@@ -8,22 +8,25 @@
 
 namespace tandem {
 
-// oneDNN's tiles during a product in 16 bits on the CPU, by so many threads, at most. Seen: as many with up to four
-// threads, and 1.7 MiB with 15 on a processor with AMX, where each thread keeps parts of operands in their own order.
-// What fewer threads take there has not been seen.
+// Processors with units that want operands in an order of their own (AMX) have more threads than this; the smaller ones
+// that were seen had none.
+inline constexpr std::int64_t kMostThreadsWithoutTiles = 8;
+
+// oneDNN's tiles during a product in 16 bits on the CPU, by so many threads, at most. Seen: 256 KiB with up to four
+// threads, and 2.4 MiB with 16 on a processor with AMX, where each thread keeps parts of operands in their own order.
 inline std::int64_t cpu_tile_bytes(std::int64_t threads) {
-  constexpr std::int64_t kAll = 256 << 10, kFew = 8, kEachMore = 256 << 10;
-  return kAll + std::max<std::int64_t>(0, threads - kFew) * kEachMore;
+  constexpr std::int64_t kAll = 256 << 10, kEachMore = 288 << 10;
+  return kAll + std::max<std::int64_t>(0, threads - kMostThreadsWithoutTiles) * kEachMore;
 }
 
 // cuBLAS's, for a product that is cut along its inner dimension on a GPU, at most.
 inline constexpr std::int64_t kGpuProductBytes = 32 << 20;
 
-// oneDNN's, for [m, k] times [k, n] on the CPU by one caller: in 16 bits it keeps tiles of its own, and copies
-// operands and result where the processor has units that want them in an order of their own (AMX). In fp32, MKL serves
-// itself.
-inline std::int64_t cpu_product_bytes(std::int64_t m, std::int64_t n, std::int64_t k, DType type) {
-  return type == DType::F32 ? 0 : cpu_tile_bytes(1) + (m * k + k * n + m * n) * size_of(DType::F32);
+// oneDNN's, for [m, k] times [k, n] on the CPU: in 16 bits it keeps tiles of its own, and copies operands where the
+// processor has units that want them in an order of their own (AMX), and sums in fp32. In fp32, MKL serves itself.
+inline std::int64_t cpu_product_bytes(std::int64_t m, std::int64_t n, std::int64_t k, DType type,
+                                      std::int64_t threads = 1) {
+  return type == DType::F32 ? 0 : cpu_tile_bytes(threads) + (m * k + k * n + m * n) * size_of(DType::F32);
 }
 
 // LibTorch makes tensors of the numbers that a body gives to its kernels, in the types of both sides.

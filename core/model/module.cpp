@@ -10,14 +10,30 @@
 
 namespace tandem {
 
-std::shared_ptr<const Layout> layout_of(const Module& module) {
+bool trains(const Module& module) {
+  return std::any_of(module.weights.begin(), module.weights.end(), [](const auto& w) { return w.trained; });
+}
+
+bool has_frozen_weights(const Module& module) {
+  return std::any_of(module.weights.begin(), module.weights.end(), [](const auto& w) { return !w.trained; });
+}
+
+std::shared_ptr<const Layout> layout_of(const Module& module, bool trained) {
   LayoutBuilder layout;
   for (const NamedShape& weight : module.weights) {
+    if (weight.trained != trained) continue;
     auto dims = weight.shape.dims;
     if (weight.padding_rows > 0) dims.front() -= weight.padding_rows;
     layout.add(weight.name, std::move(dims), weight.initial, weight.padding_rows);
   }
   return layout.build();
+}
+
+std::int32_t field_of(const Module& module, std::size_t weight) {
+  const auto end = module.weights.begin() + static_cast<std::ptrdiff_t>(weight);
+  const bool trained = end->trained;
+  return static_cast<std::int32_t>(
+      std::count_if(module.weights.begin(), end, [&](const auto& w) { return w.trained == trained; }));
 }
 
 ModuleBuilder::ModuleBuilder(std::string kind, DType type) {
@@ -149,6 +165,13 @@ LocalId ModuleBuilder::cross_entropy(const std::string& name, LocalId logits, Lo
   return call(name, "cross_entropy", {logits, targets}, {{"padding", padding}});
 }
 
+void ModuleBuilder::begin_as(const std::string& weight, const Initial& initial) {
+  const auto found = std::find_if(module_.weights.begin(), module_.weights.end(),
+                                  [&](const NamedShape& w) { return w.name == weight; });
+  CHECK(found != module_.weights.end(), module_.name, "has no such weight", weight);
+  found->initial = initial;
+}
+
 void ModuleBuilder::weights_first(const std::vector<std::string>& names) {
   const auto rank = [&](std::size_t index) {
     const std::string& name = module_.weights[index].name;
@@ -172,6 +195,7 @@ void ModuleBuilder::weights_first(const std::vector<std::string>& names) {
 
 std::shared_ptr<const Module> ModuleBuilder::build() {
   CHECK(!module_.program.empty(), module_.name, "has no program");
+  for (NamedShape& weight : module_.weights) weight.trained = weight.trained && !freezes_;
   return std::make_shared<const Module>(std::move(module_));
 }
 

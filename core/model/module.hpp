@@ -40,16 +40,20 @@ struct Module {
   std::vector<Local> locals;
   std::vector<LocalId> inputs, outputs;
   std::vector<LocalId> carried;     // from step to step; calls read them, and some write them in place
-  std::vector<NamedShape> weights;  // one bucket, in this order
+  std::vector<NamedShape> weights;  // those that are trained are one bucket, in this order, and frozen ones another
   std::vector<Call> program;
-  bool trained = true;
   bool may_run_on_cpu = false;           // as well as on the device
   std::shared_ptr<const Opaque> opaque;  // instead of a program: passes are given, not derived
   bool operator==(const Module&) const = default;
 };
 
-// The bucket of a module's weights.
-std::shared_ptr<const Layout> layout_of(const Module& module);
+// Whether any weight is trained, or any is frozen.
+bool trains(const Module& module);
+bool has_frozen_weights(const Module& module);
+// The bucket of a module's weights that are trained, or of those that are frozen.
+std::shared_ptr<const Layout> layout_of(const Module& module, bool trained);
+// The place of a weight's field in its bucket.
+std::int32_t field_of(const Module& module, std::size_t weight);
 
 struct AttentionOptions {
   std::int64_t heads = 1, sequence = 1;
@@ -94,9 +98,12 @@ class ModuleBuilder {
   LocalId call(const std::string& name, const std::string& primitive, std::vector<LocalId> in, Attributes how);
 
   LocalId input_of(std::size_t port) const { return module_.inputs.at(port); }
-  void freeze() { module_.trained = false; }
+  void freeze() { freezes_ = true; }  // all weights
   void allow_cpu() { module_.may_run_on_cpu = true; }
   void output(LocalId value) { module_.outputs.push_back(value); }
+  // How a weight begins, other than its primitive says.
+  void begin_as(const std::string& weight, const Initial& initial);
+  const Module& so_far() const { return module_; }
   // These weights, or those of these calls, come first in the bucket, in this order.
   void weights_first(const std::vector<std::string>& names);
   std::shared_ptr<const Module> build();
@@ -105,6 +112,7 @@ class ModuleBuilder {
   LocalId add_local(const std::string& name, Shape shape);
   void require_written_are_carried(const Call& call) const;
   Module module_;
+  bool freezes_ = false;
 };
 
 }  // namespace tandem

@@ -46,7 +46,7 @@ void ModuleFacts::find_gradients(Bits input_gradients) {
   for (std::size_t i = 0; i < module_->inputs.size(); ++i)
     has_gradient_[place(module_->inputs[i])] = (input_gradients & bit(i)) != 0;
   for (const Call& c : module_->program) {
-    bool any = module_->trained && !c.weights.empty();
+    bool any = std::any_of(c.weights.begin(), c.weights.end(), [&](std::int32_t w) { return trained(w); });
     for (const LocalId in : c.in) any = any || has_gradient(in);
     for (const LocalId out : c.out)
       has_gradient_[place(out)] = any && is_number(local(out).shape.type) && !c.what->primitive.is_auxiliary();
@@ -58,8 +58,8 @@ Wanted ModuleFacts::wanted_of(std::size_t index) const {
   Wanted wanted;
   for (std::size_t i = 0; i < c.in.size(); ++i)
     if (has_gradient(c.in[i])) wanted.in |= bit(i);
-  if (module_->trained)
-    for (std::size_t i = 0; i < c.weights.size(); ++i) wanted.weights |= bit(i);
+  for (std::size_t i = 0; i < c.weights.size(); ++i)
+    if (trained(c.weights[i])) wanted.weights |= bit(i);
   return wanted;
 }
 
@@ -85,7 +85,8 @@ std::vector<bool> ModuleFacts::find_what_backward_reads() {
       if (keeps.in & bit(k)) read[place(c.in[k])] = true;
     for (std::size_t k = 0; k < c.out.size(); ++k)
       if (keeps.out & bit(k)) read[place(c.out[k])] = true;
-    backward_reads_weights_ = backward_reads_weights_ || keeps.weights != 0;
+    for (std::size_t k = 0; k < c.weights.size(); ++k)
+      if (keeps.weights & bit(k)) (trained(c.weights[k]) ? backward_reads_weights_ : backward_reads_frozen_) = true;
   }
   for (std::size_t i = 0; i < read.size(); ++i) {
     if (!read[i]) continue;

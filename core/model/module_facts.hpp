@@ -18,6 +18,8 @@ class ModuleFacts {
   const Call& call(std::size_t index) const { return module_->program[index]; }
   std::size_t calls() const { return module_->program.size(); }
 
+  // Of a weight of a call: whether it is trained.
+  bool trained(std::int32_t weight) const { return module_->weights[static_cast<std::size_t>(weight)].trained; }
   // The gradients that a call's backward makes.
   Wanted wanted_of(std::size_t call) const;
   bool goes_backward(std::size_t call) const { return wanted_of(call).any(); }
@@ -35,6 +37,7 @@ class ModuleFacts {
   Bits keeps_inputs() const { return keeps_inputs_; }
   Bits keeps_outputs() const { return keeps_outputs_; }
   bool backward_reads_weights() const { return backward_reads_weights_; }
+  bool backward_reads_frozen() const { return backward_reads_frozen_; }
   // The calls whose results what is kept depends on.
   std::vector<bool> calls_that_kept_needs() const;
 
@@ -52,7 +55,7 @@ class ModuleFacts {
   std::vector<std::vector<std::int32_t>> saved_as_;     // by call
   std::vector<Kept> kept_;
   Bits keeps_inputs_ = 0, keeps_outputs_ = 0;
-  bool backward_reads_weights_ = false;
+  bool backward_reads_weights_ = false, backward_reads_frozen_ = false;
 };
 
 }  // namespace tandem

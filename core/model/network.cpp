@@ -8,6 +8,10 @@
 
 namespace tandem {
 
+std::string NetworkModule::weight_name(std::size_t weight) const {
+  return weight < weight_names.size() ? weight_names[weight] : name + "." + module->weights.at(weight).name;
+}
+
 // A value that is read twice is one port: its gradient is one value, which one op writes once.
 LocalId ModuleScope::in(const std::string& name, const Signal& signal) {
   const auto found = std::find(sources_.begin(), sources_.end(), signal.source);

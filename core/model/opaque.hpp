@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 namespace tandem {
 
+struct AdapterShape;
 struct DeriveOptions;
 struct Module;
 struct Passes;
@@ -26,6 +28,11 @@ class Opaque {
   virtual Passes derive(const std::shared_ptr<const Module>& module, const DeriveOptions& options) const = 0;
   // Of what trains: whether backward is given a gradient of that output.
   virtual bool output_has_gradient(std::size_t output) const = 0;
+  // Whether adapters may stand beside the weight (adapters.hpp): it multiplies, once, as a linear layer's.
+  virtual bool adapts(std::size_t weight) const = 0;
+  // The module with adapters beside those weights, whose own come after all others.
+  virtual std::shared_ptr<const Module> adapted(const Module& module, const std::vector<bool>& weights,
+                                                const AdapterShape& shape) const = 0;
 };
 
 }  // namespace tandem

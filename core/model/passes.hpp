@@ -18,7 +18,8 @@ enum class OperandKind : std::uint8_t {
   Output,          // likewise
   Carried,         // by place in Module::carried: read, and written in place
   Kept,            // by place in Passes::kept
-  Weights,         // the module's bucket
+  Weights,         // the module's bucket of those that are trained
+  FrozenWeights,   // and of those that are not
   OutputGradient,  // by port
   InputGradient,   // likewise
   WeightGradient,  // the bucket of the gradient
@@ -90,7 +91,7 @@ struct Kept {
 struct Passes {
   std::vector<Kept> kept;
   Bits keeps_inputs = 0, keeps_outputs = 0;  // ports that backward reads
-  bool backward_reads_weights = false;
+  bool backward_reads_weights = false, backward_reads_frozen = false;
   Pass forward, forward_light, recompute, backward, backward_accumulate;
 };
 

@@ -22,6 +22,7 @@ struct NamedShape {
   Shape shape;
   Initial initial = {};           // of a weight
   std::int64_t padding_rows = 0;  // of a weight: the last of the shape's, see Field
+  bool trained = true;            // of a weight: else it is frozen
   bool operator==(const NamedShape&) const = default;
 };
 

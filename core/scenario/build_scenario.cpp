@@ -15,15 +15,22 @@ DType type_named(const std::string& name) {
 
 // Keys that are the family's own: all but those that every scenario may have.
 KeyValues family_values(const Values& values) {
-  static const std::set<std::string> kShared = {"family",    "batch",    "micro_batches",    "precision",
-                                                "recompute", "devices",  "checkpoint_every", "activation_bytes",
-                                                "partition", "optimizer"};
+  static const std::set<std::string> kShared = {"family",    "batch",     "micro_batches",    "precision",
+                                                "recompute", "devices",   "checkpoint_every", "activation_bytes",
+                                                "partition", "optimizer", "trained"};
   KeyValues out;
   for (const auto& [key, value] : values.below("workload."))
     if (!kShared.contains(key) || (key == "optimizer" && std::holds_alternative<std::int64_t>(value)))
       out.set(key, std::visit([](const auto& item) { return KeyValue(item); }, value));
-  for (const auto& [key, items] : values.lists_below("workload.")) out.set(key, items);
+  for (const auto& [key, items] : values.lists_below("workload."))
+    if (!kShared.contains(key) && key.find('.') == std::string::npos) out.set(key, items);
   return out;
+}
+
+std::vector<std::string> texts_of(const Values& values, const std::string& path) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < values.count(path); ++i) texts.push_back(values.text(path + "." + std::to_string(i)));
+  return texts;
 }
 
 WorkloadOptions build_workload(const Values& values) {
@@ -40,6 +47,8 @@ WorkloadOptions build_workload(const Values& values) {
   out.recompute = values.text("workload.recompute", out.recompute);
   out.activation_bytes = size("activation_bytes", out.activation_bytes);
   out.checkpoint_every = size("checkpoint_every", out.checkpoint_every);
+  out.trained = texts_of(values, "workload.trained");
+  out.lora = {size("lora.rank", 0), values.number("workload.lora.alpha", 0), texts_of(values, "workload.lora.targets")};
   out.keys = family_values(values);
   return out;
 }

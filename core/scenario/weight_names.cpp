@@ -124,6 +124,17 @@ std::optional<WeightSource> WeightNames::of(std::string_view weight) const {
   return std::nullopt;
 }
 
+// Heads stand beside the model whose name is the prefix of all else.
+std::optional<std::string> WeightNames::layer_of(const std::string& layer) const {
+  constexpr std::string_view kWeight = ".weight";
+  const std::optional<WeightSource> source = of(layer + std::string(kWeight));
+  if (!source || source->names.size() != 1 || !source->names[0].ends_with(kWeight)) return std::nullopt;
+  if (!source->groups.empty() || !source->plus_row.empty() || source->names[0].find('*') != std::string::npos)
+    return std::nullopt;
+  const std::string name = source->names[0].substr(0, source->names[0].size() - kWeight.size());
+  return name.find('.') == std::string::npos || prefixes_.empty() ? name : prefixes_.front() + name;
+}
+
 bool WeightNames::is_skipped(std::string_view name) const {
   return std::any_of(skipped_.begin(), skipped_.end(),
                      [&](const std::string& pattern) { return matched_number(pattern, name).has_value(); });

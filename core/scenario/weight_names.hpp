@@ -42,6 +42,9 @@ class WeightNames {
   bool is_of(const KeyValues& keys) const;
   // Of "block3.q.weight"; none where the section has no rule for it.
   std::optional<WeightSource> of(std::string_view weight) const;
+  // The layer, as the architecture's model calls it: "model.layers.3.self_attn.q_proj" of "block3.q"; none where no
+  // layer there has the weight, all of it, and no other.
+  std::optional<std::string> layer_of(const std::string& layer) const;
   // A tensor that carries nothing that is trained.
   bool is_skipped(std::string_view name) const;
   // The tensor that one is a copy of, where the network has one weight for both; "": none.

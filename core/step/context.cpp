@@ -29,9 +29,13 @@ std::vector<std::int32_t> layers_of(const TrainingPlan& plan) {
   const bool trains = std::any_of(plan.stages.begin(), plan.stages.end(),
                                   [](const StageSpec& stage) { return stage.backward != kNone; });
   for (const StageSpec& stage : plan.stages) {
-    updated += stage.trains() || !trains;
+    const bool is_layer = stage.trains() || (!trains && stage.held_for == kNone);
+    updated += is_layer;
     layers.push_back(std::max(updated - 1, 0));
   }
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    if (const std::int32_t owner = plan.stages[i].held_for; owner != kNone)
+      layers[i] = layers[static_cast<std::size_t>(owner)];
   return layers;
 }
 

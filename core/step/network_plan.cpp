@@ -1,5 +1,6 @@
 #include "core/step/network_plan.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <set>
@@ -51,16 +52,49 @@ class Plan {
     for (const BatchTensor& tensor : network_.batch)
       plan_.batch.tensors.push_back({tensor.name, tensor.shape.type, tensor.shape.bytes()});
     find_gradients();
+    hold_frozen();
     for (std::size_t i = 0; i < network_.modules.size(); ++i) plan_.stages.push_back(stage_of(i));
     return std::move(plan_);
   }
 
  private:
   const NetworkModule& at(std::size_t index) const { return network_.modules[index]; }
-  bool trained(std::size_t index) const { return at(index).module->trained && !at(index).module->weights.empty(); }
+  // What a network's Source of a weight names.
+  const NamedShape& weight_of(const Source& source) const {
+    return at(place(source.index)).module->weights[place(source.place)];
+  }
   bool wants_gradient(const Source& source) const {
     if (source.from == Source::From::Output) return output_has_gradient(place(source.index), place(source.place));
-    return source.from == Source::From::Weight && trained(place(source.index));
+    return source.from == Source::From::Weight && weight_of(source).trained;
+  }
+  // Frozen weights of modules that train others have buckets of their own, in stages that hold them and do nothing:
+  // what is trained and what is not differ in states, gradients, and what an update makes of it. They come first, so
+  // that the others are in forward order, in a row.
+  void hold_frozen() {
+    for (std::size_t i = 0; i < network_.modules.size(); ++i) {
+      const Module& module = *at(i).module;
+      const bool apart = trains(module) && has_frozen_weights(module);
+      holder_of_.push_back(apart ? static_cast<std::int32_t>(plan_.stages.size()) : kNone);
+      if (!apart) continue;
+      StageSpec& holder = plan_.stages.emplace_back();
+      holder.name = at(i).name + ".frozen";
+      holder.layout = frozen_layout_of(module);
+      holder.elements = holder.layout->elements;
+      holder.trained = false, holder.backward_reads_parameter = false;
+    }
+    for (std::size_t i = 0; i < holder_of_.size(); ++i)
+      if (holder_of_[i] != kNone)
+        plan_.stages[place(holder_of_[i])].held_for = stage_index(static_cast<std::int32_t>(i));
+  }
+  // Modules of one shape share it.
+  std::shared_ptr<const Layout> frozen_layout_of(const Module& module) {
+    std::shared_ptr<const Layout>& layout = frozen_layouts_[&module];
+    if (layout == nullptr) layout = layout_of(module, /*trained=*/false);
+    return layout;
+  }
+  std::int32_t stage_index(std::int32_t module) const {
+    const auto holders = std::count_if(holder_of_.begin(), holder_of_.end(), [](auto h) { return h != kNone; });
+    return static_cast<std::int32_t>(holders) + module;
   }
   bool output_has_gradient(std::size_t index, std::size_t output) const {
     const Opaque* given = at(index).module->opaque.get();
@@ -76,7 +110,7 @@ class Plan {
       if (on_cpu_[i]) role.derive.where.gpu = false;
       for (std::size_t p = 0; p < at(i).inputs.size(); ++p)
         if (wants_gradient(at(i).inputs[p])) role.derive.input_gradients |= bit(p);
-      role.output_has_gradient = trained(i) || role.derive.input_gradients != 0;
+      role.output_has_gradient = trains(*at(i).module) || role.derive.input_gradients != 0;
     }
     std::set<std::tuple<Source::From, std::int32_t, std::int32_t>> written;
     for (std::size_t i = roles_.size(); i-- > 0;)
@@ -102,26 +136,32 @@ class Plan {
     StageSpec stage = found->second;
     stage.name = m.name;
     for (std::size_t p = 0; p < m.inputs.size(); ++p) connect(stage.inputs[p], m.inputs[p]);
+    if (holder_of_[index] != kNone) stage.inputs.back().index = holder_of_[index];
     return stage;
   }
   // Of a weight of another module's bucket, its place there.
-  static std::int32_t field_of(const Source& source) { return source.from == Source::From::Weight ? source.place : 0; }
-  static void connect(PortSpec& port, const Source& source) {
+  std::int32_t field_of(const Source& source) const {
+    if (source.from != Source::From::Weight) return 0;
+    return tandem::field_of(*at(place(source.index)).module, place(source.place));
+  }
+  void connect(PortSpec& port, const Source& source) const {
     port.from = from_of(source.from);
-    port.index = source.index;
-    if (port.from == PortSpec::From::Stage) port.output = source.place;
     port.field = field_of(source);
+    port.index = source.from == Source::From::Batch ? source.index : stage_index(source.index);
+    if (port.from == PortSpec::From::Stage) port.output = source.place;
+    if (port.from == PortSpec::From::Bucket && !weight_of(source).trained && holder_of_[place(source.index)] != kNone)
+      port.index = holder_of_[place(source.index)];
   }
   // What stages of one shape have in common.
   StageSpec shape_of(const NetworkModule& m, const DeriveOptions& options) {
     const Passes passes = derive(m.module, options);
     StageSpec s;
-    s.trained = m.module->trained;
+    s.trained = trains(*m.module) || m.module->weights.empty();
     s.contributed = options.contributed != 0;
     CHECK(std::popcount(options.contributed) <= 1, m.name, "has several weights that others share",
           options.contributed);
     if (!m.module->weights.empty()) {
-      s.layout = layout_of(*m.module);
+      s.layout = layout_of(*m.module, s.trained);
       s.elements = s.layout->elements;
     }
     const auto shape = [&](LocalId id) -> const Shape& { return m.module->locals[place(id)].shape; };
@@ -132,6 +172,9 @@ class Plan {
                           .gradient = (options.input_gradients & bit(p)) != 0,
                           .adds = (options.gradients_so_far & bit(p)) != 0,
                           .gradient_bytes = shape(m.module->inputs[p]).bytes()});
+    if (s.trains() && has_frozen_weights(*m.module))
+      s.inputs.push_back(
+          {.from = PortSpec::From::Bucket, .field = kNone, .backward_reads = passes.backward_reads_frozen});
     for (const LocalId id : m.module->carried)
       s.carried.push_back({m.module->locals[place(id)].name, shape(id).type, shape(id).bytes()});
     for (const Kept& kept : passes.kept) s.saved.push_back({kept.name, kept.shape.type, kept.shape.bytes()});
@@ -141,8 +184,8 @@ class Plan {
       s.outputs.push_back({shape(m.module->outputs[o]).type, shape(m.module->outputs[o]).bytes(),
                            /*gradient=*/trained_or_passes(s) && is_given_gradient(*m.module, o),
                            (passes.keeps_outputs & bit(o)) != 0});
-    s.backward_reads_parameter = passes.backward_reads_weights;
-    s.recomputable = m.recomputable;
+    s.backward_reads_parameter = s.trained ? passes.backward_reads_weights : passes.backward_reads_frozen;
+    s.recomputable = m.recomputable && trained_or_passes(s);
     CHECK(s.carried.empty() || !s.recomputable, m.name, "would carry on from what the same step left");
     CHECK(s.carried.empty() || s.elements > 0, m.name, "carries state that is loaded with weights, and has none");
     s.may_run_on_cpu = m.module->may_run_on_cpu;
@@ -183,7 +226,9 @@ class Plan {
   const std::vector<bool> on_cpu_;  // by module
   RunsOn where_;
   std::int64_t micro_batches_;
-  std::vector<Gradients> roles_;  // by module
+  std::vector<Gradients> roles_;         // by module
+  std::vector<std::int32_t> holder_of_;  // by module: the stage that holds its frozen weights
+  std::map<const Module*, std::shared_ptr<const Layout>> frozen_layouts_;
   std::map<ShapeKey, StageSpec> shapes_;
   TrainingPlan plan_;
 };

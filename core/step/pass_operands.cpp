@@ -24,10 +24,14 @@ class Places {
   void read_ports(From from, bool backward) {
     for (std::size_t p = 0; p < stage_.inputs.size(); ++p) {
       const PortSpec& port = stage_.inputs[p];
-      if (port.from == from && (!backward || port.backward_reads))
+      if (port.from != from || (backward && !port.backward_reads)) continue;
+      if (from == From::Bucket && port.field == kNone)
+        read(OperandKind::FrozenWeights, 0);
+      else
         read(OperandKind::Input, p, from == From::Bucket ? port.field : kNone);
     }
   }
+  void read_own_weights() { read(stage_.trained ? OperandKind::Weights : OperandKind::FrozenWeights, 0); }
   // Of later stages that read weights of this bucket: one weight's.
   void read_contribution() {
     for (Operand& operand : pass_.operands)
@@ -60,7 +64,7 @@ class Places {
 
 Pass place_forward(Pass pass, const StageSpec& stage, bool writes_outputs) {
   Places places(std::move(pass), stage);
-  if (stage.elements > 0) places.read(OperandKind::Weights, 0);
+  if (stage.elements > 0) places.read_own_weights();
   for (const From from : {From::Bucket, From::Stage, From::Batch}) places.read_ports(from, false);
   for (std::size_t i = 0; writes_outputs && i < stage.outputs.size(); ++i) places.write(OperandKind::Output, i);
   for (std::size_t i = 0; i < stage.carried.size(); ++i) places.write(OperandKind::Carried, i);
@@ -72,7 +76,7 @@ Pass place_backward(Pass pass, const StageSpec& stage) {
   Places places(std::move(pass), stage);
   for (std::size_t i = 0; i < stage.outputs.size(); ++i)
     if (stage.outputs[i].gradient) places.read(OperandKind::OutputGradient, i);
-  if (stage.backward_reads_parameter) places.read(OperandKind::Weights, 0);
+  if (stage.backward_reads_parameter) places.read_own_weights();
   places.read_ports(From::Bucket, true);
   places.read_ports(From::Stage, true);
   for (std::size_t i = 0; i < stage.outputs.size(); ++i)

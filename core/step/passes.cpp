@@ -74,6 +74,7 @@ void PassesPart::forward(Graph& graph) {
   for (const auto& transform : context_.transforms) transform->begin_pass();
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     const StageSpec& s = context_.spec(i);
+    if (s.held_for != kNone) continue;
     const bool light = context_.recomputes[i];
     append_forward(graph, i, op_of(stages_[i].labels.forward, light ? s.forward_light : s.forward, Phase::Forward, i),
                    /*writes_output=*/true, /*saves=*/!light);
@@ -84,6 +85,7 @@ void PassesPart::evaluate(Graph& graph) {
   for (const auto& transform : context_.transforms) transform->begin_pass();
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     const StageSpec& s = context_.spec(i);
+    if (s.held_for != kNone) continue;
     const bool light = s.forward_light != kNone;
     append_forward(graph, i, op_of(stages_[i].labels.evaluate, light ? s.forward_light : s.forward, Phase::Evaluate, i),
                    /*writes_output=*/true, /*saves=*/!light);
@@ -176,7 +178,7 @@ void PassesPart::backward(Graph& graph, std::size_t index) {
   const bool adds = adds_gradient(index);
   Op op = op_of(stages_[index].labels.backward, adds ? s.backward_accumulate : s.backward, Phase::Backward, index);
   for (const auto& transform : context_.transforms)
-    if (s.backward_reads_parameter) transform->before_use(graph, index, Phase::Gather);
+    if (s.backward_reads_parameter || s.backward_reads_frozen()) transform->before_use(graph, index, Phase::Gather);
   read_backward_operands(index, op);
   StepStage& bucket = context_.stages[index];
   if (context_.trains(index)) {

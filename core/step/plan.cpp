@@ -28,6 +28,12 @@ std::int64_t StageSpec::contribution_bytes() const {
   return bytes;
 }
 
+bool StageSpec::backward_reads_frozen() const {
+  return std::any_of(inputs.begin(), inputs.end(), [](const PortSpec& port) {
+    return port.from == PortSpec::From::Bucket && port.field == kNone && port.backward_reads;
+  });
+}
+
 bool StageSpec::passes_gradients() const {
   return std::any_of(inputs.begin(), inputs.end(), [](const PortSpec& port) { return port.gradient; });
 }

@@ -32,7 +32,7 @@ struct PortSpec {
   From from = From::Stage;
   std::int32_t index = 0;   // of the stage, or of the batch's tensor
   std::int32_t output = 0;  // of the stage
-  std::int32_t field = 0;   // of the bucket's layout
+  std::int32_t field = 0;   // of the bucket's layout; kNone: all of it, the stage's own weights that are frozen
   bool backward_reads = false;
   bool gradient = false;            // backward makes one: of the output, or of a weight in the bucket (a contribution)
   bool adds = false;                // to what the backward of a later reader made
@@ -62,6 +62,7 @@ struct StageSpec {
   std::shared_ptr<const Layout> layout;  // none where sizes are all that is known
   std::int64_t elements = 0;             // of the parameter bucket
   bool trained = true;                   // else the bucket has neither gradient nor state
+  std::int32_t held_for = kNone;         // it has no passes, but weights of that stage which are frozen
   bool contributed = false;              // a later stage contributes to its gradient
   std::vector<PortSpec> inputs;
   std::vector<OutputSpec> outputs;  // none: the last stage
@@ -85,6 +86,8 @@ struct StageSpec {
   bool passes_gradients() const;
   // Its result decides how steps go on.
   bool chooses() const { return has_result && !has_loss; }
+  // Backward reads weights of its own that are frozen, beside others that are trained.
+  bool backward_reads_frozen() const;
   // It has weights, and they are trained.
   bool trains() const { return trained && elements > 0; }
 };

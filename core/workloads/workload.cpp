@@ -54,15 +54,17 @@ std::unique_ptr<StepSource> WorkloadEntry::make(const Scenario& scenario, const 
   complete.workload = complete_for(*this, scenario);
   if (source != nullptr) return source(complete, rewrites, rank);
   require_training_options(complete);
-  return std::make_unique<TrainingSource>(network_plan(network(complete.workload), complete), complete,
-                                          all_rewrites(complete, rewrites), rank);
+  return std::make_unique<TrainingSource>(
+      network_plan(transformed(network(complete.workload), complete.workload), complete), complete,
+      all_rewrites(complete, rewrites), rank);
 }
 
 Network network_of(const Scenario& scenario) {
   const WorkloadEntry* family = find_workload(scenario.workload.family);
   if (family == nullptr || family->network == nullptr)
     throw ConfigError("workload.family: \"" + scenario.workload.family + "\" is no network that is trained");
-  return family->network(complete_for(*family, scenario));
+  const WorkloadOptions complete = complete_for(*family, scenario);
+  return transformed(family->network(complete), complete);
 }
 
 }  // namespace tandem

@@ -27,9 +27,14 @@ std::map<std::string, Values::Value> Values::below(const std::string& prefix) co
 std::map<std::string, std::vector<std::int64_t>> Values::lists_below(const std::string& prefix) const {
   std::map<std::string, std::vector<std::int64_t>> out;
   for (auto it = counts_.lower_bound(prefix); it != counts_.end() && it->first.starts_with(prefix); ++it) {
-    std::vector<std::int64_t>& items = out[it->first.substr(prefix.size())];
-    for (std::size_t i = 0; i < it->second; ++i)
-      if (has(it->first + "." + std::to_string(i))) items.push_back(integer(it->first + "." + std::to_string(i)));
+    std::vector<std::int64_t> items;
+    bool all = true;
+    for (std::size_t i = 0; i < it->second; ++i) {
+      const std::string item = it->first + "." + std::to_string(i);
+      if (is_integer(item)) items.push_back(integer(item));
+      all = all && (is_integer(item) || !has(item));
+    }
+    if (all) out.emplace(it->first.substr(prefix.size()), std::move(items));
   }
   return out;
 }

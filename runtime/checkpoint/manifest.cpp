@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -211,6 +212,23 @@ void add_method(const Scenario& scenario, const std::string& method, Facts& fact
   facts.emplace_back("policy.name (its update)", method + (options.empty() ? "" : " {" + options + "}"));
 }
 
+// Facts that only runs have which do more, or less, than train all weights.
+constexpr const char *kTrained = "workload.trained", *kLora = "workload.lora";
+
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return "[" + text + "]";
+}
+
+void add_trained(const WorkloadOptions& w, Facts& facts) {
+  if (!w.trained.empty()) facts.emplace_back(kTrained, listed(w.trained));
+  if (w.lora.rank == 0) return;
+  const double alpha = w.lora.alpha > 0 ? w.lora.alpha : static_cast<double>(w.lora.rank);
+  facts.emplace_back(kLora, "{rank: " + std::to_string(w.lora.rank) + ", alpha: " + text_of(alpha) +
+                                ", targets: " + listed(w.lora.targets) + "}");
+}
+
 }  // namespace
 
 Facts facts_of(const Scenario& scenario, bool delayed_update, const std::string& method) {
@@ -230,6 +248,7 @@ Facts facts_of(const Scenario& scenario, bool delayed_update, const std::string&
   for (const auto& [key, size] : sizes) facts.emplace_back(std::string("workload.") + key, std::to_string(size));
   for (const auto& [key, value] : w.keys.all())
     if (!may_change(w.family, key)) facts.emplace_back("workload." + key, KeyValues::words(value));
+  add_trained(w, facts);
   add_optimizer(scenario, facts);
   add_method(scenario, method, facts);
   return facts;
@@ -238,15 +257,26 @@ Facts facts_of(const Scenario& scenario, bool delayed_update, const std::string&
 std::vector<std::string> require_same_run(const std::string& folder, const Facts& saved, const Facts& wanted) {
   std::vector<std::string> unknown;
   std::string differences;
-  for (const auto& [key, value] : wanted) {
-    const auto same_key = [&, &name = key](const auto& fact) { return fact.first == name; };
-    const auto found = std::find_if(saved.begin(), saved.end(), same_key);
-    if (found == saved.end()) unknown.push_back(key);
-    if (found == saved.end() || found->second == value) continue;
+  const auto value_of = [](const Facts& facts, const std::string& key) {
+    const auto found = std::find_if(facts.begin(), facts.end(), [&](const auto& fact) { return fact.first == key; });
+    const bool is_none = found == facts.end() && (key == kTrained || key == kLora);
+    return found != facts.end() ? std::optional(found->second)
+           : is_none            ? std::optional<std::string>("none")
+                                : std::nullopt;
+  };
+  const auto compare = [&](const std::string& key) {
+    const std::optional<std::string> has = value_of(saved, key), wants = value_of(wanted, key);
+    if (!has) return unknown.push_back(key);
+    if (*has == *wants) return;
     differences += (differences.empty() ? "" : "\n") + std::string("--resume: ") + key + ": the checkpoint " + folder +
-                   " has " + found->second + ", the scenario has " + value +
+                   " has " + *has + ", the scenario has " + *wants +
                    "; give the scenario the checkpoint's value, or start anew";
-  }
+  };
+  for (const auto& [key, value] : wanted) compare(key);
+  for (const auto& [key, value] : saved)
+    if ((key == kTrained || key == kLora) &&
+        std::none_of(wanted.begin(), wanted.end(), [&, &name = key](const auto& fact) { return fact.first == name; }))
+      compare(key);
   if (!differences.empty()) throw ConfigError(differences);
   return unknown;
 }

@@ -45,7 +45,10 @@ class ImportedWalk {
   }
   std::byte* address(std::int32_t operand, std::int32_t field) const {
     std::byte* begin = run_.operands[place(operand)];
-    return field == kNone ? begin : begin + field_offset(run_.bucket->fields.at(place(field)), run_.pass.module->type);
+    if (field == kNone) return begin;
+    const bool is_frozen = run_.pass.operands[place(operand)].kind == OperandKind::FrozenWeights;
+    const Layout& layout = is_frozen ? *run_.frozen : *run_.bucket;
+    return begin + field_offset(layout.fields.at(place(field)), run_.pass.module->type);
   }
   void zero_padding() {
     for (std::size_t i = 0; i < run_.pass.operands.size(); ++i)
@@ -75,7 +78,7 @@ class ImportedWalk {
       if (!at.is_view() && at.bytes > 0) offers.push_back({place_of(at), at.bytes});
     scope_.offer(std::move(offers));
     resolve(step);
-    std::vector<Tensor> results = perform(*step.call, values_, program_, run_.processor, run_.random);
+    std::vector<Tensor> results = results_of(*step.call);
     scope_.offer({});
     set_aside(step, results);
     for (std::size_t i = 0; i < results.size(); ++i)
@@ -85,6 +88,13 @@ class ImportedWalk {
     results.clear();
     for (const ImportedStore& store : step.stores) leave(store);
     for (const std::int32_t ended : step.ends) values_[place(ended)] = Tensor();
+  }
+  std::vector<Tensor> results_of(const ImportedCall& call) const {
+    try {
+      return perform(call, values_, program_, run_.processor, run_.random);
+    } catch (const DeviceError& error) {
+      throw DeviceError(std::string(call.what->name) + ": " + error.what());
+    }
   }
   // Arguments that stand for another value in this pass.
   void resolve(const ImportedStep& step) {
@@ -122,7 +132,7 @@ class ImportedWalk {
     return there;
   }
   void leave(const ImportedStore& store) {
-    const Tensor& from = value(store.value);
+    Tensor& from = value(store.value);
     const TensorType& type = program_.type(store.value);
     Tensor to = tensor_at(run_.processor, address(store.operand, store.field), type, store.order);
     if (!from.defined()) {  // a kernel that was not asked for it: nothing depends on the value
@@ -138,9 +148,16 @@ class ImportedWalk {
       to.copy_(from);
       return;
     }
-    for (std::int64_t d = 0; d < from.dim(); ++d)
-      if (from.size(d) > 1 && from.stride(d) != to.stride(d))
-        throw DeviceError("a value lies in another order than its program says");
+    if (in_same_order(from, to)) return;
+    // This processor's kernel lays it out otherwise than the one that was traced. The call is over, so that its
+    // temporaries' place, which holds as much as its results, is free.
+    to.copy_(from.clone());
+    from = to;
+  }
+  static bool in_same_order(const Tensor& a, const Tensor& b) {
+    for (std::int64_t d = 0; d < a.dim(); ++d)
+      if (a.size(d) > 1 && a.stride(d) != b.stride(d)) return false;
+    return true;
   }
 
   c10::InferenceMode no_autograd_;

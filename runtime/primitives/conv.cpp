@@ -40,7 +40,7 @@ void forward(Arguments& a) {
 void backward(Arguments& a) {
   const Sides s(a.call);
   const GradientOut& input = a.input_gradients[0];
-  const bool weights = a.wanted.weights != 0, bias = weights && a.weight_gradients.size() > 1;
+  const bool weights = (a.wanted.weights & bit(0)) != 0, bias = (a.wanted.weights & bit(1)) != 0;
   const std::array<std::int64_t, 1> bias_sizes{a.output_gradient.size(1)};
   const auto [grad_input, grad_weight, grad_bias] = at::convolution_backward(
       a.output_gradient, a.in[0].defined() ? a.in[0] : input.target(),

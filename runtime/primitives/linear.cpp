@@ -28,8 +28,9 @@ void backward(Arguments& a) {
   const auto product = [&](at::Tensor out) { at::mm_out(out, grad.t(), a.in[0]); };
   if (shares(a.call) && a.input_gradients[1].wanted()) a.input_gradients[1].make(product);
   if (a.wanted.weights == 0) return;
-  if (!shares(a.call)) a.weight_gradients[0].make(product);
-  if (biased(a.call)) a.weight_gradients.back().make([&](at::Tensor out) { at::sum_out(out, grad, 0); });
+  if (!shares(a.call) && a.weight_gradients[0].wanted()) a.weight_gradients[0].make(product);
+  if (biased(a.call) && a.weight_gradients.back().wanted())
+    a.weight_gradients.back().make([&](at::Tensor out) { at::sum_out(out, grad, 0); });
 }
 
 std::vector<at::Tensor> reference(const ReferenceCall& c) {

@@ -91,7 +91,8 @@ void backward(Arguments& a) {
   if (a.input_gradients[0].wanted()) a.input_gradients[0].take(a.saved[0]);
   if (a.input_gradients.size() > 2 && a.input_gradients[2].wanted()) a.input_gradients[2].take(a.saved[1]);
   for (std::size_t i = 0; i < a.weight_gradients.size(); ++i)
-    a.weight_gradients[i].take(a.saved[a.saved.size() - a.weight_gradients.size() + i]);
+    if (a.weight_gradients[i].wanted())
+      a.weight_gradients[i].take(a.saved[a.saved.size() - a.weight_gradients.size() + i]);
 }
 
 // Of all tokens at once.

@@ -29,7 +29,7 @@ ReferenceBucket bucket_of(const NetworkModule& m) {
     bucket.push_back({m.name + "." + weight.name,
                       {dims.begin(), dims.end()},
                       weight.initial,
-                      m.module->trained,
+                      weight.trained,
                       {},
                       weight.padding_rows});
   }

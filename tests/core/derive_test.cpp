@@ -48,7 +48,7 @@ TEST(Derive, NoCallChangesAGradientThatItOrALaterOneReads) {
 TEST(Derive, WhatIsFrozenHasNoGradientsAndKeepsNothing) {
   const auto trained = residuals(96);
   Module frozen = *trained;
-  frozen.trained = false;
+  for (NamedShape& weight : frozen.weights) weight.trained = false;
   const Passes none = derive(std::make_shared<const Module>(frozen), {});
   EXPECT_TRUE(none.kept.empty());
   EXPECT_TRUE(none.backward.calls.empty());

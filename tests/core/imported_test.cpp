@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "core/base/errors.hpp"
+#include "core/model/adapters.hpp"
 #include "core/model/imported/module.hpp"
 #include "core/model/imported/network.hpp"
 #include "core/model/imported/operators.hpp"
@@ -62,9 +63,25 @@ TEST_F(ImportedFolder, IsRead) {
   ASSERT_EQ(import.network.modules.size(), 5U);
   EXPECT_EQ(import.network.modules[1].module, import.network.modules[3].module) << "equal blocks are one module";
   EXPECT_TRUE(import.network.modules[1].recomputable && !import.network.modules[4].recomputable);
-  EXPECT_EQ(import.weights[1][0], "blocks.0.norm1.weight");
+  EXPECT_EQ(import.network.modules[1].weight_name(0), "blocks.0.norm1.weight");
   EXPECT_EQ(import.network.batch[0].shape, Shape({3, 5}, DType::I64));
   EXPECT_EQ(import.network.batch[0].below, 11);
+}
+
+// Sums of products of batch and sequence, as far as they are whole numbers.
+TEST_F(ImportedFolder, ReadsSizesByBatchAndSequence) {
+  replace("network.yaml", "any_batch: true", "any_batch: true\nsequence: 5\nany_sequence: true");
+  replace("network.yaml", "[b, 5], below: 11}\n- {name: input1", "[2bss-9bs, 2bs-s-b-18], below: 11}\n- {name: input1");
+  const auto refusal_of = [&](const char* size) {
+    replace("network.yaml", "2bs-s-b-18", size);
+    const std::string why = refusal();
+    replace("network.yaml", size, "2bs-s-b-18");
+    return why;
+  };
+  // b 3, s 5: 2 x 75 - 135 = 15, and 30 - 5 - 3 - 18 = 4.
+  EXPECT_THAT(refusal(), ::testing::HasSubstr("is int64 [15, 4]"));
+  for (const char* wrong : {"2bx", "b+", "b++1", "2b3", "--b", "99999999999999999bbss", "1+1+1+1+1+1+1+1+1", "b s"})
+    EXPECT_THAT(refusal_of(wrong), ::testing::HasSubstr("a whole number, or one by batch and sequence")) << wrong;
 }
 
 // What backward reads, by hand: a block's input, what its norms, products and activations keep, and no factors of
@@ -83,6 +100,43 @@ TEST_F(ImportedFolder, KeepsWhatItsProgramSaves) {
   EXPECT_EQ(count(passes.forward, KernelKind::Gemm), 4);
   EXPECT_EQ(count(passes.backward, KernelKind::Gemm), 8);
   EXPECT_EQ(count(passes.forward, KernelKind::Attention), 1);
+}
+
+// Gradients of what is frozen are not made, nor what only they need; equal blocks whose frozen weights differ do.
+TEST_F(ImportedFolder, LeavesOutWhatIsFrozen) {
+  const auto all = read_import(folder_.string(), 3).network;
+  replace("network.yaml", "frozen: []", "frozen: [blocks.0.attention.qkv.weight, blocks.0.norm1.bias]");
+  const auto some = read_import(folder_.string(), 3).network;
+  EXPECT_NE(some.modules[1].module, some.modules[2].module);
+  EXPECT_EQ(some.modules[2].module, some.modules[3].module);
+  const DeriveOptions options{.input_gradients = 1, .gradients_so_far = 0, .contributed = 0, .where = {}};
+  const Passes before = derive(all.modules[1].module, options), passes = derive(some.modules[1].module, options);
+  EXPECT_TRUE(passes.backward_reads_frozen && passes.backward_reads_weights && !before.backward_reads_frozen);
+  EXPECT_LT(passes.backward.kernels.size(), before.backward.kernels.size());
+  EXPECT_LT(passes.kept.size(), before.kept.size()) << "a frozen weight's gradient is what read its input";
+  EXPECT_EQ(layout_of(*some.modules[1].module, false)->fields.size(), 2U);
+}
+
+// By hand: qkv is [24, 8], so that its adapter has [2, 8] and [24, 2]; two more products forward, five backward.
+TEST_F(ImportedFolder, TakesAdapters) {
+  const auto module = read_import(folder_.string(), 3).network.modules[1].module;
+  std::vector<bool> chosen(module->weights.size());
+  chosen[2] = true;
+  ASSERT_TRUE(adapts(*module, 2));
+  EXPECT_FALSE(adapts(*module, 0)) << "a norm";
+  const auto with = adapted(*module, chosen, {2, 4});
+  ASSERT_EQ(with->weights.size(), module->weights.size() + 2);
+  EXPECT_EQ(with->weights[with->weights.size() - 2].name, "attention.qkv.lora_A.weight");
+  EXPECT_EQ(with->weights[with->weights.size() - 2].shape, Shape({2, 8}, DType::F32));
+  EXPECT_EQ(with->weights.back().shape, Shape({24, 2}, DType::F32));
+  const DeriveOptions options{.input_gradients = 1, .gradients_so_far = 0, .contributed = 0, .where = {}};
+  const auto products = [](const Pass& pass) {
+    return std::count_if(pass.kernels.begin(), pass.kernels.end(),
+                         [](const Kernel& k) { return k.kind == KernelKind::Gemm; });
+  };
+  const Passes before = derive(module, options), passes = derive(with, options);
+  EXPECT_EQ(products(passes.forward), products(before.forward) + 2);
+  EXPECT_EQ(products(passes.backward), products(before.backward) + 5);
 }
 
 struct Spoiled {
@@ -109,6 +163,9 @@ constexpr Spoiled kSpoiled[] = {
     {"weight", "network.yaml", "{weight: tokens.weight}", "{weight: fade}", "is no weight of an earlier module"},
     {"later", "network.yaml", "{module: before, output: 0}", "{module: blocks_2, output: 0}", "is no earlier module"},
     {"output", "network.yaml", "{module: before, output: 0}", "{module: before, output: 7}", "is 7; allowed: 0 to 0"},
+    {"frozen", "network.yaml", "frozen: []", "frozen: [nobody]", "'nobody' is no module's weight"},
+    {"trained", "programs/after.yaml", "of: norm.bias, shape: [8], gradient: v27", "of: norm.bias, shape: [8]",
+     "'norm.bias' has no gradient, and is trained; allowed: a gradient, or its name in frozen"},
     {"below", "network.yaml", "below: 11", "below: 0", "is 0; allowed: 1 to"},
     {"number", "programs/blocks.yaml", "1e-05", "1e-05x", "is '1e-05x'; allowed: a number"},
     {"sum", "programs/blocks.yaml", "take: [s0, ", "take: [d0, ",

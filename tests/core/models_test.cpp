@@ -19,8 +19,10 @@ namespace {
 std::int64_t parameters_of(const Network& network) {
   std::int64_t count = 0;
   for (const NetworkModule& module : network.modules) {
-    const auto layout = layout_of(*module.module);  // Named: a range over a temporary's field would outlive it.
-    for (const Field& field : layout->fields) count += field.elements();
+    for (const bool trained : {true, false}) {
+      const auto layout = layout_of(*module.module, trained);  // Named: it must outlive the range over its fields.
+      for (const Field& field : layout->fields) count += field.elements();
+    }
   }
   return count;
 }

@@ -83,5 +83,5 @@ CASES = {
     "changes_input": (_given(ChangesInput()), ["changes", "in place", "clone()"]),
     "no_gradient": (_given(Wrong(Unused())), ["inner.scale", "without a gradient", "freeze it"]),
     "no_loss": (_given(NoLoss()), ["gives no loss"]),
-    "half": (_given(Wrong(nn.Identity()).half()), ["torch.float16", "float()"]),
+    "two_types": (_given(Wrong(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4).half()))), ["torch.float16, torch.float32", "--dtype"]),
 }

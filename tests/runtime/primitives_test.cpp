@@ -83,7 +83,7 @@ void expect_same(const Tensors& got, const Tensors& expected, double most, const
 // A module and the values that its passes must give.
 class Checked {
  public:
-  Checked(const PrimitiveCase& c, DType type) : case_(c), type_(type), module_(build()), layout_(layout_of(*module_)) {
+  Checked(const PrimitiveCase& c, DType type) : case_(c), type_(type), module_(build()) {
     at::manual_seed(static_cast<std::uint64_t>(std::hash<std::string>{}(c.name)));
     for (std::size_t i = 0; i < c.inputs.size(); ++i) values_.in.push_back(input(c.inputs[i]));
     for (const NamedShape& weight : module_->weights) values_.weights.push_back(normal(sizes_of(weight.shape)));
@@ -98,8 +98,9 @@ class Checked {
   const Tensors& carried() const { return values_.carried; }
   double error() const { return type_ == DType::F32 ? case_.fp32_error : case_.bf16_error; }
 
-  // By autograd of the case's own reference. `trained`: of weights, too.
-  Values expected(bool trained, Bits input_gradients, std::int64_t micro_batches) const {
+  Bits all_weights() const { return (Bits{1} << module_->weights.size()) - 1; }
+  // By autograd of the case's own reference. `trained`: the weights that are.
+  Values expected(Bits trained, Bits input_gradients, std::int64_t micro_batches) const {
     return by_autograd(case_.reference, trained, input_gradients, micro_batches);
   }
   // Of the module's primitives' references.
@@ -115,24 +116,16 @@ class Checked {
         }
       return values.outputs;
     };
-    return by_autograd(walk, /*trained=*/goes_backward(), all_inputs_, 1);
+    return by_autograd(walk, /*trained=*/goes_backward() ? all_weights() : 0, all_inputs_, 1);
   }
 
-  Passes passes(bool trained, Bits input_gradients) const {
+  Passes passes(Bits trained, Bits input_gradients) const {
     Module copy = *module_;
-    copy.trained = trained;
+    for (std::size_t i = 0; i < copy.weights.size(); ++i) copy.weights[i].trained = (trained & bit(i)) != 0;
     return derive(std::make_shared<const Module>(std::move(copy)),
                   {.input_gradients = input_gradients, .where = {/*gpu=*/false, kThreads}});
   }
-  const Layout& layout() const { return *layout_; }
-  std::int64_t bucket_bytes() const { return layout_->elements * size_of(type_); }
-  // Fields of a bucket at these bytes.
-  Tensors fields(const Tensor& bytes) const {
-    const Bucket bucket(*layout_, static_cast<std::byte*>(bytes.data_ptr()), Processor::Host, type_);
-    Tensors fields;
-    for (std::size_t i = 0; i < layout_->fields.size(); ++i) fields.push_back(bucket.field(i));
-    return fields;
-  }
+  DType type() const { return type_; }
   bool is_loss() const {
     return std::any_of(module_->program.begin(), module_->program.end(),
                        [](const Call& call) { return call.what->primitive.is_loss() && !is_auxiliary(call); });
@@ -146,13 +139,14 @@ class Checked {
 
  private:
   using Reference = std::function<Tensors(const Tensors& in, const Tensors& weights)>;
-  Values by_autograd(const Reference& reference, bool trained, Bits input_gradients, std::int64_t micro_batches) const {
+  Values by_autograd(const Reference& reference, Bits trained, Bits input_gradients, std::int64_t micro_batches) const {
     Values v = values_;
     Tensors wanted;
     for (std::size_t i = 0; i < v.in.size(); ++i)
       if (v.in[i] = v.in[i].clone(); (input_gradients & bit(i)) != 0) wanted.push_back(v.in[i].set_requires_grad(true));
-    for (Tensor& weight : v.weights)
-      if (weight = weight.clone(); trained) wanted.push_back(weight.set_requires_grad(true));
+    for (std::size_t i = 0; i < v.weights.size(); ++i)
+      if (v.weights[i] = v.weights[i].clone(); (trained & bit(i)) != 0)
+        wanted.push_back(v.weights[i].set_requires_grad(true));
     Tensors in = v.in;
     for (Tensor& carried : v.carried) in.push_back(carried = carried.clone());
     v.outputs = reference(in, v.weights);
@@ -161,8 +155,11 @@ class Checked {
       v.output_gradients.push_back(is_loss() || is_auxiliary(i) ? at::full({}, 1.0f / static_cast<float>(micro_batches))
                                                                 : normal(v.outputs[i].sizes()));
     if (!wanted.empty()) {
-      Tensors gradients = torch::autograd::grad(v.outputs, wanted, v.output_gradients);
-      const auto weights = static_cast<std::ptrdiff_t>(trained ? v.weights.size() : 0);
+      Tensors roots, given;  // an auxiliary loss need not depend on what is asked for
+      for (std::size_t i = 0; i < v.outputs.size(); ++i)
+        if (v.outputs[i].requires_grad()) roots.push_back(v.outputs[i]), given.push_back(v.output_gradients[i]);
+      Tensors gradients = torch::autograd::grad(roots, wanted, given);
+      const auto weights = std::popcount(trained);
       v.input_gradients.assign(gradients.begin(), gradients.end() - weights);
       v.weight_gradients.assign(gradients.end() - weights, gradients.end());
     }
@@ -198,7 +195,6 @@ class Checked {
   const PrimitiveCase& case_;
   DType type_;
   std::shared_ptr<const Module> module_;
-  std::shared_ptr<const Layout> layout_;
   Values values_;
   Bits all_inputs_ = 0;
 };
@@ -206,7 +202,12 @@ class Checked {
 // The operands of a module's passes, each in memory of its own.
 class Operands {
  public:
-  Operands(const Checked& checked, const Passes& passes) : checked_(checked), passes_(passes) {}
+  Operands(const Checked& checked, const Passes& passes)
+      : checked_(checked),
+        passes_(passes),
+        module_(*passes.forward.module),
+        trained_(layout_of(module_, true)),
+        frozen_(layout_of(module_, false)) {}
   Tensor& at(OperandKind kind, std::size_t index = 0) { return bytes_[{kind, static_cast<std::int32_t>(index)}]; }
   // In a workspace of the declared size, full of what no number is.
   std::int64_t walk(const Pass& pass) {
@@ -218,17 +219,26 @@ class Operands {
     }
     const Tensor workspace = poison(std::max<std::int64_t>(pass.workspace_bytes, 1));
     WorkspaceScope scope(static_cast<std::byte*>(workspace.data_ptr()), pass.workspace_bytes);
-    PassRun run{pass, operands, &checked_.layout(), Processor::Host, {}, PrimitiveCase::random(), nullptr};
+    PassRun run{pass, operands, trained_.get(), frozen_.get(), Processor::Host, {}, PrimitiveCase::random(), nullptr};
     const std::int64_t result = walk_pass(run);
     EXPECT_EQ(scope.live_bytes(), 0);
     return result;
   }
   void put(OperandKind kind, std::size_t index, const Tensor& value) { at(kind, index) = tensor_bytes(value).clone(); }
   void put_weights(const Tensors& weights) {
-    Tensor& bytes = at(OperandKind::Weights);
-    bytes = bytes_of(checked_.bucket_bytes(), 0);
-    const Tensors fields = checked_.fields(bytes);
-    for (std::size_t i = 0; i < weights.size(); ++i) fields[i].copy_(weights[i]);
+    for (const OperandKind kind : {OperandKind::Weights, OperandKind::FrozenWeights})
+      at(kind) = bytes_of(bucket_bytes(kind), 0);
+    for (std::size_t i = 0; i < weights.size(); ++i) weight(i).copy_(weights[i]);
+  }
+  Tensor weight(std::size_t i) {
+    return field(module_.weights[i].trained ? OperandKind::Weights : OperandKind::FrozenWeights, i);
+  }
+  // Of weights that are trained, in their order.
+  Tensors gradients(const Tensor& bytes) const {
+    const Bucket bucket(*trained_, static_cast<std::byte*>(bytes.data_ptr()), Processor::Host, checked_.type());
+    Tensors fields;
+    for (std::size_t i = 0; i < trained_->fields.size(); ++i) fields.push_back(bucket.field(i));
+    return fields;
   }
   static Tensor tensor_bytes(const Tensor& value) {
     return tensor_at(Processor::Host, value.data_ptr(), {static_cast<std::int64_t>(value.nbytes())}, at::kByte);
@@ -250,18 +260,26 @@ class Operands {
       case OperandKind::Carried:
         return local(m.carried[place(o.index)]);
       default:
-        return checked_.bucket_bytes();
+        return bucket_bytes(o.kind);
     }
+  }
+  const Layout& layout(OperandKind kind) const { return kind == OperandKind::FrozenWeights ? *frozen_ : *trained_; }
+  std::int64_t bucket_bytes(OperandKind kind) const { return layout(kind).elements * size_of(checked_.type()); }
+  Tensor field(OperandKind kind, std::size_t weight) {
+    const Bucket bucket(layout(kind), static_cast<std::byte*>(at(kind).data_ptr()), Processor::Host, checked_.type());
+    return bucket.field(place(field_of(module_, weight)));
   }
   const Checked& checked_;
   const Passes& passes_;
+  const Module& module_;
+  std::shared_ptr<const Layout> trained_, frozen_;
   std::map<std::pair<OperandKind, std::int32_t>, Tensor> bytes_;
 };
 
 // One walk through all passes of a module, trained or not, with these gradients.
 class Walks {
  public:
-  Walks(const Checked& checked, bool trained, Bits input_gradients)
+  Walks(const Checked& checked, Bits trained, Bits input_gradients)
       : checked_(checked),
         input_gradients_(input_gradients),
         passes_(checked.passes(trained, input_gradients)),
@@ -306,7 +324,7 @@ class Walks {
     if (passes_.backward.find(OperandKind::WeightGradient) == nullptr) return;
     // To what is there, another one is added, once.
     const Tensor before = operands_.at(OperandKind::WeightGradient).clone();
-    Tensors sums = checked_.fields(before);
+    Tensors sums = operands_.gradients(before);
     for (std::size_t i = 0; i < sums.size(); ++i)
       sums[i] = sums[i].add(checked_.error() == 0 ? expected_.weight_gradients[i] : sums[i]);
     operands_.walk(passes_.backward_accumulate);
@@ -316,8 +334,8 @@ class Walks {
   void expect_unchanged() {
     for (std::size_t i = 0; i < expected_.in.size(); ++i)
       EXPECT_TRUE(same_bytes(operands_.at(OperandKind::Input, i), expected_.in[i])) << "input " << i;
-    const Tensors weights = checked_.fields(operands_.at(OperandKind::Weights));
-    for (std::size_t i = 0; i < weights.size(); ++i) EXPECT_TRUE(same_bytes(weights[i], expected_.weights[i])) << i;
+    for (std::size_t i = 0; i < expected_.weights.size(); ++i)
+      EXPECT_TRUE(same_bytes(operands_.weight(i).contiguous(), expected_.weights[i])) << i;
     if (!checked_.goes_backward()) return;
     for (std::size_t i = 0; i < expected_.output_gradients.size() && !checked_.is_loss(); ++i)
       EXPECT_TRUE(same_bytes(operands_.at(OperandKind::OutputGradient, i), expected_.output_gradients[i])) << i;
@@ -355,9 +373,9 @@ class Walks {
                     expected_.input_gradients.at(next++), what + ": gradient of input " + std::to_string(i));
     EXPECT_EQ(pass.find(OperandKind::WeightGradient) == nullptr, weights.empty()) << what;
     if (weights.empty()) return;
-    const Tensors fields = checked_.fields(operands_.at(OperandKind::WeightGradient));
+    const Tensors fields = operands_.gradients(operands_.at(OperandKind::WeightGradient));
     for (std::size_t i = 0; i < weights.size(); ++i)
-      expect_same(fields[i], weights[i], what + ": gradient of " + m.weights[i].name);
+      expect_same(fields[i], weights[i], what + ": gradient of trained weight " + std::to_string(i));
   }
   void expect_same(const Tensor& got, const Tensor& expected, const std::string& what) {
     testing::expect_same(got, expected, checked_.error(), what);
@@ -387,26 +405,30 @@ class Primitives : public ::testing::TestWithParam<Parameter> {
 
 TEST_P(Primitives, GiveWhatAutogradGives) {
   const Checked checked(GetParam().first, GetParam().second);
-  Walks walks(checked, /*trained=*/checked.goes_backward(), checked.all_inputs());
+  Walks walks(checked, /*trained=*/checked.goes_backward() ? checked.all_weights() : 0, checked.all_inputs());
   walks.forward();
   walks.recompute();
   if (checked.goes_backward()) walks.backward();
   walks.expect_unchanged();
 }
 
-// Frozen, or first of a network, or with one of several inputs that has a gradient.
+// Frozen, or first of a network, or with one of several inputs that has a gradient, or one weight that is trained.
 TEST_P(Primitives, GiveTheGradientsThatAreAskedFor) {
   const Checked checked(GetParam().first, GetParam().second);
-  std::vector<std::pair<bool, Bits>> asked = {{false, checked.all_inputs()}, {false, 0}};
-  if (!checked.module().weights.empty() && checked.goes_backward()) asked.emplace_back(true, 0);
+  const Bits all = checked.goes_backward() ? checked.all_weights() : 0;
+  std::vector<std::pair<Bits, Bits>> asked = {{0, checked.all_inputs()}, {0, 0}};
+  if (all != 0) asked.emplace_back(all, 0);
   for (std::size_t i = 0; i < checked.module().inputs.size(); ++i)
-    if ((checked.all_inputs() & bit(i)) != 0 && checked.all_inputs() != bit(i)) asked.emplace_back(true, bit(i));
+    if ((checked.all_inputs() & bit(i)) != 0 && checked.all_inputs() != bit(i))
+      asked.emplace_back(checked.all_weights(), bit(i));
+  for (std::size_t i = 0; i < checked.module().weights.size() && all != bit(i); ++i)
+    if ((all & bit(i)) != 0) asked.insert(asked.end(), {{bit(i), checked.all_inputs()}, {bit(i), 0}});
   for (const auto& [trained, inputs] : asked) {
-    SCOPED_TRACE((trained ? "trained, inputs " : "frozen, inputs ") + std::to_string(inputs));
+    SCOPED_TRACE("trained " + std::to_string(trained) + ", inputs " + std::to_string(inputs));
     Walks walks(checked, trained, inputs);
     walks.forward();
     walks.recompute();
-    if (!trained && inputs == 0) {
+    if (trained == 0 && inputs == 0) {
       EXPECT_TRUE(walks.passes().kept.empty() && walks.passes().backward.calls.empty());
       continue;
     }
@@ -418,7 +440,9 @@ TEST_P(Primitives, GiveTheGradientsThatAreAskedFor) {
 // Networks' references are made of the primitives': they must give what the case's own gives.
 TEST_P(Primitives, HaveAReferenceThatGivesTheSame) {
   const Checked checked(GetParam().first, GetParam().second);
-  const Values expected = checked.expected(checked.goes_backward(), checked.all_inputs(), 1), got = checked.walked();
+  const Values expected =
+                   checked.expected(checked.goes_backward() ? checked.all_weights() : 0, checked.all_inputs(), 1),
+               got = checked.walked();
   expect_same(got.outputs, expected.outputs, checked.error(), "output");
   expect_same(got.carried, expected.carried, 0, "carried");
   expect_same(got.input_gradients, expected.input_gradients, checked.error(), "gradient of an input");
@@ -428,7 +452,7 @@ TEST_P(Primitives, HaveAReferenceThatGivesTheSame) {
 TEST_P(Primitives, CountFlopsAsTorchDoes) {
   const PrimitiveCase& c = GetParam().first;
   const Checked checked(c, GetParam().second);
-  const Passes passes = checked.passes(checked.goes_backward(), checked.all_inputs());
+  const Passes passes = checked.passes(checked.goes_backward() ? checked.all_weights() : 0, checked.all_inputs());
   if (c.forward_flops >= 0) {
     EXPECT_EQ(flops_of(passes.forward), c.forward_flops);
   }

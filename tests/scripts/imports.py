@@ -55,6 +55,45 @@ def any_batch(folder):
     check("fixed batch", result.returncode == 2 and "allowed: 4" in result.stderr, result.stderr)
 
 
+def any_sequence(folder):
+    """An import with --dynamic sequence is, at another length and batch, what an import of those is."""
+    import transformers_models
+    module, inputs = transformers_models.llama()
+    import_module(module, inputs, str(folder / "lengths"), any_batch=True, any_sequence=True)
+    scenario = scenario_of(folder / "lengths", batch=3)
+    longer = train(scenario, folder / "longer_checkpoints", "--set", "workload.sequence=17")
+    torch = transformers_models.torch
+    inputs = {key: torch.zeros(3, 17, dtype=torch.int64) for key in inputs}
+    import_module(transformers_models.llama()[0], inputs, str(folder / "fixed_length"))
+    fixed = train(scenario_of(folder / "fixed_length", batch=3), folder / "fixed_length_checkpoints")
+    check("any sequence", fixed == longer, f"differs: {fixed} and {longer}")
+    result = run("check", scenario_of(folder / "fixed_length", batch=3), "--set", "workload.sequence=18")
+    check("fixed sequence", result.returncode == 2 and "--dynamic sequence" in result.stderr, result.stderr)
+
+
+def sixteen_bits(folder):
+    """In bf16, with fp32 masters: losses are near those of the same steps in fp32, and every policy's are the same."""
+    module, inputs = hand_written.gpt()
+    import_module(module, inputs, str(folder / "narrow"), dtype="bf16")
+    wide = train(scenario_of(import_by_command("hand_written:gpt", folder / "wide"), batch=4, steps=12), folder / "wide_checkpoints")
+    ways = [train(scenario_of(folder / "narrow", batch=4, steps=12, policy=policy), folder / f"narrow_{policy}", "--set",
+                  "workload.precision=bf16") for policy in ("resident", "zero_infinity")]
+    check("16 bits", ways[0] == ways[1], "policies differ")
+    check("16 bits", all(abs(a - b) < 0.02 * a for a, b in zip(wide, ways[0])), f"{wide} and {ways[0]}")
+    result = run("check", scenario_of(folder / "narrow", batch=4))
+    check("16 bits", result.returncode == 2 and "allowed: bf16" in result.stderr, result.stderr)
+
+
+def frozen(folder):
+    """Parameters that require no gradient stay as they are; the others are those of eager, to the bit."""
+    def some_frozen():
+        module, inputs = hand_written.gpt()
+        for name, parameter in module.named_parameters():
+            parameter.requires_grad_(not ("qkv" in name or name.startswith("tokens")))
+        return module, inputs
+    compare_with_eager(some_frozen, folder, policy="zero_infinity", micro_batches=2, clip_norm=0.5)
+
+
 def recorded(folder):
     """tests/data/imported/small is what the importer writes today."""
     path = import_by_command("hand_written:small", folder / "recorded", "--dynamic", "batch", "--split", "blocks")
@@ -95,6 +134,9 @@ def main():
         compare_with_eager(hand_written.unet, folder, policy="zero_offload", split=["down", "pool", "middle", "up"])
         refusals(folder)
         any_batch(folder)
+        any_sequence(folder)
+        sixteen_bits(folder)
+        frozen(folder)
         recorded(folder)
         documented()
         resumes(folder)

@@ -7,15 +7,21 @@ namespace tandem {
 namespace {
 
 const FamilyKeys kKeys = {
-    {path_key("path", "A folder that `tandem import` wrote."), word_key("precision", {"fp32"}, "fp32.")},
+    {path_key("path", "A folder that `tandem import` wrote."),
+     word_key("precision", {"fp32", "bf16", "fp16"}, "What its parameters were when it was imported."),
+     size_key("sequence", {0, kMostSize}, 0,
+              "Length of a sample, after an import with --dynamic sequence; 0: as it was imported.")},
     recomputing_keys(),
     {},
     {{"path", "tests/data/imported/small"}}};
 
 Network imported(const WorkloadOptions& w) {
-  require_option(w.precision == DType::F32, "precision", "an imported module trains as it was imported",
-                 "allowed: fp32");
-  return read_import(beside_or_installed(w.keys.text("path")), w.batch).network;
+  Network network =
+      read_import(beside_or_installed(w.keys.text("path")), {w.batch, w.keys.integer("sequence")}).network;
+  const std::string imported_as(name_of(network.type));
+  require_option(w.precision == network.type, "precision", "the module was imported in " + imported_as,
+                 "allowed: " + imported_as);
+  return network;
 }
 
 }  // namespace

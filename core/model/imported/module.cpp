@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/model/imported/adapters.hpp"
 #include "core/model/imported/place.hpp"
 #include "core/model/opaque.hpp"
 #include "core/model/passes.hpp"
@@ -31,7 +32,7 @@ class ImportedModule final : public Opaque {
         passes.kept.push_back({program_->names[static_cast<std::size_t>(program_->saved[i].value)],
                                shape_of(program_->type(program_->saved[i].value))});
       }
-    if (goes_backward) find_what_backward_reads(backward, passes);
+    if (goes_backward) find_what_backward_reads(*module, backward, passes);
     passes.forward = ImportedPlan(program_, module, options.where).forward(kept, true);
     passes.forward_light = ImportedPlan(program_, module, options.where).forward({}, true);
     passes.recompute = ImportedPlan(program_, module, options.where).forward(kept, false);
@@ -43,15 +44,30 @@ class ImportedModule final : public Opaque {
   }
   const ImportedProgram& program() const { return *program_; }
   bool output_has_gradient(std::size_t output) const override { return program_->outputs[output].gradient != kNone; }
+  bool adapts(std::size_t weight) const override {
+    return weight < program_->weights.size() && tandem::adapts(*program_, weight);
+  }
+  std::shared_ptr<const Module> adapted(const Module& module, const std::vector<bool>& weights,
+                                        const AdapterShape& shape) const override {
+    auto more = std::make_shared<Module>(*module_of(tandem::adapted(*program_, weights, shape), module.type));
+    for (std::size_t i = 0; i < module.weights.size(); ++i) more->weights[i].trained = module.weights[i].trained;
+    for (NamedShape& weight : more->weights)
+      if (weight.name.ends_with(kAdapterA))
+        weight.initial = first_a(weight.shape.columns());
+      else if (weight.name.ends_with(kAdapterB))
+        weight.initial = {Initial::Kind::Constant, 0};
+    return more;
+  }
 
  private:
-  void find_what_backward_reads(const ImportedPlan& backward, Passes& passes) const {
+  void find_what_backward_reads(const Module& module, const ImportedPlan& backward, Passes& passes) const {
     for (std::size_t i = 0; i < program_->inputs.size(); ++i)
       if (backward.reads(program_->inputs[i].value)) passes.keeps_inputs |= bit(i);
     for (std::size_t i = 0; i < program_->outputs.size(); ++i)
       if (backward.reads(program_->outputs[i].value)) passes.keeps_outputs |= bit(i);
-    for (const ImportedPort& weight : program_->weights)
-      passes.backward_reads_weights = passes.backward_reads_weights || backward.reads(weight.value);
+    for (std::size_t i = 0; i < program_->weights.size(); ++i)
+      if (backward.reads(program_->weights[i].value))
+        (module.weights[i].trained ? passes.backward_reads_weights : passes.backward_reads_frozen) = true;
   }
   std::shared_ptr<const ImportedProgram> program_;
 };

@@ -19,24 +19,35 @@ constexpr std::int64_t kMostSamples = 1 << 20;
 
 class FolderReader {
  public:
-  FolderReader(std::string folder, std::int64_t batch) : folder_(std::move(folder)), batch_(batch), text_(batch) {}
+  FolderReader(std::string folder, const ImportedSizes& sizes)
+      : folder_(std::move(folder)), sizes_(sizes), text_(sizes) {}
 
   ImportedNetwork read() {
     const std::string path = file_in(folder_, kNetworkFile);
     const Node node = read_yaml(read_text_file(path), path);
     const ImportedMap root(node, "",
-                           {"format", "name", "torch", "type", "samples", "any_batch", "batch", "modules", "aliases"});
+                           {"format", "name", "torch", "type", "samples", "any_batch", "sequence", "any_sequence",
+                            "batch", "modules", "frozen", "aliases"});
     check_format(root);
-    check_samples(root);
+    check_sizes(root);
     const Element element = element_of(root.at("type"), "type");
-    if (element != Element::F32) refuse(root.at("type").at, "type", "is " + std::string(name_of(element)), "fp32");
+    if (element != Element::F32 && element != Element::BF16 && element != Element::F16)
+      refuse(root.at("type").at, "type", "is " + std::string(name_of(element)), "fp32, bf16, fp16");
     type_ = stored_as(element);
     network().family = "imported";
     network().type = type_;
     for_each_item(root.at("batch"), "batch", kMostBatch,
                   [&](const Node& n, const std::string& at) { add_batch(n, at); });
+    const auto each_frozen = [&](const auto& what) {
+      if (const Node* frozen = root.find("frozen")) for_each_item(*frozen, "frozen", kMostModules * kMostWeights, what);
+    };
+    each_frozen([&](const Node& n, const std::string& at) { frozen_.insert(name_of(n, at)); });
     for_each_item(root.at("modules"), "modules", kMostModules,
                   [&](const Node& n, const std::string& at) { add_module(n, at); });
+    each_frozen([&](const Node& n, const std::string& at) {
+      if (!weight_sources_.contains(name_of(n, at)))
+        refuse(n.at, at, shown(name_of(n, at)) + " is no module's weight", "names of weights");
+    });
     check_end(root.at("modules"));
     load_batch();
     return std::move(out_);
@@ -44,13 +55,22 @@ class FolderReader {
 
  private:
   Network& network() { return out_.network; }
-  void check_samples(const ImportedMap& root) const {
+  // What sizes go by may be chosen, or is what it was.
+  void check_sizes(const ImportedMap& root) {
     const std::int64_t samples = text_.integer(root.at("samples"), "samples", 1, kMostSamples);
-    const bool any = root.find("any_batch") != nullptr && flag_of(root.at("any_batch"), "any_batch");
-    if (!any && batch_ != samples)
-      throw ConfigError("workload.batch: is " + std::to_string(batch_) + ", which " + folder_ +
-                        " was not imported for; allowed: " + std::to_string(samples) +
-                        ", or any after an import with --dynamic batch");
+    const std::int64_t sequence =
+        root.find("sequence") == nullptr ? 0 : text_.integer(root.at("sequence"), "sequence", 1, kMostSamples);
+    require_imported(root, "batch", sizes_.batch, samples);
+    if (sizes_.sequence == 0) sizes_.sequence = sequence;
+    require_imported(root, "sequence", sizes_.sequence, sequence);
+    text_ = ImportedText(sizes_);
+  }
+  void require_imported(const ImportedMap& root, const std::string& what, std::int64_t wanted, std::int64_t was) const {
+    const std::string any = "any_" + what;
+    if (wanted == was || (root.find(any) != nullptr && flag_of(root.at(any), any))) return;
+    throw ConfigError("workload." + what + ": is " + std::to_string(wanted) + ", which " + folder_ +
+                      " was not imported for; allowed: " + (was > 0 ? std::to_string(was) + ", or" : "none, or") +
+                      " any after an import with --dynamic " + what);
   }
   void add_batch(const Node& node, const std::string& path) {
     const ImportedMap map(node, path, {"name", "type", "shape", "below", "constant"});
@@ -68,8 +88,8 @@ class FolderReader {
              "fp32 and int64, of what is data");
     for (const BatchTensor& other : network().batch)
       if (other.name == tensor.name) refuse(node.at, map.path_of("name"), "is there already", "a name once");
-    if (is_data && (tensor.shape.elements() == 0 || tensor.shape.elements() % batch_ != 0))
-      refuse(node.at, map.path_of("shape"), "is not of " + std::to_string(batch_) + " samples",
+    if (is_data && (tensor.shape.elements() == 0 || tensor.shape.elements() % sizes_.batch != 0))
+      refuse(node.at, map.path_of("shape"), "is not of " + std::to_string(sizes_.batch) + " samples",
              "as many numbers for each sample");
     out_.constants.push_back(is_data ? "" : "constant." + tensor.name);
     elements_.push_back(type.element);
@@ -81,10 +101,9 @@ class FolderReader {
     auto& program = programs_[kind];
     if (program == nullptr) {
       const std::string file = file_in(folder_, std::string(kPrograms) + "/" + kind + ".yaml");
-      program = read_program(read_text_file(file), file, batch_);
+      program = read_program(read_text_file(file), file, sizes_);
       if (program->kind != kind)
         refuse({std::make_shared<const std::string>(file), 1, 1, 0}, "kind", "is " + shown(program->kind), kind);
-      modules_[kind] = module_of(program, type_);
     }
     return program;
   }
@@ -95,7 +114,6 @@ class FolderReader {
     for (const NetworkModule& other : network().modules)
       if (other.name == module.name) refuse(node.at, map.path_of("name"), "is there already", "a name once");
     const auto program = this->program(map.at("program"), map.path_of("program"));
-    module.module = modules_.at(program->kind);
     module.recomputable = map.find("block") != nullptr && flag_of(map.at("block"), map.path_of("block"));
     if (module.recomputable && program->has_loss())
       refuse(map.at("block").at, map.path_of("block"), "makes the loss", "false");
@@ -110,11 +128,24 @@ class FolderReader {
     if (module.inputs.size() != program->inputs.size())
       refuse(inputs.at, map.path_of("inputs"), "are fewer than " + program->kind + " takes",
              std::to_string(program->inputs.size()));
-    take_weights(map, *program);
+    module.weight_names = weights_of(map, *program);
+    module.module = module_with(program, module.weight_names);
     network().modules.push_back(std::move(module));
   }
-  void take_weights(const ImportedMap& map, const ImportedProgram& program) {
-    std::vector<std::string>& names = out_.weights.emplace_back();
+  // Modules of one program are one, if the same weights of theirs are frozen.
+  std::shared_ptr<const Module> module_with(const std::shared_ptr<const ImportedProgram>& program,
+                                            const std::vector<std::string>& weights) {
+    std::vector<bool> trained;
+    for (const std::string& name : weights) trained.push_back(!frozen_.contains(name));
+    std::shared_ptr<const Module>& module = modules_[{program->kind, trained}];
+    if (module != nullptr) return module;
+    auto fresh = std::make_shared<Module>(*module_of(program, type_));
+    for (std::size_t k = 0; k < trained.size(); ++k) fresh->weights[k].trained = trained[k];
+    return module = std::move(fresh);
+  }
+  // The tensor of each in kTensors, which is the imported module's own name of it.
+  std::vector<std::string> weights_of(const ImportedMap& map, const ImportedProgram& program) {
+    std::vector<std::string> names;
     const auto index = static_cast<std::int32_t>(network().modules.size());
     for_each_item(map.at("weights"), map.path_of("weights"), kMostWeights, [&](const Node& n, const std::string& at) {
       const std::string& name = name_of(n, at);
@@ -127,11 +158,14 @@ class FolderReader {
       if (stored_as(type.element) != type_)
         refuse(n.at, at, "is of another type than the network", std::string(name_of(type_)));
       if (type.numbers() == 0) refuse(n.at, at, "has no numbers", "one or more");
+      if (program.weights[names.size()].gradient == kNone && !frozen_.contains(name))
+        refuse(n.at, at, shown(name) + " has no gradient, and is trained", "a gradient, or its name in frozen");
       names.push_back(name);
     });
     if (names.size() != program.weights.size())
       refuse(map.at("weights").at, map.path_of("weights"), "are fewer than " + program.kind + " has",
              std::to_string(program.weights.size()));
+    return names;
   }
 
   Source source_of(const Node& node, const std::string& path, const ImportedPort& port, const TensorType& type) {
@@ -203,8 +237,9 @@ class FolderReader {
         refuse(modules.items[i].at, "modules." + std::to_string(i), "makes more than the loss", "the loss alone");
     }
     if (used_.empty()) refuse(modules.at, "modules", "are none", "one or more");
-    const bool trains = std::any_of(out_.weights.begin(), out_.weights.end(), [](const auto& w) { return !w.empty(); });
-    if (!trains) refuse(modules.at, "modules", "have no weights", "a module that trains");
+    const auto& all = network().modules;
+    if (std::none_of(all.begin(), all.end(), [](const NetworkModule& m) { return trains(*m.module); }))
+      refuse(modules.at, "modules", "have no weights", "a module that trains");
   }
   // Of each tensor of the batch: what its integers are below, 0 for numbers, or -1 for a constant.
   void load_batch() {
@@ -218,22 +253,23 @@ class FolderReader {
   }
 
   std::string folder_;
-  std::int64_t batch_;
+  ImportedSizes sizes_;
   ImportedText text_;
   DType type_ = DType::F32;
   ImportedNetwork out_;
   std::vector<Element> elements_;  // by tensor of the batch
   std::map<std::string, std::shared_ptr<const ImportedProgram>> programs_;
-  std::map<std::string, std::shared_ptr<const Module>> modules_;
+  std::map<std::pair<std::string, std::vector<bool>>, std::shared_ptr<const Module>> modules_;
   std::vector<std::shared_ptr<const ImportedProgram>> used_;  // by module
   std::map<std::string, Source, std::less<>> weight_sources_;
+  std::set<std::string, std::less<>> frozen_;           // names of weights
   std::set<std::pair<std::size_t, std::size_t>> read_;  // outputs
 };
 
 }  // namespace
 
-ImportedNetwork read_import(const std::string& folder, std::int64_t batch) {
-  return FolderReader(folder, batch).read();
+ImportedNetwork read_import(const std::string& folder, const ImportedSizes& sizes) {
+  return FolderReader(folder, sizes).read();
 }
 
 }  // namespace tandem

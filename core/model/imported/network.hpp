@@ -4,14 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "core/model/imported/program.hpp"
 #include "core/model/network.hpp"
 
 namespace tandem {
 
 struct ImportedNetwork {
   Network network;
-  // By module: the tensor of each weight in kTensors, which is the imported module's own name of it.
-  std::vector<std::vector<std::string>> weights;
   std::vector<std::string> constants;  // by tensor of the batch: likewise; "": it is data
 };
 
@@ -19,7 +18,8 @@ inline constexpr const char* kNetworkFile = "network.yaml";
 inline constexpr const char* kPrograms = "programs";
 inline constexpr const char* kTensors = "tensors.safetensors";
 
-// Throws ConfigError, of what is wrong in the folder with the file, line and column.
-ImportedNetwork read_import(const std::string& folder, std::int64_t batch);
+// Throws ConfigError, of what is wrong in the folder with the file, line and column, and for sizes that it was not
+// imported for.
+ImportedNetwork read_import(const std::string& folder, const ImportedSizes& sizes);
 
 }  // namespace tandem

@@ -94,7 +94,8 @@ void ImportedPlan::leave(std::int32_t value, OperandKind kind, std::size_t index
 
 void ImportedPlan::give_weights() {
   for (std::size_t i = 0; i < program_->weights.size(); ++i)
-    give(program_->weights[i].value, OperandKind::Weights, 0, {}, static_cast<std::int32_t>(i));
+    give(program_->weights[i].value, trained(i) ? OperandKind::Weights : OperandKind::FrozenWeights, 0, {},
+         field_of(*pass_.module, i));
 }
 
 Pass ImportedPlan::forward(const std::vector<std::size_t>& kept, bool writes_outputs) {
@@ -127,8 +128,8 @@ bool ImportedPlan::begin_backward(const DeriveOptions& options) {
   };
   for (std::size_t i = 0; i < program_->inputs.size(); ++i)
     if ((options.input_gradients & bit(i)) != 0) wants(program_->inputs[i].gradient);
-  if (pass_.module->trained)
-    for (const ImportedPort& weight : program_->weights) wants(weight.gradient);
+  for (std::size_t i = 0; i < program_->weights.size(); ++i)
+    if (trained(i)) wants(program_->weights[i].gradient);
   need_calls(program_->backward);
   return any;
 }
@@ -154,13 +155,14 @@ Pass ImportedPlan::backward(const DeriveOptions& options, const std::vector<std:
     if (input.so_far != kNone) give(input.so_far, OperandKind::InputGradient, i, input.gradient_order);
     leave(input.gradient, OperandKind::InputGradient, i, input.gradient_order);
   }
-  for (std::size_t i = 0; i < program_->weights.size() && pass_.module->trained; ++i) {
+  for (std::size_t i = 0; i < program_->weights.size(); ++i) {
+    if (!trained(i)) continue;
     const ImportedPort& weight = program_->weights[i];
     if (weight.so_far != kNone) give(weight.so_far, OperandKind::Contribution, i, {});
     if (weight.gradient != kNone)
-      leave(weight.gradient, OperandKind::WeightGradient, 0, {}, accumulates, static_cast<std::int32_t>(i));
+      leave(weight.gradient, OperandKind::WeightGradient, 0, {}, accumulates, field_of(*pass_.module, i));
   }
-  plan_->writes_gradients = pass_.module->trained && !program_->weights.empty() && !accumulates;
+  plan_->writes_gradients = trains(*pass_.module) && !accumulates;
   return finish();
 }
 

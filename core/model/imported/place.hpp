@@ -24,6 +24,7 @@ class ImportedPlan {
 
  private:
   static std::size_t place(std::int32_t id) { return static_cast<std::size_t>(id); }
+  bool trained(std::size_t weight) const { return pass_.module->weights[weight].trained; }
   std::int32_t same(std::int32_t value) const;
   void leave_out_sums(const DeriveOptions& options);
   void need(std::int32_t value);

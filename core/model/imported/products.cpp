@@ -47,12 +47,12 @@ void product_kernels(const CallView& c, const TensorTypes& out, std::vector<Kern
     to.push_back(a.size() == 2 ? lying_along(gemm(m, n, k, type), k, k) : batched_gemm(a[0], m, n, k, type));
 }
 template <std::size_t kFirst>
-std::int64_t product_scratch(const CallView& c, const TensorTypes& out, std::int64_t, bool gpu) {
+std::int64_t product_scratch(const CallView& c, const TensorTypes& out, std::int64_t threads, bool gpu) {
   const Sizes& a = c.tensor(kFirst).dims;
   const std::int64_t k = a.back(), m = a[a.size() - 2];
   // Operands that do not lie as libraries want them are copied first.
   const std::int64_t copies = read_bytes(c) + bytes_of(out);
-  return copies + (gpu ? kGpuProductBytes : cpu_product_bytes(m, out[0].dims.back(), k, type_of(out[0])));
+  return copies + (gpu ? kGpuProductBytes : cpu_product_bytes(m, out[0].dims.back(), k, type_of(out[0]), threads));
 }
 
 // Query [batch, heads, queries, size], key and value [batch, heads or a part of them, keys, size].

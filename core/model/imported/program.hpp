@@ -47,9 +47,9 @@ struct ImportedProgram {
   const TensorType& type(std::int32_t value) const { return values[static_cast<std::size_t>(value)]; }
 };
 
-// `batch`: samples, where sizes go by them. Throws Finding with the place in the text.
+// Throws Finding with the place in the text.
 std::shared_ptr<const ImportedProgram> read_program(const std::string& text, const std::string& path,
-                                                    std::int64_t batch);
+                                                    const ImportedSizes& sizes);
 
 // Limits that no honest folder reaches.
 inline constexpr std::size_t kMostCalls = 20000;

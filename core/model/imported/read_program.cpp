@@ -12,7 +12,7 @@ constexpr std::size_t kMostWeights = 4096, kMostSaved = 8192, kMostItems = 1024;
 
 class Reader {
  public:
-  explicit Reader(std::int64_t batch) : text_(batch), out_(std::make_shared<ImportedProgram>()) {}
+  explicit Reader(const ImportedSizes& sizes) : text_(sizes), out_(std::make_shared<ImportedProgram>()) {}
 
   std::shared_ptr<const ImportedProgram> read(const Node& node) {
     const ImportedMap root(node, "",
@@ -79,7 +79,6 @@ class Reader {
     const TensorType type = text_.tensor(map);
     port.value = define(given_, map.at("name"), map.path_of("name"), type);
     take_so_far(map, type, port);
-    map.at("gradient");  // every weight is trained
     port.name = name_of(map.at("of"), map.path_of("of"));
     for (const ImportedPort& other : out_->weights)
       if (other.name == port.name) refuse(node.at, map.path_of("of"), "is there already", "a name once");
@@ -281,8 +280,8 @@ class Reader {
 }  // namespace
 
 std::shared_ptr<const ImportedProgram> read_program(const std::string& text, const std::string& path,
-                                                    std::int64_t batch) {
-  return Reader(batch).read(read_yaml(text, path));
+                                                    const ImportedSizes& sizes) {
+  return Reader(sizes).read(read_yaml(text, path));
 }
 
 }  // namespace tandem

@@ -1,6 +1,7 @@
 // Operators that take many numbers to few, or along a dimension: sums, extremes, softmax and the losses upon it.
 #include "core/graph/kernels.hpp"
 #include "core/model/imported/shapes.hpp"
+#include "core/model/meter.hpp"
 
 namespace tandem {
 namespace {
@@ -99,6 +100,14 @@ std::int64_t sums_of_threads(const CallView& c, const TensorTypes& out, std::int
   return bytes_of(out) * (threads + kMostOfThread) + (c.is_tensor(0) ? c.tensor(0).bytes() : 0);
 }
 
+// Along named dimensions. On a GPU, where the last one stays, groups of threads leave sums of rows.
+std::int64_t sums_along_scratch(const CallView& c, const TensorTypes& out, std::int64_t threads, bool gpu) {
+  const std::int64_t plain = sums_of_threads(c, out, threads, gpu), rank = c.tensor(0).rank();
+  if (!gpu || rank == 0 || c.dimensions(1, rank).back()) return plain;
+  const std::int64_t columns = std::max<std::int64_t>(out[0].numbers(), 1);
+  return plain + gpu_row_sum_bytes(c.tensor(0).numbers() / columns, columns);
+}
+
 }  // namespace
 
 const OperatorTable& reducing_operators() {
@@ -109,8 +118,8 @@ const OperatorTable& reducing_operators() {
       {"amin", "TIb", extreme_along, of_rows, sums_of_threads},
       {"max", "T", all_as_they_are, of_rows, sums_of_threads},
       {"min", "T", all_as_they_are, of_rows, sums_of_threads},
-      {"sum.dim_IntList", "TJbd", sum_along, of_rows, sums_of_threads},
-      {"mean.dim", "TJbd", mean_along, of_rows, sums_of_threads},
+      {"sum.dim_IntList", "TJbd", sum_along, of_rows, sums_along_scratch},
+      {"mean.dim", "TJbd", mean_along, of_rows, sums_along_scratch},
       {"argmax", "Tob", place_of_extreme, of_rows, sums_of_threads},
       {"argmin", "Tob", place_of_extreme, of_rows, sums_of_threads},
       {"cumsum", "Tid", cumulative, nullptr, copies_of_operands},

@@ -22,21 +22,36 @@ bool read_integer(std::string_view word, std::int64_t& out) {
   return error == std::errc() && end == word.data() + word.size() && !word.empty();
 }
 
-// "16b+1": so many for each sample, and so many more.
-bool read_size(std::string_view word, std::int64_t batch, std::int64_t& out) {
-  const std::size_t mark = word.find('b');
-  if (mark == std::string_view::npos) return read_integer(word, out);
-  const std::string_view times = word.substr(0, mark);
-  std::string_view more = word.substr(mark + 1);
-  std::int64_t each = 1, rest = 0;
-  if (times == "-") each = -1;
-  if (!times.empty() && times != "-" && !read_integer(times, each)) return false;
-  if (!more.empty()) {
-    if (more[0] != '+' && more[0] != '-') return false;
-    if (more[0] == '+') more.remove_prefix(1);
-    if (!read_integer(more, rest)) return false;
+// "16", "16b", "4bss": a number of so many, times samples (b) and lengths (s) as often as they stand there.
+bool read_product(std::string_view word, const ImportedSizes& sizes, std::int64_t& out) {
+  const std::string_view times = word.substr(0, word.find_first_of("bs"));
+  std::string_view factors = word.substr(times.size());
+  out = 1;
+  if (factors.empty() || !times.empty()) {
+    if (!read_integer(times, out)) return false;
   }
-  return !__builtin_mul_overflow(each, batch, &each) && !__builtin_add_overflow(each, rest, &out);
+  for (const char factor : factors) {
+    if (factor != 'b' && factor != 's') return false;
+    if (__builtin_mul_overflow(out, factor == 'b' ? sizes.batch : sizes.sequence, &out)) return false;
+  }
+  return true;
+}
+
+// "16b+1": a sum of those, of few terms.
+bool read_size(std::string_view word, const ImportedSizes& sizes, std::int64_t& out) {
+  constexpr int kMostTerms = 8;
+  out = 0;
+  for (int term = 0; term < kMostTerms; ++term) {
+    const bool negative = word.starts_with('-');
+    if (negative || (term > 0 && word.starts_with('+'))) word.remove_prefix(1);
+    const std::size_t end = std::min(word.find_first_of("+-"), word.size());
+    std::int64_t part = 0;
+    if (word.starts_with('+') || !read_product(word.substr(0, end), sizes, part)) return false;
+    if (negative ? __builtin_sub_overflow(out, part, &out) : __builtin_add_overflow(out, part, &out)) return false;
+    word.remove_prefix(end);
+    if (word.empty()) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -62,8 +77,8 @@ const Node& ImportedMap::at(std::string_view key) const {
 
 std::int64_t ImportedText::integer(const Node& node, const std::string& path) const {
   std::int64_t out = 0;
-  if (!read_size(scalar(node, path, "a whole number"), batch_, out))
-    refuse(node.at, path, "is " + describe(node), "a whole number, or one by the batch such as 16b+1");
+  if (!read_size(scalar(node, path, "a whole number"), sizes_, out))
+    refuse(node.at, path, "is " + describe(node), "a whole number, or one by batch and sequence such as 16b+1 or 4bs");
   return out;
 }
 
@@ -81,7 +96,7 @@ PlainNumber ImportedText::number(const Node& node, const std::string& path) cons
   if (word == "inf") return std::numeric_limits<double>::infinity();
   if (word == "-inf") return -std::numeric_limits<double>::infinity();
   if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
-  if (std::int64_t out = 0; read_size(word, batch_, out)) return out;
+  if (std::int64_t out = 0; read_size(word, sizes_, out)) return out;
   double out = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), out);
   if (error != std::errc() || end != word.data() + word.size())
@@ -118,7 +133,7 @@ TensorType ImportedText::tensor(const ImportedMap& map) const {
 Sizes ImportedText::order(const ImportedMap& map, std::string_view key, std::size_t rank) const {
   const Node* node = map.find(key);
   if (node == nullptr) return {};
-  const std::vector<std::int64_t> order = ImportedText(batch_).integers(*node, map.path_of(key));
+  const std::vector<std::int64_t> order = ImportedText(sizes_).integers(*node, map.path_of(key));
   std::vector<std::int64_t> sorted = order;
   std::sort(sorted.begin(), sorted.end());
   for (std::size_t i = 0; i < sorted.size(); ++i)

@@ -26,10 +26,10 @@ class ImportedMap {
   std::string path_;
 };
 
-// Sizes may go by the samples of a batch: "64", "b", "16b", "16b+1".
+// Sizes may go by the samples of a batch and their length: "64", "b", "16b+1", "bs", "4bss-s".
 class ImportedText {
  public:
-  explicit ImportedText(std::int64_t batch) : batch_(batch) {}
+  explicit ImportedText(const ImportedSizes& sizes) : sizes_(sizes) {}
   std::int64_t integer(const Node& node, const std::string& path) const;
   // From `low` to `high`.
   std::int64_t integer(const Node& node, const std::string& path, std::int64_t low, std::int64_t high) const;
@@ -40,7 +40,7 @@ class ImportedText {
   Sizes order(const ImportedMap& map, std::string_view key, std::size_t rank) const;
 
  private:
-  std::int64_t batch_;
+  ImportedSizes sizes_;
 };
 
 bool flag_of(const Node& node, const std::string& path);

@@ -55,6 +55,13 @@ struct TensorType {
 // "fp32 [4, 16]".
 std::string text_of(const TensorType& type);
 
+// What sizes may go by: samples of a batch, and their length.
+struct ImportedSizes {
+  ImportedSizes(std::int64_t samples, std::int64_t length = 0) : batch(samples), sequence(length) {}
+  std::int64_t batch;
+  std::int64_t sequence;  // 0: as it was imported
+};
+
 // A value of a program by its place; kNone: none.
 struct ValueRef {
   std::int32_t value = -1;

@@ -83,7 +83,9 @@ class Conv final : public Primitive {
     if (has_bias(how)) s.weights.push_back({"bias", Shape({outputs}, x.type)});
   }
   Keeps keeps(const Attributes&, Wanted wanted) const override {
-    return {.in = wanted.weights != 0 ? bit(0) : 0, .weights = wanted.in & bit(0)};
+    // Of an operand that it does not read, the kernel wants the shape alone: a gradient's serves.
+    const bool own = (wanted.weights & bit(0)) != 0, input = wanted.in != 0;
+    return {.in = own || !input ? bit(0) : 0, .weights = input || !own ? bit(0) : 0};
   }
   // A product for each: torch's flop counter counts 2 outputs * inputs / groups * kernel * positions. (Of the weights'
   // gradient of a grouped one it counts as if there were no groups.)
@@ -98,10 +100,10 @@ class Conv final : public Primitive {
     };
     if (direction == Direction::Forward) return add(positions, outputs / groups, inner);
     if (wanted.in != 0) add(positions, inner, outputs / groups);
-    if (wanted.weights == 0) return;
-    add(outputs / groups, inner, positions);
-    if (has_bias(how)) to.push_back(row_kernel(positions, s.out[0].bytes()));
-    if (wanted.accumulates) to.push_back(memory_kernel(3 * s.weights[0].shape.bytes()));
+    if (wanted.weights & bit(0)) add(outputs / groups, inner, positions);
+    if (wanted.weights & bit(1)) to.push_back(row_kernel(positions, s.out[0].bytes()));
+    if ((wanted.weights & bit(0)) != 0 && wanted.accumulates)
+      to.push_back(memory_kernel(3 * s.weights[0].shape.bytes()));
   }
   // The body's own results, beside what the kernel takes. On a GPU cuDNN's copies and workspace, of which only the
   // order of magnitude is known.

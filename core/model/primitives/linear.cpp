@@ -42,30 +42,37 @@ class Linear final : public Primitive {
     };
     if (direction == Direction::Forward) return add(linear_product(rows, outputs, inputs, type));
     if (wanted.in & bit(0)) add(linear_input_gradient(rows, outputs, inputs, type));
-    if (shares(s) ? (wanted.in & bit(1)) != 0 : wanted.weights != 0)
-      add(linear_weight_gradient(rows, outputs, inputs, type));
-    if (wanted.weights == 0) return;
-    if (has_bias(how)) to.push_back(row_kernel(rows, s.out[0].bytes()));
-    if (wanted.apart() && !shares(s)) to.push_back(memory_kernel(3 * weight_of(s).bytes()));
+    const bool own = !shares(s) && (wanted.weights & bit(0)) != 0;
+    if (own || (shares(s) && (wanted.in & bit(1)) != 0)) add(linear_weight_gradient(rows, outputs, inputs, type));
+    if (wants_bias(how, s, wanted)) to.push_back(row_kernel(rows, s.out[0].bytes()));
+    if (own && wanted.apart()) to.push_back(memory_kernel(3 * weight_of(s).bytes()));
   }
   void scratch(const Attributes& how, const CallShapes& s, Direction direction, Wanted wanted, const RunsOn& where,
                WorkspaceMeter& meter) const override {
     const bool apart = direction == Direction::Backward && wanted.apart();
-    // The bias's comes after it, in the same place.
-    meter.touch_all({apart ? s.weights[0].shape.bytes() : 0, library(how, s, direction, where)});
+    // The bias's comes after the weight's, in the same place.
+    const NamedShape* first = !apart                           ? nullptr
+                              : (wanted.weights & bit(0)) != 0 ? &s.weights.front()
+                                                               : &s.weights.back();
+    meter.touch_all({apart ? first->shape.bytes() : 0, library(how, s, direction, where)});
   }
 
  private:
   static bool has_bias(const Attributes& how) { return how.integer("bias", 1) != 0; }
-  // On the CPU in 16 bits, oneDNN copies both operands where the processor has units that want them in an order of
-  // their own (AMX), and elsewhere a weight. On a GPU, products are cut along their inner dimension.
+  static bool wants_bias(const Attributes& how, const CallShapes& s, Wanted wanted) {
+    return has_bias(how) && (wanted.weights & bit(s.weights.size() - 1)) != 0;
+  }
+  // On a GPU, products are cut along their inner dimension.
   static std::int64_t library(const Attributes& how, const CallShapes& s, Direction direction, const RunsOn& where) {
     if (where.gpu) {
       const bool sums = direction == Direction::Backward && has_bias(how);
       return kGpuProductBytes + (sums ? gpu_row_sum_bytes(s.out[0].rows(), s.out[0].columns()) : 0);
     }
     if (s.in[0].type == DType::F32) return 0;
-    return cpu_tile_bytes(where.threads) + weight_of(s).bytes() + std::max(s.in[0].bytes(), s.out[0].bytes());
+    const std::int64_t weight = weight_of(s).bytes(), x = s.in[0].bytes(), y = s.out[0].bytes();
+    // A weight is copied; with tiles both operands of each product are, and a weight's gradient is summed in fp32.
+    const bool tiles = where.threads > kMostThreadsWithoutTiles;
+    return cpu_tile_bytes(where.threads) + (tiles ? 2 * weight + x + y : weight + std::max(x, y));
   }
 };
 

@@ -11,6 +11,18 @@ bool in_first_pass(const Graph& graph, const Op& op) {
   return op.step <= graph.era().first_step && op.micro_batch == 0;
 }
 
+// Of the layer's weights that its update does not write.
+std::int64_t frozen_copy_ns(const Graph& graph, const CostModel& estimate, const Op& op, const Bucket& bucket) {
+  std::int64_t ns = 0;
+  for (const ValueId read : op.reads) {
+    const Tensor& t = graph.tensor_of(read);
+    if (t.role == Role::Parameter && t.layer == op.layer &&
+        graph.value(read).tensor != graph.value(bucket.parameter).tensor)
+      ns += estimate.copy_ns(Engine::H2D, t.bytes);
+  }
+  return ns;
+}
+
 }  // namespace
 
 std::vector<LayerTimes> layer_times(const View& view, const std::vector<Bucket>& buckets) {
@@ -34,7 +46,10 @@ std::vector<LayerTimes> layer_times(const Graph& graph, const CostModel& estimat
     if (!in_first_pass(graph, op)) continue;
     if (op.layer == kNone || op.layer >= std::ssize(layers)) continue;
     LayerTimes& layer = layers[static_cast<std::size_t>(op.layer)];
-    if (op.phase == Phase::Forward) layer.forward_ns = estimate.run_ns(graph, op.work, op.engine);
+    if (op.phase == Phase::Forward) {
+      layer.forward_ns = estimate.run_ns(graph, op.work, op.engine);
+      layer.parameter_copy_ns += frozen_copy_ns(graph, estimate, op, buckets[static_cast<std::size_t>(op.layer)]);
+    }
     if (op.phase == Phase::Recompute) layer.recompute_ns = estimate.run_ns(graph, op.work, op.engine);
   }
   return layers;

@@ -1,8 +1,15 @@
 #include "core/transforms/common/entry.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace tandem {
+
+Network transformed(Network network, const WorkloadOptions& workload) {
+  for (const TransformEntry* entry : transforms())
+    if (entry->on_network != nullptr) network = entry->on_network(std::move(network), workload);
+  return network;
+}
 
 Rewrites all_rewrites(const Scenario& scenario, const Rewrites& of_policy) {
   Rewrites all = of_policy;

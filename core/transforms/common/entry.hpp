@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/graph/rewrite.hpp"
+#include "core/model/network.hpp"
 #include "core/scenario/scenario.hpp"
 
 namespace tandem {
@@ -18,11 +19,17 @@ struct TransformEntry {
   // What of it the scenario's own keys ask for, beside its policy's rewrites; null: nothing. Of a transform that only
   // policies ask for there is no such function.
   std::shared_ptr<const Rewrite> (*of_scenario)(const Scenario&, const Rewrites& of_policy);
+  // Of one that changes the network before passes are derived. Throws ConfigError for keys that do not suit it.
+  Network (*on_network)(Network, const WorkloadOptions&) = nullptr;
 };
 
 // All transforms in alphabetical order.
 const std::vector<const TransformEntry*>& transforms();
 const TransformEntry* find_transform(std::string_view name);
+
+// What the scenario's keys make of the network that its family built. In alphabetical order: adapters stand beside
+// weights before it is said which are trained.
+Network transformed(Network network, const WorkloadOptions& workload);
 
 // The policy's rewrites and the scenario's own, in the order in which they apply.
 Rewrites all_rewrites(const Scenario& scenario, const Rewrites& of_policy);
@@ -34,4 +41,11 @@ Rewrites all_rewrites(const Scenario& scenario, const Rewrites& of_policy);
   namespace tandem {                                                                  \
   extern const TransformEntry NAME##_transform_entry;                                 \
   const TransformEntry NAME##_transform_entry{#NAME, SUMMARY, ASKED_BY, OF_SCENARIO}; \
+  }
+
+// Of one that changes networks.
+#define TANDEM_NETWORK_TRANSFORM(NAME, ON_NETWORK, SUMMARY, ASKED_BY)                         \
+  namespace tandem {                                                                          \
+  extern const TransformEntry NAME##_transform_entry;                                         \
+  const TransformEntry NAME##_transform_entry{#NAME, SUMMARY, ASKED_BY, nullptr, ON_NETWORK}; \
   }

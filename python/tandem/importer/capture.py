@@ -11,6 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental import proxy_tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_map
 
 from .refusal import CurrentModule, Refusal
 
@@ -30,6 +31,7 @@ class Captured:
 
     module: torch.fx.GraphModule
     parameters: dict = field(default_factory=dict)  # node: name in the state dict
+    frozen: set = field(default_factory=set)  # names of those parameters that require no gradient
     inputs: dict = field(default_factory=dict)  # node: (name, example)
     constants: dict = field(default_factory=dict)  # node: (name, tensor)
     path: dict = field(default_factory=dict)
@@ -55,13 +57,16 @@ def loss_of(output):
 
 
 class WithLoss(torch.nn.Module):
-    """The module, whose only output is its loss."""
+    """The module, whose only output is its loss. Batches are fp32, and become what its parameters are."""
 
     def __init__(self, module):
         super().__init__()
         self.module = module
+        self.dtype = next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.float32)
 
     def forward(self, *args, **kwargs):
+        args, kwargs = tree_map(lambda t: t.to(self.dtype) if isinstance(t, torch.Tensor) and t.dtype == torch.float32
+                                and self.dtype != torch.float32 else t, (args, kwargs))
         return loss_of(self.module(*args, **kwargs))
 
 
@@ -174,8 +179,10 @@ def capture(module, args, kwargs):
     captured = Captured(traced, path=path, mode=FakeTensorMode())
     placeholders = [n for n in traced.graph.nodes if n.op == "placeholder"]
     for node, (name, tensor) in zip(placeholders, tensors.items()):
-        if isinstance(tensor, torch.nn.Parameter) and tensor.requires_grad:
+        if isinstance(tensor, torch.nn.Parameter) and tensor.is_floating_point():
             captured.parameters[node] = name
+            if not tensor.requires_grad:
+                captured.frozen.add(name)
         else:
             captured.constants[node] = (name, tensor)
     leaves = torch.utils._pytree.tree_flatten_with_path((args, kwargs))[0]

@@ -4,7 +4,7 @@ import importlib
 import os
 import sys
 
-from .importing import import_module
+from .importing import DTYPES, import_module
 from .refusal import Refusal
 
 
@@ -32,13 +32,15 @@ def main():
     parser.add_argument("--output", required=True, metavar="DIR")
     parser.add_argument("--split", action="append", metavar="PATH", help="a list of blocks, or a submodule; by default the "
                         "longest list of equal blocks")
-    parser.add_argument("--dynamic", choices=["batch"], help="sizes go by the batch, which a scenario then chooses")
+    parser.add_argument("--dynamic", action="append", default=[], choices=["batch", "sequence"],
+                        help="sizes go by the batch, or by the length of inputs [batch, length], which a scenario then chooses")
+    parser.add_argument("--dtype", choices=list(DTYPES), help="what the module's parameters are turned to first")
     parser.add_argument("--quiet", action="store_true")
     flags = parser.parse_args()
     try:
         module, inputs = _function(flags.function)()
         network, samples = import_module(module, inputs, flags.output, flags.function.partition(":")[2], flags.split,
-                                         flags.dynamic == "batch")
+                                         "batch" in flags.dynamic, flags.dtype, "sequence" in flags.dynamic)
     except Refusal as refusal:
         print(f"tandem import: {flags.function}: {refusal}", file=sys.stderr)
         return 2
@@ -46,6 +48,9 @@ def main():
         kinds = [m.kind for m in network.modules]
         print(f"{flags.output}: {_count(len(kinds), 'module')}, {_count(len(set(kinds)), 'program')}, "
               f"{_count(sum(len(m.weights) for m in network.modules), 'weight')}")
-        batch = "" if flags.dynamic else f", batch: {samples}"  # the only one that it can have
-        print(f"workload: {{family: imported, path: {flags.output}{batch}}}")
+        keys = "" if "batch" in flags.dynamic else f", batch: {samples}"  # the only one that it can have
+        precision = next(name for name, dtype in DTYPES.items() if dtype in {p.dtype for p in module.parameters()})
+        if precision != "fp32":
+            keys += f", precision: {precision}"
+        print(f"workload: {{family: imported, path: {flags.output}{keys}}}")
     return 0

@@ -101,7 +101,7 @@ class _Builder:
             self.seen[key] = program_of(traced, part, arguments, wants, tangents, so_far)
         program, gradients = self.seen[key]
         for node, gradient, wanted in zip(part.inputs + part.weights, gradients, wants):
-            if wanted and gradient is None:
+            if wanted and gradient is None and self.names.get(node) not in self.captured.frozen:
                 raise Refusal(part.path or part.name, f"reads {self.names.get(node, node.name)} without a gradient",
                               "freeze it (requires_grad_(False)), or detach it where it is made")
         for i, (node, gradient) in enumerate(zip(part.inputs, gradients)):

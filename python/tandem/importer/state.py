@@ -3,9 +3,7 @@ import glob
 import os
 import re
 
-
 from . import safetensors
-
 
 
 def _modules(text):
@@ -52,15 +50,17 @@ def trained_names(folder):
 def state_dict(folder, checkpoint=None):
     """For load_state_dict(strict=True) of the module that was imported into `folder`.
 
-    `checkpoint`: a directory of checkpoints, of which the latest counts, or one of them; None: as it was imported.
+    `checkpoint`: a directory of checkpoints, of which the latest counts, or one of them; None: as it was imported. What was
+    frozen is no part of it, and as it was imported.
     """
     text = _network(folder)
     state = {k: v for k, v in safetensors.read(os.path.join(folder, "tensors.safetensors")).items()
              if not k.startswith("constant.")}
     for module, names in _own_names(folder, text) if checkpoint is not None else ():
-        saved = safetensors.read(os.path.join(_latest(checkpoint), module + ".safetensors"))
+        path = os.path.join(_latest(checkpoint), module + ".safetensors")
+        saved = safetensors.read(path) if os.path.exists(path) else {}
         for name, local in names.items():
-            state[name] = saved[f"{module}.{local}"]
+            state[name] = saved.get(f"{module}.{local}", state[name])
     for name, own in _aliases(text):
         state[name] = state[own]
     return state

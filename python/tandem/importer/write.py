@@ -52,7 +52,8 @@ def program_tree(kind, program):
         "kind": kind,
         "inputs": [{"name": v.name, **_value(v), "gradient": g, "so_far": s, "gradient_order": o}
                    for v, g, s, o in program.inputs],
-        "weights": [{"name": v.name, "of": v.shown, "shape": v.shape, "gradient": g, "so_far": s}
+        "weights": [{"name": v.name, "of": v.shown, "type": None if v.type == torch.float32 else TYPE_NAMES[v.type],
+                     "shape": v.shape, "gradient": g, "so_far": s}
                     for v, g, s in program.weights],
         "outputs": [{"name": v.name, **_value(v), "gradient": t, "gradient_order": o, "loss": v.is_loss or None}
                     for v, t, o in program.outputs],
@@ -67,18 +68,20 @@ def _source(source):
     return {kind: name, "output": place[0] if place else None}
 
 
-def network_tree(name, network, samples, any_batch):
+def network_tree(name, network, sizes, dynamic, dtype, frozen):
     return {
         "format": FORMAT,
         "name": name,
         "torch": torch.__version__,
-        "type": "fp32",
-        "samples": samples,
-        "any_batch": any_batch,
+        "type": TYPE_NAMES[dtype],
+        "samples": sizes[0],
+        "any_batch": dynamic[0],
+        **({"sequence": sizes[1], "any_sequence": dynamic[1]} if dynamic[1] else {}),
         "batch": [{"name": b.name, "type": TYPE_NAMES[b.value.dtype], "shape": list(b.value.shape),
                    "below": b.below or None, "constant": b.constant or None} for b in network.batch],
         "modules": [{"name": m.name, "program": m.kind, "block": m.is_block or None, "inputs": [_source(s) for s in m.inputs], "weights": m.weights}
                     for m in network.modules],
+        "frozen": frozen,
         "aliases": [],
     }
 

@@ -17,8 +17,9 @@ std::size_t place(std::int32_t id) { return static_cast<std::size_t>(id); }
 class Walk {
  public:
   explicit Walk(const PassRun& run) : run_(run), pass_(run.pass), scope_(*WorkspaceScope::current()) {
-    weights_ = bucket(OperandKind::Weights);
-    weight_gradient_ = bucket(OperandKind::WeightGradient);
+    weights_ = bucket(OperandKind::Weights, run.bucket);
+    frozen_ = bucket(OperandKind::FrozenWeights, run.frozen);
+    weight_gradient_ = bucket(OperandKind::WeightGradient, run.bucket);
   }
   std::int64_t run() {
     bool begun = false;
@@ -46,10 +47,14 @@ class Walk {
   }
 
  private:
-  Bucket bucket(OperandKind kind) const {
+  Bucket bucket(OperandKind kind, const Layout* layout) const {
     for (std::size_t i = 0; i < pass_.operands.size(); ++i)
-      if (pass_.operands[i].kind == kind) return {*run_.bucket, run_.operands[i], run_.processor, pass_.module->type};
+      if (pass_.operands[i].kind == kind) return {*layout, run_.operands[i], run_.processor, pass_.module->type};
     return {};
+  }
+  at::Tensor weight(std::int32_t id) const {
+    const Bucket& of = pass_.module->weights[place(id)].trained ? weights_ : frozen_;
+    return of.is_there() ? of.field(place(field_of(*pass_.module, place(id)))) : at::Tensor();
   }
   std::byte* address(const Storage& storage) const {
     if (storage.operand != kNone) return run_.operands[place(storage.operand)];
@@ -66,8 +71,7 @@ class Walk {
     for (std::size_t i = 0; i < c.in.size(); ++i) a.in.push_back(tensor(c.in[i], shapes.in[i]));
     for (std::size_t i = 0; i < c.out.size(); ++i) a.out.push_back(tensor(c.out[i], shapes.out[i]));
     for (std::size_t i = 0; i < c.saved.size(); ++i) a.saved.push_back(tensor(c.saved[i], shapes.saved[i].shape));
-    for (const std::int32_t weight : c.call->weights)
-      a.weights.push_back(weights_.is_there() ? weights_.field(place(weight)) : at::Tensor());
+    for (const std::int32_t id : c.call->weights) a.weights.push_back(weight(id));
     const Primitive& primitive = c.call->what->primitive;
     const bool makes_gradient = primitive.gradient_in_forward() ? c.direction == Direction::Forward && c.wanted.any()
                                                                 : c.direction == Direction::Backward;
@@ -80,9 +84,15 @@ class Walk {
                                      tensor(target.base, shapes.in[i]));
     }
     const auto mode = c.wanted.accumulates ? GradientTarget::Mode::Add : GradientTarget::Mode::Write;
-    for (std::size_t i = 0; c.wanted.weights != 0 && i < c.call->weights.size(); ++i)
-      a.weight_gradients.emplace_back(mode, weight_gradient_.field(place(c.call->weights[i])), at::Tensor(),
+    for (std::size_t i = 0; c.wanted.weights != 0 && i < c.call->weights.size(); ++i) {
+      if ((c.wanted.weights & bit(i)) == 0) {
+        a.weight_gradients.emplace_back();
+        continue;
+      }
+      const std::size_t field = place(field_of(*pass_.module, place(c.call->weights[i])));
+      a.weight_gradients.emplace_back(mode, weight_gradient_.field(field), at::Tensor(),
                                       tensor(c.contributions[i], shapes.weights[i].shape));
+    }
     return a;
   }
 
@@ -90,11 +100,12 @@ class Walk {
   const PassRun& run_;
   const Pass& pass_;
   WorkspaceScope& scope_;
-  Bucket weights_, weight_gradient_;
+  Bucket weights_, frozen_, weight_gradient_;
 };
 
 bool is_bucket(const Operand& operand) {
-  return operand.kind == OperandKind::Weights || operand.kind == OperandKind::WeightGradient;
+  return operand.kind == OperandKind::Weights || operand.kind == OperandKind::FrozenWeights ||
+         operand.kind == OperandKind::WeightGradient;
 }
 
 // The bucket that an operand is, or has a field of.
@@ -111,7 +122,7 @@ Bucket bucket_of(const BodyCall& call, const Operand& operand) {
 std::int64_t run_pass(BodyCall& call, std::int64_t (*walk)(const PassRun&)) {
   const Operands operands(call);
   std::vector<std::byte*> addresses;
-  const Layout* bucket = nullptr;
+  const Layout *bucket = nullptr, *frozen = nullptr;
   for (const Operand& operand : call.work.pass->operands) {
     if (operand.field != kNone) {
       addresses.push_back(bucket_of(call, operand).begin_of(place(operand.field)));
@@ -119,13 +130,14 @@ std::int64_t run_pass(BodyCall& call, std::int64_t (*walk)(const PassRun&)) {
     }
     const bool read = operand.read != kNone;
     addresses.push_back(read ? call.reads.at(place(operand.read)) : call.writes.at(place(operand.write)));
-    if (is_bucket(operand)) bucket = &bucket_of(call, operand).layout();
+    if (is_bucket(operand))
+      (operand.kind == OperandKind::FrozenWeights ? frozen : bucket) = &bucket_of(call, operand).layout();
   }
   const std::string_view name = call.graph.label(call.op.label);
   const RandomKey random{call.scenario.seed,  call.step(), RandomKey::module_of(name.substr(0, name.find('.'))),
                          call.op.micro_batch, call.rank,   call.op.phase != Phase::Evaluate};
   const at::Tensor loss_scale = call.op.reads.empty() ? at::Tensor() : operands.loss_scale();
-  return walk({*call.work.pass, addresses, bucket, call.processor, loss_scale, random, call.late_result});
+  return walk({*call.work.pass, addresses, bucket, frozen, call.processor, loss_scale, random, call.late_result});
 }
 
 std::int64_t walk_pass(const PassRun& run) { return Walk(run).run(); }

@@ -14,7 +14,8 @@ namespace tandem {
 struct PassRun {
   const Pass& pass;
   std::span<std::byte* const> operands;  // by place in Pass::operands
-  const Layout* bucket = nullptr;        // of the module's weights and their gradient; null: the pass has neither
+  const Layout* bucket = nullptr;        // of the module's weights that are trained and their gradient; null: neither
+  const Layout* frozen = nullptr;        // of its other weights; null: the pass has none
   Processor processor = Processor::Host;
   at::Tensor loss_scale;  // undefined: none
   RandomKey random;
