@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "analysis/steps.hpp"
 #include "core/machine/slow_down.hpp"
 
 namespace tandem {
@@ -12,16 +13,6 @@ namespace {
 
 // A lane that is busy for less of an op's time has not made a difference to it.
 constexpr double kLeastBeside = 0.02, kLeastSlowDown = 1.005;
-
-// The value below which `share` of them lie, between the two nearest.
-double quantile_of(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const double at = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
-}
 
 // Lanes that take of the memories, or, on a machine whose CPU stands in for a device, of the cores of others.
 std::uint16_t heavy_lanes(const HardwareProfile& profile) {
@@ -54,8 +45,9 @@ OpSamples& OpSamples::operator+=(const OpSamples& other) {
 MeasuredTime OpSamples::time() const {
   const std::vector<double>& from = is_alone() ? alone_ : all_;
   if (from.empty()) return {};
-  const auto at = [&](double share) { return std::max<std::int64_t>(1, std::llround(quantile_of(from, share))); };
-  return {at(0.5), at(0.1), at(0.9), static_cast<std::int32_t>(from.size())};
+  const Spread spread = spread_of(from, 0);
+  const auto ns = [](double quantile) { return std::max<std::int64_t>(1, std::llround(quantile)); };
+  return {ns(spread.median), ns(spread.p10), ns(spread.p90), static_cast<std::int32_t>(from.size())};
 }
 
 double OpSamples::error() const {
@@ -69,6 +61,7 @@ OpLearner::OpLearner(EventLog& inner, const Graph& graph, const HardwareProfile&
       profile_(profile),
       options_(std::move(options)),
       cost_(profile),
+      rates_alone_(memory_rates_alone(profile, profile.cpu_optimizer_parameters_per_s * profile.cpu_optimizer_bytes)),
       clock_({profile.power, profile.sustained_power}) {}
 
 bool OpLearner::is_recorded(WorkId work) {
@@ -166,9 +159,7 @@ std::vector<OpLearner::Segment> OpLearner::segments() const {
 // As the simulator has it: what it slows down, this undoes.
 double OpLearner::slow_down(const Span& span, std::uint16_t busy) {
   busy |= engine_bit(span.of.lane);
-  const auto alone =
-      memory_rates_alone(profile_, profile_.cpu_optimizer_parameters_per_s * profile_.cpu_optimizer_bytes);
-  const auto factors = slow_downs(profile_, alone, busy);
+  const auto factors = slow_downs(profile_, rates_alone_, busy);
   double factor = factors[static_cast<std::size_t>(span.of.lane)];
   if (span.of.lane != Engine::Compute || profile_.launches_beside.empty()) return factor;
   const bool repeated = span.of.launch != RepeatedRuns::Launch::Afresh;
@@ -251,7 +242,7 @@ LearntOps OpLearner::learnt() const {
       (sum.*launches).insert((sum.*launches).end(), (times.*launches).begin(), (times.*launches).end());
   }
   LearntOps out;
-  const auto median = [](const std::vector<double>& ns) { return std::llround(quantile_of(ns, 0.5)); };
+  const auto median = [](const std::vector<double>& ns) { return std::llround(spread_of(ns, 0).median); };
   for (const auto& [key, times] : by_key) {
     const bool alone = times.repeated.count() > 0 ? times.repeated.is_alone() : times.afresh.is_alone();
     if (times.repeated.count() + times.afresh.count() == 0 || (key.on_cpu && !alone)) continue;

@@ -13,6 +13,7 @@
 
 #include "core/machine/cost_model.hpp"
 #include "core/machine/device_clock.hpp"
+#include "core/machine/slow_down.hpp"
 #include "core/scheduler/event_log.hpp"
 #include "core/scheduler/repeated_runs.hpp"
 
@@ -113,6 +114,7 @@ class OpLearner final : public EventLog {
   const HardwareProfile& profile_;
   const Options options_;
   CostModel cost_;
+  MemoryRates rates_alone_;
   DeviceClock clock_;
   RepeatedRuns repeated_runs_;
   std::map<WorkId, bool> recorded_;

@@ -10,11 +10,6 @@
 namespace tandem {
 namespace {
 
-bool within(const std::vector<Window>& windows, std::int64_t ns) {
-  return std::any_of(windows.begin(), windows.end(),
-                     [ns](const Window& window) { return window.begin_ns < ns && ns <= window.end_ns; });
-}
-
 class Sums {
  public:
   explicit Sums(const HardwareProfile& machine) : cost_(machine) {}
@@ -59,7 +54,7 @@ MeasuredShare measured_share(const Timeline& timeline, const Steps& steps, const
   for (const RankTimeline& rank : timeline.ranks)
     for (const auto& lane : rank.lanes)
       for (const CommandId id : lane)
-        if (is_measured_on(rank.at(id).command->lane.kind()) && within(steps.windows, rank.at(id).finished.ns))
+        if (is_measured_on(rank.at(id).command->lane.kind()) && steps.counts(rank.at(id).finished.ns))
           sums.add(rank, rank.at(id));
   return sums.sum();
 }

@@ -55,15 +55,11 @@ std::map<std::string, double> idle_shares(const Timeline& timeline, const Steps&
 std::map<std::string, double> bytes_a_step(const Timeline& timeline, const Steps& steps) {
   std::map<std::string, double> bytes;
   const auto timed_steps = static_cast<double>(steps.window_steps());
-  const auto counts = [&](std::int64_t ns) {
-    return std::any_of(steps.windows.begin(), steps.windows.end(),
-                       [ns](const Window& window) { return window.begin_ns < ns && ns <= window.end_ns; });
-  };
   for (const RankTimeline& rank : timeline.ranks)
     for (std::size_t place = 0; place < rank.lanes.size(); ++place)
       for (const CommandId id : rank.lanes[place]) {
         const TimedCommand& timed = rank.at(id);
-        if (timed.command->kind == CommandKind::Copy && counts(timed.finished.ns))
+        if (timed.command->kind == CommandKind::Copy && steps.counts(timed.finished.ns))
           bytes[lane_name(rank.rank, LaneIndex::at(place))] +=
               static_cast<double>(timed.command->part.bytes) / timed_steps;
       }

@@ -14,11 +14,6 @@ double peak_flops(const HardwareProfile& machine, DType type) {
   return 0;
 }
 
-bool within(const std::vector<Window>& windows, std::int64_t ns) {
-  return std::any_of(windows.begin(), windows.end(),
-                     [ns](const Window& window) { return window.begin_ns < ns && ns <= window.end_ns; });
-}
-
 class Sums {
  public:
   explicit Sums(const Scenario& scenario) : machine_(scenario.machine), cost_(scenario.machine) {
@@ -69,7 +64,7 @@ Roofline roofline(const Timeline& timeline, const Steps& steps, const Scenario& 
   Sums sums(scenario);
   for (const RankTimeline& rank : timeline.ranks)
     for (const CommandId id : rank.lane(Engine::Compute))
-      if (within(steps.windows, rank.at(id).finished.ns)) sums.add(*rank.graph, *rank.at(id).command);
+      if (steps.counts(rank.at(id).finished.ns)) sums.add(*rank.graph, *rank.at(id).command);
   return sums.mean(static_cast<double>(steps.window_steps()) *
                    static_cast<double>(std::max<std::size_t>(1, timeline.ranks.size())));
 }

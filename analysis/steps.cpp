@@ -32,6 +32,11 @@ double quantile(const std::vector<double>& sorted, double q) {
 
 }  // namespace
 
+bool Steps::counts(std::int64_t ended_ns) const {
+  return std::any_of(windows.begin(), windows.end(),
+                     [&](const Window& window) { return window.begin_ns < ended_ns && ended_ns <= window.end_ns; });
+}
+
 std::int64_t Steps::windows_ns() const {
   std::int64_t length = 0;
   for (const Window& window : windows) length += window.length_ns();

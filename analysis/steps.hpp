@@ -26,6 +26,8 @@ struct Steps {
   // of one step: from 0 to its end.
   std::vector<Window> windows;
   std::int64_t windows_ns() const;
+  // Whether what ended then belongs to them.
+  bool counts(std::int64_t ended_ns) const;
   std::int64_t window_steps() const { return times_ns.empty() ? 1 : static_cast<std::int64_t>(times_ns.size()); }
 };
 

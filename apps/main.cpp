@@ -156,8 +156,8 @@ int sweep(const Arguments& arguments) {
 int import(const Arguments& arguments) {
   CLI::App app{"Write a PyTorch module as a folder that trains (docs/import.md)", "tandem import"};
   tandem::ImportFlags flags;
-  std::string function, output, dynamic;
-  Arguments split;
+  std::string function, output, dtype;
+  Arguments split, dynamic;
   bool quiet = false;
   app.add_option("FUNCTION", function, "package.module:function, which returns a module and example inputs")
       ->required()
@@ -166,14 +166,19 @@ int import(const Arguments& arguments) {
   app.add_option("--split", split,
                  "A list of blocks, or a submodule, by its path; by default the longest list of equal blocks")
       ->type_name("PATH");
-  app.add_option("--dynamic", dynamic, "Sizes go by the batch, which a scenario then chooses")->type_name("batch");
+  app.add_option("--dynamic", dynamic,
+                 "Sizes go by the batch, or by the length of inputs [batch, length], which a scenario then chooses")
+      ->check(CLI::IsMember({"batch", "sequence"}));
+  app.add_option("--dtype", dtype, "What the module's parameters are turned to first")
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   app.add_option("--python", flags.python, "A Python that has torch; by default the first one on the PATH")
       ->type_name("PATH");
   app.add_flag("--quiet", quiet, "Say nothing where all went well");
   parse_arguments(app, arguments);
   flags.arguments = {function, "--output=" + output};
   for (const std::string& path : split) flags.arguments.push_back("--split=" + path);
-  if (!dynamic.empty()) flags.arguments.push_back("--dynamic=" + dynamic);
+  for (const std::string& what : dynamic) flags.arguments.push_back("--dynamic=" + what);
+  if (!dtype.empty()) flags.arguments.push_back("--dtype=" + dtype);
   if (quiet) flags.arguments.emplace_back("--quiet");
   return tandem::import_module(flags);
 }

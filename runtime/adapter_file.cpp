@@ -92,7 +92,7 @@ void write_config(const std::string& path, const Scenario& scenario, const std::
   json.append("peft_type", JsonText::text("LORA"))
       .append("base_model_name_or_path", JsonText::text(scenario.weights))
       .append("r", JsonText::number(lora.rank))
-      .append("lora_alpha", JsonText::number(lora.alpha > 0 ? lora.alpha : static_cast<double>(lora.rank)))
+      .append("lora_alpha", JsonText::number(lora.alpha))
       .append("lora_dropout", JsonText::number(0.0))
       .append("bias", JsonText::text("none"))
       .append("target_modules", std::move(targets));

@@ -11,12 +11,8 @@ namespace {
 
 std::size_t place(std::int32_t id) { return static_cast<std::size_t>(id); }
 
-// The call whose linear layer's weight it is.
-const Call* linear_of(const Module& module, std::size_t weight) {
-  for (const Call& call : module.program)
-    if (call.what->name == "linear" && call.in.size() == 1 && place(call.weights.front()) == weight) return &call;
-  return nullptr;
-}
+// By a weight of its own, not by one that modules share.
+bool is_linear(const Call& call) { return call.what->name == "linear" && call.in.size() == 1; }
 
 // The same program again, with more calls.
 class Adapting {
@@ -49,8 +45,7 @@ class Adapting {
     const std::vector<LocalId>& out = builder_.so_far().program.back().out;
     CHECK(out.size() == call.out.size(), from_.name, call.name);
     for (std::size_t i = 0; i < out.size(); ++i) at_[place(call.out[i])] = out[i];
-    if (call.what->name == "linear" && call.in.size() == 1 && weights_[place(call.weights.front())])
-      adapt(call, in.front());
+    if (is_linear(call) && weights_[place(call.weights.front())]) adapt(call, in.front());
   }
   void adapt(const Call& call, LocalId x) {
     LocalId& y = at_[place(call.out.front())];
@@ -86,7 +81,9 @@ Initial first_a(std::int64_t inputs) {
 }
 
 bool adapts(const Module& module, std::size_t weight) {
-  return module.opaque != nullptr ? module.opaque->adapts(weight) : linear_of(module, weight) != nullptr;
+  if (module.opaque != nullptr) return module.opaque->adapts(weight);
+  return std::any_of(module.program.begin(), module.program.end(),
+                     [&](const Call& call) { return is_linear(call) && place(call.weights.front()) == weight; });
 }
 
 std::shared_ptr<const Module> adapted(const Module& module, const std::vector<bool>& weights,

@@ -18,6 +18,13 @@ bool has_frozen_weights(const Module& module) {
   return std::any_of(module.weights.begin(), module.weights.end(), [](const auto& w) { return !w.trained; });
 }
 
+std::shared_ptr<const Module> with_trained(const Module& module, const std::vector<bool>& trained) {
+  CHECK(trained.size() == module.weights.size(), module.name, trained.size(), module.weights.size());
+  auto changed = std::make_shared<Module>(module);
+  for (std::size_t k = 0; k < trained.size(); ++k) changed->weights[k].trained = trained[k];
+  return changed;
+}
+
 std::shared_ptr<const Layout> layout_of(const Module& module, bool trained) {
   LayoutBuilder layout;
   for (const NamedShape& weight : module.weights) {

@@ -50,6 +50,8 @@ struct Module {
 // Whether any weight is trained, or any is frozen.
 bool trains(const Module& module);
 bool has_frozen_weights(const Module& module);
+// The module, of which these weights are trained, by place, and no others.
+std::shared_ptr<const Module> with_trained(const Module& module, const std::vector<bool>& trained);
 // The bucket of a module's weights that are trained, or of those that are frozen.
 std::shared_ptr<const Layout> layout_of(const Module& module, bool trained);
 // The place of a weight's field in its bucket.

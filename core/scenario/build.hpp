@@ -10,6 +10,8 @@
 
 namespace tandem {
 
+// An element type by its name, which the schema has made sure of.
+DType type_named(const std::string& name);
 // `prefix` is "" for a profile file, "machine." inside a scenario.
 HardwareProfile build_profile(const Values& values, const std::string& prefix);
 // Its `ops` (measured_rows.cpp); null where there are none.

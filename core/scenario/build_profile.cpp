@@ -70,13 +70,6 @@ PowerLimit power_limit(const Values& values, const std::string& path) {
 
 constexpr DType kPrecisions[] = {DType::F32, DType::F16, DType::BF16, DType::F64};
 
-DType type_named(const std::string& name) {
-  for (const DType type : kPrecisions)
-    if (name_of(type) == name) return type;
-  CHECK(false, name);  // the schema lists the names
-  return DType::F32;
-}
-
 void build_compute(const Values& values, const std::string& path, HardwareProfile& out) {
   out.gpu = values.text(path + "processor") == "gpu";
   for (const DType type : kPrecisions)
@@ -188,6 +181,13 @@ Fingerprint fingerprint(const Values& values, const std::string& path) {
 }
 
 }  // namespace
+
+DType type_named(const std::string& name) {
+  for (int i = 0; i < kDTypeCount; ++i)
+    if (name_of(static_cast<DType>(i)) == name) return static_cast<DType>(i);
+  CHECK(false, "is no element type", name);
+  return DType::F32;
+}
 
 HardwareProfile build_profile(const Values& values, const std::string& prefix) {
   HardwareProfile out;

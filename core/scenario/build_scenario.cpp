@@ -6,13 +6,6 @@
 namespace tandem {
 namespace {
 
-DType type_named(const std::string& name) {
-  for (const DType type : {DType::F16, DType::BF16, DType::F64})
-    if (name_of(type) == name) return type;
-  CHECK(name.empty() || name == name_of(DType::F32), name);  // the schema lists the names
-  return DType::F32;
-}
-
 // Keys that are the family's own: all but those that every scenario may have.
 KeyValues family_values(const Values& values) {
   static const std::set<std::string> kShared = {"family",    "batch",     "micro_batches",    "precision",
@@ -43,12 +36,14 @@ WorkloadOptions build_workload(const Values& values) {
   out.micro_batches = size("micro_batches", out.micro_batches);
   out.devices = size("devices", out.devices);
   out.partition = values.text("workload.partition", out.partition);
-  out.precision = type_named(values.text("workload.precision"));
+  if (const std::string name = values.text("workload.precision"); !name.empty()) out.precision = type_named(name);
   out.recompute = values.text("workload.recompute", out.recompute);
   out.activation_bytes = size("activation_bytes", out.activation_bytes);
   out.checkpoint_every = size("checkpoint_every", out.checkpoint_every);
   out.trained = texts_of(values, "workload.trained");
-  out.lora = {size("lora.rank", 0), values.number("workload.lora.alpha", 0), texts_of(values, "workload.lora.targets")};
+  out.lora.rank = size("lora.rank", 0);
+  out.lora.alpha = values.number("workload.lora.alpha", static_cast<double>(out.lora.rank));
+  out.lora.targets = texts_of(values, "workload.lora.targets");
   out.keys = family_values(values);
   return out;
 }

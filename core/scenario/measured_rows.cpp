@@ -3,24 +3,16 @@
 #include <set>
 #include <utility>
 
-#include "core/base/check.hpp"
 #include "core/machine/measured_ops.hpp"
 #include "core/scenario/build.hpp"
 
 namespace tandem {
 namespace {
 
-DType precision_named(const std::string& name) {
-  for (int i = 0; i < kDTypeCount; ++i)
-    if (name_of(static_cast<DType>(i)) == name) return static_cast<DType>(i);
-  CHECK(false, name);  // the schema lists the names
-  return DType::F32;
-}
-
 OpKey key_of(const Values& values, const std::string& row) {
   OpKey key;
   key.body = values.text(row + ".body");
-  key.type = precision_named(values.text(row + ".precision"));
+  key.type = type_named(values.text(row + ".precision"));
   for (std::size_t i = 0; i < values.count(row + ".sizes"); ++i)
     key.sizes.push_back(values.integer(row + ".sizes." + std::to_string(i)));
   key.kernels = std::strtoull(values.text(row + ".kernels").c_str(), nullptr, 16);

@@ -1,6 +1,5 @@
 #include "core/step/network_plan.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <map>
 #include <set>
@@ -82,19 +81,16 @@ class Plan {
       holder.elements = holder.layout->elements;
       holder.trained = false, holder.backward_reads_parameter = false;
     }
+    first_module_ = static_cast<std::int32_t>(plan_.stages.size());
     for (std::size_t i = 0; i < holder_of_.size(); ++i)
       if (holder_of_[i] != kNone)
-        plan_.stages[place(holder_of_[i])].held_for = stage_index(static_cast<std::int32_t>(i));
+        plan_.stages[place(holder_of_[i])].held_for = first_module_ + static_cast<std::int32_t>(i);
   }
   // Modules of one shape share it.
   std::shared_ptr<const Layout> frozen_layout_of(const Module& module) {
     std::shared_ptr<const Layout>& layout = frozen_layouts_[&module];
     if (layout == nullptr) layout = layout_of(module, /*trained=*/false);
     return layout;
-  }
-  std::int32_t stage_index(std::int32_t module) const {
-    const auto holders = std::count_if(holder_of_.begin(), holder_of_.end(), [](auto h) { return h != kNone; });
-    return static_cast<std::int32_t>(holders) + module;
   }
   bool output_has_gradient(std::size_t index, std::size_t output) const {
     const Opaque* given = at(index).module->opaque.get();
@@ -147,7 +143,7 @@ class Plan {
   void connect(PortSpec& port, const Source& source) const {
     port.from = from_of(source.from);
     port.field = field_of(source);
-    port.index = source.from == Source::From::Batch ? source.index : stage_index(source.index);
+    port.index = source.from == Source::From::Batch ? source.index : first_module_ + source.index;
     if (port.from == PortSpec::From::Stage) port.output = source.place;
     if (port.from == PortSpec::From::Bucket && !weight_of(source).trained && holder_of_[place(source.index)] != kNone)
       port.index = holder_of_[place(source.index)];
@@ -228,6 +224,7 @@ class Plan {
   std::int64_t micro_batches_;
   std::vector<Gradients> roles_;         // by module
   std::vector<std::int32_t> holder_of_;  // by module: the stage that holds its frozen weights
+  std::int32_t first_module_ = 0;        // the stage of the first; the others follow
   std::map<const Module*, std::shared_ptr<const Layout>> frozen_layouts_;
   std::map<ShapeKey, StageSpec> shapes_;
   TrainingPlan plan_;

@@ -68,8 +68,7 @@ void name_adapters(NetworkModule& m, const std::vector<bool>& chosen) {
 
 Network on_network(Network network, const WorkloadOptions& w) {
   if (w.lora.rank == 0) return network;
-  const double alpha = w.lora.alpha > 0 ? w.lora.alpha : static_cast<double>(w.lora.rank);
-  const AdapterShape shape{w.lora.rank, alpha / static_cast<double>(w.lora.rank)};
+  const AdapterShape shape{w.lora.rank, w.lora.alpha / static_cast<double>(w.lora.rank)};
   Targets targets(w.lora.targets);
   ChangedModules<std::vector<bool>> changed;
   for (NetworkModule& m : network.modules) {

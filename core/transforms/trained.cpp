@@ -37,12 +37,6 @@ class Choice {
   std::vector<bool> used_;
 };
 
-std::shared_ptr<const Module> with_flags(const Module& module, const std::vector<bool>& trained) {
-  auto changed = std::make_shared<Module>(module);
-  for (std::size_t k = 0; k < trained.size(); ++k) changed->weights[k].trained = trained[k];
-  return changed;
-}
-
 Network on_network(Network network, const WorkloadOptions& w) {
   if (w.trained.empty() && w.lora.rank == 0) return network;
   Choice choice(w.trained);
@@ -56,7 +50,7 @@ Network on_network(Network network, const WorkloadOptions& w) {
       any = any || trained[k];
       if (example.empty() || m.recomputable) example = m.weight_name(k);
     }
-    if (!trained.empty()) m.module = changed.of(m.module, trained, [&] { return with_flags(*m.module, trained); });
+    if (!trained.empty()) m.module = changed.of(m.module, trained, [&] { return with_trained(*m.module, trained); });
   }
   choice.require_used(example);
   if (!any) throw ConfigError("workload.trained: nothing is trained; allowed: patterns that match a weight");

@@ -224,8 +224,7 @@ std::string listed(const std::vector<std::string>& words) {
 void add_trained(const WorkloadOptions& w, Facts& facts) {
   if (!w.trained.empty()) facts.emplace_back(kTrained, listed(w.trained));
   if (w.lora.rank == 0) return;
-  const double alpha = w.lora.alpha > 0 ? w.lora.alpha : static_cast<double>(w.lora.rank);
-  facts.emplace_back(kLora, "{rank: " + std::to_string(w.lora.rank) + ", alpha: " + text_of(alpha) +
+  facts.emplace_back(kLora, "{rank: " + std::to_string(w.lora.rank) + ", alpha: " + text_of(w.lora.alpha) +
                                 ", targets: " + listed(w.lora.targets) + "}");
 }
 

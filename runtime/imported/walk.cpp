@@ -98,15 +98,10 @@ class ImportedWalk {
   }
   // Arguments that stand for another value in this pass.
   void resolve(const ImportedStep& step) {
-    const auto take = [&](const ValueRef& reference) {
-      if (reference.is_there() && plan_.same_as[place(reference.value)] != kNone)
-        values_[place(reference.value)] = value(reference.value);
-    };
-    for (const Argument& argument : step.call->arguments) {
-      if (const auto* one = std::get_if<ValueRef>(&argument)) take(*one);
-      if (const auto* list = std::get_if<std::vector<ValueRef>>(&argument))
-        for (const ValueRef& item : *list) take(item);
-    }
+    for (const Argument& argument : step.call->arguments)
+      for_each_reference(argument, [&](const ValueRef& read) {
+        if (plan_.same_as[place(read.value)] != kNone) values_[place(read.value)] = value(read.value);
+      });
   }
   // Results that lie in each other's places are copied first.
   void set_aside(const ImportedStep& step, std::vector<Tensor>& results) const {

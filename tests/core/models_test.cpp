@@ -12,6 +12,7 @@
 #include "core/workloads/workload.hpp"
 #include "core/yaml/yaml_tree.hpp"
 #include "tests/common/source_dir.hpp"
+#include "tests/core/published_configs.hpp"
 
 namespace tandem {
 namespace {
@@ -53,12 +54,7 @@ TEST_P(NamedModel, HasThePublishedParameters) {
   EXPECT_LE(std::abs(count - published), unit / 2) << count << " and " << published;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, NamedModel, testing::ValuesIn(yaml_stems(source_path("models"))), [](const auto& model) {
-  std::string name = model.param;
-  for (char& c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, NamedModel, testing::ValuesIn(yaml_stems(source_path("models"))), name_of_test);
 
 // A config.json as it is published beside a model's weights (tests/data/configs).
 class Config : public testing::TestWithParam<std::string> {};
@@ -155,20 +151,7 @@ TEST(Families, KeysThatDoNotGoTogetherAreRefused) {
   }
 }
 
-std::vector<std::string> configs() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(source_path("tests/data/configs")))
-    names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, Config, testing::ValuesIn(configs()), [](const auto& config) {
-  std::string name = config.param;
-  for (char& c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, Config, testing::ValuesIn(published_configs()), name_of_test);
 
 }  // namespace
 }  // namespace tandem

@@ -11,6 +11,7 @@
 #include "core/scenario/dirs.hpp"
 #include "core/workloads/workload.hpp"
 #include "tests/common/source_dir.hpp"
+#include "tests/core/published_configs.hpp"
 
 namespace tandem {
 namespace {
@@ -44,20 +45,7 @@ TEST_P(PublishedWeights, HaveNames) {
   EXPECT_EQ(fewest, 0U);
 }
 
-std::vector<std::string> configs() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(source_path("tests/data/configs")))
-    names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, PublishedWeights, testing::ValuesIn(configs()), [](const auto& config) {
-  std::string name = config.param;
-  for (char& c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, PublishedWeights, testing::ValuesIn(published_configs()), name_of_test);
 
 TEST(WeightNames, ANumberIsMatchedAsAWhole) {
   EXPECT_EQ(matched_number("block#.q", "block12.q"), "12");

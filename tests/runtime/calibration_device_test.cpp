@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <set>
-#include <thread>
 
 #include "calibration/calibrate.hpp"
 #include "calibration/cpu_compute.hpp"
@@ -15,10 +14,10 @@
 #include "core/run/load.hpp"
 #include "core/workloads/workload.hpp"
 #include "runtime/body_table.hpp"
-#include "runtime/executors/workspace.hpp"
 #include "runtime/fingerprint.hpp"
 #include "tests/common/source_dir.hpp"
 #include "tests/executors/thread_device.hpp"
+#include "tests/runtime/host_bodies.hpp"
 
 namespace tandem {
 namespace {
@@ -26,33 +25,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20, kGiB = std::int64_t{1} << 30;
-
-// The body that the work names, as the host runs it: with the host's workspace, which a thread of its own may have
-// while the stream's thread holds the device's.
-std::int64_t run_on_host(BodyCall& call) {
-  std::int64_t* const late_result = call.late_result;
-  call.processor = Processor::Host;
-  call.late_result = nullptr;
-  std::int64_t result = 0;
-  std::thread([&] {
-    const Arena workspace("workspace", call.op.workspace_bytes, /*lock=*/false);
-    const WorkspaceScope scope(workspace.at(0, call.op.workspace_bytes), call.op.workspace_bytes);
-    result = find_body(call.work).body(call);
-  }).join();
-  if (late_result != nullptr) *late_result = result;
-  return result;
-}
-
-const BodyEntry& find_host_body(const Work& work) {
-  static constexpr BodyEntry kOnce{"once", &run_on_host}, kAgain{"again", &run_on_host, kRepeatable};
-  return find_body(work).repeatable ? kAgain : kOnce;
-}
-
-BodyLibrary host_library() {
-  BodyLibrary library = torch_library();
-  library.find_body = &find_host_body;
-  return library;
-}
 
 void shrink(Trial& trial, std::int64_t hidden) {
   WorkloadOptions& w = trial.scenario.workload;

@@ -120,9 +120,9 @@ class Checked {
   }
 
   Passes passes(Bits trained, Bits input_gradients) const {
-    Module copy = *module_;
-    for (std::size_t i = 0; i < copy.weights.size(); ++i) copy.weights[i].trained = (trained & bit(i)) != 0;
-    return derive(std::make_shared<const Module>(std::move(copy)),
+    std::vector<bool> flags;
+    for (std::size_t i = 0; i < module_->weights.size(); ++i) flags.push_back((trained & bit(i)) != 0);
+    return derive(with_trained(*module_, flags),
                   {.input_gradients = input_gradients, .where = {/*gpu=*/false, kThreads}});
   }
   DType type() const { return type_; }

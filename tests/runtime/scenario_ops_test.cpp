@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "adapt/profile_ops.hpp"
 #include "calibration/dry_run.hpp"
 #include "core/base/errors.hpp"
@@ -14,10 +12,10 @@
 #include "core/step/placement.hpp"
 #include "core/workloads/workload.hpp"
 #include "runtime/body_table.hpp"
-#include "runtime/executors/workspace.hpp"
 #include "tests/common/scenarios.hpp"
 #include "tests/common/source_dir.hpp"
 #include "tests/executors/thread_device.hpp"
+#include "tests/runtime/host_bodies.hpp"
 
 namespace tandem {
 namespace {
@@ -120,32 +118,6 @@ TEST(ScenarioOps, SeveralRanksAreRefused) {
   Scenario scenario = small_gpt("resident");
   scenario.workload.devices = 2;
   EXPECT_THROW(time_scenario_ops(scenario, quick()), ConfigError);
-}
-
-// The body that the work names, as the host runs it, on a thread of its own: the stream's holds the device's workspace.
-std::int64_t run_on_host(BodyCall& call) {
-  std::int64_t* const late_result = call.late_result;
-  call.processor = Processor::Host;
-  call.late_result = nullptr;
-  std::int64_t result = 0;
-  std::thread([&] {
-    const Arena workspace("workspace", call.op.workspace_bytes, /*lock=*/false);
-    const WorkspaceScope scope(workspace.at(0, call.op.workspace_bytes), call.op.workspace_bytes);
-    result = find_body(call.work).body(call);
-  }).join();
-  if (late_result != nullptr) *late_result = result;
-  return result;
-}
-
-const BodyEntry& find_host_body(const Work& work) {
-  static constexpr BodyEntry kOnce{"once", &run_on_host}, kAgain{"again", &run_on_host, kRepeatable};
-  return find_body(work).repeatable ? kAgain : kOnce;
-}
-
-BodyLibrary host_library() {
-  BodyLibrary library = torch_library();
-  library.find_body = &find_host_body;
-  return library;
 }
 
 TEST(ScenarioOps, ADevicesOpsAreTimedBothWaysWithTheirLaunches) {

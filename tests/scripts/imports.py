@@ -58,9 +58,9 @@ def any_batch(folder):
 def any_sequence(folder):
     """An import with --dynamic sequence is, at another length and batch, what an import of those is."""
     import transformers_models
-    module, inputs = transformers_models.llama()
-    import_module(module, inputs, str(folder / "lengths"), any_batch=True, any_sequence=True)
-    scenario = scenario_of(folder / "lengths", batch=3)
+    inputs = transformers_models.llama()[1]
+    path = import_by_command("transformers_models:llama", folder / "lengths", "--dynamic", "batch", "--dynamic", "sequence")
+    scenario = scenario_of(path, batch=3)
     longer = train(scenario, folder / "longer_checkpoints", "--set", "workload.sequence=17")
     torch = transformers_models.torch
     inputs = {key: torch.zeros(3, 17, dtype=torch.int64) for key in inputs}
@@ -73,8 +73,7 @@ def any_sequence(folder):
 
 def sixteen_bits(folder):
     """In bf16, with fp32 masters: losses are near those of the same steps in fp32, and every policy's are the same."""
-    module, inputs = hand_written.gpt()
-    import_module(module, inputs, str(folder / "narrow"), dtype="bf16")
+    import_by_command("hand_written:gpt", folder / "narrow", "--dtype", "bf16")
     wide = train(scenario_of(import_by_command("hand_written:gpt", folder / "wide"), batch=4, steps=12), folder / "wide_checkpoints")
     ways = [train(scenario_of(folder / "narrow", batch=4, steps=12, policy=policy), folder / f"narrow_{policy}", "--set",
                   "workload.precision=bf16") for policy in ("resident", "zero_infinity")]

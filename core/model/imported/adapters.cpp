@@ -14,15 +14,11 @@ using Calls = std::vector<ImportedCall>;
 
 // In all calls from `first` on, `by` instead of `value`.
 void replace(Calls& calls, std::size_t first, std::int32_t value, std::int32_t by) {
-  const auto change = [&](ValueRef& reference) {
-    if (reference.value == value) reference.value = by;
-  };
   for (std::size_t i = first; i < calls.size(); ++i)
-    for (Argument& argument : calls[i].arguments) {
-      if (auto* one = std::get_if<ValueRef>(&argument)) change(*one);
-      if (auto* list = std::get_if<std::vector<ValueRef>>(&argument))
-        for (ValueRef& item : *list) change(item);
-    }
+    for (Argument& argument : calls[i].arguments)
+      for_each_reference(argument, [&](ValueRef& read) {
+        if (read.value == value) read.value = by;
+      });
 }
 
 class Adapting {

@@ -77,7 +77,8 @@ void convolution_backward_kernels(const CallView& c, const TensorTypes& out, std
 // The library keeps channels in blocks of 16.
 std::int64_t blocked(std::int64_t channels) { return (channels + 15) / 16 * 16; }
 
-// Images in an order of the library's own, and windows laid out side by side where it has no other way.
+// Images in an order of the library's own, in 16 bits of fp32 numbers, and windows laid out side by side where it has
+// no other way.
 std::int64_t convolution_scratch(const CallView& c, const TensorTypes& out, std::int64_t threads, bool) {
   const std::size_t first = c.count() > 10 ? 1 : 0;
   const TensorType &in = c.tensor(first), &weight = c.tensor(first + 1);
@@ -88,8 +89,9 @@ std::int64_t convolution_scratch(const CallView& c, const TensorTypes& out, std:
                      outputs = weight.dims[0] / std::max<std::int64_t>(groups, 1);
   const std::int64_t places = weight.numbers() / (weight.dims[0] * weight.dims[1]);
   const std::int64_t blocks = groups * blocked(weight.dims[1]) * blocked(outputs) * places * 4;
-  const std::int64_t spread = groups > 1 ? 4 * groups * weight.bytes() + blocks : 0;
-  return 3 * (read_bytes(c) + bytes_of(out)) + 2 * windows + threads * weight.bytes() + in.bytes() + spread;
+  const std::int64_t wide = size_of(Element::F32) / std::min(size_of(in.element), size_of(Element::F32));
+  const std::int64_t spread = groups > 1 ? 4 * groups * wide * weight.bytes() + blocks : 0;
+  return wide * (3 * (read_bytes(c) + bytes_of(out)) + threads * weight.bytes() + in.bytes()) + 2 * windows + spread;
 }
 
 void check_image(const CallView& c, const Sizes& dims) {

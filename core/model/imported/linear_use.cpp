@@ -12,13 +12,10 @@ std::int32_t tensor_in(const ImportedCall& call, std::size_t argument) {
 }
 
 bool reads(const ImportedCall& call, std::int32_t value) {
-  for (const Argument& argument : call.arguments) {
-    if (const auto* one = std::get_if<ValueRef>(&argument); one != nullptr && one->value == value) return true;
-    if (const auto* list = std::get_if<std::vector<ValueRef>>(&argument))
-      for (const ValueRef& item : *list)
-        if (item.value == value) return true;
-  }
-  return false;
+  bool any = false;
+  for (const Argument& argument : call.arguments)
+    for_each_reference(argument, [&](const ValueRef& read) { any = any || read.value == value; });
+  return any;
 }
 
 // The place of the only call that reads a value; nothing: none or several do.

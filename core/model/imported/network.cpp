@@ -138,10 +138,8 @@ class FolderReader {
     std::vector<bool> trained;
     for (const std::string& name : weights) trained.push_back(!frozen_.contains(name));
     std::shared_ptr<const Module>& module = modules_[{program->kind, trained}];
-    if (module != nullptr) return module;
-    auto fresh = std::make_shared<Module>(*module_of(program, type_));
-    for (std::size_t k = 0; k < trained.size(); ++k) fresh->weights[k].trained = trained[k];
-    return module = std::move(fresh);
+    if (module == nullptr) module = with_trained(*module_of(program, type_), trained);
+    return module;
   }
   // The tensor of each in kTensors, which is the imported module's own name of it.
   std::vector<std::string> weights_of(const ImportedMap& map, const ImportedProgram& program) {

@@ -10,14 +10,6 @@
 namespace tandem {
 namespace {
 
-template <typename What>
-void for_each_value(const Argument& argument, const What& what) {
-  if (const auto* one = std::get_if<ValueRef>(&argument); one != nullptr && one->is_there()) what(one->value);
-  if (const auto* list = std::get_if<std::vector<ValueRef>>(&argument))
-    for (const ValueRef& item : *list)
-      if (item.is_there()) what(item.value);
-}
-
 bool is_view(const ImportedCall& call) { return call.what->kind == Operator::Kind::View; }
 
 }  // namespace
@@ -69,7 +61,8 @@ void ImportedPlan::need_calls(const std::vector<ImportedCall>& calls) {
     if (is_left_out || std::none_of(call.out.begin(), call.out.end(), [&](auto out) { return needed_[place(out)]; }))
       continue;
     chosen.push_back(&call);
-    for (const Argument& argument : call.arguments) for_each_value(argument, [&](std::int32_t v) { need(v); });
+    for (const Argument& argument : call.arguments)
+      for_each_reference(argument, [&](const ValueRef& v) { need(v.value); });
   }
   for (std::size_t i = chosen.size(); i-- > 0;) plan_->steps.push_back({chosen[i], {}, {}, {}, 0, 0});
 }
@@ -176,7 +169,8 @@ void ImportedPlan::find_lives() {
       last_use_[place(same(v))] = number;
       last_use_[place(root_[place(same(v))])] = number;
     };
-    for (const Argument& argument : call.arguments) for_each_value(argument, use);
+    for (const Argument& argument : call.arguments)
+      for_each_reference(argument, [&](const ValueRef& v) { use(v.value); });
     for (const std::int32_t out : call.out) {
       made_by_[place(out)] = number;
       root_[place(out)] = is_view(call) ? root_[place(same(std::get<ValueRef>(call.arguments[0]).value))] : out;

@@ -151,11 +151,8 @@ class Reader {
   }
   static std::size_t reads_of(const ImportedCall& call, std::int32_t value) {
     std::size_t count = 0;
-    for (const Argument& argument : call.arguments) {
-      if (const auto* one = std::get_if<ValueRef>(&argument)) count += one->value == value;
-      if (const auto* list = std::get_if<std::vector<ValueRef>>(&argument))
-        for (const ValueRef& item : *list) count += item.value == value;
-    }
+    for (const Argument& argument : call.arguments)
+      for_each_reference(argument, [&](const ValueRef& read) { count += read.value == value; });
     return count;
   }
   bool begins_sum(const ImportedCall& call) const {

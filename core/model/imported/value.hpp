@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -76,5 +77,17 @@ struct Nothing {
 // Of a call, by its operator's signature.
 using Argument = std::variant<Nothing, ValueRef, std::vector<ValueRef>, PlainNumber, std::vector<std::int64_t>,
                               std::vector<bool>, Element, std::string>;
+
+// `what` of each value that a call's argument reads; one that it may change, of an argument that may be changed.
+template <typename AnyArgument, typename What>
+void for_each_reference(AnyArgument& argument, const What& what) {
+  constexpr bool kConst = std::is_const_v<AnyArgument>;
+  using One = std::conditional_t<kConst, const ValueRef, ValueRef>;
+  using List = std::conditional_t<kConst, const std::vector<ValueRef>, std::vector<ValueRef>>;
+  if (One* one = std::get_if<ValueRef>(&argument); one != nullptr && one->is_there()) what(*one);
+  if (List* list = std::get_if<std::vector<ValueRef>>(&argument))
+    for (One& item : *list)
+      if (item.is_there()) what(item);
+}
 
 }  // namespace tandem

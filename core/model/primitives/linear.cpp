@@ -49,12 +49,10 @@ class Linear final : public Primitive {
   }
   void scratch(const Attributes& how, const CallShapes& s, Direction direction, Wanted wanted, const RunsOn& where,
                WorkspaceMeter& meter) const override {
+    // The bias's gradient comes after the weight's, in the same place.
+    const std::size_t first = (wanted.weights & bit(0)) != 0 ? 0 : 1;
     const bool apart = direction == Direction::Backward && wanted.apart();
-    // The bias's comes after the weight's, in the same place.
-    const NamedShape* first = !apart                           ? nullptr
-                              : (wanted.weights & bit(0)) != 0 ? &s.weights.front()
-                                                               : &s.weights.back();
-    meter.touch_all({apart ? first->shape.bytes() : 0, library(how, s, direction, where)});
+    meter.touch_all({apart ? s.weights[first].shape.bytes() : 0, library(how, s, direction, where)});
   }
 
  private:
