@@ -11,13 +11,14 @@
 namespace tandem {
 namespace {
 
-// Calls fill(first element, elements, key) for each sample, on this worker's threads.
+// Calls fill(first element, elements, key) for each sample, on this worker's threads. Items that are not as many a
+// sample are the micro-batch's: it is one sample, then.
 template <typename Fill>
 void for_each_sample(const MadeUpTensor& t, const Fill& fill) {
-  CHECK(t.samples > 0 && t.elements % t.samples == 0, t.elements, t.samples);
-  const std::int64_t of_sample = t.elements / t.samples;
-  ThreadTeam::mine(at::get_num_threads()).share(static_cast<int>(t.samples), [&](int sample) {
-    fill(sample * of_sample, of_sample, row_key(t.order, t.key, t.samples, sample).draw(t.tensor));
+  CHECK(t.samples > 0, t.samples);
+  const std::int64_t samples = t.elements % t.samples == 0 ? t.samples : 1, of_sample = t.elements / samples;
+  ThreadTeam::mine(at::get_num_threads()).share(static_cast<int>(samples), [&](int sample) {
+    fill(sample * of_sample, of_sample, row_key(t.order, t.key, samples, sample).draw(t.tensor));
   });
 }
 

@@ -13,7 +13,7 @@ struct MadeUpTensor {
   BatchKey key;
   std::int64_t samples = 1;
   std::int64_t tensor = 0;    // among those of the batch
-  std::int64_t elements = 0;  // a multiple of the samples
+  std::int64_t elements = 0;  // where no multiple of the samples: made as one sample
 };
 // Normal numbers.
 void make_up(const MadeUpTensor& tensor, float* out);

@@ -54,6 +54,10 @@ struct WorkloadOptions {
   std::vector<std::string> trained;   // patterns of the weights that are; none: all, or with adapters none but those
   LoraOptions lora;
   KeyValues keys;  // those that the family's file declares
+  // What the samples of a micro-batch have of each modality, where they are not all alike: "image": so many items.
+  // None: each sample has one of each.
+  std::map<std::string, std::int64_t> items;
+  std::int64_t items_of(const std::string& modality, std::int64_t otherwise) const;
 };
 
 struct OptimizerOptions {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/errors.hpp"
+#include "core/model/families/common/modalities.hpp"
 #include "core/step/network_plan.hpp"
 #include "core/step/training_source.hpp"
 #include "core/transforms/common/entry.hpp"
@@ -41,6 +42,13 @@ WorkloadOptions complete_for(const WorkloadEntry& family, const Scenario& scenar
   return options;
 }
 
+// The family's network as it is trained.
+Network trained_network(const WorkloadEntry& family, const WorkloadOptions& complete) {
+  Network network = transformed(family.network(complete), complete);
+  require_frozen_where_cached(network, complete);
+  return network;
+}
+
 }  // namespace
 
 WorkloadOptions completed(WorkloadOptions options) {
@@ -54,9 +62,8 @@ std::unique_ptr<StepSource> WorkloadEntry::make(const Scenario& scenario, const 
   complete.workload = complete_for(*this, scenario);
   if (source != nullptr) return source(complete, rewrites, rank);
   require_training_options(complete);
-  return std::make_unique<TrainingSource>(
-      network_plan(transformed(network(complete.workload), complete.workload), complete), complete,
-      all_rewrites(complete, rewrites), rank);
+  return std::make_unique<TrainingSource>(network_plan(trained_network(*this, complete.workload), complete), complete,
+                                          all_rewrites(complete, rewrites), rank);
 }
 
 Network network_of(const Scenario& scenario) {
@@ -64,7 +71,7 @@ Network network_of(const Scenario& scenario) {
   if (family == nullptr || family->network == nullptr)
     throw ConfigError("workload.family: \"" + scenario.workload.family + "\" is no network that is trained");
   const WorkloadOptions complete = complete_for(*family, scenario);
-  return transformed(family->network(complete), complete);
+  return trained_network(*family, complete);
 }
 
 }  // namespace tandem

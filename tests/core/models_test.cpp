@@ -139,6 +139,12 @@ TEST(Families, KeysThatDoNotGoTogetherAreRefused) {
       {"{model: whisper-tiny, frames: 31}", "workload.frames: 31 is odd; allowed: an even number"},
       {"{family: unet, image: 16384, width: 16, groups: 4, heads: 2, multipliers: [1, 2], attends: [0, 1]}",
        "workload.family: one op would take more than 2^58 operations or bytes; allowed: smaller sizes"},
+      {"{family: multimodal_llm, layers: 2, hidden: 64, heads: 4, feed_forward: 64, vocabulary: 99, sequence: 32}",
+       "workload.image_layers, audio_layers: are both 0, and there is nothing but text; allowed: one that is not 0"},
+      {"{model: llava-1.5-7b, image: 337}", "workload.image: 14 does not divide image (337), workload.patch ("},
+      {"{model: llava-1.5-7b, image_heads: 7}", "workload.image_heads: 7 does not divide image_hidden (1024)"},
+      {"{model: qwen2-audio-7b, audio_pool: 7}", "workload.audio_pool: 7 does not divide frames / 2 (1500)"},
+      {"{model: qwen2-audio-7b, video_frames: 8}", "workload.video_frames: videos need the image encoder's sizes"},
       {"{family: gnn, inputs: 8, hidden: 8, classes: 3, fanouts: [60000, 60000, 60000, 60000]}", "more than 2^48"},
   };
   for (const auto& [workload, message] : cases) {

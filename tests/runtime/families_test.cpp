@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 #include "core/workloads/workload.hpp"
@@ -55,7 +56,11 @@ struct Variant {
   const char* name;
   const char* family;
   std::vector<std::pair<std::string, KeyValue>> keys;
+  std::map<std::string, std::int64_t> items = {};
+  std::vector<std::string> trained = {};
 };
+// All but the encoders.
+const std::vector<std::string> kAligned = {"*_aligner.*", "text_embedding.*", "backbone*", "head.*"};
 const Variant kVariants[] = {
     {"dropout", "gpt", {{"dropout", 0.2}}},
     {"dropout_of_masked_tokens", "bert", {{"dropout", 0.1}}},
@@ -109,6 +114,39 @@ const Variant kVariants[] = {
     {"mean_of_patches", "vit", {{"pooling", "mean"}}},
     {"basic_blocks", "convnet", {{"kind", "basic"}}},
     {"vgg", "convnet", {{"kind", "vgg"}, {"hidden", 31}}},
+    {"last_token_of_sounds", "trimodal", {{"audio_pooling", "last"}, {"temperature", 0.5}}},
+    {"few_of_each",
+     "trimodal",
+     {},
+     {{"image", 2}, {"audio", 1}, {"text", 5}, {"image_text", 4}, {"audio_text", 2}, {"image_audio", 1}}},
+    {"cached_features_of_pairs",
+     "trimodal",
+     {},
+     {{"image", 5}, {"image_cached", 3}, {"audio_cached", 3}, {"text_cached", 1}},
+     {"*_aligner.*", "head.*"}},
+    {"linear_aligners", "multimodal_llm", {{"aligner", "linear"}, {"image_style", "vit"}, {"image_norm", false}}},
+    {"resamplers", "multimodal_llm", {{"aligner", "resampler"}, {"tied_embedding", true}}},
+    {"resampler_of_one_query", "multimodal_llm", {{"aligner", "resampler"}, {"aligner_tokens", 1}}},
+    {"cross_attention", "multimodal_llm", {{"fusion", "cross_attention"}, {"head_size", 10}}},
+    {"resampled_cross_attention",
+     "multimodal_llm",
+     {{"fusion", "cross_attention"}, {"aligner", "resampler"}, {"cross_every", 1}, {"audio_layers", 0}}},
+    {"videos", "multimodal_llm", {{"video_frames", 3}}},
+    {"all_frames_of_videos",
+     "multimodal_llm",
+     {{"video_frames", 2}, {"video_pooling", "none"}, {"audio_layers", 0}, {"fusion", "cross_attention"}}},
+    {"few_items", "multimodal_llm", {{"video_frames", 2}}, {{"image", 2}, {"audio", 1}, {"video", 1}}},
+    {"frozen_encoders", "multimodal_llm", {}, {{"image", 5}}, kAligned},
+    {"cached_features",
+     "multimodal_llm",
+     {{"video_frames", 2}, {"aligner", "resampler"}},
+     {{"image", 4}, {"image_cached", 3}, {"audio_cached", 3}, {"video", 2}, {"video_cached", 1}},
+     kAligned},
+    {"cached_memory",
+     "multimodal_llm",
+     {{"fusion", "cross_attention"}},
+     {{"image_cached", 2}, {"audio_cached", 1}},
+     {"*_aligner.*", "backbone*.cross*"}},
 };
 
 class EveryVariant : public ::testing::TestWithParam<Variant> {};
@@ -116,6 +154,8 @@ class EveryVariant : public ::testing::TestWithParam<Variant> {};
 TEST_P(EveryVariant, TrainsAsAutogradDoes) {
   Scenario scenario = scenario_of(*find_workload(GetParam().family), kWays[1]);
   for (const auto& [key, value] : GetParam().keys) scenario.workload.keys.set(key, value);
+  scenario.workload.items = GetParam().items;
+  scenario.workload.trained = GetParam().trained;
   expect_trains_as_reference(scenario);
 }
 

@@ -46,6 +46,18 @@ TEST(MadeUpData, IsTheSameHoweverAStepIsCut) {
   EXPECT_EQ(parts, whole);
 }
 
+// Five items of three samples, or a count: they differ by micro-batch, and none is left out.
+TEST(MadeUpData, ItemsThatAreNoMultipleAreMadeTogether) {
+  const auto items = [](std::int32_t micro_batch) {
+    std::vector<float> out(5, -1000);
+    make_up({{/*seed=*/3}, {.micro_batch = micro_batch}, 3, 0, 5}, out.data());
+    return out;
+  };
+  EXPECT_EQ(items(1), items(1));
+  EXPECT_NE(items(0), items(1));
+  for (const float number : items(0)) EXPECT_GT(number, -10);
+}
+
 TEST(MadeUpData, DependsOnStepTensorAndWhatItIsFor) {
   const std::vector<float> x = numbers({}, kSamples);
   EXPECT_NE(numbers({.step = 1}, kSamples), x);

@@ -1,19 +1,10 @@
 // CLIP (Radford et al. 2021, arXiv 2103.00020): a vision transformer and a causal text transformer, whose projections
 // meet in a contrastive loss. A text's last token stands for it.
 #include "core/model/families/common/family.hpp"
-#include "core/model/families/common/vision.hpp"
+#include "core/model/families/common/towers.hpp"
 
 namespace tandem {
 namespace {
-
-constexpr double kEpsilon = 1e-5;
-constexpr const char* kGelu = "quick_gelu";
-
-std::vector<FamilyKey> tower_keys(const std::string& name, const std::string& what) {
-  return {size_key(name + "_layers", {1, kMostLayers}, "Blocks of the " + what + " tower."),
-          multiple_key(name + "_hidden", {1, 1 << 20}, name + "_heads", "Width of the " + what + " tower's layers."),
-          size_key(name + "_heads", {1, 1 << 16}, "Attention heads of the " + what + " tower.")};
-}
 
 const FamilyKeys kKeys = {
     joined({image_keys(224, 3),
@@ -43,36 +34,21 @@ Signal projected(NetworkBuilder& n, const std::string& name, const Signal& x, st
   return n.module(name + "_projection", name + "_projection", [&](ModuleScope& m) {
     LocalId token = m.in("input", x);
     // The image's norm is of its class token alone, which is the same.
-    token = m.layer_norm("ln", select_token(m, "token", token, sequence, index), kEpsilon);
+    token = m.layer_norm("ln", select_token(m, "token", token, sequence, index), kClipEpsilon);
     m.output(m.call("unit", "normalise_rows", {m.linear("projection", token, width, false)}, {}));
   });
 }
 
-Signal texts(NetworkBuilder& n, const WorkloadOptions& w) {
-  const std::int64_t sequence = w.keys.integer("sequence"), vocabulary = w.keys.integer("vocabulary");
-  const std::int64_t hidden = w.keys.integer("text_hidden"), heads = w.keys.integer("text_heads");
-  require_product("batch, sequence, text_hidden", {w.batch, sequence, 4 * hidden});
-  require_product("vocabulary, text_hidden", {vocabulary, hidden});
-  const Signal tokens = n.batch("tokens", Shape({w.batch, sequence}, DType::I64), vocabulary);
-  Signal x = n.module("text_embedding", "text_embedding", [&](ModuleScope& m) {
-    m.output(m.positions("positions", m.embedding("tokens", m.in("tokens", tokens), vocabulary, hidden), sequence));
-  });
-  for (std::int64_t i = 0; i < w.keys.integer("text_layers"); ++i)
-    x = plain_block(n, indexed("text_block", i), "text_block", heads, 4 * hidden, x,
-                    {.tokens = sequence, .activation = kGelu, .causal = true, .epsilon = kEpsilon});
-  return projected(n, "text", x, sequence, sequence - 1, w.keys.integer("projection"));
-}
-
 Network clip(const WorkloadOptions& w) {
   const PatchSizes s(w.keys, "vision_", w.batch);
+  const std::int64_t projection = w.keys.integer("projection");
   NetworkBuilder n("clip", w.precision);
-  const Signal images = image_batch(n, w.keys, w.batch);
-  Signal x = patch_tokens(n, "patches", s, images, {.bias = false, .norm_after = true, .epsilon = kEpsilon});
-  for (std::int64_t i = 0; i < s.layers; ++i)
-    x = vision_block(n, indexed("vision_block", i), s, x,
-                     {.tokens = s.tokens(true), .activation = kGelu, .epsilon = kEpsilon});
-  const Signal image = projected(n, "vision", x, s.tokens(true), 0, w.keys.integer("projection"));
-  const Signal text = texts(n, w);
+  const Signal patches =
+      image_tower(n, {"patches", "vision_block", "block"}, s, ImageStyle::Clip, image_batch(n, w.keys, w.batch));
+  const Signal image = projected(n, "vision", patches, s.tokens(true), 0, projection);
+  const TextSizes t(w.keys, w.batch);
+  const Signal tokens = text_tower(n, {"text_embedding", "text_block", "text_block"}, t);
+  const Signal text = projected(n, "text", tokens, t.sequence, t.sequence - 1, projection);
   n.module("head", "head", [&](ModuleScope& m) {
     m.output(m.call("loss", "contrastive", {m.in("image", image), m.in("text", text)}, {}));
   });

@@ -1,4 +1,5 @@
-// The mean over each sequence of [batch * sequence, hidden]: [batch, hidden].
+// The mean over each sequence of [batch * sequence * apart, hidden]: [batch * apart, hidden]. Those that are averaged
+// lie `apart` rows (by default one) from each other: the same patch of a video's frames.
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/library_scratch.hpp"
@@ -11,8 +12,8 @@ class MeanTokens final : public Primitive {
  public:
   void infer(const Attributes& how, CallShapes& s) const override {
     const Shape& x = s.in.at(0);
-    const std::int64_t sequence = how.integer("sequence");
-    CHECK(x.rows() % sequence == 0, "whole sequences", x.rows(), sequence);
+    const std::int64_t sequence = how.integer("sequence"), apart = how.integer("apart", 1);
+    CHECK(x.rows() % (sequence * apart) == 0, "whole sequences", x.rows(), sequence, apart);
     s.out = {Shape({x.rows() / sequence, x.columns()}, x.type)};
   }
   Keeps keeps(const Attributes&, Wanted) const override { return {}; }

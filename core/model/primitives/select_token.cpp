@@ -1,4 +1,5 @@
-// The token at `index` of each sequence of [batch * sequence, hidden]: [batch, hidden].
+// The `count` tokens (by default one) from `index` on of each sequence of [batch * sequence, hidden]: [batch * count,
+// hidden].
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/primitive.hpp"
@@ -10,9 +11,11 @@ class SelectToken final : public Primitive {
  public:
   void infer(const Attributes& how, CallShapes& s) const override {
     const Shape& x = s.in.at(0);
-    const std::int64_t sequence = how.integer("sequence"), index = how.integer("index");
-    CHECK(x.rows() % sequence == 0 && index >= 0 && index < sequence, x.rows(), sequence, index);
-    s.out = {Shape({x.rows() / sequence, x.columns()}, x.type)};
+    const std::int64_t sequence = how.integer("sequence"), index = how.integer("index"),
+                       count = how.integer("count", 1);
+    CHECK(x.rows() % sequence == 0 && index >= 0, x.rows(), sequence, index);
+    CHECK(count > 0 && index + count <= sequence, index, count, sequence);
+    s.out = {Shape({x.rows() / sequence * count, x.columns()}, x.type)};
   }
   Keeps keeps(const Attributes&, Wanted) const override { return {}; }
   // Of the others, the gradient is zero.

@@ -48,33 +48,48 @@ PrimitiveCase twice() {
 
 std::vector<PrimitiveCase> cases() {
   const std::int64_t tokens = kBatch * kSequence;
-  return {one("tokens_of", "tokens_of", {2, 5, 4, 6}, {},
-              [](const Tensors& in, const Tensors&) {
-                return in[0].permute({0, 2, 3, 1}).reshape({48, 5});
-              }),
-          one("tokens_of_sequence", "tokens_of", {2, 5, 9}, {},
-              [](const Tensors& in, const Tensors&) {
-                return in[0].transpose(1, 2).reshape({18, 5});
-              }),
-          one("image_of", "image_of", {48, 5}, {{"height", std::int64_t{4}}, {"width", std::int64_t{6}}},
-              [](const Tensors& in, const Tensors&) {
-                return in[0].view({2, 4, 6, 5}).permute({0, 3, 1, 2});
-              }),
-          one("image_of_sequence", "image_of", {18, 5}, {{"width", std::int64_t{9}}},
-              [](const Tensors& in, const Tensors&) {
-                return in[0].view({2, 9, 5}).transpose(1, 2);
-              }),
-          one("prepend_token", "prepend_token", {tokens, kHidden}, {{"sequence", kSequence}},
-              [](const Tensors& in, const Tensors& w) {
-                return at::cat({w[0].expand({kBatch, 1, kHidden}), sequences(in[0])}, 1).view({-1, kHidden});
-              }),
-          one("select_token", "select_token", {tokens, kHidden}, {{"sequence", kSequence}, {"index", std::int64_t{2}}},
-              [](const Tensors& in, const Tensors&) { return sequences(in[0]).select(1, 2); }),
-          one("mean_tokens", "mean_tokens", {tokens, kHidden}, {{"sequence", kSequence}},
-              [](const Tensors& in, const Tensors&) { return sequences(in[0]).mean(1); }),
-          one("rows", "rows", {tokens, kHidden}, {{"count", std::int64_t{5}}},
-              [](const Tensors& in, const Tensors&) { return in[0].slice(0, 0, 5); }),
-          twice()};
+  return {
+      one("tokens_of", "tokens_of", {2, 5, 4, 6}, {},
+          [](const Tensors& in, const Tensors&) {
+            return in[0].permute({0, 2, 3, 1}).reshape({48, 5});
+          }),
+      one("tokens_of_sequence", "tokens_of", {2, 5, 9}, {},
+          [](const Tensors& in, const Tensors&) {
+            return in[0].transpose(1, 2).reshape({18, 5});
+          }),
+      one("image_of", "image_of", {48, 5}, {{"height", std::int64_t{4}}, {"width", std::int64_t{6}}},
+          [](const Tensors& in, const Tensors&) {
+            return in[0].view({2, 4, 6, 5}).permute({0, 3, 1, 2});
+          }),
+      one("image_of_sequence", "image_of", {18, 5}, {{"width", std::int64_t{9}}},
+          [](const Tensors& in, const Tensors&) {
+            return in[0].view({2, 9, 5}).transpose(1, 2);
+          }),
+      one("prepend_token", "prepend_token", {tokens, kHidden}, {{"sequence", kSequence}},
+          [](const Tensors& in, const Tensors& w) {
+            return at::cat({w[0].expand({kBatch, 1, kHidden}), sequences(in[0])}, 1).view({-1, kHidden});
+          }),
+      one("select_token", "select_token", {tokens, kHidden}, {{"sequence", kSequence}, {"index", std::int64_t{2}}},
+          [](const Tensors& in, const Tensors&) { return sequences(in[0]).select(1, 2); }),
+      one("mean_tokens", "mean_tokens", {tokens, kHidden}, {{"sequence", kSequence}},
+          [](const Tensors& in, const Tensors&) { return sequences(in[0]).mean(1); }),
+      one("prepend_tokens", "prepend_token", {tokens, kHidden}, {{"sequence", kSequence}, {"count", std::int64_t{4}}},
+          [](const Tensors& in, const Tensors& w) {
+            return at::cat({w[0].expand({kBatch, 4, kHidden}), sequences(in[0])}, 1).view({-1, kHidden});
+          }),
+      one("select_tokens", "select_token", {tokens, kHidden},
+          {{"sequence", kSequence}, {"index", std::int64_t{2}}, {"count", std::int64_t{4}}},
+          [](const Tensors& in, const Tensors&) {
+            return sequences(in[0]).slice(1, 2, 6).reshape({-1, kHidden});
+          }),
+      one("mean_tokens_apart", "mean_tokens", {4 * tokens, kHidden},
+          {{"sequence", kSequence}, {"apart", std::int64_t{4}}},
+          [](const Tensors& in, const Tensors&) {
+            return in[0].view({kBatch, kSequence, 4, kHidden}).mean(1).view({-1, kHidden});
+          }),
+      one("rows", "rows", {tokens, kHidden}, {{"count", std::int64_t{5}}},
+          [](const Tensors& in, const Tensors&) { return in[0].slice(0, 0, 5); }),
+      twice()};
 }
 
 }  // namespace

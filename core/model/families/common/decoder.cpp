@@ -68,8 +68,8 @@ DecoderSizes::DecoderSizes(const WorkloadOptions& w) {
   require_product("vocabulary, hidden", {vocabulary, hidden});
 }
 
-Signal decoder_embedding(NetworkBuilder& n, const DecoderSizes& s, const Signal& tokens) {
-  return n.module("embedding", "embedding", [&](ModuleScope& m) {
+Signal decoder_embedding(NetworkBuilder& n, const DecoderSizes& s, const Signal& tokens, const std::string& name) {
+  return n.module(name, name, [&](ModuleScope& m) {
     const LocalId rows = m.embedding("tokens", m.in("tokens", tokens), s.vocabulary, s.hidden, s.embedding_padding());
     const double factor = std::sqrt(static_cast<double>(s.hidden));
     m.output(s.scales_embedding ? m.call("scaled", "scale", {rows}, {{"factor", factor}}) : rows);
@@ -102,22 +102,24 @@ LocalId attention(ModuleBuilder& m, const DecoderSizes& s, std::int64_t index, L
 }  // namespace
 
 Signal decoder_block(NetworkBuilder& n, const DecoderSizes& s, std::int64_t index, const Signal& input,
-                     const SecondHalf& second) {
+                     const SecondHalf& second, const DecoderBlockOptions& options) {
   const auto program = [&](ModuleScope& m) {
     const auto norm = [&](const char* name, LocalId x) { return rms_norm(m, name, x, s.epsilon, s.unit_offset); };
     const auto added = [&](const char* name, LocalId x) { return s.post_norms ? norm(name, x) : x; };
     const LocalId x = m.in("input", input);
     const LocalId attended = attention(m, s, index, norm("attention_norm", x));
-    const LocalId middle = m.add("middle", x, added("attention_post_norm", attended));
+    LocalId middle = m.add("middle", x, added("attention_post_norm", attended));
+    if (options.between) middle = m.add("between_sum", middle, options.between(m, middle));
     const LocalId made = second(m, norm("feed_forward_norm", middle));
     m.output(m.add("sum", middle, added("feed_forward_post_norm", made)));
   };
-  return n.module(indexed("block", index), "block", program, /*recomputable=*/true);
+  return n.module(indexed(options.kind, index), options.kind, program, /*recomputable=*/true);
 }
 
-void decoder_head(NetworkBuilder& n, const DecoderSizes& s, const Signal& x, const Signal& targets) {
+void decoder_head(NetworkBuilder& n, const DecoderSizes& s, const Signal& x, const Signal& targets,
+                  const std::string& embedding) {
   n.module("head", "head", [&](ModuleScope& m) {
-    const LocalId shared = s.tied ? m.in("output.weight", n.weight("embedding", "tokens")) : kNone;
+    const LocalId shared = s.tied ? m.in("output.weight", n.weight(embedding, "tokens")) : kNone;
     const LocalId norm = rms_norm(m, "norm", m.in("input", x), s.epsilon, s.unit_offset);
     m.output(language_loss(m, {s.vocabulary, s.vocabulary_padding, s.loss_tiles, s.output_softcap}, norm,
                            m.in("targets", targets), shared,

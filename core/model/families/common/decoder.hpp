@@ -22,11 +22,18 @@ struct DecoderSizes : TransformerSizes {
 
 const std::vector<FamilyKey>& decoder_keys();
 
-Signal decoder_embedding(NetworkBuilder& n, const DecoderSizes& s, const Signal& tokens);
+Signal decoder_embedding(NetworkBuilder& n, const DecoderSizes& s, const Signal& tokens,
+                         const std::string& name = "embedding");
 // `second`: of the normed value, what is added to it; as "feed_forward" of a kind.
 using SecondHalf = std::function<LocalId(ModuleScope& m, LocalId norm)>;
+struct DecoderBlockOptions {
+  std::string kind = "block";
+  SecondHalf between = nullptr;  // of the value as the first half leaves it, what is added to it; none: nothing
+};
 Signal decoder_block(NetworkBuilder& n, const DecoderSizes& s, std::int64_t index, const Signal& x,
-                     const SecondHalf& second);
-void decoder_head(NetworkBuilder& n, const DecoderSizes& s, const Signal& x, const Signal& targets);
+                     const SecondHalf& second, const DecoderBlockOptions& options = {});
+// `embedding`: the module whose table the output layer shares, where it is tied.
+void decoder_head(NetworkBuilder& n, const DecoderSizes& s, const Signal& x, const Signal& targets,
+                  const std::string& embedding = "embedding");
 
 }  // namespace tandem
