@@ -43,6 +43,8 @@ struct ExplainFlags {
   std::string policies;  // names joined by commas; "": all
 };
 int explain(const ExplainFlags& flags);
+// What each kind of module of FILE's network costs on either processor, and which pay on the CPU, by simulation.
+int analyze(const CommonFlags& flags);
 // Simulates all combinations of what FILE says, with a table that a killed sweep goes on with.
 struct SweepFlags {
   CommonFlags common;

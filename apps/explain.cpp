@@ -2,10 +2,10 @@
 // them, by simulations with one thing changed each.
 #include <algorithm>
 #include <fstream>
-#include <memory>
 
 #include "apps/commands.hpp"
 #include "apps/recorded_run.hpp"
+#include "apps/simulations.hpp"
 #include "apps/sweep_flags.hpp"
 #include "cli/atomic_file.hpp"
 #include "cli/attempts.hpp"
@@ -20,7 +20,6 @@
 #include "report/json_result.hpp"
 #include "report/temporary_file.hpp"
 #include "report/wrap.hpp"
-#include "sweep/run.hpp"
 
 namespace tandem {
 namespace {
@@ -31,13 +30,6 @@ constexpr std::int32_t kSteps = 12;
 constexpr std::int64_t kMostCommands = 100'000;
 constexpr double kFactor = 1.1;
 
-nlohmann::ordered_json read_result(const std::string& path) {
-  std::ifstream in(path);
-  auto json = nlohmann::ordered_json::parse(in, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) throw DeviceError(path + ": the simulation ended well, but its result cannot be read");
-  return json;
-}
-
 // Pipes are scenarios: what was read of one to find out cannot be read again.
 bool is_log(const std::string& path) {
   if (!other_than_a_file(path).empty()) return false;
@@ -47,10 +39,8 @@ bool is_log(const std::string& path) {
   return in.read(begin.data(), static_cast<std::streamsize>(begin.size())) && begin == kBegin;
 }
 
-// What is explained, and what tandem-simulate needs to simulate it.
-struct Subject {
-  Scenario scenario;
-  std::vector<std::string> arguments;
+// What is explained.
+struct Subject : Simulable {
   nlohmann::ordered_json run;  // a recorded one's result; null: it is to be simulated
 };
 
@@ -59,7 +49,7 @@ Subject of_log(const ExplainFlags& flags, const TemporaryFolder& folder) {
   if (!flags.common.overrides.empty() || flags.common.seed)
     throw ConfigError("--set, --seed: have no meaning for a log, whose run is over; allowed: a scenario");
   const RecordedRun recorded(log, log);
-  Subject subject{parse_scenario(recorded.header().scenario, log), {folder.file("scenario.yaml")}, {}};
+  Subject subject{{parse_scenario(recorded.header().scenario, log), {folder.file("scenario.yaml")}}, {}};
   subject.run = to_json(analyse(recorded.record()));
   write_file(subject.arguments.front(), recorded.header().scenario);
   return subject;
@@ -68,28 +58,13 @@ Subject of_log(const ExplainFlags& flags, const TemporaryFolder& folder) {
 Subject subject_of(const ExplainFlags& flags, const TemporaryFolder& folder) {
   const std::string& path = flags.common.scenario_path;
   if (is_log(path)) return of_log(flags, folder);
-  Subject subject{load_scenario(flags.common), scenario_arguments(flags.common), {}};
-  if (other_than_a_file(path).empty()) return subject;
-  subject.arguments = {folder.file("scenario.yaml")};  // a pipe is read once
-  write_file(subject.arguments.front(), subject.scenario.text);
-  return subject;
-}
-
-// Whether the scenario may have kSteps instead of its own number: other keys of it may go by that.
-bool may_have_steps(const Scenario& scenario) {
-  if (!scenario.switches.empty() || !scenario.truth.drift.empty()) return false;
-  try {
-    parse_scenario(scenario.text, scenario.path, {"steps=" + std::to_string(kSteps)});
-    return true;
-  } catch (const ConfigError&) {
-    return false;
-  }
+  return {simulable(flags.common, folder), {}};
 }
 
 // What the simulation of the scenario as it is says where it does not run: of one that does not fit, what helps.
 int simulate_as_it_is(Subject& subject, const TemporaryFolder& folder) {
   std::vector<std::string> arguments = subject.arguments;
-  if (subject.scenario.steps > kSteps && may_have_steps(subject.scenario))
+  if (subject.scenario.steps > kSteps && may_have_steps(subject.scenario, kSteps))
     arguments.push_back("--set=steps=" + std::to_string(kSteps));
   const std::string json = folder.file("run.json");
   for (const std::string& flag : {std::string("--quiet"), "--json=" + json}) arguments.push_back(flag);
@@ -103,7 +78,7 @@ std::vector<std::string> settled(const Subject& subject) {
   const auto steps = subject.run.at("steps").get<std::int64_t>();
   const auto commands = subject.run.at("commands").get<std::int64_t>();
   const bool few = steps > kSteps || commands * kSteps <= kMostCommands * std::max<std::int64_t>(steps, 1);
-  if (!few || !may_have_steps(subject.scenario)) return {};
+  if (!few || !may_have_steps(subject.scenario, kSteps)) return {};
   return {"steps=" + std::to_string(kSteps)};
 }
 
@@ -125,49 +100,10 @@ bool trains_otherwise(const Scenario& scenario, const std::string& policy) {
   }
 }
 
-// Of a subject, each with settings of its own (--set arguments).
-class Simulations {
- public:
-  // `settings`: of all of them.
-  Simulations(const Subject& subject, const std::vector<std::string>& settings) : base_(subject.arguments) {
-    for (const std::string& setting : settings) base_.push_back("--set=" + setting);
-  }
-
-  // The number of the simulation with these settings.
-  std::size_t add(std::vector<std::string> settings) {
-    points_.push_back({points_.size(), std::move(settings)});
-    return points_.size() - 1;
-  }
-  void run(bool quiet) {
-    Progress progress("simulations", quiet);
-    rows_.resize(points_.size());
-    std::size_t next = 0, done = 0;
-    SweepRun run;
-    run.base = base_;
-    run.processes = std::min(cores_here(), static_cast<int>(points_.size()));
-    run.next = [&] { return next < points_.size() ? std::optional(points_[next++]) : std::nullopt; };
-    run.done = [&](const SweepPoint& point, SimulatedRow row) {
-      rows_[point.number] = std::move(row);
-      progress.update(static_cast<double>(++done) / static_cast<double>(points_.size()));
-    };
-    simulate_all(run);
-  }
-  // Throws DeviceError where it has not ended well.
-  const nlohmann::ordered_json& result(std::size_t number) const {
-    if (!rows_[number].ran()) throw DeviceError("a simulation failed: " + rows_[number].why_not);
-    return rows_[number].result;
-  }
-  Alternative alternative(std::size_t number) const {
-    const SimulatedRow& row = rows_[number];
-    if (!row.ran()) return {std::nullopt, row.why_not};
-    return {row.result.at("step_time_s").at("median").get<double>(), ""};
-  }
-
- private:
-  std::vector<std::string> base_;
-  std::vector<SweepPoint> points_;
-  std::vector<SimulatedRow> rows_;
-};
+Alternative alternative(const SimulatedRow& row) {
+  if (!row.ran()) return {std::nullopt, row.why_not};
+  return {row.result.at("step_time_s").at("median").get<double>(), ""};
+}
 
 Explanation explanation_of(const Subject& subject, const std::vector<std::string>& others, bool quiet) {
   const Scenario& scenario = subject.scenario;
@@ -177,7 +113,7 @@ Explanation explanation_of(const Subject& subject, const std::vector<std::string
                           .run = subject.run,
                           .factor = kFactor};
   explanation.settings = settled(subject);
-  Simulations simulations(subject, explanation.settings);
+  Simulations simulations(subject.arguments, explanation.settings);
   const std::size_t as_it_is = simulations.add({});
   std::vector<std::size_t> numbers;  // of resources, then of policies
   for (const MoreOf& more : more_of_each(scenario, kFactor)) {
@@ -191,8 +127,8 @@ Explanation explanation_of(const Subject& subject, const std::vector<std::string
   simulations.run(quiet);
   explanation.simulated = simulations.result(as_it_is);
   auto number = numbers.begin();
-  for (WorthOfMore& worth : explanation.resources) worth.with = simulations.alternative(*number++);
-  for (OtherPolicy& other : explanation.policies) other.with = simulations.alternative(*number++);
+  for (WorthOfMore& worth : explanation.resources) worth.with = alternative(simulations.row(*number++));
+  for (OtherPolicy& other : explanation.policies) other.with = alternative(simulations.row(*number++));
   return explanation;
 }
 

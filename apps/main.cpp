@@ -25,6 +25,7 @@ constexpr const char* kUsage =
     "  tandem compare-policies FILE      simulate it with every policy: --policies A,B, --over KEY=V,W, --largest "
     "KEY=LOW..HIGH\n"
     "  tandem explain FILE|LOG           why its steps take as long as they do, and what would shorten them\n"
+    "  tandem analyze FILE               what each module costs on the device and on the CPU, and which belong where\n"
     "  tandem sweep FILE                 simulate all combinations of keys that vary: table, lines, heat maps\n"
     "  tandem validate [FILES]           errors of the prediction over several scenarios; in two halves, on two "
     "machines:\n"
@@ -130,6 +131,18 @@ int explain(const Arguments& arguments) {
   return tandem::explain(flags);
 }
 
+int analyze(const Arguments& arguments) {
+  CLI::App app{"What each module costs on the device and on the CPU, and which belong where (docs/analyze.md)",
+               "tandem analyze"};
+  tandem::CommonFlags flags;
+  tandem::add_scenario_argument(app, flags);
+  tandem::add_setting_flags(app, flags);
+  tandem::add_result_flags(app, flags);
+  app.add_option("--report", flags.report, "Write a roofline picture and the tables as HTML")->type_name("FILE.html");
+  parse_arguments(app, arguments);
+  return tandem::analyze(flags);
+}
+
 int sweep(const Arguments& arguments) {
   CLI::App app{"Simulate all combinations of keys that vary (docs/sweep.md)", "tandem sweep"};
   tandem::SweepFlags flags;
@@ -231,11 +244,11 @@ struct Builtin {
   int (*run)(const Arguments&);
 };
 constexpr Builtin kBuiltins[] = {{"compare", compare}, {"validate", validate}, {"compare-policies", compare_policies},
-                                 {"explain", explain}, {"sweep", sweep},       {"check", check},
-                                 {"replay", replay},   {"list", list},         {"schema", schema},
-                                 {"import", import}};
+                                 {"explain", explain}, {"analyze", analyze},   {"sweep", sweep},
+                                 {"check", check},     {"replay", replay},     {"list", list},
+                                 {"schema", schema},   {"import", import}};
 constexpr const char* kParts[] = {"simulate", "train", "plan", "calibrate", "monitor"};
-constexpr const char* kLater[] = {"generate", "analyze", "train-policy"};
+constexpr const char* kLater[] = {"generate", "train-policy"};
 
 int unknown(const std::string& command) {
   std::vector<std::string> names;
