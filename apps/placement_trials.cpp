@@ -30,7 +30,7 @@ class Placements {
     run(quiet, 0);
     const std::size_t alone = tried_.size();
     if (report_.step_s)
-      add_all_that_paid();
+      gather_those_that_pay(quiet);
     else if (best() == nullptr)
       add_largest_first();
     run(quiet, alone);
@@ -105,21 +105,36 @@ class Placements {
     return found;
   }
 
-  // Of each group whose place elsewhere pays, the best of its trials.
-  void add_all_that_paid() {
-    std::vector<const Tried*> of_group(report_.groups.size(), nullptr);
+  // Of each group whose place elsewhere pays, the best of its trials; the fastest first.
+  std::vector<Tried> that_pay() const {
+    std::vector<Tried> of_group;
     for (const Tried& tried : tried_) {
-      const Tried*& found = of_group[tried.group];
-      if (pays(tried.trial) && (found == nullptr || *tried.trial.step_s < *found->trial.step_s)) found = &tried;
+      if (!pays(tried.trial)) continue;
+      const auto found = std::find_if(of_group.begin(), of_group.end(),
+                                      [&](const Tried& other) { return other.group == tried.group; });
+      if (found == of_group.end())
+        of_group.push_back(tried);
+      else if (*tried.trial.step_s < *found->trial.step_s)
+        *found = tried;
     }
-    Modules together = now_;
-    std::size_t count = 0;
-    for (const Tried* tried : of_group) {
-      if (tried == nullptr) continue;
-      together = moved(std::move(together), tried->moved, tried->trial.to_cpu);
-      ++count;
+    std::stable_sort(of_group.begin(), of_group.end(),
+                     [](const Tried& a, const Tried& b) { return *a.trial.step_s < *b.trial.step_s; });
+    return of_group;
+  }
+  // One after another beside those that have paid so far, and kept where that is faster still.
+  void gather_those_that_pay(bool quiet) {
+    const std::vector<Tried> paying = that_pay();
+    if (paying.empty()) return;
+    Modules on_cpu = paying.front().on_cpu;
+    double step_s = *paying.front().trial.step_s;
+    for (std::size_t i = 1; i < paying.size(); ++i) {
+      add_together(moved(on_cpu, paying[i].moved, paying[i].trial.to_cpu));
+      run(quiet, tried_.size() - 1);
+      const Tried& both = tried_.back();
+      if (!both.trial.step_s || *both.trial.step_s >= step_s) continue;
+      on_cpu = both.on_cpu;
+      step_s = *both.trial.step_s;
     }
-    if (count > 1) add_together(together);
   }
 
   // Where none alone makes it fit: those that hold most, until it does.

@@ -15,7 +15,7 @@
 namespace tandem {
 namespace {
 
-constexpr double kLeft = 58, kTop = 14, kRight = 12, kLine = 18, kLetter = 7.4, kText = 12;
+constexpr double kLeft = 58, kTop = 24, kRight = 12, kLine = 18, kLetter = 7.4, kText = 12;
 
 struct Box {
   double x = 0, y = 0, width = 0, height = 0;  // y: of its upper edge
@@ -38,11 +38,11 @@ class Plot {
   Plot(const RooflineChart& chart, double width) : chart_(chart), width_(width), height_(width < 500 ? 300 : 380) {
     x_ = y_ = {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
     for (const RooflineChart::Roof& roof : chart.roofs) {
-      x_.take(roof.flops_per_s / roof.bytes_per_s);
-      y_.take(roof.flops_per_s);
+      x_.take(roof.flops_per_s / roof.bytes_per_s / 10);
+      y_.take(roof.flops_per_s / 10), y_.take(roof.flops_per_s);
     }
     for (const RooflineChart::Dot& dot : chart.dots) x_.take(dot.flops_a_byte), y_.take(dot.flops_per_s);
-    x_.high += x_.high - x_.low < 2 ? 1 : 0;
+    for (const RooflineChart::Roof& roof : chart.roofs) x_.take(roof.flops_per_s / roof.bytes_per_s * 10);
     y_.low = std::max(y_.low, y_.high - 8);  // what is slower lies on the axis
   }
 
@@ -50,6 +50,7 @@ class Plot {
     std::string text = axes();
     for (const RooflineChart::Roof& roof : chart_.roofs) text += roof_line(roof);
     for (const RooflineChart::Dot& dot : chart_.dots) taken_.push_back(box_of(dot));
+    for (const RooflineChart::Roof& roof : chart_.roofs) text += roof_name(roof);
     std::string dots, names;
     for (const RooflineChart::Dot& dot : chart_.dots) dots += circle(dot);
     // Where room is short, the largest have their names.
@@ -57,7 +58,8 @@ class Plot {
     for (const RooflineChart::Dot& dot : chart_.dots) largest.push_back(&dot);
     std::stable_sort(largest.begin(), largest.end(),
                      [](const auto* a, const auto* b) { return a->weight > b->weight; });
-    for (const RooflineChart::Dot* dot : largest) names += label(*dot);
+    for (const RooflineChart::Dot* dot : largest)
+      names += label(dot->name, x(dot->flops_a_byte), y(dot->flops_per_s), radius(*dot));
     return text + dots + names;
   }
   double height() const { return kTop + height_ + 3 * kLine; }
@@ -95,13 +97,6 @@ class Plot {
   std::string roof_line(const RooflineChart::Roof& roof) {
     const double knee = roof.flops_per_s / roof.bytes_per_s;
     const double left = std::max(std::pow(10, x_.low), std::pow(10, y_.low) / roof.bytes_per_s);
-    const double top = y(roof.flops_per_s);
-    const std::string name =
-        fmt::format("{} {}FLOPS, {}B/s", roof.name, format_count(roof.flops_per_s), format_count(roof.bytes_per_s));
-    const double length = kLetter * static_cast<double>(columns_of(name));
-    // Above the flat part, at its right end; below where the top has no room.
-    const double base = top - kText - 4 < 0 ? top + kText + 2 : top - 5;
-    taken_.push_back({right() - length, base - kText, length, kText + 3});
     constexpr int kPieces = 60;  // names keep clear of the line
     for (int i = 0; i <= kPieces; ++i) {
       const double at = kLeft + (right() - kLeft) * i / kPieces;
@@ -109,8 +104,24 @@ class Plot {
       taken_.push_back({at - 2, y(std::min(intensity * roof.bytes_per_s, roof.flops_per_s)) - 2, 4, 4});
     }
     return fmt::format("<polyline class=\"roof\" points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\"/>\n", x(left),
-                       y(left * roof.bytes_per_s), x(knee), top, right(), top) +
-           svg_text("end", right(), base, name);
+                       y(left * roof.bytes_per_s), x(knee), y(roof.flops_per_s), right(), y(roof.flops_per_s));
+  }
+  // At the right end of its flat part, above it, or where there is room farther up or down, with a line to it.
+  std::string roof_name(const RooflineChart::Roof& roof) {
+    const double top = y(roof.flops_per_s);
+    const std::string name =
+        fmt::format("{} {}FLOPS, {}B/s", roof.name, format_count(roof.flops_per_s), format_count(roof.bytes_per_s));
+    const double length = kLetter * static_cast<double>(columns_of(name));
+    constexpr double kStep = 3;
+    for (double away = 0; away <= bottom(); away += kStep)
+      for (const double base : {top - 5 - away, top + kText + 4 + away}) {
+        const Box box{right() - length, base - kText, length, kText + 2};
+        if (!free(box)) continue;
+        taken_.push_back(box);
+        const double edge = base < top ? base + 2 : base - kText;
+        return (away > 0 ? svg_line(right() - 4, edge, right() - 4, top) : "") + svg_text("end", right(), base, name);
+      }
+    return "";
   }
 
   static double radius(const RooflineChart::Dot& dot) {
@@ -133,10 +144,9 @@ class Plot {
     if (box.x < kLeft || box.x + box.width > width_ || box.y < 0 || box.y + box.height > bottom()) return false;
     return std::none_of(taken_.begin(), taken_.end(), [&](const Box& other) { return box.meets(other); });
   }
-  // Around the dot, at growing distances, the right first.
-  std::string label(const RooflineChart::Dot& dot) {
-    const double cx = x(dot.flops_a_byte), cy = y(dot.flops_per_s), r = radius(dot);
-    const double length = kLetter * static_cast<double>(columns_of(dot.name));
+  // Around a dot, at growing distances, the right first.
+  std::string label(const std::string& name, double cx, double cy, double r) {
+    const double length = kLetter * static_cast<double>(columns_of(name));
     constexpr int kTurns = 16, kRounds = 5;
     for (int round = 0; round < kRounds; ++round)
       for (int turn = 0; turn < kTurns; ++turn) {
@@ -148,7 +158,7 @@ class Plot {
         taken_.push_back(box);
         std::string leader;
         if (round > 0) leader = svg_line(cx + r * dx, cy + r * dy, px, py);
-        return leader + svg_text("start", box.x, py + 4, dot.name, "name");
+        return leader + svg_text("start", box.x, py + 4, name, "name");
       }
     return "";  // no room near it: tables have it, and the dot says it when pointed at
   }

@@ -68,7 +68,7 @@ std::string tried(const WorkloadReport& r, const GroupReport& g) {
   const std::string where = fmt::format("with {} on the {} ", best->modules, best->to_cpu ? "CPU" : r.device_word());
   if (!r.step_s) return where + fmt::format("it fits, and a step takes {}", format_time(*best->step_s));
   return where + change(*best->step_s, *r.step_s) + " (simulated)" +
-         (g.alone_faster ? "; together with the modules that are suggested it is not" : "");
+         (g.alone_faster ? "; not so beside the modules that are suggested" : "");
 }
 
 }  // namespace
@@ -89,13 +89,9 @@ std::string answer(const WorkloadReport& r) {
   if (!r.step_s && !r.best)
     return fmt::format("It does not fit, nor with modules on the CPU: {}.", where_it_does_not(r.why_not));
   if (!r.step_s)
-    return fmt::format("It does not fit; with {} on the CPU it does, and a step takes {}: {}.", r.best->on_cpu,
-                       format_time(*r.best->step_s), setting(*r.best));
-  if (r.best)
-    return fmt::format(
-        "{}: {} (simulated): {}.",
-        r.best->on_cpu.empty() ? fmt::format("All modules on the {}", device) : r.best->on_cpu + " on the CPU",
-        change(*r.best->step_s, *r.step_s), setting(*r.best));
+    return fmt::format("It does not fit; with {} it does, and a step takes {} (simulated).", setting(*r.best),
+                       format_time(*r.best->step_s));
+  if (r.best) return fmt::format("With {} {} (simulated).", setting(*r.best), change(*r.best->step_s, *r.step_s));
   std::size_t on_cpu = 0, tried_groups = 0;
   for (const GroupReport& g : r.groups) on_cpu += g.on_cpu, tried_groups += g.trials.empty() ? 0 : 1;
   return fmt::format(

@@ -167,6 +167,7 @@ class Page(html.parser.HTMLParser):
     def __init__(self):
         super().__init__()
         self.open, self.tags, self.texts, self.wrong, self.fetched = [], [], [], [], []
+        self.labels = []  # of all pictures
 
     def handle_starttag(self, tag, attributes):
         self.tags.append((tag, dict(attributes), tuple(self.open)))
@@ -183,9 +184,37 @@ class Page(html.parser.HTMLParser):
 
     def handle_data(self, data):
         self.texts.append((self.open[-1] if self.open else "", data.strip()))
+        if self.open and self.open[-1] == "text" and data.strip():
+            where = self.tags[-1][1]
+            if "x" in where:
+                self.labels.append((where["text-anchor"], float(where["x"]), float(where["y"]), data.strip()))
+
+
+def overlaps(labels):
+    """Letters are 7 wide and 11 high at the most."""
+    boxes = []
+    for anchor, x, y, words in labels:
+        wide = 7 * len(words)
+        boxes.append((x - {"start": 0, "middle": wide / 2, "end": wide}[anchor], y - 9, wide, 11, words))
+    return [(a[4], b[4]) for i, a in enumerate(boxes) for b in boxes[:i]
+            if a[0] < b[0] + b[2] and b[0] < a[0] + a[2] and a[1] < b[1] + b[3] and b[1] < a[1] + a[3]]
 
 
 def page(folder):
+    crowded = folder / "crowded.yaml"  # 27 kinds of module, on a CPU that is nearly as fast as the device
+    crowded.write_text("machine: {derive_from: h100_measured, name: m, cpu: {peak: 50TFLOPS}}\n"
+                       "workload: {model: stable-diffusion-1.5-unet, batch: 1}\npolicy: {name: resident}\n")
+    for scenario in (folder / "clip.yaml", folder / "whisper.yaml", folder / "big_cpu.yaml", crowded):
+        file = folder / "page.html"
+        result = run("analyze", scenario, "--quiet", "--report", file)
+        check("labels", result.returncode == 0, result.stderr)
+        for picture in file.read_text().split("<svg")[1:]:
+            parsed = Page()
+            parsed.feed("<svg" + picture.split("</svg>")[0] + "</svg>")
+            names = [label for label in parsed.labels if label[0] != "middle"]
+            check("labels", not overlaps(names), f"{scenario.name}: {overlaps(names)}")
+            roofs = [words for *_, words in names if "FLOPS, " in words]
+            check("labels", len(roofs) == 2 and len(names) > 8, f"{scenario.name}: {names}")
     scenario, file = folder / "clip.yaml", folder / "clip.html"
     found = analysed("page", scenario, "--report", file)
     parsed = Page()
