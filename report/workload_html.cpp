@@ -136,7 +136,8 @@ std::string flow(const WorkloadReport& r) {
 std::string workload_html(const WorkloadReport& r) {
   const std::string name = r.scenario.substr(r.scenario.rfind('/') + 1);
   return html_page("Workload: " + name,
-                   fmt::format("{} in {} on {}, policy {}, simulated", r.family, r.precision, r.machine, r.policy),
+                   fmt::format("{} in {} on {}, policy {}, simulated{}", r.family, r.precision, r.machine, r.policy,
+                               r.gpu ? "" : "; " + stand_in_remark()),
                    "<main>\n<section>\n" + paragraph(answer(r)) + "</section>\n" + roofline(r) + place_table(r) +
                        reasons(r) + work_table(r) + flow(r) + "</main>\n");
 }

@@ -78,6 +78,9 @@ std::string title_of(const GroupReport& group);
 std::string sentence_of(const WorkloadReport& report, const Meeting& meeting);
 std::string input_sentence(const WorkloadReport& report);
 
+// Of a profile whose device is no GPU.
+std::string stand_in_remark();
+
 std::string workload_text(const WorkloadReport& report, std::size_t columns);
 nlohmann::ordered_json workload_json(const WorkloadReport& report);
 std::string workload_html(const WorkloadReport& report);

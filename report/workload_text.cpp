@@ -97,9 +97,11 @@ std::string head(const WorkloadReport& r) {
   std::string text = fmt::format("{} in {} on {}, policy {}", r.family, r.precision, r.machine, r.policy);
   if (r.step_s)
     text += fmt::format(": {} of a step of {} is computing", format_time(r.compute_s), format_time(*r.step_s));
-  return text + fmt::format("; {} {}FLOPS and {}B/s, CPU {}FLOPS and {}B/s", r.device_word(),
-                            format_count(r.device.flops_per_s), format_count(r.device.bytes_per_s),
-                            format_count(r.cpu.flops_per_s), format_count(r.cpu.bytes_per_s));
+  return text +
+         fmt::format("; {} {}FLOPS and {}B/s, CPU {}FLOPS and {}B/s", r.device_word(),
+                     format_count(r.device.flops_per_s), format_count(r.device.bytes_per_s),
+                     format_count(r.cpu.flops_per_s), format_count(r.cpu.bytes_per_s)) +
+         (r.gpu ? std::string() : "; " + stand_in_remark());
 }
 
 }  // namespace

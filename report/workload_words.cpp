@@ -129,6 +129,10 @@ std::string sentence_of(const WorkloadReport& r, const Meeting& meeting) {
          fmt::format(": {} waits {} for {}.", first.module, format_time(last.ready_s - first.ready_s), last.module);
 }
 
+std::string stand_in_remark() {
+  return "a CPU stands in for the device (compute.processor): what pays between the two says nothing of a GPU";
+}
+
 std::string input_sentence(const WorkloadReport& r) {
   const InputTimes& in = r.input;
   if (!r.step_s) return "Not known of a run that does not fit.";
