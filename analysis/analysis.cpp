@@ -165,6 +165,7 @@ Analysis analyse(const RunRecord& record) {
   analysis.roofline = roofline(analysis.timeline, analysis.steps, *record.scenario);
   analysis.parameters = parameter_count(analysis.timeline);
   analysis.trained_parameters = trained_parameter_count(analysis.timeline);
+  analysis.compressed_parameters = compressed_parameter_count(analysis.timeline);
   if (record.totals != nullptr) add_lane_totals(analysis, *record.totals);
   add_throughput(analysis);
   add_peaks(analysis);

@@ -56,8 +56,9 @@ struct Analysis {
   Holder holder;                            // of the step, from the two above
   std::vector<PathPart> path;               // what the steps' critical path consists of
   Roofline roofline;
-  std::int64_t parameters = 0;          // of the model, as one rank holds it
-  std::int64_t trained_parameters = 0;  // of those; the others are frozen
+  std::int64_t parameters = 0;             // of the model, as one rank holds it
+  std::int64_t trained_parameters = 0;     // of those; the others are frozen
+  std::int64_t compressed_parameters = 0;  // of the frozen ones: kept as codes
   double samples_per_s = 0, tokens_per_s = 0, model_flops_per_s = 0;
   double flop_use = 0;  // model_flops_per_s over the devices' peak in the workload's precision; 0: not known
   std::vector<std::pair<std::string, std::int64_t>> peak_bytes;     // device0..., host, host_pinned, disk

@@ -84,4 +84,12 @@ std::int64_t parameter_count(const Timeline& timeline) { return elements_of(time
 
 std::int64_t trained_parameter_count(const Timeline& timeline) { return elements_of(timeline, Role::Gradient); }
 
+std::int64_t compressed_parameter_count(const Timeline& timeline) {
+  std::int64_t count = 0;
+  const Graph& graph = *timeline.ranks.front().graph;
+  for (TensorId id = 0; id < graph.tensor_count(); ++id)
+    if (const Tensor& tensor = graph.tensor(id); tensor.code_bits > 0) count += tensor.layout->elements;
+  return count;
+}
+
 }  // namespace tandem

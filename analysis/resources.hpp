@@ -22,5 +22,7 @@ std::map<std::string, double> bytes_a_step(const Timeline& timeline, const Steps
 std::int64_t parameter_count(const Timeline& timeline);
 // Of those, the ones that have gradients.
 std::int64_t trained_parameter_count(const Timeline& timeline);
+// Of the frozen ones, those that are kept as codes.
+std::int64_t compressed_parameter_count(const Timeline& timeline);
 
 }  // namespace tandem

@@ -163,6 +163,7 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
   result["parameters"] = analysis.parameters;
   if (const WorkloadOptions& w = record.scenario->workload; !w.trained.empty() || w.lora.rank > 0)
     result["trained_parameters"] = analysis.trained_parameters;
+  if (analysis.compressed_parameters > 0) result["compressed_parameters"] = analysis.compressed_parameters;
   if (record.totals != nullptr) result["detailed_steps"] = analysis.steps.ends_ns.size();
   result["first_step"] = record.scenario->first_step;
   result["checkpoint_s"] = analysis.checkpoint_s;

@@ -82,6 +82,9 @@ std::string model_line(const Analysis& analysis) {
   std::string text = count(analysis.parameters) + " parameters";
   if (const WorkloadOptions& w = analysis.record->scenario->workload; !w.trained.empty() || w.lora.rank > 0)
     text += ", " + count(analysis.trained_parameters) + " of them trained";
+  if (analysis.compressed_parameters > 0)
+    text += fmt::format(", {} kept in {} bits", count(analysis.compressed_parameters),
+                        analysis.record->scenario->workload.compress.weights);
   if (analysis.model_flops_per_s <= 0) return text;
   text += fmt::format(", {}FLOP/s", format_count(analysis.model_flops_per_s));
   if (analysis.flop_use > 0)

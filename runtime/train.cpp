@@ -19,6 +19,7 @@
 #include "runtime/executors/failure_text.hpp"
 #include "runtime/gloo_collective.hpp"
 #include "runtime/optimizer/low_precision.hpp"
+#include "runtime/optimizer/weight_codes.hpp"
 #include "runtime/torch_setup.hpp"
 
 namespace tandem {
@@ -192,6 +193,12 @@ std::vector<float> Training::masters(TensorId parameter) {
     return std::nullopt;  // the parameter is all there is
   };
   const std::vector<std::byte> held = latest(parameter);
+  if (tensor.code_bits > 0) {
+    masters.resize(static_cast<std::size_t>(tensor.layout->elements));
+    const std::int64_t blocks = tensor.layout->elements / weight_block(tensor.code_bits).elements;
+    decode_weights({held.data(), masters.data(), DType::F32, tensor.code_bits, blocks});
+    return masters;
+  }
   if (tensor.type == DType::BF16) {
     const auto low = state(kMasterLow);
     for (std::size_t i = 0; i < masters.size(); ++i) {
@@ -223,7 +230,9 @@ std::map<std::string, std::vector<float>> Training::parameters(const std::functi
     const std::vector<float> bucket = masters(id);
     for (const Field& field : tensor.layout->fields) {
       if (!is_wanted(field)) continue;
-      const HeldElements held = held_elements(field, tensor);
+      const HeldElements held = tensor.code_bits > 0
+                                    ? HeldElements{field.offset / size_of(DType::F32), field.elements(), 0}
+                                    : held_elements(field, tensor);
       std::vector<float>& values = out[stage + field.name];
       if (held.count > 0)
         values.assign(&bucket[static_cast<std::size_t>(held.first)], bucket.data() + held.first + held.count);

@@ -78,7 +78,8 @@ struct Tensor {
   std::int32_t layer = kNone;            // position in forward order; kNone for scalars and batches
   std::shared_ptr<const Layout> layout;  // buckets only
   std::int64_t first_element = 0;        // of the bucket, where the tensor is a rank's part of it
-  bool persistent = false;  // its latest version outlives the step (parameters, optimizer states, KV cache)
+  std::int64_t code_bits = 0;  // of a parameter that is kept as codes (core/formats/weight_blocks.hpp); 0: as numbers
+  bool persistent = false;     // its latest version outlives the step (parameters, optimizer states, KV cache)
   // What ranks divide is whole for a while, and comes and goes like an activation: what memory reports call it.
   std::optional<Role> reported_as;
   // Of a rank's part of a parameter: the tensor that holds all of it from the first forward after an update to the last
@@ -111,7 +112,7 @@ enum class Phase : std::uint8_t {
   Sample,
   Save,
   Evaluate,
-  Gather  // the parts of a bucket that ranks hold, brought together
+  Gather  // a bucket as passes read it: brought together from the parts that ranks hold, or made of codes
 };
 inline constexpr int kPhaseCount = 10;
 constexpr std::string_view name_of(Phase phase) {

@@ -28,6 +28,8 @@ struct NetworkModule {
   // What people call its weights, each in its place: "model.layers.3.mlp.up_proj.weight"; none: "block3.up.weight".
   std::vector<std::string> weight_names = {};
   std::string weight_name(std::size_t weight) const;
+  // Of its weights that are frozen: bits of the codes that they are kept as; 0: as they are.
+  std::int64_t frozen_bits = 0;
 };
 
 struct BatchTensor {

@@ -104,7 +104,7 @@ class LayerToLayer final : public Policy {
     std::int32_t last = 0;  // layer
     for (OpId op : ops) last = std::max(last, graph.op(op).layer);
     std::vector<std::tuple<std::int32_t, std::int32_t, OpId>> order;  // visit of the step, micro-batch
-    std::int32_t backward = kNone;                                    // the visit of the next one
+    std::int32_t backward = kNone, next = 0;                          // the visit of the next one; of the next op
     for (auto id = ops.rbegin(); id != ops.rend(); ++id) {
       const Op& op = graph.op(*id);
       if (op.phase == Phase::Backward) backward = 2 * last - op.layer;
@@ -113,6 +113,8 @@ class LayerToLayer final : public Policy {
       if (op.phase == Phase::Recompute) visit = backward;
       if (op.phase == Phase::Evaluate) visit = 2 * last + 2 + op.layer;
       if (op.layer == kNone) visit = 2 * last + 1;
+      if (op.phase == Phase::Gather) visit = next;  // what it makes is for the op after it
+      next = visit;
       order.emplace_back(visit, op.micro_batch, *id);
     }
     std::sort(order.begin(), order.end());

@@ -44,6 +44,8 @@ WorkloadOptions build_workload(const Values& values) {
   out.lora.rank = size("lora.rank", 0);
   out.lora.alpha = values.number("workload.lora.alpha", static_cast<double>(out.lora.rank));
   out.lora.targets = texts_of(values, "workload.lora.targets");
+  out.compress.weights = size("compress.weights", 0);
+  out.compress.modules = texts_of(values, "workload.compress.modules");
   out.keys = family_values(values);
   return out;
 }

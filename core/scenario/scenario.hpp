@@ -41,6 +41,12 @@ struct LoraOptions {
   std::vector<std::string> targets;  // linear layers, by the last part of their name or by a pattern of all of it
 };
 
+// Frozen weights that are kept as codes (core/formats/weight_blocks.hpp).
+struct CompressOptions {
+  std::int64_t weights = 0;          // bits of one: 8 | 4; 0: as they are
+  std::vector<std::string> modules;  // patterns of the modules whose weights are; none: all
+};
+
 // What is computed: what all families that train have in common, and what the chosen one alone takes.
 struct WorkloadOptions {
   std::string family;
@@ -53,6 +59,7 @@ struct WorkloadOptions {
   std::string partition = "none";     // none | states | parameters: what each rank has a part of instead of all
   std::vector<std::string> trained;   // patterns of the weights that are; none: all, or with adapters none but those
   LoraOptions lora;
+  CompressOptions compress;
   KeyValues keys;  // those that the family's file declares
   // What the samples of a micro-batch have of each modality, where they are not all alike: "image": so many items.
   // None: each sample has one of each.

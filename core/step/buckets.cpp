@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/formats/weight_blocks.hpp"
 #include "core/graph/kernels.hpp"
 
 namespace tandem {
@@ -20,7 +21,15 @@ void BucketsPart::add(Graph& graph, std::size_t index) {
     return graph.add_tensor(std::move(tensor));
   };
   const std::int64_t bucket_bytes = owned * size_of(plan.precision);
-  if (s.elements > 0) stage.parameter = add("parameter", Role::Parameter, plan.precision, bucket_bytes, true);
+  if (s.code_bits > 0) {
+    Tensor codes =
+        context_.bucket_tensor(index, "parameter", Role::Parameter, DType::U8, coded_bytes(s.code_bits, owned));
+    codes.code_bits = s.code_bits;
+    codes.persistent = true;
+    stage.parameter = graph.add_tensor(std::move(codes));
+  } else if (s.elements > 0) {
+    stage.parameter = add("parameter", Role::Parameter, plan.precision, bucket_bytes, true);
+  }
   for (const TensorSpec& carried : s.carried) {
     Tensor tensor = context_.tensor_of(index, carried.name, Role::KvCache, carried.type, carried.bytes);
     tensor.persistent = true;

@@ -80,6 +80,7 @@ class Plan {
       holder.layout = frozen_layout_of(module);
       holder.elements = holder.layout->elements;
       holder.trained = false, holder.backward_reads_parameter = false;
+      holder.code_bits = at(i).frozen_bits;
     }
     first_module_ = static_cast<std::int32_t>(plan_.stages.size());
     for (std::size_t i = 0; i < holder_of_.size(); ++i)
@@ -131,6 +132,7 @@ class Plan {
     }
     StageSpec stage = found->second;
     stage.name = m.name;
+    if (!stage.trained && stage.elements > 0) stage.code_bits = m.frozen_bits;
     for (std::size_t p = 0; p < m.inputs.size(); ++p) connect(stage.inputs[p], m.inputs[p]);
     if (holder_of_[index] != kNone) stage.inputs.back().index = holder_of_[index];
     return stage;

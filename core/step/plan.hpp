@@ -62,6 +62,7 @@ struct StageSpec {
   std::shared_ptr<const Layout> layout;  // none where sizes are all that is known
   std::int64_t elements = 0;             // of the parameter bucket
   bool trained = true;                   // else the bucket has neither gradient nor state
+  std::int64_t code_bits = 0;            // of a frozen bucket that is kept as codes: a number's; 0: as numbers
   std::int32_t held_for = kNone;         // it has no passes, but weights of that stage which are frozen
   bool contributed = false;              // a later stage contributes to its gradient
   std::vector<PortSpec> inputs;

@@ -213,7 +213,8 @@ void add_method(const Scenario& scenario, const std::string& method, Facts& fact
 }
 
 // Facts that only runs have which do more, or less, than train all weights.
-constexpr const char *kTrained = "workload.trained", *kLora = "workload.lora";
+constexpr const char *kTrained = "workload.trained", *kLora = "workload.lora", *kCompress = "workload.compress";
+bool may_be_none(const std::string& key) { return key == kTrained || key == kLora || key == kCompress; }
 
 std::string listed(const std::vector<std::string>& words) {
   std::string text;
@@ -223,6 +224,9 @@ std::string listed(const std::vector<std::string>& words) {
 
 void add_trained(const WorkloadOptions& w, Facts& facts) {
   if (!w.trained.empty()) facts.emplace_back(kTrained, listed(w.trained));
+  if (w.compress.weights > 0)
+    facts.emplace_back(kCompress, "{weights: " + std::to_string(w.compress.weights) +
+                                      ", modules: " + listed(w.compress.modules) + "}");
   if (w.lora.rank == 0) return;
   facts.emplace_back(kLora, "{rank: " + std::to_string(w.lora.rank) + ", alpha: " + text_of(w.lora.alpha) +
                                 ", targets: " + listed(w.lora.targets) + "}");
@@ -258,7 +262,7 @@ std::vector<std::string> require_same_run(const std::string& folder, const Facts
   std::string differences;
   const auto value_of = [](const Facts& facts, const std::string& key) {
     const auto found = std::find_if(facts.begin(), facts.end(), [&](const auto& fact) { return fact.first == key; });
-    const bool is_none = found == facts.end() && (key == kTrained || key == kLora);
+    const bool is_none = found == facts.end() && may_be_none(key);
     return found != facts.end() ? std::optional(found->second)
            : is_none            ? std::optional<std::string>("none")
                                 : std::nullopt;
@@ -273,7 +277,7 @@ std::vector<std::string> require_same_run(const std::string& folder, const Facts
   };
   for (const auto& [key, value] : wanted) compare(key);
   for (const auto& [key, value] : saved)
-    if ((key == kTrained || key == kLora) &&
+    if (may_be_none(key) &&
         std::none_of(wanted.begin(), wanted.end(), [&, &name = key](const auto& fact) { return fact.first == name; }))
       compare(key);
   if (!differences.empty()) throw ConfigError(differences);

@@ -7,6 +7,7 @@
 #include "runtime/optimizer/one_bit.hpp"
 #include "runtime/optimizer/update.hpp"
 #include "runtime/optimizer/update_control.hpp"
+#include "runtime/optimizer/weight_codes.hpp"
 
 namespace tandem {
 
@@ -30,6 +31,9 @@ void launch_control(const UpdateRules& rules, const double* sum, const LossScale
 
 // compress_momentum() with the control's scale of the gradient (null: 1).
 void launch_compress_momentum(const MomentumSpan& span, const UpdateControl* control, cudaStream_t stream);
+
+// decode_weights().
+void launch_decode_weights(const WeightSpan& span, cudaStream_t stream);
 
 // Writes the GPU's time to `at`, on the device; the stream goes on once `ns` have passed since.
 void launch_stamp(std::int64_t* at, cudaStream_t stream);

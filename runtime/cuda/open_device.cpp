@@ -33,6 +33,8 @@ void compress_momentum(const MomentumSpan& span, const UpdateControl* control) {
   launch_compress_momentum(span, control, stream());
 }
 
+void decode_on_stream(const WeightSpan& span) { launch_decode_weights(span, stream()); }
+
 }  // namespace
 
 bool has_device(const std::string& name) { return name == "cpu" || name == "cuda"; }
@@ -41,7 +43,7 @@ std::shared_ptr<Device> open_device(const std::string& name) {
   if (name == "cpu") return nullptr;
   auto device = std::make_shared<CudaDevice>();
   install_cuda_workspace_allocator();
-  set_device_kernels({&update, &square_sum, &sum, &control, &compress_momentum});
+  set_device_kernels({&update, &square_sum, &sum, &control, &compress_momentum, &decode_on_stream});
   return device;
 }
 

@@ -8,6 +8,7 @@
 #include "core/base/errors.hpp"
 #include "core/workloads/workload.hpp"
 #include "runtime/batches.hpp"
+#include "runtime/optimizer/weight_codes.hpp"
 #include "runtime/reference/walk.hpp"
 #include "runtime/stored_values.hpp"
 #include "runtime/torch_types.hpp"
@@ -31,7 +32,8 @@ ReferenceBucket bucket_of(const NetworkModule& m) {
                       weight.initial,
                       weight.trained,
                       {},
-                      weight.padding_rows});
+                      weight.padding_rows,
+                      weight.trained ? 0 : m.frozen_bits});
   }
   return bucket;
 }
@@ -40,6 +42,18 @@ std::vector<Tensor> tensors_of(const ReferenceBucket& bucket) {
   std::vector<Tensor> tensors;
   for (const ReferenceParameter& p : bucket) tensors.push_back(p.tensor);
   return tensors;
+}
+
+// As it comes back from its codes.
+void compress(ReferenceParameter& p) {
+  const StateBlock block = weight_block(p.code_bits);
+  const std::int64_t count = p.tensor.numel(), blocks = (count + block.elements - 1) / block.elements;
+  Tensor padded = at::zeros({blocks * block.elements}, at::kFloat);
+  padded.narrow(0, 0, count).copy_(p.tensor.flatten());
+  std::vector<std::byte> codes(static_cast<std::size_t>(blocks * block.bytes));
+  encode_weights(padded.const_data_ptr<float>(), p.code_bits, blocks, codes.data());
+  decode_weights({codes.data(), padded.mutable_data_ptr(), DType::F32, p.code_bits, blocks});
+  p.tensor.copy_(padded.narrow(0, 0, count).view(p.shape));
 }
 
 }  // namespace
@@ -94,6 +108,7 @@ void fill_parameters(std::vector<ReferenceBucket>& buckets, const Scenario& scen
       if (p.padding_rows > 0) field.shape.front() -= p.padding_rows;
       field.initial = p.initial;
       fill_first_values(p.tensor.data_ptr<float>(), 0, field.elements(), field, p.name, scenario);
+      if (p.code_bits > 0) compress(p);
     }
 }
 

@@ -22,6 +22,7 @@ struct ReferenceParameter {
   at::Tensor tensor = {};  // a leaf
   // Of the shape's first dimension the last, which are zero and no numbers of the network.
   std::int64_t padding_rows = 0;
+  std::int64_t code_bits = 0;  // it is kept as codes of so many bits; 0: as numbers
   // The numbers of the network, which come first.
   std::int64_t elements() const {
     return padding_rows == 0 ? tensor.numel() : tensor.numel() / shape.front() * (shape.front() - padding_rows);

@@ -67,7 +67,8 @@ std::int64_t parameter_bytes(const Graph& graph) {
   return bytes;
 }
 
-bool is_narrow(const Tensor& parameter) { return size_of(parameter.type) == 2; }
+// 16 bits wide, or codes of fewer.
+bool is_narrow(const Tensor& parameter) { return size_of(parameter.type) <= 2; }
 
 // The widest op of the first micro-batch counts.
 bool parameters_fit(const View& view) {

@@ -115,9 +115,9 @@ Layers streamed_parameters(const Layers& bytes, std::int32_t resident) {
   return streamed;
 }
 
-// All where they are 16 bits wide and stay on the device (if they leave room enough, or, as only gradients leave, at
-// all); else those of two ops, one of them prefetched, or as many as
-// have buffers, and of layers that stay.
+// All where they are 16 bits wide, or codes, and stay on the device (if they leave room enough, or, as only gradients
+// leave, at all), beside two of those that are wider; else those of two ops, one of them prefetched, or as many as have
+// buffers, and of layers that stay.
 std::int64_t parameter_bytes(const Graph& graph, std::int64_t capacity_bytes, const StatesOnDevice& states) {
   const Layers bytes = bytes_by_layer(graph, Role::Parameter);
   const std::int32_t resident = states.resident;
@@ -128,10 +128,16 @@ std::int64_t parameter_bytes(const Graph& graph, std::int64_t capacity_bytes, co
     return sum(bytes.begin(), bytes.begin() + resident) +
            sum(streamed.begin(), streamed.begin() + std::min<std::ptrdiff_t>(*states.buffers, std::ssize(streamed)));
   }
-  std::int64_t narrow = 0;
-  for (TensorId id = 0; id < graph.tensor_count(); ++id)
-    if (const Tensor& t = graph.tensor(id); t.role == Role::Parameter && size_of(t.type) == 2) narrow += t.bytes;
-  if (narrow > 0 && narrow <= capacity_bytes / (states.gradients_leave ? 1 : 2)) return narrow;
+  std::int64_t narrow = 0, wide = 0;
+  for (TensorId id = 0; id < graph.tensor_count(); ++id) {
+    const Tensor& t = graph.tensor(id);
+    if (t.role != Role::Parameter) continue;
+    if (size_of(t.type) <= 2)
+      narrow += t.bytes;
+    else
+      wide = std::max(wide, t.bytes);
+  }
+  if (narrow > 0 && narrow <= capacity_bytes / (states.gradients_leave ? 1 : 2)) return narrow + 2 * wide;
   return 2 * *std::max_element(bytes.begin(), bytes.end()) + sum(bytes.begin(), bytes.begin() + resident);
 }
 

@@ -37,15 +37,16 @@ Rewrites all_rewrites(const Scenario& scenario, const Rewrites& of_policy);
 }  // namespace tandem
 
 // The last line of core/transforms/NAME.cpp, or NAME/NAME.cpp. OF_SCENARIO: see TransformEntry; nullptr: policies ask.
-#define TANDEM_TRANSFORM(NAME, OF_SCENARIO, SUMMARY, ASKED_BY)                        \
-  namespace tandem {                                                                  \
-  extern const TransformEntry NAME##_transform_entry;                                 \
-  const TransformEntry NAME##_transform_entry{#NAME, SUMMARY, ASKED_BY, OF_SCENARIO}; \
-  }
+#define TANDEM_TRANSFORM(NAME, OF_SCENARIO, SUMMARY, ASKED_BY) \
+  TANDEM_TRANSFORM_OF_BOTH(NAME, OF_SCENARIO, nullptr, SUMMARY, ASKED_BY)
 
 // Of one that changes networks.
-#define TANDEM_NETWORK_TRANSFORM(NAME, ON_NETWORK, SUMMARY, ASKED_BY)                         \
-  namespace tandem {                                                                          \
-  extern const TransformEntry NAME##_transform_entry;                                         \
-  const TransformEntry NAME##_transform_entry{#NAME, SUMMARY, ASKED_BY, nullptr, ON_NETWORK}; \
+#define TANDEM_NETWORK_TRANSFORM(NAME, ON_NETWORK, SUMMARY, ASKED_BY) \
+  TANDEM_TRANSFORM_OF_BOTH(NAME, nullptr, ON_NETWORK, SUMMARY, ASKED_BY)
+
+// Of one that changes networks, and then their steps.
+#define TANDEM_TRANSFORM_OF_BOTH(NAME, OF_SCENARIO, ON_NETWORK, SUMMARY, ASKED_BY)                \
+  namespace tandem {                                                                              \
+  extern const TransformEntry NAME##_transform_entry;                                             \
+  const TransformEntry NAME##_transform_entry{#NAME, SUMMARY, ASKED_BY, OF_SCENARIO, ON_NETWORK}; \
   }

@@ -5,6 +5,7 @@
 #include "runtime/optimizer/one_bit.hpp"
 #include "runtime/optimizer/update.hpp"
 #include "runtime/optimizer/update_control.hpp"
+#include "runtime/optimizer/weight_codes.hpp"
 
 namespace tandem {
 
@@ -17,6 +18,7 @@ struct DeviceKernels {
   void (*control)(const UpdateRules& rules, const double* sum, const LossScale* old, LossScale* state,
                   UpdateControl* control, double* copy) = nullptr;
   void (*compress_momentum)(const MomentumSpan& span, const UpdateControl* control) = nullptr;
+  void (*decode_weights)(const WeightSpan& span) = nullptr;
 };
 
 // CHECKs that there are some.

@@ -14,6 +14,7 @@
 #include "runtime/bodies/common/operands.hpp"
 #include "runtime/executors/thread_team.hpp"
 #include "runtime/optimizer/low_precision.hpp"
+#include "runtime/optimizer/weight_codes.hpp"
 #include "runtime/stored_values.hpp"
 #include "runtime/torch_types.hpp"
 
@@ -45,6 +46,24 @@ void fill_split(const BodyCall& call, const Field& field, std::int64_t first, st
   }
 }
 
+// A frozen bucket of codes: those of its first values, and of the zeros behind them, a number of whole blocks at once.
+void fill_codes(const BodyCall& call, const tandem::Tensor& tensor, const std::string& stage, ThreadTeam& team) {
+  const StateBlock block = weight_block(tensor.code_bits);
+  constexpr std::int64_t kBlocks = 256;
+  for (const Field& field : tensor.layout->fields) {
+    std::byte* codes = call.writes[0] + field.offset / size_of(DType::F32) / block.elements * block.bytes;
+    const std::int64_t blocks = (field.padded_elements() + block.elements - 1) / block.elements;
+    team.share(static_cast<int>((blocks + kBlocks - 1) / kBlocks), [&](int chunk) {
+      const std::int64_t first = chunk * kBlocks, some = std::min(kBlocks, blocks - first);
+      std::vector<float> numbers(static_cast<std::size_t>(some * block.elements));
+      const std::int64_t begin = first * block.elements;
+      const std::int64_t count = std::min(some * block.elements, field.elements() - begin);
+      if (count > 0) fill_first_values(numbers.data(), begin, count, field, stage + field.name, call.scenario);
+      encode_weights(numbers.data(), tensor.code_bits, some, codes + first * block.bytes);
+    });
+  }
+}
+
 void zero(ThreadTeam& team, std::byte* bytes, std::int64_t count) {
   team.run([&](int thread) {
     const std::int64_t first = count * thread / team.size();
@@ -60,12 +79,16 @@ std::int64_t load_parameters(BodyCall& call) {
   ThreadTeam& team = ThreadTeam::mine(at::get_num_threads());
   for (std::size_t i = 0; i < call.writes.size(); ++i)
     zero(team, call.writes[i], call.graph.value(call.op.writes[i].value).bytes);
+  const std::string stage = tensor.name.substr(0, tensor.name.find('.') + 1);
+  if (tensor.code_bits > 0) {
+    fill_codes(call, tensor, stage, team);
+    return 0;
+  }
   // Where there are no masters, as of what is frozen, their numbers are made aside.
   const std::size_t leader = leading_write(call.graph, call.op);
   const bool is_bare = tensor.type == DType::F16 && leader == 0;
   std::vector<float> aside(static_cast<std::size_t>(is_bare ? tensor.bytes / size_of(tensor.type) : 0));
   float* masters = is_bare ? aside.data() : reinterpret_cast<float*>(call.writes[leader]);
-  const std::string stage = tensor.name.substr(0, tensor.name.find('.') + 1);
   for (const Field& field : tensor.layout->fields) {
     const HeldElements held = held_elements(field, tensor);
     if (held.count == 0) continue;

@@ -1,0 +1,49 @@
+// The GPU makes the CPU's numbers of compressed weights, to the bit. Without a GPU there is nothing to run.
+#include "runtime/optimizer/weight_codes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "runtime/cuda/cuda_check.hpp"
+#include "runtime/cuda/kernels.hpp"
+
+namespace tandem {
+namespace {
+
+// Both processors address it.
+std::byte* shared_bytes(std::size_t count) {
+  void* bytes = nullptr;
+  cuda_check(cudaMallocHost(&bytes, count), "test memory");
+  return static_cast<std::byte*>(bytes);
+}
+
+TEST(WeightCodesOnTheDevice, AreTheCpusNumbers) {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no GPU";
+  constexpr std::int64_t kBlocks = 101;  // the last thread block is not full
+  for (const std::int64_t bits : {8, 4}) {
+    const StateBlock block = weight_block(bits);
+    const std::int64_t elements = kBlocks * block.elements;
+    std::vector<float> numbers(static_cast<std::size_t>(elements));
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = 0.02F * std::sin(static_cast<float>(i * i % 4099));
+    std::byte* codes = shared_bytes(static_cast<std::size_t>(kBlocks * block.bytes));
+    encode_weights(numbers.data(), bits, kBlocks, codes);
+    for (const DType type : {DType::F32, DType::BF16, DType::F16}) {
+      const auto bytes = static_cast<std::size_t>(elements * size_of(type));
+      std::byte* made = shared_bytes(bytes);
+      std::vector<std::byte> expected(bytes);
+      decode_weights({codes, expected.data(), type, bits, kBlocks});
+      launch_decode_weights({codes, made, type, bits, kBlocks}, nullptr);
+      cuda_check(cudaDeviceSynchronize(), "decode");
+      EXPECT_EQ(std::memcmp(made, expected.data(), bytes), 0) << bits << " bits, " << name_of(type);
+      cudaFreeHost(made);
+    }
+    cudaFreeHost(codes);
+  }
+}
+
+}  // namespace
+}  // namespace tandem
