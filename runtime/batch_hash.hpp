@@ -4,17 +4,10 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "core/base/mix.hpp"
 #include "runtime/data.hpp"
 
 namespace tandem {
-
-// SplitMix64's output function (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
-constexpr std::uint64_t mix(std::uint64_t x) {
-  x += 0x9E3779B97F4A7C15;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
-  return x ^ (x >> 31);
-}
 
 // How the samples of a training step, which are numbered, are dealt out to batches.
 struct SampleOrder {

@@ -1,0 +1,189 @@
+#include "runtime/media/media_reader.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/check.hpp"
+#include "runtime/media/packed.hpp"
+
+namespace tandem {
+namespace {
+
+template <typename... Parts>
+std::string joined(const Parts&... parts) {
+  std::string out;
+  ((out += std::to_string(parts) + " "), ...);
+  return out;
+}
+
+std::string text_of(const Normal& n) {
+  std::string out(sizeof n, '\0');
+  std::memcpy(out.data(), &n, sizeof n);
+  return out;
+}
+
+Modality modality_of(MediaKind kind) {
+  switch (kind) {
+    case MediaKind::Jpeg:
+    case MediaKind::Png:
+    case MediaKind::Svg:
+      return Modality::Picture;
+    case MediaKind::Video:
+      return Modality::Video;
+    default:
+      return Modality::Sound;
+  }
+}
+
+// The kind of a file that is of the wanted modality.
+MediaKind kind_for(const MediaItem& item, const MediaFile& file) {
+  constexpr const char* kWanted[] = {"a JPEG, PNG or SVG", "Vorbis, FLAC or WAV", "video"};
+  const MediaKind kind = kind_of(file);
+  if (modality_of(kind) != item.modality)
+    throw MediaError(MediaFault::UnknownKind, file.path,
+                     "is " + std::string(name_of(kind)) + "; allowed: " + kWanted[static_cast<int>(item.modality)]);
+  return kind;
+}
+
+}  // namespace
+
+MediaReader::MediaReader(const MediaOptions& options, SampleCache* cache)
+    : options_(options),
+      cache_(cache),
+      log_mel_({options.sound.mels > 0 ? options.sound.rate : LogMelOptions().rate, std::max(1, options.sound.mels)}) {
+  CHECK(options.picture.side >= 1 && options.sound.rate >= 1 && options.sound.samples >= 1);
+  CHECK(options.frames.count >= 1 && options.frames.stride >= 1);
+  CHECK(options.sound.mels == 0 || static_cast<std::size_t>(options.sound.samples) >= log_mel_.least_samples(),
+        options.sound.samples);
+}
+
+std::vector<std::int64_t> MediaReader::shape_of(Modality modality) const {
+  const std::int64_t side = options_.picture.side, samples = options_.sound.samples;
+  if (modality == Modality::Picture) return {3, side, side};
+  if (modality == Modality::Video) return {options_.frames.count, 3, side, side};
+  if (options_.sound.mels == 0) return {samples};
+  return {options_.sound.mels, static_cast<std::int64_t>(log_mel_.frames(static_cast<std::size_t>(samples)))};
+}
+
+std::int64_t MediaReader::elements_of(Modality modality) const {
+  std::int64_t product = 1;
+  for (const std::int64_t size : shape_of(modality)) product *= size;
+  return product;
+}
+
+std::optional<MediaProblem> MediaReader::prepare(const MediaItem& item, std::span<float> out) {
+  CHECK(static_cast<std::int64_t>(out.size()) == elements_of(item.modality), out.size());
+  const CacheKey key{item.sample, "prepared", cache_ != nullptr ? prepared_options(item) : ""};
+  try {
+    std::string bytes;
+    if (cache_ != nullptr && item.keeps_prepared && cache_->find(key, bytes) && bytes.size() == out.size_bytes()) {
+      std::memcpy(out.data(), bytes.data(), bytes.size());
+      count(&MediaCounts::prepared_hits);
+    } else {
+      make(item, out);
+      if (cache_ != nullptr && item.keeps_prepared)
+        cache_->put(key, std::string(reinterpret_cast<const char*>(out.data()), out.size_bytes()));
+    }
+    count(&MediaCounts::prepared);
+    return std::nullopt;
+  } catch (const MediaError& error) {
+    std::fill(out.begin(), out.end(), 0.0F);
+    const std::lock_guard lock(mutex_);
+    ++counts_.skipped[static_cast<std::size_t>(error.fault())];
+    return MediaProblem{error.fault(), error.what()};
+  }
+}
+
+void MediaReader::make(const MediaItem& item, std::span<float> out) {
+  if (item.modality == Modality::Picture) return normalised(item, picture(item), out);
+  if (item.modality == Modality::Video) {
+    const Frames all = frames(item);
+    const std::size_t bytes = all.pixels.size() / static_cast<std::size_t>(all.count);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(all.count); ++i) {
+      const auto* first = all.pixels.data() + i * bytes;
+      normalised(item, {all.height, all.width, {first, first + bytes}},
+                 place_of(out, static_cast<std::size_t>(all.count), i));
+    }
+    return;
+  }
+  Sound heard = resample(sound(item), options_.sound.rate);
+  fit_length(heard, static_cast<std::size_t>(options_.sound.samples));
+  if (options_.sound.mels > 0) return log_mel_(heard.samples, out);
+  std::copy(heard.samples.begin(), heard.samples.end(), out.begin());
+}
+
+void MediaReader::normalised(const MediaItem& item, const Image& image, std::span<float> out) const {
+  const PictureOptions& o = options_.picture;
+  Image square = resize(image, o.random_crop ? random_box(image, item.seed) : centre_square(image), o.side);
+  if (o.flip && draws_flip(item.seed)) mirror(square);
+  normalise(square, o.normal, out);
+}
+
+template <typename T, typename Decode>
+T MediaReader::decoded(const MediaItem& item, const std::string& options, T (*unpack)(const std::string&),
+                       const Decode& decode) {
+  const bool keeps = cache_ != nullptr && item.keeps_decoded;
+  const CacheKey key{item.sample, "decoded", item.path + "\n" + options};
+  if (std::string bytes; keeps && cache_->find(key, bytes)) {
+    count(&MediaCounts::decoded_hits);
+    return unpack(bytes);
+  }
+  const MediaFile file = read_media(item.path, options_.limits);
+  T out = decode(kind_for(item, file), file);
+  count(&MediaCounts::decoded);
+  if (keeps) cache_->put(key, packed(out));
+  return out;
+}
+
+Image MediaReader::picture(const MediaItem& item) {
+  const PictureOptions& o = options_.picture;
+  return decoded(item, joined(o.side, o.background), unpacked_image, [&](MediaKind kind, const MediaFile& file) {
+    if (kind == MediaKind::Jpeg) return decode_jpeg(file, options_.limits);
+    if (kind == MediaKind::Png) return decode_png(file, options_.limits, o.background);
+    return decode_svg(file, options_.limits, o.side, o.background);
+  });
+}
+
+Sound MediaReader::sound(const MediaItem& item) {
+  const auto decode = [&](MediaKind, const MediaFile& file) { return decode_sound(file, options_.limits); };
+  return decoded(item, "", unpacked_sound, decode);
+}
+
+Frames MediaReader::frames(const MediaItem& item) {
+  const FrameChoice& choice = options_.frames;
+  const auto decode = [&](MediaKind, const MediaFile& file) { return decode_video(file, options_.limits, choice); };
+  Frames all = decoded(item, joined(choice.count, choice.stride), unpacked_frames, decode);
+  if (all.count < choice.count)
+    throw MediaError(MediaFault::Unsupported, item.path,
+                     "gives " + std::to_string(all.count) + " frames; allowed: at least " +
+                         std::to_string(choice.count) + ", one of " + std::to_string(choice.stride));
+  return all;
+}
+
+// With a seed where anything is random.
+std::string MediaReader::prepared_options(const MediaItem& item) const {
+  const PictureOptions& p = options_.picture;
+  const SoundOptions& s = options_.sound;
+  const std::uint64_t seed = p.random_crop || p.flip ? item.seed : 0;
+  return item.path + "\n" +
+         joined(static_cast<int>(item.modality), p.side, p.random_crop, p.flip, p.background, s.rate, s.samples, s.mels,
+                options_.frames.count, options_.frames.stride, seed) +
+         text_of(p.normal);
+}
+
+void MediaReader::count(std::int64_t MediaCounts::*what) {
+  const std::lock_guard lock(mutex_);
+  ++(counts_.*what);
+}
+
+MediaCounts MediaReader::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+std::span<float> place_of(std::span<float> batch, std::size_t count, std::size_t index) {
+  CHECK(count > 0 && index < count && batch.size() % count == 0, batch.size(), count, index);
+  return batch.subspan(index * (batch.size() / count), batch.size() / count);
+}
+
+}  // namespace tandem
