@@ -4,6 +4,7 @@
 
 #include "calibration/cpu_compute.hpp"
 #include "calibration/measure.hpp"
+#include "calibration/media_times.hpp"
 #include "calibration/probe.hpp"
 #include "calibration/text.hpp"
 
@@ -91,6 +92,7 @@ Calibration calibrate_cpu(const CalibrationOptions& options) {
   profile.loader_bytes_per_s = bench.load_bytes_per_s();
   notes.say("disk");
   measured.disk = measure_disk(options, profile, notes);
+  measure_media(options, profile, notes);
   conclude(measured, probe, out, notes);
   return out;
 }

@@ -5,6 +5,7 @@
 #include "calibration/cpu_compute.hpp"
 #include "calibration/gpu_design.hpp"
 #include "calibration/measure.hpp"
+#include "calibration/media_times.hpp"
 #include "calibration/probe.hpp"
 #include "calibration/text.hpp"
 #include "calibration/triad_times.hpp"
@@ -201,6 +202,7 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
   fit_hand_over(measured.hand_over, options.quick, profile, notes);
   notes.say("disk");
   measured.disk = measure_disk(options, profile, notes);
+  measure_media(options, profile, notes);
   conclude(measured, probe, out, notes);
   return out;
 }

@@ -152,6 +152,14 @@ Text host(const HardwareProfile& p) {
   return out;
 }
 
+Text input_stages(const HardwareProfile& p) {
+  if (p.input_stages.empty()) return "";
+  Text out = "input_stages:\n";
+  for (const auto& [stage, rate] : p.input_stages)
+    out += printed("  %s: {item: %.0fps, unit: %.0fps}\n", stage.c_str(), 1000 * rate.item_ns, 1000 * rate.unit_ns);
+  return out;
+}
+
 Text interference(const HardwareProfile& p) {
   if (p.interference.empty()) return "";
   Text out = "interference:\n";
@@ -215,6 +223,7 @@ std::string profile_yaml(const HardwareProfile& p, const std::string& descriptio
   if (p.collective_bytes_per_s > 0)
     out += "collective: {bandwidth: " + gigabytes_per_s(p.collective_bytes_per_s) +
            ", latency: " + ns(p.collective_latency_ns) + "}\n";
+  out += input_stages(p);
   if (p.fingerprint) out += fingerprint(*p.fingerprint);
   return out + interference(p) + launches_beside(p) + uncertainty(p);
 }

@@ -110,6 +110,13 @@ struct LaunchSlowDown {
   bool operator==(const LaunchSlowDown&) const = default;
 };
 
+// What one core takes for a stage of the input pipeline: time = item + unit * units, where the unit is the stage's
+// (core/base/input_stages.hpp).
+struct StageRate {
+  double item_ns = 0, unit_ns = 0;
+  bool operator==(const StageRate&) const = default;
+};
+
 struct HardwareProfile {
   std::string name;
   std::string path;
@@ -175,7 +182,8 @@ struct HardwareProfile {
   std::map<Engine, MemoryWeight> memory_weights;
   // What a lane's commands take of late, times what all else here says: as learnt while training. 1 where not given.
   std::map<Engine, double> lane_times;
-  double loader_bytes_per_s = 0;  // batches and initial parameters
+  double loader_bytes_per_s = 0;                  // batches and initial parameters
+  std::map<std::string, StageRate> input_stages;  // of kInputStages; one that is not there was not measured
   // Collectives: a ring on p ranks, reduce-scatter or all-gather of n bytes = latency + (p-1)/p n / bandwidth; an
   // all-reduce is both.
   double collective_bytes_per_s = 0;

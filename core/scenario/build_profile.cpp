@@ -3,6 +3,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/engine_names.hpp"
+#include "core/base/input_stages.hpp"
 #include "core/scenario/build.hpp"
 
 namespace tandem {
@@ -155,6 +156,15 @@ void build_host(const Values& values, const std::string& prefix, HardwareProfile
   out.collective_latency_ns = values.integer(prefix + "collective.latency");
 }
 
+// Their times are in picoseconds.
+void build_input_stages(const Values& values, const std::string& path, HardwareProfile& out) {
+  for (const std::string_view stage : kInputStages) {
+    const std::string at = path + std::string(stage);
+    if (values.has(at + ".item"))
+      out.input_stages[std::string(stage)] = {values.number(at + ".item") / 1000, values.number(at + ".unit") / 1000};
+  }
+}
+
 void build_uncertainty(const Values& values, const std::string& path, HardwareProfile& out) {
   for (int i = 0; i < kTimeCauseCount; ++i) {
     const auto cause = static_cast<TimeCause>(i);
@@ -211,6 +221,7 @@ HardwareProfile build_profile(const Values& values, const std::string& prefix) {
         values.number(at + ".starts"), values.number(at + ".repeated_starts"), values.number(at + ".launch", 1)};
   }
   out.ops = build_measured_ops(values, prefix);
+  build_input_stages(values, prefix + "input_stages.", out);
   build_uncertainty(values, prefix + "uncertainty.", out);
   return out;
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "core/base/input_stages.hpp"
 #include "core/yaml/schema.hpp"
 #include "core/yaml/yaml_tree.hpp"
 #include "tests/core/scenario_cases.hpp"
@@ -112,6 +113,8 @@ TEST(Profile, EveryKey) {
       "2}]}, optimizer: {rate: 2Mparameters/s, efficiency: [[1parameters, 0.5]]}, op: 4us}\n"
       "host: {devices: 4, dispatch: 5us, event: 6us}\nloader: {bandwidth: 6GB/s}\ncollective: {bandwidth: 7GB/s, "
       "latency: 8us}\n"
+      "input_stages: {jpeg_decode: {item: 20us, unit: 1.5ns}, cache_copy: {item: 0ps, unit: {value: 90ps, source: "
+      "x}}}\n"
       "interference: [{lane: compute, while_busy: cpu_optimizer, factor: 1.25}]\n"
       "launches_beside: [{lane: h2d, starts: 0.2, repeated_starts: {value: 0.1, source: x}, launch: 1.5}, {lane: d2h, "
       "starts: 0, repeated_starts: 0}]\n"
@@ -156,6 +159,9 @@ TEST(Profile, EveryKey) {
   EXPECT_EQ(p.cpu_op_ns, 4000);
   EXPECT_EQ(p.dispatch_ns, 5000);
   EXPECT_EQ(p.event_ns, 6000);
+  EXPECT_EQ(p.input_stages.size(), 2U);
+  EXPECT_EQ(p.input_stages.at("jpeg_decode"), (StageRate{20000, 1.5}));
+  EXPECT_EQ(p.input_stages.at("cache_copy"), (StageRate{0, 0.09}));
   EXPECT_EQ(p.collective_bytes_per_s, 7e9);
   EXPECT_EQ(p.collective_latency_ns, 8000);
   EXPECT_EQ((p.interference.at({Engine::Compute, Engine::CpuOptimizer})), 1.25);
@@ -202,6 +208,8 @@ TEST(ProfileSchema, NamesMatchTheCode) {
   EXPECT_EQ(pair.find("lane")->schema.words, lanes);
   EXPECT_EQ(pair.find("while_busy")->schema.words, lanes);
   EXPECT_EQ(profile_schema().find("launches_beside")->schema.items.front().find("lane")->schema.words, lanes);
+  EXPECT_EQ(profile_schema().find("input_stages")->schema.keys(),
+            std::vector<std::string>(std::begin(kInputStages), std::end(kInputStages)));
   tiers.insert(tiers.begin() + 1, "one_pool");
   EXPECT_EQ(profile_schema().find("tiers")->schema.keys(), tiers);
   EXPECT_EQ(profile_schema().find("compute")->schema.find("peak")->schema.keys(), precisions);
@@ -275,7 +283,7 @@ TEST(ProfileSchema, PatternsAgreeWithTheUnits) {
     }
     EXPECT_FALSE(editor.matches("1"));
   }
-  EXPECT_EQ(patterns, 7);
+  EXPECT_EQ(patterns, 8);
 }
 
 }  // namespace

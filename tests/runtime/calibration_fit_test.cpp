@@ -656,6 +656,7 @@ TEST(CalibrationYaml, ReadsBackAsTheSameProfile) {
   recorded.least_ns = 50'000, recorded.late_ns = 30'000;
   written.overlap = 0.25;
   written.pageable_h2d = {7e9, 9'000, {}};
+  written.input_stages = {{"jpeg_decode", {20'000, 1.5}}, {"cache_copy", {0, 0.09}}};
   const std::string text = profile_yaml(written, "A machine of a test.", "made up");
   // No machine has these figures: with a source they would be refused.
   const std::string source = "source: \"made up\"\n";
@@ -665,6 +666,7 @@ TEST(CalibrationYaml, ReadsBackAsTheSameProfile) {
   EXPECT_EQ(profile_yaml(read, "A machine of a test.", "made up"), text);
   EXPECT_TRUE(read.gpu);
   EXPECT_EQ(read.wake_ns, 12000);
+  EXPECT_EQ(read.input_stages, written.input_stages);
   EXPECT_EQ(read.lane_cores, written.lane_cores);
   EXPECT_EQ(read.bodies.at("made.up").op_ns, 7000);
   EXPECT_DOUBLE_EQ(read.bodies.at("made.up").row_ns, 0.5);
