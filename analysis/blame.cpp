@@ -24,6 +24,7 @@ Cause cause_of(Engine engine) {
     case Engine::P2P:
       return Cause::P2P;
     case Engine::Loader:
+    case Engine::RemoteLoader:
       return Cause::Loader;
   }
   return Cause::Dispatch;

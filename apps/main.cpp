@@ -247,8 +247,8 @@ constexpr Builtin kBuiltins[] = {{"compare", compare}, {"validate", validate}, {
                                  {"explain", explain}, {"analyze", analyze},   {"sweep", sweep},
                                  {"check", check},     {"replay", replay},     {"list", list},
                                  {"schema", schema},   {"import", import}};
-constexpr const char* kParts[] = {"simulate", "train", "plan", "calibrate", "monitor"};
-constexpr const char* kLater[] = {"generate", "train-policy"};
+constexpr const char* kParts[] = {"simulate", "train", "plan", "calibrate", "monitor", "train-policy"};
+constexpr const char* kLater[] = {"generate"};
 
 int unknown(const std::string& command) {
   std::vector<std::string> names;

@@ -22,8 +22,9 @@ namespace {
 
 constexpr const char* kResident = "resident";
 constexpr std::int32_t kDrySteps = 3, kMostSteps = 1000;
-// Steps that count, at the least, however long they take; samples of an op for its spread to say something.
-constexpr std::int32_t kLeastSteps = 2;
+// Steps that count, at the least, however long they take: launches come again from the third on; samples of an op for
+// its spread to say something.
+constexpr std::int32_t kLeastSteps = 5;
 constexpr std::size_t kLeastSamples = 5;
 
 using Ops = std::map<OpKey, std::int64_t>;
@@ -109,7 +110,8 @@ Scenario with_little_host(const Choice& choice) {
   return is_same ? out : choice.scenario;
 }
 
-// Ends the run once enough is known of its ops, or the time is used up.
+// Ends the run once enough is known of its ops, or the time is used up, which counts from its first step on: making
+// and pinning memory takes seconds.
 class Enough final : public EventLog {
  public:
   Enough(const OpLearner*& learner, double seconds, double error)
@@ -118,6 +120,7 @@ class Enough final : public EventLog {
   void append(const EventBatch&) override {
     const std::int32_t steps = learner_->steps();
     if (steps == looked_at_) return;
+    if (looked_at_ == 0) start_ = std::chrono::steady_clock::now();
     looked_at_ = steps;
     if (steps < kLeastSteps) return;
     const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
@@ -129,7 +132,7 @@ class Enough final : public EventLog {
   const OpLearner*& learner_;
   double seconds_, error_;
   std::int32_t looked_at_ = 0;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point start_;
 };
 
 std::vector<OpLaunch> launches_of(LaunchClock& clock) {

@@ -24,7 +24,7 @@ function(tandem_install COMPONENT)
   endif()
 endfunction()
 
-tandem_install(simulator tandem tandem-simulate tandem-plan tandem-monitor)
+tandem_install(simulator tandem tandem-simulate tandem-plan tandem-train-policy tandem-monitor)
 tandem_install(cpu tandem-train tandem-calibrate)
 tandem_install(gpu tandem-train-cuda tandem-calibrate-cuda)
 # The native halves of the Python module lie beside its files, where it looks for them.

@@ -6,6 +6,7 @@
 #include "runtime/data_kind.hpp"
 #include "runtime/image_data.hpp"
 #include "runtime/made_up_data.hpp"
+#include "runtime/sample_data.hpp"
 #include "runtime/starting_weights.hpp"
 #include "runtime/stored_values.hpp"
 #include "runtime/text_data.hpp"
@@ -40,6 +41,10 @@ std::unique_ptr<DataSource> open_text(const Scenario& scenario, const SavedData&
 
 std::unique_ptr<DataSource> open_data(const Scenario& scenario) {
   const SavedData saved = scenario.resume_folder.empty() ? SavedData{} : reread_manifest(scenario.resume_folder).data;
+  if (!scenario.data_manifest.empty()) {
+    if (!scenario.weights.empty() && scenario.resume_folder.empty()) StartingWeights::of(scenario);
+    return std::make_unique<SampleData>(scenario);
+  }
   const DataKind kind = data_kind(scenario);
   // Both refuse before anything runs. A run that goes on has its weights from its checkpoint.
   if (scenario.workload.keys.has("path")) StoredValues::of(scenario);

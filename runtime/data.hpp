@@ -43,6 +43,8 @@ class DataSource {
   virtual SavedData saved() const { return {}; }
   // What is odd about the data, "key: text", for people; "" if nothing is.
   virtual std::string remark() const { return ""; }
+  // What became of the data, for people, at the end of a run; "" if nothing is worth telling.
+  virtual std::string account() const { return ""; }
 };
 
 // Opens what the scenario names, in the order and with the tokens of the checkpoint that it goes on from, if it does.

@@ -26,10 +26,6 @@ std::string installed_file(const std::string& name, const Scenario& scenario, co
   data_error(scenario, key, "the installed " + name + " is missing", "a path, or run `make setup`");
 }
 
-std::string beside_scenario(const std::string& path, const Scenario& scenario) {
-  return (fs::path(scenario.path).parent_path() / path).string();
-}
-
 std::unique_ptr<InputFile> open_data_file(const std::string& path, const Scenario& scenario, const std::string& key,
                                           const std::string& allowed) {
   if (const std::string other = other_than_a_file(path); !other.empty())

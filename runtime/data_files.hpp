@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/input_file.hpp"
+#include "core/scenario/dirs.hpp"
 #include "core/scenario/scenario.hpp"
 
 namespace tandem {
@@ -15,8 +16,6 @@ namespace tandem {
                              const std::string& allowed);
 // The path of a file that set-up puts into .cache/ of Tandem's folder. Throws ConfigError where it is missing.
 std::string installed_file(const std::string& name, const Scenario& scenario, const std::string& key);
-// `path` as written in the scenario: relative ones count from the scenario's folder.
-std::string beside_scenario(const std::string& path, const Scenario& scenario);
 // Throws ConfigError for what is missing, and for a folder, a pipe, a socket or a device, without waiting for it.
 std::unique_ptr<InputFile> open_data_file(const std::string& path, const Scenario& scenario, const std::string& key,
                                           const std::string& allowed);

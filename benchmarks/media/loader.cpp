@@ -47,9 +47,8 @@ std::vector<MediaItem> make(const fs::path& folder, Modality modality, int count
     const fs::path path = folder / (std::to_string(static_cast<int>(modality)) + "_" + std::to_string(number));
     if (i < kFiles)
       std::ofstream(path, std::ios::binary)
-          << (modality == Modality::Picture
-                  ? as_jpeg(made_up_image(kWidth, kHeight, number), 90, Chroma::Halved)
-                  : as_sound_file(made_up_sound(kRate, kSamples, number), SoundFormat::Vorbis));
+          << (modality == Modality::Image ? as_jpeg(made_up_image(kWidth, kHeight, number), 90, Chroma::Halved)
+                                          : as_sound_file(made_up_sound(kRate, kSamples, number), SoundFormat::Vorbis));
     MediaItem item;
     item.sample = i, item.modality = modality, item.path = path, item.seed = static_cast<std::uint64_t>(i);
     items.push_back(item);
@@ -128,8 +127,7 @@ void compare(const char* what, const Work& work, int workers, int rounds) {
 int run(const std::vector<int>& workers, int count, int rounds) {
   std::string folder = (fs::temp_directory_path() / "tandem-loader-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) return std::perror(folder.c_str()), 1;
-  for (const auto& [what, modality] :
-       {std::pair("pictures", Modality::Picture), std::pair("sounds", Modality::Sound)}) {
+  for (const auto& [what, modality] : {std::pair("pictures", Modality::Image), std::pair("sounds", Modality::Audio)}) {
     Work work{make(folder, modality, count), 0, nullptr};
     work.elements = static_cast<std::size_t>(MediaReader(options(), nullptr).elements_of(modality));
     const std::size_t bytes = work.items.size() * work.elements * sizeof(float);

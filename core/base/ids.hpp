@@ -40,8 +40,9 @@ enum class Engine : std::uint8_t {
   DiskRead,
   DiskWrite,
   Loader,
+  RemoteLoader,  // workers of another host, which make items of a batch
 };
-inline constexpr int kEngineCount = 12;
+inline constexpr int kEngineCount = 13;
 
 // A lane of a rank, by kind and number. The first of each kind is always there; a machine may have more of some
 // (HardwareProfile::lanes), such as a second stream of kernels or several teams of CPU threads.
@@ -71,9 +72,9 @@ constexpr std::string_view name_of(Tier tier) {
 }
 
 constexpr std::string_view name_of(Engine engine) {
-  constexpr std::string_view kNames[] = {"compute",       "h2d",       "d2h",        "h2d_small",
-                                         "d2h_small",     "p2p",       "collective", "cpu_compute",
-                                         "cpu_optimizer", "disk_read", "disk_write", "loader"};
+  constexpr std::string_view kNames[] = {"compute",    "h2d",        "d2h",          "h2d_small",     "d2h_small",
+                                         "p2p",        "collective", "cpu_compute",  "cpu_optimizer", "disk_read",
+                                         "disk_write", "loader",     "remote_loader"};
   static_assert(std::size(kNames) == kEngineCount);
   return kNames[static_cast<int>(engine)];
 }
@@ -89,6 +90,7 @@ constexpr Tier operand_tier(Engine engine) {
     case Engine::CpuCompute:
     case Engine::CpuOptimizer:
     case Engine::Loader:
+    case Engine::RemoteLoader:
       return Tier::HostPinned;
     default:
       return Tier::Device;

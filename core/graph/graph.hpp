@@ -112,18 +112,20 @@ enum class Phase : std::uint8_t {
   Sample,
   Save,
   Evaluate,
-  Gather  // a bucket as passes read it: brought together from the parts that ranks hold, or made of codes
+  Gather,  // a bucket as passes read it: brought together from the parts that ranks hold, or made of codes
+  Keep     // what an op made is kept beside the graph, for later steps
 };
-inline constexpr int kPhaseCount = 10;
+inline constexpr int kPhaseCount = 11;
 constexpr std::string_view name_of(Phase phase) {
-  constexpr std::string_view kNames[] = {"load",           "forward", "recompute", "backward", "reduce",
-                                         "optimizer_step", "sample",  "save",      "evaluate", "gather"};
+  constexpr std::string_view kNames[] = {"load",   "forward", "recompute", "backward", "reduce", "optimizer_step",
+                                         "sample", "save",    "evaluate",  "gather",   "keep"};
   static_assert(std::size(kNames) == kPhaseCount);
   return kNames[static_cast<int>(phase)];
 }
 
 // A kernel-sized piece of an op's work, for the cost model. Bodies launch about one kernel for each.
-enum class KernelKind : std::uint8_t { Gemm, Attention, Memory, Optimizer, Fixed };
+// Media: a stage of the input pipeline (core/base/input_stages.hpp).
+enum class KernelKind : std::uint8_t { Gemm, Attention, Memory, Optimizer, Fixed, Media };
 struct Kernel {
   KernelKind kind = KernelKind::Memory;
   std::int64_t m = 0, n = 0, k = 0;  // Gemm: rows, columns, inner. Attention: batch*heads, queries, head size
@@ -137,8 +139,10 @@ struct Kernel {
   std::int64_t flops = 0;          // as torch.utils.flop_counter counts (Gemm 2mnk); 0 for the rest
   std::int64_t padding_flops = 0;  // of them, those on padding: none of the network's
   std::int64_t bytes = 0;          // least memory traffic of the kernel: each operand once
-  std::int64_t elements = 0;       // Optimizer: parameters updated
+  std::int64_t elements = 0;       // Optimizer: parameters updated; Media: units
   std::int64_t fixed_ns = 0;       // Fixed: a measured time, taken as it is
+  std::int64_t stage = 0;          // Media: of kInputStages
+  std::int64_t items = 0;          // Media: so many, of `elements` units together
 };
 
 inline constexpr std::int16_t kAligned = 8;  // elements: 16 bytes in 16 bits, which a thread loads at once

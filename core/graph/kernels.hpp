@@ -121,6 +121,15 @@ inline Kernel optimizer_kernel(std::int64_t elements, std::int64_t bytes) {
   return kernel;
 }
 
+// A stage of the input pipeline on `items`, of so many units together; `bytes` of memory where a device does it.
+inline Kernel input_kernel(std::size_t stage, std::int64_t items, std::int64_t units, std::int64_t bytes) {
+  Kernel kernel;
+  kernel.kind = KernelKind::Media;
+  kernel.stage = static_cast<std::int64_t>(stage);
+  kernel.items = items, kernel.elements = units, kernel.bytes = bytes;
+  return kernel;
+}
+
 inline Kernel fixed_kernel(std::int64_t ns) {
   Kernel kernel;
   kernel.kind = KernelKind::Fixed;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/check.hpp"
+#include "core/base/input_stages.hpp"
 #include "core/machine/attention.hpp"
 #include "core/machine/gemm.hpp"
 #include "core/machine/lane_time.hpp"
@@ -52,7 +53,8 @@ double alignment_factor(const HardwareProfile& profile, const Kernel& kernel, DT
 }
 
 bool on_host(Engine engine) {
-  return engine == Engine::CpuCompute || engine == Engine::CpuOptimizer || engine == Engine::Loader;
+  return engine == Engine::CpuCompute || engine == Engine::CpuOptimizer || engine == Engine::Loader ||
+         engine == Engine::RemoteLoader;
 }
 
 double factor_of(const BodyCost& body, KernelKind kind) {
@@ -87,7 +89,7 @@ double CostModel::device_kernel_ns(const Kernel& kernel, DType type) const {
                                                             : gemm_flops(kernel, profile_->processors);
   // Only matrix kernels have an efficiency over flops; their traffic streams as any other kernel's does.
   const bool matrix = kernel.kind == KernelKind::Gemm || kernel.kind == KernelKind::Attention;
-  const KernelKind memory_kind = matrix ? KernelKind::Memory : kernel.kind;
+  const KernelKind memory_kind = matrix || kernel.kind == KernelKind::Media ? KernelKind::Memory : kernel.kind;
   double flop_ns = at_rate_ns(flops, peak_flops(*profile_, type), "flops of this precision");
   if (matrix && flops > 0)
     flop_ns *= alignment_factor(*profile_, kernel, type) / efficiency(*profile_, kernel.kind, flops);
@@ -117,10 +119,24 @@ double CostModel::host_kernel_ns(const Kernel& kernel) const {
                   at_rate_ns(static_cast<double>(kernel.bytes), tier_bytes_per_s(*profile_, Tier::HostPinned), "DRAM"));
 }
 
+// Items are dealt out to the threads one by one: the last ones may wait for a thread.
+double CostModel::input_ns(const Kernel& kernel, Engine engine) const {
+  const std::string stage(kInputStages[static_cast<std::size_t>(kernel.stage)]);
+  const auto rate = profile_->input_stages.find(stage);
+  CHECK(rate != profile_->input_stages.end(), "the profile has no input_stages.", stage);
+  if (kernel.items == 0) return 0;
+  const std::int64_t workers = engine == Engine::RemoteLoader ? profile_->remote_workers : profile_->input_workers;
+  CHECK(workers >= 1, name_of(engine), "has no threads for", stage);
+  const double one = rate->second.item_ns +
+                     rate->second.unit_ns * static_cast<double>(kernel.elements) / static_cast<double>(kernel.items);
+  return one * static_cast<double>((kernel.items + workers - 1) / workers);
+}
+
 double CostModel::kernel_time_ns(const Kernel& kernel, DType type, Engine engine) const {
   CHECK(kernel.bytes >= 0 && kernel.flops >= 0 && kernel.elements >= 0 && kernel.fixed_ns >= 0, kernel.bytes,
         kernel.flops, kernel.elements, kernel.fixed_ns);
   if (kernel.kind == KernelKind::Fixed) return static_cast<double>(kernel.fixed_ns);
+  if (kernel.kind == KernelKind::Media && on_host(engine)) return input_ns(kernel, engine);
   if (engine == Engine::Loader)
     return at_rate_ns(static_cast<double>(kernel.bytes), profile_->loader_bytes_per_s, "the loader");
   return on_host(engine) ? host_kernel_ns(kernel) : device_kernel_ns(kernel, type);
@@ -154,6 +170,9 @@ double CostModel::compute_run_ns(const Work& work, Engine engine) const {
     const std::int64_t ranks = work.sizes.size() > 1 ? work.sizes[1] : 1;
     return static_cast<double>(collective_ns(memory_bytes(work), ranks));
   }
+  if (engine == Engine::RemoteLoader && !work.kernels.empty())
+    return kernels_ns(work, engine) + at_rate_ns(static_cast<double>(work.kernels.back().bytes),
+                                                 profile_->remote_bytes_per_s, "the link from another host");
   if (engine == Engine::CpuCompute && cpu_compute_) return cpu_compute_->compute_run_ns(work, Engine::Compute);
   const BodyCost* body = body_cost(work, engine);
   const double ns = kernels_ns(work, engine) + (body != nullptr ? static_cast<double>(body->gaps_ns) : 0);

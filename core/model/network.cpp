@@ -39,6 +39,14 @@ Signal NetworkBuilder::batch(const std::string& name, Shape shape, std::int64_t 
   return {{Source::From::Batch, index, 0}, std::move(shape)};
 }
 
+Signal NetworkBuilder::media(const std::string& modality, const std::string& name, Shape shape,
+                             std::int64_t rows_of_item) {
+  Signal signal = batch(name, std::move(shape));
+  network_.batch.back().media = modality;
+  network_.batch.back().rows_of_item = rows_of_item;
+  return signal;
+}
+
 Signal NetworkBuilder::module(const std::string& name, const std::string& kind,
                               const std::function<void(ModuleScope&)>& program, bool recomputable) {
   ModuleScope scope(kind, network_.type);

@@ -36,6 +36,9 @@ struct BatchTensor {
   std::string name;
   Shape shape;
   std::int64_t below = 0;  // of integers: they are of [0, below)
+  // "image", "audio", "video": its rows are items of the modality, made of files.
+  std::string media = {};
+  std::int64_t rows_of_item = 1;  // a video has a row for each frame
 };
 
 struct Network {
@@ -71,6 +74,8 @@ class NetworkBuilder {
   DType type() const { return network_.type; }
   // A tensor of the batch; integers are of [0, below).
   Signal batch(const std::string& name, Shape shape, std::int64_t below = 0);
+  // Items of a modality: see BatchTensor::media.
+  Signal media(const std::string& modality, const std::string& name, Shape shape, std::int64_t rows_of_item = 1);
   // What fills the batch: "next_tokens", with the sizes that its body takes, and the bytes that it moves. By default
   // made-up data, "synthetic": normal numbers, and integers that are all as likely.
   void load(const std::string& what, DType type, std::vector<std::int64_t> sizes, std::int64_t moved_bytes);

@@ -8,9 +8,9 @@ namespace {
 
 // Keys that are the family's own: all but those that every scenario may have.
 KeyValues family_values(const Values& values) {
-  static const std::set<std::string> kShared = {"family",    "batch",     "micro_batches",    "precision",
-                                                "recompute", "devices",   "checkpoint_every", "activation_bytes",
-                                                "partition", "optimizer", "trained"};
+  static const std::set<std::string> kShared = {
+      "family",           "batch",     "micro_batches", "precision", "recompute", "devices",    "checkpoint_every",
+      "activation_bytes", "partition", "optimizer",     "trained",   "mix",       "mix_change", "mix_round"};
   KeyValues out;
   for (const auto& [key, value] : values.below("workload."))
     if (!kShared.contains(key) || (key == "optimizer" && std::holds_alternative<std::int64_t>(value)))
@@ -24,6 +24,47 @@ std::vector<std::string> texts_of(const Values& values, const std::string& path)
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < values.count(path); ++i) texts.push_back(values.text(path + "." + std::to_string(i)));
   return texts;
+}
+
+MixOptions build_mix(const Values& values) {
+  MixOptions out;
+  for (std::size_t i = 0; i < values.count("workload.mix"); ++i) {
+    const std::string at = "workload.mix." + std::to_string(i) + ".";
+    MixPoint& point = out.points.emplace_back();
+    point.from_step = static_cast<std::int32_t>(values.integer(at + "from_step"));
+    for (const char* modality : {"image", "audio", "video"})
+      if (values.has(at + modality)) point.shares[modality] = values.number(at + modality);
+  }
+  out.drifts = values.text("workload.mix_change") == "drift";
+  out.round = values.integer("workload.mix_round", out.round);
+  return out;
+}
+
+PipelineOptions build_pipeline(const Values& values) {
+  PipelineOptions out;
+  const std::string at = "data.pipeline.";
+  out.given = !values.text("data.manifest").empty();
+  for (const char* key :
+       {"workers", "decode", "transform", "remote_workers", "remote_share", "remote_link", "prefetch", "on_error",
+        "cache.decoded", "cache.features", "samples", "image.kind", "audio.kind", "video.kind"})
+    out.given = out.given || values.has(at + key);
+  out.workers = values.integer(at + "workers", out.workers);
+  out.remote_workers = values.integer(at + "remote_workers", out.remote_workers);
+  if (values.has(at + "remote_share")) out.remote_share = values.number(at + "remote_share");
+  out.remote_bytes_per_s = values.number(at + "remote_link");
+  out.decode_on_device = values.text(at + "decode") == "device";
+  out.transform_on_device = values.text(at + "transform") == "device";
+  out.prefetch = static_cast<std::int32_t>(values.integer(at + "prefetch", out.prefetch));
+  out.skips_bad_samples = values.text(at + "on_error") != "fail";
+  out.decoded_cache_bytes = values.integer(at + "cache.decoded");
+  out.decoded_cache_on_disk = values.text(at + "cache.decoded_in") == "disk";
+  out.feature_cache_bytes = values.integer(at + "cache.features");
+  out.samples = values.integer(at + "samples");
+  for (const char* modality : {"image", "audio", "video"})
+    if (const std::string of = at + modality + "."; values.has(of + "kind"))
+      out.files[modality] = {values.text(of + "kind"), values.integer(of + "bytes"),
+                             values.integer(of + (std::string(modality) == "audio" ? "samples" : "pixels"))};
+  return out;
 }
 
 WorkloadOptions build_workload(const Values& values) {
@@ -46,6 +87,7 @@ WorkloadOptions build_workload(const Values& values) {
   out.lora.targets = texts_of(values, "workload.lora.targets");
   out.compress.weights = size("compress.weights", 0);
   out.compress.modules = texts_of(values, "workload.compress.modules");
+  out.mix = build_mix(values);
   out.keys = family_values(values);
   return out;
 }
@@ -130,6 +172,8 @@ Scenario build_scenario(const Values& values) {
   out.data_tokenizer = values.text("data.tokenizer");
   const std::string token_type = values.text("data.token_type");
   if (!token_type.empty()) out.data_token_bytes = token_type == "uint16" ? 2 : 4;
+  out.data_manifest = values.text("data.manifest");
+  out.pipeline = build_pipeline(values);
   out.weights = values.text("weights");
   out.validation = build_validation(values, out.validation);
   out.policy = build_policy(values, "policy.");

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/scenario/checkout.hpp"
+#include "core/scenario/scenario.hpp"
 
 namespace tandem {
 namespace {
@@ -83,6 +84,10 @@ std::vector<std::string> yaml_stems(const std::string& folder) {
       out.push_back(entry.path().stem().string());
   std::sort(out.begin(), out.end());
   return out;
+}
+
+std::string beside_scenario(const std::string& path, const Scenario& scenario) {
+  return (fs::path(scenario.path).parent_path() / path).string();
 }
 
 }  // namespace tandem

@@ -6,6 +6,11 @@
 
 namespace tandem {
 
+struct Scenario;
+
+// `path` as written in the scenario: relative ones count from the scenario's folder.
+std::string beside_scenario(const std::string& path, const Scenario& scenario);
+
 // Folders searched for profiles, scenarios and models: $TANDEM_HOME, then the executable's ../.. and the source tree.
 std::vector<std::string> profile_dirs();
 std::vector<std::string> scenario_dirs();

@@ -65,6 +65,15 @@ const std::vector<std::string>& recomputing_keys() {
   return kKeys;
 }
 
+const std::vector<std::string>& mixed_keys() {
+  static const std::vector<std::string> kKeys = [] {
+    std::vector<std::string> keys = recomputing_keys();
+    keys.insert(keys.end(), {"mix", "mix_change", "mix_round"});
+    return keys;
+  }();
+  return kKeys;
+}
+
 FamilyKey size_key(const std::string& name, Range range, const std::string& description) {
   return key_of(name, described(description), integer_rule(range));
 }

@@ -41,6 +41,8 @@ struct FamilyKeys {
 const std::vector<std::string>& training_keys();
 // The same with recompute's, for families with blocks.
 const std::vector<std::string>& recomputing_keys();
+// The same with mix's, for families whose samples have several modalities.
+const std::vector<std::string>& mixed_keys();
 
 struct Range {
   std::int64_t least = 1, most = 1;

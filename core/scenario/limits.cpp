@@ -95,6 +95,15 @@ void share_host(HardwareProfile& machine, std::int64_t ranks) {
 
 }  // namespace
 
+// Threads that read and decode, and those of another host. On its own cores, where the profile says what lanes take.
+void staff_pipeline(const PipelineOptions& pipeline, HardwareProfile& machine) {
+  if (!pipeline.given) return;
+  machine.input_workers = std::min<std::int64_t>(pipeline.workers, machine.cores);
+  machine.remote_workers = pipeline.remote_workers;
+  machine.remote_bytes_per_s = pipeline.remote_bytes_per_s;
+  if (!machine.lane_cores.empty()) machine.lane_cores[Engine::Loader] = static_cast<double>(machine.input_workers);
+}
+
 void apply_limits(Scenario& scenario) {
   HardwareProfile& machine = scenario.machine;
   // A precision without units of its own runs at fp32's rate.
@@ -104,6 +113,7 @@ void apply_limits(Scenario& scenario) {
   limit_copies(machine, machine.d2h, scenario.limits.d2h_bytes_per_s);
   share_host(machine, ranks_on_host(scenario));
   split_cores(machine);
+  staff_pipeline(scenario.pipeline, machine);
 }
 
 }  // namespace tandem

@@ -47,6 +47,17 @@ struct CompressOptions {
   std::vector<std::string> modules;  // patterns of the modules whose weights are; none: all
 };
 
+// Which share of samples has a modality ("image", "audio", "video"), from a training step on; all where not given.
+struct MixPoint {
+  std::int32_t from_step = 0;
+  std::map<std::string, double> shares;
+};
+struct MixOptions {
+  std::vector<MixPoint> points;  // in order of their steps; none: every sample has all that there is of it
+  bool drifts = false;           // from one point to the next, not at once
+  std::int64_t round = 0;        // items of a micro-batch are padded to a multiple; 0: an eighth of the batch
+};
+
 // What is computed: what all families that train have in common, and what the chosen one alone takes.
 struct WorkloadOptions {
   std::string family;
@@ -60,6 +71,7 @@ struct WorkloadOptions {
   std::vector<std::string> trained;   // patterns of the weights that are; none: all, or with adapters none but those
   LoraOptions lora;
   CompressOptions compress;
+  MixOptions mix;
   KeyValues keys;  // those that the family's file declares
   // What the samples of a micro-batch have of each modality, where they are not all alike: "image": so many items.
   // None: each sample has one of each.
@@ -83,6 +95,28 @@ struct OptimizerOptions {
   std::int64_t warmup_steps = 0, decay_steps = 0;  // decay_steps 0: the training's steps
   double final_learning_rate = 0;
   std::string decay = "all";  // all | matrices: the parameters that weight_decay applies to
+};
+
+// What files of a modality are like, for a simulation: how they are encoded, a file's bytes, and what is decoded of it
+// (pixels, or samples of sound).
+struct MediaFiles {
+  std::string kind;
+  std::int64_t bytes = 0, units = 0;
+};
+
+// How batches of media come about (core/step/inputs.hpp).
+struct PipelineOptions {
+  bool given = false;  // else a batch is loaded in one
+  std::int64_t workers = 1, remote_workers = 0;
+  std::optional<double> remote_share;  // of items; none: the policy's choice
+  double remote_bytes_per_s = 0;
+  bool decode_on_device = false, transform_on_device = false;
+  std::int32_t prefetch = 2;  // training steps
+  bool skips_bad_samples = true;
+  std::int64_t decoded_cache_bytes = 0, feature_cache_bytes = 0;  // 0: nothing is kept
+  bool decoded_cache_on_disk = false;
+  std::map<std::string, MediaFiles> files;  // by modality
+  std::int64_t samples = 0;                 // of a data set without a manifest; 0: none comes twice
 };
 
 // Losses on data that is held out from training, while training.
@@ -143,7 +177,9 @@ struct Scenario {
   std::string data_tokens;            // a file of token numbers alone, in place of a text; "": none
   std::int64_t data_token_bytes = 0;  // of one of them: 2 or 4; 0: as few as the vocabulary needs
   std::string data_tokenizer;         // a tokenizer.json that makes tokens of the text; "": bytes are tokens
-  std::string weights;                // where training begins: a safetensors file, its index, or their folder; "": anew
+  std::string data_manifest;          // a CSV of samples with pictures, sounds and captions; "": none
+  PipelineOptions pipeline;
+  std::string weights;  // where training begins: a safetensors file, its index, or their folder; "": anew
   ValidationOptions validation;
   PolicyOptions policy;
   std::vector<PolicySwitch> switches;  // in order of their steps

@@ -1,5 +1,6 @@
 // How a policy's decisions are checked and turned into commands, and what it sees.
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
@@ -56,7 +57,7 @@ Reply Scheduler::run(OpId id, ByteRange lead, LaneIndex lane) {
     packing_ = false;
     if (!fits) does_not_fit(id, operands_of(lane.kind()));
   }
-  if (op.phase != Phase::Save) issue_saves();
+  if (op.phase != Phase::Save && op.phase != Phase::Keep) issue_saves();
   return Reply::Issued;
 }
 
@@ -256,6 +257,12 @@ void Decisions::keep(ValueId value, Tier tier) {
     scheduler_->residency_.order().keep(id);
 }
 void Decisions::wake_at(TimeNs time) { scheduler_->wake_ = std::min(scheduler_->wake_, time); }
+
+std::int64_t Policy::remote_bytes(const View& view, OpId load) {
+  const Op& op = view.graph().op(load);
+  const double share = view.scenario().pipeline.remote_share.value_or(0);
+  return std::llround(share * static_cast<double>(view.graph().value(op.writes.front().value).bytes));
+}
 
 TimeNs View::observed() const { return scheduler_->observed_; }
 const Graph& View::graph() const { return scheduler_->graph_; }

@@ -16,6 +16,20 @@ namespace tandem {
 namespace {
 
 constexpr std::string_view kMagic = "tandem-log ";
+// Lanes in logs: those of the kinds that the format began with, by number and kind; then those of the last kind.
+constexpr std::size_t kFirstKinds = 12;
+static_assert(kEngineCount == kFirstKinds + 1, "a new kind of lane takes numbers behind those in logs");
+std::int64_t number_in_log(LaneIndex lane) {
+  const auto kind = static_cast<std::size_t>(lane.kind()), number = static_cast<std::size_t>(lane.number());
+  return static_cast<std::int64_t>(kind < kFirstKinds ? number * kFirstKinds + kind
+                                                      : kMostLanesOfAKind * kFirstKinds + number);
+}
+LaneIndex lane_in_log(std::size_t place) {
+  if (place >= kMostLanesOfAKind * kFirstKinds)
+    return {Engine::RemoteLoader, static_cast<int>(place - kMostLanesOfAKind * kFirstKinds)};
+  return {static_cast<Engine>(place % kFirstKinds), static_cast<int>(place / kFirstKinds)};
+}
+
 constexpr std::string_view kFormat = "2";  // 1: the only input is an interrupt
 
 void put(std::string& line, std::int64_t number) {
@@ -213,7 +227,7 @@ Command parse_command(char kind, Cursor& in) {
   command.one_pool = kind == 'o';
   command.lane.rank = in.small(0);
   command.id = in.natural();
-  command.lane.index = LaneIndex::at(static_cast<std::size_t>(in.number(0, kLaneCount - 1)));
+  command.lane.index = lane_in_log(static_cast<std::size_t>(in.number(0, kLaneCount - 1)));
   if (command.kind == CommandKind::Run) {
     command.op = in.small(0);
     command.match = {in.small(), in.small()};
@@ -259,7 +273,7 @@ std::string to_line(const Command& command) {
   std::string line(1, command.kind == CommandKind::Run ? run : command.kind == CommandKind::Copy ? 'c' : 'f');
   put(line, command.lane.rank);
   put(line, command.id);
-  put(line, static_cast<std::int64_t>(command.lane.index.place()));
+  put(line, number_in_log(command.lane.index));
   if (command.kind == CommandKind::Run) {
     put(line, command.op);
     put(line, command.match.group);

@@ -93,7 +93,7 @@ class Decisions {
 
 // True for ops of the compute program (View::compute_program): those that loads, saves and updates are not.
 constexpr bool in_compute_program(Phase phase) {
-  return phase != Phase::Load && phase != Phase::Save && phase != Phase::OptimizerStep;
+  return phase != Phase::Load && phase != Phase::Save && phase != Phase::Keep && phase != Phase::OptimizerStep;
 }
 
 // An option that says where tensors of a role may be: eviction brings them no lower than that tier.
@@ -118,6 +118,8 @@ class Policy {
   // The tier that keeps the tensor's latest version when nothing else needs it (persistent tensors; asked once each, at
   // load). The scheduler moves what was loaded there and owns a slot for it from then on.
   virtual Tier home(const View&, TensorId) { return Tier::HostPinned; }
+  // Of a load that workers of another host may do as well: how many bytes of its first write they make.
+  virtual std::int64_t remote_bytes(const View&, OpId load);
   // Called after each batch of events. Pure: the same views give the same decisions. It must issue something whenever
   // nothing is in flight and the run is not over.
   virtual void decide(const View& view, Decisions& decisions) = 0;

@@ -14,9 +14,10 @@ namespace {
 // cudaMalloc aligns to 256, texture reads to 512; disk blocks and direct I/O buffers need 4,096.
 constexpr std::int64_t kDeviceAlignment = 512;
 constexpr std::int64_t kPageAlignment = 4096;
-// Steps kept appended from the first that is not wholly issued: under a delayed update, step s writes the parameters
-// that step s + 2 reads, and all readers of a version must be known before it is written.
-constexpr std::int32_t kStepsAhead = 3;
+// Steps kept appended from the first that is not wholly issued, as their batches are made ahead. At least 3: under a
+// delayed update, step s writes the parameters that step s + 2 reads, and all readers of a version must be known before
+// it is written.
+std::int32_t steps_ahead(const Scenario& scenario) { return scenario.pipeline.prefetch + 1; }
 
 }  // namespace
 
@@ -106,7 +107,7 @@ void Scheduler::adopt(OpId first) {
     }
     if (op.phase == Phase::Load) {
       loads_.push_back(id);
-    } else if (op.phase == Phase::Save) {
+    } else if (op.phase == Phase::Save || op.phase == Phase::Keep) {
       saves_.push_back(id);
     } else if (op.phase == Phase::OptimizerStep) {
       for (ValueId read : op.reads) {
@@ -136,7 +137,7 @@ void Scheduler::add_dependent(OpId producer, OpId dependent) {
 }
 
 void Scheduler::append_steps() {
-  const std::int32_t ahead = source_->needs_result() ? 1 : kStepsAhead;
+  const std::int32_t ahead = source_->needs_result() ? 1 : steps_ahead(*scenario_);
   while (!source_done_ && !result_due_ && !switch_is_due() && steps_appended_ < most_steps_ &&
          static_cast<std::int32_t>(unissued_in_step_.size()) < ahead) {
     if (forgets_) forget_over();
@@ -165,13 +166,29 @@ void Scheduler::issue_loads() {
     const OpId id = loads_[loads_next_];
     ask_homes(graph_.op(id));
     const ByteRange all = graph_.op(id).writes.empty() ? ByteRange{} : whole(graph_.op(id).writes.front().value);
-    CHECK(run(id, all, Engine::Loader) == Reply::Issued, graph_.op_name(id), "waits for an op");
+    const ByteRange remote = remote_part(id, all);
+    if (remote.bytes > 0)
+      CHECK(run(id, remote, Engine::RemoteLoader) == Reply::Issued, graph_.op_name(id), "waits for an op");
+    if (remote.bytes < all.bytes || all.bytes == 0)
+      CHECK(run(id, {0, all.bytes - remote.bytes}, Engine::Loader) == Reply::Issued, graph_.op_name(id),
+            "waits for an op");
     for (const Write& write : graph_.op(id).writes) {
       if (!graph_.tensor_of(write.value).persistent || replaced_by_a_load(write.value)) continue;
       if (gathers.empty()) gathers = collective_readers(graph_);
       settle_home(write.value, gathers[static_cast<std::size_t>(write.value)]);
     }
   }
+}
+
+// What workers of another host make of a load: its last items, as the policy says.
+ByteRange Scheduler::remote_part(OpId id, ByteRange all) {
+  const Op& op = graph_.op(id);
+  if (!op.may_run_on(Engine::RemoteLoader)) return {};
+  const std::int64_t wanted = std::clamp<std::int64_t>(policy_->remote_bytes(View(*this), id), 0, all.bytes);
+  const std::int64_t first = op.divisible ? (all.bytes - wanted) / op.cut_bytes * op.cut_bytes
+                             : wanted > 0 ? 0
+                                          : all.bytes;
+  return {first, all.bytes - first};
 }
 
 // A resumed run may load two versions of a tensor: the tensor's home is the later one's.
@@ -361,7 +378,7 @@ void Scheduler::mark_issued(OpId id) {
     const auto ready = std::find(ready_optimizer_.begin(), ready_optimizer_.end(), id);
     CHECK(ready != ready_optimizer_.end(), graph_.op_name(id), "was not ready");
     ready_optimizer_.erase(ready);
-  } else if (op.phase != Phase::Load && op.phase != Phase::Save) {
+  } else if (in_compute_program(op.phase)) {
     while (program_next_ < program_.size() && ops_[static_cast<std::size_t>(program_[program_next_])].issued)
       ++program_next_;
   }

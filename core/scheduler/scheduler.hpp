@@ -111,6 +111,7 @@ class Scheduler {
   void append_steps();
   void adopt(OpId first);
   void issue_loads();
+  ByteRange remote_part(OpId load, ByteRange all);
   void issue_saves();
   void end_early();
   void end_after(std::int32_t after_step);

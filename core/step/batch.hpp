@@ -16,22 +16,28 @@ class BatchPart {
   explicit BatchPart(const StepContext& context, std::string prefix = "")
       : context_(context), prefix_(std::move(prefix)) {}
   void add(Graph& graph);
-  void load(Graph& graph) { append(graph, label_, work_); }
-  void load_held_out(Graph& graph) { append(graph, held_out_label_, held_out_work_); }
+  void load(Graph& graph) { load(graph, /*held_out=*/false); }
+  void load_held_out(Graph& graph) { load(graph, /*held_out=*/true); }
   ValueId value(std::size_t index) const { return values_[index]; }
   // What another op made takes the place of what was loaded.
   void give(std::size_t index, ValueId value) { values_[index] = value; }
 
  private:
-  void add_works(Graph& graph);
-  void append(Graph& graph, std::int32_t label, WorkId work);
+  // An op of the batch: of training data, and of data that is held out.
+  struct Filling {
+    InputSpec spec;
+    WorkId works[2] = {kNone, kNone};
+    std::int32_t labels[2] = {kNone, kNone};
+  };
+  void add_filling(Graph& graph, InputSpec spec);
+  void load(Graph& graph, bool held_out);
+  Op op_of(const Filling& filling, bool held_out) const;
 
   const StepContext& context_;
   std::string prefix_;
   std::vector<TensorId> tensors_;
   std::vector<ValueId> values_;
-  WorkId work_ = kNone, held_out_work_ = kNone;
-  std::int32_t label_ = kNone, held_out_label_ = kNone;
+  std::vector<Filling> fillings_;
 };
 
 }  // namespace tandem

@@ -71,7 +71,7 @@ Op StepContext::new_op(std::int32_t label, WorkId work, Phase phase, std::size_t
 }
 
 void StepContext::place(Op& op, std::size_t index) const {
-  if (!spec(index).on_cpu) return;
+  if (!spec(index).on_cpu && !on_cpu) return;
   op.engine = Engine::CpuCompute;
   op.engines = engine_bit(Engine::CpuCompute);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,9 +88,14 @@ class StepContext {
   ValueId loss_scale = kNone, control = kNone;  // in hand: none where losses are not scaled, steps not controlled
 
   // What transforms decide before anything is built.
-  std::int64_t parts = 1, part = 0;    // of each bucket, by rank, and this rank's
-  bool adds_gradients = true;          // backward adds to what earlier micro-batches left
-  bool delayed_update = false;         // forward and backward of step s read the parameters from before s-1's update
+  std::int64_t parts = 1, part = 0;  // of each bucket, by rank, and this rank's
+  bool adds_gradients = true;        // backward adds to what earlier micro-batches left
+  bool delayed_update = false;       // forward and backward of step s read the parameters from before s-1's update
+  // The micro-batch in hand: all of it runs on the CPU; and its gradients begin a sum, as those of the first one do.
+  bool on_cpu = false;
+  std::optional<bool> begins_a_sum;
+  bool begins_sum() const { return begins_a_sum.value_or(micro_batch == 0); }
+  bool inputs_on_device = false;       // what makes numbers of decoded items: unless the policy says otherwise
   bool streams_parameters = false;     // they are on the device near their use alone
   bool needs_whole_gradients = false;  // an update does
   DType gradient_type;                 // of final gradients

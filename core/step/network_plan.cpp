@@ -37,8 +37,9 @@ struct Gradients {
 
 class Plan {
  public:
-  Plan(const Network& network, const Scenario& scenario)
+  Plan(const Network& network, const Scenario& scenario, bool or_cpu)
       : network_(network),
+        or_cpu_(or_cpu),
         on_cpu_(modules_on_cpu(network, scenario)),
         where_{scenario.machine.gpu, body_threads(scenario)},
         micro_batches_(scenario.workload.micro_batches) {}
@@ -103,7 +104,7 @@ class Plan {
     for (std::size_t i = 0; i < roles_.size(); ++i) {
       Gradients& role = roles_[i];
       role.derive.where = where_;
-      role.derive.where.or_cpu = at(i).module->may_run_on_cpu;
+      role.derive.where.or_cpu = or_cpu_ || at(i).module->may_run_on_cpu;
       if (on_cpu_[i]) role.derive.where.gpu = false;
       for (std::size_t p = 0; p < at(i).inputs.size(); ++p)
         if (wants_gradient(at(i).inputs[p])) role.derive.input_gradients |= bit(p);
@@ -221,6 +222,7 @@ class Plan {
   using ShapeOfPort = std::pair<Source::From, std::int32_t>;
   using ShapeKey = std::tuple<const Module*, Bits, Bits, Bits, std::vector<ShapeOfPort>, bool, bool>;
   const Network& network_;
+  const bool or_cpu_;
   const std::vector<bool> on_cpu_;  // by module
   RunsOn where_;
   std::int64_t micro_batches_;
@@ -234,8 +236,8 @@ class Plan {
 
 }  // namespace
 
-TrainingPlan network_plan(const Network& network, const Scenario& scenario) {
-  TrainingPlan plan = Plan(network, scenario).build();
+TrainingPlan network_plan(const Network& network, const Scenario& scenario, bool or_cpu) {
+  TrainingPlan plan = Plan(network, scenario, or_cpu).build();
   plan.set_states(optimizer_of(scenario), scenario.optimizer);
   return plan;
 }

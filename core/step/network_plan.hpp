@@ -8,6 +8,7 @@
 
 namespace tandem {
 
-TrainingPlan network_plan(const Network& network, const Scenario& scenario);
+// `or_cpu`: passes may run on the CPU as well, whatever their module says: their workspace is enough for both.
+TrainingPlan network_plan(const Network& network, const Scenario& scenario, bool or_cpu = false);
 
 }  // namespace tandem

@@ -126,7 +126,7 @@ void PassesPart::append_forward(Graph& graph, std::size_t index, Op op, bool wri
 }
 
 bool PassesPart::adds_gradient(std::size_t index) const {
-  return context_.micro_batch > 0 && context_.adds_gradients && context_.trains(index);
+  return !context_.begins_sum() && context_.adds_gradients && context_.trains(index);
 }
 
 void PassesPart::read_backward_operands(std::size_t index, Op& op) const {

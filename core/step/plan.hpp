@@ -113,12 +113,33 @@ enum class Master : std::uint8_t {
   InState,     // in a state, with other numbers; the parameter leads, though it is written only
 };
 
+// An op that makes some of a batch's tensors of files, of others, or of what was kept.
+struct InputSpec {
+  // Workers: of the host's loader, or of another host as well. Device: the compute lane. Either: where it stands first,
+  // unless a policy says otherwise (StepContext::inputs_on_device, Decisions::run).
+  enum class Where : std::uint8_t { Workers, AnyWorkers, Device, WorkersOrDevice, DeviceOrWorkers };
+  std::string name;  // "image.decode"
+  Work work;
+  std::vector<std::int32_t> reads, writes;  // places in BatchSpec::tensors
+  Where where = Where::Workers;
+  std::int64_t workspace_bytes = 0;
+  std::int32_t cut_bytes = 0;  // of the first write: parts begin at multiples; 0: it is made at once
+};
+
+// An output of a stage that is kept for later steps, after each forward.
+struct KeptSpec {
+  std::int32_t stage = 0, output = 0;
+  Work work;
+};
+
 struct BatchSpec {
-  // Its body fills the tensors; empty body: no batch. BatchPart adds a last size: 1 for a batch of held-out data,
-  // else 0.
+  // Its body fills the tensors that no input makes; empty body: no batch. BatchPart adds a last size to it and to
+  // inputs: 1 for a batch of held-out data, else 0.
   Work load;
-  std::vector<TensorSpec> tensors;  // "inputs", "targets"
-  std::string name = "batch";       // which its tensors and ops are named after
+  std::vector<TensorSpec> tensors;  // "inputs", "targets"; and what inputs make for each other
+  std::vector<InputSpec> inputs;    // in order
+  std::vector<KeptSpec> kept;
+  std::string name = "batch";  // which its tensors and ops are named after
   std::int64_t bytes() const;
 };
 

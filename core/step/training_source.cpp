@@ -60,6 +60,7 @@ void TrainingSource::use_sizes_of_step(Graph& graph) {
   if (!fresh) return;
   now_->passes.add_works(graph);
   now_->batch.add(graph);
+  for (const KeptSpec& kept : now_->plan.batch.kept) now_->keeps.push_back(graph.add_work(kept.work));
   if (sized_.size() == 1) return;  // the prologue adds stage by stage
   for (std::size_t i = 0; i < context_.stage_count(); ++i) now_->passes.add_stage(graph, i);
 }
@@ -123,6 +124,7 @@ bool TrainingSource::append_step(Graph& graph, std::int64_t) {
 void TrainingSource::train(Graph& graph) {
   now_->batch.load(graph);
   now_->passes.forward(graph);
+  keep(graph);
   tell(&StepTransform::turn_back);
   const bool last = context_.micro_batch + 1 == context_.options.micro_batches;
   for (std::size_t i = context_.stage_count(); i-- > 0;) {
@@ -132,6 +134,18 @@ void TrainingSource::train(Graph& graph) {
     if (!context_.trains(i)) continue;
     tell(&StepTransform::after_backward, graph, i);
     if (last) reduce(graph, i);
+  }
+}
+
+// Outputs that later steps read from beside the graph.
+void TrainingSource::keep(Graph& graph) {
+  const std::vector<KeptSpec>& kept = now_->plan.batch.kept;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const auto stage = static_cast<std::size_t>(kept[i].stage);
+    const std::int32_t label = graph.intern(context_.spec(stage).name + ".keep");
+    Op op = context_.loader_op(label, now_->keeps[i], Phase::Keep, stage);
+    op.reads.push_back(now_->passes.output(stage, static_cast<std::size_t>(kept[i].output)));
+    graph.append(std::move(op));
   }
 }
 

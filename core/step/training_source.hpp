@@ -43,6 +43,7 @@ class TrainingSource final : public StepSource {
     const TrainingPlan& plan;
     BatchPart batch;
     PassesPart passes;
+    std::vector<WorkId> keeps;  // of BatchSpec::kept
   };
   // The plan with those sizes, rewritten once the transforms are there.
   TrainingPlan& plan_of(std::int64_t sizes);
@@ -51,6 +52,7 @@ class TrainingSource final : public StepSource {
   void add_stage(Graph& graph, std::size_t index);
   void load_stage(Graph& graph, std::size_t index);
   void train(Graph& graph);
+  void keep(Graph& graph);
   void reduce(Graph& graph, std::size_t index);
   void update(Graph& graph);
   void update(Graph& graph, std::size_t index);

@@ -6,10 +6,12 @@
 
 #include "core/base/errors.hpp"
 #include "core/model/families/common/modalities.hpp"
+#include "core/step/inputs.hpp"
 #include "core/step/network_plan.hpp"
 #include "core/step/training_source.hpp"
 #include "core/transforms/common/entry.hpp"
 #include "core/workloads/common/options.hpp"
+#include "core/workloads/sample_plan.hpp"
 
 namespace tandem {
 
@@ -62,8 +64,16 @@ std::unique_ptr<StepSource> WorkloadEntry::make(const Scenario& scenario, const 
   complete.workload = complete_for(*this, scenario);
   if (source != nullptr) return source(complete, rewrites, rank);
   require_training_options(complete);
-  return std::make_unique<TrainingSource>(network_plan(trained_network(*this, complete.workload), complete), complete,
-                                          all_rewrites(complete, rewrites), rank);
+  const bool or_cpu = find_rewrite(rewrites, "split_batch") != nullptr;
+  if (goes_by_samples(complete)) {
+    auto plan = std::make_shared<const SamplePlan>(*this, complete, rank, or_cpu);
+    return std::make_unique<TrainingSource>(sizes_of(std::move(plan)), complete, all_rewrites(complete, rewrites),
+                                            rank);
+  }
+  const Network whole = trained_network(*this, complete.workload);
+  TrainingPlan plan = network_plan(whole, complete, or_cpu);
+  if (complete.pipeline.given) add_inputs(whole, complete, {}, plan.batch);
+  return std::make_unique<TrainingSource>(std::move(plan), complete, all_rewrites(complete, rewrites), rank);
 }
 
 Network network_of(const Scenario& scenario) {

@@ -63,6 +63,18 @@ struct LogMel::Tables {
   std::vector<double> hann;
 };
 
+std::vector<float> mel_filters(const LogMelOptions& options) {
+  const std::size_t window = static_cast<std::size_t>(options.rate) / 100 * 5 / 2, frequencies = window / 2 + 1;
+  std::vector<float> filters(static_cast<std::size_t>(options.mels) * frequencies, 0.0F);
+  std::size_t row = 0;
+  for (const Band& band : bands(options, window)) {
+    for (std::size_t k = 0; k < band.weights.size(); ++k)
+      filters[row * frequencies + band.first + k] = static_cast<float>(band.weights[k]);
+    ++row;
+  }
+  return filters;
+}
+
 LogMel::LogMel(const LogMelOptions& options) {
   CHECK(options.rate >= 200 && options.rate % 200 == 0 && options.mels >= 1, options.rate, options.mels);
   tables_ = std::make_unique<const Tables>(options);

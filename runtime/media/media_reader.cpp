@@ -27,11 +27,11 @@ Modality modality_of(MediaKind kind) {
     case MediaKind::Jpeg:
     case MediaKind::Png:
     case MediaKind::Svg:
-      return Modality::Picture;
+      return Modality::Image;
     case MediaKind::Video:
       return Modality::Video;
     default:
-      return Modality::Sound;
+      return Modality::Audio;
   }
 }
 
@@ -59,7 +59,7 @@ MediaReader::MediaReader(const MediaOptions& options, SampleCache* cache)
 
 std::vector<std::int64_t> MediaReader::shape_of(Modality modality) const {
   const std::int64_t side = options_.picture.side, samples = options_.sound.samples;
-  if (modality == Modality::Picture) return {3, side, side};
+  if (modality == Modality::Image) return {3, side, side};
   if (modality == Modality::Video) return {options_.frames.count, 3, side, side};
   if (options_.sound.mels == 0) return {samples};
   return {options_.sound.mels, static_cast<std::int64_t>(log_mel_.frames(static_cast<std::size_t>(samples)))};
@@ -95,7 +95,7 @@ std::optional<MediaProblem> MediaReader::prepare(const MediaItem& item, std::spa
 }
 
 void MediaReader::make(const MediaItem& item, std::span<float> out) {
-  if (item.modality == Modality::Picture) return normalised(item, picture(item), out);
+  if (item.modality == Modality::Image) return normalised(item, picture(item), out);
   if (item.modality == Modality::Video) {
     const Frames all = frames(item);
     const std::size_t bytes = all.pixels.size() / static_cast<std::size_t>(all.count);

@@ -9,14 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "core/samples/modality.hpp"
 #include "runtime/media/decode.hpp"
 #include "runtime/media/pictures.hpp"
 #include "runtime/media/sample_cache.hpp"
 #include "runtime/media/sounds.hpp"
 
 namespace tandem {
-
-enum class Modality : std::uint8_t { Picture, Sound, Video };
 
 struct PictureOptions {
   std::int32_t side = 224;                 // of the square that is made
@@ -40,7 +39,7 @@ struct MediaOptions {
 
 struct MediaItem {
   std::int64_t sample = 0;
-  Modality modality = Modality::Picture;
+  Modality modality = Modality::Image;
   std::string path;
   std::uint64_t seed = 0;      // of what is random: another one each epoch
   bool keeps_decoded = false;  // whether the cache takes what was decoded, or what was made of it

@@ -22,6 +22,9 @@ struct LogMelOptions {
   std::int32_t mels = 80;  // bands, from 0 to half the rate
 };
 
+// The bands as [mels, frequencies of a window]: what a spectrum's powers are multiplied by.
+std::vector<float> mel_filters(const LogMelOptions& options);
+
 // Whisper's input (Radford et al. 2022, arXiv 2212.04356, section 2.2; its `log_mel_spectrogram`): Hann windows of
 // 25 ms, one each 10 ms, the first around sample 0 of a signal that is mirrored at its ends; powers in mel bands of
 // Slaney's scale, each of area 1; log10 of at least 1e-10, no less than the largest - 8, then (x + 4) / 4.

@@ -28,11 +28,11 @@ class MediaReaderTest : public ::testing::Test {
     for (std::uint64_t i = 0; i < 8; ++i) {
       const Image image = made_up_image(40, 30, i);
       const std::string name = "picture" + std::to_string(i);
-      add(Modality::Picture, folder_.write(name, i % 2 == 0 ? as_jpeg(image, 90, Chroma::Halved) : as_png(image)));
+      add(Modality::Image, folder_.write(name, i % 2 == 0 ? as_jpeg(image, 90, Chroma::Halved) : as_png(image)));
       const Sound sound = made_up_sound(22050, 3000, i);
-      add(Modality::Sound, folder_.write("sound" + std::to_string(i), as_sound_file(sound, SoundFormat::Flac)));
+      add(Modality::Audio, folder_.write("sound" + std::to_string(i), as_sound_file(sound, SoundFormat::Flac)));
     }
-    add(Modality::Picture, folder_.write("drawing", made_up_svg(40, 30, 3, 1)));
+    add(Modality::Image, folder_.write("drawing", made_up_svg(40, 30, 3, 1)));
     if (decodes_video()) add(Modality::Video, folder_.write("video", made_up_video(64, 48, 5, 1)));
   }
   void add(Modality modality, const std::string& path) {
@@ -57,8 +57,8 @@ class MediaReaderTest : public ::testing::Test {
 
 TEST_F(MediaReaderTest, ShapesFollowFromTheOptions) {
   const MediaReader reader(small_options(), nullptr);
-  EXPECT_EQ(reader.shape_of(Modality::Picture), (std::vector<std::int64_t>{3, 16, 16}));
-  EXPECT_EQ(reader.shape_of(Modality::Sound), (std::vector<std::int64_t>{80, 10}));
+  EXPECT_EQ(reader.shape_of(Modality::Image), (std::vector<std::int64_t>{3, 16, 16}));
+  EXPECT_EQ(reader.shape_of(Modality::Audio), (std::vector<std::int64_t>{80, 10}));
   EXPECT_EQ(reader.shape_of(Modality::Video), (std::vector<std::int64_t>{2, 3, 16, 16}));
 }
 

@@ -54,7 +54,7 @@ std::vector<FamilyKey> fusion_keys() {
 
 const FamilyKeys kKeys = {
     joined({decoder_keys(), image_keys(336, 3), encoder_keys(), fusion_keys()}),
-    recomputing_keys(),
+    mixed_keys(),
     {},
     {{"layers", 2},        {"hidden", 48},     {"heads", 6},        {"key_heads", 2},      {"feed_forward", 88},
      {"vocabulary", 257},  {"sequence", 37},   {"image", 24},       {"patch", 6},          {"image_layers", 2},
@@ -152,7 +152,7 @@ class Builder {
       if (w_.keys.text("video_pooling") == "none") return x;
       return m.call("mean", "mean_tokens", {x}, {{"sequence", frames}, {"apart", s.tokens(false)}});
     };
-    align(items, patches(n_, w_, "video", s, n_.batch("videos", shape), finish), s.heads);
+    align(items, patches(n_, w_, "video", s, n_.media("video", "videos", shape, frames), finish), s.heads);
   }
 
   // Rows of the text's, images', sounds' and videos' tokens, one after another, as the batch says.

@@ -30,7 +30,7 @@ const FamilyKeys kKeys = {
           number_key("temperature", 1e-3, 10, 0.07,
                      "Products of pairs are divided by it, by one for each kind of pairs; it is where they begin, and "
                      "they are trained.")}}),
-    recomputing_keys(),
+    mixed_keys(),
     {},
     {{"image", 24},
      {"patch", 6},

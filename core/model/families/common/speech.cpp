@@ -24,7 +24,7 @@ SpeechSizes::SpeechSizes(const KeyValues& k, const std::string& prefix, std::int
 }
 
 Signal mel_batch(NetworkBuilder& n, const SpeechSizes& s) {
-  return n.batch("mels", Shape({s.batch, s.mels, s.frames}, n.type()));
+  return n.media("audio", "mels", Shape({s.batch, s.mels, s.frames}, n.type()));
 }
 
 namespace {

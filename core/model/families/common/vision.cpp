@@ -15,7 +15,7 @@ std::vector<FamilyKey> image_keys(std::int64_t image, std::int64_t channels) {
 Signal image_batch(NetworkBuilder& n, const KeyValues& keys, std::int64_t batch) {
   const std::int64_t image = keys.integer("image"), channels = keys.integer("channels");
   require_product("batch, channels, image", {batch, channels, image, image});
-  return n.batch("images", Shape({batch, channels, image, image}, n.type()));
+  return n.media("image", "images", Shape({batch, channels, image, image}, n.type()));
 }
 
 std::pair<Signal, Signal> labelled_images(NetworkBuilder& n, const KeyValues& keys, std::int64_t batch) {

@@ -1,0 +1,15 @@
+// The order in which the samples of a data set come: each once in an epoch, in an order of the epoch's own. A pure
+// function of the seed, so that whoever asks, in whatever order, is told the same. Must not know what samples are.
+#pragma once
+
+#include <cstdint>
+
+namespace tandem {
+
+// Of [0, 1), for the `index`th draw at a place in the order.
+double draw_of(std::uint64_t seed, std::int64_t place, std::int64_t index);
+
+// The sample, of `samples`, that is at this place of an endless order.
+std::int64_t sample_at(std::uint64_t seed, std::int64_t samples, std::int64_t place);
+
+}  // namespace tandem

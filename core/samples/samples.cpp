@@ -1,0 +1,138 @@
+#include "core/samples/samples.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.hpp"
+#include "core/samples/sample_order.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kNeverTwice = std::int64_t{1} << 40;
+
+std::int64_t samples_of(const Scenario& scenario, const SampleManifest* manifest) {
+  if (manifest != nullptr) return static_cast<std::int64_t>(manifest->rows.size());
+  return scenario.pipeline.samples > 0 ? scenario.pipeline.samples : kNeverTwice;
+}
+
+}  // namespace
+
+Samples::Samples(const Scenario& scenario, std::shared_ptr<const SampleManifest> manifest)
+    : manifest_(std::move(manifest)),
+      mix_(scenario.workload.mix),
+      seed_(scenario.seed),
+      batch_(scenario.workload.batch),
+      micro_batches_(scenario.workload.micro_batches),
+      ranks_(scenario.workload.devices),
+      samples_(samples_of(scenario, manifest_.get())),
+      round_(mix_.round > 0 ? mix_.round : std::max<std::int64_t>(batch_ / 8, 1)) {}
+
+double Samples::share(Modality modality, std::int64_t step) const {
+  const std::string name(name_of(modality));
+  const auto of = [&](const MixPoint& point) {
+    const auto found = point.shares.find(name);
+    return found == point.shares.end() ? 1.0 : found->second;
+  };
+  const auto after = std::find_if(mix_.points.begin(), mix_.points.end(),
+                                  [&](const MixPoint& point) { return point.from_step > step; });
+  if (after == mix_.points.begin()) return mix_.points.empty() ? 1.0 : of(*after);
+  const MixPoint& from = *std::prev(after);
+  if (!mix_.drifts || after == mix_.points.end()) return of(from);
+  const double way =
+      static_cast<double>(step - from.from_step) / static_cast<double>(after->from_step - from.from_step);
+  return of(from) + way * (of(*after) - of(from));
+}
+
+std::vector<SampleUse> Samples::of(const MicroBatchKey& key) const {
+  std::vector<SampleUse> rows(static_cast<std::size_t>(batch_));
+  const std::int64_t first = (key.step * micro_batches_ + key.micro_batch) * ranks_ + key.rank;
+  for (std::int64_t i = 0; i < batch_; ++i) {
+    const std::int64_t place = first * batch_ + i;
+    SampleUse& row = rows[static_cast<std::size_t>(i)];
+    row.sample = sample_at(seed_, samples_, place);
+    for (const Modality modality : kModalities) {
+      const bool there =
+          manifest_ == nullptr || manifest_->rows[static_cast<std::size_t>(row.sample)].modalities().has(modality);
+      if (there && draw_of(seed_, place, static_cast<std::int64_t>(modality)) < share(modality, key.step))
+        row.has.add(modality);
+    }
+  }
+  return rows;
+}
+
+std::int64_t Samples::padded(std::int64_t items) const {
+  return std::clamp<std::int64_t>((items + round_ - 1) / round_ * round_, 1, std::max<std::int64_t>(batch_, 1));
+}
+
+std::map<std::string, std::int64_t> Samples::items(std::int64_t step) const {
+  std::map<std::string, std::int64_t> most;
+  for (std::int32_t mb = 0; mb < micro_batches_; ++mb)
+    for (std::int32_t rank = 0; rank < ranks_; ++rank) {
+      std::map<std::string, std::int64_t> here;
+      for (const SampleUse& row : of({step, mb, rank}))
+        for (const Modality a : kModalities) {
+          if (!row.has.has(a)) continue;
+          ++here[std::string(name_of(a))];
+          ++here[std::string(name_of(a)) + "_text"];
+          for (const Modality b : kModalities)
+            if (a < b && row.has.has(b)) ++here[std::string(name_of(a)) + "_" + std::string(name_of(b))];
+        }
+      for (const auto& [name, count] : here) most[name] = std::max(most[name], count);
+    }
+  for (const Modality a : kModalities) {
+    most[std::string(name_of(a))];
+    most[std::string(name_of(a)) + "_text"];
+    for (const Modality b : kModalities)
+      if (a < b) most[std::string(name_of(a)) + "_" + std::string(name_of(b))];
+  }
+  for (auto& [name, count] : most) count = padded(count);
+  return most;
+}
+
+KeptItems::KeptItems(std::shared_ptr<const Samples> samples, Modality modality, std::int64_t capacity,
+                     std::int64_t first_step, std::int64_t delay, Rank rank)
+    : samples_(std::move(samples)),
+      modality_(modality),
+      capacity_(capacity),
+      delay_(delay),
+      rank_(rank),
+      next_step_(first_step) {
+  CHECK(capacity >= 0 && delay >= 1, capacity, delay);
+}
+
+void KeptItems::extend(std::int64_t step) const {
+  for (; next_step_ <= step; ++next_step_)
+    for (std::int32_t mb = 0; mb < samples_->micro_batches(); ++mb)
+      for (const SampleUse& row : samples_->of({next_step_, mb, rank_}))
+        if (row.has.has(modality_) && static_cast<std::int64_t>(kept_.size()) < capacity_)
+          kept_.try_emplace(row.sample, Kept{static_cast<std::int64_t>(kept_.size()), next_step_});
+}
+
+std::int64_t KeptItems::slot(std::int64_t sample, std::int64_t step) const {
+  const std::lock_guard lock(mutex_);
+  extend(step);
+  const auto found = kept_.find(sample);
+  return found != kept_.end() && found->second.step + delay_ <= step ? found->second.slot : kNone;
+}
+
+std::int64_t KeptItems::kept_by(std::int64_t sample, std::int64_t step) const {
+  const std::lock_guard lock(mutex_);
+  extend(step);
+  const auto found = kept_.find(sample);
+  return found != kept_.end() && found->second.step == step ? found->second.slot : kNone;
+}
+
+KeptItems::Counts KeptItems::counts(std::int64_t step) const {
+  Counts most;
+  for (std::int32_t mb = 0; mb < samples_->micro_batches(); ++mb) {
+    Counts here;
+    for (const SampleUse& row : samples_->of({step, mb, rank_}))
+      if (row.has.has(modality_)) ++(slot(row.sample, step) == kNone ? here.made : here.read);
+    most.made = std::max(most.made, here.made);
+    most.read = std::max(most.read, here.read);
+  }
+  return most;
+}
+
+}  // namespace tandem

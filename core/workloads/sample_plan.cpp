@@ -1,0 +1,252 @@
+#include "core/workloads/sample_plan.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/base/check.hpp"
+#include "core/base/errors.hpp"
+#include "core/base/input_stages.hpp"
+#include "core/graph/kernels.hpp"
+#include "core/scenario/dirs.hpp"
+#include "core/step/inputs.hpp"
+#include "core/step/network_plan.hpp"
+#include "core/transforms/common/entry.hpp"
+
+namespace tandem {
+namespace {
+
+std::string text(Modality modality) { return std::string(name_of(modality)); }
+std::string cached(Modality modality) { return text(modality) + "_cached"; }
+// What must be decoded is no size of the network.
+constexpr std::string_view kDecoded = "_decoded";
+std::string undecoded(Modality modality) { return text(modality) + std::string(kDecoded); }
+
+std::size_t cache_stage() {
+  return static_cast<std::size_t>(std::find(std::begin(kInputStages), std::end(kInputStages), "cache_copy") -
+                                  std::begin(kInputStages));
+}
+
+const BatchTensor* find_tensor(const Network& network, const std::string& name) {
+  for (const BatchTensor& tensor : network.batch)
+    if (tensor.name == name) return &tensor;
+  return nullptr;
+}
+
+// Everything that a module's output follows from is frozen.
+bool is_frozen(const Network& network, std::size_t module) {
+  const NetworkModule& m = network.modules[module];
+  if (trains(*m.module)) return false;
+  return std::all_of(m.inputs.begin(), m.inputs.end(), [&](const Source& source) {
+    return source.from == Source::From::Batch || is_frozen(network, static_cast<std::size_t>(source.index));
+  });
+}
+
+// What is read beside the features that a cache has: what was made in this step.
+const Source* sibling_of_batch(const NetworkModule& module, std::int32_t tensor) {
+  const auto reads = [&](const Source& source) { return source.from == Source::From::Batch && source.index == tensor; };
+  if (std::none_of(module.inputs.begin(), module.inputs.end(), reads)) return nullptr;
+  const auto made = std::find_if(module.inputs.begin(), module.inputs.end(),
+                                 [](const Source& source) { return source.from == Source::From::Output; });
+  return made == module.inputs.end() ? nullptr : &*made;
+}
+
+// Samples that have all that a network which does not go by items reads.
+std::shared_ptr<const SampleManifest> manifest_of(const Scenario& scenario, const Network& network, bool mixes) {
+  if (scenario.data_manifest.empty()) return nullptr;
+  SampleManifest manifest = read_sample_manifest(beside_scenario(scenario.data_manifest, scenario));
+  ModalitySet wanted;
+  for (const BatchTensor& tensor : network.batch)
+    if (const auto modality = find_modality(tensor.media); modality && !mixes) wanted.add(*modality);
+  const bool reads_text = find_tensor(network, "tokens") != nullptr;
+  std::erase_if(manifest.rows, [&](const ManifestRow& row) {
+    if (reads_text && row.text.empty()) return true;
+    return std::any_of(std::begin(kModalities), std::end(kModalities),
+                       [&](Modality m) { return wanted.has(m) && !row.modalities().has(m); });
+  });
+  const auto needed = static_cast<std::size_t>(scenario.workload.batch);
+  if (manifest.rows.size() < needed)
+    throw ConfigError("data.manifest: only " + std::to_string(manifest.rows.size()) + " of its samples have all that " +
+                      network.family + " reads; allowed: at least workload.batch of them, " + std::to_string(needed));
+  return std::make_shared<const SampleManifest>(std::move(manifest));
+}
+
+// The modalities that a network reads, and pairs of them, in either order of their names.
+std::set<std::string> counts_of(const Network& network) {
+  std::set<std::string> counts;
+  constexpr std::string_view kCount = "_count";
+  for (const BatchTensor& tensor : network.batch) {
+    if (!tensor.media.empty()) counts.insert(tensor.media);
+    if (tensor.name.ends_with(kCount)) counts.insert(tensor.name.substr(0, tensor.name.size() - kCount.size()));
+  }
+  return counts;
+}
+
+bool takes_a_mix(const WorkloadEntry& family) {
+  return std::count(family.keys->shared.begin(), family.keys->shared.end(), "mix") > 0;
+}
+
+// What a step leaves is issued by then: see Scheduler's steps ahead.
+std::int64_t delay_of(const Scenario& scenario) { return scenario.pipeline.prefetch + 1; }
+
+}  // namespace
+
+bool goes_by_samples(const Scenario& scenario) {
+  return !scenario.workload.mix.points.empty() || !scenario.data_manifest.empty() ||
+         scenario.pipeline.feature_cache_bytes > 0 || scenario.pipeline.decoded_cache_bytes > 0;
+}
+
+SamplePlan::SamplePlan(const WorkloadEntry& family, const Scenario& scenario, Rank rank, bool or_cpu)
+    : family_(family), scenario_(scenario), or_cpu_(or_cpu), mixes_(takes_a_mix(family)) {
+  const Network whole = network_of_items({});
+  counted_ = counts_of(whole);
+  spares_ = find_tensor(whole, "memory_rows") != nullptr;
+  samples_ = std::make_shared<const Samples>(scenario, manifest_of(scenario, whole, mixes_));
+  if (scenario.pipeline.feature_cache_bytes > 0) keep_features(rank);
+  if (scenario.pipeline.decoded_cache_bytes > 0) keep_decoded(rank);
+}
+
+Network SamplePlan::network_of_items(const std::map<std::string, std::int64_t>& items) const {
+  WorkloadOptions options = scenario_.workload;
+  for (const auto& [name, count] : items)
+    if (!name.ends_with(kDecoded)) options.items[name] = count;
+  return transformed(family_.network(options), options);
+}
+
+void SamplePlan::find_sources() {
+  for (const Modality modality : kModalities) {
+    if (!counted_.contains(text(modality))) continue;
+    const Network network = network_of_items({{text(modality), 2}, {cached(modality), 1}});
+    const BatchTensor* features = find_tensor(network, text(modality) + std::string(kFeatures));
+    if (features == nullptr) continue;
+    const auto tensor = static_cast<std::int32_t>(features - network.batch.data());
+    for (const NetworkModule& module : network.modules) {
+      const Source* made = sibling_of_batch(module, tensor);
+      if (made == nullptr || !is_frozen(network, static_cast<std::size_t>(made->index))) continue;
+      sources_[modality] = {network.modules[static_cast<std::size_t>(made->index)].name, made->place,
+                            features->shape.bytes()};
+    }
+  }
+}
+
+void SamplePlan::keep_features(Rank rank) {
+  if (mixes_) find_sources();
+  if (sources_.empty())
+    throw ConfigError("data.pipeline.cache.features: " + scenario_.workload.family +
+                      " has no frozen encoder whose outputs could be kept; allowed: trimodal or multimodal_llm, with "
+                      "workload.trained that names none of an encoder's weights");
+  const std::int64_t each = scenario_.pipeline.feature_cache_bytes / static_cast<std::int64_t>(sources_.size());
+  for (const auto& [modality, source] : sources_)
+    features_[modality] = std::make_unique<KeptItems>(samples_, modality, each / source.item_bytes,
+                                                      scenario_.first_step, delay_of(scenario_), rank);
+}
+
+void SamplePlan::keep_decoded(Rank rank) {
+  BatchSpec batch;
+  const Network network = network_of_items({});
+  std::map<Modality, std::int64_t> bytes;
+  for (const BatchTensor& tensor : network.batch)
+    if (const auto modality = find_modality(tensor.media)) bytes[*modality] = decoded_item_bytes(tensor);
+  for (const auto& [modality, item] : bytes)
+    decoded_[modality] = std::make_unique<KeptItems>(
+        samples_, modality, scenario_.pipeline.decoded_cache_bytes / static_cast<std::int64_t>(bytes.size()) / item,
+        scenario_.first_step, delay_of(scenario_), rank);
+}
+
+// Few different ones: counts are padded.
+std::map<std::string, std::int64_t> SamplePlan::items(std::int64_t step) const {
+  std::map<std::string, std::int64_t> items;
+  for (const auto& [name, count] : mixes_ ? samples_->items(step) : std::map<std::string, std::int64_t>{})
+    if (counted_.contains(name)) items[name] = count;
+  // What a sample attends to that has nothing.
+  if (spares_)
+    for (const Modality modality : kModalities)
+      if (const auto found = items.find(text(modality)); found != items.end())
+        found->second = std::min(found->second + 1, samples_->batch() + 1);
+  for (const auto& [modality, kept] : features_) {
+    const KeptItems::Counts counts = kept->counts(step);
+    const std::int64_t made = samples_->padded(counts.made);
+    const std::int64_t read = counts.read > 0 ? samples_->padded(counts.read) : 0;
+    items[text(modality)] = made + read;
+    items[cached(modality)] = read;
+  }
+  for (const auto& [modality, kept] : decoded_) items[undecoded(modality)] = samples_->padded(kept->counts(step).made);
+  return items;
+}
+
+Network SamplePlan::network(std::int64_t step) const { return network_of_items(items(step)); }
+
+// Of what a cache has: an op that reads it. Of what is made: one that keeps it.
+void SamplePlan::add_features(const Network& network, BatchSpec& batch) const {
+  for (const auto& [modality, source] : sources_) {
+    const auto place = static_cast<std::int64_t>(modality);
+    const BatchTensor* features = find_tensor(network, text(modality) + std::string(kFeatures));
+    if (features != nullptr) {
+      const std::int64_t items = features->shape.bytes() / source.item_bytes;
+      InputSpec load;
+      load.name = features->name + ".load";
+      load.writes = {static_cast<std::int32_t>(features - network.batch.data())};
+      load.work = {"features.load",
+                   network.type,
+                   {place, items, source.item_bytes},
+                   {input_kernel(cache_stage(), items, items * source.item_bytes, items * source.item_bytes)}};
+      batch.inputs.push_back(std::move(load));
+    }
+    for (std::size_t i = 0; i < network.modules.size(); ++i) {
+      const NetworkModule& m = network.modules[i];
+      if (m.name != source.module) continue;
+      const Shape& shape =
+          m.module->locals[static_cast<std::size_t>(m.module->outputs[static_cast<std::size_t>(source.output)])].shape;
+      const std::int64_t items = shape.bytes() / source.item_bytes;
+      batch.kept.push_back({static_cast<std::int32_t>(i),
+                            source.output,
+                            {"features.keep",
+                             network.type,
+                             {place, items, source.item_bytes},
+                             {input_kernel(cache_stage(), items, shape.bytes(), shape.bytes())}}});
+    }
+  }
+}
+
+TrainingPlan SamplePlan::plan_of(const std::map<std::string, std::int64_t>& items) const {
+  const Network network = network_of_items(items);
+  TrainingPlan plan = network_plan(network, scenario_, or_cpu_);
+  if (!scenario_.pipeline.given) return plan;
+  DecodedItems decoded;
+  for (const Modality modality : kModalities)
+    if (const auto found = items.find(undecoded(modality)); found != items.end())
+      decoded[text(modality)] = found->second;
+  add_inputs(network, scenario_, decoded, plan.batch);
+  add_features(network, plan.batch);
+  // Stages of frozen weights may stand before those of modules.
+  for (KeptSpec& kept : plan.batch.kept) {
+    const std::string& name = network.modules[static_cast<std::size_t>(kept.stage)].name;
+    const auto stage =
+        std::find_if(plan.stages.begin(), plan.stages.end(), [&](const StageSpec& s) { return s.name == name; });
+    CHECK(stage != plan.stages.end(), name, "is no stage");
+    kept.stage = static_cast<std::int32_t>(stage - plan.stages.begin());
+  }
+  return plan;
+}
+
+StepSizes sizes_of(std::shared_ptr<const SamplePlan> plan) {
+  // Numbers in the order in which steps first have them.
+  struct Numbers {
+    std::map<std::map<std::string, std::int64_t>, std::int64_t> of;
+    std::vector<std::map<std::string, std::int64_t>> items;
+  };
+  auto numbers = std::make_shared<Numbers>();
+  const auto of_step = [plan, numbers](std::int64_t step) {
+    const auto items = plan->items(step);
+    const auto [found, fresh] = numbers->of.try_emplace(items, static_cast<std::int64_t>(numbers->items.size()));
+    if (fresh) numbers->items.push_back(items);
+    return found->second;
+  };
+  const auto plan_of = [plan, numbers](std::int64_t sizes) {
+    return plan->plan_of(numbers->items.at(static_cast<std::size_t>(sizes)));
+  };
+  return {of_step, plan_of};
+}
+
+}  // namespace tandem

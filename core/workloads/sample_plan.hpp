@@ -1,0 +1,71 @@
+// What a training reads of its samples, step by step: how many items of each modality, which of them a cache has, and
+// what of a network is kept for the next time. The same in a simulation and in a real run. Must not know files'
+// contents or worlds.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "core/model/network.hpp"
+#include "core/samples/samples.hpp"
+#include "core/scenario/scenario.hpp"
+#include "core/step/sizes.hpp"
+#include "core/workloads/workload.hpp"
+
+namespace tandem {
+
+// What a frozen part of a network makes of a modality's items: an output of a module, [items * rows, ...].
+struct FeatureSource {
+  std::string module;
+  std::int32_t output = 0;
+  std::int64_t item_bytes = 0;
+};
+
+class SamplePlan {
+ public:
+  // Of a rank; `or_cpu` as of network_plan(). Throws ConfigError for a manifest that cannot be read or whose samples
+  // lack what the network reads, and for features of what is trained.
+  SamplePlan(const WorkloadEntry& family, const Scenario& scenario, Rank rank, bool or_cpu = false);
+
+  const Samples& samples() const { return *samples_; }
+  // Null: none are kept.
+  const KeptItems* features(Modality modality) const { return find(features_, modality); }
+  const KeptItems* decoded(Modality modality) const { return find(decoded_, modality); }
+  const FeatureSource& source(Modality modality) const { return sources_.at(modality); }
+  // WorkloadOptions::items of a step.
+  std::map<std::string, std::int64_t> items(std::int64_t step) const;
+  // The network of a step.
+  Network network(std::int64_t step) const;
+
+ private:
+  friend StepSizes sizes_of(std::shared_ptr<const SamplePlan> plan);
+  using KeptByModality = std::map<Modality, std::unique_ptr<KeptItems>>;
+  static const KeptItems* find(const KeptByModality& kept, Modality modality) {
+    const auto found = kept.find(modality);
+    return found == kept.end() ? nullptr : found->second.get();
+  }
+  Network network_of_items(const std::map<std::string, std::int64_t>& items) const;
+  void find_sources();
+  void keep_features(Rank rank);
+  void keep_decoded(Rank rank);
+  TrainingPlan plan_of(const std::map<std::string, std::int64_t>& items) const;
+  void add_features(const Network& network, BatchSpec& batch) const;
+
+  const WorkloadEntry& family_;
+  Scenario scenario_;
+  bool or_cpu_;
+  bool mixes_;                     // the family's network goes by items
+  std::set<std::string> counted_;  // which of them
+  bool spares_ = false;            // it reads an item more, which is nobody's
+  std::shared_ptr<const Samples> samples_;
+  std::map<Modality, FeatureSource> sources_;
+  KeptByModality features_, decoded_;
+};
+
+// Whether a scenario's steps go by samples.
+bool goes_by_samples(const Scenario& scenario);
+StepSizes sizes_of(std::shared_ptr<const SamplePlan> plan);
+
+}  // namespace tandem

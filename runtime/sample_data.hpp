@@ -1,0 +1,101 @@
+// Batches of a manifest's samples: pictures and sounds are decoded and made numbers by ops of their own, texts, labels
+// and what says which item is whose are filled in. What cannot be decoded is skipped or ends the run, as the scenario
+// says, and is counted. Must not know ops or executors.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/workloads/sample_plan.hpp"
+#include "runtime/batches.hpp"
+#include "runtime/data.hpp"
+#include "runtime/media/media_reader.hpp"
+
+namespace tandem {
+
+// A tensor of media, or its items as they are decoded: a body's view of its work.
+struct MediaShape {
+  Modality modality = Modality::Image;
+  std::vector<std::int64_t> dims;  // of the batch's tensor
+  std::int64_t items = 0, item_bytes = 0;
+};
+
+class SampleData final : public DataSource, public TensorBatches {
+ public:
+  // Throws ConfigError for a manifest, a tokenizer or a network that cannot be.
+  explicit SampleData(const Scenario& scenario);
+  ~SampleData() override;
+
+  // Items [first, first + count) of a micro-batch as pixels or samples, from the cache where it has them.
+  void decode(BatchKey key, const MediaShape& shape, std::int64_t first, std::int64_t count, std::byte* out) const;
+  // What decoding read, as numbers of the network in fp32, on workers.
+  void transform(const MediaShape& shape, const std::byte* decoded, float* out) const;
+  // What was kept of items that are not encoded again; what was made of those that are.
+  void load_features(BatchKey key, Modality modality, std::int64_t items, std::int64_t item_bytes,
+                     std::byte* out) const;
+  void keep_features(BatchKey key, Modality modality, std::int64_t items, std::int64_t item_bytes,
+                     const std::byte* made) const;
+
+  void read(BatchKey key, std::size_t index, const BatchPlace& place) const override;
+  void next_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t*, std::int64_t*) const override;
+  void masked_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t, std::int64_t*,
+                          std::int64_t*) const override;
+  void image_batch(BatchKey, std::int64_t, std::int64_t, float*, std::int64_t*) const override;
+  std::string remark() const override { return remark_; }
+  // What became of samples so far, for people: decoded, from the cache, skipped and why; "" where nothing was skipped.
+  std::string account() const override;
+
+  const MediaOptions& options() const { return options_; }
+  int workers() const { return workers_; }
+
+ private:
+  struct Item {
+    std::int64_t sample = kNone;  // kNone: a blank
+    std::int64_t row = 0;         // of the micro-batch
+  };
+  const SamplePlan& plan(Rank rank) const;
+  // Items of a modality in their order: those that are encoded, padded, then those of the cache, padded.
+  std::vector<Item> items_of(BatchKey key, Modality modality) const;
+  std::int64_t encoded_items(BatchKey key, Modality modality) const;
+  std::vector<SampleUse> rows_of(BatchKey key) const;
+  std::int64_t place_of(BatchKey key, Modality modality, std::int64_t row) const;
+  void decode_item(std::int64_t sample, std::int64_t step, const MediaShape& shape, std::byte* out) const;
+  void decode_file(const std::string& path, const MediaShape& shape, std::uint64_t seed, std::byte* out) const;
+  bool is_bad(std::int64_t sample, Modality modality) const;
+  void note_bad(std::int64_t sample, Modality modality, const std::string& what) const;
+
+  void fill_text(BatchKey key, std::int64_t length, std::int64_t* tokens, std::int64_t* targets) const;
+  void fill_pairs(BatchKey key, const std::string& tensor, const BatchPlace& place) const;
+  void fill_fused(BatchKey key, const Network& network, const BatchPlace& place) const;
+  void fill_labels(BatchKey key, std::int64_t classes, std::int64_t* out) const;
+  // Rows of the aligned modalities, one after another, that a sample's items have.
+  std::vector<std::int64_t> media_rows(BatchKey key, std::int64_t row) const;
+  std::int64_t blank_row(BatchKey key) const;
+  std::vector<std::int64_t> tokens_of(std::int64_t sample, std::int64_t length) const;
+  const Network& network_of(BatchKey key) const;
+
+  Scenario scenario_;
+  MediaOptions options_;
+  int workers_;
+  std::string remark_;
+  std::unique_ptr<SampleCache> cache_;
+  std::unique_ptr<LogMel> log_mel_;
+  std::vector<std::vector<std::uint32_t>> texts_;  // tokens of each sample
+  std::int64_t end_token_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::map<Rank, std::unique_ptr<SamplePlan>> plans_;
+  mutable std::map<std::pair<Rank, std::map<std::string, std::int64_t>>, std::unique_ptr<Network>> networks_;
+  mutable std::map<std::pair<std::int64_t, Modality>, std::string> bad_;
+  mutable std::map<std::pair<Modality, std::int64_t>, std::vector<std::byte>> features_;  // by slot
+  mutable std::atomic<std::int64_t> decoded_ = 0, from_cache_ = 0;
+};
+
+}  // namespace tandem
