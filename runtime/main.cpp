@@ -208,6 +208,7 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
     return all;
   };
   run_to_end(training, watcher, inputs, scenario, settings, options.meeting_file);
+  if (!common.quiet) tandem::print_warning(training.data().account());
   // Before this rank leaves the group, which they would take for a failure.
   if (training.interrupted() || training.stopped()) peers.reset();
   if (training.interrupted()) return interrupted(scenario, training, settings);

@@ -106,10 +106,8 @@ const Network& SampleData::network_of(BatchKey key) const {
   return *found;
 }
 
-// Held-out batches are those of a step that training does not come to.
 std::vector<SampleUse> SampleData::rows_of(BatchKey key) const {
-  constexpr std::int64_t kHeldOutStep = std::int64_t{1} << 24;
-  return plan(key.rank).samples().of({key.held_out ? kHeldOutStep : key.step, key.micro_batch, key.rank});
+  return plan(key.rank).samples().of({key.step, key.micro_batch, key.rank, key.held_out});
 }
 
 std::int64_t SampleData::encoded_items(BatchKey key, Modality modality) const {
@@ -136,7 +134,7 @@ std::int64_t SampleData::place_of(BatchKey key, Modality modality, std::int64_t 
   const std::vector<Item> items = items_of(key, modality);
   for (std::size_t i = 0; i < items.size(); ++i)
     if (items[i].sample != kNone && items[i].row == row)
-      return is_bad(items[i].sample, modality) ? kNone : static_cast<std::int64_t>(i);
+      return plan(key.rank).mixes() && is_bad(items[i].sample, modality) ? kNone : static_cast<std::int64_t>(i);
   return kNone;
 }
 
@@ -150,7 +148,7 @@ void SampleData::note_bad(std::int64_t sample, Modality modality, const std::str
   bad_.emplace(std::pair(sample, modality), what);
 }
 
-void SampleData::decode_file(const std::string& path, const MediaShape& shape, std::uint64_t, std::byte* out) const {
+void SampleData::decode_file(const std::string& path, const MediaShape& shape, std::byte* out) const {
   const MediaFile file = read_media(path, options_.limits);
   const MediaKind kind = kind_of(file);
   const auto wrong = [&](const char* wanted) {
@@ -192,17 +190,39 @@ void SampleData::decode_file(const std::string& path, const MediaShape& shape, s
 }
 
 void SampleData::decode_item(std::int64_t sample, std::int64_t step, const MediaShape& shape, std::byte* out) const {
+  // Where a network tells samples that lack a picture from others, this one does. Where it does not, the next sample
+  // that can be read takes its place, text and all.
+  constexpr int kMostTries = 1000;
+  std::int64_t candidate = actual(sample);
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    if (decode_sample(candidate, step, shape, out)) return;
+    if (plan(0).mixes()) return;
+    candidate = plan(0).samples().next_of_kind(candidate);
+    const std::lock_guard lock(mutex_);
+    replaced_[sample] = candidate;
+  }
+  throw DeviceError("data.manifest: " + std::to_string(kMostTries) + " samples in a row cannot be read");
+}
+
+std::int64_t SampleData::actual(std::int64_t sample) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = replaced_.find(sample);
+  return found == replaced_.end() ? sample : found->second;
+}
+
+// False where its file cannot be decoded: `out` is zeros then.
+bool SampleData::decode_sample(std::int64_t sample, std::int64_t step, const MediaShape& shape, std::byte* out) const {
   const CacheKey key{sample, "decoded_" + std::string(name_of(shape.modality)),
                      std::to_string(shape.item_bytes) + " " + std::to_string(shape.dims.back())};
   std::string bytes;
   if (cache_ != nullptr && cache_->find(key, bytes) && static_cast<std::int64_t>(bytes.size()) == shape.item_bytes) {
     std::memcpy(out, bytes.data(), bytes.size());
     ++from_cache_;
-    return;
+    return true;
   }
   const ManifestRow& row = plan(0).samples().manifest()->rows[place(sample)];
   try {
-    decode_file(row.file(shape.modality), shape, 0, out);
+    decode_file(row.file(shape.modality), shape, out);
     ++decoded_;
   } catch (const MediaError& error) {
     if (!scenario_.pipeline.skips_bad_samples)
@@ -210,11 +230,12 @@ void SampleData::decode_item(std::int64_t sample, std::int64_t step, const Media
                         " (data.pipeline.on_error: skip goes on without it)");
     std::memset(out, 0, place(shape.item_bytes));
     note_bad(sample, shape.modality, "sample \"" + row.sample + "\": " + error.what());
-    return;
+    return false;
   }
   const KeptItems* kept = plan(0).decoded(shape.modality);
   if (cache_ != nullptr && kept != nullptr && kept->kept_by(sample, step) != kNone)
     cache_->put(key, std::string(reinterpret_cast<const char*>(out), place(shape.item_bytes)));
+  return true;
 }
 
 void SampleData::decode(BatchKey key, const MediaShape& shape, std::int64_t first, std::int64_t count,
@@ -256,7 +277,6 @@ void SampleData::transform(const MediaShape& shape, const std::byte* decoded, fl
 
 void SampleData::load_features(BatchKey key, Modality modality, std::int64_t items, std::int64_t item_bytes,
                                std::byte* out) const {
-  std::memset(out, 0, place(items * item_bytes));
   const KeptItems* kept = plan(key.rank).features(modality);
   CHECK(kept != nullptr, "features that nobody keeps", name_of(modality));
   const std::int64_t encoded = encoded_items(key, modality);
@@ -267,6 +287,7 @@ void SampleData::load_features(BatchKey key, Modality modality, std::int64_t ite
     CHECK(found != features_.end(), "features are read before they are kept", all[i].sample, key.step);
     std::memcpy(out + (static_cast<std::int64_t>(i) - encoded) * item_bytes, found->second.data(), place(item_bytes));
   }
+  CHECK(static_cast<std::int64_t>(all.size()) <= encoded + items, all.size(), encoded, items);
 }
 
 void SampleData::keep_features(BatchKey key, Modality modality, std::int64_t items, std::int64_t item_bytes,
@@ -298,7 +319,7 @@ void SampleData::fill_text(BatchKey key, std::int64_t length, std::int64_t* toke
       throw DeviceError("workload.sequence: a sample's pictures and sounds take " + std::to_string(media) + " of " +
                         std::to_string(length) + " tokens; allowed: more than that");
     // An end behind the text, which is all that is left.
-    const std::vector<std::int64_t> text = tokens_of(rows[b].sample, length - media - 1);
+    const std::vector<std::int64_t> text = tokens_of(actual(rows[b].sample), length - media - 1);
     std::int64_t* const out = tokens + static_cast<std::int64_t>(b) * length;
     std::fill(out, out + length, end_token_);
     std::copy(text.begin(), text.end(), out + media);
@@ -411,21 +432,20 @@ void SampleData::fill_labels(BatchKey key, std::int64_t classes, std::int64_t* o
                       " different texts; allowed: at least as many classes");
   const std::vector<SampleUse> rows = rows_of(key);
   for (std::size_t i = 0; i < rows.size(); ++i)
-    out[i] = std::distance(texts.begin(), texts.find(manifest.rows[place(rows[i].sample)].text));
+    out[i] = std::distance(texts.begin(), texts.find(manifest.rows[place(actual(rows[i].sample))].text));
 }
 
 std::string SampleData::account() const {
   const std::lock_guard lock(mutex_);
-  std::string text = std::to_string(decoded_) + " items decoded, " + std::to_string(from_cache_) + " from the cache";
-  if (!bad_.empty()) {
-    text += ", " + std::to_string(bad_.size()) + " skipped: ";
-    constexpr std::size_t kShown = 3;
-    std::size_t shown = 0;
-    for (const auto& [item, what] : bad_)
-      if (shown++ < kShown) text += (shown > 1 ? "; " : "") + what;
-    if (bad_.size() > kShown) text += "; ...";
-  }
-  return text;
+  if (bad_.empty()) return "";
+  std::string text = "data.manifest: " + std::to_string(decoded_) + " items decoded, " + std::to_string(from_cache_) +
+                     " from the cache";
+  text += ", " + std::to_string(bad_.size()) + " skipped: ";
+  constexpr std::size_t kShown = 3;
+  std::size_t shown = 0;
+  for (const auto& [item, what] : bad_)
+    if (shown++ < kShown) text += (shown > 1 ? "; " : "") + what;
+  return bad_.size() > kShown ? text + "; ..." : text;
 }
 
 void SampleData::next_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t*, std::int64_t*) const {

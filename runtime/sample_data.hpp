@@ -38,7 +38,8 @@ class SampleData final : public DataSource, public TensorBatches {
   void decode(BatchKey key, const MediaShape& shape, std::int64_t first, std::int64_t count, std::byte* out) const;
   // What decoding read, as numbers of the network in fp32, on workers.
   void transform(const MediaShape& shape, const std::byte* decoded, float* out) const;
-  // What was kept of items that are not encoded again; what was made of those that are.
+  // What was kept of items that are not encoded again, the first of `items`, others stay as they are; what was made of
+  // those that are.
   void load_features(BatchKey key, Modality modality, std::int64_t items, std::int64_t item_bytes,
                      std::byte* out) const;
   void keep_features(BatchKey key, Modality modality, std::int64_t items, std::int64_t item_bytes,
@@ -68,7 +69,10 @@ class SampleData final : public DataSource, public TensorBatches {
   std::vector<SampleUse> rows_of(BatchKey key) const;
   std::int64_t place_of(BatchKey key, Modality modality, std::int64_t row) const;
   void decode_item(std::int64_t sample, std::int64_t step, const MediaShape& shape, std::byte* out) const;
-  void decode_file(const std::string& path, const MediaShape& shape, std::uint64_t seed, std::byte* out) const;
+  bool decode_sample(std::int64_t sample, std::int64_t step, const MediaShape& shape, std::byte* out) const;
+  void decode_file(const std::string& path, const MediaShape& shape, std::byte* out) const;
+  // The sample that is read in the place of one.
+  std::int64_t actual(std::int64_t sample) const;
   bool is_bad(std::int64_t sample, Modality modality) const;
   void note_bad(std::int64_t sample, Modality modality, const std::string& what) const;
 
@@ -94,6 +98,7 @@ class SampleData final : public DataSource, public TensorBatches {
   mutable std::map<Rank, std::unique_ptr<SamplePlan>> plans_;
   mutable std::map<std::pair<Rank, std::map<std::string, std::int64_t>>, std::unique_ptr<Network>> networks_;
   mutable std::map<std::pair<std::int64_t, Modality>, std::string> bad_;
+  mutable std::map<std::int64_t, std::int64_t> replaced_;
   mutable std::map<std::pair<Modality, std::int64_t>, std::vector<std::byte>> features_;  // by slot
   mutable std::atomic<std::int64_t> decoded_ = 0, from_cache_ = 0;
 };

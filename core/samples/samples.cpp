@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/base/errors.hpp"
 #include "core/samples/sample_order.hpp"
 
 namespace tandem {
@@ -16,6 +17,17 @@ std::int64_t samples_of(const Scenario& scenario, const SampleManifest* manifest
   return scenario.pipeline.samples > 0 ? scenario.pipeline.samples : kNeverTwice;
 }
 
+// The last of a manifest; of numbers without a manifest any others.
+std::int64_t held_out_of(const Scenario& scenario, const SampleManifest* manifest) {
+  if (scenario.validation.every == 0 || manifest == nullptr) return 0;
+  const auto all = static_cast<double>(manifest->rows.size());
+  const auto held_out = static_cast<std::int64_t>(all * scenario.validation.fraction);
+  if (held_out < 1)
+    throw ConfigError("validation.fraction: holds out none of the manifest's " + std::to_string(manifest->rows.size()) +
+                      " samples; allowed: enough for one");
+  return held_out;
+}
+
 }  // namespace
 
 Samples::Samples(const Scenario& scenario, std::shared_ptr<const SampleManifest> manifest)
@@ -25,7 +37,8 @@ Samples::Samples(const Scenario& scenario, std::shared_ptr<const SampleManifest>
       batch_(scenario.workload.batch),
       micro_batches_(scenario.workload.micro_batches),
       ranks_(scenario.workload.devices),
-      samples_(samples_of(scenario, manifest_.get())),
+      held_out_(held_out_of(scenario, manifest_.get())),
+      samples_(samples_of(scenario, manifest_.get()) - held_out_),
       round_(mix_.round > 0 ? mix_.round : std::max<std::int64_t>(batch_ / 8, 1)) {}
 
 double Samples::share(Modality modality, std::int64_t step) const {
@@ -46,11 +59,12 @@ double Samples::share(Modality modality, std::int64_t step) const {
 
 std::vector<SampleUse> Samples::of(const MicroBatchKey& key) const {
   std::vector<SampleUse> rows(static_cast<std::size_t>(batch_));
-  const std::int64_t first = (key.step * micro_batches_ + key.micro_batch) * ranks_ + key.rank;
+  const std::int64_t of_step = key.held_out ? 0 : key.step * micro_batches_;
+  const std::int64_t first = (of_step + key.micro_batch) * ranks_ + key.rank;
   for (std::int64_t i = 0; i < batch_; ++i) {
     const std::int64_t place = first * batch_ + i;
     SampleUse& row = rows[static_cast<std::size_t>(i)];
-    row.sample = sample_at(seed_, samples_, place);
+    row.sample = key.held_out && held_out_ > 0 ? samples_ + place % held_out_ : sample_at(seed_, samples_, place);
     for (const Modality modality : kModalities) {
       const bool there =
           manifest_ == nullptr || manifest_->rows[static_cast<std::size_t>(row.sample)].modalities().has(modality);
@@ -59,6 +73,11 @@ std::vector<SampleUse> Samples::of(const MicroBatchKey& key) const {
     }
   }
   return rows;
+}
+
+std::int64_t Samples::next_of_kind(std::int64_t sample) const {
+  if (sample < samples_) return (sample + 1) % samples_;
+  return samples_ + (sample + 1 - samples_) % held_out_;
 }
 
 std::int64_t Samples::padded(std::int64_t items) const {

@@ -23,6 +23,7 @@ struct SampleUse {
 struct MicroBatchKey {
   std::int64_t step = 0;  // from the training's start
   std::int32_t micro_batch = 0, rank = 0;
+  bool held_out = false;  // then the step counts for nothing: every evaluation has the same samples
 };
 
 // Steps that a scheduler appends ahead of those that are issued: what one step leaves, the one so many later may count
@@ -39,8 +40,10 @@ class Samples {
   // WorkloadOptions::items of a step: the most that a micro-batch of any rank has, padded, for each modality, and for
   // each pair of modalities, text among them, of samples that have both ("image_text"). At least 1.
   std::map<std::string, std::int64_t> items(std::int64_t step) const;
+  // The sample behind one, the first behind the last: of those that are trained on, or of those that are held out.
+  std::int64_t next_of_kind(std::int64_t sample) const;
   const SampleManifest* manifest() const { return manifest_.get(); }
-  std::int64_t count() const { return samples_; }
+  std::int64_t count() const { return samples_; }  // to train on; those behind them are held out
   std::int64_t batch() const { return batch_; }
   std::int32_t micro_batches() const { return static_cast<std::int32_t>(micro_batches_); }
   std::int64_t padded(std::int64_t items) const;
@@ -51,7 +54,7 @@ class Samples {
   std::shared_ptr<const SampleManifest> manifest_;
   MixOptions mix_;
   std::uint64_t seed_;
-  std::int64_t batch_, micro_batches_, ranks_, samples_, round_;
+  std::int64_t batch_, micro_batches_, ranks_, held_out_, samples_, round_;
 };
 
 // Of the items of one modality, which are kept for later steps: those that come first, as long as there is room. What

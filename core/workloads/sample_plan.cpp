@@ -1,6 +1,8 @@
 #include "core/workloads/sample_plan.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
 #include <set>
 #include <utility>
 #include <vector>
@@ -83,6 +85,43 @@ std::set<std::string> counts_of(const Network& network) {
   return counts;
 }
 
+std::string kind_of(const std::string& path) {
+  constexpr std::pair<std::string_view, const char*> kKinds[] = {
+      {".jpg", "jpeg"},  {".jpeg", "jpeg"}, {".png", "png"},  {".svg", "svg"},  {".ogg", "vorbis"}, {".oga", "vorbis"},
+      {".flac", "flac"}, {".wav", "wav"},   {".mp4", "h264"}, {".mkv", "h264"}, {".avi", "h264"}};
+  std::string end = std::filesystem::path(path).extension().string();
+  std::transform(end.begin(), end.end(), end.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const auto& [extension, kind] : kKinds)
+    if (end == extension) return kind;
+  return "";
+}
+
+// What most files are by their names, and how large on the average, where the scenario does not say. For estimates
+// alone: decoders go by what is in a file.
+void describe_files(const SampleManifest& manifest, PipelineOptions& pipeline) {
+  constexpr std::size_t kLooked = 256;
+  for (const Modality modality : kModalities) {
+    std::map<std::string, std::int64_t> kinds;
+    double bytes = 0, files = 0;
+    const std::size_t stride = std::max<std::size_t>(manifest.rows.size() / kLooked, 1);
+    for (std::size_t i = 0; i < manifest.rows.size(); i += stride) {
+      const std::string& path = manifest.rows[i].file(modality);
+      std::error_code error;
+      const std::uintmax_t size = path.empty() ? 0 : std::filesystem::file_size(path, error);
+      if (path.empty() || error) continue;
+      ++kinds[kind_of(path)];
+      bytes += static_cast<double>(size), ++files;
+    }
+    kinds.erase("");
+    if (files == 0 || kinds.empty()) continue;
+    const auto most =
+        std::max_element(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    MediaFiles& of = pipeline.files[text(modality)];
+    if (of.kind.empty()) of.kind = most->first;
+    if (of.bytes == 0) of.bytes = static_cast<std::int64_t>(bytes / files);
+  }
+}
+
 bool takes_a_mix(const WorkloadEntry& family) {
   return std::count(family.keys->shared.begin(), family.keys->shared.end(), "mix") > 0;
 }
@@ -103,6 +142,8 @@ SamplePlan::SamplePlan(const WorkloadEntry& family, const Scenario& scenario, Ra
   counted_ = counts_of(whole);
   spares_ = find_tensor(whole, "memory_rows") != nullptr;
   samples_ = std::make_shared<const Samples>(scenario, manifest_of(scenario, whole, mixes_));
+  if (samples_->manifest() != nullptr) describe_files(*samples_->manifest(), scenario_.pipeline);
+  require_room(whole);
   if (scenario.pipeline.feature_cache_bytes > 0) keep_features(rank);
   if (scenario.pipeline.decoded_cache_bytes > 0) keep_decoded(rank);
 }
@@ -112,6 +153,22 @@ Network SamplePlan::network_of_items(const std::map<std::string, std::int64_t>& 
   for (const auto& [name, count] : items)
     if (!name.ends_with(kDecoded)) options.items[name] = count;
   return transformed(family_.network(options), options);
+}
+
+// Of a sample that has something of every modality, the text must find room behind them.
+void SamplePlan::require_room(const Network& network) const {
+  const BatchTensor* tokens = find_tensor(network, "tokens");
+  if (find_tensor(network, "fused_rows") == nullptr || tokens == nullptr) return;
+  std::int64_t taken = 0;
+  for (const NetworkModule& m : network.modules)
+    if (m.name.ends_with("_aligner"))
+      taken +=
+          m.module->locals[static_cast<std::size_t>(m.module->outputs.front())].shape.rows() / scenario_.workload.batch;
+  const std::int64_t sequence = tokens->shape.dims.back();
+  if (taken >= sequence)
+    throw ConfigError("workload.sequence: is " + std::to_string(sequence) +
+                      ", and a sample's pictures and sounds take " + std::to_string(taken) +
+                      " of them; allowed: more than that, fewer aligner_tokens, or fusion: cross_attention");
 }
 
 void SamplePlan::find_sources() {

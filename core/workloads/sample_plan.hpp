@@ -30,6 +30,8 @@ class SamplePlan {
   SamplePlan(const WorkloadEntry& family, const Scenario& scenario, Rank rank, bool or_cpu = false);
 
   const Samples& samples() const { return *samples_; }
+  // The network tells samples that lack a modality from others.
+  bool mixes() const { return mixes_; }
   // Null: none are kept.
   const KeptItems* features(Modality modality) const { return find(features_, modality); }
   const KeptItems* decoded(Modality modality) const { return find(decoded_, modality); }
@@ -47,6 +49,7 @@ class SamplePlan {
     return found == kept.end() ? nullptr : found->second.get();
   }
   Network network_of_items(const std::map<std::string, std::int64_t>& items) const;
+  void require_room(const Network& network) const;
   void find_sources();
   void keep_features(Rank rank);
   void keep_decoded(Rank rank);

@@ -57,6 +57,10 @@ std::int64_t transform(BodyCall& call) {
 
 std::int64_t load_features(BodyCall& call) {
   const std::vector<std::int64_t>& sizes = call.work.sizes;
+  // Nobody's items, of which zeros may have no direction.
+  tensor_at(call.processor, call.writes.front(), {sizes[1] * sizes[2] / size_of(call.work.type)},
+            torch_type(call.work.type))
+      .fill_(1);
   samples_of(call).load_features(key_of(call), static_cast<Modality>(sizes[0]), sizes[1], sizes[2],
                                  call.writes.front());
   return 0;
