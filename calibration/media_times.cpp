@@ -1,10 +1,12 @@
 #include "calibration/media_times.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <thread>
 
 #include "calibration/text.hpp"
 #include "core/base/errors.hpp"
@@ -151,6 +153,38 @@ std::vector<StageTime> time_media(const std::string& folder, bool quick) {
   return bench.times;
 }
 
+Curve time_input_threads(int cores, bool quick) {
+  const MediaFile png{"a PNG", as_png(made_up_image(kWidths[1], 3 * kWidths[1] / 4, kSeed))};
+  const MediaFile ogg{"a sound", as_sound_file(made_up_sound(kSoundRate, kSoundRate, kSeed), SoundFormat::Vorbis)};
+  const auto one = [&] {
+    const Image image = decode_png(png, {}, 255);
+    resize(image, centre_square(image), kSides[1]);
+    resample(decode_sound(ogg, {}), kHeardRate);
+  };
+  const auto period = std::chrono::milliseconds(quick ? 150 : 500);
+  const auto rate = [&](int threads) {
+    std::atomic<std::int64_t> done = 0;
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<std::thread> team;
+    for (int i = 0; i < threads; ++i)
+      team.emplace_back([&] {
+        while (std::chrono::steady_clock::now() - start < period) one(), ++done;
+      });
+    for (std::thread& thread : team) thread.join();
+    return static_cast<double>(done) / std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  Curve share;
+  double alone = 0;
+  for (int threads = 1; threads <= cores; threads = threads < cores && 2 * threads > cores ? cores : 2 * threads) {
+    const double all = rate(threads);
+    if (threads == 1) alone = all;
+    share.x.push_back(threads);
+    share.y.push_back(std::min(1.0, all / threads / alone));
+    if (threads == cores) break;
+  }
+  return share;
+}
+
 std::map<std::string, StageRate> fit_stages(const std::vector<StageTime>& times) {
   std::map<std::string, std::vector<const StageTime*>> by_stage;
   for (const StageTime& time : times) by_stage[time.stage].push_back(&time);
@@ -165,6 +199,10 @@ void measure_media(const CalibrationOptions& options, HardwareProfile& profile, 
   for (const StageTime& time : times)
     notes.figure(printed("%s of %.0f units", time.stage.c_str(), time.units), time.ns, 1e3, "us");
   profile.input_stages = fit_stages(times);
+  profile.input_threads = time_input_threads(profile.cores, options.quick);
+  for (std::size_t i = 0; i < profile.input_threads.x.size(); ++i)
+    notes.say(printed("  each of %.0f threads: %.3f of one thread's rate", profile.input_threads.x[i],
+                      profile.input_threads.y[i]));
   if (!decodes_video()) notes.remark("not measured: video_decode, which this build does not have");
 }
 

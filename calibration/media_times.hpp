@@ -20,6 +20,9 @@ struct StageTime {
 // the file cannot be made.
 std::vector<StageTime> time_media(const std::string& folder, bool quick);
 
+// What each of so many threads does of one thread's work: pictures and sounds, decoded and scaled.
+Curve time_input_threads(int cores, bool quick);
+
 // By stage: the line of least relative squares through its times, of which neither part is negative.
 std::map<std::string, StageRate> fit_stages(const std::vector<StageTime>& times);
 

@@ -224,6 +224,7 @@ std::string profile_yaml(const HardwareProfile& p, const std::string& descriptio
     out += "collective: {bandwidth: " + gigabytes_per_s(p.collective_bytes_per_s) +
            ", latency: " + ns(p.collective_latency_ns) + "}\n";
   out += input_stages(p);
+  if (!p.input_threads.x.empty()) out += "input_threads:" + curve("  ", p.input_threads, "");
   if (p.fingerprint) out += fingerprint(*p.fingerprint);
   return out + interference(p) + launches_beside(p) + uncertainty(p);
 }

@@ -129,7 +129,8 @@ double CostModel::input_ns(const Kernel& kernel, Engine engine) const {
   CHECK(workers >= 1, name_of(engine), "has no threads for", stage);
   const double one = rate->second.item_ns +
                      rate->second.unit_ns * static_cast<double>(kernel.elements) / static_cast<double>(kernel.items);
-  return one * static_cast<double>((kernel.items + workers - 1) / workers);
+  const double share = engine == Engine::Loader ? profile_->input_threads.at(static_cast<double>(workers)) : 1;
+  return one / share * static_cast<double>((kernel.items + workers - 1) / workers);
 }
 
 double CostModel::kernel_time_ns(const Kernel& kernel, DType type, Engine engine) const {

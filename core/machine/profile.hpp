@@ -184,6 +184,8 @@ struct HardwareProfile {
   std::map<Engine, double> lane_times;
   double loader_bytes_per_s = 0;                  // batches and initial parameters
   std::map<std::string, StageRate> input_stages;  // of kInputStages; one that is not there was not measured
+  // Of one thread's rate at input stages, what each of so many has; empty: all of it.
+  Curve input_threads;
   // Threads of the loader's lane, and of another host's; what the link from there carries. A scenario says them.
   std::int64_t input_workers = 1, remote_workers = 0;
   double remote_bytes_per_s = 0;

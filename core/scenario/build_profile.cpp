@@ -222,6 +222,7 @@ HardwareProfile build_profile(const Values& values, const std::string& prefix) {
   }
   out.ops = build_measured_ops(values, prefix);
   build_input_stages(values, prefix + "input_stages.", out);
+  out.input_threads = curve(values, prefix + "input_threads");
   build_uncertainty(values, prefix + "uncertainty.", out);
   return out;
 }

@@ -65,6 +65,9 @@ std::optional<SoundCopy> sound_copy(Node root, const std::set<std::string>& faul
         root.at_key(section, root.at) = read_yaml_value(kStandInMachine, "stand-in", section);
       if (section == kWorkloadSection)
         root.at_key(section, root.at) = read_yaml_value(kStandInWorkload, "stand-in", section);
+      // What is read, and how, is of the network and of the machine's rates.
+      if (section == kMachineSection || section == kWorkloadSection)
+        std::erase_if(root.entries, [](const Entry& entry) { return entry.key == "data"; });
     }
   }
   return std::nullopt;

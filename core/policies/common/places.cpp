@@ -90,7 +90,8 @@ PlacedPolicy::PlacedPolicy(const Scenario& scenario, AllowedPlaces movable) : sc
 PolicyTraits PlacedPolicy::traits() const {
   PolicyTraits traits = states_->traits();
   if (movable_.transforms) traits.rewrites.push_back(movable_inputs());
-  if (movable_.cpu && scenario_.workload.micro_batches > 1) traits.rewrites.push_back(split_batch(cpu_share_));
+  if (movable_.cpu && scenario_.workload.micro_batches > 1 && scenario_.workload.devices == 1)
+    traits.rewrites.push_back(split_batch(cpu_share_));
   return traits;
 }
 

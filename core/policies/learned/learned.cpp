@@ -1,6 +1,6 @@
 // Places by a small network that `tandem train-policy` trained in the simulator: from each step's costs, as adaptive
-// has them. Whatever it says, what is computed is the same.
-#include "core/base/errors.hpp"
+// has them. Option `network`: its file; by default models/learned_placement.safetensors. Whatever it says, what is
+// computed is the same.
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/places.hpp"
 #include "core/policies/learned/small_network.hpp"
@@ -20,9 +20,7 @@ class Learned final : public PlacedPolicy {
  private:
   static SmallNetwork network_of(const Scenario& scenario) {
     const std::string path = text_option(scenario, "network");
-    if (path.empty())
-      throw ConfigError(
-          "policy.network: is missing, the file of the network; allowed: what `tandem train-policy` writes");
+    if (path.empty()) return SmallNetwork::read(beside_or_installed("models/learned_placement.safetensors"));
     return SmallNetwork::read(beside_or_installed(beside_scenario(path, scenario)));
   }
   SmallNetwork network_;
