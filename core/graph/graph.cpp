@@ -95,7 +95,8 @@ OpId Graph::append(Op op) {
   }
   if (op.divisible) {
     // Parts are cut at multiples of cut_bytes of the lead: every operand's range must then be a whole number of bytes.
-    CHECK(kPageBytes % op.cut_bytes == 0, label(op.label), op.cut_bytes);
+    // Policies cut at pages. What another host's workers may load the scheduler cuts, between items of any size.
+    CHECK(op.may_run_on(Engine::RemoteLoader) || kPageBytes % op.cut_bytes == 0, label(op.label), op.cut_bytes);
     const auto divides = [&](ValueId v) {
       return value(v).bytes < 64 || static_cast<Int128>(op.cut_bytes) * value(v).bytes % lead_bytes == 0;
     };
