@@ -59,18 +59,19 @@ def page_text(page, rows):
 def csv_text(found):
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["page", "system", "case", "unit", "published", "predicted", "error", "how", "verdict"])
+    writer.writerow(["page", "system", "case", "unit", "published", "predicted", "error", "verdict"])
     for page, rows in found:
         for row in rows:
             writer.writerow([page.name, row.system, row.what, row.unit, shown(row.published), shown(row.predicted),
-                             "" if row.error is None else f"{row.error:.4f}", row.how, verdict(row, page.tolerance).strip("*")])
+                             "" if row.error is None else f"{row.error:.4f}", verdict(row, page.tolerance).strip("*")])
     return out.getvalue()
 
 
 def index_text(found):
     lines = ["# Published measurements beside simulations", "",
              "What papers and products measured of input pipelines, multi-modal systems and optimizers on the CPU, and what `tandem simulate`",
-             "predicts of it. Every row that was tried is here, misses too; no row is tuned, and those that a rate was taken from are marked.", "",
+             "predicts of it. Every prediction is a simulation, none a formula. Every row that was tried is here, misses too; no row is tuned, and",
+             "those that a rate was taken from are marked.", "",
              "| page | rows | misses | |", "|---|--:|--:|---|"]
     for page, rows in found:
         judged = [row for row in rows if not row.calibrated]

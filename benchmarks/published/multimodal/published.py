@@ -10,7 +10,6 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("TANDEM_BUILD", HERE.parents[2] / "build"))
-SIMULATED, FORMULA = "simulated", "formula"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +21,6 @@ class Row:
     published: float | tuple | str
     predicted: float | str
     calibrated: bool = False
-    how: str = SIMULATED
 
     @property
     def error(self):
@@ -37,7 +35,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """One page of docs/evidence: `answer` and `notes` are functions of the rows, so that no figure is typed in."""
+    """One page of docs/evidence. `answer` is a function of the rows, so that no predicted figure is typed in."""
     name: str
     title: str
     tolerance: float
