@@ -85,6 +85,8 @@ void Adapter::end_step(const StepRates& rates) {
   if (asked_ || changing) return;
   if (steps_learnt_ >= ChangeDetector::kLearnt && !std::exchange(began_, true)) {
     ask("start");
+  } else if (mix_changed()) {
+    ask("the mix of samples has changed");
   } else if (std::exchange(changed_, false)) {
     std::string cause;
     for (const Engine lane : kLearnt) {
@@ -95,6 +97,19 @@ void Adapter::end_step(const StepRates& rates) {
     }
     ask(cause);
   }
+}
+
+// So much that another policy may be the better one. Once it holds: what policies forecast is of steps like the next.
+bool Adapter::mix_changed() {
+  constexpr double kMuch = 0.1;
+  const MixOptions& mix = scenario_.workload.mix;
+  if (mix.points.empty()) return false;
+  bool changed = false;
+  for (const MixPoint& point : mix.points)
+    for (const auto& [modality, any] : point.shares)
+      changed = changed || std::abs(mix.share(modality, step_ + 1) - mix.share(modality, mix_of_step_)) > kMuch;
+  if (changed) mix_of_step_ = step_ + 1;
+  return changed;
 }
 
 // What the scheduler is told of the machine's use: of the simulated one as of the real one.
@@ -148,7 +163,7 @@ void Adapter::ask(const std::string& cause) {
   for (const PolicyOptions& policy : options_.candidates)
     if (policy != now_) others.push_back(policy);
   asked_ = std::move(decision);
-  forecaster_->ask(now_, planned_with_, others, known_);
+  forecaster_->ask(now_, planned_with_, others, known_, step_ + 1);
 }
 
 void Adapter::look_for_answer() {

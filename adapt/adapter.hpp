@@ -52,6 +52,7 @@ class Adapter final : public EventLog {
   };
   void end_step(const StepRates& rates);
   bool learn(const StepRates& rates);
+  bool mix_changed();
   void note_usage(const StepRates& rates);
   void note_outcome(const StepRates& rates);
   void ask(const std::string& cause);
@@ -77,6 +78,7 @@ class Adapter final : public EventLog {
   std::deque<double> latest_;           // step times
   std::vector<double> settled_;         // step times since the switch of decisions_.back(), once it has settled
   std::int32_t step_ = -1, quiet_until_, steps_learnt_ = 0;
+  std::int32_t mix_of_step_ = 0;          // whose mix the last question was about
   bool began_ = false, changed_ = false;  // the first question is asked; there is a new level that none was about
 };
 

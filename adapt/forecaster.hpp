@@ -22,10 +22,10 @@ class Forecaster {
  public:
   virtual ~Forecaster() = default;
   // Of the policy in force, which comes first, and the others; one of these may be the same policy, made anew.
-  // `planned_with`: what was known of the machine when the one in force was made; `rates`: what is known by now. One
-  // question at a time.
+  // `planned_with`: what was known of the machine when the one in force was made; `rates`: what is known by now. Of
+  // steps with the mix that holds from training step `step` on. One question at a time.
   virtual void ask(const PolicyOptions& now, const Rates& planned_with, const std::vector<PolicyOptions>& others,
-                   const Rates& rates) = 0;
+                   const Rates& rates, std::int32_t step) = 0;
   // Where it is there; in the order of the question. Does not wait.
   virtual std::optional<std::vector<Forecast>> answer() = 0;
 };

@@ -51,6 +51,16 @@ double time_of(const Rates& rates, Engine lane) {
   return found == rates.time_ppm.end() ? 1 : static_cast<double>(found->second) / 1e6;
 }
 
+std::string mix_text(const MixOptions& mix) {
+  std::string text;
+  for (const MixPoint& point : mix.points) {
+    text += fmt::format("{}{{from_step: {}", text.empty() ? "[" : ", ", point.from_step);
+    for (const auto& [modality, share] : point.shares) text += fmt::format(", {}: {:.6f}", modality, share);
+    text += "}";
+  }
+  return text + "]";
+}
+
 // What has changed from one to the other.
 std::string truth_text(const Rates& from, const Rates& to) {
   const auto change = [&](Engine a, Engine b) {
@@ -64,7 +74,8 @@ std::string truth_text(const Rates& from, const Rates& to) {
 
 class SimulatingForecaster final : public Forecaster {
  public:
-  SimulatingForecaster(const Scenario& scenario, bool waits) : machine_(scenario.machine), waits_(waits) {
+  SimulatingForecaster(const Scenario& scenario, bool waits)
+      : machine_(scenario.machine), mix_(scenario.workload.mix), waits_(waits) {
     write_file(folder_.file("scenario.yaml"), scenario.text);
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) != 0)
@@ -75,7 +86,8 @@ class SimulatingForecaster final : public Forecaster {
     ::close(ends[1]);
   }
   void ask(const PolicyOptions& now, const Rates& planned_with, const std::vector<PolicyOptions>& others,
-           const Rates& rates) override {
+           const Rates& rates, std::int32_t step) override {
+    step_ = step;
     CHECK(forecasts_.size() == answered_, "one question at a time", forecasts_.size(), answered_);
     forecasts_.clear();
     answered_ = 0;
@@ -112,17 +124,19 @@ class SimulatingForecaster final : public Forecaster {
   // `truth`: what is so, and the policy does not know.
   std::vector<std::string> arguments(std::size_t index, const PolicyOptions& now, const Rates& rates,
                                      const std::string& truth, const std::string& switches) const {
-    return {folder_.file("scenario.yaml"),
-            "--quiet",
-            "--no-trials",
-            "--json=" + result_file(index),
-            "--set=truth=" + truth,
-            "--set=checkpoint={}",
-            "--set=validation.every=0",
-            "--set=steps=" + std::to_string(kSteps),
-            "--set=policy=" + flow_text(now),
-            "--set=machine.host.lane_times=" + rates_text(rates, machine_),
-            "--set=switches=" + switches};
+    std::vector<std::string> all = {folder_.file("scenario.yaml"),
+                                    "--quiet",
+                                    "--no-trials",
+                                    "--json=" + result_file(index),
+                                    "--set=truth=" + truth,
+                                    "--set=checkpoint={}",
+                                    "--set=validation.every=0",
+                                    "--set=steps=" + std::to_string(kSteps),
+                                    "--set=policy=" + flow_text(now),
+                                    "--set=machine.host.lane_times=" + rates_text(rates, machine_),
+                                    "--set=switches=" + switches};
+    if (!mix_.points.empty()) all.push_back("--set=workload.mix=" + mix_text(mix_.from(step_)));
+    return all;
   }
   // Steps' ends differ by `all`: the switch lies in the one after kBefore steps, and what follows settles.
   static void note_times(Forecast& forecast, const std::vector<double>& all, bool switches) {
@@ -145,7 +159,9 @@ class SimulatingForecaster final : public Forecaster {
   }
 
   const HardwareProfile machine_;
+  const MixOptions mix_;
   const bool waits_;
+  std::int32_t step_ = 0;  // that the question is about
   TemporaryFolder folder_;
   std::optional<LineSocket> simulator_;  // whose end ends the other one
   std::vector<Forecast> forecasts_;      // asked for; those before answered_ are there

@@ -13,6 +13,8 @@
 #include "core/step/inputs.hpp"
 #include "runtime/data_files.hpp"
 #include "runtime/executors/thread_team.hpp"
+#include "runtime/tokenized_text_data.hpp"
+#include "runtime/tokenizer/utf8_text.hpp"
 
 namespace tandem {
 namespace {
@@ -46,6 +48,16 @@ std::vector<std::uint32_t> bytes_of(const std::string& text) {
   return tokens;
 }
 
+// What common tokenizers put behind a text; the first token where there is none of these.
+std::int64_t end_of(Tokenizer& tokenizer) {
+  for (const char* end : {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>"}) {
+    std::vector<std::uint32_t> tokens;
+    tokenizer.encode(end, tokens);
+    if (tokens.size() == 1) return tokens.front();
+  }
+  return 0;
+}
+
 void require_three_channels(const Scenario& scenario, const Network& network) {
   for (const BatchTensor& tensor : network.batch)
     if ((tensor.media == "image" || tensor.media == "video") && tensor.shape.dims[tensor.shape.dims.size() - 3] != 3)
@@ -74,16 +86,33 @@ SampleData::SampleData(const Scenario& scenario)
   const SampleManifest* manifest = first.samples().manifest();
   CHECK(manifest != nullptr, "samples without a manifest");
   const BatchTensor* tokens = find_tensor(network, "tokens");
-  const std::int64_t vocabulary = tokens != nullptr ? tokens->below : 0;
-  end_token_ = vocabulary > kBytes ? kBytes : 0;
-  for (const ManifestRow& row : manifest->rows) {
-    texts_.push_back(bytes_of(row.text));
-    for (const std::uint32_t token : texts_.back())
-      if (tokens != nullptr && token >= vocabulary)
+  if (tokens != nullptr) read_texts(*manifest, tokens->below);
+}
+
+// By the tokenizer, or by bytes.
+void SampleData::read_texts(const SampleManifest& manifest, std::int64_t vocabulary) {
+  std::optional<Tokenizer> tokenizer;
+  if (!scenario_.data_tokenizer.empty()) tokenizer = open_tokenizer(scenario_);
+  end_token_ = tokenizer ? end_of(*tokenizer) : vocabulary > kBytes ? kBytes : 0;
+  for (const ManifestRow& row : manifest.rows) {
+    std::vector<std::uint32_t>& text = texts_.emplace_back();
+    std::int64_t replaced = 0;
+    try {
+      if (tokenizer)
+        tokenizer->encode(valid_utf8(row.text, replaced), text);
+      else
+        text = bytes_of(row.text);
+    } catch (const std::exception& error) {
+      data_error(scenario_, "data.tokenizer",
+                 "cannot make tokens of the text of sample \"" + row.sample + "\": " + error.what(),
+                 "a tokenizer with a token for each byte");
+    }
+    for (const std::uint32_t token : text)
+      if (token >= vocabulary)
         data_error(
-            scenario, "workload.vocabulary",
+            scenario_, "workload.vocabulary",
             "is " + std::to_string(vocabulary) + ", and a text of the manifest has token " + std::to_string(token),
-            "more than " + std::to_string(token) + ", with 257 or more an end of its own");
+            "more than that; of bytes 257 or more, with an end of its own");
   }
 }
 

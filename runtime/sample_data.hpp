@@ -62,6 +62,7 @@ class SampleData final : public DataSource, public TensorBatches {
     std::int64_t sample = kNone;  // kNone: a blank
     std::int64_t row = 0;         // of the micro-batch
   };
+  void read_texts(const SampleManifest& manifest, std::int64_t vocabulary);
   const SamplePlan& plan(Rank rank) const;
   // Items of a modality in their order: those that are encoded, padded, then those of the cache, padded.
   std::vector<Item> items_of(BatchKey key, Modality modality) const;

@@ -19,7 +19,18 @@ constexpr const char* kKey = "data.tokenizer";
 constexpr std::int64_t kMostTokenizerBytes = std::int64_t{256} << 20;
 constexpr std::size_t kShownFrom = std::size_t{32} << 20;  // a text of so many bytes takes seconds
 
-Tokenizer tokenizer_of(const std::string& path, const Scenario& scenario) {
+// Of long texts, for people who wait.
+void show_progress(std::size_t done, std::size_t all) {
+  if (all < kShownFrom || ::isatty(STDERR_FILENO) == 0) return;
+  const auto percent = static_cast<int>(100 * std::min(done, all) / all);
+  if (done == all) return void(std::fprintf(stderr, "\r%40s\r", ""));
+  std::fprintf(stderr, "\rtokens of data.text: %d%%", percent);
+}
+
+}  // namespace
+
+Tokenizer open_tokenizer(const Scenario& scenario) {
+  const std::string path = beside_scenario(scenario.data_tokenizer, scenario);
   const std::string allowed = "a tokenizer.json of byte-level BPE";
   const auto file = open_data_file(path, scenario, kKey, allowed);
   try {
@@ -33,20 +44,10 @@ Tokenizer tokenizer_of(const std::string& path, const Scenario& scenario) {
   }
 }
 
-// Of long texts, for people who wait.
-void show_progress(std::size_t done, std::size_t all) {
-  if (all < kShownFrom || ::isatty(STDERR_FILENO) == 0) return;
-  const auto percent = static_cast<int>(100 * std::min(done, all) / all);
-  if (done == all) return void(std::fprintf(stderr, "\r%40s\r", ""));
-  std::fprintf(stderr, "\rtokens of data.text: %d%%", percent);
-}
-
-}  // namespace
-
 TokenizedTextData::TokenizedTextData(const Scenario& scenario, const SavedData& saved)
     : TokenBatches({scenario.seed, scenario.workload.devices, saved.by_micro_batch}) {
   const std::string path = text_path(scenario), tokenizer_path = beside_scenario(scenario.data_tokenizer, scenario);
-  Tokenizer tokenizer = tokenizer_of(tokenizer_path, scenario);
+  Tokenizer tokenizer = open_tokenizer(scenario);
   std::int64_t replaced = 0;
   const std::string text = valid_utf8(read_whole(path, scenario, "data.text"), replaced);
   if (replaced > 0)

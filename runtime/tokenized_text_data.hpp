@@ -8,8 +8,12 @@
 #include <vector>
 
 #include "runtime/token_batches.hpp"
+#include "runtime/tokenizer/tokenizer.hpp"
 
 namespace tandem {
+
+// data.tokenizer. Throws ConfigError for a file that cannot be read, and for a tokenizer of another kind.
+Tokenizer open_tokenizer(const Scenario& scenario);
 
 class TokenizedTextData final : public TokenBatches {
  public:

@@ -41,22 +41,6 @@ Samples::Samples(const Scenario& scenario, std::shared_ptr<const SampleManifest>
       samples_(samples_of(scenario, manifest_.get()) - held_out_),
       round_(mix_.round > 0 ? mix_.round : std::max<std::int64_t>(batch_ / 8, 1)) {}
 
-double Samples::share(Modality modality, std::int64_t step) const {
-  const std::string name(name_of(modality));
-  const auto of = [&](const MixPoint& point) {
-    const auto found = point.shares.find(name);
-    return found == point.shares.end() ? 1.0 : found->second;
-  };
-  const auto after = std::find_if(mix_.points.begin(), mix_.points.end(),
-                                  [&](const MixPoint& point) { return point.from_step > step; });
-  if (after == mix_.points.begin()) return mix_.points.empty() ? 1.0 : of(*after);
-  const MixPoint& from = *std::prev(after);
-  if (!mix_.drifts || after == mix_.points.end()) return of(from);
-  const double way =
-      static_cast<double>(step - from.from_step) / static_cast<double>(after->from_step - from.from_step);
-  return of(from) + way * (of(*after) - of(from));
-}
-
 std::vector<SampleUse> Samples::of(const MicroBatchKey& key) const {
   std::vector<SampleUse> rows(static_cast<std::size_t>(batch_));
   const std::int64_t of_step = key.held_out ? 0 : key.step * micro_batches_;
@@ -68,7 +52,8 @@ std::vector<SampleUse> Samples::of(const MicroBatchKey& key) const {
     for (const Modality modality : kModalities) {
       const bool there =
           manifest_ == nullptr || manifest_->rows[static_cast<std::size_t>(row.sample)].modalities().has(modality);
-      if (there && draw_of(seed_, place, static_cast<std::int64_t>(modality)) < share(modality, key.step))
+      if (there && draw_of(seed_, place, static_cast<std::int64_t>(modality)) <
+                       mix_.share(std::string(name_of(modality)), key.step))
         row.has.add(modality);
     }
   }

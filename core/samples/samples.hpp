@@ -49,8 +49,6 @@ class Samples {
   std::int64_t padded(std::int64_t items) const;
 
  private:
-  double share(Modality modality, std::int64_t step) const;
-
   std::shared_ptr<const SampleManifest> manifest_;
   MixOptions mix_;
   std::uint64_t seed_;

@@ -56,6 +56,9 @@ struct MixOptions {
   std::vector<MixPoint> points;  // in order of their steps; none: every sample has all that there is of it
   bool drifts = false;           // from one point to the next, not at once
   std::int64_t round = 0;        // items of a micro-batch are padded to a multiple; 0: an eighth of the batch
+  double share(const std::string& modality, std::int64_t step) const;
+  // As a run has it whose first step is this one.
+  MixOptions from(std::int32_t step) const;
 };
 
 // What is computed: what all families that train have in common, and what the chosen one alone takes.

@@ -16,6 +16,7 @@ struct Question {
   PolicyOptions now;
   Rates planned_with, rates;
   std::size_t others;
+  std::int32_t step;
 };
 
 // Says what it is told to, one question later.
@@ -24,8 +25,8 @@ class ScriptedForecaster final : public Forecaster {
   ScriptedForecaster(std::vector<Question>& questions, std::map<std::string, double> step_s, double switch_s)
       : questions_(questions), step_s_(std::move(step_s)), switch_s_(switch_s) {}
   void ask(const PolicyOptions& now, const Rates& planned_with, const std::vector<PolicyOptions>& others,
-           const Rates& rates) override {
-    questions_.push_back({now, planned_with, rates, others.size()});
+           const Rates& rates, std::int32_t step) override {
+    questions_.push_back({now, planned_with, rates, others.size(), step});
     answer_.push_back({now, step_s_.at(now.name), 0, ""});
     for (const PolicyOptions& policy : others) {
       const auto found = step_s_.find(policy.name);
@@ -96,6 +97,17 @@ TEST(AdapterTest, LearnsHowMuchALaneHasChangedAndThatItIsBack) {
   EXPECT_LE(r.decisions[2].step, 55);
   for (const AdaptDecision& decision : r.decisions) EXPECT_FALSE(decision.switches);
   EXPECT_EQ(r.replayed, "");
+}
+
+TEST(AdapterTest, AsksAnewOnceTheMixHasChanged) {
+  Scenario s = testing::gpt_scenario("zero_offload", std::int64_t{64} << 20);
+  s.steps = 60;
+  s.workload.mix.points = {{0, {{"image", 0.1}}}, {30, {{"image", 0.9}}}, {45, {{"image", 0.85}}}};
+  const Adapted r = adapt(s, {{"zero_offload", 1.0}}, 0);
+  ASSERT_EQ(r.decisions.size(), 2U) << "at the start, and for a change that is large";
+  EXPECT_EQ(r.decisions[1].cause, "the mix of samples has changed");
+  EXPECT_GE(r.questions[1].step, 30);
+  EXPECT_LE(r.questions[1].step, 32);
 }
 
 // Of the machine as it is at first.

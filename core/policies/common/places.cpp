@@ -15,6 +15,18 @@ bool is_movable(const Op& op) {
   return in_compute_program(op.phase) && op.may_run_on(Engine::Loader) && op.may_run_on(Engine::Compute);
 }
 
+// All that a run keeps on the device fits beside the steps of each part of its mix.
+bool always_fits(const Scenario& resident) {
+  constexpr std::int32_t kSteps = 2;
+  if (!fits_in_trial(resident, policy_named(resident, "resident"))) return false;
+  for (const MixPoint& point : resident.workload.mix.points) {
+    if (point.from_step == 0 || point.from_step >= resident.steps) continue;
+    const std::int32_t steps = std::min(kSteps, resident.steps - point.from_step);
+    if (!trial_ns(resident, policy_named(resident, "resident"), point.from_step, steps)) return false;
+  }
+  return true;
+}
+
 bool can_on_cpu(const CostModel& estimate) {
   return estimate.profile().cpu_compute != nullptr || estimate.profile().cpu_flops > 0;
 }
@@ -81,7 +93,7 @@ PlacedPolicy::PlacedPolicy(const Scenario& scenario, AllowedPlaces movable) : sc
   inner.policy = {name.empty() || name == "auto" ? "resident" : name, {}};
   states_ = policy_named(inner, inner.policy.name);
   if (name.empty() || name == "auto")
-    if (!fits_in_trial(inner, policy_named(inner, "resident"))) {
+    if (!always_fits(inner)) {
       inner.policy.name = "balanced";
       states_ = policy_named(inner, "balanced");
     }
