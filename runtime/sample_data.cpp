@@ -42,6 +42,15 @@ std::int64_t aligned_rows(const Network& network, Modality modality) {
   return 0;
 }
 
+// What tells a file from others, and from itself before it was changed: a cache on disk outlives a run and its
+// manifest.
+std::string identity_of(const std::string& path) {
+  std::error_code missing;
+  const auto bytes = std::filesystem::file_size(path, missing);
+  const auto written = std::filesystem::last_write_time(path, missing).time_since_epoch().count();
+  return path + " " + std::to_string(bytes) + " " + std::to_string(written);
+}
+
 std::vector<std::uint32_t> bytes_of(const std::string& text) {
   std::vector<std::uint32_t> tokens;
   for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
@@ -241,15 +250,17 @@ std::int64_t SampleData::actual(std::int64_t sample) const {
 
 // False where its file cannot be decoded: `out` is zeros then.
 bool SampleData::decode_sample(std::int64_t sample, std::int64_t step, const MediaShape& shape, std::byte* out) const {
-  const CacheKey key{sample, "decoded_" + std::string(name_of(shape.modality)),
-                     std::to_string(shape.item_bytes) + " " + std::to_string(shape.dims.back())};
+  const ManifestRow& row = plan(0).samples().manifest()->rows[place(sample)];
+  CacheKey key{sample, "decoded_" + std::string(name_of(shape.modality)), ""};
+  if (cache_ != nullptr)
+    key.options = std::to_string(shape.item_bytes) + " " + std::to_string(shape.dims.back()) + " " +
+                  identity_of(row.file(shape.modality));
   std::string bytes;
   if (cache_ != nullptr && cache_->find(key, bytes) && static_cast<std::int64_t>(bytes.size()) == shape.item_bytes) {
     std::memcpy(out, bytes.data(), bytes.size());
     ++from_cache_;
     return true;
   }
-  const ManifestRow& row = plan(0).samples().manifest()->rows[place(sample)];
   try {
     decode_file(row.file(shape.modality), shape, out);
     ++decoded_;

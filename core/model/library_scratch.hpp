@@ -29,6 +29,13 @@ inline std::int64_t cpu_product_bytes(std::int64_t m, std::int64_t n, std::int64
   return type == DType::F32 ? 0 : cpu_tile_bytes(threads) + (m * k + k * n + m * n) * size_of(DType::F32);
 }
 
+// LibTorch's, to copy a matrix of so many numbers into the order of its transpose on the CPU: it turns a block of 60 by
+// 60 at a time, and smaller matrices without one (copy_transpose_valid in aten/src/ATen/native/Copy.cpp).
+inline std::int64_t cpu_turning_bytes(std::int64_t elements, DType type) {
+  constexpr std::int64_t kBlock = 60 * 60;
+  return elements < kBlock ? 0 : kBlock * size_of(type);
+}
+
 // LibTorch makes tensors of the numbers that a body gives to its kernels, in the types of both sides.
 inline constexpr std::int64_t kNumberBytes = 256;
 

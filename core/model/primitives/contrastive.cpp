@@ -71,7 +71,10 @@ class Contrastive final : public Primitive {
     }
     if (s.weights.size() > 1) meter.take(kNumberBytes);
     meter.take(where.gpu ? kGpuProduct + kGpuSumBytes : 0);
-    if (direction == Direction::Forward) return meter.touch_all({kept, kept, kept, square, square});
+    if (direction == Direction::Forward) {
+      const std::int64_t turning = where.gpu ? 0 : cpu_turning_bytes(rows * rows, DType::F32);
+      return meter.touch_all({kept, kept, kept, square, square, turning});
+    }
     meter.touch_all({square, square, square, square});
   }
   bool is_loss() const override { return true; }
