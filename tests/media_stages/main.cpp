@@ -1,6 +1,7 @@
 // One stage on one file, its result as raw bytes on stdout: what tests/scripts/media.py compares with other libraries.
-//   media_stages decode FILE | resize FILE SIDE | resample FILE RATE | log_mel FILE SAMPLES
-//   A decoded picture is int32 height and width, then its pixels; a sound int32 rate, then its samples.
+//   media_stages decode FILE | resize FILE SIDE | resample FILE RATE | log_mel FILE SAMPLES [MELS]
+//   log_mel is of so many samples at 16 kHz. A decoded picture is int32 height and width, then its pixels; a sound
+//   int32 rate, then its samples.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -18,15 +19,15 @@ void put(const std::vector<T>& values) {
 }
 void put(std::initializer_list<std::int32_t> values) { put(std::vector<std::int32_t>(values)); }
 
-Image picture(const MediaFile& file) {
-  constexpr std::int32_t kDrawnSide = 224;
+// `side`: of a drawing, which has no pixels of its own.
+Image picture(const MediaFile& file, std::int32_t side = 224) {
   switch (kind_of(file)) {
     case MediaKind::Jpeg:
       return decode_jpeg(file, {});
     case MediaKind::Png:
       return decode_png(file, {}, 255);
     default:
-      return decode_svg(file, {}, kDrawnSide, 255);
+      return decode_svg(file, {}, side, 255);
   }
 }
 
@@ -39,19 +40,21 @@ void write(const Sound& sound) {
   put(sound.samples);
 }
 
-void run(const std::string& stage, const MediaFile& file, int number) {
+void run(const std::string& stage, const MediaFile& file, int number, int mels) {
   const MediaKind kind = kind_of(file);
   const bool is_picture = kind == MediaKind::Jpeg || kind == MediaKind::Png || kind == MediaKind::Svg;
   if (stage == "decode") return is_picture ? write(picture(file)) : write(decode_sound(file, {}));
   if (stage == "resize") {
-    const Image image = picture(file);
+    const Image image = picture(file, number);
     return write(resize(image, centre_square(image), number));
   }
   Sound sound = decode_sound(file, {});
   if (stage == "resample") return write(resample(sound, number));
-  const LogMel log_mel({});
+  constexpr std::int32_t kRate = 16000;
+  const LogMel log_mel({kRate, mels});
+  sound = resample(sound, kRate);
   fit_length(sound, static_cast<std::size_t>(number));
-  std::vector<float> out(80 * log_mel.frames(sound.samples.size()));
+  std::vector<float> out(static_cast<std::size_t>(mels) * log_mel.frames(sound.samples.size()));
   log_mel(sound.samples, out);
   put(out);
 }
@@ -61,7 +64,10 @@ void run(const std::string& stage, const MediaFile& file, int number) {
 
 int main(int count, char** arguments) {
   try {
-    tandem::run(arguments[1], tandem::read_media(arguments[2], {}), count > 3 ? std::atoi(arguments[3]) : 0);
+    const auto number = [&](int place, int otherwise) {
+      return count > place ? std::atoi(arguments[place]) : otherwise;
+    };
+    tandem::run(arguments[1], tandem::read_media(arguments[2], {}), number(3, 0), number(4, 80));
   } catch (const tandem::MediaError& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
