@@ -109,12 +109,22 @@ def near(a, b, most):
     return len(a) == len(b) and all(abs(x - y) <= most for x, y in zip(a, b))
 
 
+def check_many(runs, manifest):
+    """From 60 pairs on LibTorch takes other ways, and other memory."""
+    with open(manifest, newline="", encoding="utf-8") as file:
+        rows = [{**row, "sample": f"{row['sample']} {copy}"} for row in csv.DictReader(file) for copy in range(3)]
+    of = scenario(write(manifest.with_name("many.csv"), rows), workload__batch=64, workload__micro_batches=1, steps=1)
+    losses = runs.losses(of)
+    check("64 pairs: there is a loss", len(losses) == 1 and 0 < losses[0] < math.inf, losses)
+
+
 def placements(runs, manifest):
     """Where inputs are made and kept and what a policy does is in no loss."""
     wanted = runs.losses(scenario(manifest))
     check("losses differ from step to step", len(set(wanted)) == len(wanted), wanted)
     once = scenario(manifest, workload__micro_batches=1)
     check("losses are those of the micro-batches", runs.losses(once) != wanted)
+    check_many(runs, manifest)
     cases = {"1 worker": {"data__pipeline__workers": 1},
              "8 workers": {"data__pipeline__workers": 8},
              "4 steps ahead": {"data__pipeline__prefetch": 4},
