@@ -45,6 +45,13 @@ struct ExplainFlags {
 int explain(const ExplainFlags& flags);
 // What each kind of module of FILE's network costs on either processor, and which pay on the CPU, by simulation.
 int analyze(const CommonFlags& flags);
+// How the best placement changes with the share of samples that have a modality.
+struct MixFlags {
+  CommonFlags common;
+  std::string modalities;  // names joined by commas; each over its share, the others as the scenario has them
+  int points = 11;         // shares from 0 to 1; 2 or more
+};
+int analyze_mix(const MixFlags& flags);
 // Simulates all combinations of what FILE says, with a table that a killed sweep goes on with.
 struct SweepFlags {
   CommonFlags common;

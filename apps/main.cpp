@@ -134,13 +134,22 @@ int explain(const Arguments& arguments) {
 int analyze(const Arguments& arguments) {
   CLI::App app{"What each module costs on the device and on the CPU, and which belong where (docs/analyze.md)",
                "tandem analyze"};
-  tandem::CommonFlags flags;
-  tandem::add_scenario_argument(app, flags);
-  tandem::add_setting_flags(app, flags);
-  tandem::add_result_flags(app, flags);
-  app.add_option("--report", flags.report, "Write a roofline picture and the tables as HTML")->type_name("FILE.html");
+  tandem::MixFlags flags;
+  tandem::add_scenario_argument(app, flags.common);
+  tandem::add_setting_flags(app, flags.common);
+  tandem::add_result_flags(app, flags.common);
+  app.add_option("--report", flags.common.report, "Write a picture and the tables as HTML")->type_name("FILE.html");
+  CLI::Option* mix =
+      app.add_option("--mix", flags.modalities,
+                     "Instead: how placement changes as the share of samples that have it grows (docs/adaptive.md)")
+          ->type_name("image,audio,video");
+  app.add_option("--points", flags.points, "Shares from 0 to 1 that are simulated")
+      ->type_name("N")
+      ->needs(mix)
+      ->check(CLI::Range(2, 1001).description(""))
+      ->capture_default_str();
   parse_arguments(app, arguments);
-  return tandem::analyze(flags);
+  return mix->count() > 0 ? tandem::analyze_mix(flags) : tandem::analyze(flags.common);
 }
 
 int sweep(const Arguments& arguments) {

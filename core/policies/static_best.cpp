@@ -15,7 +15,9 @@ namespace {
 // Of a trial.
 class Fixed final : public PlacedPolicy {
  public:
-  Fixed(const Scenario& scenario, const Places& places) : PlacedPolicy(scenario, {}), places_(places) {}
+  Fixed(const Scenario& scenario, const Places& places) : PlacedPolicy(scenario, {}), places_(places) {
+    begin_with(places);
+  }
 
  protected:
   Places choose(const View&, std::int32_t) override { return places_; }
@@ -24,7 +26,9 @@ class Fixed final : public PlacedPolicy {
   Places places_;
 };
 
-constexpr std::int32_t kWindows = 5, kWindowSteps = 3;
+// What a window's first steps take is also how a run begins: the later ones count.
+constexpr std::int32_t kWindows = 5, kFirstSteps = 4, kWindowSteps = 12;
+constexpr std::int64_t kCpuShares = 8;  // that are tried, of 0 to all but one micro-batch
 
 // What windows all over the run take together.
 double run_ns(const Scenario& scenario, const Places& places) {
@@ -33,9 +37,12 @@ double run_ns(const Scenario& scenario, const Places& places) {
   for (std::int32_t i = 0; i < kWindows; ++i) {
     const std::int32_t first = last * i / (kWindows - 1);
     const std::int32_t steps = std::min(kWindowSteps, scenario.steps - first);
-    const auto took = trial_ns(scenario, std::make_unique<Fixed>(scenario, places), first, steps);
-    if (!took) return std::numeric_limits<double>::infinity();
-    ns += static_cast<double>(*took);
+    const auto took = [&](std::int32_t count) {
+      return trial_ns(scenario, std::make_unique<Fixed>(scenario, places), first, count);
+    };
+    const auto all = took(steps), begin = steps > kFirstSteps ? took(kFirstSteps) : std::optional<std::int64_t>(0);
+    if (!all || !begin) return std::numeric_limits<double>::infinity();
+    ns += static_cast<double>(*all - *begin);
     if (last == 0) break;
   }
   return ns;
@@ -45,9 +52,9 @@ Places searched(const Scenario& scenario) {
   Places best;
   double least = std::numeric_limits<double>::infinity();
   const std::int64_t most_on_cpu = scenario.workload.micro_batches - 1;
+  const std::int64_t stride = std::max<std::int64_t>(1, (most_on_cpu + kCpuShares - 1) / kCpuShares);
   const bool remote = scenario.pipeline.remote_workers > 0;
-  for (const std::int64_t on_cpu : {std::int64_t{0}, std::int64_t{1}, most_on_cpu / 2}) {
-    if (on_cpu > most_on_cpu) continue;
+  for (std::int64_t on_cpu = 0; on_cpu <= most_on_cpu; on_cpu += stride)
     for (const double share : {0.0, 0.25, 0.5, 0.75}) {
       if (share > 0 && !remote) break;
       for (const bool on_workers : {false, true}) {
@@ -56,7 +63,6 @@ Places searched(const Scenario& scenario) {
         if (ns < least) best = places, least = ns;
       }
     }
-  }
   return best;
 }
 
@@ -71,6 +77,7 @@ class StaticBest final : public PlacedPolicy {
     given_ = Places{.transforms_on_workers = transforms == "workers",
                     .remote_share = scenario.pipeline.remote_share.value_or(0),
                     .cpu_micro_batches = on_cpu.value_or(0)};
+    begin_with(*given_);
   }
 
  protected:

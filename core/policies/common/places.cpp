@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/base/check.hpp"
+#include "core/machine/lane_slow_down.hpp"
 #include "core/policies/common/options.hpp"
 #include "core/policies/common/trial.hpp"
 #include "core/transforms/movable_inputs.hpp"
@@ -35,6 +36,8 @@ bool can_on_cpu(const CostModel& estimate) {
 
 StepCosts step_costs(const Graph& graph, const CostModel& estimate, std::int32_t step) {
   StepCosts costs;
+  costs.crowding = lane_slow_down(estimate.profile(), Engine::CpuCompute,
+                                  engine_bit(Engine::CpuCompute) | engine_bit(Engine::Loader));
   const bool cpu = can_on_cpu(estimate), remote = estimate.profile().remote_workers > 0;
   const auto ns = [&](const Op& op, Engine engine) {
     return static_cast<double>(estimate.run_ns(graph, op.work, engine));
@@ -62,11 +65,17 @@ StepCosts step_costs(const Graph& graph, const CostModel& estimate, std::int32_t
 
 double step_ns(const StepCosts& c, const Places& p) {
   const double remote = p.remote_share * c.remote_decoding;
-  const double workers = (1 - p.remote_share) * c.decoding + (p.transforms_on_workers ? c.transforms : 0);
+  // Numbers that the CPU computes with are made on its side whatever the place of the others.
+  const double on_device = p.transforms_on_workers ? 0
+                                                   : static_cast<double>(c.micro_batches - p.cpu_micro_batches) /
+                                                         static_cast<double>(c.micro_batches);
+  const double workers = (1 - p.remote_share) * c.decoding + (1 - on_device) * c.transforms;
   const double device = static_cast<double>(c.micro_batches - p.cpu_micro_batches) * c.device + c.update +
-                        (p.transforms_on_workers ? 0 : c.device_transforms);
+                        on_device * c.device_transforms;
   const double cpu = static_cast<double>(p.cpu_micro_batches) * c.cpu;
-  return std::max({device, remote, cpu > 0 ? cpu + workers : workers});
+  // Both are slower until the shorter of them is done.
+  const double host = std::max(cpu, workers) + (c.crowding - 1) * std::min(cpu, workers);
+  return std::max({device, remote, host});
 }
 
 Places best_places(const StepCosts& costs, AllowedPlaces allowed) {
@@ -129,8 +138,17 @@ void PlacedPolicy::follow(const View& view) {
       cpu_share_->micro_batches = places_[op.step].cpu_micro_batches;  // of the step after this one
     }
     if (is_movable(op) && places_[op.step].transforms_on_workers) for_workers_.push_back(seen_);
-    if (op.engine == Engine::CpuCompute && in_compute_program(op.phase)) for_cpu_.push_back(seen_);
+    if (op.engine == Engine::CpuCompute && in_compute_program(op.phase)) add_for_cpu(graph, op);
   }
+}
+
+// What it reads of a batch is made on workers: the device's transforms come in the order of its program, so that the
+// CPU would begin when the device is done with all micro-batches before.
+void PlacedPolicy::add_for_cpu(const Graph& graph, const Op& op) {
+  for (const ValueId read : op.reads)
+    if (const OpId producer = graph.value(read).producer; producer != kNone && is_movable(graph.op(producer)))
+      for_workers_.push_back(producer);
+  for_cpu_.push_back(seen_);
 }
 
 void PlacedPolicy::run_transforms(const View& view, Decisions& decisions) {

@@ -16,7 +16,8 @@
 namespace tandem {
 
 struct Places {
-  bool transforms_on_workers = false;  // what makes numbers of decoded items; else on the device
+  // What makes numbers of decoded items; else on the device, but for those that the CPU computes with.
+  bool transforms_on_workers = false;
   double remote_share = 0;             // of items that workers of another host decode
   std::int64_t cpu_micro_batches = 0;  // of a step's, which the CPU computes
   bool operator==(const Places&) const = default;
@@ -32,11 +33,12 @@ struct StepCosts {
   double transforms = 0;       // of the step, on workers
   double device_transforms = 0;
   std::int64_t micro_batches = 1;
+  double crowding = 1;  // how much longer the CPU's micro-batches and the workers each take while both are busy
 };
 // Of the ops of one step of the graph.
 StepCosts step_costs(const Graph& graph, const CostModel& estimate, std::int32_t step);
-// What a step takes where everything overlaps: the busiest of device, workers, other host and CPU. The CPU's cores are
-// the workers', too.
+// What a step takes where everything overlaps: the busiest of device, workers, other host and CPU, of which the CPU and
+// the workers crowd each other out of cores.
 double step_ns(const StepCosts& costs, const Places& places);
 // The fastest places among those that `allowed` has: by trying all. The first of equally fast ones.
 struct AllowedPlaces {
@@ -58,10 +60,13 @@ class PlacedPolicy : public Policy {
  protected:
   // Of the step that was appended last, before any of its loads is issued.
   virtual Places choose(const View& view, std::int32_t step) = 0;
+  // Of the first steps, which are appended before any choice: none on the CPU where nobody says so.
+  void begin_with(const Places& places) { cpu_share_->micro_batches = places.cpu_micro_batches; }
   const Scenario& scenario() const { return scenario_; }
 
  private:
   void follow(const View& view);
+  void add_for_cpu(const Graph& graph, const Op& op);
   void run_transforms(const View& view, Decisions& decisions);
   void run_on_cpu(const View& view, Decisions& decisions);
   void run_early(const View& view, Decisions& decisions);

@@ -1,0 +1,202 @@
+// `tandem analyze --mix`: how the best placement changes with the share of samples that have a modality, by simulations
+// of the scenario with a mix that does not change.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "apps/commands.hpp"
+#include "apps/simulations.hpp"
+#include "cli/attempts.hpp"
+#include "cli/standard_streams.hpp"
+#include "core/base/errors.hpp"
+#include "core/run/policies.hpp"
+#include "core/samples/modality.hpp"
+#include "core/scheduler/policy.hpp"
+#include "core/workloads/workload.hpp"
+#include "report/mix_report.hpp"
+#include "report/wrap.hpp"
+
+namespace tandem {
+namespace {
+
+// What the steps between two lengths of a run take is free of how it begins and ends: loads of weights, and batches
+// that are made ahead. So many have steps of all sizes that a mix draws.
+constexpr std::int32_t kShortRun = 8, kLongRun = 24;
+
+std::vector<std::string> media_of(const Scenario& scenario) {
+  std::vector<std::string> found;
+  const WorkloadEntry* family = find_workload(scenario.workload.family);
+  if (family == nullptr || family->network == nullptr) return found;
+  const auto& shared = family->keys->shared;
+  if (std::find(shared.begin(), shared.end(), "mix") == shared.end()) return found;
+  const Network network = network_of(scenario);
+  for (const Modality modality : kModalities)
+    for (const BatchTensor& tensor : network.batch)
+      if (tensor.media == name_of(modality)) {
+        found.emplace_back(name_of(modality));
+        break;
+      }
+  return found;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+std::vector<std::string> modalities_asked(const std::string& flag, const Scenario& scenario) {
+  const std::vector<std::string> media = media_of(scenario);
+  if (media.empty())
+    throw ConfigError("--mix: the samples of " + scenario.workload.family +
+                      " have no modalities to mix; allowed: a scenario of trimodal or multimodal_llm");
+  std::vector<std::string> asked;
+  for (std::size_t from = 0; from <= flag.size();) {
+    const std::size_t end = std::min(flag.find(',', from), flag.size());
+    asked.push_back(flag.substr(from, end - from));
+    from = end + 1;
+    if (std::find(media.begin(), media.end(), asked.back()) == media.end())
+      throw ConfigError("--mix: '" + asked.back() + "' is nothing that the scenario's samples have; allowed: " +
+                        joined(media) + ", or several of them with commas");
+  }
+  return asked;
+}
+
+// What sees to states and updates stays as in the scenario.
+std::string states_of(const Scenario& scenario) {
+  const PolicyOptions& policy = scenario.policy;
+  const PolicyEntry* entry = find_policy(policy.name);
+  const bool places =
+      entry != nullptr && std::find(entry->options.begin(), entry->options.end(), "states") != entry->options.end();
+  if (!places) return ", states: " + policy.name;
+  const auto states = policy.options.find("states");
+  return states == policy.options.end() ? "" : ", states: " + states->second;
+}
+
+std::vector<MixPlacement> placements_of(const Scenario& scenario) {
+  const std::string states = states_of(scenario);
+  std::vector<MixPlacement> all{
+      {"adaptive", "adaptive", "policy adaptive", false, "{name: adaptive" + states + "}"},
+      {"static_best", "static", "policy static_best, the best it finds", false, "{name: static_best" + states + "}"}};
+  const bool cpu = scenario.machine.cpu_compute != nullptr || scenario.machine.cpu_flops > 0;
+  const std::int64_t most = cpu ? scenario.workload.micro_batches - 1 : 0;
+  for (const std::int64_t on_cpu : std::set<std::int64_t>{0, std::min<std::int64_t>(1, most), (most + 1) / 2, most}) {
+    for (const std::string where : {"workers", "device"}) {
+      MixPlacement& one = all.emplace_back();
+      one.name = on_cpu > 0 ? fmt::format("{}+{}", where, on_cpu) : where;
+      one.heading = on_cpu > 0 ? fmt::format("{}+{}", where.front(), on_cpu) : where;
+      one.words = (where == "workers" ? "transforms on workers" : "transforms on the device") +
+                  (on_cpu > 0 ? fmt::format(", {} of {} micro-batches on the CPU", on_cpu, most + 1) : std::string());
+      one.policy = fmt::format("{{name: static_best{}, transforms: {}, cpu_micro_batches: {}}}", states, where, on_cpu);
+    }
+  }
+  return all;
+}
+
+// The shares of others are those that the scenario begins with.
+std::map<std::string, double> shares_of(const Scenario& scenario) {
+  std::map<std::string, double> shares;
+  for (const std::string& modality : media_of(scenario)) shares[modality] = 1;
+  if (!scenario.workload.mix.points.empty())
+    for (const auto& [modality, share] : scenario.workload.mix.points.front().shares) shares[modality] = share;
+  return shares;
+}
+
+std::string mix_setting(const std::map<std::string, double>& shares) {
+  std::string text = "workload.mix=[{from_step: 0";
+  for (const auto& [modality, share] : shares) text += fmt::format(", {}: {:.6g}", modality, share);
+  return text + "}]";
+}
+
+// `before`: of the first steps alone; null: all count.
+MixRun run_of(const nlohmann::ordered_json* before, const nlohmann::ordered_json& all) {
+  const auto figure = [](const nlohmann::ordered_json* run, const char* key) {
+    return run == nullptr ? 0 : run->at(key).get<double>();
+  };
+  const double steps = figure(&all, "steps") - figure(before, "steps");
+  const double took_s = figure(&all, "makespan_s") - figure(before, "makespan_s");
+  const double samples =
+      all.at("throughput").at("samples_per_s").get<double>() * all.at("step_time_s").at("median").get<double>();
+  const nlohmann::ordered_json& limit = all.at("limited_by");
+  return {took_s > 0 ? samples * steps / took_s : 0,
+          {limit.at("cause").get<std::string>(), limit.at("share").get<double>()}};
+}
+
+void simulate(MixReport& report, Simulations& simulations, const MixFlags& flags, const Scenario& scenario) {
+  for (const std::string& modality : modalities_asked(flags.modalities, scenario)) {
+    MixSweep& sweep = report.sweeps.emplace_back();
+    sweep.modality = modality;
+    std::map<std::string, double> shares = shares_of(scenario);
+    for (const auto& [other, share] : shares)
+      if (other != modality) sweep.others += fmt::format("{}{} {:.3g}", sweep.others.empty() ? "" : ", ", other, share);
+    for (int i = 0; i < flags.points; ++i) {
+      MixAtShare& point = sweep.points.emplace_back();
+      point.share = static_cast<double>(i) / (flags.points - 1);
+      shares[modality] = point.share;
+      for (const MixPlacement& placement : report.placements)
+        for (const std::int32_t steps : report.steps)
+          simulations.add({mix_setting(shares), "policy=" + placement.policy, "steps=" + std::to_string(steps)});
+    }
+  }
+  simulations.run(flags.common.quiet);
+}
+
+// All that stops a simulation, except that it does not fit, stops the whole.
+const SimulatedRow& checked(const SimulatedRow& row) {
+  if (row.ran() || row.does_not_fit) return row;
+  if (row.exit_code == kBadInput) throw ConfigError(row.why_not);
+  throw DeviceError("a simulation failed: " + row.why_not);
+}
+
+void take_results(const Simulations& simulations, MixReport& report) {
+  std::size_t number = 0;
+  for (MixSweep& sweep : report.sweeps)
+    for (MixAtShare& point : sweep.points)
+      for (std::size_t p = 0; p < report.placements.size(); ++p) {
+        const SimulatedRow* before = report.steps.size() > 1 ? &checked(simulations.row(number++)) : nullptr;
+        const SimulatedRow& all = checked(simulations.row(number++));
+        const bool ran = all.ran() && (before == nullptr || before->ran());
+        point.why_not.push_back(ran ? "" : all.why_not);
+        point.runs.push_back(ran ? std::optional(run_of(before == nullptr ? nullptr : &before->result, all.result))
+                                 : std::nullopt);
+      }
+}
+
+void write_all(const CommonFlags& flags, const MixReport& report) {
+  Attempts attempt;
+  if (!flags.quiet && flags.json != "-")
+    attempt([&] { write_to_stdout(mix_text(report, flags.wide ? kAnyColumns : kTerminalColumns)); });
+  if (!flags.json.empty())
+    attempt([&] {
+      write_result(flags.json, mix_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    });
+  if (!flags.report.empty()) attempt([&] { write_result(flags.report, mix_html(report)); });
+  attempt.finish();
+}
+
+}  // namespace
+
+int analyze_mix(const MixFlags& flags) {
+  const TemporaryFolder folder;
+  const Simulable subject = simulable(flags.common, folder);
+  const Scenario& scenario = subject.scenario;
+  check_outputs(outputs_of(flags.common), inputs_of(scenario));
+  if (!flags.common.quiet) print_warnings(scenario);
+  MixReport report;
+  report.scenario = scenario.path, report.machine = scenario.machine.name, report.family = scenario.workload.family;
+  report.steps = {scenario.steps};
+  if (may_have_steps(scenario, kShortRun) && may_have_steps(scenario, kLongRun)) report.steps = {kShortRun, kLongRun};
+  report.placements = placements_of(scenario);
+  Simulations simulations(subject.arguments, {});
+  simulate(report, simulations, flags, scenario);
+  take_results(simulations, report);
+  write_all(flags.common, report);
+  for (const MixSweep& sweep : report.sweeps)
+    for (const MixAtShare& point : sweep.points)
+      if (best_fixed(report, point)) return kDone;
+  return kDoesNotFit;
+}
+
+}  // namespace tandem
