@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "runtime/optimizer/one_bit.hpp"
+#include "runtime/optimizer/sparse_blocks.hpp"
 #include "runtime/optimizer/update.hpp"
 #include "runtime/optimizer/update_control.hpp"
 #include "runtime/optimizer/weight_codes.hpp"
@@ -34,6 +35,10 @@ void launch_compress_momentum(const MomentumSpan& span, const UpdateControl* con
 
 // decode_weights().
 void launch_decode_weights(const WeightSpan& span, cudaStream_t stream);
+
+// encode_sparse(), decode_sparse().
+void launch_encode_sparse(const SparseSpan& span, cudaStream_t stream);
+void launch_decode_sparse(const SparseSpan& span, cudaStream_t stream);
 
 // Writes the GPU's time to `at`, on the device; the stream goes on once `ns` have passed since.
 void launch_stamp(std::int64_t* at, cudaStream_t stream);

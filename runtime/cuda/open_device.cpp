@@ -35,6 +35,10 @@ void compress_momentum(const MomentumSpan& span, const UpdateControl* control) {
 
 void decode_on_stream(const WeightSpan& span) { launch_decode_weights(span, stream()); }
 
+void encode_sparse_on_stream(const SparseSpan& span) { launch_encode_sparse(span, stream()); }
+
+void decode_sparse_on_stream(const SparseSpan& span) { launch_decode_sparse(span, stream()); }
+
 }  // namespace
 
 bool has_device(const std::string& name) { return name == "cpu" || name == "cuda"; }
@@ -43,7 +47,8 @@ std::shared_ptr<Device> open_device(const std::string& name) {
   if (name == "cpu") return nullptr;
   auto device = std::make_shared<CudaDevice>();
   install_cuda_workspace_allocator();
-  set_device_kernels({&update, &square_sum, &sum, &control, &compress_momentum, &decode_on_stream});
+  set_device_kernels({&update, &square_sum, &sum, &control, &compress_momentum, &decode_on_stream,
+                      &encode_sparse_on_stream, &decode_sparse_on_stream});
   return device;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/optimizer/one_bit.hpp"
+#include "runtime/optimizer/sparse_blocks.hpp"
 #include "runtime/optimizer/update.hpp"
 #include "runtime/optimizer/update_control.hpp"
 #include "runtime/optimizer/weight_codes.hpp"
@@ -19,6 +20,8 @@ struct DeviceKernels {
                   UpdateControl* control, double* copy) = nullptr;
   void (*compress_momentum)(const MomentumSpan& span, const UpdateControl* control) = nullptr;
   void (*decode_weights)(const WeightSpan& span) = nullptr;
+  void (*encode_sparse)(const SparseSpan& span) = nullptr;
+  void (*decode_sparse)(const SparseSpan& span) = nullptr;
 };
 
 // CHECKs that there are some.
