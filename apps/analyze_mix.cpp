@@ -21,9 +21,8 @@
 namespace tandem {
 namespace {
 
-// What the steps between two lengths of a run take is free of how it begins and ends: loads of weights, and batches
-// that are made ahead. So many have steps of all sizes that a mix draws.
-constexpr std::int32_t kShortRun = 8, kLongRun = 24;
+// So many have steps of all sizes that a mix draws.
+constexpr std::int32_t kSteps = 32;
 
 std::vector<std::string> media_of(const Scenario& scenario) {
   std::vector<std::string> found;
@@ -110,17 +109,16 @@ std::string mix_setting(const std::map<std::string, double>& shares) {
   return text + "}]";
 }
 
-// `before`: of the first steps alone; null: all count.
-MixRun run_of(const nlohmann::ordered_json* before, const nlohmann::ordered_json& all) {
-  const auto figure = [](const nlohmann::ordered_json* run, const char* key) {
-    return run == nullptr ? 0 : run->at(key).get<double>();
-  };
-  const double steps = figure(&all, "steps") - figure(before, "steps");
-  const double took_s = figure(&all, "makespan_s") - figure(before, "makespan_s");
+// By the steps that are timed: batches that were made ahead at the start are used up, and the run's end is not near.
+MixRun run_of(const nlohmann::ordered_json& result, const MixReport& report) {
+  const auto times = result.at("step_time_s").at("all").get<std::vector<double>>();  // of all steps but the first
+  double took_s = 0;
+  for (std::int32_t step = report.first_timed; step < report.end_timed; ++step)
+    took_s += times.at(static_cast<std::size_t>(step) - 1);
   const double samples =
-      all.at("throughput").at("samples_per_s").get<double>() * all.at("step_time_s").at("median").get<double>();
-  const nlohmann::ordered_json& limit = all.at("limited_by");
-  return {took_s > 0 ? samples * steps / took_s : 0,
+      result.at("throughput").at("samples_per_s").get<double>() * result.at("step_time_s").at("median").get<double>();
+  const nlohmann::ordered_json& limit = result.at("limited_by");
+  return {took_s > 0 ? samples * (report.end_timed - report.first_timed) / took_s : 0,
           {limit.at("cause").get<std::string>(), limit.at("share").get<double>()}};
 }
 
@@ -136,8 +134,7 @@ void simulate(MixReport& report, Simulations& simulations, const MixFlags& flags
       point.share = static_cast<double>(i) / (flags.points - 1);
       shares[modality] = point.share;
       for (const MixPlacement& placement : report.placements)
-        for (const std::int32_t steps : report.steps)
-          simulations.add({mix_setting(shares), "policy=" + placement.policy, "steps=" + std::to_string(steps)});
+        simulations.add({mix_setting(shares), "policy=" + placement.policy});
     }
   }
   simulations.run(flags.common.quiet);
@@ -155,12 +152,9 @@ void take_results(const Simulations& simulations, MixReport& report) {
   for (MixSweep& sweep : report.sweeps)
     for (MixAtShare& point : sweep.points)
       for (std::size_t p = 0; p < report.placements.size(); ++p) {
-        const SimulatedRow* before = report.steps.size() > 1 ? &checked(simulations.row(number++)) : nullptr;
-        const SimulatedRow& all = checked(simulations.row(number++));
-        const bool ran = all.ran() && (before == nullptr || before->ran());
-        point.why_not.push_back(ran ? "" : all.why_not);
-        point.runs.push_back(ran ? std::optional(run_of(before == nullptr ? nullptr : &before->result, all.result))
-                                 : std::nullopt);
+        const SimulatedRow& row = checked(simulations.row(number++));
+        point.runs.push_back(row.ran() ? std::optional(run_of(row.result, report)) : std::nullopt);
+        point.why_not.push_back(row.why_not);
       }
 }
 
@@ -186,10 +180,14 @@ int analyze_mix(const MixFlags& flags) {
   if (!flags.common.quiet) print_warnings(scenario);
   MixReport report;
   report.scenario = scenario.path, report.machine = scenario.machine.name, report.family = scenario.workload.family;
-  report.steps = {scenario.steps};
-  if (may_have_steps(scenario, kShortRun) && may_have_steps(scenario, kLongRun)) report.steps = {kShortRun, kLongRun};
+  const bool may = may_have_steps(scenario, kSteps);
+  const std::int32_t steps = may ? kSteps : scenario.steps;
+  if (steps < 4)
+    throw ConfigError("--mix: a run of " + std::to_string(steps) + " steps is too short; allowed: 4 or more");
+  report.first_timed = steps / 4, report.end_timed = steps - steps / 16;
   report.placements = placements_of(scenario);
-  Simulations simulations(subject.arguments, {});
+  Simulations simulations(
+      subject.arguments, may ? std::vector<std::string>{"steps=" + std::to_string(steps)} : std::vector<std::string>{});
   simulate(report, simulations, flags, scenario);
   take_results(simulations, report);
   write_all(flags.common, report);

@@ -92,8 +92,9 @@ std::string mix_text(const MixReport& r, std::size_t columns) {
 }
 
 nlohmann::ordered_json mix_json(const MixReport& r) {
-  nlohmann::ordered_json json = {{"schema", kResultSchema}, {"mode", "mix"},      {"scenario", r.scenario},
-                                 {"machine", r.machine},    {"family", r.family}, {"steps", r.steps}};
+  nlohmann::ordered_json json = {{"schema", kResultSchema}, {"mode", "mix"},
+                                 {"scenario", r.scenario},  {"machine", r.machine},
+                                 {"family", r.family},      {"timed_steps", {r.first_timed, r.end_timed}}};
   for (const MixPlacement& placement : r.placements)
     json["placements"].push_back({{"name", placement.name},
                                   {"words", placement.words},

@@ -47,7 +47,7 @@ struct MixSweep {
 
 struct MixReport {
   std::string scenario, machine, family;
-  std::vector<std::int32_t> steps;  // of a run; two: rates are those of the steps that the longer one has more
+  std::int32_t first_timed = 0, end_timed = 0;  // rates are those of these steps, from 0 and without the last
   std::vector<MixPlacement> placements;
   std::vector<MixSweep> sweeps;
 };
@@ -55,7 +55,7 @@ struct MixReport {
 // The best fixed placement at a point, the first of equals; none: no one fits.
 std::optional<std::size_t> best_fixed(const MixReport& report, const MixAtShare& point);
 // The one to have at each point: of fixed ones, that of the point before, unless another is faster by more than
-// kWorthIt; at the first point the best. kNoPlacement where none fits.
+// kWorthIt; then, and at the first point, the one that can be kept longest. kNoPlacement where none fits.
 inline constexpr std::size_t kNoPlacement = static_cast<std::size_t>(-1);
 std::vector<std::size_t> to_have(const MixReport& report, const MixSweep& sweep);
 std::vector<MixFlip> flips(const MixReport& report, const MixSweep& sweep);
@@ -70,7 +70,7 @@ std::string answer(const MixReport& report, const MixSweep& sweep);
 // How adaptive does against the best at each share.
 std::string adaptive_sentence(const MixReport& report, const MixSweep& sweep);
 
-// "steps 8 to 40".
+// "steps 9 to 30".
 std::string steps_words(const MixReport& report);
 
 std::string mix_text(const MixReport& report, std::size_t columns);

@@ -23,6 +23,24 @@ double best_rate(const MixAtShare& point) {
   return most;
 }
 
+bool is_worth_having(const MixReport& report, const MixAtShare& point, std::size_t placement) {
+  const auto best = best_fixed(report, point);
+  return best && rate(point, *best) <= rate(point, placement) * (1 + kWorthIt);
+}
+
+// The one that is worth having at most points from here on; of several the fastest here.
+std::size_t longest_best(const MixReport& report, const MixSweep& sweep, std::size_t from) {
+  std::size_t longest = 0, found = *best_fixed(report, sweep.points[from]);
+  for (std::size_t i = 0; i < report.placements.size(); ++i) {
+    if (!report.placements[i].fixed) continue;
+    std::size_t at = from;
+    while (at < sweep.points.size() && is_worth_having(report, sweep.points[at], i)) ++at;
+    const bool faster = rate(sweep.points[from], i) > rate(sweep.points[from], found);
+    if (at - from > longest || (at - from == longest && longest > 0 && faster)) longest = at - from, found = i;
+  }
+  return found;
+}
+
 // Where two lines cross between two points: the first is ahead at `a`, the second at `b`.
 double crossing(const MixAtShare& a, const MixAtShare& b, std::size_t from, std::size_t to) {
   const double before = std::max(0.0, rate(a, from) - rate(a, to)), after = rate(b, to) - rate(b, from);
@@ -66,12 +84,11 @@ std::optional<std::size_t> best_fixed(const MixReport& report, const MixAtShare&
 std::vector<std::size_t> to_have(const MixReport& report, const MixSweep& sweep) {
   std::vector<std::size_t> chosen;
   std::size_t now = kNoPlacement;
-  for (const MixAtShare& point : sweep.points) {
-    const auto best = best_fixed(report, point);
-    if (!best)
+  for (std::size_t at = 0; at < sweep.points.size(); ++at) {
+    if (!best_fixed(report, sweep.points[at]))
       now = kNoPlacement;
-    else if (now == kNoPlacement || rate(point, *best) > rate(point, now) * (1 + kWorthIt))
-      now = *best;
+    else if (now == kNoPlacement || !is_worth_having(report, sweep.points[at], now))
+      now = longest_best(report, sweep, at);
     chosen.push_back(now);
   }
   return chosen;
@@ -114,8 +131,7 @@ std::string answer(const MixReport& report, const MixSweep& sweep) {
 }
 
 std::string steps_words(const MixReport& report) {
-  return report.steps.size() > 1 ? fmt::format("steps {} to {}", report.steps.front() + 1, report.steps.back())
-                                 : fmt::format("{} steps and their start", report.steps.front());
+  return fmt::format("steps {} to {}", report.first_timed + 1, report.end_timed);
 }
 
 std::string adaptive_sentence(const MixReport& report, const MixSweep& sweep) {

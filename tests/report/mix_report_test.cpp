@@ -8,7 +8,6 @@ namespace {
 
 MixReport report_of(const std::vector<std::vector<double>>& rates) {
   MixReport report;
-  report.steps = {8, 24};
   report.placements = {{"adaptive", "adaptive", "policy adaptive", false, ""},
                        {"workers", "workers", "transforms on workers", true, ""},
                        {"device", "device", "transforms on the device", true, ""}};
@@ -44,6 +43,14 @@ TEST(MixReport, LessThanWhatIsWorthItIsNoFlip) {
             std::string::npos);
   EXPECT_NEAR(worst_loss(r, r.sweeps[0], 0).loss, 1 - 60 / 70.5, 1e-12);
   EXPECT_EQ(worst_loss(r, r.sweeps[0], 0).share, 1);
+}
+
+// At the second point both others are as good: the one that stays so is taken.
+TEST(MixReport, FlipsNoMoreOftenThanItMust) {
+  const MixReport r = report_of({{90, 80, 80}, {80, 93, 92.5}, {60, 70, 90}});
+  EXPECT_EQ(to_have(r, r.sweeps[0]), (std::vector<std::size_t>{2, 2, 2}));
+  const MixReport once = report_of({{90, 100, 80}, {80, 80, 92}, {60, 70, 90}});
+  EXPECT_EQ(to_have(once, once.sweeps[0]), (std::vector<std::size_t>{1, 2, 2}));
 }
 
 TEST(MixReport, WhatDoesNotFitIsNoPlacement) {
