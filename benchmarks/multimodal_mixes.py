@@ -108,6 +108,8 @@ def between(ends, first, last):
 def judge(mix, ends_of, steps, names):
     """Ratios of throughput: each name's over that of the best fixed placement, whole run and worst phase."""
     fixed = {name: ends for name, ends in ends_of.items() if name not in names and ends is not None}
+    if not fixed or any(ends_of[name] is None for name in names):
+        return None
     whole = min(fixed, key=lambda name: between(fixed[name], SKIPPED, steps - 1))
     starts = [point["from_step"] for point in mix] + [steps]
     out = {"best": whole}
@@ -209,6 +211,9 @@ def limits(runner, flags):
     for machine in flags.machines.split(","):
         for title, micro_batches, states, more in cases:
             judged = compare(runner, machine, mixes, flags.steps, "", micro_batches, states, more)
+            if None in judged:
+                print(f"{machine} {title}: no placement fits", flush=True)
+                continue
             line(f"{machine} {title}", judged, "adaptive")
             print(f"  best in phases: {judged[0]['best_by_phase']}")
             record[f"{machine} {title}"] = judged
