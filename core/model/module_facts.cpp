@@ -26,12 +26,12 @@ ModuleFacts::ModuleFacts(std::shared_ptr<const Module> module, Bits input_gradie
       saved_as_(calls()) {
   find_ports();
   find_gradients(input_gradients);
-  const std::vector<bool> read_backward = find_what_backward_reads();
+  const std::vector<bool> read_backward = find_what_backward_reads(), lossy = find_what_may_be_lossy();
   for (std::size_t i = 0; i < calls(); ++i) {
     const bool after = call(i).what->primitive.saved_after_output();
-    if (after) keep_output(i, read_backward);
+    if (after) keep_output(i, read_backward, lossy);
     keep_saved(i);
-    if (!after) keep_output(i, read_backward);
+    if (!after) keep_output(i, read_backward, lossy);
   }
 }
 
@@ -96,6 +96,21 @@ std::vector<bool> ModuleFacts::find_what_backward_reads() {
   return read;
 }
 
+// One reader that wants it as it was is enough for it to stay so.
+std::vector<bool> ModuleFacts::find_what_may_be_lossy() const {
+  std::vector<bool> lossy(module_->locals.size(), true);
+  for (std::size_t i = 0; i < calls(); ++i) {
+    if (!goes_backward(i)) continue;
+    const Call& c = call(i);
+    const Keeps keeps = c.what->primitive.keeps(c.how, wanted_of(i)), may_be = c.what->primitive.lossy();
+    for (std::size_t k = 0; k < c.in.size(); ++k)
+      if (keeps.in & ~may_be.in & bit(k)) lossy[place(c.in[k])] = false;
+    for (std::size_t k = 0; k < c.out.size(); ++k)
+      if (keeps.out & ~may_be.out & bit(k)) lossy[place(c.out[k])] = false;
+  }
+  return lossy;
+}
+
 void ModuleFacts::keep_saved(std::size_t index) {
   const Call& c = call(index);
   saved_as_[index].assign(c.shapes.saved.size(), kNone);
@@ -106,11 +121,12 @@ void ModuleFacts::keep_saved(std::size_t index) {
   }
 }
 
-void ModuleFacts::keep_output(std::size_t index, const std::vector<bool>& read_backward) {
+void ModuleFacts::keep_output(std::size_t index, const std::vector<bool>& read_backward,
+                              const std::vector<bool>& lossy) {
   for (const LocalId out : call(index).out) {
     if (!read_backward[place(out)] || output_port(out) != kNone) continue;
     kept_as_[place(out)] = static_cast<std::int32_t>(kept_.size());
-    kept_.push_back({local(out).name, local(out).shape});
+    kept_.push_back({local(out).name, local(out).shape, lossy[place(out)]});
   }
 }
 

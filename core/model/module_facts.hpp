@@ -45,8 +45,9 @@ class ModuleFacts {
   void find_ports();
   void find_gradients(Bits input_gradients);
   std::vector<bool> find_what_backward_reads();
+  std::vector<bool> find_what_may_be_lossy() const;
   void keep_saved(std::size_t call);
-  void keep_output(std::size_t call, const std::vector<bool>& read_backward);
+  void keep_output(std::size_t call, const std::vector<bool>& read_backward, const std::vector<bool>& lossy);
 
   std::shared_ptr<const Module> module_;
   std::vector<bool> has_gradient_;                      // by local

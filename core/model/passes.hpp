@@ -86,6 +86,7 @@ struct Pass {
 struct Kept {
   std::string name;
   Shape shape;
+  bool lossy = false;  // Primitive::lossy() of all that read it
 };
 
 struct Passes {

@@ -68,6 +68,9 @@ class Primitive {
   // From the shapes of the inputs those of all else. Throws ConfigError for inputs that do not meet.
   virtual void infer(const Attributes& how, CallShapes& shapes) const = 0;
   virtual Keeps keeps(const Attributes& how, Wanted wanted) const = 0;
+  // Of the inputs and outputs that its backward reads, those that may come back as other numbers, near to what they
+  // were (core/transforms/sparse_activations.cpp): a gradient is a little off then, and nothing else.
+  virtual Keeps lossy() const { return {}; }
   // Appends the kernels of forward, or of backward for what is wanted, in the order that the runtime launches them.
   virtual void kernels(const Attributes& how, const CallShapes& shapes, Direction direction, Wanted wanted,
                        std::vector<Kernel>& to) const = 0;

@@ -87,6 +87,7 @@ WorkloadOptions build_workload(const Values& values) {
   out.lora.targets = texts_of(values, "workload.lora.targets");
   out.compress.weights = size("compress.weights", 0);
   out.compress.modules = texts_of(values, "workload.compress.modules");
+  out.sparse_activations.keep = values.number("workload.sparse_activations.keep");
   out.mix = build_mix(values);
   out.keys = family_values(values);
   return out;

@@ -51,8 +51,9 @@ KeyValues FamilyKeys::small_instance() const {
 }
 
 const std::vector<std::string>& training_keys() {
-  static const std::vector<std::string> kKeys = {"batch",     "micro_batches", "precision", "devices", "partition",
-                                                 "optimizer", "trained",       "lora",      "compress"};
+  static const std::vector<std::string> kKeys = {"batch",     "micro_batches",     "precision", "devices",
+                                                 "partition", "optimizer",         "trained",   "lora",
+                                                 "compress",  "sparse_activations"};
   return kKeys;
 }
 

@@ -47,6 +47,11 @@ struct CompressOptions {
   std::vector<std::string> modules;  // patterns of the modules whose weights are; none: all
 };
 
+// What is saved for backward is stored sparse (core/formats/sparse_blocks.hpp).
+struct SparseActivationsOptions {
+  double keep = 0;  // of a block's numbers, the share that is kept; 0: saved as it is
+};
+
 // Which share of samples has a modality ("image", "audio", "video"), from a training step on; all where not given.
 struct MixPoint {
   std::int32_t from_step = 0;
@@ -74,6 +79,7 @@ struct WorkloadOptions {
   std::vector<std::string> trained;   // patterns of the weights that are; none: all, or with adapters none but those
   LoraOptions lora;
   CompressOptions compress;
+  SparseActivationsOptions sparse_activations;
   MixOptions mix;
   KeyValues keys;  // those that the family's file declares
   // What the samples of a micro-batch have of each modality, where they are not all alike: "image": so many items.

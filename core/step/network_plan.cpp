@@ -176,7 +176,8 @@ class Plan {
           {.from = PortSpec::From::Bucket, .field = kNone, .backward_reads = passes.backward_reads_frozen});
     for (const LocalId id : m.module->carried)
       s.carried.push_back({m.module->locals[place(id)].name, shape(id).type, shape(id).bytes()});
-    for (const Kept& kept : passes.kept) s.saved.push_back({kept.name, kept.shape.type, kept.shape.bytes()});
+    for (const Kept& kept : passes.kept)
+      s.saved.push_back({kept.name, kept.shape.type, kept.shape.bytes(), kept.lossy});
     s.has_result = passes.forward.has_result(), s.has_loss = passes.forward.has_loss();
     s.loss_gradient_in_forward = passes.forward.makes_gradients();
     for (std::size_t o = 0; !s.has_loss && o < m.module->outputs.size(); ++o)

@@ -78,6 +78,8 @@ void PassesPart::forward(Graph& graph) {
     const bool light = context_.recomputes[i];
     append_forward(graph, i, op_of(stages_[i].labels.forward, light ? s.forward_light : s.forward, Phase::Forward, i),
                    /*writes_output=*/true, /*saves=*/!light);
+    if (light || s.saved.empty()) continue;
+    for (const auto& transform : context_.transforms) transform->after_forward(graph, i, *this);
   }
 }
 

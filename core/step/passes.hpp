@@ -31,6 +31,9 @@ class PassesPart {
   void backward(Graph& graph, std::size_t index);
   // The version in hand.
   ValueId output(std::size_t stage, std::size_t place) const { return stages_[stage].output_values[place]; }
+  // Of what a stage saves, the version in hand, which its next backward reads: a transform may put another in its
+  // place.
+  ValueId& saved(std::size_t stage, std::size_t place) { return stages_[stage].saved_values[place]; }
 
  private:
   struct Labels {

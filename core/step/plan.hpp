@@ -16,6 +16,7 @@ struct TensorSpec {
   std::string name;  // after the stage's: "ln1_mean"
   DType type = DType::F32;
   std::int64_t bytes = 0;
+  bool lossy = false;  // of what is saved: backward may read numbers that are near to it
 };
 
 struct OpSpec {

@@ -36,6 +36,8 @@ class StepTransform {
   virtual void turn_back() {}
   // An op comes next that reads the stage's parameter and the buckets that it shares.
   virtual void before_use(Graph&, std::size_t /*index*/, Phase) {}
+  // Its forward was appended, which saved what its backward reads (PassesPart::saved).
+  virtual void after_forward(Graph&, std::size_t /*index*/, PassesPart&) {}
   virtual void before_backward(Graph&, std::size_t /*index*/, PassesPart&) {}
   // Its gradient of this micro-batch was written (StepStage::gradient_value).
   virtual void after_backward(Graph&, std::size_t /*index*/) {}

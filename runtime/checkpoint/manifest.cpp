@@ -213,8 +213,11 @@ void add_method(const Scenario& scenario, const std::string& method, Facts& fact
 }
 
 // Facts that only runs have which do more, or less, than train all weights.
-constexpr const char *kTrained = "workload.trained", *kLora = "workload.lora", *kCompress = "workload.compress";
-bool may_be_none(const std::string& key) { return key == kTrained || key == kLora || key == kCompress; }
+constexpr const char *kTrained = "workload.trained", *kLora = "workload.lora", *kCompress = "workload.compress",
+                     *kSparse = "workload.sparse_activations";
+bool may_be_none(const std::string& key) {
+  return key == kTrained || key == kLora || key == kCompress || key == kSparse;
+}
 
 std::string listed(const std::vector<std::string>& words) {
   std::string text;
@@ -227,6 +230,7 @@ void add_trained(const WorkloadOptions& w, Facts& facts) {
   if (w.compress.weights > 0)
     facts.emplace_back(kCompress, "{weights: " + std::to_string(w.compress.weights) +
                                       ", modules: " + listed(w.compress.modules) + "}");
+  if (w.sparse_activations.keep > 0) facts.emplace_back(kSparse, "{keep: " + text_of(w.sparse_activations.keep) + "}");
   if (w.lora.rank == 0) return;
   facts.emplace_back(kLora, "{rank: " + std::to_string(w.lora.rank) + ", alpha: " + text_of(w.lora.alpha) +
                                 ", targets: " + listed(w.lora.targets) + "}");

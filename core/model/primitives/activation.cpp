@@ -25,6 +25,7 @@ class Activation final : public Primitive {
     const bool of_result = kind == "relu" || kind == "tanh" || kind == "sigmoid";
     return of_result ? Keeps{.out = bit(0)} : Keeps{.in = bit(0)};
   }
+  Keeps lossy() const override { return {.in = bit(0), .out = bit(0)}; }
   void kernels(const Attributes& how, const CallShapes& s, Direction direction, Wanted,
                std::vector<Kernel>& to) const override {
     const std::int64_t x = s.in[0].bytes();

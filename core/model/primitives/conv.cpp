@@ -87,6 +87,7 @@ class Conv final : public Primitive {
     const bool own = (wanted.weights & bit(0)) != 0, input = wanted.in != 0;
     return {.in = own || !input ? bit(0) : 0, .weights = input || !own ? bit(0) : 0};
   }
+  Keeps lossy() const override { return {.in = bit(0)}; }
   // A product for each: torch's flop counter counts 2 outputs * inputs / groups * kernel * positions. (Of the weights'
   // gradient of a grouped one it counts as if there were no groups.)
   void kernels(const Attributes& how, const CallShapes& s, Direction direction, Wanted wanted,

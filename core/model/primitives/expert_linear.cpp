@@ -20,6 +20,7 @@ class ExpertLinear final : public Primitive {
   Keeps keeps(const Attributes&, Wanted wanted) const override {
     return {.in = wanted.weights & bit(0), .weights = wanted.in & bit(0)};
   }
+  Keeps lossy() const override { return {.in = bit(0)}; }
   void kernels(const Attributes& how, const CallShapes& s, Direction direction, Wanted wanted,
                std::vector<Kernel>& to) const override {
     const std::int64_t experts = how.integer("experts"), rows = s.in[0].rows() / experts;

@@ -32,6 +32,7 @@ class Linear final : public Primitive {
     if (!shared) return {.in = wanted.weights & bit(0), .weights = wanted.in & bit(0)};
     return {.in = ((wanted.in & weight) ? x : 0) | ((wanted.in & x) ? weight : 0)};
   }
+  Keeps lossy() const override { return {.in = bit(0)}; }
   void kernels(const Attributes& how, const CallShapes& s, Direction direction, Wanted wanted,
                std::vector<Kernel>& to) const override {
     const std::int64_t rows = s.in[0].rows(), inputs = s.in[0].columns(), outputs = s.out[0].columns();

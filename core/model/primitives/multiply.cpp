@@ -15,6 +15,7 @@ class Multiply final : public Primitive {
   Keeps keeps(const Attributes&, Wanted wanted) const override {
     return {.in = ((wanted.in & bit(0)) != 0 ? bit(1) : 0) | ((wanted.in & bit(1)) != 0 ? bit(0) : 0)};
   }
+  Keeps lossy() const override { return {.in = bit(0) | bit(1)}; }
   void kernels(const Attributes&, const CallShapes& s, Direction direction, Wanted wanted,
                std::vector<Kernel>& to) const override {
     const Kernel product = memory_kernel(3 * s.out[0].bytes());

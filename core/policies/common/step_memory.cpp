@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <initializer_list>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -145,10 +146,17 @@ std::int64_t parameter_bytes(const Graph& graph, std::int64_t capacity_bytes, co
 
 std::vector<ValueId> saved_for(const Graph& graph, const Op& backward) {
   CHECK(backward.phase == Phase::Backward, graph.label(backward.label), name_of(backward.phase));
+  const auto left_by_forward = [&](ValueId value) {
+    return graph.tensor_of(value).role == Role::Activation &&
+           graph.op(graph.value(value).producer).phase == Phase::Forward;
+  };
   std::vector<ValueId> values;
-  for (ValueId read : backward.reads)
-    if (graph.tensor_of(read).role == Role::Activation && graph.op(graph.value(read).producer).phase == Phase::Forward)
-      values.push_back(read);
+  for (const ValueId read : backward.reads) {
+    if (left_by_forward(read)) values.push_back(read);
+    const Op& producer = graph.op(graph.value(read).producer);
+    if (producer.phase == Phase::Gather)
+      std::copy_if(producer.reads.begin(), producer.reads.end(), std::back_inserter(values), left_by_forward);
+  }
   return values;
 }
 

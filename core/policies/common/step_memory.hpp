@@ -21,7 +21,7 @@ struct StatesOnDevice {
   bool gradients_leave = false;
 };
 
-// What a backward reads of what forwards wrote.
+// What a backward reads of what forwards wrote, itself or by an op that makes it what it was (Phase::Gather).
 std::vector<ValueId> saved_for(const Graph& graph, const Op& backward);
 
 // Most bytes that a step's activations, gradients and workspaces take at once, without what `offloaded_layers` save
