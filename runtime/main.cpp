@@ -24,6 +24,7 @@
 #include "runtime/body_table.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/resume.hpp"
+#include "runtime/decode_process.hpp"
 #include "runtime/failed_run.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/live_scenario.hpp"
@@ -45,6 +46,7 @@ struct TrainFlags {
   tandem::Rank rank = 0;       // above 0: a process that rank 0 started
   std::string meeting_file;
   tandem::AdaptFlags adapt;
+  tandem::DecodeFlags decode;
   std::string learn;  // the profile that gets what single ops take; "": none
 };
 
@@ -58,6 +60,7 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--nproc", flags.processes, "Data-parallel processes: sets workload.devices")
       ->check(CLI::Range(1, 64));
   tandem::add_adapt_flags(app, flags.adapt);
+  tandem::add_decode_flags(app, flags.decode);
   app.add_option("--learn", flags.learn,
                  "Add what single ops take in this run to a profile: that one if it is there, else the scenario's")
       ->type_name("PROFILE");
@@ -103,6 +106,17 @@ int interrupted(const tandem::Scenario& scenario, const tandem::Training& traini
                             tandem::what_is_left(scenario, settings));
 }
 
+// Opens the data with its workers elsewhere, of which `worker` is one.
+std::function<std::unique_ptr<tandem::DataSource>()> open_with_workers(const tandem::Scenario& scenario,
+                                                                       const tandem::DecodeFlags& flags,
+                                                                       std::shared_ptr<tandem::DecodeWorker>& worker) {
+  return [&] {
+    std::unique_ptr<tandem::DataSource> data = tandem::open_data(scenario);
+    worker = tandem::connect_decoding(*data, flags);
+    return data;
+  };
+}
+
 // A rank that another process reports for. Interrupts reach all processes of a terminal; the first is the leading
 // rank's to answer: it needs this one for the steps that it still finishes, and ends it.
 int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
@@ -112,9 +126,13 @@ int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
   tandem::claim_interrupts();
   const std::unique_ptr<tandem::Watchdog> watchdog = tandem::following_watchdog(scenario, flags.rank);
   options.watchdog = watchdog.get();
+  std::shared_ptr<tandem::DecodeWorker> worker;
+  options.open_data = open_with_workers(scenario, flags.decode, worker);
   tandem::Training training(scenario, options);
   try {
     training.run();
+    if (worker && !worker->lost().empty())
+      std::fprintf(stderr, "warning: rank %d: %s\n", flags.rank, worker->account().c_str());
   } catch (const tandem::NotFiniteError& error) {  // while this rank is in the group: the leading one then knows why
     tandem::tell_leader(flags.meeting_file, flags.rank, error);
     throw;
@@ -150,8 +168,8 @@ void finish(tandem::RankProcesses& peers, const tandem::Scenario& scenario, cons
   }
 }
 
-int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, const TrainFlags& flags,
-         const std::vector<std::string>& arguments) {
+int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, TrainFlags flags,
+         std::vector<std::string> arguments) {
   tandem::Output output(common, tandem::inputs_of(scenario), {{"--csv", flags.csv}});
   std::optional<tandem::LearnOps> learns;
   if (!flags.learn.empty()) learns.emplace(flags.learn, scenario);
@@ -168,6 +186,12 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
   const std::unique_ptr<tandem::Watchdog> watchdog = tandem::leading_watchdog(scenario);
   options.watchdog = watchdog.get();
   if (csv) options.before_commit = [&csv](std::int32_t step) { csv->make_durable(step); };
+  std::optional<tandem::DecodeProcess> decoder;
+  if (tandem::wants_decode_process(scenario, flags.decode)) {
+    decoder.emplace(arguments, flags.decode);
+    flags.decode.workers = decoder->address();
+    if (!flags.decode.workers.empty()) arguments.push_back("--decode-workers=" + flags.decode.workers);
+  }
   if (scenario.workload.devices > 1) {
     peers.emplace(static_cast<tandem::Rank>(scenario.workload.devices), arguments);
     options.meeting_file = peers->meeting_file();
@@ -176,6 +200,8 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
       if (*options.interrupt) throw tandem::Interrupted("interrupted before the first step; nothing was written");
     };
   }
+  std::shared_ptr<tandem::DecodeWorker> worker;
+  options.open_data = open_with_workers(scenario, flags.decode, worker);
   options.device = tandem::open_device(flags.device);
   if (learns)
     learns->require_machine([&](const auto& base) { return tandem::other_machine(base, options.device.get()); });
@@ -209,6 +235,8 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, co
   };
   run_to_end(training, watcher, inputs, scenario, settings, options.meeting_file);
   if (!common.quiet) tandem::print_warning(training.data().account());
+  if (worker && !common.quiet)
+    std::fprintf(stderr, "%s: %s\n", worker->lost().empty() ? "note" : "warning", worker->account().c_str());
   // Before this rank leaves the group, which they would take for a failure.
   if (training.interrupted() || training.stopped()) peers.reset();
   if (training.interrupted()) return interrupted(scenario, training, settings);
@@ -248,6 +276,7 @@ int train(int argc, char** argv) {
   if (!tandem::has_device(flags.device)) tandem::become("train-" + flags.device, arguments);
   if (flags.processes > 0) common.overrides.push_back("workload.devices=" + std::to_string(flags.processes));
   tandem::Scenario scenario = tandem::load_live_scenario(common, flags.device);
+  if (!flags.decode.serves.empty()) tandem::serve_decoding(scenario, flags.decode);
   if (flags.resumes) tandem::resume_from(scenario, flags.resume, /*verify=*/flags.rank == 0);
   if (scenario.first_step >= scenario.steps) return nothing_left(scenario);
   if (flags.rank > 0) return follow(scenario, flags);

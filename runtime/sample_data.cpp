@@ -75,6 +75,13 @@ void require_three_channels(const Scenario& scenario, const Network& network) {
 
 }  // namespace
 
+CacheKey SampleData::cache_key(std::int64_t sample, const MediaShape& shape) const {
+  const ManifestRow& row = plan(0).samples().manifest()->rows[place(sample)];
+  return {sample, "decoded_" + std::string(name_of(shape.modality)),
+          std::to_string(shape.item_bytes) + " " + std::to_string(shape.dims.back()) + " " +
+              identity_of(row.file(shape.modality))};
+}
+
 SampleData::SampleData(const Scenario& scenario)
     : scenario_(scenario),
       workers_(static_cast<int>(std::clamp<std::int64_t>(scenario.pipeline.workers, 1, scenario.machine.cores))) {
@@ -250,17 +257,8 @@ std::int64_t SampleData::actual(std::int64_t sample) const {
 
 // False where its file cannot be decoded: `out` is zeros then.
 bool SampleData::decode_sample(std::int64_t sample, std::int64_t step, const MediaShape& shape, std::byte* out) const {
+  if (find_decoded(sample, shape, out)) return true;
   const ManifestRow& row = plan(0).samples().manifest()->rows[place(sample)];
-  CacheKey key{sample, "decoded_" + std::string(name_of(shape.modality)), ""};
-  if (cache_ != nullptr)
-    key.options = std::to_string(shape.item_bytes) + " " + std::to_string(shape.dims.back()) + " " +
-                  identity_of(row.file(shape.modality));
-  std::string bytes;
-  if (cache_ != nullptr && cache_->find(key, bytes) && static_cast<std::int64_t>(bytes.size()) == shape.item_bytes) {
-    std::memcpy(out, bytes.data(), bytes.size());
-    ++from_cache_;
-    return true;
-  }
   try {
     decode_file(row.file(shape.modality), shape, out);
     ++decoded_;
@@ -272,10 +270,25 @@ bool SampleData::decode_sample(std::int64_t sample, std::int64_t step, const Med
     note_bad(sample, shape.modality, "sample \"" + row.sample + "\": " + error.what());
     return false;
   }
+  keep_decoded(sample, step, shape, out);
+  return true;
+}
+
+bool SampleData::find_decoded(std::int64_t sample, const MediaShape& shape, std::byte* out) const {
+  std::string bytes;
+  if (cache_ == nullptr || !cache_->find(cache_key(sample, shape), bytes) ||
+      static_cast<std::int64_t>(bytes.size()) != shape.item_bytes)
+    return false;
+  std::memcpy(out, bytes.data(), bytes.size());
+  ++from_cache_;
+  return true;
+}
+
+void SampleData::keep_decoded(std::int64_t sample, std::int64_t step, const MediaShape& shape,
+                              const std::byte* made) const {
   const KeptItems* kept = plan(0).decoded(shape.modality);
   if (cache_ != nullptr && kept != nullptr && kept->kept_by(sample, step) != kNone)
-    cache_->put(key, std::string(reinterpret_cast<const char*>(out), place(shape.item_bytes)));
-  return true;
+    cache_->put(cache_key(sample, shape), std::string(reinterpret_cast<const char*>(made), place(shape.item_bytes)));
 }
 
 void SampleData::decode(BatchKey key, const MediaShape& shape, std::int64_t first, std::int64_t count,

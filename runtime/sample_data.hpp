@@ -17,6 +17,7 @@
 #include "core/workloads/sample_plan.hpp"
 #include "runtime/batches.hpp"
 #include "runtime/data.hpp"
+#include "runtime/decode_worker.hpp"
 #include "runtime/media/media_reader.hpp"
 
 namespace tandem {
@@ -36,6 +37,15 @@ class SampleData final : public DataSource, public TensorBatches {
 
   // Items [first, first + count) of a micro-batch as pixels or samples, from the cache where it has them.
   void decode(BatchKey key, const MediaShape& shape, std::int64_t first, std::int64_t count, std::byte* out) const;
+  // The same bytes, made by the worker that decode_at() gave; here where there is none, or it does not make them.
+  void decode_elsewhere(BatchKey key, const MediaShape& shape, std::int64_t first, std::int64_t count,
+                        std::byte* out) const;
+  // Before the first batch.
+  void decode_at(std::shared_ptr<DecodeWorker> worker) { worker_ = std::move(worker); }
+  // What such a worker makes of a request. Throws DeviceError for what cannot be decoded, and for files of other sizes.
+  void serve(const DecodeRequest& request, std::byte* out) const;
+  // A checksum of what decoding goes by beside the files: the manifest's rows.
+  std::string manifest_sum() const;
   // What decoding read, as numbers of the network in fp32, on workers.
   void transform(const MediaShape& shape, const std::byte* decoded, float* out) const;
   // What was kept of items that are not encoded again, the first of `items`, others stay as they are; what was made of
@@ -69,6 +79,12 @@ class SampleData final : public DataSource, public TensorBatches {
   std::int64_t encoded_items(BatchKey key, Modality modality) const;
   std::vector<SampleUse> rows_of(BatchKey key) const;
   std::int64_t place_of(BatchKey key, Modality modality, std::int64_t row) const;
+  CacheKey cache_key(std::int64_t sample, const MediaShape& shape) const;
+  bool find_decoded(std::int64_t sample, const MediaShape& shape, std::byte* out) const;
+  void keep_decoded(std::int64_t sample, std::int64_t step, const MediaShape& shape, const std::byte* made) const;
+  std::int64_t file_bytes(std::int64_t sample, Modality modality) const;
+  bool agrees(BatchKey key, const MediaShape& shape, std::int64_t first, std::int64_t count,
+              const std::byte* made) const;
   void decode_item(std::int64_t sample, std::int64_t step, const MediaShape& shape, std::byte* out) const;
   bool decode_sample(std::int64_t sample, std::int64_t step, const MediaShape& shape, std::byte* out) const;
   void decode_file(const std::string& path, const MediaShape& shape, std::byte* out) const;
@@ -92,6 +108,8 @@ class SampleData final : public DataSource, public TensorBatches {
   int workers_;
   std::string remark_;
   std::unique_ptr<SampleCache> cache_;
+  std::shared_ptr<DecodeWorker> worker_;                                    // null: there is none
+  mutable std::array<std::atomic<bool>, std::size(kModalities)> agreed_{};  // its bytes with those made here
   std::unique_ptr<LogMel> log_mel_;
   std::vector<std::vector<std::uint32_t>> texts_;  // tokens of each sample
   std::int64_t end_token_ = 0;

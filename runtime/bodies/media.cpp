@@ -33,8 +33,11 @@ MediaShape shape_of(const BodyCall& call, std::int64_t decoded_bytes) {
 std::int64_t decode(BodyCall& call) {
   const std::int64_t all = call.graph.value(call.op.writes.front().value).bytes;
   const MediaShape shape = shape_of(call, all);
-  samples_of(call).decode(key_of(call), shape, call.first_byte / shape.item_bytes, call.bytes / shape.item_bytes,
-                          call.writes.front());
+  const std::int64_t first = call.first_byte / shape.item_bytes, count = call.bytes / shape.item_bytes;
+  if (call.elsewhere)
+    samples_of(call).decode_elsewhere(key_of(call), shape, first, count, call.writes.front());
+  else
+    samples_of(call).decode(key_of(call), shape, first, count, call.writes.front());
   return 0;
 }
 

@@ -27,6 +27,7 @@ struct BodyCall {
   const DataSource& data;
   Rank rank = 0;
   Processor processor = Processor::Host;
+  bool elsewhere = false;  // on a lane of workers of another host, whose operands are here
   // Where a body on the device, which returns before its kernels have run, lets them leave Event::result: host memory
   // that the device can write. Null on the host: there the body returns it.
   std::int64_t* late_result = nullptr;

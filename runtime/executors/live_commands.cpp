@@ -114,6 +114,7 @@ BodyCall LiveExecutor::body_call(const Command& command) const {
                 .scenario = scenario_,
                 .data = data_,
                 .rank = options_.rank,
+                .elsewhere = command.lane.kind() == Engine::RemoteLoader,
                 .reads = operands(command, 0, op.reads.size()),
                 .writes = operands(command, op.reads.size(), op.writes.size()),
                 .first_byte = command.part.first_byte,

@@ -1,0 +1,180 @@
+#include "runtime/decode_worker.hpp"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <exception>
+#include <future>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "core/base/errors.hpp"
+#include "runtime/checkpoint/checksum.hpp"
+#include "runtime/decode_link.hpp"
+#include "runtime/torch_error.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kMostTextBytes = 4096;
+
+std::string seconds(std::chrono::milliseconds time) {
+  const auto ms = time.count();
+  return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
+}
+
+// c10d's store waits for a peer that accepts and then says nothing for as long as it takes. So the waiting is left to a
+// thread, which is left behind where it takes too long: `action` holds all that it needs.
+template <class T>
+T within(std::chrono::milliseconds timeout, std::function<T()> action) {
+  std::packaged_task<T()> task(std::move(action));
+  std::future<T> result = task.get_future();
+  std::thread(std::move(task)).detach();
+  if (result.wait_for(timeout) != std::future_status::ready) throw DeviceError("said nothing for " + seconds(timeout));
+  return result.get();
+}
+
+// The address of this host on the way to that one: no packet is sent.
+std::string own_address_towards(const HostPort& at) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_DGRAM;
+  if (const int error = getaddrinfo(at.host.c_str(), std::to_string(at.port).c_str(), &hints, &found); error != 0)
+    throw DeviceError(gai_strerror(error));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
+  const int end = ::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_storage own{};
+  socklen_t bytes = sizeof own;
+  std::array<char, NI_MAXHOST> text{};
+  const bool known = end >= 0 && ::connect(end, found->ai_addr, found->ai_addrlen) == 0 &&
+                     ::getsockname(end, reinterpret_cast<sockaddr*>(&own), &bytes) == 0 &&
+                     ::getnameinfo(reinterpret_cast<sockaddr*>(&own), bytes, text.data(), text.size(), nullptr, 0,
+                                   NI_NUMERICHOST) == 0;
+  if (end >= 0) ::close(end);
+  if (!known) throw DeviceError("there is no way to that host");
+  return text.data();
+}
+
+}  // namespace
+
+HostPort parse_host_port(const std::string& flag, const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  HostPort at;
+  if (colon != std::string::npos && colon > 0) {
+    const char *const begin = text.data() + colon + 1, *const end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(begin, end, at.port);
+    at.host = text.substr(0, colon);
+    if (error == std::errc{} && stopped == end) return at;
+  }
+  throw ConfigError(flag + ": \"" + text + "\" is no address; allowed: HOST:PORT, such as 10.0.0.2:4711");
+}
+
+struct DecodeWorker::Link {
+  c10::intrusive_ptr<c10d::TCPStore> store;
+  std::unique_ptr<DecodeGroup> group;
+};
+
+DecodeWorker::DecodeWorker(const HostPort& at, const std::string& manifest, std::chrono::milliseconds timeout)
+    : at_(at), timeout_(timeout) {
+  try {
+    connect(manifest);
+  } catch (const std::exception& error) {
+    lose(message_of(error));
+  }
+}
+
+DecodeWorker::~DecodeWorker() = default;
+
+void DecodeWorker::connect(const std::string& manifest) {
+  link_ = within<std::shared_ptr<Link>>(timeout_, [at = at_, timeout = timeout_, manifest] {
+    auto link = std::make_shared<Link>();
+    link->store = c10::make_intrusive<c10d::TCPStore>(at.host, options_of(at.port, timeout));
+    const std::int64_t own = link->store->add(kTrainings, 1);
+    link->store->set(manifest_key(own), std::vector<std::uint8_t>(manifest.begin(), manifest.end()));
+    const std::vector<std::uint8_t> answer = link->store->get(answer_key(own));
+    if (const std::string text(answer.begin(), answer.end()); text != kOk) throw DeviceError(text);
+    link->group = std::make_unique<DecodeGroup>(link->store, own, 0, own_address_towards(at), timeout);
+    return link;
+  });
+}
+
+bool DecodeWorker::decode(const DecodeRequest& request, std::span<std::byte> out) {
+  const std::lock_guard lock(mutex_);
+  if (link_ == nullptr) return false;
+  try {
+    return ask(request, out);
+  } catch (const std::exception& error) {
+    lost_ = message_of(error);
+    link_ = nullptr;
+    return false;
+  }
+}
+
+// Under mutex_. Throws what loses the worker.
+bool DecodeWorker::ask(const DecodeRequest& request, std::span<std::byte> out) {
+  const auto items = static_cast<std::int64_t>(request.samples.size());
+  const std::int64_t words[kRequestWords] = {++number_, static_cast<std::int64_t>(request.modality), request.side,
+                                             request.item_bytes, items};
+  link_->group->send(words);
+  link_->group->send(request.samples);
+  link_->group->send(request.file_bytes);
+  std::int64_t answer[kAnswerWords] = {};
+  link_->group->receive(answer, timeout_);
+  if (answer[kAnswered] != number_) throw DeviceError("answered another request");
+  const std::int64_t bytes = answer[kAnswerBytes];
+  if (answer[kIsDecoded] == 0) {
+    if (bytes < 1 || bytes > kMostTextBytes)
+      throw DeviceError("refused with a text of " + std::to_string(bytes) + " bytes");
+    std::string why(static_cast<std::size_t>(bytes), ' ');
+    link_->group->receive(std::as_writable_bytes(std::span(why)), timeout_);
+    ++refusals_;
+    refused_ = why;
+    return false;
+  }
+  if (bytes != request.bytes() || out.size() != static_cast<std::size_t>(bytes))
+    throw DeviceError("sent " + std::to_string(bytes) + " bytes, not " + std::to_string(request.bytes()));
+  link_->group->receive(out, timeout_);
+  Hasher hasher;
+  hasher.update(out.data(), out.size());
+  const Checksum sum{static_cast<std::uint64_t>(answer[kSumHigh]), static_cast<std::uint64_t>(answer[kSumLow])};
+  if (hasher.checksum() != sum) throw DeviceError("what came has another checksum than what was sent");
+  ++parts_;
+  items_ += items;
+  bytes_ += bytes;
+  return true;
+}
+
+void DecodeWorker::lose(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (lost_.empty()) lost_ = why;
+  link_ = nullptr;
+}
+
+void DecodeWorker::note_here(std::int64_t items) {
+  const std::lock_guard lock(mutex_);
+  ++parts_here_;
+  items_here_ += items;
+}
+
+std::string DecodeWorker::lost() const {
+  const std::lock_guard lock(mutex_);
+  return lost_;
+}
+
+std::string DecodeWorker::account() const {
+  const std::lock_guard lock(mutex_);
+  std::string text = "the worker at " + at_.text() + " decoded " + std::to_string(items_) + " items in " +
+                     std::to_string(parts_) + " parts, " + std::to_string(bytes_) + " bytes";
+  if (parts_here_ > 0)
+    text += "; " + std::to_string(items_here_) + " items in " + std::to_string(parts_here_) +
+            " parts of its share were decoded here";
+  if (refusals_ > 0) text += "; it refused " + std::to_string(refusals_) + " parts, the last: " + refused_;
+  if (!lost_.empty()) text += "; it was given up: " + lost_;
+  return text;
+}
+
+}  // namespace tandem
