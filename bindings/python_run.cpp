@@ -37,10 +37,11 @@ std::vector<BatchEntry> batch_of(const Scenario& scenario) {
   const Network network = network_of(scenario);
   std::vector<BatchEntry> entries;
   for (std::size_t i = 0; i < network.batch.size(); ++i) {
-    const auto& [name, shape, below] = network.batch[i];
+    const BatchTensor& tensor = network.batch[i];
+    const auto& dims = tensor.shape.dims;
     const bool constant = network.load.body == "imported.load" && network.load.sizes.at(i) < 0;
     entries.push_back(
-        {name, {shape.dims.begin(), shape.dims.end()}, std::string(name_of(shape.type)), below, constant});
+        {tensor.name, {dims.begin(), dims.end()}, std::string(name_of(tensor.shape.type)), tensor.below, constant});
   }
   return entries;
 }

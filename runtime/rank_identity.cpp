@@ -56,8 +56,13 @@ std::vector<std::string> text_files(const Scenario& scenario) {
 
 std::string data_of(const Scenario& scenario) {
   Hasher hasher;
+  if (!scenario.data_manifest.empty()) {
+    add_file(hasher, beside_scenario(scenario.data_manifest, scenario));
+    if (!scenario.data_tokenizer.empty()) add_file(hasher, beside_scenario(scenario.data_tokenizer, scenario));
+    return hasher.checksum().text();
+  }
   const DataKind kind = data_kind(scenario);
-  if (kind == DataKind::MadeUp) return "made up";
+  if (kind == DataKind::MadeUp) return "made_up";  // a line has a space behind it
   if (kind != DataKind::Images)
     for (const std::string& path : text_files(scenario)) add_file(hasher, path);
   else if (scenario.data_images.empty())
