@@ -61,7 +61,8 @@ TEST(SparseActivationsOf, AllNumbersAreThoseOfDenseTraining) {
 TEST(SparseActivationsOf, AQuarterAreTheSameUnderEveryPolicy) {
   const std::vector<double> resident = losses_of(scenario_of("gpt", "resident", 0.25));
   EXPECT_NE(resident, losses_of(scenario_of("gpt", "resident", 0)));
-  for (const char* policy : {"ssdtrain", "l2l", "zero_infinity"})
+  // l2l makes what is saved again, from inputs that stay dense.
+  for (const char* policy : {"ssdtrain", "zero_infinity"})
     EXPECT_EQ(losses_of(scenario_of("gpt", policy, 0.25)), resident) << policy;
 }
 

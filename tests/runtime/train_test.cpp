@@ -38,19 +38,22 @@ Scenario small_gpt(const std::string& policy) {
   return s;
 }
 
-// Bits of the results of the head's forward in training, or in evaluation, in order.
+// Bits of the results of the head's forward in training, or in evaluation, in the graph's order: two processors that
+// share a batch end in any order.
 std::vector<std::int64_t> losses_of(const Training& training, std::string_view label) {
   std::map<CommandId, OpId> ops;
-  std::vector<std::int64_t> losses;
+  std::map<OpId, std::int64_t> by_op;
   for (const auto& entry : training.log().entries()) {
     for (const Event& event : entry.batch.events) {
       const auto op = ops.find(event.command);
       if (op != ops.end() && training.graph().label(training.graph().op(op->second).label) == label)
-        losses.push_back(event.result);
+        by_op[op->second] = event.result;
     }
     for (const Command& command : entry.commands)
       if (command.kind == CommandKind::Run) ops[command.id] = command.op;
   }
+  std::vector<std::int64_t> losses;
+  for (const auto& [op, loss] : by_op) losses.push_back(loss);
   return losses;
 }
 
