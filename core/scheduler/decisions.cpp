@@ -1,6 +1,5 @@
 // How a policy's decisions are checked and turned into commands, and what it sees.
 #include <algorithm>
-#include <cmath>
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
@@ -257,12 +256,6 @@ void Decisions::keep(ValueId value, Tier tier) {
     scheduler_->residency_.order().keep(id);
 }
 void Decisions::wake_at(TimeNs time) { scheduler_->wake_ = std::min(scheduler_->wake_, time); }
-
-std::int64_t Policy::remote_bytes(const View& view, OpId load) {
-  const Op& op = view.graph().op(load);
-  const double share = view.scenario().pipeline.remote_share.value_or(0);
-  return std::llround(share * static_cast<double>(view.graph().value(op.writes.front().value).bytes));
-}
 
 TimeNs View::observed() const { return scheduler_->observed_; }
 const Graph& View::graph() const { return scheduler_->graph_; }

@@ -119,7 +119,11 @@ class Policy {
   // load). The scheduler moves what was loaded there and owns a slot for it from then on.
   virtual Tier home(const View&, TensorId) { return Tier::HostPinned; }
   // Of a load that workers of another host may do as well: how many bytes of its first write they make.
-  virtual std::int64_t remote_bytes(const View&, OpId load);
+  virtual std::int64_t remote_bytes(const View& view, OpId load) {
+    const double share = view.scenario().pipeline.remote_share.value_or(0);
+    return static_cast<std::int64_t>(
+        share * static_cast<double>(view.graph().value(view.graph().op(load).writes.front().value).bytes) + 0.5);
+  }
   // Called after each batch of events. Pure: the same views give the same decisions. It must issue something whenever
   // nothing is in flight and the run is not over.
   virtual void decide(const View& view, Decisions& decisions) = 0;

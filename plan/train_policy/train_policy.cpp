@@ -165,7 +165,7 @@ int train_policy(int argc, char** argv) {
   CLI::App app("Train the network of the policy `learned` in the simulator.", "tandem train-policy");
   Flags flags;
   add_flags(app, flags);
-  CLI11_PARSE(app, argc, argv);
+  parse(app, argc, argv);
   const Scenario scenario = load_scenario(flags.file, flags.settings);
   if (flags.output.front() != '/')
     flags.output = std::string(std::getenv("PWD") ? std::getenv("PWD") : ".") + "/" + flags.output;

@@ -46,7 +46,7 @@ def front_end(folder, scenario):
     expect("no command", run(), 2, "tandem simulate FILE")
     expect("help", run("--help"), 0, stdout="Exit codes")
     expect("misspelt command", run("simulte", scenario), 2, "did you mean simulate?")
-    for later in ("generate", "train-policy"):
+    for later in ("generate",):
         expect(later, run(later, scenario), 2, "not built yet")
     expect("misspelt flag", run("check", "--sett", "a=b", scenario), 2, "did you mean --set?")
     expect("check", run("check", scenario), 0, stdout="a valid scenario")

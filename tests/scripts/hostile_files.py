@@ -77,7 +77,7 @@ def log_cases():
         yield f"a place at {value}", changed(lines, release, number_at(lines[release], 8, value)), ""
     yield "an outcome that is none", changed(lines, event, number_at(lines[event], 3, b"3")), "allowed: 0 to 2"
     yield "a failure", changed(lines, event, number_at(lines[event], 3, b"1")), ""
-    yield "a lane that is none", changed(lines, run_line, number_at(lines[run_line], 3, b"48")), "allowed: 0 to 47"
+    yield "a lane that is none", changed(lines, run_line, number_at(lines[run_line], 3, b"52")), "allowed: 0 to 51"
     yield "an event twice", [*lines[:event], lines[event], *lines[event:]], "has had one"
     yield "an event less", [*lines[:event], *lines[event + 1:]], "allowed:"
     yield "a command less", [*lines[:run_line], *lines[run_line + 1:]], "allowed:"
