@@ -31,7 +31,7 @@ void require_whole_items(const DecodeRequest& request) {
 std::string SampleData::manifest_sum() const {
   Hasher hasher;
   const auto add = [&](const std::string& text) { hasher.update(text.c_str(), text.size() + 1); };
-  for (const ManifestRow& row : plan(0).samples().manifest()->rows) {
+  for (const ManifestRow& row : manifest_rows()) {
     add(row.sample);
     for (const Modality modality : kModalities)
       add(std::filesystem::path(row.file(modality)).filename().string());  // folders may differ from host to host
@@ -42,20 +42,19 @@ std::string SampleData::manifest_sum() const {
 // -1: there is none.
 std::int64_t SampleData::file_bytes(std::int64_t sample, Modality modality) const {
   std::error_code error;
-  const auto bytes =
-      std::filesystem::file_size(plan(0).samples().manifest()->rows[place(sample)].file(modality), error);
+  const auto bytes = std::filesystem::file_size(manifest_rows()[place(sample)].file(modality), error);
   return error ? -1 : static_cast<std::int64_t>(bytes);
 }
 
 void SampleData::decode_elsewhere(BatchKey key, const MediaShape& shape, std::int64_t first, std::int64_t count,
                                   std::byte* out) const {
   if (worker_ == nullptr) return decode(key, shape, first, count, out);
-  std::vector<Item> items = items_of(key, shape.modality);
-  items.resize(place(shape.items));
+  const std::shared_ptr<const SampleLayout> layout = layouts_.of(key);
+  const std::vector<SampleItem>& items = layout->of(shape.modality).items;
   DecodeRequest request{shape.modality, shape.dims.back(), shape.item_bytes, {}, {}};
   std::vector<std::byte*> targets;
   for (std::int64_t i = 0; i < count; ++i) {
-    const Item& item = items[place(first + i)];
+    const SampleItem& item = items[place(first + i)];
     std::byte* const to = out + i * shape.item_bytes;
     if (item.sample == kNone) {
       std::memset(to, 0, place(shape.item_bytes));
@@ -90,7 +89,7 @@ void SampleData::decode_elsewhere(BatchKey key, const MediaShape& shape, std::in
 
 void SampleData::serve(const DecodeRequest& request, std::byte* out) const {
   require_whole_items(request);
-  const std::vector<ManifestRow>& rows = plan(0).samples().manifest()->rows;
+  const std::vector<ManifestRow>& rows = manifest_rows();
   const MediaShape shape{
       request.modality, {request.side}, static_cast<std::int64_t>(request.samples.size()), request.item_bytes};
   for (std::size_t i = 0; i < request.samples.size(); ++i) {

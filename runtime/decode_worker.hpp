@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/samples/modality.hpp"
+#include "core/base/modality.hpp"
 
 namespace tandem {
 

@@ -19,7 +19,6 @@
 namespace tandem {
 namespace {
 
-constexpr std::int64_t kIgnored = -100;  // a target that is none
 constexpr std::int64_t kBytes = 256;
 
 std::size_t place(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -27,20 +26,6 @@ std::size_t place(std::int64_t i) { return static_cast<std::size_t>(i); }
 // What CLIP's encoders were trained with.
 constexpr Normal kNormal = {{0.48145466F, 0.4578275F, 0.40821073F}, {0.26862954F, 0.26130258F, 0.27577711F}};
 constexpr std::int32_t kSoundRate = 16000;
-
-const BatchTensor* find_tensor(const Network& network, const std::string& name) {
-  const auto found = std::find_if(network.batch.begin(), network.batch.end(),
-                                  [&](const BatchTensor& tensor) { return tensor.name == name; });
-  return found == network.batch.end() ? nullptr : &*found;
-}
-
-// Rows that a module makes of all items of a modality together; 0: there is no such module.
-std::int64_t aligned_rows(const Network& network, Modality modality) {
-  const std::string name = std::string(name_of(modality)) + "_aligner";
-  for (const NetworkModule& m : network.modules)
-    if (m.name == name) return m.module->locals[place(m.module->outputs.front())].shape.rows();
-  return 0;
-}
 
 // What tells a file from others, and from itself before it was changed: a cache on disk outlives a run and its
 // manifest.
@@ -76,7 +61,7 @@ void require_three_channels(const Scenario& scenario, const Network& network) {
 }  // namespace
 
 CacheKey SampleData::cache_key(std::int64_t sample, const MediaShape& shape) const {
-  const ManifestRow& row = plan(0).samples().manifest()->rows[place(sample)];
+  const ManifestRow& row = manifest_rows()[place(sample)];
   return {sample, "decoded_" + std::string(name_of(shape.modality)),
           std::to_string(shape.item_bytes) + " " + std::to_string(shape.dims.back()) + " " +
               identity_of(row.file(shape.modality))};
@@ -84,9 +69,12 @@ CacheKey SampleData::cache_key(std::int64_t sample, const MediaShape& shape) con
 
 SampleData::SampleData(const Scenario& scenario)
     : scenario_(scenario),
+      layouts_(scenario_),
       workers_(static_cast<int>(std::clamp<std::int64_t>(scenario.pipeline.workers, 1, scenario.machine.cores))) {
-  const SamplePlan& first = plan(0);
-  const Network& network = network_of({});
+  if (scenario.pipeline.decode_on_device)
+    data_error(scenario, "data.pipeline.decode", "device is simulated alone: a real run decodes on workers", "cpu");
+  const std::shared_ptr<const SampleLayout> layout = layouts_.of({.step = scenario.first_step});
+  const Network& network = *layout->network;
   require_three_channels(scenario, network);
   options_.picture.normal = kNormal;
   options_.sound.rate = kSoundRate;
@@ -99,18 +87,17 @@ SampleData::SampleData(const Scenario& scenario)
                                    : "";
     cache_ = std::make_unique<SampleCache>(scenario.pipeline.decoded_cache_bytes, folder);
   }
-  const SampleManifest* manifest = first.samples().manifest();
-  CHECK(manifest != nullptr, "samples without a manifest");
-  const BatchTensor* tokens = find_tensor(network, "tokens");
-  if (tokens != nullptr) read_texts(*manifest, tokens->below);
+  CHECK(plan().samples().manifest() != nullptr, "samples without a manifest");
+  if (const BatchTensor* tokens = find_tensor(network, "tokens")) read_texts(tokens->below);
+  if (const BatchTensor* labels = find_tensor(network, "labels")) number_classes(labels->below);
 }
 
 // By the tokenizer, or by bytes.
-void SampleData::read_texts(const SampleManifest& manifest, std::int64_t vocabulary) {
+void SampleData::read_texts(std::int64_t vocabulary) {
   std::optional<Tokenizer> tokenizer;
   if (!scenario_.data_tokenizer.empty()) tokenizer = open_tokenizer(scenario_);
   end_token_ = tokenizer ? end_of(*tokenizer) : vocabulary > kBytes ? kBytes : 0;
-  for (const ManifestRow& row : manifest.rows) {
+  for (const ManifestRow& row : manifest_rows()) {
     std::vector<std::uint32_t>& text = texts_.emplace_back();
     std::int64_t replaced = 0;
     try {
@@ -132,55 +119,27 @@ void SampleData::read_texts(const SampleManifest& manifest, std::int64_t vocabul
   }
 }
 
+// Classes are the texts, in alphabetical order.
+void SampleData::number_classes(std::int64_t classes) {
+  std::map<std::string, std::int64_t> numbers;
+  for (const ManifestRow& row : manifest_rows()) numbers[row.text];
+  if (std::ssize(numbers) > classes)
+    data_error(scenario_, "workload.classes",
+               "is " + std::to_string(classes) + ", and the manifest has " + std::to_string(numbers.size()) +
+                   " different texts",
+               "at least as many classes");
+  std::int64_t next = 0;
+  for (auto& [text, number] : numbers) number = next++;
+  for (const ManifestRow& row : manifest_rows()) classes_.push_back(numbers.at(row.text));
+}
+
 SampleData::~SampleData() = default;
 
-const SamplePlan& SampleData::plan(Rank rank) const {
-  const std::lock_guard lock(mutex_);
-  std::unique_ptr<SamplePlan>& found = plans_[rank];
-  if (found == nullptr)
-    found = std::make_unique<SamplePlan>(*find_workload(scenario_.workload.family), scenario_, rank);
-  return *found;
-}
-
-const Network& SampleData::network_of(BatchKey key) const {
-  const SamplePlan& of_rank = plan(key.rank);
-  const auto items = of_rank.items(key.step);
-  const std::lock_guard lock(mutex_);
-  std::unique_ptr<Network>& found = networks_[{key.rank, items}];
-  if (found == nullptr) found = std::make_unique<Network>(of_rank.network(key.step));
-  return *found;
-}
-
-std::vector<SampleUse> SampleData::rows_of(BatchKey key) const {
-  return plan(key.rank).samples().of({key.step, key.micro_batch, key.rank, key.held_out});
-}
-
-std::int64_t SampleData::encoded_items(BatchKey key, Modality modality) const {
-  for (const BatchTensor& tensor : network_of(key).batch)
-    if (tensor.media == name_of(modality)) return tensor.shape.dims.front() / tensor.rows_of_item;
-  return 0;
-}
-
-std::vector<SampleData::Item> SampleData::items_of(BatchKey key, Modality modality) const {
-  const KeptItems* kept = plan(key.rank).features(modality);
-  std::vector<Item> encoded, cached;
-  const std::vector<SampleUse> rows = rows_of(key);
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    if (!rows[row].has.has(modality)) continue;
-    const bool is_cached = kept != nullptr && kept->slot(rows[row].sample, key.step) != kNone;
-    (is_cached ? cached : encoded).push_back({rows[row].sample, static_cast<std::int64_t>(row)});
-  }
-  encoded.resize(place(encoded_items(key, modality)));
-  encoded.insert(encoded.end(), cached.begin(), cached.end());
-  return encoded;
-}
-
-std::int64_t SampleData::place_of(BatchKey key, Modality modality, std::int64_t row) const {
-  const std::vector<Item> items = items_of(key, modality);
-  for (std::size_t i = 0; i < items.size(); ++i)
-    if (items[i].sample != kNone && items[i].row == row)
-      return plan(key.rank).mixes() && is_bad(items[i].sample, modality) ? kNone : static_cast<std::int64_t>(i);
-  return kNone;
+std::int64_t SampleData::place_of(const SampleLayout& layout, Modality modality, std::int64_t row) const {
+  const ItemLayout& of = layout.of(modality);
+  const std::int64_t item = of.place[place(row)];
+  const bool is_blank = item != kNone && plan().mixes() && is_bad(of.items[place(item)].sample, modality);
+  return is_blank ? kNone : item;
 }
 
 bool SampleData::is_bad(std::int64_t sample, Modality modality) const {
@@ -195,43 +154,24 @@ void SampleData::note_bad(std::int64_t sample, Modality modality, const std::str
 
 void SampleData::decode_file(const std::string& path, const MediaShape& shape, std::byte* out) const {
   const MediaFile file = read_media(path, options_.limits);
-  const MediaKind kind = kind_of(file);
-  const auto wrong = [&](const char* wanted) {
-    throw MediaError(MediaFault::UnknownKind, path, "is " + std::string(name_of(kind)) + "; allowed: " + wanted);
-  };
   if (shape.modality == Modality::Audio) {
-    if (kind != MediaKind::Vorbis && kind != MediaKind::Flac && kind != MediaKind::Wav) wrong("Vorbis, FLAC or WAV");
-    Sound sound = resample(decode_sound(file, options_.limits), kSoundRate);
+    Sound sound = resample(decode_any_sound(file, options_.limits), kSoundRate);
     fit_length(sound, place(shape.item_bytes) / sizeof(float));
     std::memcpy(out, sound.samples.data(), place(shape.item_bytes));
     return;
   }
   const auto side = static_cast<std::int32_t>(shape.dims.back());
-  if (shape.modality == Modality::Image) {
-    Image image;
-    if (kind == MediaKind::Jpeg)
-      image = decode_jpeg(file, options_.limits);
-    else if (kind == MediaKind::Png)
-      image = decode_png(file, options_.limits, options_.picture.background);
-    else if (kind == MediaKind::Svg)
-      image = decode_svg(file, options_.limits, side, options_.picture.background);
-    else
-      wrong("a JPEG, PNG or SVG");
-    image = resize(image, centre_square(image), side);
-    std::memcpy(out, image.pixels.data(), place(shape.item_bytes));
-    return;
-  }
-  if (kind != MediaKind::Video) wrong("video");
-  const std::int64_t frame_bytes = std::int64_t{side} * side * 3, wanted = shape.item_bytes / frame_bytes;
-  const Frames frames = decode_video(file, options_.limits, {static_cast<std::int32_t>(wanted), 1});
-  for (std::int64_t i = 0; i < wanted; ++i) {  // the last one stays where the video ends before
-    const std::int64_t from = std::min<std::int64_t>(i, frames.count - 1);
-    Image image{frames.height, frames.width, {}};
-    const auto bytes = std::int64_t{frames.height} * frames.width * 3;
-    image.pixels.assign(frames.pixels.begin() + from * bytes, frames.pixels.begin() + (from + 1) * bytes);
-    image = resize(image, centre_square(image), side);
-    std::memcpy(out + i * frame_bytes, image.pixels.data(), place(frame_bytes));
-  }
+  const auto put = [&](const Image& image, std::byte* to) {
+    const Image square = resize(image, centre_square(image), side);
+    std::memcpy(to, square.pixels.data(), square.pixels.size());
+  };
+  if (shape.modality == Modality::Image)
+    return put(decode_any_picture(file, options_.limits, side, options_.picture.background), out);
+  const std::int64_t frame_bytes = std::int64_t{side} * side * 3;
+  const auto wanted = static_cast<std::int32_t>(shape.item_bytes / frame_bytes);
+  const Frames frames = decode_any_video(file, options_.limits, {wanted, 1});
+  for (std::int32_t i = 0; i < wanted; ++i)  // the last one stays where the video ends before
+    put(frames.frame(std::min(i, frames.count - 1)), out + i * frame_bytes);
 }
 
 void SampleData::decode_item(std::int64_t sample, std::int64_t step, const MediaShape& shape, std::byte* out) const {
@@ -241,8 +181,8 @@ void SampleData::decode_item(std::int64_t sample, std::int64_t step, const Media
   std::int64_t candidate = actual(sample);
   for (int tries = 0; tries < kMostTries; ++tries) {
     if (decode_sample(candidate, step, shape, out)) return;
-    if (plan(0).mixes()) return;
-    candidate = plan(0).samples().next_of_kind(candidate);
+    if (plan().mixes()) return;
+    candidate = plan().samples().next_of_kind(candidate);
     const std::lock_guard lock(mutex_);
     replaced_[sample] = candidate;
   }
@@ -258,7 +198,7 @@ std::int64_t SampleData::actual(std::int64_t sample) const {
 // False where its file cannot be decoded: `out` is zeros then.
 bool SampleData::decode_sample(std::int64_t sample, std::int64_t step, const MediaShape& shape, std::byte* out) const {
   if (find_decoded(sample, shape, out)) return true;
-  const ManifestRow& row = plan(0).samples().manifest()->rows[place(sample)];
+  const ManifestRow& row = manifest_rows()[place(sample)];
   try {
     decode_file(row.file(shape.modality), shape, out);
     ++decoded_;
@@ -286,17 +226,18 @@ bool SampleData::find_decoded(std::int64_t sample, const MediaShape& shape, std:
 
 void SampleData::keep_decoded(std::int64_t sample, std::int64_t step, const MediaShape& shape,
                               const std::byte* made) const {
-  const KeptItems* kept = plan(0).decoded(shape.modality);
+  const KeptItems* kept = plan().decoded(shape.modality);
   if (cache_ != nullptr && kept != nullptr && kept->kept_by(sample, step) != kNone)
     cache_->put(cache_key(sample, shape), std::string(reinterpret_cast<const char*>(made), place(shape.item_bytes)));
 }
 
 void SampleData::decode(BatchKey key, const MediaShape& shape, std::int64_t first, std::int64_t count,
                         std::byte* out) const {
-  std::vector<Item> items = items_of(key, shape.modality);
-  items.resize(place(shape.items));
+  const std::shared_ptr<const SampleLayout> layout = layouts_.of(key);
+  const std::vector<SampleItem>& items = layout->of(shape.modality).items;
+  CHECK(first + count <= shape.items && shape.items <= std::ssize(items), first, count, shape.items, items.size());
   ThreadTeam::mine(workers_).share(static_cast<int>(count), [&](int i) {
-    const Item& item = items[place(first + i)];
+    const SampleItem& item = items[place(first + i)];
     std::byte* const to = out + i * shape.item_bytes;
     if (item.sample == kNone)
       std::memset(to, 0, place(shape.item_bytes));
@@ -330,162 +271,31 @@ void SampleData::transform(const MediaShape& shape, const std::byte* decoded, fl
 
 void SampleData::load_features(BatchKey key, Modality modality, std::int64_t items, std::int64_t item_bytes,
                                std::byte* out) const {
-  const KeptItems* kept = plan(key.rank).features(modality);
+  const KeptItems* kept = layouts_.plan(key.rank).features(modality);
   CHECK(kept != nullptr, "features that nobody keeps", name_of(modality));
-  const std::int64_t encoded = encoded_items(key, modality);
-  const std::vector<Item> all = items_of(key, modality);
+  const std::shared_ptr<const SampleLayout> layout = layouts_.of(key);
+  const ItemLayout& of = layout->of(modality);
+  CHECK(std::ssize(of.items) <= of.encoded + items, of.items.size(), of.encoded, items);
   const std::lock_guard lock(mutex_);
-  for (std::size_t i = place(encoded); i < all.size(); ++i) {
-    const auto found = features_.find({modality, kept->slot(all[i].sample, key.step)});
-    CHECK(found != features_.end(), "features are read before they are kept", all[i].sample, key.step);
-    std::memcpy(out + (static_cast<std::int64_t>(i) - encoded) * item_bytes, found->second.data(), place(item_bytes));
+  for (std::int64_t i = of.encoded; i < std::ssize(of.items); ++i) {
+    const std::int64_t sample = of.items[place(i)].sample;
+    const auto found = features_.find({modality, kept->slot(sample, key.step)});
+    CHECK(found != features_.end(), "features are read before they are kept", sample, key.step);
+    std::memcpy(out + (i - of.encoded) * item_bytes, found->second.data(), place(item_bytes));
   }
-  CHECK(static_cast<std::int64_t>(all.size()) <= encoded + items, all.size(), encoded, items);
 }
 
 void SampleData::keep_features(BatchKey key, Modality modality, std::int64_t items, std::int64_t item_bytes,
                                const std::byte* made) const {
-  const KeptItems* kept = plan(key.rank).features(modality);
-  const std::vector<Item> all = items_of(key, modality);
+  const KeptItems* kept = layouts_.plan(key.rank).features(modality);
+  const std::shared_ptr<const SampleLayout> layout = layouts_.of(key);
   for (std::int64_t i = 0; i < items; ++i) {
-    const std::int64_t slot = all[place(i)].sample == kNone ? kNone : kept->kept_by(all[place(i)].sample, key.step);
+    const std::int64_t sample = layout->of(modality).items[place(i)].sample;
+    const std::int64_t slot = sample == kNone ? kNone : kept->kept_by(sample, key.step);
     if (slot == kNone) continue;
     const std::lock_guard lock(mutex_);
     features_[{modality, slot}].assign(made + i * item_bytes, made + (i + 1) * item_bytes);
   }
-}
-
-std::vector<std::int64_t> SampleData::tokens_of(std::int64_t sample, std::int64_t length) const {
-  std::vector<std::int64_t> tokens(texts_[place(sample)].begin(), texts_[place(sample)].end());
-  tokens.resize(place(std::min<std::int64_t>(length, static_cast<std::int64_t>(tokens.size()))));
-  return tokens;
-}
-
-void SampleData::fill_text(BatchKey key, std::int64_t length, std::int64_t* tokens, std::int64_t* targets) const {
-  const std::vector<SampleUse> rows = rows_of(key);
-  const Network& network = network_of(key);
-  const bool fuses = find_tensor(network, "fused_rows") != nullptr;
-  for (std::size_t b = 0; b < rows.size(); ++b) {
-    const std::int64_t media =
-        fuses ? static_cast<std::int64_t>(media_rows(key, static_cast<std::int64_t>(b)).size()) : 0;
-    if (media >= length)
-      throw DeviceError("workload.sequence: a sample's pictures and sounds take " + std::to_string(media) + " of " +
-                        std::to_string(length) + " tokens; allowed: more than that");
-    // An end behind the text, which is all that is left.
-    const std::vector<std::int64_t> text = tokens_of(actual(rows[b].sample), length - media - 1);
-    std::int64_t* const out = tokens + static_cast<std::int64_t>(b) * length;
-    std::fill(out, out + length, end_token_);
-    std::copy(text.begin(), text.end(), out + media);
-    if (targets == nullptr) continue;
-    std::int64_t* const wanted = targets + static_cast<std::int64_t>(b) * length;
-    std::fill(wanted, wanted + length, kIgnored);
-    const auto last = static_cast<std::int64_t>(text.size());
-    for (std::int64_t t = media > 0 ? -1 : 0; t < last; ++t)
-      wanted[media + t] = t + 1 < last ? text[place(t + 1)] : end_token_;
-  }
-}
-
-std::vector<std::int64_t> SampleData::media_rows(BatchKey key, std::int64_t row) const {
-  const Network& network = network_of(key);
-  std::vector<std::int64_t> rows;
-  std::int64_t before = 0;
-  for (const Modality modality : kModalities) {
-    const std::int64_t aligned = aligned_rows(network, modality);
-    if (aligned == 0) continue;
-    const BatchTensor* features = find_tensor(network, std::string(name_of(modality)) + std::string(kFeatures));
-    std::int64_t items = encoded_items(key, modality);
-    if (features != nullptr) items += features->shape.bytes() / plan(key.rank).source(modality).item_bytes;
-    const std::int64_t each = aligned / items, item = place_of(key, modality, row);
-    for (std::int64_t i = 0; item != kNone && i < each; ++i) rows.push_back(before + item * each + i);
-    before += aligned;
-  }
-  return rows;
-}
-
-void SampleData::fill_fused(BatchKey key, const Network& network, const BatchPlace& out) const {
-  auto* const rows = static_cast<std::int64_t*>(out.bytes);
-  const bool in_sequence = find_tensor(network, "fused_rows") != nullptr;
-  const std::int64_t each = out.elements / scenario_.workload.batch;
-  std::int64_t aligned = 0;
-  for (const Modality modality : kModalities) aligned += aligned_rows(network, modality);
-  for (std::int64_t b = 0; b < scenario_.workload.batch; ++b) {
-    const std::vector<std::int64_t> media = media_rows(key, b);
-    const auto count = static_cast<std::int64_t>(media.size());
-    for (std::int64_t t = 0; t < each; ++t) {
-      const std::int64_t own = in_sequence ? b * each + t : blank_row(key);
-      rows[b * each + t] = t < count ? media[place(t)] + (in_sequence ? scenario_.workload.batch * each : 0)
-                           : !in_sequence && count > 0 ? media[place(t % count)]
-                                                       : own;
-    }
-  }
-}
-
-// A row that no sample has anything in: SamplePlan leaves one where a sample may have nothing to attend to.
-std::int64_t SampleData::blank_row(BatchKey key) const {
-  const Network& network = network_of(key);
-  std::int64_t before = 0;
-  for (const Modality modality : kModalities) {
-    const std::int64_t aligned = aligned_rows(network, modality);
-    if (aligned == 0) continue;
-    const std::vector<Item> items = items_of(key, modality);
-    for (std::size_t i = 0; i < items.size(); ++i)
-      if (items[i].sample == kNone)
-        return before + static_cast<std::int64_t>(i) * (aligned / static_cast<std::int64_t>(items.size()));
-    before += aligned;
-  }
-  return 0;
-}
-
-// "image_text_a", "_b", "_count": rows of the items of samples that have both.
-void SampleData::fill_pairs(BatchKey key, const std::string& tensor, const BatchPlace& out) const {
-  const std::size_t last = tensor.rfind('_'), first = tensor.find('_');
-  const std::string a = tensor.substr(0, first), b = tensor.substr(first + 1, last - first - 1);
-  const std::string what = tensor.substr(last + 1);
-  const auto row_of = [&](const std::string& modality, std::int64_t row) {
-    const auto known = find_modality(modality);
-    return known ? place_of(key, *known, row) : row;  // each has a text
-  };
-  auto* const values = static_cast<std::int64_t*>(out.bytes);
-  std::fill(values, values + out.elements, 0);
-  std::int64_t count = 0;
-  for (std::int64_t row = 0; row < scenario_.workload.batch; ++row) {
-    const std::int64_t in_a = row_of(a, row), in_b = row_of(b, row);
-    if (in_a == kNone || in_b == kNone) continue;
-    if (what != "count") values[count] = what == "a" ? in_a : in_b;
-    ++count;
-  }
-  if (what == "count") values[0] = count;
-}
-
-void SampleData::read(BatchKey key, std::size_t index, const BatchPlace& out) const {
-  const Network& network = network_of(key);
-  const BatchTensor& tensor = network.batch.at(index);
-  auto* const integers = static_cast<std::int64_t*>(out.bytes);
-  if (tensor.name == "tokens") return fill_text(key, out.elements / scenario_.workload.batch, integers, nullptr);
-  if (tensor.name == "targets") {
-    std::vector<std::int64_t> tokens(place(out.elements));
-    return fill_text(key, out.elements / scenario_.workload.batch, tokens.data(), integers);
-  }
-  if (tensor.name == "fused_rows" || tensor.name == "memory_rows") return fill_fused(key, network, out);
-  if (tensor.name == "labels") return fill_labels(key, tensor.below, integers);
-  if (tensor.name.ends_with("_a") || tensor.name.ends_with("_b") || tensor.name.ends_with("_count"))
-    return fill_pairs(key, tensor.name, out);
-  throw DeviceError("data.manifest: a manifest has nothing for the batch's \"" + tensor.name +
-                    "\"; allowed: vit, clip, "
-                    "whisper, trimodal, multimodal_llm");
-}
-
-// Classes are the texts, in alphabetical order.
-void SampleData::fill_labels(BatchKey key, std::int64_t classes, std::int64_t* out) const {
-  const SampleManifest& manifest = *plan(key.rank).samples().manifest();
-  std::set<std::string> texts;
-  for (const ManifestRow& row : manifest.rows) texts.insert(row.text);
-  if (static_cast<std::int64_t>(texts.size()) > classes)
-    throw DeviceError("workload.classes: the manifest has " + std::to_string(texts.size()) +
-                      " different texts; allowed: at least as many classes");
-  const std::vector<SampleUse> rows = rows_of(key);
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    out[i] = std::distance(texts.begin(), texts.find(manifest.rows[place(actual(rows[i].sample))].text));
 }
 
 std::string SampleData::account() const {

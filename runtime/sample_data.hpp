@@ -5,20 +5,18 @@
 
 #include <array>
 #include <atomic>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "core/workloads/sample_plan.hpp"
 #include "runtime/batches.hpp"
 #include "runtime/data.hpp"
 #include "runtime/decode_worker.hpp"
 #include "runtime/media/media_reader.hpp"
+#include "runtime/sample_layout.hpp"
 
 namespace tandem {
 
@@ -60,7 +58,6 @@ class SampleData final : public DataSource, public TensorBatches {
   void masked_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t, std::int64_t*,
                           std::int64_t*) const override;
   void image_batch(BatchKey, std::int64_t, std::int64_t, float*, std::int64_t*) const override;
-  std::string remark() const override { return remark_; }
   // What became of samples so far, for people: decoded, from the cache, skipped and why; "" where nothing was skipped.
   std::string account() const override;
 
@@ -68,23 +65,17 @@ class SampleData final : public DataSource, public TensorBatches {
   int workers() const { return workers_; }
 
  private:
-  struct Item {
-    std::int64_t sample = kNone;  // kNone: a blank
-    std::int64_t row = 0;         // of the micro-batch
-  };
-  void read_texts(const SampleManifest& manifest, std::int64_t vocabulary);
-  const SamplePlan& plan(Rank rank) const;
-  // Items of a modality in their order: those that are encoded, padded, then those of the cache, padded.
-  std::vector<Item> items_of(BatchKey key, Modality modality) const;
-  std::int64_t encoded_items(BatchKey key, Modality modality) const;
-  std::vector<SampleUse> rows_of(BatchKey key) const;
-  std::int64_t place_of(BatchKey key, Modality modality, std::int64_t row) const;
+  void read_texts(std::int64_t vocabulary);
+  void number_classes(std::int64_t classes);
+  // What is the same for all ranks.
+  const SamplePlan& plan() const { return layouts_.plan(0); }
+  const std::vector<ManifestRow>& manifest_rows() const { return plan().samples().manifest()->rows; }
+  // Of a row's item that could be read; kNone: there is none.
+  std::int64_t place_of(const SampleLayout& layout, Modality modality, std::int64_t row) const;
   CacheKey cache_key(std::int64_t sample, const MediaShape& shape) const;
   bool find_decoded(std::int64_t sample, const MediaShape& shape, std::byte* out) const;
   void keep_decoded(std::int64_t sample, std::int64_t step, const MediaShape& shape, const std::byte* made) const;
   std::int64_t file_bytes(std::int64_t sample, Modality modality) const;
-  bool agrees(BatchKey key, const MediaShape& shape, std::int64_t first, std::int64_t count,
-              const std::byte* made) const;
   void decode_item(std::int64_t sample, std::int64_t step, const MediaShape& shape, std::byte* out) const;
   bool decode_sample(std::int64_t sample, std::int64_t step, const MediaShape& shape, std::byte* out) const;
   void decode_file(const std::string& path, const MediaShape& shape, std::byte* out) const;
@@ -93,29 +84,27 @@ class SampleData final : public DataSource, public TensorBatches {
   bool is_bad(std::int64_t sample, Modality modality) const;
   void note_bad(std::int64_t sample, Modality modality, const std::string& what) const;
 
-  void fill_text(BatchKey key, std::int64_t length, std::int64_t* tokens, std::int64_t* targets) const;
-  void fill_pairs(BatchKey key, const std::string& tensor, const BatchPlace& place) const;
-  void fill_fused(BatchKey key, const Network& network, const BatchPlace& place) const;
-  void fill_labels(BatchKey key, std::int64_t classes, std::int64_t* out) const;
+  // Null: not wanted.
+  void fill_text(const SampleLayout& layout, std::int64_t length, std::int64_t* tokens, std::int64_t* targets) const;
+  void fill_pairs(const SampleLayout& layout, const std::string& tensor, const BatchPlace& place) const;
+  void fill_fused(const SampleLayout& layout, const BatchPlace& place) const;
   // Rows of the aligned modalities, one after another, that a sample's items have.
-  std::vector<std::int64_t> media_rows(BatchKey key, std::int64_t row) const;
-  std::int64_t blank_row(BatchKey key) const;
+  std::vector<std::int64_t> media_rows(const SampleLayout& layout, std::int64_t row) const;
+  std::int64_t blank_row(const SampleLayout& layout) const;
   std::vector<std::int64_t> tokens_of(std::int64_t sample, std::int64_t length) const;
-  const Network& network_of(BatchKey key) const;
 
   Scenario scenario_;
+  SampleLayouts layouts_;
   MediaOptions options_;
   int workers_;
-  std::string remark_;
   std::unique_ptr<SampleCache> cache_;
   std::shared_ptr<DecodeWorker> worker_;                                    // null: there is none
   mutable std::array<std::atomic<bool>, std::size(kModalities)> agreed_{};  // its bytes with those made here
   std::unique_ptr<LogMel> log_mel_;
   std::vector<std::vector<std::uint32_t>> texts_;  // tokens of each sample
+  std::vector<std::int64_t> classes_;              // of each sample, where the network has labels
   std::int64_t end_token_ = 0;
   mutable std::mutex mutex_;
-  mutable std::map<Rank, std::unique_ptr<SamplePlan>> plans_;
-  mutable std::map<std::pair<Rank, std::map<std::string, std::int64_t>>, std::unique_ptr<Network>> networks_;
   mutable std::map<std::pair<std::int64_t, Modality>, std::string> bad_;
   mutable std::map<std::int64_t, std::int64_t> replaced_;
   mutable std::map<std::pair<Modality, std::int64_t>, std::vector<std::byte>> features_;  // by slot

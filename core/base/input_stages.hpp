@@ -2,6 +2,8 @@
 // and counters have for them. Must not know what a stage does.
 #pragma once
 
+#include <cstddef>
+#include <iterator>
 #include <string_view>
 
 namespace tandem {
@@ -12,5 +14,12 @@ namespace tandem {
 inline constexpr std::string_view kInputStages[] = {
     "read",         "jpeg_decode", "png_decode", "svg_decode", "vorbis_decode", "flac_decode",       "wav_decode",
     "video_decode", "resize",      "normalise",  "resample",   "log_mel",       "sample_neighbours", "cache_copy"};
+
+// The place of a stage among them; their number for what is none.
+constexpr std::size_t input_stage(std::string_view name) {
+  std::size_t place = 0;
+  while (place < std::size(kInputStages) && kInputStages[place] != name) ++place;
+  return place;
+}
 
 }  // namespace tandem

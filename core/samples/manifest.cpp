@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
@@ -86,7 +87,7 @@ std::string text_of(const std::string& path) {
   try {
     return read_input_file(path, kMostBytes);
   } catch (const UnreadableFile& error) {
-    throw ConfigError(path + ": " + error.what() + "; allowed: a CSV file");
+    throw ConfigError("data.manifest: " + path + " " + error.what() + "; allowed: a CSV file");
   }
 }
 
@@ -149,5 +150,18 @@ class ManifestReader {
 }  // namespace
 
 SampleManifest read_sample_manifest(const std::string& path) { return ManifestReader(path).read(); }
+
+std::shared_ptr<const SampleManifest> sample_manifest(const std::string& path) {
+  using Version = std::pair<std::uintmax_t, std::filesystem::file_time_type>;
+  static std::mutex mutex;
+  static std::map<std::string, std::pair<Version, std::shared_ptr<const SampleManifest>>> read;
+  std::error_code error;
+  const Version version{std::filesystem::file_size(path, error), std::filesystem::last_write_time(path, error)};
+  const std::lock_guard lock(mutex);
+  auto& [of, manifest] = read[path];
+  if (manifest == nullptr || error || of != version)
+    manifest = std::make_shared<const SampleManifest>(read_sample_manifest(path)), of = version;
+  return manifest;
+}
 
 }  // namespace tandem

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/samples/modality.hpp"
+#include "core/base/modality.hpp"
 
 namespace tandem {
 
@@ -27,5 +27,7 @@ struct SampleManifest {
 // taken from the manifest's folder. Throws ConfigError, "file:line:column: ...", for what cannot be read, for two
 // samples of one name, and for one that has nothing.
 SampleManifest read_sample_manifest(const std::string& path);
+// The same, read once as long as the file stays as it is: a scenario is looked at many times before it runs.
+std::shared_ptr<const SampleManifest> sample_manifest(const std::string& path);
 
 }  // namespace tandem

@@ -70,11 +70,20 @@ std::int64_t Samples::padded(std::int64_t items) const {
 }
 
 std::map<std::string, std::int64_t> Samples::items(std::int64_t step) const {
+  return items_of({step}, micro_batches());
+}
+
+std::map<std::string, std::int64_t> Samples::held_out_items(std::int32_t micro_batches) const {
+  return items_of({.held_out = true}, micro_batches);
+}
+
+// Of the key's step, or of held-out data.
+std::map<std::string, std::int64_t> Samples::items_of(MicroBatchKey key, std::int32_t micro_batches) const {
   std::map<std::string, std::int64_t> most;
-  for (std::int32_t mb = 0; mb < micro_batches_; ++mb)
-    for (std::int32_t rank = 0; rank < ranks_; ++rank) {
+  for (key.micro_batch = 0; key.micro_batch < micro_batches; ++key.micro_batch)
+    for (key.rank = 0; key.rank < ranks_; ++key.rank) {
       std::map<std::string, std::int64_t> here;
-      for (const SampleUse& row : of({step, mb, rank}))
+      for (const SampleUse& row : of(key))
         for (const Modality a : kModalities) {
           if (!row.has.has(a)) continue;
           ++here[std::string(name_of(a))];

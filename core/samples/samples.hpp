@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/modality.hpp"
 #include "core/samples/manifest.hpp"
-#include "core/samples/modality.hpp"
 #include "core/scenario/scenario.hpp"
 
 namespace tandem {
@@ -40,6 +40,8 @@ class Samples {
   // WorkloadOptions::items of a step: the most that a micro-batch of any rank has, padded, for each modality, and for
   // each pair of modalities, text among them, of samples that have both ("image_text"). At least 1.
   std::map<std::string, std::int64_t> items(std::int64_t step) const;
+  // The same of so many micro-batches of held-out samples.
+  std::map<std::string, std::int64_t> held_out_items(std::int32_t micro_batches) const;
   // The sample behind one, the first behind the last: of those that are trained on, or of those that are held out.
   std::int64_t next_of_kind(std::int64_t sample) const;
   const SampleManifest* manifest() const { return manifest_.get(); }
@@ -49,6 +51,8 @@ class Samples {
   std::int64_t padded(std::int64_t items) const;
 
  private:
+  std::map<std::string, std::int64_t> items_of(MicroBatchKey key, std::int32_t micro_batches) const;
+
   std::shared_ptr<const SampleManifest> manifest_;
   MixOptions mix_;
   std::uint64_t seed_;

@@ -1,6 +1,7 @@
 #include <set>
 
 #include "core/base/check.hpp"
+#include "core/base/modality.hpp"
 #include "core/scenario/build.hpp"
 
 namespace tandem {
@@ -32,8 +33,9 @@ MixOptions build_mix(const Values& values) {
     const std::string at = "workload.mix." + std::to_string(i) + ".";
     MixPoint& point = out.points.emplace_back();
     point.from_step = static_cast<std::int32_t>(values.integer(at + "from_step"));
-    for (const char* modality : {"image", "audio", "video"})
-      if (values.has(at + modality)) point.shares[modality] = values.number(at + modality);
+    for (const Modality modality : kModalities)
+      if (const std::string name(name_of(modality)); values.has(at + name))
+        point.shares[name] = values.number(at + name);
   }
   out.drifts = values.text("workload.mix_change") == "drift";
   out.round = values.integer("workload.mix_round", out.round);
@@ -43,11 +45,8 @@ MixOptions build_mix(const Values& values) {
 PipelineOptions build_pipeline(const Values& values) {
   PipelineOptions out;
   const std::string at = "data.pipeline.";
-  out.given = !values.text("data.manifest").empty();
-  for (const char* key :
-       {"workers", "decode", "transform", "remote_workers", "remote_share", "remote_link", "prefetch", "on_error",
-        "cache.decoded", "cache.features", "samples", "image.kind", "audio.kind", "video.kind"})
-    out.given = out.given || values.has(at + key);
+  // Where the section is there, so are its defaults.
+  out.given = !values.text("data.manifest").empty() || values.has(at + "workers");
   out.workers = values.integer(at + "workers", out.workers);
   out.remote_workers = values.integer(at + "remote_workers", out.remote_workers);
   if (values.has(at + "remote_share")) out.remote_share = values.number(at + "remote_share");
@@ -60,10 +59,12 @@ PipelineOptions build_pipeline(const Values& values) {
   out.decoded_cache_on_disk = values.text(at + "cache.decoded_in") == "disk";
   out.feature_cache_bytes = values.integer(at + "cache.features");
   out.samples = values.integer(at + "samples");
-  for (const char* modality : {"image", "audio", "video"})
-    if (const std::string of = at + modality + "."; values.has(of + "kind"))
-      out.files[modality] = {values.text(of + "kind"), values.integer(of + "bytes"),
-                             values.integer(of + (std::string(modality) == "audio" ? "samples" : "pixels"))};
+  for (const Modality modality : kModalities) {
+    const std::string name(name_of(modality)), of = at + name + ".";
+    if (values.has(of + "kind"))
+      out.files[name] = {values.text(of + "kind"), values.integer(of + "bytes"),
+                         values.integer(of + (modality == Modality::Audio ? "samples" : "pixels"))};
+  }
   return out;
 }
 

@@ -118,12 +118,9 @@ class Policy {
   // The tier that keeps the tensor's latest version when nothing else needs it (persistent tensors; asked once each, at
   // load). The scheduler moves what was loaded there and owns a slot for it from then on.
   virtual Tier home(const View&, TensorId) { return Tier::HostPinned; }
-  // Of a load that workers of another host may do as well: how many bytes of its first write they make.
-  virtual std::int64_t remote_bytes(const View& view, OpId load) {
-    const double share = view.scenario().pipeline.remote_share.value_or(0);
-    return static_cast<std::int64_t>(
-        share * static_cast<double>(view.graph().value(view.graph().op(load).writes.front().value).bytes) + 0.5);
-  }
+  // Of a load that workers of another host may do as well, where the scenario leaves it open: the share of its items
+  // that they make.
+  virtual double remote_share(const View&, OpId /*load*/) { return 0; }
   // Called after each batch of events. Pure: the same views give the same decisions. It must issue something whenever
   // nothing is in flight and the run is not over.
   virtual void decide(const View& view, Decisions& decisions) = 0;

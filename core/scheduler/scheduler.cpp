@@ -1,6 +1,7 @@
 #include "core/scheduler/scheduler.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -184,10 +185,12 @@ void Scheduler::issue_loads() {
 ByteRange Scheduler::remote_part(OpId id, ByteRange all) {
   const Op& op = graph_.op(id);
   if (!op.may_run_on(Engine::RemoteLoader)) return {};
-  const std::int64_t wanted = std::clamp<std::int64_t>(policy_->remote_bytes(View(*this), id), 0, all.bytes);
-  const std::int64_t first = op.divisible ? (all.bytes - wanted) / op.cut_bytes * op.cut_bytes
-                             : wanted > 0 ? 0
-                                          : all.bytes;
+  const double share =
+      scenario_->pipeline.remote_share ? *scenario_->pipeline.remote_share : policy_->remote_share(View(*this), id);
+  CHECK(share >= 0 && share <= 1, graph_.op_name(id), share);
+  const std::int64_t wanted = std::llround(share * static_cast<double>(all.bytes));
+  if (!op.divisible) return wanted > 0 ? all : ByteRange{};
+  const std::int64_t first = (all.bytes - wanted) / op.cut_bytes * op.cut_bytes;
   return {first, all.bytes - first};
 }
 

@@ -8,17 +8,11 @@
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/base/input_stages.hpp"
+#include "core/base/modality.hpp"
 #include "core/graph/kernels.hpp"
-#include "core/samples/modality.hpp"
 
 namespace tandem {
 namespace {
-
-std::size_t stage_of(std::string_view name) {
-  const auto* const found = std::find(std::begin(kInputStages), std::end(kInputStages), name);
-  CHECK(found != std::end(kInputStages), "no stage of a pipeline is called", name);
-  return static_cast<std::size_t>(found - std::begin(kInputStages));
-}
 
 // What files of a modality are like where a scenario does not say: a photograph of 500 x 375, three seconds of speech,
 // a clip of 64 frames of 340 x 256.
@@ -79,7 +73,7 @@ class Chain {
     if (!scenario_.machine.input_stages.contains(stage))
       throw ConfigError("data.pipeline: machine.input_stages." + stage + " is missing, what " + scenario_.machine.name +
                         " takes to do it; allowed: a profile that says so, as `tandem calibrate` writes");
-    return input_kernel(stage_of(stage), items, counted({items, units_each}), bytes);
+    return input_kernel(input_stage(stage), items, counted({items, units_each}), bytes);
   }
   Work work(const std::string& body, std::vector<Kernel> kernels) const {
     std::vector<std::int64_t> sizes{static_cast<std::int64_t>(modality_), items_};

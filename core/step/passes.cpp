@@ -71,7 +71,7 @@ void PassesPart::read_forward_operands(std::size_t index, Op& op) const {
 }
 
 void PassesPart::forward(Graph& graph) {
-  for (const auto& transform : context_.transforms) transform->begin_pass();
+  for (const auto& transform : context_.transforms) transform->begin_pass(Phase::Forward);
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     const StageSpec& s = context_.spec(i);
     if (s.held_for != kNone) continue;
@@ -84,7 +84,7 @@ void PassesPart::forward(Graph& graph) {
 }
 
 void PassesPart::evaluate(Graph& graph) {
-  for (const auto& transform : context_.transforms) transform->begin_pass();
+  for (const auto& transform : context_.transforms) transform->begin_pass(Phase::Evaluate);
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     const StageSpec& s = context_.spec(i);
     if (s.held_for != kNone) continue;

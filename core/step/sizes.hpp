@@ -8,10 +8,12 @@
 
 namespace tandem {
 
-// Both pure. Plans have the same stages with the same buckets: other batches, activations and works alone.
+// All pure. Plans have the same stages with the same buckets: other batches, activations and works alone.
 struct StepSizes {
   std::function<std::int64_t(std::int64_t training_step)> of_step;
   std::function<TrainingPlan(std::int64_t sizes)> plan_of;
+  // Of batches of held-out data; null: those of the step before.
+  std::function<std::int64_t()> of_evaluation = nullptr;
 };
 
 }  // namespace tandem

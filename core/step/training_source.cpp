@@ -42,8 +42,7 @@ bool goes_on(const TrainingPlan& plan, const TrainingPlan& from) {
 
 }  // namespace
 
-void TrainingSource::use_sizes_of_step(Graph& graph) {
-  const std::int64_t sizes = sizes_.of_step(context_.training_step());
+void TrainingSource::use_sizes(Graph& graph, std::int64_t sizes) {
   std::unique_ptr<Sized>& sized = sized_[sizes];
   const bool fresh = sized == nullptr;
   if (fresh && !plans_.contains(sizes)) {
@@ -174,6 +173,7 @@ void TrainingSource::update(Graph& graph, std::size_t index) {
 
 // With the parameters that the next forward would use.
 void TrainingSource::evaluate(Graph& graph) {
+  if (sizes_.of_evaluation) use_sizes(graph, sizes_.of_evaluation());
   for (context_.micro_batch = 0; context_.micro_batch < context_.options.validation.batches; ++context_.micro_batch) {
     now_->batch.load_held_out(graph);
     now_->passes.evaluate(graph);

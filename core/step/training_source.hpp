@@ -47,7 +47,8 @@ class TrainingSource final : public StepSource {
   };
   // The plan with those sizes, rewritten once the transforms are there.
   TrainingPlan& plan_of(std::int64_t sizes);
-  void use_sizes_of_step(Graph& graph);
+  void use_sizes(Graph& graph, std::int64_t sizes);
+  void use_sizes_of_step(Graph& graph) { use_sizes(graph, sizes_.of_step(context_.training_step())); }
   void begin(Graph& graph);
   void add_stage(Graph& graph, std::size_t index);
   void load_stage(Graph& graph, std::size_t index);

@@ -31,8 +31,8 @@ class StepTransform {
   // The stage's first values were loaded, a trained one's: not those of a checkpoint, which has all states.
   virtual void load(Graph&, std::size_t /*index*/) {}
 
-  // A pass over the stages, forward or backward: the latter begins where a forward turns back.
-  virtual void begin_pass() {}
+  // A pass over the stages, forward, of training or an evaluation, or backward: it begins where a forward turns back.
+  virtual void begin_pass(Phase) {}
   virtual void turn_back() {}
   // An op comes next that reads the stage's parameter and the buckets that it shares.
   virtual void before_use(Graph&, std::size_t /*index*/, Phase) {}

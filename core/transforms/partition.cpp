@@ -40,7 +40,7 @@ class Partition final : public StepTransform {
   void rewrite(TrainingPlan& plan) override;
   void begin(Graph& graph) override;
   void add(Graph& graph) override;
-  void begin_pass() override { ++pass_; }
+  void begin_pass(Phase) override { ++pass_; }
   void turn_back() override;
   void before_use(Graph& graph, std::size_t index, Phase phase) override;
   void before_backward(Graph& graph, std::size_t index, PassesPart&) override;

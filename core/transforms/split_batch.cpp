@@ -42,8 +42,11 @@ class SplitBatch final : public StepTransform {
     stages_[index].work = found->second;
   }
 
-  void begin_pass() override {
+  // An evaluation, which may have many more micro-batches, is the device's.
+  void begin_pass(Phase phase) override {
     const std::int64_t all = context_.options.micro_batches;
+    context_.on_cpu = false;
+    if (phase == Phase::Evaluate) return;
     if (context_.micro_batch == 0) on_cpu_ = std::clamp<std::int64_t>(share_->micro_batches, 0, all - 1);
     context_.on_cpu = is_on_cpu();
     context_.begins_a_sum = context_.micro_batch == 0 || context_.micro_batch == all - on_cpu_;
@@ -51,18 +54,12 @@ class SplitBatch final : public StepTransform {
 
   void before_backward(Graph&, std::size_t index, PassesPart&) override {
     context_.on_cpu = is_on_cpu();
-    if (!context_.trains(index)) return;
-    Stage& stage = stages_[index];
-    StepStage& bucket = context_.stages[index];
-    bucket.backward_writes = is_on_cpu() ? stage.of_cpu : stage.of_device;
-    if (!context_.begins_sum()) return;
-    (is_on_cpu() ? stage.cpu_sum : stage.device_sum) = kNone;
+    context_.stages[index].backward_writes = is_on_cpu() ? stages_[index].of_cpu : stages_[index].of_device;
   }
 
   void after_backward(Graph&, std::size_t index) override {
     Stage& stage = stages_[index];
-    StepStage& bucket = context_.stages[index];
-    (is_on_cpu() ? stage.cpu_sum : stage.device_sum) = bucket.gradient_value;
+    (is_on_cpu() ? stage.cpu_sum : stage.device_sum) = context_.stages[index].gradient_value;
   }
 
   void reduce(Graph& graph, std::size_t index) override {

@@ -69,7 +69,7 @@ class WeightCompression final : public StepTransform {
   }
   void rewrite(TrainingPlan& plan) override;
   void add(Graph& graph) override;
-  void begin_pass() override { user_ = stages_.size(); }
+  void begin_pass(Phase) override { user_ = stages_.size(); }
   void before_use(Graph& graph, std::size_t index, Phase phase) override;
 
  private:

@@ -25,10 +25,7 @@ std::string cached(Modality modality) { return text(modality) + "_cached"; }
 constexpr std::string_view kDecoded = "_decoded";
 std::string undecoded(Modality modality) { return text(modality) + std::string(kDecoded); }
 
-std::size_t cache_stage() {
-  return static_cast<std::size_t>(std::find(std::begin(kInputStages), std::end(kInputStages), "cache_copy") -
-                                  std::begin(kInputStages));
-}
+constexpr std::size_t kCacheStage = input_stage("cache_copy");
 
 const BatchTensor* find_tensor(const Network& network, const std::string& name) {
   for (const BatchTensor& tensor : network.batch)
@@ -57,7 +54,7 @@ const Source* sibling_of_batch(const NetworkModule& module, std::int32_t tensor)
 // Samples that have all that a network which does not go by items reads.
 std::shared_ptr<const SampleManifest> manifest_of(const Scenario& scenario, const Network& network, bool mixes) {
   if (scenario.data_manifest.empty()) return nullptr;
-  SampleManifest manifest = read_sample_manifest(beside_scenario(scenario.data_manifest, scenario));
+  SampleManifest manifest = *sample_manifest(beside_scenario(scenario.data_manifest, scenario));
   ModalitySet wanted;
   for (const BatchTensor& tensor : network.batch)
     if (const auto modality = find_modality(tensor.media); modality && !mixes) wanted.add(*modality);
@@ -138,7 +135,7 @@ bool goes_by_samples(const Scenario& scenario) {
 
 SamplePlan::SamplePlan(const WorkloadEntry& family, const Scenario& scenario, Rank rank, bool or_cpu)
     : family_(family), scenario_(scenario), or_cpu_(or_cpu), mixes_(takes_a_mix(family)) {
-  const Network whole = network_of_items({});
+  const Network whole = network({});
   counted_ = counts_of(whole);
   spares_ = find_tensor(whole, "memory_rows") != nullptr;
   samples_ = std::make_shared<const Samples>(scenario, manifest_of(scenario, whole, mixes_));
@@ -148,7 +145,7 @@ SamplePlan::SamplePlan(const WorkloadEntry& family, const Scenario& scenario, Ra
   if (scenario.pipeline.decoded_cache_bytes > 0) keep_decoded(rank);
 }
 
-Network SamplePlan::network_of_items(const std::map<std::string, std::int64_t>& items) const {
+Network SamplePlan::network(const std::map<std::string, std::int64_t>& items) const {
   WorkloadOptions options = scenario_.workload;
   for (const auto& [name, count] : items)
     if (!name.ends_with(kDecoded)) options.items[name] = count;
@@ -174,7 +171,7 @@ void SamplePlan::require_room(const Network& network) const {
 void SamplePlan::find_sources() {
   for (const Modality modality : kModalities) {
     if (!counted_.contains(text(modality))) continue;
-    const Network network = network_of_items({{text(modality), 2}, {cached(modality), 1}});
+    const Network network = this->network({{text(modality), 2}, {cached(modality), 1}});
     const BatchTensor* features = find_tensor(network, text(modality) + std::string(kFeatures));
     if (features == nullptr) continue;
     const auto tensor = static_cast<std::int32_t>(features - network.batch.data());
@@ -201,7 +198,7 @@ void SamplePlan::keep_features(Rank rank) {
 
 void SamplePlan::keep_decoded(Rank rank) {
   BatchSpec batch;
-  const Network network = network_of_items({});
+  const Network network = this->network({});
   std::map<Modality, std::int64_t> bytes;
   for (const BatchTensor& tensor : network.batch)
     if (const auto modality = find_modality(tensor.media)) bytes[*modality] = decoded_item_bytes(tensor);
@@ -211,28 +208,30 @@ void SamplePlan::keep_decoded(Rank rank) {
         scenario_.first_step, delay_of(scenario_), rank);
 }
 
-// Few different ones: counts are padded.
-std::map<std::string, std::int64_t> SamplePlan::items(std::int64_t step) const {
-  std::map<std::string, std::int64_t> items;
-  for (const auto& [name, count] : mixes_ ? samples_->items(step) : std::map<std::string, std::int64_t>{})
-    if (counted_.contains(name)) items[name] = count;
-  // What a sample attends to that has nothing.
-  if (spares_)
-    for (const Modality modality : kModalities)
-      if (const auto found = items.find(text(modality)); found != items.end())
-        found->second = std::min(found->second + 1, samples_->batch() + 1);
+// Few different ones: counts are padded. Those that the network counts; and, where a sample may have nothing to attend
+// to, an item more of each modality, which is nobody's.
+std::map<std::string, std::int64_t> SamplePlan::counted(std::map<std::string, std::int64_t> items) const {
+  std::erase_if(items, [&](const auto& item) { return !mixes_ || !counted_.contains(item.first); });
+  for (auto& [name, count] : items) count += spare(name);
+  return items;
+}
+
+std::int64_t SamplePlan::spare(std::string_view name) const { return spares_ && find_modality(name) ? 1 : 0; }
+
+std::map<std::string, std::int64_t> SamplePlan::items(const MicroBatchKey& key) const {
+  if (key.held_out) return counted(samples_->held_out_items(scenario_.validation.batches));
+  std::map<std::string, std::int64_t> items = counted(samples_->items(key.step));
   for (const auto& [modality, kept] : features_) {
-    const KeptItems::Counts counts = kept->counts(step);
-    const std::int64_t made = samples_->padded(counts.made);
+    const KeptItems::Counts counts = kept->counts(key.step);
+    const std::int64_t made = samples_->padded(counts.made) + spare(name_of(modality));
     const std::int64_t read = counts.read > 0 ? samples_->padded(counts.read) : 0;
     items[text(modality)] = made + read;
     items[cached(modality)] = read;
   }
-  for (const auto& [modality, kept] : decoded_) items[undecoded(modality)] = samples_->padded(kept->counts(step).made);
+  for (const auto& [modality, kept] : decoded_)
+    items[undecoded(modality)] = samples_->padded(kept->counts(key.step).made);
   return items;
 }
-
-Network SamplePlan::network(std::int64_t step) const { return network_of_items(items(step)); }
 
 // Of what a cache has: an op that reads it. Of what is made: one that keeps it.
 void SamplePlan::add_features(const Network& network, BatchSpec& batch) const {
@@ -247,7 +246,7 @@ void SamplePlan::add_features(const Network& network, BatchSpec& batch) const {
       load.work = {"features.load",
                    network.type,
                    {place, items, source.item_bytes},
-                   {input_kernel(cache_stage(), items, items * source.item_bytes, items * source.item_bytes)}};
+                   {input_kernel(kCacheStage, items, items * source.item_bytes, items * source.item_bytes)}};
       batch.inputs.push_back(std::move(load));
     }
     for (std::size_t i = 0; i < network.modules.size(); ++i) {
@@ -261,13 +260,13 @@ void SamplePlan::add_features(const Network& network, BatchSpec& batch) const {
                             {"features.keep",
                              network.type,
                              {place, items, source.item_bytes},
-                             {input_kernel(cache_stage(), items, shape.bytes(), shape.bytes())}}});
+                             {input_kernel(kCacheStage, items, shape.bytes(), shape.bytes())}}});
     }
   }
 }
 
 TrainingPlan SamplePlan::plan_of(const std::map<std::string, std::int64_t>& items) const {
-  const Network network = network_of_items(items);
+  const Network network = this->network(items);
   TrainingPlan plan = network_plan(network, scenario_, or_cpu_);
   if (!scenario_.pipeline.given) return plan;
   DecodedItems decoded;
@@ -294,16 +293,17 @@ StepSizes sizes_of(std::shared_ptr<const SamplePlan> plan) {
     std::vector<std::map<std::string, std::int64_t>> items;
   };
   auto numbers = std::make_shared<Numbers>();
-  const auto of_step = [plan, numbers](std::int64_t step) {
-    const auto items = plan->items(step);
+  const auto number_of = [plan, numbers](const MicroBatchKey& key) {
+    const auto items = plan->items(key);
     const auto [found, fresh] = numbers->of.try_emplace(items, static_cast<std::int64_t>(numbers->items.size()));
     if (fresh) numbers->items.push_back(items);
     return found->second;
   };
+  const auto of_step = [number_of](std::int64_t step) { return number_of({.step = step}); };
   const auto plan_of = [plan, numbers](std::int64_t sizes) {
     return plan->plan_of(numbers->items.at(static_cast<std::size_t>(sizes)));
   };
-  return {of_step, plan_of};
+  return {of_step, plan_of, [number_of] { return number_of({.held_out = true}); }};
 }
 
 }  // namespace tandem

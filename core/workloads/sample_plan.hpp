@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "core/model/network.hpp"
 #include "core/samples/samples.hpp"
@@ -36,10 +37,11 @@ class SamplePlan {
   const KeptItems* features(Modality modality) const { return find(features_, modality); }
   const KeptItems* decoded(Modality modality) const { return find(decoded_, modality); }
   const FeatureSource& source(Modality modality) const { return sources_.at(modality); }
-  // WorkloadOptions::items of a step.
-  std::map<std::string, std::int64_t> items(std::int64_t step) const;
-  // The network of a step.
-  Network network(std::int64_t step) const;
+  // WorkloadOptions::items of the key's step, or of held-out batches, which no cache has; the same of all its
+  // micro-batches and ranks.
+  std::map<std::string, std::int64_t> items(const MicroBatchKey& key) const;
+  // The network of such counts.
+  Network network(const std::map<std::string, std::int64_t>& items) const;
 
  private:
   friend StepSizes sizes_of(std::shared_ptr<const SamplePlan> plan);
@@ -48,7 +50,8 @@ class SamplePlan {
     const auto found = kept.find(modality);
     return found == kept.end() ? nullptr : found->second.get();
   }
-  Network network_of_items(const std::map<std::string, std::int64_t>& items) const;
+  std::map<std::string, std::int64_t> counted(std::map<std::string, std::int64_t> items) const;
+  std::int64_t spare(std::string_view name) const;
   void require_room(const Network& network) const;
   void find_sources();
   void keep_features(Rank rank);

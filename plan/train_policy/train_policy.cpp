@@ -12,6 +12,7 @@
 #include "cli/atomic_file.hpp"
 #include "cli/cli.hpp"
 #include "core/base/errors.hpp"
+#include "core/base/modality.hpp"
 #include "core/policies/learned/small_network.hpp"
 #include "core/run/load.hpp"
 #include "core/samples/sample_order.hpp"
@@ -31,8 +32,8 @@ MixOptions drawn_mix(std::uint64_t seed, std::int32_t steps) {
   for (std::int32_t phase = 0; phase < kPhases; ++phase) {
     MixPoint& point = mix.points.emplace_back();
     point.from_step = steps * phase / kPhases;
-    std::int64_t index = 0;
-    for (const char* modality : {"image", "audio", "video"}) point.shares[modality] = draw_of(seed, phase, index++);
+    for (const Modality modality : kModalities)
+      point.shares[std::string(name_of(modality))] = draw_of(seed, phase, static_cast<std::int64_t>(modality));
   }
   return mix;
 }

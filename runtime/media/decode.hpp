@@ -39,4 +39,9 @@ struct FrameChoice {
 // H.264 in MP4, Matroska or AVI. Fewer frames than `count` where the video ends before.
 Frames decode_video(const MediaFile& file, const MediaLimits& limits, const FrameChoice& choice);
 
+// Whatever kind of picture (an SVG drawn as by decode_svg), sound or video a file is; of another one: UnknownKind.
+Image decode_any_picture(const MediaFile& file, const MediaLimits& limits, std::int32_t side, std::uint8_t background);
+Sound decode_any_sound(const MediaFile& file, const MediaLimits& limits);
+Frames decode_any_video(const MediaFile& file, const MediaLimits& limits, const FrameChoice& choice);
+
 }  // namespace tandem

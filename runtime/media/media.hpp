@@ -28,6 +28,10 @@ struct Sound {
 struct Frames {
   std::int32_t count = 0, height = 0, width = 0;
   std::vector<std::uint8_t> pixels;  // frame by frame, each as an Image's
+  Image frame(std::int32_t index) const {
+    const auto bytes = static_cast<std::ptrdiff_t>(height) * width * 3, first = index * bytes;
+    return {height, width, {pixels.begin() + first, pixels.begin() + first + bytes}};
+  }
 };
 
 // A file that wants more is refused before memory is taken for it.

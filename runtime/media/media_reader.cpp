@@ -22,29 +22,6 @@ std::string text_of(const Normal& n) {
   return out;
 }
 
-Modality modality_of(MediaKind kind) {
-  switch (kind) {
-    case MediaKind::Jpeg:
-    case MediaKind::Png:
-    case MediaKind::Svg:
-      return Modality::Image;
-    case MediaKind::Video:
-      return Modality::Video;
-    default:
-      return Modality::Audio;
-  }
-}
-
-// The kind of a file that is of the wanted modality.
-MediaKind kind_for(const MediaItem& item, const MediaFile& file) {
-  constexpr const char* kWanted[] = {"a JPEG, PNG or SVG", "Vorbis, FLAC or WAV", "video"};
-  const MediaKind kind = kind_of(file);
-  if (modality_of(kind) != item.modality)
-    throw MediaError(MediaFault::UnknownKind, file.path,
-                     "is " + std::string(name_of(kind)) + "; allowed: " + kWanted[static_cast<int>(item.modality)]);
-  return kind;
-}
-
 }  // namespace
 
 MediaReader::MediaReader(const MediaOptions& options, SampleCache* cache)
@@ -98,12 +75,8 @@ void MediaReader::make(const MediaItem& item, std::span<float> out) {
   if (item.modality == Modality::Image) return normalised(item, picture(item), out);
   if (item.modality == Modality::Video) {
     const Frames all = frames(item);
-    const std::size_t bytes = all.pixels.size() / static_cast<std::size_t>(all.count);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(all.count); ++i) {
-      const auto* first = all.pixels.data() + i * bytes;
-      normalised(item, {all.height, all.width, {first, first + bytes}},
-                 place_of(out, static_cast<std::size_t>(all.count), i));
-    }
+    for (std::int32_t i = 0; i < all.count; ++i)
+      normalised(item, all.frame(i), place_of(out, static_cast<std::size_t>(all.count), static_cast<std::size_t>(i)));
     return;
   }
   Sound heard = resample(sound(item), options_.sound.rate);
@@ -129,7 +102,7 @@ T MediaReader::decoded(const MediaItem& item, const std::string& options, T (*un
     return unpack(bytes);
   }
   const MediaFile file = read_media(item.path, options_.limits);
-  T out = decode(kind_for(item, file), file);
+  T out = decode(file);
   count(&MediaCounts::decoded);
   if (keeps) cache_->put(key, packed(out));
   return out;
@@ -137,21 +110,19 @@ T MediaReader::decoded(const MediaItem& item, const std::string& options, T (*un
 
 Image MediaReader::picture(const MediaItem& item) {
   const PictureOptions& o = options_.picture;
-  return decoded(item, joined(o.side, o.background), unpacked_image, [&](MediaKind kind, const MediaFile& file) {
-    if (kind == MediaKind::Jpeg) return decode_jpeg(file, options_.limits);
-    if (kind == MediaKind::Png) return decode_png(file, options_.limits, o.background);
-    return decode_svg(file, options_.limits, o.side, o.background);
+  return decoded(item, joined(o.side, o.background), unpacked_image, [&](const MediaFile& file) {
+    return decode_any_picture(file, options_.limits, o.side, o.background);
   });
 }
 
 Sound MediaReader::sound(const MediaItem& item) {
-  const auto decode = [&](MediaKind, const MediaFile& file) { return decode_sound(file, options_.limits); };
+  const auto decode = [&](const MediaFile& file) { return decode_any_sound(file, options_.limits); };
   return decoded(item, "", unpacked_sound, decode);
 }
 
 Frames MediaReader::frames(const MediaItem& item) {
   const FrameChoice& choice = options_.frames;
-  const auto decode = [&](MediaKind, const MediaFile& file) { return decode_video(file, options_.limits, choice); };
+  const auto decode = [&](const MediaFile& file) { return decode_any_video(file, options_.limits, choice); };
   Frames all = decoded(item, joined(choice.count, choice.stride), unpacked_frames, decode);
   if (all.count < choice.count)
     throw MediaError(MediaFault::Unsupported, item.path,

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/samples/modality.hpp"
+#include "core/base/modality.hpp"
 #include "runtime/media/decode.hpp"
 #include "runtime/media/pictures.hpp"
 #include "runtime/media/sample_cache.hpp"

@@ -5,7 +5,7 @@
 #include "core/optimizers/optimizer.hpp"
 #include "core/run/policies.hpp"
 #include "core/workloads/workload.hpp"
-#include "tests/common/run.hpp"
+#include "tests/common/refusal.hpp"
 #include "tests/common/scenarios.hpp"
 
 namespace tandem {
@@ -22,20 +22,6 @@ Scenario small(const std::string& policy, const std::string& family, std::int64_
   return s;
 }
 
-// "" where it ran to its end, else why not.
-std::string refusal(const Scenario& scenario) {
-  try {
-    const testing::NullRun run = testing::run_null(scenario);
-    EXPECT_EQ(run.violation, "");
-    EXPECT_TRUE(run.scheduler->finished());
-    return "";
-  } catch (const ConfigError& error) {
-    return error.what();
-  } catch (const DoesNotFit& error) {
-    return error.what();
-  }
-}
-
 // With an output layer that is wider inside.
 TEST(PolicyFamily, RunsWithAPaddedVocabulary) {
   for (const PolicyEntry* policy : policies())
@@ -44,7 +30,7 @@ TEST(PolicyFamily, RunsWithAPaddedVocabulary) {
         SCOPED_TRACE(std::string(policy->name) + " " + family + " " + std::to_string(mib) + " MiB");
         Scenario scenario = small(std::string(policy->name), family, mib << 20);
         scenario.workload.keys["vocabulary_multiple"] = 64;
-        const std::string why = refusal(scenario);
+        const std::string why = testing::refusal_of(scenario);
         EXPECT_TRUE(why.empty() || mib < 64) << why;
       }
 }
@@ -55,7 +41,7 @@ TEST(PolicyFamily, RunsOrSaysWhyNot) {
       for (const std::int64_t mib : {64, 8, 4, 2, 1}) {
         const std::string family(entry->name);
         SCOPED_TRACE(std::string(policy->name) + " " + family + " " + std::to_string(mib) + " MiB");
-        const std::string why = refusal(small(std::string(policy->name), family, mib << 20));
+        const std::string why = testing::refusal_of(small(std::string(policy->name), family, mib << 20));
         const bool must_run = mib == 64 && family != "gpt_decode";
         EXPECT_TRUE(why.empty() || !must_run) << why;
       }
@@ -75,7 +61,7 @@ TEST(PolicyFamily, RunsEveryOptimizerOrSaysWhyNot) {
           if (small_states && optimizer->by_element()) s.optimizer.state_bits = 16;
           SCOPED_TRACE(name + " " + s.optimizer.name + " " + std::to_string(mib) + " MiB " +
                        std::to_string(small_states));
-          const std::string why = refusal(s);
+          const std::string why = testing::refusal_of(s);
           const bool computes_adam = name == "lsp_offload" || name == "one_bit_adam";
           EXPECT_TRUE(why.empty() || mib < 64 || computes_adam) << why;
           if (computes_adam && !optimizer->library_updates && !small_states) {
@@ -95,7 +81,7 @@ TEST(PolicyFamily, EveryFamilyHasStatesOfEveryKind) {
         Scenario s = small("zero_offload", std::string(entry->name), std::int64_t{64} << 20);
         s.optimizer.name = optimizer->name;
         s.optimizer.state_bits = bits;
-        EXPECT_EQ(refusal(s), "");
+        EXPECT_EQ(testing::refusal_of(s), "");
       }
   }
 }
@@ -103,10 +89,10 @@ TEST(PolicyFamily, EveryFamilyHasStatesOfEveryKind) {
 // What lays out memory by updates has none to go by.
 TEST(PolicyFamily, DecodingIsRefusedWhereUpdatesDecideAll) {
   for (const char* policy : {"patrickstar", "lsp_offload"}) {
-    const std::string why = refusal(small(policy, "gpt_decode", 64 << 20));
+    const std::string why = testing::refusal_of(small(policy, "gpt_decode", 64 << 20));
     EXPECT_EQ(why.rfind("workload.family: gpt_decode trains nothing", 0), 0U) << why;
   }
-  EXPECT_EQ(refusal(small("zero_infinity", "gpt_decode", 64 << 20)), "");
+  EXPECT_EQ(testing::refusal_of(small("zero_infinity", "gpt_decode", 64 << 20)), "");
 }
 
 }  // namespace

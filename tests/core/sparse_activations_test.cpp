@@ -10,6 +10,7 @@
 #include "core/base/errors.hpp"
 #include "core/formats/sparse_blocks.hpp"
 #include "core/run/policies.hpp"
+#include "tests/common/refusal.hpp"
 #include "tests/common/run.hpp"
 #include "tests/common/scenarios.hpp"
 
@@ -24,19 +25,6 @@ Scenario sparse(const std::string& policy, double keep, std::int64_t device_byte
   s.workload.micro_batches = 2;
   s.workload.sparse_activations.keep = keep;
   return s;
-}
-
-std::string refusal(const Scenario& scenario) {
-  try {
-    const testing::NullRun run = testing::run_null(scenario);
-    EXPECT_EQ(run.violation, "");
-    EXPECT_TRUE(run.scheduler->finished());
-    return "";
-  } catch (const ConfigError& error) {
-    return error.what();
-  } catch (const DoesNotFit& error) {
-    return error.what();
-  }
 }
 
 std::string name_of_saved(const Graph& graph, ValueId value) {
@@ -107,7 +95,7 @@ TEST(SparseActivations, RunUnderEveryPolicyOrSayWhyNot) {
     for (const std::int64_t mib : {64, 8}) {
       if (policy->name == "learned") continue;  // wants the file of a network
       SCOPED_TRACE(std::string(policy->name) + " " + std::to_string(mib) + " MiB");
-      const std::string why = refusal(sparse(std::string(policy->name), 0.25, mib << 20));
+      const std::string why = testing::refusal_of(sparse(std::string(policy->name), 0.25, mib << 20));
       EXPECT_TRUE(why.empty() || mib < 64) << why;
     }
 }
@@ -139,7 +127,8 @@ TEST(SparseActivations, TravelSparse) {
 TEST(SparseActivations, AreRefusedWhereNothingIsLargeEnough) {
   Scenario s = sparse("resident", 0.25);
   s.workload.batch = 1;
-  EXPECT_THAT(refusal(s), ::testing::HasSubstr("workload.sparse_activations: no stage saves an input of a linear "));
+  EXPECT_THAT(testing::refusal_of(s),
+              ::testing::HasSubstr("workload.sparse_activations: no stage saves an input of a linear "));
 }
 
 }  // namespace

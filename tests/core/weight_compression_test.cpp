@@ -10,6 +10,7 @@
 #include "core/formats/weight_blocks.hpp"
 #include "core/run/policies.hpp"
 #include "core/workloads/workload.hpp"
+#include "tests/common/refusal.hpp"
 #include "tests/common/run.hpp"
 #include "tests/common/scenarios.hpp"
 
@@ -26,19 +27,6 @@ Scenario adapted(const std::string& policy, const std::string& family, std::int6
   s.workload.lora = {4, 8, {"*"}};
   s.workload.compress.weights = bits;
   return s;
-}
-
-std::string refusal(const Scenario& scenario) {
-  try {
-    const testing::NullRun run = testing::run_null(scenario);
-    EXPECT_EQ(run.violation, "");
-    EXPECT_TRUE(run.scheduler->finished());
-    return "";
-  } catch (const ConfigError& error) {
-    return error.what();
-  } catch (const DoesNotFit& error) {
-    return error.what();
-  }
 }
 
 std::vector<std::string> families_with_adapters() {
@@ -114,7 +102,8 @@ TEST(WeightCompression, RunsUnderEveryPolicyOrSaysWhyNot) {
     for (const std::string& family : families)
       for (const std::int64_t mib : {64, 2}) {
         SCOPED_TRACE(std::string(policy->name) + " " + family + " " + std::to_string(mib) + " MiB");
-        const std::string why = refusal(adapted(std::string(policy->name), family, mib << 20, mib == 64 ? 4 : 8));
+        const std::string why =
+            testing::refusal_of(adapted(std::string(policy->name), family, mib << 20, mib == 64 ? 4 : 8));
         EXPECT_TRUE(why.empty() || mib < 64) << why;
       }
 }
@@ -139,7 +128,7 @@ TEST(WeightCompression, CopiesAndKeepsLess) {
 }
 
 void expect_refused(const Scenario& scenario, const std::string& what) {
-  EXPECT_THAT(refusal(scenario), ::testing::HasSubstr(what));
+  EXPECT_THAT(testing::refusal_of(scenario), ::testing::HasSubstr(what));
 }
 
 TEST(WeightCompression, IsRefusedWhereItMeansNothing) {
@@ -164,7 +153,7 @@ TEST(WeightCompression, IsOfTheModulesThatAreNamed) {
   for (const NetworkModule& m : network.modules)
     if (m.frozen_bits > 0) coded.insert(m.name);
   EXPECT_EQ(coded, std::set<std::string>{"block1"});
-  EXPECT_EQ(refusal(s), "");
+  EXPECT_EQ(testing::refusal_of(s), "");
 }
 
 }  // namespace

@@ -9,16 +9,10 @@
 
 #include "runtime/cuda/cuda_check.hpp"
 #include "runtime/cuda/kernels.hpp"
+#include "tests/cuda/shared_bytes.hpp"
 
 namespace tandem {
 namespace {
-
-// Both processors address it.
-std::byte* shared_bytes(std::size_t count) {
-  void* bytes = nullptr;
-  cuda_check(cudaMallocHost(&bytes, count), "test memory");
-  return static_cast<std::byte*>(bytes);
-}
 
 TEST(SparseBlocksOnTheDevice, AreTheCpus) {
   int devices = 0;

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <map>
+#include <vector>
+
 #include "core/scheduler/happens_before.hpp"
 #include "runtime/torch_setup.hpp"
 #include "runtime/train.hpp"
@@ -16,6 +20,25 @@ inline void run_checked(Training& training) {
   EXPECT_EQ(checker.violation(), "");
   for (const WorkspacePeak& peak : training.executor().workspace_peaks())
     EXPECT_LE(peak.peak_bytes, peak.declared_bytes) << peak.body;
+}
+
+// Of training's micro-batches, in the graph's order.
+inline std::vector<double> losses_of(const Training& training) {
+  std::map<CommandId, OpId> ops;
+  std::map<OpId, double> losses;
+  for (const auto& entry : training.log().entries()) {
+    for (const Event& event : entry.batch.events)
+      if (const auto op = ops.find(event.command); op != ops.end())
+        losses[op->second] = std::bit_cast<double>(event.result);
+    for (const Command& command : entry.commands) {
+      if (command.kind != CommandKind::Run) continue;
+      const Op& op = training.graph().op(command.op);
+      if (op.phase == Phase::Forward && op.has_result) ops[command.id] = command.op;
+    }
+  }
+  std::vector<double> in_order;
+  for (const auto& [op, loss] : losses) in_order.push_back(loss);
+  return in_order;
 }
 
 }  // namespace tandem

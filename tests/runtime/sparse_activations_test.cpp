@@ -38,18 +38,7 @@ Scenario scenario_of(const std::string& family, const char* policy, double keep)
 std::vector<double> losses_of(const Scenario& scenario) {
   Training training(scenario, {});
   run_checked(training);
-  std::map<CommandId, OpId> ops;
-  std::vector<double> losses;
-  for (const auto& entry : training.log().entries()) {
-    for (const Event& event : entry.batch.events)
-      if (ops.contains(event.command)) losses.push_back(std::bit_cast<double>(event.result));
-    for (const Command& command : entry.commands) {
-      if (command.kind != CommandKind::Run) continue;
-      const Op& op = training.graph().op(command.op);
-      if (op.phase == Phase::Forward && op.has_result) ops[command.id] = command.op;
-    }
-  }
-  return losses;
+  return losses_of(training);
 }
 
 TEST(SparseActivationsOf, AllNumbersAreThoseOfDenseTraining) {

@@ -49,21 +49,6 @@ void train_every_second(Scenario& s) {
       if (at++ % 2 == 1) s.workload.trained.push_back(m.weight_name(k));
 }
 
-std::vector<double> losses_of(const Training& training) {
-  std::map<CommandId, OpId> ops;
-  std::vector<double> losses;
-  for (const auto& entry : training.log().entries()) {
-    for (const Event& event : entry.batch.events)
-      if (ops.contains(event.command)) losses.push_back(std::bit_cast<double>(event.result));
-    for (const Command& command : entry.commands) {
-      if (command.kind != CommandKind::Run) continue;
-      const Op& op = training.graph().op(command.op);
-      if (op.phase == Phase::Forward && op.has_result) ops[command.id] = command.op;
-    }
-  }
-  return losses;
-}
-
 std::vector<double> train(const Scenario& scenario) {
   Training training(scenario, {});
   run_checked(training);

@@ -20,8 +20,7 @@ checkpoint: {every: 1, keep: 9}
 steps: 3
 """
 MIB = 1 << 20
-# Between 384 and 700 the system cannot map the libraries that decode media: the program does not begin.
-ADDRESS_SPACE_MIB = [64, 128, 384, 700, 800, 1000, 1500, 3000]
+ADDRESS_SPACE_MIB = [64, 128, 384, 520, 600, 700, 800, 1000, 1500, 3000]
 HOST_KIB = [4, 16, 64, 128, 256, 512, 1024, 2048, 8192, 65536]
 DEVICE_KIB = [1, 16, 64, 128, 192, 256, 384, 512, 2048, 16384]
 failures = []

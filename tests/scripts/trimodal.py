@@ -151,6 +151,18 @@ def features(runs, manifest):
     check("features from a cache: losses within 1e-5", near(kept, made, 1e-5), f"{kept}, not {made}")
 
 
+def held_out(runs, manifest):
+    """Held-out batches have all their items, whatever a step of training has of them or finds in a cache."""
+    def losses(**changes):
+        of = scenario(manifest, workload__trained=["*_aligner.*", "head.*"], steps=8, validation={"every": 7, "batches": 2, "fraction": 0.4}, **changes)
+        return [entry["loss"] for entry in json.loads(runs.train(of).stdout)["validation_loss"]]
+    made, kept = losses(), losses(data__pipeline__cache={"features": "1MiB"})
+    check("held out, beside a cache: losses within 1e-5", len(made) == 2 and min(made) > 0 and near(kept, made, 1e-5), f"{kept}, not {made}")
+    few = [{"from_step": 0, "image": 0, "audio": 0}, {"from_step": 7, "image": 1, "audio": 1}]
+    at_few, at_all = losses(workload__mix=few)
+    check("held out, in a mix without pictures and sounds: no pairs, no loss", at_few == 0 < at_all, f"{at_few}, {at_all}")
+
+
 def damaged(runs, folder, rows):
     """A sample with a damaged file is one that lacks it."""
     (folder / "cut.png").write_bytes((folder / "1.png").read_bytes()[:60])
@@ -232,6 +244,7 @@ with tempfile.TemporaryDirectory() as temporary:
     manifest = write(folder / "all.csv", rows)
     placements(runs, manifest)
     features(runs, manifest)
+    held_out(runs, manifest)
     damaged(runs, folder, rows)
     replaced(runs, folder, rows)
     damaged_cache(runs, folder, rows)

@@ -97,15 +97,15 @@ Places best_places(const StepCosts& costs, AllowedPlaces allowed) {
 }
 
 PlacedPolicy::PlacedPolicy(const Scenario& scenario, AllowedPlaces movable) : scenario_(scenario), movable_(movable) {
-  const std::string name = text_option(scenario, "states");
-  Scenario inner = scenario;
-  inner.policy = {name.empty() || name == "auto" ? "resident" : name, {}};
-  states_ = policy_named(inner, inner.policy.name);
-  if (name.empty() || name == "auto")
-    if (!always_fits(inner)) {
-      inner.policy.name = "balanced";
-      states_ = policy_named(inner, "balanced");
-    }
+  const auto under = [&](const std::string& name) {
+    Scenario inner = scenario;
+    inner.policy = {name, {}};
+    return inner;
+  };
+  states_name_ = text_option(scenario, "states");
+  if (states_name_.empty() || states_name_ == "auto")
+    states_name_ = always_fits(under("resident")) ? "resident" : "balanced";
+  states_ = policy_named(under(states_name_), states_name_);
 }
 
 PolicyTraits PlacedPolicy::traits() const {
@@ -116,12 +116,9 @@ PolicyTraits PlacedPolicy::traits() const {
   return traits;
 }
 
-std::int64_t PlacedPolicy::remote_bytes(const View& view, OpId load) {
+double PlacedPolicy::remote_share(const View& view, OpId load) {
   follow(view);
-  if (view.scenario().pipeline.remote_share) return Policy::remote_bytes(view, load);
-  const Op& op = view.graph().op(load);
-  return static_cast<std::int64_t>(places_.at(op.step).remote_share *
-                                   static_cast<double>(view.graph().value(op.writes.front().value).bytes));
+  return places_.at(view.graph().op(load).step).remote_share;
 }
 
 // The ops that were appended since: a step's places are chosen when its first one is seen, and hold for it.

@@ -54,7 +54,7 @@ class PlacedPolicy : public Policy {
 
   PolicyTraits traits() const override;
   Tier home(const View& view, TensorId tensor) override { return states_->home(view, tensor); }
-  std::int64_t remote_bytes(const View& view, OpId load) override;
+  double remote_share(const View& view, OpId load) override;
   void decide(const View& view, Decisions& decisions) override;
 
  protected:
@@ -63,6 +63,8 @@ class PlacedPolicy : public Policy {
   // Of the first steps, which are appended before any choice: none on the CPU where nobody says so.
   void begin_with(const Places& places) { cpu_share_->micro_batches = places.cpu_micro_batches; }
   const Scenario& scenario() const { return scenario_; }
+  // The policy that sees to the rest, by its name.
+  const std::string& states_name() const { return states_name_; }
 
  private:
   void follow(const View& view);
@@ -73,6 +75,7 @@ class PlacedPolicy : public Policy {
 
   Scenario scenario_;
   AllowedPlaces movable_;
+  std::string states_name_;
   std::unique_ptr<Policy> states_;
   std::shared_ptr<CpuShare> cpu_share_ = std::make_shared<CpuShare>();
   std::int32_t seen_step_ = -1;
