@@ -104,7 +104,8 @@ std::vector<NamedPath> inputs_of(const Scenario& scenario) {
       {"the machine's profile", scenario.machine.path},
       {"the text of data.text", scenario.data_text == kCorpus ? "" : beside(scenario, scenario.data_text)}};
   for (const auto& [name, path] : {std::pair("the tokens of data.tokens", scenario.data_tokens),
-                                   {"the tokenizer of data.tokenizer", scenario.data_tokenizer}})
+                                   {"the tokenizer of data.tokenizer", scenario.data_tokenizer},
+                                   {"the graph of data.graph", scenario.data_graph}})
     if (!path.empty()) inputs.push_back({name, beside(scenario, path)});
   if (!scenario.weights.empty()) add_weights(beside(scenario, scenario.weights), inputs);
   if (!scenario.data_images.empty())

@@ -46,7 +46,8 @@ PipelineOptions build_pipeline(const Values& values) {
   PipelineOptions out;
   const std::string at = "data.pipeline.";
   // Where the section is there, so are its defaults.
-  out.given = !values.text("data.manifest").empty() || values.has(at + "workers");
+  const bool has_samples = !values.text("data.manifest").empty() || !values.text("data.graph").empty();
+  out.given = has_samples || values.has(at + "workers");
   out.workers = values.integer(at + "workers", out.workers);
   out.remote_workers = values.integer(at + "remote_workers", out.remote_workers);
   if (values.has(at + "remote_share")) out.remote_share = values.number(at + "remote_share");
@@ -59,6 +60,7 @@ PipelineOptions build_pipeline(const Values& values) {
   out.decoded_cache_on_disk = values.text(at + "cache.decoded_in") == "disk";
   out.feature_cache_bytes = values.integer(at + "cache.features");
   out.samples = values.integer(at + "samples");
+  out.graph_degree = values.integer(at + "graph.degree");
   for (const Modality modality : kModalities) {
     const std::string name(name_of(modality)), of = at + name + ".";
     if (values.has(of + "kind"))
@@ -174,6 +176,7 @@ Scenario build_scenario(const Values& values) {
   out.data_tokenizer = values.text("data.tokenizer");
   const std::string token_type = values.text("data.token_type");
   if (!token_type.empty()) out.data_token_bytes = token_type == "uint16" ? 2 : 4;
+  out.data_graph = values.text("data.graph");
   out.data_manifest = values.text("data.manifest");
   out.pipeline = build_pipeline(values);
   out.weights = values.text("weights");

@@ -89,7 +89,7 @@ void check_optimizer(Rules& rules, const OptimizerOptions& o) {
                 "the learning rate would have decayed before its warm-up ends", "0, or more than warmup_steps");
 }
 
-// Of the keys that say what tokens are read, those that exclude each other.
+// Of the keys that say what is read, those that exclude each other.
 void check_data(Rules& rules, const Values& values) {
   const auto is_given = [&](const std::string& path) {
     return values.has(path) && values.position(path)->distance < kDefaultDistance;
@@ -98,6 +98,10 @@ void check_data(Rules& rules, const Values& values) {
   for (const std::string other : {"data.text", "data.tokenizer", "data.images"})
     if (rules.can_judge({tokens, other}) && is_given(tokens))
       rules.require(!is_given(other), {tokens, other}, other + " is given, too", "one of them");
+  const std::string graph = "data.graph";
+  for (const std::string other : {"data.text", "data.tokens", "data.tokenizer", "data.images", "data.manifest"})
+    if (rules.can_judge({graph, other}) && is_given(graph))
+      rules.require(!is_given(other), {graph, other}, other + " is given, too", "one of them");
   if (rules.can_judge({tokens, "data.token_type"}))
     rules.require(is_given(tokens) || !is_given("data.token_type"), {"data.token_type"},
                   "is of data.tokens, which is not given", "beside data.tokens");

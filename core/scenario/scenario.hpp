@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/cropping.hpp"
 #include "core/graph/graph.hpp"
 #include "core/machine/profile.hpp"
 #include "core/scenario/key_values.hpp"
@@ -107,10 +108,10 @@ struct OptimizerOptions {
 };
 
 // What files of a modality are like, for a simulation: how they are encoded, a file's bytes, and what is decoded of it
-// (pixels, or samples of sound).
+// (pixels, or samples of sound). Of a manifest's files, the largest's bytes, too.
 struct MediaFiles {
   std::string kind;
-  std::int64_t bytes = 0, units = 0;
+  std::int64_t bytes = 0, units = 0, most_bytes = 0;
 };
 
 // How batches of media come about (core/step/inputs.hpp).
@@ -124,8 +125,10 @@ struct PipelineOptions {
   bool skips_bad_samples = true;
   std::int64_t decoded_cache_bytes = 0, feature_cache_bytes = 0;  // 0: nothing is kept
   bool decoded_cache_on_disk = false;
-  std::map<std::string, MediaFiles> files;  // by modality
-  std::int64_t samples = 0;                 // of a data set without a manifest; 0: none comes twice
+  std::map<std::string, MediaFiles> files;   // by modality
+  std::map<std::string, Cropping> cropping;  // of items that are trained on; held-out ones are never varied
+  std::int64_t samples = 0;                  // of a data set without a manifest; 0: none comes twice
+  std::int64_t graph_degree = 0;             // neighbours of a node, on the average; 0: not said
 };
 
 // Losses on data that is held out from training, while training.
@@ -186,6 +189,7 @@ struct Scenario {
   std::string data_tokens;            // a file of token numbers alone, in place of a text; "": none
   std::int64_t data_token_bytes = 0;  // of one of them: 2 or 4; 0: as few as the vocabulary needs
   std::string data_tokenizer;         // a tokenizer.json that makes tokens of the text; "": bytes are tokens
+  std::string data_graph;             // a graph's nodes, edges, features and labels; "": none
   std::string data_manifest;          // a CSV of samples with pictures, sounds and captions; "": none
   PipelineOptions pipeline;
   std::string weights;  // where training begins: a safetensors file, its index, or their folder; "": anew

@@ -10,6 +10,7 @@
 #include "core/base/input_stages.hpp"
 #include "core/base/modality.hpp"
 #include "core/graph/kernels.hpp"
+#include "core/step/graph_inputs.hpp"
 
 namespace tandem {
 namespace {
@@ -70,10 +71,7 @@ class Chain {
   std::int64_t item_bytes() const { return decoded_item_bytes(tensor_); }
 
   Kernel kernel(const std::string& stage, std::int64_t items, std::int64_t units_each, std::int64_t bytes) const {
-    if (!scenario_.machine.input_stages.contains(stage))
-      throw ConfigError("data.pipeline: machine.input_stages." + stage + " is missing, what " + scenario_.machine.name +
-                        " takes to do it; allowed: a profile that says so, as `tandem calibrate` writes");
-    return input_kernel(input_stage(stage), items, counted({items, units_each}), bytes);
+    return stage_kernel(scenario_, stage, items, counted({items, units_each}), bytes);
   }
   Work work(const std::string& body, std::vector<Kernel> kernels) const {
     std::vector<std::int64_t> sizes{static_cast<std::int64_t>(modality_), items_};
@@ -146,7 +144,19 @@ std::int64_t decoded_item_bytes(const BatchTensor& tensor) {
   return tensor.shape.elements() / dims.front() * tensor.rows_of_item * size_of(DType::U8);
 }
 
+Kernel stage_kernel(const Scenario& scenario, const std::string& stage, std::int64_t items, std::int64_t units,
+                    std::int64_t bytes) {
+  if (!scenario.machine.input_stages.contains(stage))
+    throw ConfigError("data.pipeline: machine.input_stages." + stage + " is missing, what " + scenario.machine.name +
+                      " takes to do it; allowed: a profile that says so, as `tandem calibrate` writes");
+  return input_kernel(input_stage(stage), items, units, bytes);
+}
+
 void add_inputs(const Network& network, const Scenario& scenario, const DecodedItems& decoded, BatchSpec& batch) {
+  if (const std::optional<GraphShape> graph = graph_shape(network))
+    return add_graph_inputs(network, *graph, scenario, batch);
+  if (!scenario.data_graph.empty())
+    throw ConfigError("data.graph: " + network.family + " reads no graph; allowed: gnn");
   bool any = false;
   for (std::size_t i = 0; i < network.batch.size(); ++i) {
     const BatchTensor& tensor = network.batch[i];
@@ -159,7 +169,8 @@ void add_inputs(const Network& network, const Scenario& scenario, const DecodedI
   }
   if (!any)
     throw ConfigError("data.pipeline: " + network.family +
-                      " reads neither pictures nor sounds; allowed: clip, whisper, vit, trimodal, multimodal_llm");
+                      " reads neither pictures, sounds nor a graph; allowed: clip, gnn, whisper, vit, trimodal, "
+                      "multimodal_llm");
   std::int64_t bytes = 0;
   batch.load.body = "samples.load";
   batch.load.sizes.clear();

@@ -1,5 +1,6 @@
-// The ops that make a batch's media of files: read and decode on workers, and what makes numbers of the network of it
-// on workers or on the device. Must not know how files are decoded, nor which networks there are.
+// The ops that make a batch's media of files, or its part of a graph: read and decode on workers, and what makes
+// numbers of the network of it on workers or on the device. Must not know how files are decoded, nor which networks
+// there are.
 #pragma once
 
 #include <map>
@@ -26,8 +27,14 @@ inline constexpr std::string_view kFeatures = "_features";
 //   reads
 //                    what media.read wrote, if that is an op of its own
 //   media.transform  reads that, writes the batch's tensor
+// Of a network that reads a graph: core/step/graph_inputs.hpp.
 // Throws ConfigError for a network or a machine that has none.
 void add_inputs(const Network& network, const Scenario& scenario, const DecodedItems& decoded, BatchSpec& batch);
+
+// A stage (core/base/input_stages.hpp) of so many items, of so many units together; `bytes` of memory where a device
+// does it. Throws ConfigError for a machine that does not say what it takes.
+Kernel stage_kernel(const Scenario& scenario, const std::string& stage, std::int64_t items, std::int64_t units,
+                    std::int64_t bytes);
 
 // Of an item as it is decoded: bytes of pixels, or samples in fp32.
 std::int64_t decoded_item_bytes(const BatchTensor& tensor);
