@@ -2,8 +2,11 @@
 
 #include <utility>
 
+#include "core/step/graph_inputs.hpp"
+#include "core/workloads/workload.hpp"
 #include "runtime/data_files.hpp"
 #include "runtime/data_kind.hpp"
+#include "runtime/graph_data.hpp"
 #include "runtime/image_data.hpp"
 #include "runtime/made_up_data.hpp"
 #include "runtime/sample_data.hpp"
@@ -31,6 +34,16 @@ void require_tokens_wanted(const Scenario& scenario, DataKind kind) {
   if (!scenario.data_tokenizer.empty()) refuse("data.tokenizer");
 }
 
+// Where a graph is named, or wanted by ops that draw neighbours: those have nothing to draw from without one.
+bool reads_graph(const Scenario& scenario) {
+  if (!scenario.data_graph.empty()) return true;
+  const WorkloadEntry* family = find_workload(scenario.workload.family);
+  if (!scenario.pipeline.given || family == nullptr || family->network == nullptr) return false;
+  if (graph_shape(network_of(scenario)))
+    data_error(scenario, "data.graph", "is missing: a real run draws neighbours of a graph", "a safetensors file");
+  return false;
+}
+
 std::unique_ptr<DataSource> open_text(const Scenario& scenario, const SavedData& saved) {
   if (!scenario.data_tokens.empty()) return std::make_unique<TokenFileData>(scenario, saved);
   if (!scenario.data_tokenizer.empty()) return std::make_unique<TokenizedTextData>(scenario, saved);
@@ -44,6 +57,10 @@ std::unique_ptr<DataSource> open_data(const Scenario& scenario) {
   if (!scenario.data_manifest.empty()) {
     if (!scenario.weights.empty() && scenario.resume_folder.empty()) StartingWeights::of(scenario);
     return std::make_unique<SampleData>(scenario);
+  }
+  if (reads_graph(scenario)) {
+    if (!scenario.weights.empty() && scenario.resume_folder.empty()) StartingWeights::of(scenario);
+    return std::make_unique<GraphData>(scenario, saved);
   }
   const DataKind kind = data_kind(scenario);
   // Both refuse before anything runs. A run that goes on has its weights from its checkpoint.

@@ -61,6 +61,10 @@ std::string data_of(const Scenario& scenario) {
     if (!scenario.data_tokenizer.empty()) add_file(hasher, beside_scenario(scenario.data_tokenizer, scenario));
     return hasher.checksum().text();
   }
+  if (!scenario.data_graph.empty()) {
+    add_file(hasher, beside_scenario(scenario.data_graph, scenario));
+    return hasher.checksum().text();
+  }
   const DataKind kind = data_kind(scenario);
   if (kind == DataKind::MadeUp) return "made_up";  // a line has a space behind it
   if (kind != DataKind::Images)

@@ -78,12 +78,13 @@ std::int64_t keep_features(BodyCall& call) {
 
 // Tensors that no other input makes, in the order of the batch.
 std::int64_t load_samples(BodyCall& call) {
-  const SampleData& samples = samples_of(call);
+  const auto* samples = dynamic_cast<const TensorBatches*>(&call.data);
+  if (samples == nullptr) samples = &samples_of(call);
   for (std::size_t i = 0; i < call.writes.size(); ++i) {
     const Tensor& tensor = call.graph.tensor_of(call.op.writes[i].value);
     const std::int64_t bytes = call.graph.value(call.op.writes[i].value).bytes;
-    samples.read(key_of(call), static_cast<std::size_t>(call.work.sizes.at(i)),
-                 {call.writes[i], tensor.type, bytes / size_of(tensor.type)});
+    samples->read(key_of(call), static_cast<std::size_t>(call.work.sizes.at(i)),
+                  {call.writes[i], tensor.type, bytes / size_of(tensor.type)});
   }
   return 0;
 }

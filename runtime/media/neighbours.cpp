@@ -23,23 +23,32 @@ std::vector<std::uint64_t> draw_entries(std::uint64_t degree, std::uint64_t coun
 
 }  // namespace
 
-CsrGraph::CsrGraph(std::span<const std::int64_t> first, std::span<const std::int64_t> neighbours,
-                   const std::string& path)
+NodeNumbers NodeNumbers::part(std::size_t first, std::size_t count) const {
+  NodeNumbers part = *this;
+  if (narrow_ != nullptr)
+    part.narrow_ += first;
+  else
+    part.wide_ += first;
+  part.size_ = count;
+  return part;
+}
+
+CsrGraph::CsrGraph(std::span<const std::int64_t> first, NodeNumbers neighbours, const std::string& path)
     : first_(first), neighbours_(neighbours) {
   const auto refuse = [&](const std::string& problem) { throw MediaError(MediaFault::Damaged, path, problem); };
   if (first.empty() || first.front() != 0 || first.back() != static_cast<std::int64_t>(neighbours.size()))
     refuse("its rows do not cover its neighbours; allowed: from 0 to their count");
-  if (!std::is_sorted(first.begin(), first.end())) refuse("a row ends before it begins");
-  for (const std::int64_t node : neighbours)
-    if (node < 0 || node >= nodes())
+  if (!std::is_sorted(first.begin(), first.end())) refuse("a row ends before it begins; allowed: ascending rows");
+  for (std::size_t i = 0; i < neighbours.size(); ++i)
+    if (const std::int64_t node = neighbours[i]; node < 0 || node >= nodes())
       refuse("names node " + std::to_string(node) + "; allowed: 0 to " + std::to_string(nodes() - 1));
 }
 
-std::span<const std::int64_t> CsrGraph::of(std::int64_t node) const {
+NodeNumbers CsrGraph::of(std::int64_t node) const {
   CHECK(node >= 0 && node < nodes(), node, nodes());
   const auto row = static_cast<std::size_t>(node);
-  return neighbours_.subspan(static_cast<std::size_t>(first_[row]),
-                             static_cast<std::size_t>(first_[row + 1] - first_[row]));
+  return neighbours_.part(static_cast<std::size_t>(first_[row]),
+                          static_cast<std::size_t>(first_[row + 1] - first_[row]));
 }
 
 SampledNeighbours sample_neighbours(const CsrGraph& graph, std::span<const std::int64_t> targets,
@@ -51,7 +60,7 @@ SampledNeighbours sample_neighbours(const CsrGraph& graph, std::span<const std::
     const std::size_t count = out.sources.size();
     for (std::size_t i = 0; i < count; ++i) {
       const std::int64_t node = out.sources[i];
-      const std::span<const std::int64_t> row = node == kNone ? std::span<const std::int64_t>() : graph.of(node);
+      const NodeNumbers row = node == kNone ? NodeNumbers() : graph.of(node);
       const auto fanout = static_cast<std::uint64_t>(fanouts[layer]);
       const auto drawn = draw_entries(row.size(), fanout, chance);
       for (std::uint64_t j = 0; j < fanout; ++j) {

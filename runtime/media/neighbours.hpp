@@ -9,17 +9,36 @@
 
 namespace tandem {
 
+// Numbers of nodes, as a file has them: in 64 bits or in 32.
+class NodeNumbers {
+ public:
+  NodeNumbers() = default;
+  explicit NodeNumbers(std::span<const std::int64_t> wide) : wide_(wide.data()), size_(wide.size()) {}
+  explicit NodeNumbers(std::span<const std::int32_t> narrow) : narrow_(narrow.data()), size_(narrow.size()) {}
+  std::size_t size() const { return size_; }
+  std::int64_t operator[](std::size_t i) const { return narrow_ == nullptr ? wide_[i] : narrow_[i]; }
+  NodeNumbers part(std::size_t first, std::size_t count) const;
+
+ private:
+  const std::int64_t* wide_ = nullptr;
+  const std::int32_t* narrow_ = nullptr;
+  std::size_t size_ = 0;
+};
+
 // Compressed rows: the neighbours of node v are neighbours[first[v]] to neighbours[first[v + 1] - 1].
 class CsrGraph {
  public:
-  // Both spans outlive the graph. Throws MediaError (Damaged, of `path`) where rows are no rows of `neighbours`, or a
-  // neighbour is no node.
-  CsrGraph(std::span<const std::int64_t> first, std::span<const std::int64_t> neighbours, const std::string& path);
+  // What both lie in outlives the graph. Throws MediaError (Damaged, of `path`) where rows are no rows of `neighbours`,
+  // or a neighbour is no node.
+  CsrGraph(std::span<const std::int64_t> first, NodeNumbers neighbours, const std::string& path);
+  CsrGraph(std::span<const std::int64_t> first, std::span<const std::int64_t> neighbours, const std::string& path)
+      : CsrGraph(first, NodeNumbers(neighbours), path) {}
   std::int64_t nodes() const { return static_cast<std::int64_t>(first_.size()) - 1; }
-  std::span<const std::int64_t> of(std::int64_t node) const;
+  NodeNumbers of(std::int64_t node) const;
 
  private:
-  std::span<const std::int64_t> first_, neighbours_;
+  std::span<const std::int64_t> first_;
+  NodeNumbers neighbours_;
 };
 
 // Layer i of a network makes values of targets from those of sources. Its sources are its targets, followed by

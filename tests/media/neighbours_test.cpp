@@ -45,6 +45,14 @@ TEST(MediaNeighbours, AllOfAFewAreTaken) {
   EXPECT_THAT(drawn.sources, ElementsAre(0, 1, 2, 3, 4, 5, -1, -1));
 }
 
+TEST(MediaNeighbours, NarrowNumbersAreTheSameNodes) {
+  const std::vector<std::int32_t> narrow(kNeighbours.begin(), kNeighbours.end());
+  const CsrGraph wide(kFirst, kNeighbours, "g"), other(kFirst, NodeNumbers(std::span(narrow)), "g");
+  for (std::uint64_t seed = 0; seed < 20; ++seed)
+    EXPECT_EQ(sample_neighbours(other, Numbers{0, 4}, Numbers{2, 3}, seed).sources,
+              sample_neighbours(wide, Numbers{0, 4}, Numbers{2, 3}, seed).sources);
+}
+
 TEST(MediaNeighbours, GraphsThatAreNone) {
   const auto fault = [](const Numbers& first, const Numbers& neighbours) {
     return fault_of([&] { CsrGraph(first, neighbours, "g"); });
