@@ -1,5 +1,7 @@
 // Both ends of SampleData's part in decoding by a worker of another host: what it is asked for, and what it makes of
-// that. Items are asked for by their numbers in the manifest, so that a worker goes by nothing else: no step, no cache.
+// that. Items are asked for by their numbers in the manifest and with what is cut out of them, so that a worker goes by
+// nothing else: no step, no cache, no seed.
+#include <bit>
 #include <cstring>
 #include <filesystem>
 #include <numeric>
@@ -31,6 +33,7 @@ void require_whole_items(const DecodeRequest& request) {
 std::string SampleData::manifest_sum() const {
   Hasher hasher;
   const auto add = [&](const std::string& text) { hasher.update(text.c_str(), text.size() + 1); };
+  add(kDecodeProtocol);
   for (const ManifestRow& row : manifest_rows()) {
     add(row.sample);
     for (const Modality modality : kModalities)
@@ -51,7 +54,7 @@ void SampleData::decode_elsewhere(BatchKey key, const MediaShape& shape, std::in
   if (worker_ == nullptr) return decode(key, shape, first, count, out);
   const std::shared_ptr<const SampleLayout> layout = layouts_.of(key);
   const std::vector<SampleItem>& items = layout->of(shape.modality).items;
-  DecodeRequest request{shape.modality, shape.dims.back(), shape.item_bytes, {}, {}};
+  DecodeRequest request{shape.modality, shape.dims.back(), shape.item_bytes, {}, {}, {}, {}};
   std::vector<std::byte*> targets;
   for (std::int64_t i = 0; i < count; ++i) {
     const SampleItem& item = items[place(first + i)];
@@ -61,6 +64,9 @@ void SampleData::decode_elsewhere(BatchKey key, const MediaShape& shape, std::in
     } else if (const std::int64_t sample = actual(item.sample); !find_decoded(sample, shape, to)) {
       request.samples.push_back(sample);
       request.file_bytes.push_back(file_bytes(sample, shape.modality));
+      const PictureCut cut = cut_of(sample, item.use, shape.modality);
+      request.cropping = cut.cropping;  // all items of a batch are trained on, or none is
+      request.seeds.push_back(std::bit_cast<std::int64_t>(cut.seed));
       targets.push_back(to);
     }
   }
@@ -103,7 +109,8 @@ void SampleData::serve(const DecodeRequest& request, std::byte* out) const {
   ThreadTeam::mine(workers_).share(static_cast<int>(shape.items), [&](int i) {
     const ManifestRow& row = rows[place(request.samples[place(i)])];
     try {
-      decode_file(row.file(shape.modality), shape, out + i * shape.item_bytes);
+      const PictureCut cut{request.cropping, std::bit_cast<std::uint64_t>(request.seeds[place(i)])};
+      decode_file(row.file(shape.modality), cut, shape, out + i * shape.item_bytes);
     } catch (const MediaError& error) {
       throw DeviceError("sample \"" + row.sample + "\": " + error.what());
     }

@@ -3,7 +3,7 @@
 //
 //   the training  adds 1 to "trainings", which gives it a number n; writes "n/manifest", a checksum
 //   the worker    writes "n/answer": "ok", or why not. Both make a group of two at "n/group": the training is rank 0
-//   a request     kRequestWords numbers: DecodeWord; then, for each item, its sample and its file's bytes
+//   a request     kRequestWords numbers: RequestWord; then of each item its sample, its file's bytes and its seed
 //   an answer     kAnswerWords numbers: AnswerWord; then that many bytes: the items, or a text that says why not
 #pragma once
 
@@ -21,7 +21,8 @@
 
 namespace tandem {
 
-enum RequestWord { kNumber, kModality, kSide, kItemBytes, kItems, kRequestWords };
+// The last two are the bits of doubles.
+enum RequestWord { kNumber, kModality, kSide, kItemBytes, kItems, kRandomCrop, kLeastArea, kFlip, kRequestWords };
 enum AnswerWord { kAnswered, kIsDecoded, kAnswerBytes, kSumHigh, kSumLow, kAnswerWords };
 inline constexpr const char *kTrainings = "trainings", *kOk = "ok";
 inline std::string manifest_key(std::int64_t training) { return std::to_string(training) + "/manifest"; }

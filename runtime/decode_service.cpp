@@ -1,4 +1,5 @@
 // The worker's end of decode_worker.hpp.
+#include <bit>
 #include <chrono>
 #include <exception>
 #include <limits>
@@ -21,6 +22,15 @@ constexpr std::chrono::milliseconds kLookEvery{20};
 constexpr std::chrono::hours kIdle{24 * 365};
 constexpr std::int64_t kMostItems = std::int64_t{1} << 20, kMostBytes = std::int64_t{1} << 34;
 
+Cropping cropping_of(std::span<const std::int64_t> words) {
+  const Cropping cropping{words[kRandomCrop] == 1, std::bit_cast<double>(words[kLeastArea]),
+                          std::bit_cast<double>(words[kFlip])};
+  const bool can_be = words[kRandomCrop] >= 0 && words[kRandomCrop] <= 1 && cropping.least_area > 0 &&
+                      cropping.least_area <= 1 && cropping.flip >= 0 && cropping.flip <= 1;
+  if (!can_be) throw std::out_of_range("a cropping that no training asks for");
+  return cropping;
+}
+
 // Numbers of a peer that is no friend's must not be what memory is sized by.
 DecodeRequest request_of(std::span<const std::int64_t> words) {
   const auto within = [&](RequestWord word, std::int64_t least, std::int64_t most) {
@@ -34,8 +44,10 @@ DecodeRequest request_of(std::span<const std::int64_t> words) {
   const auto items = static_cast<std::size_t>(within(kItems, 1, kMostItems));
   if (static_cast<std::int64_t>(items) > kMostBytes / request.item_bytes)
     throw std::out_of_range("a request for more bytes than a training asks for at once");
+  request.cropping = cropping_of(words);
   request.samples.resize(items);
   request.file_bytes.resize(items);
+  request.seeds.resize(items);
   return request;
 }
 
@@ -72,6 +84,7 @@ void serve(const HostPort& at, std::int64_t training, std::chrono::milliseconds 
       DecodeRequest request = request_of(words);
       group.receive(request.samples, timeout);
       group.receive(request.file_bytes, timeout);
+      group.receive(request.seeds, timeout);
       answer(group, words[kNumber], request, service);
     }
   } catch (const std::exception&) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cstring>
 #include <exception>
@@ -117,11 +118,18 @@ bool DecodeWorker::decode(const DecodeRequest& request, std::span<std::byte> out
 // Under mutex_. Throws what loses the worker.
 bool DecodeWorker::ask(const DecodeRequest& request, std::span<std::byte> out) {
   const auto items = static_cast<std::int64_t>(request.samples.size());
-  const std::int64_t words[kRequestWords] = {++number_, static_cast<std::int64_t>(request.modality), request.side,
-                                             request.item_bytes, items};
+  const std::int64_t words[kRequestWords] = {++number_,
+                                             static_cast<std::int64_t>(request.modality),
+                                             request.side,
+                                             request.item_bytes,
+                                             items,
+                                             request.cropping.random ? 1 : 0,
+                                             std::bit_cast<std::int64_t>(request.cropping.least_area),
+                                             std::bit_cast<std::int64_t>(request.cropping.flip)};
   link_->group->send(words);
   link_->group->send(request.samples);
   link_->group->send(request.file_bytes);
+  link_->group->send(request.seeds);
   std::int64_t answer[kAnswerWords] = {};
   link_->group->receive(answer, timeout_);
   if (answer[kAnswered] != number_) throw DeviceError("answered another request");

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/cropping.hpp"
 #include "core/base/modality.hpp"
 
 namespace tandem {
@@ -24,11 +25,17 @@ struct HostPort {
 // "HOST:PORT". Throws ConfigError that names the flag.
 HostPort parse_host_port(const std::string& flag, const std::string& text);
 
-// Samples of a manifest, by number, and how many bytes the file of each has where it is asked for.
+// What a request and an answer are made of has this number. Programs with another one serve each other as little as
+// those with another manifest.
+inline constexpr const char* kDecodeProtocol = "2";
+
+// Samples of a manifest, by number; how many bytes the file of each has where it is asked for; and the seed of what is
+// random of its cropping.
 struct DecodeRequest {
   Modality modality = Modality::Image;
   std::int64_t side = 0, item_bytes = 0;  // a picture's height and width; what an item is decoded to
-  std::vector<std::int64_t> samples, file_bytes;
+  Cropping cropping;                      // of pictures, and of frames
+  std::vector<std::int64_t> samples, file_bytes, seeds;
   std::int64_t bytes() const { return static_cast<std::int64_t>(samples.size()) * item_bytes; }
 };
 

@@ -152,7 +152,15 @@ void SampleData::note_bad(std::int64_t sample, Modality modality, const std::str
   bad_.emplace(std::pair(sample, modality), what);
 }
 
-void SampleData::decode_file(const std::string& path, const MediaShape& shape, std::byte* out) const {
+// By numbers that every run has, whichever thread or host decodes. What is held out is the same each time.
+PictureCut SampleData::cut_of(std::int64_t sample, std::int64_t use, Modality modality) const {
+  const auto found = scenario_.pipeline.cropping.find(std::string(name_of(modality)));
+  if (use == kNone || found == scenario_.pipeline.cropping.end()) return {};
+  return {found->second, seed_of_use(scenario_.seed, sample, use, static_cast<std::int64_t>(modality))};
+}
+
+void SampleData::decode_file(const std::string& path, const PictureCut& cut, const MediaShape& shape,
+                             std::byte* out) const {
   const MediaFile file = read_media(path, options_.limits);
   if (shape.modality == Modality::Audio) {
     Sound sound = resample(decode_any_sound(file, options_.limits), kSoundRate);
@@ -162,7 +170,7 @@ void SampleData::decode_file(const std::string& path, const MediaShape& shape, s
   }
   const auto side = static_cast<std::int32_t>(shape.dims.back());
   const auto put = [&](const Image& image, std::byte* to) {
-    const Image square = resize(image, centre_square(image), side);
+    const Image square = cropped(image, cut.cropping, cut.seed, side);
     std::memcpy(to, square.pixels.data(), square.pixels.size());
   };
   if (shape.modality == Modality::Image)
@@ -174,17 +182,17 @@ void SampleData::decode_file(const std::string& path, const MediaShape& shape, s
     put(frames.frame(std::min(i, frames.count - 1)), out + i * frame_bytes);
 }
 
-void SampleData::decode_item(std::int64_t sample, std::int64_t step, const MediaShape& shape, std::byte* out) const {
+void SampleData::decode_item(const SampleItem& item, std::int64_t step, const MediaShape& shape, std::byte* out) const {
   // Where a network tells samples that lack a picture from others, this one does. Where it does not, the next sample
   // that can be read takes its place, text and all.
   constexpr int kMostTries = 1000;
-  std::int64_t candidate = actual(sample);
+  std::int64_t candidate = actual(item.sample);
   for (int tries = 0; tries < kMostTries; ++tries) {
-    if (decode_sample(candidate, step, shape, out)) return;
+    if (decode_sample(candidate, step, cut_of(candidate, item.use, shape.modality), shape, out)) return;
     if (plan().mixes()) return;
     candidate = plan().samples().next_of_kind(candidate);
     const std::lock_guard lock(mutex_);
-    replaced_[sample] = candidate;
+    replaced_[item.sample] = candidate;
   }
   throw DeviceError("data.manifest: " + std::to_string(kMostTries) + " samples in a row cannot be read");
 }
@@ -196,11 +204,12 @@ std::int64_t SampleData::actual(std::int64_t sample) const {
 }
 
 // False where its file cannot be decoded: `out` is zeros then.
-bool SampleData::decode_sample(std::int64_t sample, std::int64_t step, const MediaShape& shape, std::byte* out) const {
+bool SampleData::decode_sample(std::int64_t sample, std::int64_t step, const PictureCut& cut, const MediaShape& shape,
+                               std::byte* out) const {
   if (find_decoded(sample, shape, out)) return true;
   const ManifestRow& row = manifest_rows()[place(sample)];
   try {
-    decode_file(row.file(shape.modality), shape, out);
+    decode_file(row.file(shape.modality), cut, shape, out);
     ++decoded_;
   } catch (const MediaError& error) {
     if (!scenario_.pipeline.skips_bad_samples)
@@ -242,7 +251,7 @@ void SampleData::decode(BatchKey key, const MediaShape& shape, std::int64_t firs
     if (item.sample == kNone)
       std::memset(to, 0, place(shape.item_bytes));
     else
-      decode_item(item.sample, key.step, shape, to);
+      decode_item(item, key.step, shape, to);
   });
 }
 

@@ -27,6 +27,12 @@ struct MediaShape {
   std::int64_t items = 0, item_bytes = 0;
 };
 
+// What is cut out of an item's picture, or of all its frames.
+struct PictureCut {
+  Cropping cropping;
+  std::uint64_t seed = 0;  // of what is random of it
+};
+
 class SampleData final : public DataSource, public TensorBatches {
  public:
   // Throws ConfigError for a manifest, a tokenizer or a network that cannot be.
@@ -76,9 +82,12 @@ class SampleData final : public DataSource, public TensorBatches {
   bool find_decoded(std::int64_t sample, const MediaShape& shape, std::byte* out) const;
   void keep_decoded(std::int64_t sample, std::int64_t step, const MediaShape& shape, const std::byte* made) const;
   std::int64_t file_bytes(std::int64_t sample, Modality modality) const;
-  void decode_item(std::int64_t sample, std::int64_t step, const MediaShape& shape, std::byte* out) const;
-  bool decode_sample(std::int64_t sample, std::int64_t step, const MediaShape& shape, std::byte* out) const;
-  void decode_file(const std::string& path, const MediaShape& shape, std::byte* out) const;
+  void decode_item(const SampleItem& item, std::int64_t step, const MediaShape& shape, std::byte* out) const;
+  bool decode_sample(std::int64_t sample, std::int64_t step, const PictureCut& cut, const MediaShape& shape,
+                     std::byte* out) const;
+  void decode_file(const std::string& path, const PictureCut& cut, const MediaShape& shape, std::byte* out) const;
+  // `use`: SampleUse::use.
+  PictureCut cut_of(std::int64_t sample, std::int64_t use, Modality modality) const;
   // The sample that is read in the place of one.
   std::int64_t actual(std::int64_t sample) const;
   bool is_bad(std::int64_t sample, Modality modality) const;

@@ -35,7 +35,7 @@ ItemLayout items_of(const SampleLayout& layout, Modality modality, const KeptIte
     const SampleUse& use = layout.rows[row];
     if (!use.has.has(modality)) continue;
     const bool is_cached = kept != nullptr && kept->slot(use.sample, step) != kNone;
-    (is_cached ? cached : out.items).push_back({use.sample, static_cast<std::int64_t>(row)});
+    (is_cached ? cached : out.items).push_back({use.sample, static_cast<std::int64_t>(row), use.use});
   }
   CHECK(std::ssize(out.items) <= out.encoded, "more items than the network takes", name_of(modality), out.items.size(),
         out.encoded);

@@ -19,6 +19,7 @@ namespace tandem {
 struct SampleItem {
   std::int64_t sample = kNone;  // kNone: a blank
   std::int64_t row = 0;         // of the micro-batch
+  std::int64_t use = kNone;     // SampleUse::use
 };
 
 // Of one modality.

@@ -35,7 +35,7 @@ struct Work {
 
 MediaOptions options() {
   MediaOptions o;
-  o.picture.random_crop = o.picture.flip = true;
+  o.picture.cropping = {.random = true, .flip = 0.5};
   o.sound.samples = 32000;
   return o;
 }

@@ -30,6 +30,12 @@ double draw_of(std::uint64_t seed, std::int64_t place, std::int64_t index) {
   return static_cast<double>(x >> 11) * 0x1p-53;
 }
 
+std::uint64_t seed_of_use(std::uint64_t seed, std::int64_t sample, std::int64_t use, std::int64_t item) {
+  std::uint64_t x = mix(seed);
+  for (const std::int64_t part : {sample, use, item}) x = mix(x ^ static_cast<std::uint64_t>(part));
+  return x;
+}
+
 std::int64_t sample_at(std::uint64_t seed, std::int64_t samples, std::int64_t place) {
   CHECK(samples >= 1 && place >= 0, samples, place);
   const std::int64_t epoch = place / samples;

@@ -48,6 +48,7 @@ std::vector<SampleUse> Samples::of(const MicroBatchKey& key) const {
   for (std::int64_t i = 0; i < batch_; ++i) {
     const std::int64_t place = first * batch_ + i;
     SampleUse& row = rows[static_cast<std::size_t>(i)];
+    row.use = key.held_out ? kNone : place / samples_;
     row.sample = key.held_out && held_out_ > 0 ? samples_ + place % held_out_ : sample_at(seed_, samples_, place);
     for (const Modality modality : kModalities) {
       const bool there =

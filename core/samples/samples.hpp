@@ -16,8 +16,9 @@
 namespace tandem {
 
 struct SampleUse {
-  std::int64_t sample = 0;  // its number in the manifest
-  ModalitySet has;          // of which the mix says that they are used
+  std::int64_t sample = 0;   // its number in the manifest
+  ModalitySet has;           // of which the mix says that they are used
+  std::int64_t use = kNone;  // how many times it was trained on before; kNone: it is held out
 };
 
 struct MicroBatchKey {

@@ -66,6 +66,10 @@ PipelineOptions build_pipeline(const Values& values) {
     if (values.has(of + "kind"))
       out.files[name] = {values.text(of + "kind"), values.integer(of + "bytes"),
                          values.integer(of + (modality == Modality::Audio ? "samples" : "pixels"))};
+    Cropping& cropping = out.cropping[name];
+    cropping.random = values.text(of + "crop") == "random";
+    cropping.least_area = values.number(of + "crop_scale", cropping.least_area);
+    cropping.flip = values.number(of + "flip", cropping.flip);
   }
   return out;
 }

@@ -58,6 +58,12 @@ void say_of_heads(const WorkloadOptions& w, Words& out) {
         "unfused, which takes more memory and time");
 }
 
+void say_of_cropping(const PipelineOptions& pipeline, Words& out) {
+  for (const auto& [modality, cropping] : pipeline.cropping)
+    if (!cropping.random && cropping.least_area != Cropping().least_area)
+      out.push_back("data.pipeline." + modality + ".crop_scale: has no effect with crop: centre");
+}
+
 }  // namespace
 
 std::vector<std::string> oddities(const Scenario& scenario) {
@@ -74,6 +80,7 @@ std::vector<std::string> oddities(const Scenario& scenario) {
   say_of_schedule(scenario.optimizer, out);
   say_of_optimizer(scenario.optimizer, precision, out);
   say_of_limits(scenario.limits, scenario.machine, out);
+  say_of_cropping(scenario.pipeline, out);
   return out;
 }
 

@@ -123,6 +123,18 @@ bool takes_a_mix(const WorkloadEntry& family) {
   return std::count(family.keys->shared.begin(), family.keys->shared.end(), "mix") > 0;
 }
 
+// What is kept of an item is its first use's.
+void require_same_at_each_use(const PipelineOptions& pipeline, Modality modality, const std::string& cache,
+                              const std::string& keeps) {
+  const auto found = pipeline.cropping.find(text(modality));
+  if (found == pipeline.cropping.end() || !found->second.varies()) return;
+  const bool cuts = found->second.random;
+  const std::string key = text(modality) + (cuts ? ".crop" : ".flip");
+  throw ConfigError("data.pipeline." + cache + ", pipeline." + key + ": " + cache + " keeps " + keeps + ", and " + key +
+                    (cuts ? ": random cuts another part" : " mirrors some of them") +
+                    " at each use; allowed: " + (cuts ? "crop: centre" : "flip: 0") + ", or no " + cache);
+}
+
 // What a step leaves is issued by then: see Scheduler's steps ahead.
 std::int64_t delay_of(const Scenario& scenario) { return scenario.pipeline.prefetch + 1; }
 
@@ -191,9 +203,11 @@ void SamplePlan::keep_features(Rank rank) {
                       " has no frozen encoder whose outputs could be kept; allowed: trimodal or multimodal_llm, with "
                       "workload.trained that names none of an encoder's weights");
   const std::int64_t each = scenario_.pipeline.feature_cache_bytes / static_cast<std::int64_t>(sources_.size());
-  for (const auto& [modality, source] : sources_)
+  for (const auto& [modality, source] : sources_) {
+    require_same_at_each_use(scenario_.pipeline, modality, "cache.features", "what a frozen encoder made of an item");
     features_[modality] = std::make_unique<KeptItems>(samples_, modality, each / source.item_bytes,
                                                       scenario_.first_step, delay_of(scenario_), rank);
+  }
 }
 
 void SamplePlan::keep_decoded(Rank rank) {
@@ -202,10 +216,12 @@ void SamplePlan::keep_decoded(Rank rank) {
   std::map<Modality, std::int64_t> bytes;
   for (const BatchTensor& tensor : network.batch)
     if (const auto modality = find_modality(tensor.media)) bytes[*modality] = decoded_item_bytes(tensor);
-  for (const auto& [modality, item] : bytes)
+  for (const auto& [modality, item] : bytes) {
+    require_same_at_each_use(scenario_.pipeline, modality, "cache.decoded", "items as they were cut and scaled");
     decoded_[modality] = std::make_unique<KeptItems>(
         samples_, modality, scenario_.pipeline.decoded_cache_bytes / static_cast<std::int64_t>(bytes.size()) / item,
         scenario_.first_step, delay_of(scenario_), rank);
+  }
 }
 
 // Few different ones: counts are padded. Those that the network counts; and, where a sample may have nothing to attend

@@ -1,6 +1,7 @@
 #include "runtime/media/media_reader.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "core/base/check.hpp"
@@ -87,9 +88,7 @@ void MediaReader::make(const MediaItem& item, std::span<float> out) {
 
 void MediaReader::normalised(const MediaItem& item, const Image& image, std::span<float> out) const {
   const PictureOptions& o = options_.picture;
-  Image square = resize(image, o.random_crop ? random_box(image, item.seed) : centre_square(image), o.side);
-  if (o.flip && draws_flip(item.seed)) mirror(square);
-  normalise(square, o.normal, out);
+  normalise(cropped(image, o.cropping, item.seed, o.side), o.normal, out);
 }
 
 template <typename T, typename Decode>
@@ -135,10 +134,12 @@ Frames MediaReader::frames(const MediaItem& item) {
 std::string MediaReader::prepared_options(const MediaItem& item) const {
   const PictureOptions& p = options_.picture;
   const SoundOptions& s = options_.sound;
-  const std::uint64_t seed = p.random_crop || p.flip ? item.seed : 0;
+  const Cropping& c = p.cropping;
+  const std::uint64_t seed = c.varies() ? item.seed : 0;
   return item.path + "\n" +
-         joined(static_cast<int>(item.modality), p.side, p.random_crop, p.flip, p.background, s.rate, s.samples, s.mels,
-                options_.frames.count, options_.frames.stride, seed) +
+         joined(static_cast<int>(item.modality), p.side, c.random, std::bit_cast<std::uint64_t>(c.least_area),
+                std::bit_cast<std::uint64_t>(c.flip), p.background, s.rate, s.samples, s.mels, options_.frames.count,
+                options_.frames.stride, seed) +
          text_of(p.normal);
 }
 

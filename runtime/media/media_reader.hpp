@@ -18,8 +18,8 @@
 namespace tandem {
 
 struct PictureOptions {
-  std::int32_t side = 224;                 // of the square that is made
-  bool random_crop = false, flip = false;  // of the item's seed; the largest square in the middle where not
+  std::int32_t side = 224;  // of the square that is made
+  Cropping cropping;        // what is random of it, of the item's seed
   Normal normal;
   std::uint8_t background = 255;  // grey, below what is transparent
 };

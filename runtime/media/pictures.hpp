@@ -5,6 +5,7 @@
 #include <array>
 #include <span>
 
+#include "core/base/cropping.hpp"
 #include "runtime/media/media.hpp"
 
 namespace tandem {
@@ -16,11 +17,12 @@ struct Box {
 
 // The largest square in the middle.
 Box centre_square(const Image& image);
-// A part of 8% to 100% of the area with sides of 3:4 to 4:3, anywhere: what Inception was trained on (Szegedy et al.
-// 2015, arXiv 1409.4842, section 6), by the same tries as torchvision's RandomResizedCrop. Of the seed alone.
-Box random_box(const Image& image, std::uint64_t seed);
-// Whether a picture of this seed is mirrored: one of two is.
-bool draws_flip(std::uint64_t seed);
+// A part of `least_area` (Inception's: 0.08) to 1 of the area with sides of 3:4 to 4:3, anywhere: what Inception was
+// trained on (Szegedy et al. 2015, arXiv 1409.4842, section 6), by the same tries as torchvision's RandomResizedCrop;
+// where none of ten fits, the largest part of such sides in the middle. Of the seed and the picture's size alone.
+Box random_box(const Image& image, double least_area, std::uint64_t seed);
+// Whether a picture of this seed is mirrored: of `probability` of all seeds.
+bool draws_flip(double probability, std::uint64_t seed);
 
 // Scales a part to `side` x `side`. Each pixel made is a mean of all that it covers, weighted by a triangle as wide as
 // the scale (bilinear with antialias): the arithmetic of Pillow's Image.resize(BILINEAR, box), to the bit. CHECKs that
@@ -28,6 +30,9 @@ bool draws_flip(std::uint64_t seed);
 Image resize(const Image& image, const Box& box, std::int32_t side);
 // Left to right, in place.
 void mirror(Image& image);
+// The part of a picture that `cropping` says, and `side` x `side` of it: scaled, and mirrored where the seed says so.
+Box chosen_box(const Image& image, const Cropping& cropping, std::uint64_t seed);
+Image cropped(const Image& image, const Cropping& cropping, std::uint64_t seed, std::int32_t side);
 
 struct Normal {
   std::array<float, 3> mean{0, 0, 0}, deviation{1, 1, 1};  // of red, green, blue, where 0 to 255 is 0 to 1

@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "core/base/errors.hpp"
 #include "core/samples/sample_order.hpp"
+#include "core/workloads/sample_plan.hpp"
 #include "tests/common/scenarios.hpp"
 
 namespace tandem {
@@ -73,6 +75,29 @@ TEST(Samples, AStepHasTheSameOnesHoweverItIsCut) {
   EXPECT_EQ(all(12, 1, 1), all(2, 3, 2));
 }
 
+TEST(Samples, AUseIsAnEpoch) {
+  Scenario s = scenario_of(4, 3);
+  s.pipeline.samples = 6;  // two epochs a step
+  const Samples samples(s, nullptr);
+  std::map<std::int64_t, std::set<std::int64_t>> uses;
+  for (std::int64_t step = 0; step < 2; ++step)
+    for (std::int32_t mb = 0; mb < 3; ++mb)
+      for (const SampleUse& row : samples.of({step, mb, 0}))
+        EXPECT_TRUE(uses[row.sample].insert(row.use).second) << "the same use of sample " << row.sample << " twice";
+  EXPECT_EQ(uses.size(), 6u);
+  for (const auto& [sample, of] : uses) EXPECT_EQ(of, (std::set<std::int64_t>{0, 1, 2, 3})) << sample;
+  for (const SampleUse& row : samples.of({.held_out = true})) EXPECT_EQ(row.use, kNone);
+}
+
+TEST(Samples, SeedsOfUsesDifferInEachPart) {
+  std::set<std::uint64_t> seeds;
+  for (std::uint64_t seed = 0; seed < 4; ++seed)
+    for (std::int64_t sample = 0; sample < 8; ++sample)
+      for (std::int64_t use = 0; use < 8; ++use)
+        for (std::int64_t item = 0; item < 3; ++item) seeds.insert(seed_of_use(seed, sample, use, item));
+  EXPECT_EQ(seeds.size(), 4u * 8 * 8 * 3);
+}
+
 TEST(Samples, CountsArePaddedAndNeverNone) {
   Scenario s = scenario_of(16, 2);
   s.workload.mix.points = {{0, {{"image", 0}, {"audio", 0.4}}}};
@@ -109,6 +134,38 @@ TEST(KeptItems, AStepReadsNothingThatMayNotBeThereYet) {
   for (std::int64_t step = 0; step < 3; ++step) EXPECT_EQ(kept.counts(step).made, 4) << step;
   EXPECT_EQ(kept.counts(3).made, 0);
   EXPECT_EQ(kept.counts(3).read, 4);
+}
+
+// What planning of a family's small network with these croppings and a cache of decoded items refuses.
+std::string refusal_of(const std::string& family, const std::map<std::string, Cropping>& cropping) {
+  Scenario s = scenario_of(2, 1);
+  s.machine = testing::round_machine(std::int64_t{1} << 30);
+  s.workload.family = family;
+  s.workload.keys = find_workload(family)->keys->small_instance();
+  s.workload = completed(s.workload);
+  s.pipeline.given = true;
+  s.pipeline.decoded_cache_bytes = 1 << 20;
+  s.pipeline.cropping = cropping;
+  try {
+    const SamplePlan plan(*find_workload(family), s, 0);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(SamplePlan, ACacheOfDecodedItemsIsRefusedBesideWhatVaries) {
+  EXPECT_EQ(refusal_of("vit", {{"image", {}}}), "accepted");
+  EXPECT_EQ(
+      refusal_of("vit", {{"image", {.random = true}}}),
+      "data.pipeline.cache.decoded, pipeline.image.crop: cache.decoded keeps items as they were cut and scaled, and "
+      "image.crop: random cuts another part at each use; allowed: crop: centre, or no cache.decoded");
+  EXPECT_EQ(
+      refusal_of("vit", {{"image", {.flip = 0.1}}}),
+      "data.pipeline.cache.decoded, pipeline.image.flip: cache.decoded keeps items as they were cut and scaled, and "
+      "image.flip mirrors some of them at each use; allowed: flip: 0, or no cache.decoded");
+  EXPECT_EQ(refusal_of("whisper", {{"image", {.random = true}}}), "accepted") << "it reads no pictures";
+  EXPECT_THAT(refusal_of("trimodal", {{"image", {.random = true}}}), HasSubstr("image.crop: random"));
 }
 
 class ManifestFile : public ::testing::Test {

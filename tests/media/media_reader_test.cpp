@@ -2,6 +2,7 @@
 // counted, and leaves zeros.
 #include "runtime/media/media_reader.hpp"
 
+#include <set>
 #include <thread>
 
 #include "runtime/media/made_up.hpp"
@@ -16,7 +17,7 @@ using ::testing::HasSubstr;
 MediaOptions small_options() {
   MediaOptions options;
   options.picture.side = 16;
-  options.picture.random_crop = options.picture.flip = true;
+  options.picture.cropping = {.random = true, .flip = 0.5};
   options.sound.samples = 1600;
   options.frames = {.count = 2, .stride = 2};
   return options;
@@ -94,6 +95,31 @@ TEST_F(MediaReaderTest, WhatIsRandomIsOfTheSeed) {
   const auto first = prepared(reader, {item});
   item.seed += 1;
   EXPECT_NE(prepared(reader, {item}), first) << "nor is another seed's taken from the cache";
+}
+
+TEST_F(MediaReaderTest, FramesOfAClipAreCutAlike) {
+  if (!decodes_video()) GTEST_SKIP() << "this build decodes no video";
+  MediaOptions options = small_options();
+  options.frames.stride = 1;
+  MediaReader reader(options, nullptr);
+  const MediaFile file = read_media(items_.back().path, {});
+  const Frames frames = decode_video(file, {}, options.frames);
+  std::set<bool> mirrored;
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    MediaItem item = items_.back();
+    item.seed = seed;
+    std::vector<float> expected(3 * 16 * 16);
+    const std::vector<float> clip = prepared(reader, {item}).front();
+    const Box box = random_box(frames.frame(0), options.picture.cropping.least_area, seed);
+    mirrored.insert(draws_flip(0.5, seed));
+    for (std::int32_t i = 0; i < 2; ++i) {
+      Image square = resize(frames.frame(i), box, 16);
+      if (draws_flip(0.5, seed)) mirror(square);
+      normalise(square, options.picture.normal, expected);
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), clip.begin() + i * 3 * 16 * 16)) << seed << " " << i;
+    }
+  }
+  EXPECT_EQ(mirrored.size(), 2u) << "both ways round are among the seeds";
 }
 
 TEST_F(MediaReaderTest, ABatchIsItsItemsOneAfterAnother) {

@@ -47,7 +47,7 @@ TEST(MediaPictures, RandomBoxesAreOfTheSeedAndWithinBounds) {
   const Image image{300, 400, {}};
   double least = 1, most = 0;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
-    const Box box = random_box(image, seed), again = random_box(image, seed);
+    const Box box = random_box(image, 0.08, seed), again = random_box(image, 0.08, seed);
     ASSERT_EQ(box.left, again.left);
     ASSERT_EQ(box.width, again.width);
     ASSERT_GE(box.left, 0);
@@ -63,18 +63,61 @@ TEST(MediaPictures, RandomBoxesAreOfTheSeedAndWithinBounds) {
 }
 
 TEST(MediaPictures, AThinPictureGivesASquareInItsMiddle) {
-  const Box box = random_box(Image{1, 1000, {}}, 5);
+  const Box box = random_box(Image{1, 1000, {}}, 0.08, 5);
   EXPECT_EQ(box.width, 1);
   EXPECT_EQ(box.height, 1);
 }
 
-TEST(MediaPictures, OneOfTwoIsMirrored) {
-  int mirrored = 0;
-  for (std::uint64_t seed = 0; seed < 10000; ++seed) mirrored += draws_flip(seed) ? 1 : 0;
-  EXPECT_NEAR(mirrored, 5000, 200);  // four standard deviations
+TEST(MediaPictures, WhereNothingFitsThePartInTheMiddleHasTheSidesThatAreAllowed) {
+  // As torchvision's: all of the width, 30 / (3/4) rows, from (90 - 40) / 2 on.
+  const Box tall = random_box(Image{90, 30, {}}, 1, 5);
+  EXPECT_EQ(tall.width, 30);
+  EXPECT_EQ(tall.height, 40);
+  EXPECT_EQ(tall.top, 25);
+  const Box wide = random_box(Image{30, 90, {}}, 1, 5);
+  EXPECT_EQ(wide.width, 40);
+  EXPECT_EQ(wide.left, 25);
+  EXPECT_EQ(wide.height, 30);
+}
+
+TEST(MediaPictures, SharesOfTheAreaAreThoseOfTheFormula) {
+  const Image image{400, 400, {}};
+  double least = 1, sum = 0;
+  constexpr int kSeeds = 4000;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const Box box = random_box(image, 0.4, seed);
+    const double share = box.width * box.height / (400 * 400);
+    least = std::min(least, share), sum += share;
+  }
+  EXPECT_NEAR(least, 0.4, 0.01);
+  // A share a is drawn evenly from 0.4 to 1 and fits a square with probability min(1, ln(1 / a) / ln(4 / 3)). The mean
+  // of what fits: (0.20125 + 0.09895) / (0.35 + 0.11902), below and above 3/4. Four standard deviations are 0.009.
+  EXPECT_NEAR(sum / kSeeds, 0.640, 0.01);
+}
+
+TEST(MediaPictures, AsManyAreMirroredAsTheProbabilitySays) {
+  const auto mirrored_at = [](double probability) {
+    int mirrored = 0;
+    for (std::uint64_t seed = 0; seed < 10000; ++seed) mirrored += draws_flip(probability, seed) ? 1 : 0;
+    return mirrored;
+  };
+  EXPECT_EQ(mirrored_at(0), 0);
+  EXPECT_EQ(mirrored_at(1), 10000);
+  EXPECT_NEAR(mirrored_at(0.5), 5000, 200);  // four standard deviations
+  EXPECT_NEAR(mirrored_at(0.1), 1000, 120);
   Image image{1, 3, {1, 2, 3, 4, 5, 6, 7, 8, 9}};
   mirror(image);
   EXPECT_EQ(image.pixels, (std::vector<std::uint8_t>{7, 8, 9, 4, 5, 6, 1, 2, 3}));
+}
+
+TEST(MediaPictures, CroppedIsCutScaledAndMirrored) {
+  const Image image = made_up_image(40, 30, 4);
+  const Image middle = resize(image, centre_square(image), 12);
+  EXPECT_EQ(cropped(image, {}, 7, 12).pixels, middle.pixels) << "the seed is of what is random alone";
+  Image other = middle;
+  mirror(other);
+  EXPECT_EQ(cropped(image, {.flip = 1}, 7, 12).pixels, other.pixels);
+  EXPECT_EQ(cropped(image, {.random = true}, 7, 12).pixels, resize(image, random_box(image, 0.08, 7), 12).pixels);
 }
 
 TEST(MediaPictures, NormaliseMakesPlanes) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Stages of the input pipeline against the libraries that people train with: JPEG and PNG as Pillow decodes them, equal;
-resize as Pillow's BILINEAR, within one grey level; sounds, rates and log-mel spectrograms as formulas in numpy and
+resize, random crops and flips as Pillow's, within one grey level; boxes of crops as torchvision draws them, by their
+shares; sounds, rates and log-mel spectrograms as formulas in numpy and
 transformers' filters give them. Media are made here, of a seed."""
 import os
 import subprocess
@@ -87,6 +88,61 @@ def pictures(folder):
     expect("decode deep.png", picture("decode", folder / "deep.png"), theirs, 0)
 
 
+def crops(folder):
+    random = numpy.random.default_rng(4)
+    seen = set()
+    for name, height, width in (("wide.png", 120, 210), ("tall.png", 180, 75), ("thin.png", 9, 140)):
+        whole = Image.fromarray(made_up_picture(random, height, width, 3))
+        whole.save(folder / name)
+        for seed in range(6):
+            data = stage("crop", folder / name, 48, seed)
+            left, top, across, down, mirrored = map(int, numpy.frombuffer(data, numpy.int32, 5))
+            theirs = whole.resize((48, 48), Image.BILINEAR, box=(left, top, left + across, top + down))
+            theirs = theirs.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else theirs
+            ours = numpy.frombuffer(data, numpy.uint8, offset=28).reshape(48, 48, 3)
+            expect(f"crop {name} at {left}, {top} of {across} x {down}{' mirrored' if mirrored else ''}", ours, numpy.asarray(theirs), 1)
+            seen.add((left, top, across, down, mirrored))
+    if len(seen) < 14 or {mirrored for *_, mirrored in seen} != {0, 1}:
+        failures.append(f"crops: not another one at each seed: {seen}")
+
+
+def torchvision_box(random, height, width, least):
+    """RandomResizedCrop.get_params of torchvision 0.21, of numpy's generator."""
+    for _ in range(10):
+        area = height * width * random.uniform(least, 1)
+        ratio = numpy.exp(random.uniform(numpy.log(3 / 4), numpy.log(4 / 3)))
+        across, down = round((area * ratio) ** 0.5), round((area / ratio) ** 0.5)
+        if 0 < across <= width and 0 < down <= height:
+            return random.integers(0, width - across + 1), random.integers(0, height - down + 1), across, down
+    across, down = width, height
+    if width / height < 3 / 4:
+        down = round(width / (3 / 4))
+    elif width / height > 4 / 3:
+        across = round(height * 4 / 3)
+    return (width - across) // 2, (height - down) // 2, across, down
+
+
+def boxes(folder):
+    """Means and deviations of area, sides and place are those of torchvision's boxes: of 20000 of each, within five errors."""
+    random, count = numpy.random.default_rng(5), 20000
+    for height, width, percent in ((120, 160, 8), (200, 90, 8), (100, 100, 50)):
+        path = folder / "box.png"
+        Image.new("RGB", (width, height)).save(path)
+        ours = numpy.frombuffer(stage("boxes", path, count, percent), numpy.int32).reshape(count, 4).astype(float)
+        theirs = numpy.array([torchvision_box(random, height, width, percent / 100) for _ in range(count)], float)
+
+        def figures(box):
+            left, top, across, down = box.T
+            area = across * down / (height * width)
+            shape = numpy.log(across / down)
+            return {"area": area, "area squared": area ** 2, "shape": shape, "shape squared": shape ** 2,
+                    "left": left, "top": top, "left by area": left * area}
+        mine, other = figures(ours), figures(theirs)
+        for name, values in mine.items():
+            error = (values.var() / count + other[name].var() / count) ** 0.5
+            expect(f"{name} of {percent}% and more of {height} x {width}", values.mean(), other[name].mean(), 5 * error)
+
+
 def resampled(samples, old, new):
     """torchaudio's resample (sinc_interp_hann, width 6, rolloff 0.99), in double."""
     common = gcd(old, new)
@@ -150,6 +206,8 @@ def whisper(folder):
 
 with tempfile.TemporaryDirectory() as temporary:
     pictures(Path(temporary))
+    crops(Path(temporary))
+    boxes(Path(temporary))
     sounds(Path(temporary))
     whisper(Path(temporary))
 if failures:

@@ -28,14 +28,14 @@ machine: round_numbers
 workload: {{family: trimodal, image: 32, patch: 8, image_layers: 1, image_hidden: 24, image_heads: 2, audio_layers: 1, audio_hidden: 24,
   audio_heads: 2, mels: 16, frames: 100, text_layers: 1, text_hidden: 24, text_heads: 2, vocabulary: 300, sequence: 20, projection: 16,
   batch: 8, micro_batches: 2, mix: [{{from_step: 0, image: 0.8, audio: 0.6}}]}}
-data: {{manifest: {manifest}, pipeline: {{workers: 1, remote_workers: {workers}, remote_share: 0.5, remote_link: 1GB/s}}}}
+data: {{manifest: {manifest}, pipeline: {{workers: 1, remote_workers: {workers}, remote_share: 0.5, remote_link: 1GB/s, image: {{{image}}}}}}}
 limits: {{device_bytes: 256MiB, host_bytes: 256MiB}}
 policy: {{name: resident}}
 steps: {steps}
 """
 STEPS = 6
 MOST_S = 300  # no run takes as long; a hang does
-WORDS, ANSWER_WORDS = 5, 5
+WORDS, ANSWER_WORDS = 8, 5
 failures = []
 
 
@@ -67,14 +67,14 @@ class Runs:
     def __init__(self, folder, manifest):
         self.folder, self.manifest, self.count = folder, manifest, 0
 
-    def scenario(self, workers, steps=STEPS, manifest=None):
+    def scenario(self, workers, steps=STEPS, manifest=None, image=""):
         self.count += 1
         path = self.folder / f"{self.count}.yaml"
-        path.write_text(SCENARIO.format(manifest=manifest or self.manifest, workers=workers, steps=steps))
+        path.write_text(SCENARIO.format(manifest=manifest or self.manifest, workers=workers, steps=steps, image=image))
         return path
 
-    def start(self, *flags, workers=2, steps=STEPS):
-        path = self.scenario(workers, steps)
+    def start(self, *flags, workers=2, steps=STEPS, image=""):
+        path = self.scenario(workers, steps, image=image)
         words = [str(TANDEM), "train", str(path), "--json", str(path) + ".json", "--csv", str(path) + ".csv", *map(str, flags)]
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         process.results, process.table = pathlib.Path(str(path) + ".json"), pathlib.Path(str(path) + ".csv")
@@ -155,8 +155,8 @@ class Liar(threading.Thread):
             while True:
                 request = torch.zeros(WORDS, dtype=torch.int64)
                 group.recv([request], 0, 0).wait()
-                number, _, _, item_bytes, items = request.tolist()
-                for _ in range(2):
+                number, _, _, item_bytes, items, *_ = request.tolist()
+                for _ in range(3):
                     group.recv([torch.zeros(items, dtype=torch.int64)], 0, 0).wait()
                 answer, made = self.words(number, item_bytes * items)
                 group.send([torch.tensor(answer, dtype=torch.int64)], 0, 0).wait()
@@ -195,6 +195,15 @@ def dead_workers(runs):
         check(name, not any(pathlib.Path(f"/proc/{worker}").exists() for worker in found), "the worker outlived the training")
 
 
+def random_crops(runs, centre, address):
+    """Crops and flips are those that the training draws: the worker's scenario has none."""
+    image = "crop: random, flip: 0.5"
+    wanted, said = finish(runs.start(workers=0, image=image))
+    check("random crops", wanted is not None and wanted != centre, said)
+    process = runs.start("--decode-workers", address, image=image)
+    compare("random crops, served", process, wanted, f"note: the worker at {address} decoded")
+
+
 def absent_workers(runs, wanted, other):
     with socket.socket() as silent:  # accepts, and says nothing
         silent.bind(("127.0.0.1", 0))
@@ -219,6 +228,7 @@ def main():
         process, address = runs.serve()
         for turn in (1, 2):  # it serves one training after another
             compare(f"served, {turn}", runs.start("--decode-workers", address), wanted, f"note: the worker at {address} decoded")
+        random_crops(runs, wanted, address)
         process.kill()
         process.wait()
         dead_workers(runs)

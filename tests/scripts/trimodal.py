@@ -60,11 +60,11 @@ class Runs:
     def __init__(self, folder):
         self.folder = folder
 
-    def train(self, of, code=0, temporary=None):
+    def train(self, of, code=0, temporary=None, flags=()):
         path = self.folder / "scenario.yaml"
         path.write_text(json.dumps(of))  # JSON is YAML
         environment = {**os.environ, "TMPDIR": str(temporary or self.folder)}
-        done = subprocess.run([TANDEM, "train", path, "--device", "cpu", "--quiet", "--json", "-"], capture_output=True,
+        done = subprocess.run([TANDEM, "train", path, "--device", "cpu", "--quiet", "--json", "-", *flags], capture_output=True,
                               text=True, timeout=120, env=environment)
         if done.returncode != code:
             sys.exit(f"exit code {done.returncode}, not {code}: {done.stderr}\n{path.read_text()}")
@@ -163,6 +163,43 @@ def held_out(runs, manifest):
     check("held out, in a mix without pictures and sounds: no pairs, no loss", at_few == 0 < at_all, f"{at_few}, {at_all}")
 
 
+def crops(runs, manifest):
+    """Random crops and flips are of the seed, the sample and the epoch, whoever cuts, and whether a run is resumed."""
+    def cut(**changes):
+        return scenario(manifest, data__pipeline__image={"crop": "random", "crop_scale": 0.3, "flip": 0.5}, **changes)
+    wanted = runs.losses(cut())
+    check("crops: other losses than the middle's", wanted != runs.losses(scenario(manifest)), wanted)
+    check("crops: other losses of another seed", wanted != runs.losses(cut(seed=1)), wanted)
+    check("flips alone: other losses", runs.losses(scenario(manifest, data__pipeline__image={"flip": 1})) not in (wanted, runs.losses(scenario(manifest))))
+    cases = {"1 worker": {"data__pipeline__workers": 1}, "8 workers": {"data__pipeline__workers": 8},
+             "transform on the device": {"data__pipeline__transform": "device"}, "4 steps ahead": {"data__pipeline__prefetch": 4},
+             "adaptive": {"policy__name": "adaptive"}, "zero_infinity": {"policy__name": "zero_infinity"},
+             "a micro-batch on the CPU": {"policy": {"name": "hyscale", "cpu_micro_batches": 1}}}
+    for name, changes in cases.items():
+        losses = runs.losses(cut(**changes))
+        check(f"crops, {name}: the same losses", losses == wanted, f"{losses}, not {wanted}")
+    folder = str(runs.folder / "checkpoints")
+    first = runs.losses(cut(steps=3, checkpoint={"directory": folder}))
+    rest = json.loads(runs.train(cut(checkpoint={"directory": folder}), flags=("--resume", folder)).stdout)["loss"]
+    check("crops: a run that goes on has the same losses", first + rest == wanted, f"{first} + {rest}, not {wanted}")
+
+    def held_out(of):
+        done = json.loads(runs.train({**of, "optimizer": {"learning_rate": 0}, "validation": {"every": 3, "batches": 2, "fraction": 0.4}}).stdout)
+        return done["loss"], [entry["loss"] for entry in done["validation_loss"]]
+    (cut_losses, cut_held), (losses, held) = held_out(cut()), held_out(scenario(manifest))
+    check("crops: held-out losses are the middle's", cut_held == held and cut_losses != losses, f"{cut_held}, not {held}")
+    frozen = {"workload__trained": ["*_aligner.*", "head.*"]}
+    sounds = {"workload__trained": ["*_aligner.*", "head.*", "image_encoder*"], "steps": 9}
+    made, kept = runs.losses(cut(**sounds)), runs.losses(cut(**sounds, data__pipeline__cache={"features": "1MiB"}))
+    check("crops: features of sounds may be kept", near(kept, made, 1e-5), f"{kept}, not {made}")
+    for cache, image, key in (("decoded", {"crop": "random"}, "image.crop"), ("decoded", {"flip": 0.5}, "image.flip"),
+                              ("features", {"crop": "random", "flip": 1}, "image.crop"), ("features", {"flip": 0.5}, "image.flip")):
+        of = scenario(manifest, data__pipeline__cache={cache: "1MiB"}, data__pipeline__image=image, **frozen)
+        said = runs.train(of, code=2).stderr
+        check(f"cache.{cache} beside {key}: refused", "scenario.yaml:1:" in said and f"cache.{cache} keeps" in said and f"and {key}" in said
+              and "allowed: " in said and f", or no cache.{cache}" in said, said)
+
+
 def damaged(runs, folder, rows):
     """A sample with a damaged file is one that lacks it."""
     (folder / "cut.png").write_bytes((folder / "1.png").read_bytes()[:60])
@@ -244,6 +281,7 @@ with tempfile.TemporaryDirectory() as temporary:
     manifest = write(folder / "all.csv", rows)
     placements(runs, manifest)
     features(runs, manifest)
+    crops(runs, manifest)
     held_out(runs, manifest)
     damaged(runs, folder, rows)
     replaced(runs, folder, rows)
