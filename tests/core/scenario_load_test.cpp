@@ -199,6 +199,20 @@ TEST(ScenarioLoad, WarnsOfADecayThatAConstantScheduleIgnores) {
   EXPECT_EQ(s.warnings[1], "optimizer.final_learning_rate: has no effect with schedule: constant");
 }
 
+TEST(ScenarioLoad, CroppingsAreByModalityAndAScaleOfNoneIsToldOf) {
+  const std::string text =
+      std::string(kMlp) + "data: {pipeline: {image: {crop: random, flip: 0.5}, video: {kind: h264}}}\n";
+  const Scenario s = read(text, {"workload.precision=fp32"});
+  EXPECT_EQ(s.pipeline.cropping.at("image"), (Cropping{.random = true, .least_area = 0.08, .flip = 0.5}));
+  EXPECT_EQ(s.pipeline.cropping.at("video"), Cropping());
+  EXPECT_TRUE(s.warnings.empty());
+  const Scenario scaled = read(text, {"workload.precision=fp32", "data.pipeline.image.crop_scale=0.25"});
+  EXPECT_EQ(scaled.pipeline.cropping.at("image").least_area, 0.25);
+  EXPECT_TRUE(scaled.warnings.empty());
+  EXPECT_EQ(read(text, {"workload.precision=fp32", "data.pipeline.video.crop_scale=0.25"}).warnings,
+            (std::vector<std::string>{"data.pipeline.video.crop_scale: has no effect with crop: centre"}));
+}
+
 TEST(ScenarioLoad, WarnsOfEmulatedPrecisionAndLimitsThatLimitNothing) {
   const Scenario s = read(
       "machine: m\nworkload: {family: bert, layers: 2, hidden: 16, heads: 2, vocabulary: 300, sequence: 4, precision: "
