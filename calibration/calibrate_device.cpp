@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "calibration/cpu_compute.hpp"
+#include "calibration/device_picture_times.hpp"
 #include "calibration/gpu_design.hpp"
 #include "calibration/measure.hpp"
 #include "calibration/media_times.hpp"
@@ -203,6 +204,7 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
   notes.say("disk");
   measured.disk = measure_disk(options, profile, notes);
   measure_media(options, profile, notes);
+  if (design.cuda) measure_device_pictures(device, options.quick, profile, notes);
   conclude(measured, probe, out, notes);
   return out;
 }

@@ -71,8 +71,6 @@ SampleData::SampleData(const Scenario& scenario)
     : scenario_(scenario),
       layouts_(scenario_),
       workers_(static_cast<int>(std::clamp<std::int64_t>(scenario.pipeline.workers, 1, scenario.machine.cores))) {
-  if (scenario.pipeline.decode_on_device)
-    data_error(scenario, "data.pipeline.decode", "device is simulated alone: a real run decodes on workers", "cpu");
   const std::shared_ptr<const SampleLayout> layout = layouts_.of({.step = scenario.first_step});
   const Network& network = *layout->network;
   require_three_channels(scenario, network);

@@ -10,11 +10,13 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "runtime/batches.hpp"
 #include "runtime/data.hpp"
 #include "runtime/decode_worker.hpp"
+#include "runtime/media/device_pictures.hpp"
 #include "runtime/media/media_reader.hpp"
 #include "runtime/sample_layout.hpp"
 
@@ -44,6 +46,13 @@ class SampleData final : public DataSource, public TensorBatches {
   // The same bytes, made by the worker that decode_at() gave; here where there is none, or it does not make them.
   void decode_elsewhere(BatchKey key, const MediaShape& shape, std::int64_t first, std::int64_t count,
                         std::byte* out) const;
+  // Where the device decodes pictures: each item's file behind a SlotHeader, in slots of `slot_bytes`, or its pixels
+  // where the device takes no such file; what the slots hold, once; and the same pixels as decode()'s, made on the
+  // host.
+  void read_files(BatchKey key, const MediaShape& shape, std::int64_t slot_bytes, std::byte* out) const;
+  std::vector<SlotHeader> take_slots(BatchKey key) const;
+  void decode_files(BatchKey key, const MediaShape& shape, std::int64_t slot_bytes, const std::byte* files,
+                    std::byte* out) const;
   // Before the first batch.
   void decode_at(std::shared_ptr<DecodeWorker> worker) { worker_ = std::move(worker); }
   // What such a worker makes of a request. Throws DeviceError for what cannot be decoded, and for files of other sizes.
@@ -88,6 +97,9 @@ class SampleData final : public DataSource, public TensorBatches {
   void decode_file(const std::string& path, const PictureCut& cut, const MediaShape& shape, std::byte* out) const;
   // `use`: SampleUse::use.
   PictureCut cut_of(std::int64_t sample, std::int64_t use, Modality modality) const;
+  SlotHeader read_item(const SampleItem& item, BatchKey key, const MediaShape& shape, std::int64_t slot_bytes,
+                       std::byte* slot) const;
+  [[noreturn]] void damaged_on_device(const std::string& sample, const std::string& what) const;
   // The sample that is read in the place of one.
   std::int64_t actual(std::int64_t sample) const;
   bool is_bad(std::int64_t sample, Modality modality) const;
@@ -117,6 +129,7 @@ class SampleData final : public DataSource, public TensorBatches {
   mutable std::map<std::pair<std::int64_t, Modality>, std::string> bad_;
   mutable std::map<std::int64_t, std::int64_t> replaced_;
   mutable std::map<std::pair<Modality, std::int64_t>, std::vector<std::byte>> features_;  // by slot
+  mutable std::map<std::tuple<bool, std::int32_t, std::int32_t, Rank>, std::vector<SlotHeader>> slots_;
   mutable std::atomic<std::int64_t> decoded_ = 0, from_cache_ = 0;
 };
 

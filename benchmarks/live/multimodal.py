@@ -3,14 +3,15 @@
 
     benchmarks/live/multimodal.py twin   --tandem build/bin/tandem --machine machine.yaml --device cuda --manifest stamps.csv --output twin.json
     benchmarks/live/multimodal.py phases --tandem build/bin/tandem --machine machine.yaml --device cuda --manifest stamps.csv
+    benchmarks/live/multimodal.py decode --tandem build/bin/tandem --machine machine.yaml --device cuda --manifest photographs.csv
     benchmarks/live/multimodal.py losses --tandem build/bin/tandem --machine machine.yaml --device cuda --manifest stamps.csv
 
 `--machine` is a profile of this machine (`tandem calibrate`), `--manifest` one of real files (scripts/tuxpaint_manifest.py). What decoding a file costs is
-predicted from the files' average size, which this script reads (of PNG and Ogg).
+predicted from the files' average size, which this script reads (of JPEG, PNG and Ogg).
 
 `twin`: mixes, placements, policies and workers; each is simulated, then trained. Prints each case: the median step, its error, the 90th percentile's, and the
-error of the device's peak. `phases`: a mix that goes from text to images to sounds and back, under adaptive and under each static placement. `losses`: of
-one scenario under placements, policies and workers. `--small`: tiny networks, for a machine without a GPU. `--only N:M`: of the cases.
+error of the device's peak. `phases`: a mix that goes from text to images to sounds and back, under adaptive and under each static placement. `decode`: of
+a manifest with JPEGs, decoded by workers and by the device. `losses`: of one scenario under placements, policies and workers. `--small`: tiny networks, for a machine without a GPU. `--only N:M`: of the cases.
 """
 import argparse
 import csv
@@ -60,12 +61,23 @@ def twin_cases():
     return cases
 
 
+def jpeg_pixels(data):
+    """Of its frame header, which is found from segment to segment."""
+    at = 2
+    while data[at + 1] not in (0xC0, 0xC1, 0xC2):
+        at += 2 + int.from_bytes(data[at + 2: at + 4], "big")
+    return int.from_bytes(data[at + 5: at + 7], "big") * int.from_bytes(data[at + 7: at + 9], "big")
+
+
 def averages(path):
     """Of a manifest's files: decoded pixels and samples of sound."""
     rows = list(csv.DictReader(open(path, newline="")))
     folder = pathlib.Path(path).parent
-    pixels, samples = [], []
+    pixels, samples, kind = [], [], "png"
     for row in rows[:: max(1, len(rows) // 100)]:
+        if row.get("image", "").lower().endswith((".jpg", ".jpeg")):
+            kind = "jpeg"
+            pixels.append(jpeg_pixels((folder / row["image"]).read_bytes()))
         if row.get("image", "").lower().endswith(".png"):
             head = (folder / row["image"]).read_bytes()[:24]
             pixels.append(int.from_bytes(head[16:20], "big") * int.from_bytes(head[20:24], "big"))
@@ -75,7 +87,7 @@ def averages(path):
             samples.append(int.from_bytes(page[at + 6: at + 14], "little"))
     sets = []
     if pixels:
-        sets += ["--set", "data.pipeline.image.kind=png", "--set", f"data.pipeline.image.pixels={int(statistics.mean(pixels))}"]
+        sets += ["--set", f"data.pipeline.image.kind={kind}", "--set", f"data.pipeline.image.pixels={int(statistics.mean(pixels))}"]
     if samples:
         sets += ["--set", "data.pipeline.audio.kind=vorbis", "--set", f"data.pipeline.audio.samples={int(statistics.mean(samples))}"]
     return sets
@@ -170,6 +182,26 @@ def phases(args, runs):
                   " ".join(f"{x:.3f}" for x in per_phase))
 
 
+VIT = "{family: vit, image: 224, patch: 16, layers: 12, hidden: 768, heads: 12, classes: 1000, batch: 128, precision: bf16}"
+
+
+def decode(args, runs):
+    """Where JPEGs are decoded: step, images a second, what was said of it, and how far losses are apart."""
+    for workers in (1, 4, 15):
+        wanted = None
+        for place in ("cpu", "device"):
+            scenario = runs.scenario(VIT, f"workers: {workers}, decode: {place}, transform: device", "resident", args.steps)
+            said, took = runs.run("simulate", scenario), runs.run("train", scenario)
+            if "failed" in said or "failed" in took:
+                print(f"{workers:2} workers, {place}: FAILED {said.get('failed') or took.get('failed')}", flush=True)
+                continue
+            wanted = wanted or took["loss"]
+            a, b = statistics.median(step_times(said)), statistics.median(step_times(took))
+            apart = max(abs(x - y) for x, y in zip(wanted, took["loss"]))
+            print(f"{workers:2} workers, {place:6} {b * 1e3:8.2f} ms a step, {128 / b:7.0f} images/s; said {a * 1e3:8.2f} ms ({a / b - 1:+.1%}); losses apart by {apart:.1e}",
+                  flush=True)
+
+
 def losses(args, runs):
     base = None
     for name, pipeline, policy in [("one worker", "workers: 1", "resident"), ("eight workers", "workers: 8", "resident"),
@@ -186,7 +218,7 @@ def losses(args, runs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["twin", "phases", "losses"])
+    parser.add_argument("what", choices=["twin", "phases", "decode", "losses"])
     parser.add_argument("--tandem", required=True)
     parser.add_argument("--machine", required=True)
     parser.add_argument("--manifest", required=True)
@@ -196,7 +228,7 @@ def main():
     parser.add_argument("--only")
     parser.add_argument("--small", action="store_true")
     args = parser.parse_args()
-    {"twin": twin, "phases": phases, "losses": losses}[args.what](args, Runs(args))
+    {"twin": twin, "phases": phases, "decode": decode, "losses": losses}[args.what](args, Runs(args))
 
 
 if __name__ == "__main__":

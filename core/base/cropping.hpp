@@ -1,4 +1,4 @@
-// Which part of a picture, or of all frames of a clip, a training step has, and which way round. Must not know pictures.
+// Which part of a picture, or of a clip's frames, a training step has, and which way round. Must not know pictures.
 #pragma once
 
 namespace tandem {

@@ -133,11 +133,21 @@ double CostModel::input_ns(const Kernel& kernel, Engine engine) const {
   return one / share * static_cast<double>((kernel.items + workers - 1) / workers);
 }
 
+// Items of a device come one after another; of a stage that was not measured there, memory is what takes time.
+double CostModel::device_input_ns(const Kernel& kernel, DType type) const {
+  const std::string stage = std::string(kOnDevice) + std::string(kInputStages[static_cast<std::size_t>(kernel.stage)]);
+  const auto rate = profile_->input_stages.find(stage);
+  if (rate == profile_->input_stages.end()) return device_kernel_ns(kernel, type);
+  return static_cast<double>(profile_->launch_ns) + rate->second.item_ns * static_cast<double>(kernel.items) +
+         rate->second.unit_ns * static_cast<double>(kernel.elements);
+}
+
 double CostModel::kernel_time_ns(const Kernel& kernel, DType type, Engine engine) const {
   CHECK(kernel.bytes >= 0 && kernel.flops >= 0 && kernel.elements >= 0 && kernel.fixed_ns >= 0, kernel.bytes,
         kernel.flops, kernel.elements, kernel.fixed_ns);
   if (kernel.kind == KernelKind::Fixed) return static_cast<double>(kernel.fixed_ns);
-  if (kernel.kind == KernelKind::Media && on_host(engine)) return input_ns(kernel, engine);
+  if (kernel.kind == KernelKind::Media)
+    return on_host(engine) ? input_ns(kernel, engine) : device_input_ns(kernel, type);
   if (engine == Engine::Loader)
     return at_rate_ns(static_cast<double>(kernel.bytes), profile_->loader_bytes_per_s, "the loader");
   return on_host(engine) ? host_kernel_ns(kernel) : device_kernel_ns(kernel, type);

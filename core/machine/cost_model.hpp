@@ -67,6 +67,7 @@ class CostModel {
   double device_kernel_ns(const Kernel& kernel, DType type) const;
   double host_kernel_ns(const Kernel& kernel) const;
   double input_ns(const Kernel& kernel, Engine engine) const;
+  double device_input_ns(const Kernel& kernel, DType type) const;
   double kernel_time_ns(const Kernel& kernel, DType type, Engine engine) const;
   double kernel_in_body_ns(const Kernel& kernel, DType type, Engine engine, const BodyCost* body) const;
   double kernels_ns(const Work& work, Engine engine) const;

@@ -52,8 +52,7 @@ class Chain {
     transform.work =
         work("media.transform", {kernel(is_sound() ? "log_mel" : "normalise", items_, unit_count(), bytes)});
     transform.work.type = tensor_.shape.type;
-    transform.where =
-        scenario_.pipeline.transform_on_device ? InputSpec::Where::DeviceOrWorkers : InputSpec::Where::WorkersOrDevice;
+    transform.where = place_of_transform();
     // On the device, a few copies of the numbers in fp32 (spectra of sound: two numbers for each of 201 frequencies).
     const std::int64_t numbers =
         is_sound() ? items_ * tensor_.shape.dims.back() * (3 * 402 + tensor_.shape.dims[1]) : tensor_.shape.elements();
@@ -63,6 +62,14 @@ class Chain {
 
  private:
   bool is_sound() const { return modality_ == Modality::Audio; }
+  bool decodes_on_device() const {
+    return scenario_.pipeline.decode_on_device && modality_ == Modality::Image && files_.kind == "jpeg";
+  }
+  InputSpec::Where place_of_transform() const {
+    using Where = InputSpec::Where;
+    if (decodes_on_device()) return Where::Device;  // where its pixels are
+    return scenario_.pipeline.transform_on_device ? Where::DeviceOrWorkers : Where::WorkersOrDevice;
+  }
   // Pixels, or samples, of an item as it is decoded: of the size that the network takes.
   std::int64_t unit_count() const {
     return is_sound() ? tensor_.shape.dims.back() * kSoundHop : tensor_.shape.elements() / items_ / channels();
@@ -99,10 +106,10 @@ class Chain {
     decode.name = tensor_.name + ".decode";
     decode.writes = {made};
     std::vector<Kernel> kernels = decoding();
-    if (scenario_.pipeline.decode_on_device && !is_sound()) {
+    if (decodes_on_device()) {
       decode.reads = {add_reading()};
       decode.where = InputSpec::Where::Device;
-      decode.workspace_bytes = 2 * items_ * files_.units * channels() + (std::int64_t{64} << 20);
+      decode.workspace_bytes = items_ * files_.units * channels() + kPictureWorkspace;
     } else {
       kernels.insert(kernels.begin(), reading());
       const bool remote = scenario_.machine.remote_workers > 0;
@@ -117,7 +124,9 @@ class Chain {
     return made;
   }
   std::int32_t add_reading() {
-    const std::int64_t slot = (files_.bytes + 8 + 63) / 64 * 64;
+    // What the device does not take lies there as pixels.
+    const std::int64_t slot =
+        (kFileHeaderBytes + std::max({files_.bytes, files_.most_bytes, item_bytes()}) + 63) / 64 * 64;
     InputSpec read;
     read.name = tensor_.name + ".read";
     read.writes = {add_tensor("files", DType::U8, items_ * slot)};

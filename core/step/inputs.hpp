@@ -22,10 +22,9 @@ inline constexpr std::string_view kFeatures = "_features";
 // Bodies (runtime/bodies/media.cpp), with the sizes {place of the modality among kModalities, items, the tensor's
 // (rows, channels, height, width, or sounds, bands, frames), held out}; samples.load, which fills in all else, has the
 // places of its tensors:
-//   media.read       writes each item's file with its size in front, in a slot of `slot_bytes`
+//   media.read       writes each item's file behind kFileHeaderBytes, in slots of one size
 //   media.decode     writes pixels [items, height, width, channels] in bytes, or samples [items, samples] in fp32;
-//   reads
-//                    what media.read wrote, if that is an op of its own
+//                    reads what media.read wrote, where that is an op of its own
 //   media.transform  reads that, writes the batch's tensor
 // Of a network that reads a graph: core/step/graph_inputs.hpp.
 // Throws ConfigError for a network or a machine that has none.
@@ -35,6 +34,10 @@ void add_inputs(const Network& network, const Scenario& scenario, const DecodedI
 // does it. Throws ConfigError for a machine that does not say what it takes.
 Kernel stage_kernel(const Scenario& scenario, const std::string& stage, std::int64_t items, std::int64_t units,
                     std::int64_t bytes);
+
+inline constexpr std::int64_t kFileHeaderBytes = 64;
+// Beside the decoded pictures: one of the largest that a device takes, and what scaling it takes.
+inline constexpr std::int64_t kPictureWorkspace = std::int64_t{64} << 20;
 
 // Of an item as it is decoded: bytes of pixels, or samples in fp32.
 std::int64_t decoded_item_bytes(const BatchTensor& tensor);

@@ -100,6 +100,7 @@ void describe_files(const SampleManifest& manifest, PipelineOptions& pipeline) {
   for (const Modality modality : kModalities) {
     std::map<std::string, std::int64_t> kinds;
     double bytes = 0, files = 0;
+    std::uintmax_t most_bytes = 0;
     const std::size_t stride = std::max<std::size_t>(manifest.rows.size() / kLooked, 1);
     for (std::size_t i = 0; i < manifest.rows.size(); i += stride) {
       const std::string& path = manifest.rows[i].file(modality);
@@ -108,6 +109,7 @@ void describe_files(const SampleManifest& manifest, PipelineOptions& pipeline) {
       if (path.empty() || error) continue;
       ++kinds[kind_of(path)];
       bytes += static_cast<double>(size), ++files;
+      most_bytes = std::max(most_bytes, size);
     }
     kinds.erase("");
     if (files == 0 || kinds.empty()) continue;
@@ -116,6 +118,7 @@ void describe_files(const SampleManifest& manifest, PipelineOptions& pipeline) {
     MediaFiles& of = pipeline.files[text(modality)];
     if (of.kind.empty()) of.kind = most->first;
     if (of.bytes == 0) of.bytes = static_cast<std::int64_t>(bytes / files);
+    of.most_bytes = static_cast<std::int64_t>(most_bytes);
   }
 }
 
@@ -211,6 +214,10 @@ void SamplePlan::keep_features(Rank rank) {
 }
 
 void SamplePlan::keep_decoded(Rank rank) {
+  if (scenario_.pipeline.decode_on_device)
+    throw ConfigError(
+        "data.pipeline.cache.decoded: what a device decodes is not kept; allowed: data.pipeline.decode cpu "
+        "beside it");
   BatchSpec batch;
   const Network network = this->network({});
   std::map<Modality, std::int64_t> bytes;

@@ -2,10 +2,13 @@
 // core/workloads/sample_plan.hpp those of features. On workers by the media library; on a device by LibTorch.
 #include <ATen/ops/from_blob.h>
 
+#include <functional>
+#include <numeric>
 #include <vector>
 
 #include "core/base/errors.hpp"
 #include "core/step/inputs.hpp"
+#include "runtime/bodies/common/decode_on_device.hpp"
 #include "runtime/bodies/common/media_on_device.hpp"
 #include "runtime/bodies/common/operands.hpp"
 #include "runtime/sample_data.hpp"
@@ -30,9 +33,38 @@ MediaShape shape_of(const BodyCall& call, std::int64_t decoded_bytes) {
   return {static_cast<Modality>(sizes[0]), {sizes.begin() + 2, sizes.end() - 1}, sizes[1], decoded_bytes / sizes[1]};
 }
 
+// Bytes of a picture: a network's has one number for each.
+std::int64_t pixels_of(const BodyCall& call) {
+  const std::vector<std::int64_t>& sizes = call.work.sizes;
+  return std::accumulate(sizes.begin() + 3, sizes.end() - 1, std::int64_t{1}, std::multiplies<>());
+}
+
+std::int64_t slot_bytes(const BodyCall& call, ValueId files) {
+  return call.graph.value(files).bytes / call.work.sizes[1];
+}
+
+std::int64_t read_files(BodyCall& call) {
+  static_assert(kSlotHeaderBytes == kFileHeaderBytes);
+  const MediaShape shape = shape_of(call, call.work.sizes[1] * pixels_of(call));
+  samples_of(call).read_files(key_of(call), shape, slot_bytes(call, call.op.writes.front().value), call.writes.front());
+  return 0;
+}
+
+// Of files that media.read read.
+std::int64_t decode_files(BodyCall& call, const MediaShape& shape) {
+  const SampleData& samples = samples_of(call);
+  const std::int64_t slot = slot_bytes(call, call.op.reads.front());
+  if (call.processor == Processor::Host)
+    samples.decode_files(key_of(call), shape, slot, call.reads.front(), call.writes.front());
+  else
+    decode_on_device(call, shape, samples.take_slots(key_of(call)), slot);
+  return 0;
+}
+
 std::int64_t decode(BodyCall& call) {
   const std::int64_t all = call.graph.value(call.op.writes.front().value).bytes;
   const MediaShape shape = shape_of(call, all);
+  if (!call.op.reads.empty()) return decode_files(call, shape);
   const std::int64_t first = call.first_byte / shape.item_bytes, count = call.bytes / shape.item_bytes;
   if (call.elsewhere)
     samples_of(call).decode_elsewhere(key_of(call), shape, first, count, call.writes.front());
@@ -89,11 +121,9 @@ std::int64_t load_samples(BodyCall& call) {
   return 0;
 }
 
-constexpr BodyEntry kBodies[] = {{"media.decode", decode},
-                                 {"media.transform", transform},
-                                 {"features.load", load_features},
-                                 {"features.keep", keep_features},
-                                 {"samples.load", load_samples}};
+constexpr BodyEntry kBodies[] = {{"media.read", read_files},       {"media.decode", decode},
+                                 {"media.transform", transform},   {"features.load", load_features},
+                                 {"features.keep", keep_features}, {"samples.load", load_samples}};
 
 }  // namespace
 

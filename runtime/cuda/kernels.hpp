@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "runtime/media/device_pictures.hpp"
 #include "runtime/optimizer/one_bit.hpp"
 #include "runtime/optimizer/sparse_blocks.hpp"
 #include "runtime/optimizer/update.hpp"
@@ -39,6 +40,9 @@ void launch_decode_weights(const WeightSpan& span, cudaStream_t stream);
 // encode_sparse(), decode_sparse().
 void launch_encode_sparse(const SparseSpan& span, cudaStream_t stream);
 void launch_decode_sparse(const SparseSpan& span, cudaStream_t stream);
+
+// resize().
+void launch_resize(const DeviceResize& span, cudaStream_t stream);
 
 // Writes the GPU's time to `at`, on the device; the stream goes on once `ns` have passed since.
 void launch_stamp(std::int64_t* at, cudaStream_t stream);

@@ -6,6 +6,7 @@
 #include "runtime/bodies/common/device_kernels.hpp"
 #include "runtime/cuda/cuda_allocator.hpp"
 #include "runtime/cuda/cuda_device.hpp"
+#include "runtime/cuda/jpeg_decoder.hpp"
 #include "runtime/cuda/kernels.hpp"
 
 namespace tandem {
@@ -39,6 +40,10 @@ void encode_sparse_on_stream(const SparseSpan& span) { launch_encode_sparse(span
 
 void decode_sparse_on_stream(const SparseSpan& span) { launch_decode_sparse(span, stream()); }
 
+void decode_jpegs_on_stream(std::span<const DeviceJpeg> pictures) { decode_jpegs(pictures, stream()); }
+
+void resize_on_stream(const DeviceResize& span) { launch_resize(span, stream()); }
+
 }  // namespace
 
 bool has_device(const std::string& name) { return name == "cpu" || name == "cuda"; }
@@ -48,7 +53,7 @@ std::shared_ptr<Device> open_device(const std::string& name) {
   auto device = std::make_shared<CudaDevice>();
   install_cuda_workspace_allocator();
   set_device_kernels({&update, &square_sum, &sum, &control, &compress_momentum, &decode_on_stream,
-                      &encode_sparse_on_stream, &decode_sparse_on_stream});
+                      &encode_sparse_on_stream, &decode_sparse_on_stream, &decode_jpegs_on_stream, &resize_on_stream});
   return device;
 }
 

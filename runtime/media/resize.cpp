@@ -1,15 +1,13 @@
-// After Pillow's src/libImaging/Resample.c: first along rows, then along columns, each in whole numbers of 2^-22.
+// First along rows, then along columns: resize_weights.hpp says with which weights.
 #include <algorithm>
 #include <cmath>
 
 #include "core/base/check.hpp"
 #include "runtime/media/pictures.hpp"
+#include "runtime/media/resize_weights.hpp"
 
 namespace tandem {
 namespace {
-
-constexpr int kFractionBits = 32 - 8 - 2;
-constexpr std::int32_t kHalf = 1 << (kFractionBits - 1);
 
 // For each place of the result: which places of the source count, and how much.
 struct Weights {
@@ -17,31 +15,21 @@ struct Weights {
   std::size_t most = 0;
 };
 
-Weights weights(std::int32_t source, double begin, double length, std::int32_t side) {
-  const double scale = length / side, support = std::max(scale, 1.0);
+Weights weights(const Scaling& scaling, std::int32_t side) {
   Weights w;
-  w.most = static_cast<std::size_t>(std::ceil(support)) * 2 + 1;
+  w.most = static_cast<std::size_t>(std::ceil(scaling.support)) * 2 + 1;
   w.weight.resize(w.most * static_cast<std::size_t>(side));
-  std::vector<double> exact(w.most);
   for (std::int32_t i = 0; i < side; ++i) {
-    const double centre = begin + (i + 0.5) * scale;
-    const auto first = std::max(0, static_cast<std::int32_t>(centre - support + 0.5));
-    const auto count = std::min(source, static_cast<std::int32_t>(centre + support + 0.5)) - first;
-    double sum = 0;
-    for (std::int32_t j = 0; j < count; ++j) {
-      const double away = std::abs((j + first - centre + 0.5) / support);
-      sum += exact[static_cast<std::size_t>(j)] = away < 1 ? 1 - away : 0;
-    }
-    for (std::int32_t j = 0; j < count; ++j)
-      w.weight[static_cast<std::size_t>(i) * w.most + static_cast<std::size_t>(j)] = static_cast<std::int32_t>(
-          0.5 + exact[static_cast<std::size_t>(j)] * (sum != 0 ? 1 / sum : 1) * (1 << kFractionBits));
-    w.first.push_back(first);
-    w.count.push_back(count);
+    const Taps place = taps(scaling, i);
+    const double factor = weight_factor(scaling, place);
+    for (std::int32_t tap = 0; tap < place.count; ++tap)
+      w.weight[static_cast<std::size_t>(i) * w.most + static_cast<std::size_t>(tap)] =
+          weight(bare_weight(scaling, place, tap), factor);
+    w.first.push_back(place.first);
+    w.count.push_back(place.count);
   }
   return w;
 }
-
-std::uint8_t rounded(std::int32_t sum) { return static_cast<std::uint8_t>(std::clamp(sum >> kFractionBits, 0, 255)); }
 
 // Rows `top` to `top + height` of the source.
 Image along_rows(const Image& in, const Weights& w, std::int32_t top, std::int32_t height, std::int32_t side) {
@@ -60,7 +48,7 @@ Image along_rows(const Image& in, const Weights& w, std::int32_t top, std::int32
         green += from[1] * weight[j];
         blue += from[2] * weight[j];
       }
-      *to++ = rounded(red), *to++ = rounded(green), *to++ = rounded(blue);
+      *to++ = rounded_pixel(red), *to++ = rounded_pixel(green), *to++ = rounded_pixel(blue);
     }
   }
   return out;
@@ -79,7 +67,7 @@ Image along_columns(const Image& in, const Weights& w, std::int32_t top, std::in
       const std::int32_t weight = w.weight[y * w.most + static_cast<std::size_t>(j)];
       for (std::size_t x = 0; x < row_bytes; ++x) sums[x] += row[x] * weight;
     }
-    std::transform(sums.begin(), sums.end(), out.pixels.data() + y * row_bytes, rounded);
+    std::transform(sums.begin(), sums.end(), out.pixels.data() + y * row_bytes, rounded_pixel);
   }
   return out;
 }
@@ -89,8 +77,8 @@ Image along_columns(const Image& in, const Weights& w, std::int32_t top, std::in
 Image resize(const Image& image, const Box& box, std::int32_t side) {
   CHECK(side >= 1 && box.width > 0 && box.height > 0 && box.left >= 0 && box.top >= 0, side, box.width, box.height);
   CHECK(box.left + box.width <= image.width && box.top + box.height <= image.height, image.width, image.height);
-  const Weights across = weights(image.width, box.left, box.width, side);
-  const Weights down = weights(image.height, box.top, box.height, side);
+  const Weights across = weights(scaling(image.width, box.left, box.width, side), side);
+  const Weights down = weights(scaling(image.height, box.top, box.height, side), side);
   const std::int32_t top = down.first.front(), bottom = down.first.back() + down.count.back();
   return along_columns(along_rows(image, across, top, bottom - top, side), down, top, side);
 }

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "runtime/optimizer/rules/host_device.hpp"
+#include "core/base/host_device.hpp"
 
 namespace tandem {
 

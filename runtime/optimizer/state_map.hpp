@@ -18,8 +18,8 @@
 
 #include <cstdint>
 
+#include "core/base/host_device.hpp"
 #include "runtime/optimizer/low_precision.hpp"
-#include "runtime/optimizer/rules/host_device.hpp"
 #include "runtime/optimizer/rules/update_formula.hpp"
 
 namespace tandem {

@@ -7,9 +7,9 @@
 #include <cstdint>
 
 #include "core/base/dtype.hpp"
+#include "core/base/host_device.hpp"
 #include "core/formats/weight_blocks.hpp"
 #include "runtime/optimizer/low_precision.hpp"
-#include "runtime/optimizer/rules/host_device.hpp"
 #include "runtime/optimizer/state_map.hpp"
 
 namespace tandem {

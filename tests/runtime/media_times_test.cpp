@@ -34,7 +34,7 @@ TEST(MediaTimes, NoPartIsNegative) {
 TEST(MediaTimes, EveryStageIsTimed) {
   const auto rates = fit_stages(time_media(::testing::TempDir(), /*quick=*/true));
   for (const std::string_view stage : kInputStages) {
-    if (stage == "video_decode" && !decodes_video()) continue;
+    if ((stage == "video_decode" && !decodes_video()) || stage.starts_with(kOnDevice)) continue;
     ASSERT_TRUE(rates.contains(std::string(stage))) << stage;
     const StageRate rate = rates.at(std::string(stage));
     EXPECT_GT(rate.item_ns + rate.unit_ns, 0) << stage;

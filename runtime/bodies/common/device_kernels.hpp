@@ -2,6 +2,9 @@
 // LibTorch's current stream. Must not know ops.
 #pragma once
 
+#include <span>
+
+#include "runtime/media/device_pictures.hpp"
 #include "runtime/optimizer/one_bit.hpp"
 #include "runtime/optimizer/sparse_blocks.hpp"
 #include "runtime/optimizer/update.hpp"
@@ -22,6 +25,9 @@ struct DeviceKernels {
   void (*decode_weights)(const WeightSpan& span) = nullptr;
   void (*encode_sparse)(const SparseSpan& span) = nullptr;
   void (*decode_sparse)(const SparseSpan& span) = nullptr;
+  // As runtime/cuda/jpeg_decoder.hpp says.
+  void (*decode_jpegs)(std::span<const DeviceJpeg> pictures) = nullptr;
+  void (*resize)(const DeviceResize& span) = nullptr;
 };
 
 // CHECKs that there are some.

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "runtime/optimizer/rules/host_device.hpp"
+#include "core/base/host_device.hpp"
 
 namespace tandem {
 
