@@ -68,14 +68,15 @@ std::map<std::string, std::uint64_t> train(const Scenario& scenario, std::uint64
   return digests;
 }
 
-// Of an exact policy, plain training's; but where it computes a part of the batch on the CPU, sums are made by other ops,
-// of which these bodies make other bytes.
+// Of an exact policy, plain training's. Where it chooses what the CPU computes, its own, with the same memory: sums are
+// made by other ops then, of which these bodies make other bytes.
 const std::map<std::string, std::uint64_t>& undisturbed(const std::string& policy) {
   static const std::vector<std::string> kApproximate = testing::approximate_policies();
   static std::map<std::string, std::map<std::string, std::uint64_t>> digests;
   const bool exact = std::find(kApproximate.begin(), kApproximate.end(), policy) == kApproximate.end();
-  const std::string name = exact && !testing::places_work(policy) ? "resident" : policy;
-  if (!digests.contains(name)) digests[name] = train(tiny_gpt(name, kAmple), 0);
+  const bool places = testing::places_work(policy);
+  const std::string name = exact && !places ? "resident" : policy;
+  if (!digests.contains(name)) digests[name] = train(tiny_gpt(name, places ? device_bytes(policy) : kAmple), 0);
   return digests[name];
 }
 
