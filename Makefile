@@ -53,7 +53,7 @@ build: configure
 ## make simulator   the command and its simulator alone: no LibTorch, no tests; the quickest way to a first answer
 simulator:
 	$(MAKE) configure SIM_ONLY=1 PROGRAMS_ONLY=1
-	cmake --build build --parallel $(JOBS) --target tandem tandem-simulate tandem-plan tandem-train-policy tandem-monitor
+	cmake --build build --parallel $(JOBS) --target tandem_programs
 
 # The command with all that it starts, on a GPU, too, where this machine can build that. No tests, no benchmarks.
 programs:

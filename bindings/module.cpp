@@ -61,7 +61,7 @@ nb::list batch(const PythonRun& run) {
 
 // The classes are Python's, so that both native modules raise the same ones.
 void raise(const char* name, const std::exception& error) {
-  const nb::object type = nb::module_::import_("tandem.training.errors").attr(name);
+  const nb::object type = nb::module_::import_("tandem.errors").attr(name);
   PyErr_SetString(type.ptr(), error.what());
 }
 

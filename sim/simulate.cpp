@@ -6,15 +6,16 @@
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
-#include "core/run/make_scheduler.hpp"
 #include "core/scheduler/driver.hpp"
 
 namespace tandem {
-Simulation::Simulation(const Scenario& scenario, Fidelity fidelity) : scenario_(scenario), fidelity_(fidelity) {
+Simulation::Simulation(const Scenario& scenario, Fidelity fidelity, const MakePolicy& make)
+    : scenario_(scenario), fidelity_(fidelity) {
   std::vector<const Graph*> graphs;
   for (Rank rank = 0; rank < tandem::rank_count(scenario); ++rank) {
     estimates_.push_back(std::make_unique<CostModel>(scenario.machine));
-    schedulers_.push_back(make_scheduler(scenario, *estimates_.back(), rank));
+    schedulers_.push_back(make ? make_scheduler(scenario, *estimates_.back(), rank, make)
+                               : make_scheduler(scenario, *estimates_.back(), rank));
     graphs.push_back(&schedulers_.back()->graph());
   }
   auto tokens = seeded_tokens(scenario.seed, scenario.workload.keys.integer_or("vocabulary", 1),

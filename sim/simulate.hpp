@@ -8,6 +8,7 @@
 
 #include "analysis/run_log.hpp"
 #include "core/machine/cost_model.hpp"
+#include "core/run/make_scheduler.hpp"
 #include "core/scheduler/added_inputs.hpp"
 #include "core/scheduler/scheduler.hpp"
 #include "sim/simgrid_executor.hpp"
@@ -17,9 +18,11 @@ namespace tandem {
 // Owns all that its record points to. The scenario must outlive it. One at a time in a process (see SimgridExecutor).
 class Simulation {
  public:
-  // Throws ConfigError for a policy or workload that cannot be made.
-  explicit Simulation(const Scenario& scenario, Fidelity fidelity = Fidelity::Shared);
-  explicit Simulation(Scenario&&, Fidelity = Fidelity::Shared) = delete;  // it is read until the end
+  // Throws ConfigError for a policy or workload that cannot be made. `make`: the policy, instead of one that this build
+  // has by the scenario's name.
+  explicit Simulation(const Scenario& scenario, Fidelity fidelity = Fidelity::Shared, const MakePolicy& make = nullptr);
+  // It is read until the end.
+  explicit Simulation(Scenario&&, Fidelity = Fidelity::Shared, const MakePolicy& = nullptr) = delete;
 
   // Runs to the end, once. All that crosses the seam goes to `watcher`, if there is one; what RunLog keeps, to log().
   // Throws DoesNotFit, and DeviceError if a command failed.

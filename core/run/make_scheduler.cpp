@@ -29,6 +29,23 @@ void require_numbers(const Scenario& scenario) {
                     " steps; with checkpoint.directory set, a longer training goes on from there with --resume");
 }
 
+const WorkloadEntry& workload_of(const Scenario& scenario) {
+  const WorkloadEntry* workload = find_workload(scenario.workload.family);
+  if (workload == nullptr)
+    throw ConfigError("workload.family: no workload family is called '" + scenario.workload.family + "'");
+  require_numbers(scenario);
+  return *workload;
+}
+
+std::unique_ptr<Scheduler> scheduler_under(const Scenario& scenario, const CostModel& estimate, Rank rank,
+                                           const WorkloadEntry& workload, std::unique_ptr<Policy> policy) {
+  CHECK(policy != nullptr && ranks_on_host(scenario) <= rank_count(scenario), scenario.policy.name,
+        rank_count(scenario));
+  auto source = workload.make(scenario, policy->traits().rewrites, rank);
+  return std::make_unique<Scheduler>(scenario, estimate, std::move(source), std::move(policy), rank,
+                                     static_cast<Rank>(ranks_on_host(scenario)));
+}
+
 }  // namespace
 
 Rank rank_count(const Scenario& scenario) {
@@ -39,10 +56,7 @@ std::unique_ptr<Scheduler> make_scheduler(const Scenario& scenario, const CostMo
   const PolicyOptions options = policy_after(scenario, scenario.first_step);
   const PolicyEntry* policy_entry = find_policy(options.name);
   if (policy_entry == nullptr) throw ConfigError("policy.name: no policy is called '" + options.name + "'");
-  const WorkloadEntry* workload = find_workload(scenario.workload.family);
-  if (workload == nullptr)
-    throw ConfigError("workload.family: no workload family is called '" + scenario.workload.family + "'");
-  require_numbers(scenario);
+  const WorkloadEntry& workload = workload_of(scenario);
   std::shared_ptr<const Scenario> resumed;  // one that another policy began
   if (options != scenario.policy) {
     auto under = std::make_shared<Scenario>(scenario);
@@ -50,13 +64,15 @@ std::unique_ptr<Scheduler> make_scheduler(const Scenario& scenario, const CostMo
     resumed = std::move(under);
   }
   const Scenario& under = resumed != nullptr ? *resumed : scenario;
-  auto policy = policy_entry->make(under);
-  CHECK(policy != nullptr && ranks_on_host(scenario) <= rank_count(scenario), options.name, rank_count(scenario));
-  auto source = workload->make(under, policy->traits().rewrites, rank);
-  auto scheduler = std::make_unique<Scheduler>(under, estimate, std::move(source), std::move(policy), rank,
-                                               static_cast<Rank>(ranks_on_host(scenario)));
+  auto scheduler = scheduler_under(under, estimate, rank, workload, policy_entry->make(under));
   scheduler->allow_switches(successor_of(scenario, rank), std::move(resumed));
   return scheduler;
+}
+
+std::unique_ptr<Scheduler> make_scheduler(const Scenario& scenario, const CostModel& estimate, Rank rank,
+                                          const MakePolicy& make) {
+  CHECK(scenario.switches.empty(), scenario.policy.name);
+  return scheduler_under(scenario, estimate, rank, workload_of(scenario), make(scenario, rank));
 }
 
 }  // namespace tandem

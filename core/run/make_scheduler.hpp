@@ -2,6 +2,7 @@
 // Must not know worlds.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "core/scheduler/scheduler.hpp"
@@ -14,5 +15,11 @@ Rank rank_count(const Scenario& scenario);
 // `scenario` and `estimate` must outlive the scheduler. Throws ConfigError for a policy or a family that this build
 // lacks, or for options that they refuse.
 std::unique_ptr<Scheduler> make_scheduler(const Scenario& scenario, const CostModel& estimate, Rank rank = 0);
+
+// The policy of a rank that no file of this build has: its name in the scenario is for people.
+using MakePolicy = std::function<std::unique_ptr<Policy>(const Scenario& scenario, Rank rank)>;
+// The same under such a policy, which nothing replaces during the run: the scenario has no switches.
+std::unique_ptr<Scheduler> make_scheduler(const Scenario& scenario, const CostModel& estimate, Rank rank,
+                                          const MakePolicy& make);
 
 }  // namespace tandem

@@ -51,7 +51,7 @@ def command(scenario, folder):
     """The losses and the parameters of `tandem train`."""
     import safetensors.torch
 
-    from tandem.training.scenario import text_of
+    from tandem.scenario import text_of
     path, checkpoints = folder / "scenario.yaml", folder / "checkpoints"
     path.write_text(text_of({**scenario, "checkpoint": {"directory": str(checkpoints)}}))
     result = subprocess.run([str(BIN / "tandem"), "train", str(path), "--device", "cpu", "--json", "-"], capture_output=True,

@@ -13,7 +13,7 @@ from .batches import Batches
 from .loop import serve
 from .module import ImportedModule
 from .result import Result
-from .scenario import settings_of, source_of, text_of
+from ..scenario import settings_of, source_of, text_of
 
 MOST_STEPS = 1_000_000  # of a training that ends with its batches
 _RUNNING = threading.Lock()  # the process has one LibTorch, which a run sets up for itself

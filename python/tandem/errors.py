@@ -1,4 +1,4 @@
-"""How a run fails: as the exit codes of the commands, 2, 3 and 4."""
+"""How a command or a run fails: as the exit codes 2, 3 and 4, with what the command prints."""
 
 
 class ConfigError(ValueError):
@@ -13,5 +13,9 @@ class DeviceError(RuntimeError):
     """A device or the system failed: which command, and what to do next."""
 
 
-for _error in (ConfigError, DoesNotFit, DeviceError):
+class PolicyError(RuntimeError):
+    """A policy written in Python decided what the scheduler does not allow: what, and of which op or value."""
+
+
+for _error in (ConfigError, DoesNotFit, DeviceError, PolicyError):
     _error.__module__ = "tandem"  # what people import them from

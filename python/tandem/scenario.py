@@ -2,7 +2,7 @@
 import os
 import pathlib
 
-from ..importer.write import flow
+from .flow import flow
 
 
 def settings_of(overrides, steps, seed):

@@ -1,0 +1,91 @@
+// The native half of tandem.simulate() under a policy in Python: what tandem-simulate is, in the process that has
+// Python. A composition root, as sim/main.cpp is. Needs no torch.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "analysis/analysis.hpp"
+#include "bindings/python_policy.hpp"
+#include "bindings/sim_views.hpp"
+#include "cli/cli.hpp"
+#include "core/base/errors.hpp"
+#include "report/json_result.hpp"
+#include "sim/simulate.hpp"
+
+namespace nb = nanobind;
+
+namespace {
+
+using tandem::ConfigError;
+using tandem::Fidelity;
+using tandem::Scenario;
+
+// One that every family has, under whose name the scenario is read: what it says of policies is not asked.
+constexpr const char* kStandIn = "policy={name: on_demand}";
+
+Fidelity fidelity_named(const std::string& name) {
+  if (name == "shared") return Fidelity::Shared;
+  if (name == "alone") return Fidelity::Alone;
+  throw ConfigError("fidelity: is '" + name + "'; allowed: shared, alone");
+}
+
+Scenario scenario_of(const std::string& path, const std::string& text, const std::string& directory,
+                     std::vector<std::string> settings, const std::string& policy) {
+  settings.emplace_back(kStandIn);
+  Scenario scenario = path.empty() ? tandem::parse_scenario(text, "scenario", settings, directory)
+                                   : tandem::load_scenario(path, settings);
+  if (!scenario.switches.empty())
+    throw ConfigError("switches: a policy in Python stays until the end; allowed: no switches");
+  scenario.policy.name = policy;
+  return scenario;
+}
+
+// The result as JSON, and what is odd in the scenario. `make(rank)`: an object of tandem.Policy. Files: "": none.
+nb::tuple simulate(const std::string& path, const std::string& text, const std::string& directory,
+                   std::vector<std::string> settings, const std::string& name, const std::string& fidelity,
+                   const std::string& trace, const std::string& report, const nb::callable& make) {
+  const Scenario scenario = scenario_of(path, text, directory, std::move(settings), name);
+  tandem::CommonFlags flags;
+  flags.trace = trace, flags.report = report, flags.quiet = true;
+  tandem::Output output(flags, tandem::inputs_of(scenario));
+  tandem::Simulation simulation(scenario, fidelity_named(fidelity), [&](const Scenario&, tandem::Rank rank) {
+    return std::make_unique<tandem::PythonPolicy>(make(rank));
+  });
+  simulation.run();
+  const tandem::RunRecord record = simulation.record();
+  output.write(record);
+  const std::string result =
+      to_json(tandem::analyse(record)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nb::make_tuple(result, scenario.warnings);
+}
+
+void raise(const char* name, const std::exception& error) {
+  const nb::object type = nb::module_::import_("tandem.errors").attr(name);
+  PyErr_SetString(type.ptr(), error.what());
+}
+
+void translate(const std::exception_ptr& thrown, void*) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const tandem::ConfigError& error) {
+    raise("ConfigError", error);
+  } catch (const tandem::DoesNotFit& error) {
+    raise("DoesNotFit", error);
+  } catch (const tandem::DeviceError& error) {
+    raise("DeviceError", error);
+  }
+}
+
+}  // namespace
+
+NB_MODULE(_tandem_sim, m) {
+  nb::register_exception_translator(&translate);
+  tandem::add_views(m);
+  m.def("simulate", &simulate, nb::kw_only(), nb::arg("path"), nb::arg("text"), nb::arg("directory"),
+        nb::arg("settings"), nb::arg("name"), nb::arg("fidelity"), nb::arg("trace"), nb::arg("report"),
+        nb::arg("make"));
+}
