@@ -24,7 +24,7 @@ def flow(value):
         return "null"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k}: {flow(v)}" for k, v in value.items() if v is not None) + "}"
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, range)):
         return "[" + ", ".join(flow(v) for v in value) + "]"
     if isinstance(value, str):
         return value if WORD.fullmatch(value) and value not in ("null", "true", "false") else json.dumps(value)

@@ -106,7 +106,7 @@ def _in_a_process(how: dict[str, Any], policy: Policy) -> tuple[str, list[str], 
         errors.seek(0)
         written = errors.read().decode(errors="replace")
     if not answer:
-        raise PolicyError(_bug(written) or f"the simulation ended by signal {os.WTERMSIG(status)}")
+        raise PolicyError(_bug(written) or f"the simulation ended with exit code {os.waitstatus_to_exitcode(status)}")
     sys.stderr.write(written)  # what the policy printed there
     ended, value, where = pickle.loads(answer)
     if ended == "raised":
@@ -131,6 +131,8 @@ def _child(how, policy, program_home, reader, writer, errors) -> None:
         os.close(reader)
         os.dup2(errors, 2)
         os.environ["TANDEM_HOME"] = program_home
+        if hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(line_buffering=True)  # what a policy prints is there if the process is ended
         try:
             answer = ("returned", _perform(how, policy), "")
         except BaseException as error:  # Ctrl-C, too: the parent has its own

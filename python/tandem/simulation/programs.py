@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 
 from ..errors import ConfigError, DeviceError, DoesNotFit
@@ -85,3 +86,9 @@ def run(arguments: Sequence[str], name: str = "tandem") -> tuple[int, str, str]:
         child.wait()
         raise
     return child.returncode, output, errors
+
+
+def main() -> None:
+    """The command `tandem` of a wheel: becomes the program that it brought."""
+    path = str(BUNDLED / "bin" / "tandem")
+    os.execv(path, [path, *sys.argv[1:]])

@@ -11,6 +11,7 @@ from typing import Any, Union
 
 from ..flow import flow
 from ..scenario import source_of
+from .policy import is_policy
 
 Scenario = Union[str, os.PathLike, Mapping[str, Any]]
 
@@ -37,6 +38,8 @@ def settings_of(settings: Mapping[str, Any] | None, seed: int | None = None) -> 
 
 def value_text(key: str, value: Any) -> str:
     """A value as --set takes it; of a policy or an optimizer the name is enough."""
+    if is_policy(value):
+        raise TypeError(f"{key}: is a tandem.Policy; allowed here: names and dicts; simulate() and compare_policies() take it")
     if key in ("policy", "optimizer") and isinstance(value, str):
         value = {"name": value}
     return flow(dict(value) if isinstance(value, Mapping) else value)
@@ -54,6 +57,6 @@ def file_of(scenario: Scenario) -> Iterator[ScenarioFile]:
         file = pathlib.Path(folder) / "scenario.yaml"
         file.write_text(text, encoding="utf-8")
         for name in os.listdir():  # profiles, models and data that it may name
-            if name in text and name != file.name:
+            if os.path.splitext(name)[0] in text and name != file.name:
                 (file.parent / name).symlink_to(pathlib.Path(name).absolute())
         yield ScenarioFile(str(file), folder)
