@@ -45,6 +45,10 @@ endforeach()
 install(DIRECTORY python DESTINATION ${HOME_FOLDER} COMPONENT simulator PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY hardware_profiles models products scenarios DESTINATION ${HOME_FOLDER} COMPONENT simulator
   FILES_MATCHING PATTERN "*.yaml")
+# Its licence goes along with the library that is copied.
+get_filename_component(highs_folder ${HIGHS_LIBRARY} DIRECTORY)
+install(FILES ${highs_folder}/../share/doc/HIGHS/LICENSE.txt DESTINATION ${HOME_FOLDER}/licences RENAME HiGHS.txt
+  COMPONENT simulator OPTIONAL)
 install(FILES docs/scenario.schema.json docs/profile.schema.json DESTINATION ${HOME_FOLDER}/docs COMPONENT simulator)
 if(TANDEM_WITH_RUNTIME)  # the data to train on, which scripts/setup_corpus.sh makes
   install(FILES .cache/corpus.txt .cache/digits.csv DESTINATION ${HOME_FOLDER}/.cache COMPONENT cpu OPTIONAL)
