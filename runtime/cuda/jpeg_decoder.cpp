@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/errors.hpp"
+#include "runtime/cuda/cuda_check.hpp"
 
 namespace tandem {
 namespace {
@@ -71,6 +72,8 @@ class Decoder {
       out[i].channel[0] = reinterpret_cast<unsigned char*>(pictures[i].pixels);
       out[i].pitch[0] = 3 * static_cast<std::size_t>(pictures[i].size.width);
     }
+    // The library reads the files' headers at once, out of the stream's order: they have to be there.
+    cuda_check(cudaStreamSynchronize(stream), "waiting for files to decode");
     check(calls_.decode(handle_, state_, files.data(), bytes.data(), out.data(), stream), "decoding");
   }
 
