@@ -23,9 +23,14 @@ WORKLOAD = {"family": "trimodal", "image": 32, "patch": 8, "image_layers": 2, "i
 
 
 def scenario_of(options, manifest, folder):
+    pipeline = {"workers": options.workers}
+    if options.augment:
+        pipeline["image"] = {"crop": "random", "crop_scale": 0.5, "flip": 0.5}
+    else:
+        pipeline["cache"] = {"decoded": "1GiB"}
     return {"machine": options.machine, "workload": WORKLOAD, "policy": {"name": options.policy}, "steps": options.steps,
             "seed": options.seed,
-            "data": {"manifest": str(manifest), "pipeline": {"workers": 2, "cache": {"decoded": "1GiB"}}},
+            "data": {"manifest": str(manifest), "pipeline": pipeline},
             "optimizer": {"learning_rate": options.learning_rate, "betas": [0.9, 0.98], "clip_norm": 1,
                           "weight_decay": options.weight_decay, "decay": "matrices", "schedule": "cosine",
                           "warmup_steps": max(1, options.steps // 15)},
@@ -85,6 +90,8 @@ def main():
     parser.add_argument("--held-out", type=float, default=0.2, metavar="FRACTION", help="(default: %(default)s)")
     parser.add_argument("--split", choices=("apart", "random"), default="apart",
                         help="random: what is held out may share captions and sounds with what is trained on")
+    parser.add_argument("--augment", action="store_true", help="crop and mirror the pictures that are trained on at random")
+    parser.add_argument("--workers", type=int, default=2, help="threads that decode (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="(default: %(default)s)")
     parser.add_argument("--folder", type=Path, help="what is made stays in it")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where all figures go")
