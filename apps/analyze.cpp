@@ -70,6 +70,7 @@ WorkloadReport report_on(const Scenario& scenario, const std::vector<std::string
   report.policy = scenario.policy.name, report.family = scenario.workload.family;
   report.precision = name_of(scenario.workload.precision);
   report.gpu = scenario.machine.gpu;
+  report.origin = origin_of(scenario);
   report.settings = settings;
   report.device = device_roof(scenario.machine, scenario.workload.precision);
   report.cpu = cpu_roof(scenario.machine, scenario.workload.precision);

@@ -180,6 +180,7 @@ int analyze_mix(const MixFlags& flags) {
   if (!flags.common.quiet) print_warnings(scenario);
   MixReport report;
   report.scenario = scenario.path, report.machine = scenario.machine.name, report.family = scenario.workload.family;
+  report.origin = origin_of(scenario);
   const bool may = may_have_steps(scenario, kSteps);
   const std::int32_t steps = may ? kSteps : scenario.steps;
   if (steps < 4)

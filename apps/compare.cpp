@@ -117,7 +117,10 @@ void show(const CommonFlags& common, ComparedRuns& runs) {
     });
   if (!common.json.empty())
     attempt([&] {
-      write_result(common.json, comparison_json(of_predicted, of_measured, table, difference).dump(2) + "\n");
+      write_result(
+          common.json,
+          comparison_json(of_predicted, of_measured, table, difference, origin_of(*of_trained.scenario)).dump(2) +
+              "\n");
     });
   if (const std::vector<NamedPath> logs = log_paths(common.log); !logs.empty()) {
     attempt([&] { copy_log(runs.predicted_log, logs[0].path); });

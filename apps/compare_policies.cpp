@@ -138,6 +138,7 @@ int compare_policies(const PoliciesFlags& flags) {
   if (over && over_key == range.key)
     throw ConfigError("--largest: " + range.key + " is the key of --over; name another");
   PolicyComparison comparison{flags.common.scenario_path, scenario.machine.name, over_key, range.key, {}, {}};
+  comparison.origin = origin_of(scenario);
   if (!over) comparison.values = {""};
   if (over)
     for (const AxisValue& value : over->values) {

@@ -113,6 +113,7 @@ Explanation explanation_of(const Subject& subject, const std::vector<std::string
                           .run = subject.run,
                           .factor = kFactor};
   explanation.settings = settled(subject);
+  explanation.origin = origin_of(scenario);
   Simulations simulations(subject.arguments, explanation.settings);
   const std::size_t as_it_is = simulations.add({});
   std::vector<std::size_t> numbers;  // of resources, then of policies

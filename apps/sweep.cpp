@@ -53,6 +53,7 @@ class Sweep {
     base_ = load_scenario(base_flags_);
     table_.scenario = flags.common.scenario_path;
     table_.machine = base_.machine.name;
+    table_.origin = origin_of(base_);
     table_.largest = plan_.largest.key;
     table_.combinations = plan_.count();
     for (const Axis& axis : plan_.axes) {

@@ -136,6 +136,7 @@ int predict_all(const ValidateFlags& flags, const std::string& results) {
   };
   print(validation_head());
   ValidationTable validation;
+  validation.origin = origin_of_program();
   for (const Measurement& m : measurements) {
     const Prediction prediction = predict(m, flags);
     if (prediction.exit_code == kBadInput || prediction.exit_code == kInterrupted) {

@@ -9,6 +9,7 @@
 #include "core/base/errors.hpp"
 #include "core/base/interrupted.hpp"
 #include "core/yaml/suggest.hpp"
+#include "report/origin.hpp"
 #include "report/summary.hpp"
 
 namespace tandem {
@@ -148,7 +149,10 @@ int exit_code_of(const std::function<int()>& body) {
 int run_main(int argc, char** argv, const std::function<int(int, char**)>& body) {
   guard_standard_descriptors();
   install_interrupt_handler();
-  const int code = exit_code_of([&] { return body(argc, argv); });
+  const int code = exit_code_of([&] {
+    tell_program(TANDEM_VERSION, {argv, argv + argc});
+    return body(argc, argv);
+  });
   if (code != kDone) return code;  // whose reason has been told
   return exit_code_of([] {
     finish_stdout();

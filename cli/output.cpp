@@ -10,6 +10,7 @@
 #include "core/base/errors.hpp"
 #include "report/html.hpp"
 #include "report/json_result.hpp"
+#include "report/origin.hpp"
 #include "report/summary.hpp"
 #include "report/trace.hpp"
 
@@ -102,7 +103,9 @@ void Output::write(const RunRecord& record) {
   if (!flags_.report.empty()) attempt([&] { write_file(flags_.report, html_report({&analysis})); });
   if (!flags_.json.empty())
     attempt([&] {
-      write_result(flags_.json, to_json(analysis).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+      nlohmann::ordered_json result = to_json(analysis);
+      put_origin(result, origin_of(*record.scenario));
+      write_result(flags_.json, result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     });
   if (!flags_.quiet && flags_.json != "-")
     attempt([&] {

@@ -18,6 +18,7 @@
 #include "cli/cli.hpp"
 #include "cli/line_socket.hpp"
 #include "core/base/system_calls.hpp"
+#include "report/origin.hpp"
 
 namespace tandem {
 namespace {
@@ -31,7 +32,11 @@ int run_request(const Json& arguments, const Body& body) {
   for (const Json& word : arguments) words.push_back(word.is_string() ? word.get<std::string>() : "");
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
-  return run_main(static_cast<int>(pointers.size()), pointers.data(), body);
+  // One of many rows: what asks knows what it asked, and each byte of an answer costs.
+  return run_main(static_cast<int>(pointers.size()), pointers.data(), [&](int count, char** arguments_given) {
+    tell_program("", {});
+    return body(count, arguments_given);
+  });
 }
 
 // What a request writes to one of its descriptors: in memory, so that no disk is waited for.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <span>
 
@@ -33,9 +32,17 @@ std::string svg_line(double x1, double y1, double x2, double y2) {
                      y2);
 }
 
-std::string svg_frame(double height, const std::string& content) {
-  return fmt::format("<svg class=\"plot\" role=\"img\" viewBox=\"0 0 {} {:.0f}\">\n{}</svg>\n", kChartWidth, height,
-                     content);
+std::string series_colour(std::size_t series) {
+  constexpr std::size_t kColours = 10;  // the style's series0 to series9
+  return fmt::format("var(--series{})", series % kColours);
+}
+
+std::string svg_frame(double height, const std::string& label, const std::string& content, const char* role) {
+  const std::string named = plain_html(label);
+  return fmt::format(
+      "<div class=\"chart\" tabindex=\"0\" role=\"group\" aria-label=\"{0}\"><svg class=\"plot\" role=\"{1}\" "
+      "aria-label=\"{0}\" viewBox=\"0 0 {2} {3:.0f}\">\n{4}</svg></div>\n",
+      named, role, kChartWidth, height, content);
 }
 
 std::vector<double> ticks_to(double most) {
@@ -51,13 +58,10 @@ std::vector<double> ticks_to(double most) {
 
 namespace {
 
-// Of both kinds of charts, in units of their own.
-constexpr double kWidth = kChartWidth, kLeft = 150, kRight = 60, kBelow = 46, kLine = 18;
-constexpr double kBar = 13, kGap = 9;                                   // of a bar chart
-constexpr double kTop = 12, kHeight = 260, kYAxis = 76, kLegend = 200;  // of a line chart
-constexpr int kColours = 10;                                            // the style's series0 to series9
+// In units of the chart's own.
+constexpr double kWidth = kChartWidth, kLeft = 170, kRight = 60, kBelow = 46, kLine = 18, kBar = 13, kGap = 9;
 
-std::string colour(std::size_t series) { return fmt::format("var(--series{})", series % kColours); }
+std::string colour(std::size_t series) { return series_colour(series); }
 
 double largest(const Points& values) {
   double most = 0;
@@ -96,90 +100,6 @@ std::string legend_line(const std::vector<std::string>& names) {
   return marks + "</div>\n";
 }
 
-// Where a line chart's places lie, from 0 to 1.
-std::vector<double> places(const std::vector<std::string>& x) {
-  std::vector<double> at;
-  for (const std::string& words : x) {
-    double number = 0;
-    const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), number);
-    if (error != std::errc() || end != words.data() + words.size() || (!at.empty() && number <= at.back())) break;
-    at.push_back(number);
-  }
-  if (at.size() < x.size()) {
-    at.clear();
-    for (std::size_t i = 0; i < x.size(); ++i) at.push_back(static_cast<double>(i));
-  }
-  const double first = at.empty() ? 0 : at.front(), span = at.size() > 1 ? at.back() - first : 0;
-  for (double& place : at) place = span > 0 ? (place - first) / span : 0.5;
-  return at;
-}
-
-class LinePlot {
- public:
-  explicit LinePlot(const LineChart& chart) : chart_(chart), places_(places(chart.x)) {
-    double most = 0;
-    for (const auto& series : chart.series) most = std::max(most, largest(series.values));
-    ticks_ = ticks_to(most);
-  }
-
-  std::string axes() const {
-    std::string drawn;
-    for (const double tick : ticks_) {
-      drawn += svg_line(kYAxis, y(tick), right(), y(tick));
-      drawn += svg_text("end", kYAxis - 8, y(tick) + 4, short_number(tick));
-    }
-    for (std::size_t i = 0; i < places_.size(); ++i) {
-      drawn += svg_line(x(i), kTop, x(i), kTop + kHeight);
-      drawn += svg_text("middle", x(i), kTop + kHeight + kLine, chart_.x[i]);
-    }
-    drawn += svg_text("middle", (kYAxis + right()) / 2, kTop + kHeight + 2 * kLine + 4, chart_.x_axis);
-    return drawn + svg_upright_text(16, kTop + kHeight / 2, chart_.y_axis);
-  }
-
-  // Lines that cover each other show by their dashes.
-  std::string lines(std::size_t i) const {
-    const LineChart::Series& series = chart_.series[i];
-    constexpr std::array kDashes{"none", "9 5", "3 4", "12 4 3 4"};
-    std::string points, dots, drawn;
-    const auto end_line = [&] {
-      if (!points.empty())
-        drawn += fmt::format("<polyline style=\"stroke:{};stroke-dasharray:{}\" points=\"{}\"/>\n", colour(i),
-                             kDashes[i % kDashes.size()], points);
-      points.clear();
-    };
-    for (std::size_t at = 0; at < series.values.size(); ++at) {
-      if (!series.values[at]) {
-        end_line();
-        continue;
-      }
-      points += fmt::format("{:.1f},{:.1f} ", x(at), y(*series.values[at]));
-      dots += fmt::format(
-          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" style=\"fill:{}\"><title>{}, {}: {}</title></circle>\n", x(at),
-          y(*series.values[at]), colour(i), plain_html(series.name), plain_html(chart_.x[at]),
-          short_number(*series.values[at]));
-    }
-    end_line();
-    const double key = kTop + kLine * (static_cast<double>(i) + 0.5);
-    return drawn + dots +
-           fmt::format(
-               "<line x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" "
-               "style=\"stroke:{3};stroke-width:2;stroke-dasharray:{4}\"/>\n",
-               right() + 18, right() + 44, key, colour(i), kDashes[i % kDashes.size()]) +
-           svg_text("start", right() + 50, key + 4, series.name, "name");
-  }
-
- private:
-  static double right() { return kWidth - kLegend; }
-  double x(std::size_t i) const {
-    constexpr double kMargin = 24;
-    return kYAxis + kMargin + places_[i] * (right() - kYAxis - 2 * kMargin);
-  }
-  double y(double value) const { return kTop + kHeight * (1 - value / ticks_.back()); }
-
-  const LineChart& chart_;
-  std::vector<double> places_, ticks_;
-};
-
 }  // namespace
 
 std::string svg(const BarChart& chart) {
@@ -197,20 +117,13 @@ std::string svg(const BarChart& chart) {
   drawn += svg_text("middle", (kLeft + kWidth - kRight) / 2, bottom + 2 * kLine + 2, chart.axis);
   double y = kGap;
   for (const BarChart::Row& row : chart.rows) {
-    drawn += svg_text("end", kLeft - 8, y + row_height / 2 + 4, row.label, "name");
+    drawn += svg_text("end", kLeft - 8, y + row_height / 2 + 4, (row.best ? "★ " : "") + row.label,
+                      row.best ? "name best" : "name");
     drawn += bars(row, chart.series, y, scale);
     if (row.values.empty()) drawn += svg_text("start", kLeft + 5, y + row_height / 2 + 4, row.instead);
     y += row_height + kGap;
   }
-  return svg_frame(bottom + kBelow, drawn) + (chart.series.size() > 1 ? legend_line(chart.series) : "");
-}
-
-std::string svg(const LineChart& chart) {
-  const LinePlot plot(chart);
-  std::string drawn = plot.axes();
-  for (std::size_t i = 0; i < chart.series.size(); ++i) drawn += plot.lines(i);
-  const double legend = kTop + kLine * static_cast<double>(chart.series.size() + 1);
-  return svg_frame(std::max(kTop + kHeight + kBelow, legend), drawn);
+  return svg_frame(bottom + kBelow, chart.axis, drawn) + (chart.series.size() > 1 ? legend_line(chart.series) : "");
 }
 
 Unit time_unit(double most_s) {

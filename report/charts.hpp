@@ -15,6 +15,7 @@ struct BarChart {
     std::string label;
     Points values;        // one a series; of no more than one row's width
     std::string instead;  // what is said where there are no values
+    bool best = false;    // is marked
   };
   std::string axis;                 // its title, with the unit
   std::vector<std::string> series;  // names; one alone needs no legend
@@ -24,12 +25,20 @@ struct BarChart {
 struct LineChart {
   struct Series {
     std::string name;
-    Points values;  // one a place on the x axis
+    Points values;                          // one a place on the x axis
+    std::vector<std::string> instead = {};  // of each place: what is said where the line ends for want of a value
   };
   std::string x_axis, y_axis;  // titles, with units
   std::vector<std::string> x;  // at distances of their own if they are increasing numbers, else evenly spread
+  // The first kShownLines are drawn; the others as their names are pointed at, or have the keyboard.
   std::vector<Series> series;
+  std::optional<bool> more_is_better = {};  // marks the best of each place; none: nothing is better
 };
+inline constexpr std::size_t kShownLines = 5;
+// Series that have the values of one before them are left out. Returns a sentence that names them, "" for none.
+std::string drop_equal(std::vector<LineChart::Series>& series);
+// Those that have most values first, and of as many those that are better at most places.
+void best_first(LineChart& chart);
 
 // A value a cell, as colour and number.
 struct HeatMap {

@@ -4,8 +4,10 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
+#include "core/base/check.hpp"
 #include "core/base/units.hpp"
 
 namespace tandem {
@@ -28,6 +30,24 @@ std::set<std::string> keys_of(const Json& a, const Json& b, const char* object) 
   return keys;
 }
 
+std::string unit_of(const std::string& shown) {
+  const std::size_t space = shown.find(' ');
+  return space == std::string::npos ? "" : shown.substr(space + 1);
+}
+
+// A number that stands beside a larger one of that unit: a row has one unit, so that both can be compared at a glance.
+std::string in_unit(double value, const std::string& unit) {
+  static const std::map<std::string, double> kSizes{{"ns", 1e-9},    {"us", 1e-6},    {"ms", 1e-3},    {"s", 1},
+                                                    {"", 1},         {"k", 1e3},      {"M", 1e6},      {"G", 1e9},
+                                                    {"T", 1e12},     {"P", 1e15},     {"B", 1},        {"KiB", 0x1p10},
+                                                    {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"PiB", 0x1p50}};
+  const auto found = kSizes.find(unit);
+  CHECK(found != kSizes.end(), unit);
+  const double scaled = value / found->second;
+  constexpr double kLeast = 5e-4;  // below it no digit is left
+  return std::abs(scaled) < kLeast ? (value == 0 ? "0" : "~0") + (" " + unit) : fmt::format("{:.3f} {}", scaled, unit);
+}
+
 class Table {
  public:
   Table(const Json& predicted, const Json& measured) : predicted_(predicted), measured_(measured) {}
@@ -38,7 +58,9 @@ class Table {
     if (p == 0 && m == 0) return;
     const double base = scale > 0 ? scale : m;
     const double error = base > 0 ? (p - m) / base : std::numeric_limits<double>::quiet_NaN();
-    rows_.push_back({name, format(p), format(m), error});
+    std::string of_p = format(p), of_m = format(m);
+    if (unit_of(of_p) != unit_of(of_m)) (p < m ? of_p = in_unit(p, unit_of(of_m)) : of_m = in_unit(m, unit_of(of_p)));
+    rows_.push_back({name, of_p, of_m, error});
   }
   // Whether the measured step lies inside the predicted interval.
   void add_interval() {
@@ -92,12 +114,15 @@ std::string comparison_text(const std::vector<ComparedFigure>& table) {
 }
 
 nlohmann::ordered_json comparison_json(const Json& predicted, const Json& measured,
-                                       const std::vector<ComparedFigure>& table, const StepDifference& difference) {
+                                       const std::vector<ComparedFigure>& table, const StepDifference& difference,
+                                       const Origin& origin) {
   nlohmann::ordered_json errors = nlohmann::ordered_json::object();
   for (const ComparedFigure& row : table)
     errors[row.name] = std::isnan(row.error) ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(row.error);
-  return {{"schema", 1},          {"mode", "compared"}, {"predicted", predicted},
-          {"measured", measured}, {"errors", errors},   {"difference", to_json(difference)}};
+  nlohmann::ordered_json json{{"schema", 1},          {"mode", "compared"}, {"predicted", predicted},
+                              {"measured", measured}, {"errors", errors},   {"difference", to_json(difference)}};
+  put_origin(json, origin);
+  return json;
 }
 
 }  // namespace tandem

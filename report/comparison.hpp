@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/step_difference.hpp"
+#include "report/origin.hpp"
 
 namespace tandem {
 
@@ -23,6 +24,7 @@ std::vector<ComparedFigure> compare_results(const nlohmann::json& predicted, con
 std::string format_error(double error);
 std::string comparison_text(const std::vector<ComparedFigure>& table);
 nlohmann::ordered_json comparison_json(const nlohmann::json& predicted, const nlohmann::json& measured,
-                                       const std::vector<ComparedFigure>& table, const StepDifference& difference);
+                                       const std::vector<ComparedFigure>& table, const StepDifference& difference,
+                                       const Origin& origin = {});
 
 }  // namespace tandem

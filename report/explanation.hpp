@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/run/more_of.hpp"
+#include "report/origin.hpp"
 
 namespace tandem {
 
@@ -39,6 +40,7 @@ struct Explanation {
   std::vector<std::string> settings = {};
   std::vector<WorthOfMore> resources = {};
   std::vector<OtherPolicy> policies = {};  // without the run's own
+  Origin origin = {};
 };
 
 // The share of the simulated step that an alternative saves; none: it does not run.

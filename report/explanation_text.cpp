@@ -192,17 +192,19 @@ Json explanation_json(const Explanation& e) {
   }
   const WorthOfMore* best = worth_most(e);
   const OtherPolicy* better = better_policy(e);
-  return {{"schema", 1},
-          {"sentence", sentence(e)},
-          {"limited_by", e.run.at("limited_by")},
-          {"worth_most", best != nullptr ? Json(best->more.resource) : Json(nullptr)},
-          {"better_policy", better != nullptr ? Json(better->policy) : Json(nullptr)},
-          {"factor", e.factor},
-          {"set", e.settings},
-          {"simulated_step_s", median_s(e.simulated)},
-          {"resources", resources},
-          {"policies", policies},
-          {"run", e.run}};
+  Json json{{"schema", 1},
+            {"sentence", sentence(e)},
+            {"limited_by", e.run.at("limited_by")},
+            {"worth_most", best != nullptr ? Json(best->more.resource) : Json(nullptr)},
+            {"better_policy", better != nullptr ? Json(better->policy) : Json(nullptr)},
+            {"factor", e.factor},
+            {"set", e.settings},
+            {"simulated_step_s", median_s(e.simulated)},
+            {"resources", resources},
+            {"policies", policies},
+            {"run", e.run}};
+  put_origin(json, e.origin);
+  return json;
 }
 
 }  // namespace tandem

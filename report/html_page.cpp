@@ -50,12 +50,15 @@ std::string escape_html(std::string_view text) {
 
 std::string plain_html(std::string_view text) { return escape_html(terminal_text(std::string(text))); }
 
-std::string html_page(std::string_view title, std::string_view subtitle, std::string body, bool scripts) {
-  return fill_page(html::k_page_html, {{"scripts", scripts ? "script-src 'unsafe-inline'" : ""},
-                                       {"title", plain_html(title)},
-                                       {"subtitle", plain_html(subtitle)},
+std::string html_page(const HtmlPage& page) {
+  return fill_page(html::k_page_html, {{"scripts", page.script.empty() ? "" : "script-src 'unsafe-inline'"},
+                                       {"title", plain_html(page.title)},
+                                       {"subtitle", plain_html(page.subtitle)},
+                                       {"headline", plain_html(page.headline)},
                                        {"style", html::k_style_css},
-                                       {"body", std::move(body)}});
+                                       {"body", page.body},
+                                       {"origin", page.origin},
+                                       {"script", page.script}});
 }
 
 std::string html_section(std::string_view title, std::string_view note, std::string_view content) {

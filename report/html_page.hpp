@@ -20,8 +20,15 @@ std::string escape_html(std::string_view text);
 // The same of text from outside, which might also drive a terminal.
 std::string plain_html(std::string_view text);
 
-// A page of its own. `title` and `subtitle` are text, `body` is markup; without `scripts` the page may run none.
-std::string html_page(std::string_view title, std::string_view subtitle, std::string body, bool scripts = false);
+// A page of its own.
+struct HtmlPage {
+  std::string title, subtitle;  // text
+  std::string headline;         // text: the page's answer in a sentence
+  std::string body;             // markup: sections
+  std::string origin = {};      // markup: the last section, of what the page was made of
+  std::string script = {};      // markup: script elements; "": the page may run none
+};
+std::string html_page(const HtmlPage& page);
 // `content` and `cells` are markup; cells after the first hold numbers.
 std::string html_section(std::string_view title, std::string_view note, std::string_view content);
 std::string html_row(const std::vector<std::string>& cells, std::string_view tag = "td",

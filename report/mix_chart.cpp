@@ -111,8 +111,10 @@ class Plot {
 
 std::string svg(const MixChart& chart, double width) {
   const Plot plot(chart, width);
-  return fmt::format("<svg class=\"plot {}\" role=\"img\" viewBox=\"0 0 {:.0f} {:.0f}\">\n{}</svg>\n",
-                     width < 500 ? "narrow" : "roomy", width, plot.height(), plot.drawn());
+  return fmt::format(
+      "<svg class=\"plot {}\" role=\"img\" aria-label=\"{} over {}\" viewBox=\"0 0 {:.0f} {:.0f}\">\n{}</svg>\n",
+      width < 500 ? "narrow" : "roomy", plain_html(chart.y_axis), plain_html(chart.x_axis), width, plot.height(),
+      plot.drawn());
 }
 
 }  // namespace tandem

@@ -5,6 +5,7 @@
 #include "report/html_page.hpp"
 #include "report/mix_chart.hpp"
 #include "report/mix_report.hpp"
+#include "report/origin.hpp"
 
 namespace tandem {
 namespace {
@@ -71,7 +72,8 @@ std::string table(const MixReport& r, const MixSweep& sweep) {
   return html_section("Figures",
                       "Samples a second, and what holds a step: the device's own work, or what it waits for "
                       "most, with its share of the step.",
-                      "<div class=\"scrolls\"><table>\n" + rows + "</table></div>\n");
+                      "<div class=\"scrolls\" tabindex=\"0\" role=\"group\" aria-label=\"table\"><table>\n" + rows +
+                          "</table></div>\n");
 }
 
 }  // namespace
@@ -80,12 +82,16 @@ std::string mix_html(const MixReport& r) {
   const std::string name = r.scenario.substr(r.scenario.rfind('/') + 1);
   std::string body;
   for (const MixSweep& sweep : r.sweeps)
-    body += "<section>\n" + paragraph(answer(r, sweep)) + paragraph(adaptive_sentence(r, sweep)) + "</section>\n" +
-            picture(r, sweep) + table(r, sweep);
+    body += "<section>\n" + (&sweep == &r.sweeps.front() ? "" : paragraph(answer(r, sweep))) +
+            paragraph(adaptive_sentence(r, sweep)) + "</section>\n" + picture(r, sweep) + table(r, sweep);
   std::string subtitle = fmt::format("{} on {}, simulated, {}", r.family, r.machine, steps_words(r));
   for (const MixSweep& sweep : r.sweeps)
     if (!sweep.others.empty() && r.sweeps.size() == 1) subtitle += "; " + sweep.others;
-  return html_page("Placement over the mix: " + name, subtitle, "<main>\n" + body + "</main>\n");
+  return html_page({.title = "Placement over the mix: " + name,
+                    .subtitle = subtitle,
+                    .headline = r.sweeps.empty() ? "" : answer(r, r.sweeps.front()),
+                    .body = body,
+                    .origin = origin_html(r.origin)});
 }
 
 }  // namespace tandem

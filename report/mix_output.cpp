@@ -95,6 +95,7 @@ nlohmann::ordered_json mix_json(const MixReport& r) {
   nlohmann::ordered_json json = {{"schema", kResultSchema}, {"mode", "mix"},
                                  {"scenario", r.scenario},  {"machine", r.machine},
                                  {"family", r.family},      {"timed_steps", {r.first_timed, r.end_timed}}};
+  put_origin(json, r.origin);
   for (const MixPlacement& placement : r.placements)
     json["placements"].push_back({{"name", placement.name},
                                   {"words", placement.words},

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/holder.hpp"
+#include "report/origin.hpp"
 
 namespace tandem {
 
@@ -50,6 +51,7 @@ struct MixReport {
   std::int32_t first_timed = 0, end_timed = 0;  // rates are those of these steps, from 0 and without the last
   std::vector<MixPlacement> placements;
   std::vector<MixSweep> sweeps;
+  Origin origin = {};
 };
 
 // The best fixed placement at a point, the first of equals; none: no one fits.

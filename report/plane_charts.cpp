@@ -61,7 +61,7 @@ std::string svg(const HeatMap& chart) {
     drawn += svg_text("middle", kLeft + width * (static_cast<double>(column) + 0.5), bottom + kLine, chart.x[column]);
   drawn += svg_text("middle", (kLeft + kChartWidth - kRight) / 2, bottom + 2 * kLine + 4, chart.x_axis);
   drawn += svg_upright_text(14, (kTop + bottom) / 2, chart.y_axis);
-  return svg_frame(bottom + 3 * kLine, drawn);
+  return svg_frame(bottom + 3 * kLine, chart.value + " by " + chart.y_axis + " and " + chart.x_axis, drawn);
 }
 
 std::string svg(const ScatterChart& chart) {
@@ -89,7 +89,7 @@ std::string svg(const ScatterChart& chart) {
   drawn += fmt::format("<polyline style=\"stroke:var(--series1)\" points=\"{}\"/>\n", front) + dots;
   drawn += svg_text("middle", kLeft + width / 2, bottom + 2 * kLine + 4, chart.x_axis);
   drawn += svg_upright_text(16, kTop + kHeight / 2, chart.y_axis);
-  return svg_frame(bottom + 3 * kLine, drawn);
+  return svg_frame(bottom + 3 * kLine, chart.y_axis + " over " + chart.x_axis, drawn);
 }
 
 }  // namespace tandem

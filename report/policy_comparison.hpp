@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "report/origin.hpp"
 #include "report/simulated_row.hpp"
 
 namespace tandem {
@@ -22,6 +23,7 @@ struct PolicyComparison {
   std::string over, largest;  // keys, "" if none: the one that takes values, the one that is made as large as fits
   std::vector<std::string> values;  // of `over`; without it one, ""
   std::vector<PolicyRun> runs;      // all of a value's, then those of the next
+  Origin origin = {};               // of the scenario as it is
 };
 
 // One number of a run: what tables and charts show.
@@ -44,6 +46,8 @@ void sort_by_step(std::vector<PolicyRun>& runs);
 std::string policies_text(const PolicyComparison& comparison, bool wide = false);
 std::string policies_csv(const PolicyComparison& comparison);
 nlohmann::ordered_json policies_json(const PolicyComparison& comparison);
+// Which policy is the fastest, by how much, and how many cannot run; over values: which is how often.
+std::string policies_sentence(const PolicyComparison& comparison);
 std::string policies_html(const PolicyComparison& comparison);  // a self-contained page
 
 }  // namespace tandem

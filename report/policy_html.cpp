@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "report/charts.hpp"
 #include "report/html_page.hpp"
+#include "report/origin.hpp"
 #include "report/policy_comparison.hpp"
 
 namespace tandem {
@@ -60,6 +62,40 @@ std::string axis_of(const Chart& chart, const Unit& unit, const std::string& fig
   return chart.unit == count_unit ? unit.name + policy_figure(figure).words : chart.axis + unit.name;
 }
 
+const char* ended_words(const PolicyRun& run) { return run.does_not_fit ? "no room" : short_reason(run); }
+
+// Of those that ran: what all have alike says nothing of one beside the others.
+std::optional<double> same_for_all(const PolicyComparison& comparison, const std::string& name) {
+  constexpr double kRounding = 1e-9;
+  std::optional<double> same;
+  std::size_t ran = 0;
+  for (const PolicyRun& run : comparison.runs) {
+    if (!run.ran()) continue;
+    const double value = policy_figure(name).of(run.result);
+    if (same && std::abs(value - *same) > kRounding * std::abs(*same)) return std::nullopt;
+    same = value;
+    ++ran;
+  }
+  return ran > 1 ? same : std::nullopt;
+}
+
+std::string constant_words(const std::string& name, double value) {
+  return std::string(policy_figure(name).words) + " " + policy_figure(name).shown(value);
+}
+
+void list(std::string& all, const std::string& one) { all += (all.empty() ? "" : ", ") + one; }
+
+// The best of a figure among rows; null: none ran.
+const PolicyRun* best_of(const PolicyComparison& comparison, const PolicyFigure& figure) {
+  const PolicyRun* best = nullptr;
+  for (const PolicyRun& run : comparison.runs) {
+    if (!run.ran()) continue;
+    const double value = figure.of(run.result), than = best != nullptr ? figure.of(best->result) : value;
+    if (best == nullptr || (figure.more_is_better ? value > than : value < than)) best = &run;
+  }
+  return best;
+}
+
 double most_of(const PolicyComparison& comparison, const Names& figures) {
   double most = 0;
   for (const PolicyRun& run : comparison.runs)
@@ -68,18 +104,25 @@ double most_of(const PolicyComparison& comparison, const Names& figures) {
   return most;
 }
 
-std::string bar_section(const PolicyComparison& comparison, const Chart& chart) {
+// What is the same for all is added to `constants`.
+std::string bar_section(const PolicyComparison& comparison, const Chart& chart, std::string& constants) {
   Names figures;  // without those that are 0 everywhere: mostly the disk's
   for (const std::string& name : chart.figures)
     if (chart.figures.size() == 1 || most_of(comparison, {name}) > 0) figures.push_back(name);
   // An idle disk says nothing where there is no traffic to it.
   if (most_of(comparison, {"disk_bytes"}) == 0) std::erase(figures, "disk_idle_share");
+  std::erase_if(figures, [&](const std::string& name) {
+    const std::optional<double> same = same_for_all(comparison, name);
+    if (same) list(constants, constant_words(name, *same));
+    return same.has_value();
+  });
   if (figures.empty()) return "";
+  const PolicyRun* best = figures.size() == 1 ? best_of(comparison, policy_figure(figures.front())) : nullptr;
   const Unit unit = chart.unit(most_of(comparison, figures));
   BarChart bars{axis_of(chart, unit, figures.front()), {}, {}};
   for (const std::string& name : figures) bars.series.emplace_back(policy_figure(name).words);
   for (const PolicyRun& run : comparison.runs) {
-    BarChart::Row row{run.policy, {}, short_reason(run)};
+    BarChart::Row row{run.policy, {}, short_reason(run), &run == best};
     for (const std::string& name : figures)
       if (run.ran()) row.values.emplace_back(policy_figure(name).of(run.result) / unit.size);
     bars.rows.push_back(std::move(row));
@@ -89,32 +132,44 @@ std::string bar_section(const PolicyComparison& comparison, const Chart& chart) 
 
 // One line a policy; `of` is asked of runs that have a result.
 std::string line_section(const PolicyComparison& comparison, const std::string& title, const std::string& note,
-                         const std::string& axis, const std::function<double(const PolicyRun&)>& of) {
-  LineChart lines{comparison.over, axis, comparison.values, {}};
+                         const std::string& axis, bool more_is_better,
+                         const std::function<double(const PolicyRun&)>& of) {
+  LineChart lines{comparison.over, axis, comparison.values, {}, more_is_better};
   const std::size_t policies = comparison.runs.size() / comparison.values.size();
   for (std::size_t p = 0; p < policies; ++p) {
-    lines.series.push_back({comparison.runs[p].policy, {}});
+    lines.series.push_back({comparison.runs[p].policy, {}, {}});
     for (std::size_t v = 0; v < comparison.values.size(); ++v) {
       const PolicyRun& run = comparison.runs[v * policies + p];
       lines.series.back().values.push_back(run.ran() ? std::optional(of(run)) : std::nullopt);
+      lines.series.back().instead.emplace_back(run.ran() ? "" : ended_words(run));
     }
   }
-  return html_section(title, note, svg(lines));
+  std::erase_if(lines.series, [](const LineChart::Series& series) {
+    return std::none_of(series.values.begin(), series.values.end(),
+                        [](const auto& value) { return value.has_value(); });
+  });
+  const std::string same = drop_equal(lines.series);
+  best_first(lines);
+  std::string notes = note + " A ring marks the best.";
+  if (lines.series.size() > kShownLines)
+    notes += fmt::format(" {} lines are drawn; point at another name, or tab to it, to see its line.", kShownLines);
+  if (!same.empty()) notes += " " + plain_html(same);
+  return html_section(title, notes, svg(lines));
 }
 
 std::string line_of(const PolicyComparison& comparison, const Chart& chart, const std::string& name) {
   const PolicyFigure& figure = policy_figure(name);
   const Unit unit = chart.unit(most_of(comparison, {name}));
   const std::string title = chart.figures.size() == 1 ? chart.title : std::string(chart.title) + ": " + figure.words;
-  return line_section(comparison, title, chart.note, axis_of(chart, unit, name),
+  return line_section(comparison, title, chart.note, axis_of(chart, unit, name), figure.more_is_better,
                       [&](const PolicyRun& run) { return figure.of(run.result) / unit.size; });
 }
 
-std::string over_values(const PolicyComparison& comparison) {
+std::string over_values(const PolicyComparison& comparison, std::string& constants) {
   std::string body;
   if (!comparison.largest.empty()) {
     body += line_section(comparison, "Largest " + plain_html(comparison.largest), "The largest that fits.",
-                         "largest " + comparison.largest,
+                         "largest " + comparison.largest, /*more_is_better=*/true,
                          [](const PolicyRun& run) { return static_cast<double>(*run.largest); });
     const Chart sizes{"Largest model", "Parameters of the largest model that fits.", "", {"parameters"}, count_unit};
     return body + line_of(comparison, sizes, "parameters") +
@@ -122,16 +177,21 @@ std::string over_values(const PolicyComparison& comparison) {
   }
   for (const Chart& chart : charts_of(comparison))
     for (const std::string& name : chart.figures)
-      if (most_of(comparison, {name}) > 0 && !(name == "disk_idle_share" && most_of(comparison, {"disk_bytes"}) == 0))
-        body += line_of(comparison, chart, name);
+      if (most_of(comparison, {name}) > 0 && !(name == "disk_idle_share" && most_of(comparison, {"disk_bytes"}) == 0)) {
+        if (const std::optional<double> same = same_for_all(comparison, name))
+          list(constants, constant_words(name, *same));
+        else
+          body += line_of(comparison, chart, name);
+      }
   return body;
 }
 
 std::string largest_bars(const PolicyComparison& comparison) {
   const Unit unit = count_unit(most_of(comparison, {"parameters"}));
   BarChart bars{unit.name + "parameters", {"parameters"}, {}};
+  const PolicyRun* best = best_of(comparison, policy_figure("parameters"));
   for (const PolicyRun& run : comparison.runs) {
-    bars.rows.push_back({run.policy, {}, short_reason(run)});
+    bars.rows.push_back({run.policy, {}, short_reason(run), &run == best});
     if (run.ran()) bars.rows.back().values.emplace_back(policy_figure("parameters").of(run.result) / unit.size);
   }
   return html_section("Largest model", "With the largest " + plain_html(comparison.largest) + " that fits.", svg(bars));
@@ -149,7 +209,12 @@ std::string table(const PolicyComparison& comparison) {
     if (!comparison.over.empty()) cells.push_back(plain_html(run.value));
     if (run.largest) cells.push_back(std::to_string(*run.largest));
     if (run.ran()) {
-      for (const PolicyFigure& figure : policy_figures()) cells.push_back(figure.shown(figure.of(run.result)));
+      for (const PolicyFigure& figure : policy_figures()) {
+        const PolicyRun* best =
+            comparison.over.empty() && !same_for_all(comparison, figure.name) ? best_of(comparison, figure) : nullptr;
+        const std::string shown = figure.shown(figure.of(run.result));
+        cells.push_back(best == &run ? "<span class=\"best\">" + shown + "</span>" : shown);
+      }
       rows += html_row(cells);
       continue;
     }
@@ -158,24 +223,31 @@ std::string table(const PolicyComparison& comparison) {
                         comparison.over.empty() ? "" : plain_html(comparison.over + "=" + run.value + ": "),
                         plain_html(run.why_not));
   }
-  return html_section("All numbers", "Why a policy has none stands in its row.",
-                      "<div class=\"scrolls\"><table>\n" + rows + "</table></div>\n");
+  return html_section("All numbers", "Why a policy has none stands in its row. In bold: the best of a column.",
+                      "<div class=\"scrolls\" tabindex=\"0\" role=\"group\" aria-label=\"table\"><table>\n" + rows +
+                          "</table></div>\n");
 }
 
 }  // namespace
 
 std::string policies_html(const PolicyComparison& comparison) {
-  std::string body;
+  std::string body, constants;
   if (!comparison.over.empty()) {
-    body = over_values(comparison);
+    body = over_values(comparison, constants);
   } else {
     if (!comparison.largest.empty()) body = largest_bars(comparison);
-    for (const Chart& chart : charts_of(comparison)) body += bar_section(comparison, chart);
+    for (const Chart& chart : charts_of(comparison)) body += bar_section(comparison, chart, constants);
   }
+  if (!constants.empty())
+    body += html_section("The same for all", "What all policies that ran have alike is not drawn.",
+                         "<p>" + plain_html(constants) + "</p>\n");
   const std::string name = comparison.scenario.substr(comparison.scenario.rfind('/') + 1);
-  return html_page("Policies: " + name,
-                   comparison.machine + ", simulated" + (comparison.over.empty() ? "" : ", by " + comparison.over),
-                   "<main>\n<div class=\"charts\">\n" + body + "</div>\n" + table(comparison) + "</main>\n");
+  return html_page(
+      {.title = "Policies: " + name,
+       .subtitle = comparison.machine + ", simulated" + (comparison.over.empty() ? "" : ", by " + comparison.over),
+       .headline = policies_sentence(comparison),
+       .body = "<div class=\"charts\">\n" + body + "</div>\n" + table(comparison),
+       .origin = origin_html(comparison.origin)});
 }
 
 }  // namespace tandem

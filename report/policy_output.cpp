@@ -119,6 +119,7 @@ std::string policies_csv(const PolicyComparison& comparison) {
 
 nlohmann::ordered_json policies_json(const PolicyComparison& comparison) {
   nlohmann::ordered_json json{{"schema", 1}};
+  put_origin(json, comparison.origin);
   if (!comparison.over.empty()) json["over"] = comparison.over;
   if (!comparison.largest.empty()) json["largest_of"] = comparison.largest;
   json["policies"] = nlohmann::ordered_json::array();

@@ -174,8 +174,9 @@ class Plot {
 std::string svg(const RooflineChart& chart, double width) {
   Plot plot(chart, width);
   const std::string drawn = plot.drawn();
-  return fmt::format("<svg class=\"plot {}\" role=\"img\" viewBox=\"0 0 {:.0f} {:.0f}\">\n{}</svg>\n",
-                     width < 500 ? "narrow" : "roomy", width, plot.height(), drawn);
+  return fmt::format(
+      "<svg class=\"plot {}\" role=\"img\" aria-label=\"roofline\" viewBox=\"0 0 {:.0f} {:.0f}\">\n{}</svg>\n",
+      width < 500 ? "narrow" : "roomy", width, plot.height(), drawn);
 }
 
 }  // namespace tandem

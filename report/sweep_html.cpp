@@ -6,6 +6,7 @@
 
 #include "report/charts.hpp"
 #include "report/html_page.hpp"
+#include "report/origin.hpp"
 #include "report/sweep_table.hpp"
 
 namespace tandem {
@@ -53,13 +54,14 @@ std::string line_section(const SweepTable& table, const std::string& figure, std
   std::size_t lines = table.axes.size();
   for (std::size_t a = table.axes.size(); a-- > 0;)
     if (a != x && table.axes[a].values.size() <= kMostLines) lines = a;
-  LineChart chart{table.axes[x].name, scale.title, table.axes[x].values, {}};
+  LineChart chart{table.axes[x].name, scale.title, table.axes[x].values, {}, policy_figure(figure).more_is_better};
   const auto add = [&](const std::string& name, const std::function<bool(const SweepRow&)>& is_one) {
-    LineChart::Series series{name, {}};
+    LineChart::Series series{name, {}, {}};
     for (std::size_t at = 0; at < table.axes[x].values.size(); ++at)
       series.values.push_back(
           best_of(table, figure, scale, [&](const SweepRow& row) { return row.at[x] == at && is_one(row); }));
-    chart.series.push_back(std::move(series));
+    if (std::any_of(series.values.begin(), series.values.end(), [](const auto& value) { return value.has_value(); }))
+      chart.series.push_back(std::move(series));
   };
   if (lines == table.axes.size()) {
     add("best", [](const SweepRow&) { return true; });
@@ -67,8 +69,13 @@ std::string line_section(const SweepTable& table, const std::string& figure, std
     for (std::size_t v = 0; v < table.axes[lines].values.size(); ++v)
       add(table.axes[lines].values[v], [&, v](const SweepRow& row) { return row.at[lines] == v; });
   }
-  return html_section(policy_figure(figure).words + (" by " + plain_html(table.axes[x].name)),
-                      best_over(table, lines == table.axes.size() ? 1 : 2), svg(chart));
+  const std::string same = drop_equal(chart.series);
+  best_first(chart);
+  std::string note = best_over(table, lines == table.axes.size() ? 1 : 2);
+  if (chart.series.size() > kShownLines)
+    note += fmt::format(" {} lines are drawn; point at another name, or tab to it, to see its line.", kShownLines);
+  if (!same.empty()) note += " " + plain_html(same);
+  return html_section(policy_figure(figure).words + (" by " + plain_html(table.axes[x].name)), note, svg(chart));
 }
 
 std::string heat_section(const SweepTable& table, const std::string& figure, std::size_t y, std::size_t x) {
@@ -103,7 +110,7 @@ std::string front_section(const SweepTable& table, const std::string& a, const s
   const std::vector<const SweepRow*> front = pareto_front(table, a, b);
   for (const SweepRow& row : table.rows)
     if (row.counts() && std::find(front.begin(), front.end(), &row) == front.end()) add(row, false);
-  std::string rows = html_row({"", policy_figure(a).words, policy_figure(b).words}, "th");
+  std::string rows = html_row({"combination", policy_figure(a).words, policy_figure(b).words}, "th");
   for (const SweepRow* row : front) {
     add(*row, true);
     rows += html_row({plain_html(values_text(table, *row)), policy_figure(a).shown(figure_of(*row, a)),
@@ -134,7 +141,21 @@ std::string all_rows(const SweepTable& table) {
   const std::string note = table.rows.size() > kMostRows
                                ? fmt::format("The first {} of {} rows: --csv has all.", kMostRows, table.rows.size())
                                : "Why a combination has none stands in its row.";
-  return html_section("All numbers", note, "<div class=\"scrolls\"><table>\n" + rows + "</table></div>\n");
+  return html_section("All numbers", note,
+                      "<div class=\"scrolls\" tabindex=\"0\" role=\"group\" aria-label=\"table\"><table>\n" + rows +
+                          "</table></div>\n");
+}
+
+std::string headline(const SweepTable& table) {
+  const std::vector<const SweepRow*> best = ranked(table);
+  if (best.empty()) return fmt::format("None of {} combinations has a result.", table.combinations);
+  const std::string& figure = table.figures.front();
+  std::string text = fmt::format("Of {} combinations that count, the best is {}: {} {}", best.size(),
+                                 values_text(table, *best.front()), policy_figure(figure).words,
+                                 policy_figure(figure).shown(figure_of(*best.front(), figure)));
+  if (best.size() > 1)
+    text += fmt::format(", where the worst has {}", policy_figure(figure).shown(figure_of(*best.back(), figure)));
+  return text + ".";
 }
 
 }  // namespace
@@ -153,8 +174,11 @@ std::string sweep_html(const SweepTable& table) {
         if (few(x) && few(y)) body += heat_section(table, table.figures.front(), y, x);
   }
   const std::string name = table.scenario.substr(table.scenario.rfind('/') + 1);
-  return html_page("Sweep: " + name, fmt::format("{}, simulated: {} combinations", table.machine, table.combinations),
-                   "<main>\n<div class=\"charts\">\n" + body + "</div>\n" + all_rows(table) + "</main>\n");
+  return html_page({.title = "Sweep: " + name,
+                    .subtitle = fmt::format("{}, simulated: {} combinations", table.machine, table.combinations),
+                    .headline = headline(table),
+                    .body = "<div class=\"charts\">\n" + body + "</div>\n" + all_rows(table),
+                    .origin = origin_html(table.origin)});
 }
 
 }  // namespace tandem

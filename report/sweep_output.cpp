@@ -116,6 +116,7 @@ nlohmann::ordered_json sweep_json(const SweepTable& table) {
   nlohmann::ordered_json json{
       {"schema", 1}, {"combinations", table.combinations}, {"rows", nlohmann::ordered_json::array()}};
   if (!table.largest.empty()) json["largest_of"] = table.largest;
+  put_origin(json, table.origin);
   for (const SweepRow& row : table.rows) {
     nlohmann::ordered_json one{{"number", row.number}, {"values", nlohmann::ordered_json::object()}};
     for (std::size_t a = 0; a < table.axes.size(); ++a)

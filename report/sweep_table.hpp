@@ -39,6 +39,7 @@ struct SweepTable {
   std::size_t combinations = 0;      // with those that no row is made of, since they break a condition on keys
   std::vector<SweepRow> rows;        // in order of their numbers
   std::vector<std::string> figures;  // names; rows are ranked by the first
+  Origin origin = {};                // of the scenario as it is without the axes' values
 };
 
 // Throughput, device and host memory; with `largest`, parameters before.

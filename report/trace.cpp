@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/typical_step.hpp"
+#include "analysis/waits.hpp"
+#include "report/origin.hpp"
+
 namespace tandem {
 namespace {
 
@@ -20,6 +24,9 @@ std::string_view category(const RankTimeline& rank, const Command& command) {
   return command.kind == CommandKind::Copy ? "copy" : name_of(rank.graph->op(command.op).phase);
 }
 
+// Tracks beside those of lanes: steps first, what a lane waits for right below the lane.
+constexpr std::size_t kTracksALane = 2, kStepsTrack = 1;
+
 class TraceWriter {
  public:
   explicit TraceWriter(const std::function<void(std::string_view)>& write) : write_(write) {}
@@ -28,8 +35,15 @@ class TraceWriter {
 
   void add(const Analysis& analysis) {
     for (const RankTimeline& rank : analysis.timeline.ranks) {
-      name_tracks(rank, analysis.record->mode);
-      for (std::size_t place = 0; place < rank.lanes.size(); ++place) slices(rank, LaneIndex::at(place));
+      const Blame blame(rank);
+      name_process(rank, analysis.record->mode);
+      steps(rank);
+      for (std::size_t place = 0; place < rank.lanes.size(); ++place) {
+        if (rank.lanes[place].empty()) continue;
+        slices(rank, LaneIndex::at(place));
+        waits(rank, LaneIndex::at(place), blame);
+        rates(rank, LaneIndex::at(place));
+      }
       arrows(rank);
       counters(rank);
       ++process_;
@@ -37,9 +51,11 @@ class TraceWriter {
   }
 
   void end(const RunRecord& record) {
-    write_(fmt::format("\n],\"otherData\":{{\"scenario\":{},\"machine\":{},\"policy\":{}}}}}\n",
-                       json_string(record.scenario->path), json_string(record.scenario->machine.name),
-                       json_string(record.scenario->policy.name)));
+    nlohmann::ordered_json other{{"scenario", record.scenario->path},
+                                 {"machine", record.scenario->machine.name},
+                                 {"policy", record.scenario->policy.name}};
+    put_origin(other, origin_of(*record.scenario));
+    write_("\n],\"otherData\":" + other.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "}\n");
   }
 
  private:
@@ -49,22 +65,34 @@ class TraceWriter {
     write_(text);
   }
 
-  void name_tracks(const RankTimeline& rank, const std::string& mode) {
+  void name_process(const RankTimeline& rank, const std::string& mode) {
     event(fmt::format(R"x({{"ph":"M","name":"process_name","pid":{},"args":{{"name":"device{} ({})"}}}})x", process_,
                       rank.rank, mode));
-    for (std::size_t place = 0; place < rank.lanes.size(); ++place) {
-      if (rank.lanes[place].empty()) continue;
-      event(fmt::format(R"x({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})x", process_,
-                        tid(LaneIndex::at(place)), name_of(LaneIndex::at(place))));
-      event(fmt::format(R"x({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})x",
-                        process_, tid(LaneIndex::at(place)), place));
-    }
+  }
+  void name_track(std::size_t tid, const std::string& name) {
+    event(fmt::format(R"x({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})x", process_, tid,
+                      name));
+    event(fmt::format(R"x({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})x",
+                      process_, tid, tid));
   }
 
-  static std::size_t tid(LaneIndex lane) { return lane.place() + 1; }  // 0 would name the process's own track
+  // 0 would name the process's own track.
+  static std::size_t tid(LaneIndex lane) { return kStepsTrack + 1 + kTracksALane * lane.place(); }
   static std::size_t tid(const Command& command) { return tid(command.lane.index); }
 
+  // From each step's first forward to that of the next.
+  void steps(const RankTimeline& rank) {
+    const std::vector<StepStretch> stretches = step_stretches(rank);
+    if (stretches.empty()) return;
+    name_track(kStepsTrack, "steps");
+    for (const StepStretch& step : stretches)
+      event(fmt::format(
+          R"x({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":"step {}","cat":"step","args":{{"step":{}}}}})x",
+          process_, kStepsTrack, micros(step.begin_ns), micros(step.end_ns - step.begin_ns), step.step, step.step));
+  }
+
   void slices(const RankTimeline& rank, LaneIndex lane) {
+    name_track(tid(lane), name_of(lane));
     std::int64_t free_from = 0;
     for (CommandId id : rank.lane(lane)) {
       const TimedCommand& timed = rank.at(id);
@@ -79,15 +107,50 @@ class TraceWriter {
     }
   }
 
-  // From the end of each copy to the start of the command that waited for it.
+  void waits(const RankTimeline& rank, LaneIndex lane, const Blame& blame) {
+    const std::vector<Wait> all = waits_of(rank, lane, blame);
+    if (all.empty()) return;
+    const std::size_t track = tid(lane) + 1;
+    name_track(track, name_of(lane) + " waits for");
+    for (const Wait& wait : all) {
+      const std::string what =
+          wait.by == kNoCommand ? "dispatch" : command_name(*rank.graph, *rank.at(wait.by).command);
+      event(fmt::format(
+          R"x({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":{},"cat":"idle","args":{{"cause":"{}","command":{}}}}})x",
+          process_, track, micros(wait.begin_ns), micros(wait.end_ns - wait.begin_ns), json_string("waits for " + what),
+          name_of(wait.cause), wait.by));
+    }
+  }
+
+  // What a lane copies in a second, while it copies.
+  void rates(const RankTimeline& rank, LaneIndex lane) {
+    const std::string name = name_of(lane);
+    const auto point = [&](std::int64_t at_ns, double rate) {
+      event(fmt::format(R"x({{"ph":"C","pid":{},"ts":{},"name":"{} GB/s","args":{{"GB/s":{:.3f}}}}})x", process_,
+                        micros(at_ns), name, rate));
+    };
+    std::int64_t free_from = -1;
+    for (CommandId id : rank.lane(lane)) {
+      const TimedCommand& timed = rank.at(id);
+      if (timed.command->kind != CommandKind::Copy || timed.finished <= timed.started) continue;
+      if (free_from >= 0 && timed.started.ns > free_from) point(free_from, 0);
+      // Bytes a nanosecond are GB a second.
+      point(timed.started.ns,
+            static_cast<double>(timed.command->part.bytes) / static_cast<double>(timed.finished.ns - timed.started.ns));
+      free_from = timed.finished.ns;
+    }
+    if (free_from >= 0) point(free_from, 0);
+  }
+
+  // From the end of each command to the start of what waited for it in another lane: a lane's own order needs no arrow.
   void arrows(const RankTimeline& rank) {
     for (const TimedCommand& timed : rank.commands) {
       if (!timed.done) continue;
       for (CommandId dependency : timed.command->wait_for) {
         const TimedCommand& before = rank.at(dependency);
-        if (!before.done || before.command->kind != CommandKind::Copy) continue;
+        if (!before.done || before.command->lane.index == timed.command->lane.index) continue;
         const std::int64_t id = next_arrow_++;
-        // Bound to the slice that holds the moment: just inside the copy, and the start of what waited.
+        // Bound to the slice that holds the moment: just inside the command, and the start of what waited.
         const std::int64_t from = std::max(before.started.ns, before.finished.ns - 1);
         event(fmt::format(R"x({{"ph":"s","id":{},"pid":{},"tid":{},"ts":{},"name":"waits","cat":"wait"}})x", id,
                           process_, tid(*before.command), micros(from)));

@@ -1,5 +1,6 @@
-// The run as a Chrome trace (JSON), which ui.perfetto.dev opens: a track a lane, memory counters by tier and role, and
-// an arrow from each copy to the op that waited for it. Must not know files or terminals.
+// The run as a Chrome trace (JSON), which ui.perfetto.dev opens: a track of steps, a track a lane with one below it of
+// what the lane waits for, counters of memory by tier and role and of GB/s by lane, and an arrow from each command to
+// what waited for it in another lane. Must not know files or terminals.
 #pragma once
 
 #include <functional>

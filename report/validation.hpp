@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/interval.hpp"
+#include "report/origin.hpp"
 
 namespace tandem {
 
@@ -46,6 +47,7 @@ struct FailedScenario {
 struct ValidationTable {
   std::vector<ValidatedScenario> rows;
   std::vector<FailedScenario> failures;
+  Origin origin = {};  // of the program: each scenario has its own
 };
 
 // Of their sizes, and the median with signs; NaN is left out.

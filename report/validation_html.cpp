@@ -7,6 +7,7 @@
 #include "core/base/units.hpp"
 #include "report/comparison.hpp"
 #include "report/html_page.hpp"
+#include "report/origin.hpp"
 #include "report/validation.hpp"
 
 namespace tandem {
@@ -77,8 +78,9 @@ std::string axes(const Scale& scale) {
 
 std::string plot(const ValidationTable& validation) {
   const Scale scale(validation);
-  std::string svg = fmt::format("<svg class=\"plot\" role=\"img\" viewBox=\"0 0 {} {}\">\n", kLeft + kSide + kRight,
-                                kTop + kSide + kBelow);
+  std::string svg = fmt::format(
+      "<svg class=\"plot\" role=\"img\" aria-label=\"predicted over measured steps\" viewBox=\"0 0 {} {}\">\n",
+      kLeft + kSide + kRight, kTop + kSide + kBelow);
   svg += axes(scale);
   for (const ValidatedScenario& row : validation.rows)
     if (row.interval && row.interval->low > 0)
@@ -122,12 +124,17 @@ std::string facts(const ValidationTable& validation) {
          "</section>\n";
 }
 
+std::string scrolling(const std::string& rows) {
+  return "<div class=\"scrolls\" tabindex=\"0\" role=\"group\" aria-label=\"table\"><table>\n" + rows +
+         "</table></div>\n";
+}
+
 std::string causes(const ValidationTable& validation) {
   std::string table = html_row({"of the measured step", "median", "90th percentile", "worst", "bias"}, "th");
   for (const auto& [cause, sizes] : cause_errors(validation))
     table += html_row({cause, format_percent(sizes.median), format_percent(sizes.p90), format_percent(sizes.worst),
                        format_error(sizes.bias)});
-  return "<table>\n" + table + "</table>\n";
+  return scrolling(table);
 }
 
 std::string scenarios(const ValidationTable& validation) {
@@ -142,7 +149,16 @@ std::string scenarios(const ValidationTable& validation) {
         "td", misses(row) ? " class=\"missed\"" : "");
   for (const FailedScenario& failure : validation.failures)
     table += "<tr><td colspan=\"9\">" + plain_html(validation_line(failure)) + "</td></tr>\n";
-  return "<table>\n" + table + "</table>\n";
+  return scrolling(table);
+}
+
+std::string headline(const ValidationTable& validation) {
+  if (validation.rows.empty()) return "No scenario has both a prediction and a measurement.";
+  const ErrorSizes step = step_errors(validation);
+  const auto missed = std::count_if(validation.rows.begin(), validation.rows.end(), misses);
+  return fmt::format("Predicted steps are {} off in the median and {} at worst; {} of {} scenarios miss the aim of {}.",
+                     format_percent(step.median), format_percent(step.worst), missed, validation.rows.size(),
+                     format_percent(kWorstAim));
 }
 
 }  // namespace
@@ -161,8 +177,11 @@ std::string validation_html(const ValidationTable& validation) {
   body += html_section("Scenarios",
                        "Error: predicted over measured, minus 1. Spread: 10th to 90th percentile of the steps.",
                        scenarios(validation));
-  return html_page("Predictions and measurements", fmt::format("{} scenarios", validation.rows.size()),
-                   "<main>\n" + body + "</main>\n");
+  return html_page({.title = "Predictions and measurements",
+                    .subtitle = fmt::format("{} scenarios", validation.rows.size()),
+                    .headline = headline(validation),
+                    .body = body,
+                    .origin = origin_html(validation.origin)});
 }
 
 }  // namespace tandem

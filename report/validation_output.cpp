@@ -139,6 +139,7 @@ Json validation_json(const ValidationTable& validation) {
             {"scenarios", Json::array()},
             {"rankings", Json::array()},
             {"failures", Json::array()}};
+  put_origin(json, validation.origin);
   for (const auto& [cause, sizes] : cause_errors(validation)) json["cause_errors"][cause] = sizes_json(sizes);
   for (const ValidatedScenario& row : validation.rows) {
     Json scenario = {{"scenario", row.name},

@@ -7,6 +7,7 @@
 
 #include "core/base/units.hpp"
 #include "report/html_page.hpp"
+#include "report/origin.hpp"
 #include "report/roofline_chart.hpp"
 #include "report/workload_report.hpp"
 
@@ -73,7 +74,8 @@ std::string roofline(const WorkloadReport& r) {
 }
 
 std::string scrolling(const std::string& rows) {
-  return "<div class=\"scrolls\"><table>\n" + rows + "</table></div>\n";
+  return "<div class=\"scrolls\" tabindex=\"0\" role=\"group\" aria-label=\"table\"><table>\n" + rows +
+         "</table></div>\n";
 }
 
 std::string work_table(const WorkloadReport& r) {
@@ -135,11 +137,12 @@ std::string flow(const WorkloadReport& r) {
 
 std::string workload_html(const WorkloadReport& r) {
   const std::string name = r.scenario.substr(r.scenario.rfind('/') + 1);
-  return html_page("Workload: " + name,
-                   fmt::format("{} in {} on {}, policy {}, simulated{}", r.family, r.precision, r.machine, r.policy,
-                               r.gpu ? "" : "; " + stand_in_remark()),
-                   "<main>\n<section>\n" + paragraph(answer(r)) + "</section>\n" + roofline(r) + place_table(r) +
-                       reasons(r) + work_table(r) + flow(r) + "</main>\n");
+  return html_page({.title = "Workload: " + name,
+                    .subtitle = fmt::format("{} in {} on {}, policy {}, simulated{}", r.family, r.precision, r.machine,
+                                            r.policy, r.gpu ? "" : "; " + stand_in_remark()),
+                    .headline = answer(r),
+                    .body = roofline(r) + place_table(r) + reasons(r) + work_table(r) + flow(r),
+                    .origin = origin_html(r.origin)});
 }
 
 }  // namespace tandem

@@ -76,30 +76,32 @@ Json workload_json(const WorkloadReport& r) {
   Json groups = Json::array(), meetings = Json::array();
   for (const GroupReport& g : r.groups) groups.push_back(group(r, g));
   for (const Meeting& m : r.meetings) meetings.push_back(meeting(r, m));
-  return {{"schema", 1},
-          {"sentence", answer(r)},
-          {"scenario", r.scenario},
-          {"machine", r.machine},
-          {"policy", r.policy},
-          {"family", r.family},
-          {"precision", r.precision},
-          {"set", r.settings},
-          {"roofs", {{"device", roof(r.device)}, {"cpu", roof(r.cpu)}}},
-          {"fits", r.step_s.has_value()},
-          {"step_s", r.step_s ? Json(*r.step_s) : Json(nullptr)},
-          {"compute_s", r.compute_s},
-          {"device_bytes", {{"capacity", r.device_capacity_bytes}, {"peak", r.device_peak_bytes}}},
-          {"suggestion", r.best ? trial(*r.best) : Json(nullptr)},
-          {"modules", groups},
-          {"no_module", {{"critical_path_s", r.others.path_s}, {"exposed_s", r.others.exposed_s}}},
-          {"meetings", meetings},
-          {"input",
-           {{"body", r.input.body},
-            {"bytes", r.input.bytes},
-            {"load_s", r.input.load_s},
-            {"copy_s", r.input.copy_s},
-            {"exposed_s", r.input.exposed_s},
-            {"compute_s", r.input.compute_s}}}};
+  Json json{{"schema", 1},
+            {"sentence", answer(r)},
+            {"scenario", r.scenario},
+            {"machine", r.machine},
+            {"policy", r.policy},
+            {"family", r.family},
+            {"precision", r.precision},
+            {"set", r.settings},
+            {"roofs", {{"device", roof(r.device)}, {"cpu", roof(r.cpu)}}},
+            {"fits", r.step_s.has_value()},
+            {"step_s", r.step_s ? Json(*r.step_s) : Json(nullptr)},
+            {"compute_s", r.compute_s},
+            {"device_bytes", {{"capacity", r.device_capacity_bytes}, {"peak", r.device_peak_bytes}}},
+            {"suggestion", r.best ? trial(*r.best) : Json(nullptr)},
+            {"modules", groups},
+            {"no_module", {{"critical_path_s", r.others.path_s}, {"exposed_s", r.others.exposed_s}}},
+            {"meetings", meetings},
+            {"input",
+             {{"body", r.input.body},
+              {"bytes", r.input.bytes},
+              {"load_s", r.input.load_s},
+              {"copy_s", r.input.copy_s},
+              {"exposed_s", r.input.exposed_s},
+              {"compute_s", r.input.compute_s}}}};
+  put_origin(json, r.origin);
+  return json;
 }
 
 }  // namespace tandem

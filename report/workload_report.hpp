@@ -10,6 +10,7 @@
 #include "analysis/access_pattern.hpp"
 #include "analysis/module_costs.hpp"
 #include "analysis/module_shares.hpp"
+#include "report/origin.hpp"
 #include "report/simulated_row.hpp"
 
 namespace tandem {
@@ -46,6 +47,7 @@ struct Roof {
 
 struct WorkloadReport {
   std::string scenario, machine, policy, family, precision;
+  Origin origin = {};
   bool gpu = false;
   std::vector<std::string> settings;  // --set arguments of all simulations
   Roof device, cpu;

@@ -21,6 +21,7 @@
 #include "core/base/shell_text.hpp"
 #include "report/html.hpp"
 #include "report/json_result.hpp"
+#include "report/origin.hpp"
 #include "report/provenance.hpp"
 #include "report/summary.hpp"
 #include "report/trace.hpp"
@@ -29,6 +30,7 @@
 namespace tandem {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -108,7 +110,7 @@ TEST(Trace, HasEveryCommandOnceAndNoOverlapOnATrack) {
   const nlohmann::json trace = trace_of(record);
   for (const auto& event : trace["traceEvents"]) {
     if (event["ph"] != "X") continue;
-    ++slices;
+    if (event["cat"] != "step" && event["cat"] != "idle") ++slices;
     double& from = free_from[{event["pid"].get<int>(), event["tid"].get<int>()}];
     EXPECT_GE(event["ts"].get<double>(), from - 1e-9) << event;
     from = event["ts"].get<double>() + event["dur"].get<double>();
@@ -124,13 +126,13 @@ TEST(Trace, CutsOverlapsOfAClocksGrain) {
   double end = 0;
   const nlohmann::json trace = trace_of(record);  // outlives the loop
   for (const auto& event : trace["traceEvents"]) {
-    if (event["ph"] != "X" || event["tid"] != 1) continue;
+    if (event["ph"] != "X" || event["tid"] != 2) continue;
     EXPECT_GE(event["ts"].get<double>(), end - 1e-9);
     end = event["ts"].get<double>() + event["dur"].get<double>();
   }
 }
 
-TEST(Trace, ArrowsLeadFromCopiesToWhatWaited) {
+TEST(Trace, ArrowsLeadFromEveryLaneToWhatWaitedInAnother) {
   TwoSteps run;
   const RunRecord record = run.record();
   std::map<int, std::pair<double, double>> arrows;
@@ -139,10 +141,67 @@ TEST(Trace, ArrowsLeadFromCopiesToWhatWaited) {
     if (event["ph"] == "s") arrows[event["id"].get<int>()].first = event["ts"].get<double>();
     if (event["ph"] == "f") arrows[event["id"].get<int>()].second = event["ts"].get<double>();
   }
-  // Both steps: parameter up to forward, gradient down to update.
-  ASSERT_EQ(arrows.size(), 4u);
-  for (const auto& [id, times] : arrows) EXPECT_LE(times.first, times.second);
-  EXPECT_NEAR(arrows.begin()->second.second, 0.040, 1e-9);
+  // Both steps: what made the parameter to its copy up, that to the forward, backward to the copy down, that to update.
+  ASSERT_EQ(arrows.size(), 8u);
+  std::vector<double> ends;
+  for (const auto& [id, times] : arrows) {
+    EXPECT_LE(times.first, times.second);
+    ends.push_back(times.second);
+  }
+  EXPECT_THAT(ends, ElementsAre(0.010, 0.040, 0.070, 0.080, 0.100, 0.130, 0.160, 0.170));
+}
+
+// The forward of the second step waits 60 ns for the parameter, whose copy begins after 30 of them.
+TEST(Trace, IdleTimeSaysWhatItWaitsFor) {
+  TwoSteps run;
+  const RunRecord record = run.record();
+  const nlohmann::json trace = trace_of(record);
+  std::vector<std::string> waits;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "X" || event["cat"] != "idle" || event["ts"] != 0.07) continue;
+    EXPECT_EQ(event["dur"], 0.06);
+    EXPECT_EQ(event["args"]["cause"], "h2d");
+    waits.push_back(event["name"]);
+  }
+  EXPECT_THAT(waits, ElementsAre("waits for copy p@1"));
+}
+
+TEST(Trace, HasATrackOfSteps) {
+  TwoSteps run;
+  const RunRecord record = run.record();
+  const nlohmann::json trace = trace_of(record);
+  std::vector<std::pair<double, double>> steps;
+  for (const auto& event : trace["traceEvents"])
+    if (event["ph"] == "X" && event["cat"] == "step") steps.emplace_back(event["ts"], event["dur"]);
+  // From forward to forward; the last to its update's end.
+  EXPECT_THAT(steps, ElementsAre(std::pair(0.040, 0.090), std::pair(0.130, 0.060)));
+}
+
+// 1,000 bytes in 30 ns up, in 10 ns down.
+TEST(Trace, CountersGiveTheRateOfCopies) {
+  TwoSteps run;
+  const RunRecord record = run.record();
+  const nlohmann::json trace = trace_of(record);
+  std::map<std::string, std::vector<double>> rates;
+  for (const auto& event : trace["traceEvents"])
+    if (event["ph"] == "C" && event["name"].get<std::string>().ends_with(" GB/s"))
+      rates[event["name"]].push_back(event["args"]["GB/s"]);
+  EXPECT_THAT(rates["h2d GB/s"], ElementsAre(33.333, 0, 33.333, 0));
+  EXPECT_THAT(rates["d2h GB/s"], ElementsAre(100, 0, 100, 0));
+}
+
+TEST(Trace, SaysWhatItWasMadeOf) {
+  TwoSteps run;
+  run.scenario.text = "steps: 2\n";
+  const RunRecord record = run.record();
+  tell_program("1.2.3", {"/usr/bin/tandem-simulate", "a b.yaml"});
+  const nlohmann::json trace = trace_of(record);
+  tell_program("", {});
+  const nlohmann::json& origin = trace["otherData"]["origin"];
+  EXPECT_EQ(origin["version"], "1.2.3");
+  EXPECT_EQ(origin["command"], "tandem simulate 'a b.yaml'");
+  EXPECT_EQ(origin["scenario"], "steps: 2\n");
+  EXPECT_EQ(origin["machine"]["provenance"], "from datasheets and estimates");
 }
 
 TEST(Trace, CountersFollowMemory) {
@@ -174,6 +233,23 @@ TEST(Html, NoTextBecomesMarkup) {
   std::size_t closes = 0;
   for (std::size_t at = page.find("</script"); at != std::string::npos; at = page.find("</script", at + 1)) ++closes;
   EXPECT_EQ(closes, 2u);
+}
+
+TEST(Html, SaysWhatHoldsAStepAndWhatItWasMadeOf) {
+  TwoSteps run;
+  run.scenario.machine.gpu = true;
+  run.scenario.text = "name: <b>\n";
+  const RunRecord record = run.record();
+  const Analysis analysis = analyse(record);
+  tell_program("1.2.3", {"tandem", "simulate", "fake.yaml", "--set", "steps=2"});
+  const std::string page = html_report({&analysis});
+  tell_program("", {});
+  EXPECT_THAT(page,
+              HasSubstr("<p class=\"headline\">A step takes 90.0 ns: the GPU waits 33.3% of the step for copies to "
+                        "it.</p>"));
+  EXPECT_THAT(page, HasSubstr("<code>tandem simulate fake.yaml --set steps=2</code>"));
+  EXPECT_THAT(page, HasSubstr("Tandem 1.2.3"));
+  EXPECT_THAT(page, HasSubstr("name: &lt;b&gt;\n"));
 }
 
 TEST(Html, NeedsNoNetwork) {

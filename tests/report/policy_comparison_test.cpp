@@ -115,6 +115,39 @@ TEST(PolicyComparison, PagesNeedNoNetworkAndNoTextBecomesMarkup) {
   EXPECT_THAT(page, HasSubstr("peak, GiB"));
 }
 
+TEST(PolicyComparison, ASentenceNamesTheBest) {
+  PolicyComparison comparison{"a.yaml", "machine", "", "", {""}, {run("slow", 3), run("fast", 2), without_room("c")}};
+  EXPECT_EQ(policies_sentence(comparison),
+            "fast is the fastest: 2.00 s a step; slow comes next and takes 1.50 times as long; 1 of 3 cannot run it.");
+  comparison.runs = {without_room("c")};
+  EXPECT_EQ(policies_sentence(comparison), "None of 1 policies can run this scenario.");
+}
+
+TEST(PolicyComparison, ASentenceNamesTheBestAtEachValue) {
+  PolicyComparison comparison{"a.yaml", "machine", "workload.layers", "", {"4", "8", "16"}, {}};
+  for (const std::string value : {"4", "8", "16"})
+    for (PolicyRun made : {run("a", 2), run("b", value == "4" ? 1 : 3)}) {
+      if (value == "16") made = without_room(made.policy);
+      made.value = value;
+      comparison.runs.push_back(made);
+    }
+  EXPECT_EQ(policies_sentence(comparison),
+            "By workload.layers: a is the fastest at 8; b is the fastest at 4; none runs at 16.");
+}
+
+TEST(PolicyComparison, PagesMarkTheBestAndDropWhatIsTheSameForAll) {
+  PolicyRun slow = run("slow", 2);
+  slow.result["peak_bytes"]["host"] = 5 << 20;
+  PolicyComparison comparison{"a.yaml", "machine", "", "", {""}, {run("fast", 1), slow, without_room("c")}};
+  const std::string page = policies_html(comparison);
+  EXPECT_THAT(page, AllOf(HasSubstr(">★ fast</text>"), Not(HasSubstr(">★ slow</text>"))));
+  EXPECT_THAT(page, HasSubstr("<span class=\"best\">1.00 s</span>"));
+  // Peaks: all but the host's are alike, and so is all traffic.
+  EXPECT_THAT(page, HasSubstr("device 1.00 GiB, host pinned 1.00 MiB, H2D a step 111 B"));
+  EXPECT_THAT(page, Not(HasSubstr("<h2>Traffic</h2>")));
+  EXPECT_THAT(page, HasSubstr("<h2>Memory by tier</h2>"));
+}
+
 TEST(Charts, UnitsMakeShortNumbers) {
   EXPECT_EQ(time_unit(0.5).name, "ms");
   EXPECT_EQ(time_unit(2).name, "s");
@@ -129,6 +162,45 @@ TEST(Charts, LinesFollowTheirNumbers) {
   for (std::size_t at = drawn.find("<polyline"); at != std::string::npos; at = drawn.find("<polyline", at + 1)) ++lines;
   EXPECT_EQ(lines, 2u);
   EXPECT_THAT(drawn, HasSubstr("<title>s, 4: 3</title>"));
+}
+
+TEST(Charts, ALineThatEndsForWantOfRoomSaysSo) {
+  const LineChart::Series ends{"s", {1.0, 2.0, std::nullopt}, {"", "", "no room"}};
+  EXPECT_THAT(svg(LineChart{"x", "y", {"0", "1", "4"}, {ends}}),
+              AllOf(HasSubstr("<title>s, 4: no room</title>"), HasSubstr(">no room</text>")));
+  const LineChart::Series begins{"s", {std::nullopt, 1.0, 2.0}, {"no room", "", ""}};
+  EXPECT_THAT(svg(LineChart{"x", "y", {"0", "1", "4"}, {begins}}), Not(HasSubstr(">no room</text>")));
+}
+
+TEST(Charts, LinesBeyondTheFifthWaitToBePointedAt) {
+  LineChart chart{"x", "y", {"0", "1"}, {}};
+  for (const char* name : {"a", "b", "c", "d", "e", "f", "g"}) chart.series.push_back({name, {1.0, 2.0}});
+  const std::string drawn = svg(chart);
+  std::size_t rest = 0;
+  for (std::size_t at = drawn.find("series rest\" tabindex"); at != std::string::npos;
+       at = drawn.find("series rest\" tabindex", at + 1))
+    ++rest;
+  EXPECT_EQ(rest, 2u);
+}
+
+TEST(Charts, EqualLinesAreDrawnOnce) {
+  std::vector<LineChart::Series> series{{"a", {1.0, 2.0}}, {"b", {1.0, 3.0}}, {"c", {1.0, 2.0}}};
+  EXPECT_EQ(drop_equal(series), "The same line: c as a.");
+  ASSERT_EQ(series.size(), 2u);
+  EXPECT_EQ(series[1].name, "b");
+  EXPECT_EQ(drop_equal(series), "");
+}
+
+TEST(Charts, TheBestLinesComeFirst) {
+  LineChart chart{
+      "x", "y", {"0", "1"}, {{"short", {0.5, std::nullopt}}, {"slow", {3.0, 3.0}}, {"fast", {1.0, 2.0}}}, false};
+  best_first(chart);
+  EXPECT_EQ(chart.series[0].name, "fast");
+  EXPECT_EQ(chart.series[1].name, "slow");
+  EXPECT_EQ(chart.series[2].name, "short");
+  EXPECT_THAT(svg(chart),
+              AllOf(HasSubstr("<title>short, 0: 0.5, the best</title>"),
+                    HasSubstr("<title>fast, 1: 2, the best</title>"), HasSubstr("<title>slow, 1: 3</title>")));
 }
 
 TEST(Charts, ABarWithoutAValueSaysWhy) {

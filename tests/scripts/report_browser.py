@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""HTML pages in a real browser (Chromium, by Playwright): they open on one step, need no network, scroll with the wheel,
+zoom with Ctrl and the wheel, work by keyboard, keep their colours apart, fit 400 pixels, and pass axe-core in light and
+dark. With a folder as argument, screenshots of all pages go there. Skipped without a browser."""
+import itertools
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+try:
+    from axe_playwright_python.sync_playwright import Axe
+    from playwright.sync_api import sync_playwright
+except ImportError:
+    print("no playwright")
+    sys.exit(77)
+
+SOURCE = pathlib.Path(os.environ["TANDEM_SOURCE"])
+BIN = pathlib.Path(os.environ["TANDEM_BUILD"]) / "bin"
+CHROMIUM = pathlib.Path("/usr/bin/chromium")
+WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 400, "height": 800}
+LEAST_TEXT = 9.9  # pixels on the screen
+SMALL = """\
+machine: round_numbers
+limits: {device_bytes: 24MiB, host_bytes: 1GiB}
+workload: {family: gpt, layers: 6, hidden: 256, heads: 8, vocabulary: 256, sequence: 128, batch: 4, precision: fp32}
+policy: {name: cotrain, separation: auto}
+steps: 6
+"""
+RANKS = """\
+machine: dgx2_v100
+workload: {family: gpt, layers: 4, hidden: 512, heads: 8, vocabulary: 512, sequence: 128, batch: 4, precision: fp16, devices: 4, partition: states}
+policy: {name: zero_offload}
+steps: 4
+"""
+SWEEP = """\
+base: small.yaml
+sweep: {workload.batch: [1, 2, 4], workload.layers: [2, 4, 6]}
+"""
+failures = 0
+
+
+def check(name, holds, told=""):
+    global failures
+    if not holds:
+        failures += 1
+        print(f"FAILED {name}: {str(told)[:600]}")
+
+
+def make_pages(folder):
+    """{name: file}"""
+    (folder / "small.yaml").write_text(SMALL)
+    (folder / "ranks.yaml").write_text(RANKS)
+    (folder / "sweep.yaml").write_text(SWEEP)
+    few = "on_demand,resident,cotrain,zero_offload,prefetch_window,l2l,flexgen,capuchin"
+    known = subprocess.run([BIN / "tandem", "list", "policies"], capture_output=True, text=True, check=True).stdout
+    few = ",".join(name for name in few.split(",") if f"{name} " in known)
+    commands = {
+        "run": ("simulate", "small.yaml", "--set", "optimizer.learning_rate=2e-3", "--log", "run.log"),
+        "ranks": ("simulate", "ranks.yaml"),
+        "policies": ("compare-policies", "small.yaml", "--policies", few),
+        "over": ("compare-policies", "small.yaml", "--policies", few, "--over", "workload.batch=1,4,16,64,256"),
+        "sweep": ("sweep", "sweep.yaml"),
+        "workload": ("analyze", "small.yaml")}
+    for name, command in commands.items():
+        subprocess.run([BIN / "tandem", *command, "--quiet", "--report", f"{name}.html"], cwd=folder, check=True, timeout=300)
+    # A log of the simulator stands for a measured run: the page is the same.
+    subprocess.run([BIN / "tandem", "compare", "--measured", "run.log", "--quiet", "--report", "compare.html", "--set", "policy={name: on_demand}"],
+                   cwd=folder, check=True, timeout=300)
+    return {name: folder / f"{name}.html" for name in [*commands, "compare"]}
+
+
+TEXTS_TOO_SMALL = """least => {
+  const small = [];
+  for (const e of document.querySelectorAll('body *')) {
+    const own = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+    const box = e.getBoundingClientRect();
+    if (!own || !box.width || getComputedStyle(e).visibility === 'hidden' || ['SCRIPT', 'STYLE', 'TITLE', 'title'].includes(e.tagName)) continue;
+    const svg = e.ownerSVGElement;
+    const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
+    if (parseFloat(getComputedStyle(e).fontSize) * scale < least) small.push(e.textContent.trim().slice(0, 40));
+  }
+  return small;
+}"""
+# Sections with a percentage that nothing says the whole of.
+BARE_PERCENTAGES = """() => [...document.querySelectorAll('main > section, .charts > section')].filter(s => s.id !== 'origin' && /\\d%/.test(s.innerText))
+  .filter(s => !/of the step|is shown|after the first|one step|over the whole run|of the timed steps|bound|of what|of a simulated step|Error:|outcome/.test(s.innerText))
+  .map(s => s.querySelector('h2')?.innerText)"""
+
+
+def every_page(browser, pages, shots):
+    for scheme, size, name in itertools.product(("light", "dark"), (WIDE, PHONE), pages):
+        context = browser.new_context(viewport=size, color_scheme=scheme)
+        page = context.new_page()
+        told, asked = [], []
+        page.on("console", lambda message: told.append(message.text))
+        page.on("pageerror", lambda error: told.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(pages[name].as_uri())
+        what = f"{name}, {scheme}, {size['width']} pixels"
+        check(f"{what}: no errors", not told, told)
+        check(f"{what}: one request", len(asked) == 1, asked)
+        check(f"{what}: a headline", len(page.inner_text(".headline")) > 30, page.inner_text("header"))
+        check(f"{what}: how it was made", "tandem " in page.inner_text("#origin") and "Machine" in page.inner_text("#origin"))
+        across = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        check(f"{what}: no scrolling sideways", across <= 0, across)
+        small = page.evaluate(TEXTS_TOO_SMALL, LEAST_TEXT)
+        check(f"{what}: texts large enough", not small, small)
+        if shots:
+            page.evaluate("typeof drawStale === 'undefined' || drawStale(true)")
+            page.screenshot(path=shots / f"{name}-{scheme}-{size['width']}.png", full_page=True)
+        if (scheme, size) == ("dark", PHONE) or ((scheme, size) == ("light", WIDE) and name in ("run", "over")):
+            bare = page.evaluate(BARE_PERCENTAGES)
+            check(f"{what}: percentages name their whole", not bare, bare)
+            for violation in Axe().run(page).response["violations"]:
+                check(f"{what}: axe {violation['id']}", False, [(n["html"][:120], n["any"][:1]) for n in violation["nodes"][:3]])
+        context.close()
+
+
+def settled(page, condition):
+    """Waits up to 2 s. (Playwright's own waiting evaluates strings, which pages forbid.)"""
+    for _ in range(40):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(50)
+
+
+def opens_on_one_step(page):
+    shown = page.evaluate("({from: view.from, to: view.to, typical: runs[0].typical})")
+    check("opens on a step", shown["from"] == shown["typical"]["from"] and shown["to"] == shown["typical"]["to"], shown)
+    check("a steady step", shown["typical"]["step"] == 2, shown)
+    begins = page.evaluate("""() => { const lane = runs[0].lanes.find(l => l.name === 'device0/compute'), i = firstAfter(lane, view.from);
+      return [data.colours[lane.colour[i]], lane.start[i] === view.from, lane.step[i]]; }""")
+    check("begins with its first forward", begins == ["forward", True, 2], begins)
+
+
+def wheel_and_buttons(page):
+    at = "({from: view.from, to: view.to, y: scrollY})"
+    page.locator("#timeline canvas").first.scroll_into_view_if_needed()
+    box = page.locator("#timeline canvas").first.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
+    before = page.evaluate(at)
+    page.mouse.wheel(0, 200)
+    settled(page, f"scrollY !== {before['y']}")
+    after = page.evaluate(at)
+    check("the wheel scrolls", after["y"] > before["y"] and after["from"] == before["from"] and after["to"] == before["to"], after)
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -200)
+    page.keyboard.up("Control")
+    zoomed = page.evaluate(at)
+    check("Ctrl and the wheel zoom", zoomed["to"] - zoomed["from"] < 0.9 * (before["to"] - before["from"]) and zoomed["y"] == after["y"], zoomed)
+    for name, holds in (("Zoom in", lambda a, b: b < 0.6 * a), ("Zoom out", lambda a, b: b > 1.5 * a), ("All", lambda a, b: b > a), ("One step", lambda a, b: b < a)):
+        span = page.evaluate("view.to - view.from")
+        button = page.get_by_role("button", name=name, exact=True)
+        button.focus()
+        page.keyboard.press("Enter")
+        check(f"the button {name}, by keyboard", holds(span, page.evaluate("view.to - view.from")))
+
+
+def keyboard(page):
+    def press(key):
+        page.keyboard.press(key)
+        return page.evaluate("({from: view.from, span: view.to - view.from})")
+    page.locator("#timeline canvas").first.focus()
+    home = press("1")
+    check("1 shows one step", home["from"] == page.evaluate("runs[0].typical.from"), home)
+    check("+ zooms in", press("+")["span"] < home["span"])
+    check("- zooms out", press("-")["span"] >= 0.99 * home["span"])
+    check("the arrow moves", press("ArrowRight")["from"] > home["from"])
+    check("0 shows all", press("0")["span"] > home["span"])
+    press("1")
+    press("n")
+    said = page.inner_text("#said")
+    check("N says what is waited for", "is idle for" in said and "waits for" in said, said)
+    tabbed = []
+    page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        tabbed.append(page.evaluate("document.activeElement.ariaLabel || document.activeElement.innerText || document.activeElement.tagName"))
+    for control in ("One step", "Zoom in", "Zoom out", "Next wait", "Timeline of", "The scenario"):
+        check(f"Tab reaches {control}", any(str(name).startswith(control) for name in tabbed), tabbed)
+
+
+def linear(channel):
+    return channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
+
+
+def oklab(rgb):
+    """Where a colour lies in a space in which distances are as large as they look (Ottosson 2020)."""
+    r, g, b = (linear(c / 255) for c in rgb)
+    l, m, s = (x ** (1 / 3) for x in (0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b,
+                                      0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * b,
+                                      0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * b))
+    return (0.2104542553 * l + 0.7936177850 * m - 0.0040720468 * s, 1.9779984951 * l - 2.4285922050 * m + 0.4505937099 * s,
+            0.0259040371 * l + 0.7827717662 * m - 0.8086757660 * s)
+
+
+SAME = ({"optimizer_step", "cpu_optimizer"}, {"load", "loader"}, {"reduce", "collective"})  # one meaning, one colour
+
+
+def palette(page, scheme):
+    page.emulate_media(color_scheme=scheme)
+    colours = page.evaluate("""() => { newScheme(); return Object.fromEntries([...new Set([...data.colours, 'workspace', 'compute', ...CAUSES])]
+      .map(name => [name, colour(name).match(/[\\d.]+/g).slice(0, 3).map(Number)])); }""")
+    check("all colours are given", [136, 136, 136] not in colours.values(), colours)
+    far = {pair: math.dist(oklab(colours[pair[0]]), oklab(colours[pair[1]])) for pair in itertools.combinations(sorted(colours), 2)}
+    close = {pair: round(distance, 3) for pair, distance in far.items() if distance < 0.04 and set(pair) not in SAME}
+    check(f"colours are apart, {scheme}", not close, close)
+    for pair in (("activation", "compute"), ("batch", "load"), ("forward", "h2d")):
+        check(f"{pair} differ, {scheme}", far[pair] > 0.12, far[pair])
+
+
+def pictures(page):
+    # The envelope of copies has the rates of copies, at any zoom: no column is lower than the slowest copy.
+    lows = page.evaluate("""() => { const lanes = lanesOf(runs[0], ['h2d']), rate = (lane, i) => lane.bytes[i] / Math.max(1, lane.end[i] - lane.start[i]);
+      const least = Math.min(...lanes.flatMap(lane => [...lane.bytes.keys()].map(i => rate(lane, i))));
+      const lows = [];
+      for (const factor of [1, 3.7, 11.3]) { all(); zoom(middle(), 1 / factor); const {most} = envelope(lanes, 1200, rate); lows.push([least, Math.min(...most.filter(m => m > 0))]); }
+      oneStep();
+      return lows; }""")
+    check("pulses keep their height", all(low >= least * (1 - 1e-9) for least, low in lows), lows)
+    arrows = page.evaluate("longestWaits(runs[0], 1200).length")
+    check("arrows from idle time", arrows > 0, arrows)
+
+
+def equal_ranks(page):
+    devices = page.evaluate("runs[0].devices.map(d => [d.name, d.ranks])")
+    check("equal ranks stand for each other", devices == [["device0-3", 4]], devices)
+    check("and the page says so", "4 ranks whose commands are the same" in page.inner_text("#timeline"))
+    check("each lane once", "device1/" not in page.inner_text("main"))
+
+
+def compared(page):
+    tops = page.evaluate("runs.map(r => Math.round(topOf(r.memory.find(t => t.name.endsWith('/device')))))")
+    check("equal axes of memory", len(tops) == 2 and tops[0] == tops[1], tops)
+    check("both begin with their step", page.evaluate("runs.every(r => r.typical.from === 0)"))
+    widths = page.evaluate("[...document.querySelectorAll('.bar:not(.thin)')].slice(0, 2).map(b => [...b.children].reduce((sum, c) => sum + c.getBoundingClientRect().width, 0))")
+    steps = page.evaluate("runs.map(r => r.result.compute_s + Object.values(r.result.exposed_s).reduce((a, b) => a + b, 0))")
+    check("bars of one scale", abs(widths[0] / widths[1] - steps[0] / steps[1]) < 0.02 * steps[0] / steps[1], (widths, steps))
+
+
+def policies(page):
+    rest = page.locator(".plot .rest")
+    check("five lines at first", rest.count() > 0)
+    line = rest.first.locator("polyline").first
+    opacity = "e => getComputedStyle(e).opacity"
+    check("others are hidden", line.evaluate(opacity) == "0")
+    rest.first.focus()
+    check("and shown with the keyboard", line.evaluate(opacity) == "1")
+    check("no room is said where lines end", page.locator(".plot .ends-word", has_text="no room").count() > 0)
+
+
+def main():
+    if not CHROMIUM.exists() or not (BIN / "tandem-simulate").exists():
+        print("no chromium, or no simulator")
+        return 77
+    shots = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        pages = make_pages(pathlib.Path(name))
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        every_page(browser, pages, shots)
+        page = browser.new_page(viewport=WIDE)
+        for name, tests in (("run", (opens_on_one_step, pictures, wheel_and_buttons, keyboard, lambda p: palette(p, "light"), lambda p: palette(p, "dark"))),
+                            ("ranks", (equal_ranks,)), ("compare", (compared,)), ("over", (policies,))):
+            page.goto(pages[name].as_uri())
+            for test in tests:
+                test(page)
+        browser.close()
+    print("FAILED" if failures else "passed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
