@@ -29,7 +29,8 @@ struct LineChart {
     std::vector<std::string> instead = {};  // of each place: what is said where the line ends for want of a value
   };
   std::string x_axis, y_axis;  // titles, with units
-  std::vector<std::string> x;  // at distances of their own if they are increasing numbers, else evenly spread
+  std::vector<std::string> x;  // at distances of their own (logarithms', if they span a lot) if they are increasing
+                               // numbers, else evenly spread
   // The first kShownLines are drawn; the others as their names are pointed at, or have the keyboard.
   std::vector<Series> series;
   std::optional<bool> more_is_better = {};  // marks the best of each place; none: nothing is better

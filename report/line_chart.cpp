@@ -28,6 +28,10 @@ std::vector<double> places(const std::vector<std::string>& x) {
     at.clear();
     for (std::size_t i = 0; i < x.size(); ++i) at.push_back(static_cast<double>(i));
   }
+  // Values that double from place to place would lie upon each other at one end.
+  constexpr double kWide = 8;
+  if (!at.empty() && at.front() > 0 && at.back() >= kWide * at.front())
+    for (double& place : at) place = std::log(place);
   const double first = at.empty() ? 0 : at.front(), span = at.size() > 1 ? at.back() - first : 0;
   for (double& place : at) place = span > 0 ? (place - first) / span : 0.5;
   return at;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/base/units.hpp"
+#include "report/held_words.hpp"
 #include "report/policy_comparison.hpp"
 
 namespace tandem {
@@ -30,8 +31,9 @@ std::vector<const PolicyRun*> ranked(const PolicyComparison& comparison, const s
 std::string held(const PolicyRun& run) {
   const auto at = run.result.find("limited_by");
   if (at == run.result.end()) return "";
-  return fmt::format(", {} of which {} takes", format_percent(at->at("share").get<double>()),
-                     at->at("cause").get<std::string>());
+  // Results do not say what the device is.
+  return "; " +
+         held_words({at->at("cause").get<std::string>(), at->at("share").get<double>()}, /*gpu=*/false, "optimizer");
 }
 
 std::string of_one_scenario(const PolicyComparison& comparison) {

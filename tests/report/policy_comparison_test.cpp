@@ -203,6 +203,17 @@ TEST(Charts, TheBestLinesComeFirst) {
                     HasSubstr("<title>fast, 1: 2, the best</title>"), HasSubstr("<title>slow, 1: 3</title>")));
 }
 
+// 1, 4 and 16 are as far apart, 1, 2 and 3 too.
+TEST(Charts, PlacesThatSpanALotAreLogarithmic) {
+  const auto middle = [](const std::vector<std::string>& x) {
+    const std::string drawn = svg(LineChart{"x", "y", x, {{"s", {1.0, 1.0, 1.0}}}});
+    const std::size_t at = drawn.find("<circle", drawn.find("<circle") + 1);
+    return drawn.substr(at, drawn.find(" cy=", at) - at);
+  };
+  EXPECT_EQ(middle({"1", "4", "16"}), middle({"1", "2", "3"}));
+  EXPECT_NE(middle({"1", "2", "4"}), middle({"1", "2", "3"}));
+}
+
 TEST(Charts, ABarWithoutAValueSaysWhy) {
   const std::string drawn = svg(BarChart{"s", {"step"}, {{"a", {2.0}, ""}, {"b", {}, "refused"}}});
   EXPECT_THAT(drawn, HasSubstr(">refused</text>"));
