@@ -27,6 +27,8 @@ struct LineChart {
     std::string name;
     Points values;                          // one a place on the x axis
     std::vector<std::string> instead = {};  // of each place: what is said where the line ends for want of a value
+    // Of its colour and dashes, so that a name keeps them from chart to chart; none: its place among the series.
+    std::optional<std::size_t> style = {};
   };
   std::string x_axis, y_axis;  // titles, with units
   std::vector<std::string> x;  // at distances of their own (logarithms', if they span a lot) if they are increasing

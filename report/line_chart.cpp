@@ -87,6 +87,7 @@ class LinePlot {
     return kYAxis + kMargin + places_[i] * (right() - kYAxis - 2 * kMargin);
   }
   double y(double value) const { return kTop + kHeight * (1 - value / ticks_.back()); }
+  std::size_t style(std::size_t i) const { return chart_.series[i].style.value_or(i); }
   // Lines that cover each other show by their dashes.
   static const char* dash(std::size_t i) {
     constexpr std::array kDashes{"none", "9 5", "3 4", "12 4 3 4"};
@@ -114,8 +115,8 @@ class LinePlot {
         continue;
       }
       if (!points.empty())
-        drawn += fmt::format("<polyline style=\"stroke:{};stroke-dasharray:{}\" points=\"{}\"/>\n", series_colour(i),
-                             dash(i), points);
+        drawn += fmt::format("<polyline style=\"stroke:{};stroke-dasharray:{}\" points=\"{}\"/>\n",
+                             series_colour(style(i)), dash(style(i)), points);
       points.clear();
     }
     return drawn;
@@ -129,8 +130,9 @@ class LinePlot {
       const bool best = best_at(chart_, at) == i;
       drawn += fmt::format(
           "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" style=\"fill:{}{}\"><title>{}, {}: {}{}</title></circle>\n",
-          x(at), y(*of.values[at]), best ? 6 : 4, series_colour(i), best ? ";stroke:var(--ink);stroke-width:2" : "",
-          plain_html(of.name), plain_html(chart_.x[at]), short_number(*of.values[at]), best ? ", the best" : "");
+          x(at), y(*of.values[at]), best ? 6 : 4, series_colour(style(i)),
+          best ? ";stroke:var(--ink);stroke-width:2" : "", plain_html(of.name), plain_html(chart_.x[at]),
+          short_number(*of.values[at]), best ? ", the best" : "");
     }
     return drawn;
   }
@@ -149,7 +151,7 @@ class LinePlot {
           to_y, to_x - 6);
       const double word_y = to_y - 8;
       const bool taken = std::any_of(words_.begin(), words_.end(), [&](const auto& word) {
-        return std::abs(word.first - to_x) < 60 && std::abs(word.second - word_y) < 13;
+        return std::abs(word.first - to_x) < 60 && std::abs(word.second - word_y) < 22;
       });
       if (taken && !rest) continue;
       if (!rest) words_.emplace_back(to_x, word_y);
@@ -164,7 +166,7 @@ class LinePlot {
     return fmt::format(
                "<line x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" "
                "style=\"stroke:{3};stroke-width:2;stroke-dasharray:{4}\"/>\n",
-               right() + 18, right() + 44, at, series_colour(i), dash(i)) +
+               right() + 18, right() + 44, at, series_colour(style(i)), dash(style(i))) +
            svg_text("start", right() + 50, at + 4, chart_.series[i].name, "name");
   }
 

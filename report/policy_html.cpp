@@ -137,7 +137,7 @@ std::string line_section(const PolicyComparison& comparison, const std::string& 
   LineChart lines{comparison.over, axis, comparison.values, {}, more_is_better};
   const std::size_t policies = comparison.runs.size() / comparison.values.size();
   for (std::size_t p = 0; p < policies; ++p) {
-    lines.series.push_back({comparison.runs[p].policy, {}, {}});
+    lines.series.push_back({comparison.runs[p].policy, {}, {}, p});
     for (std::size_t v = 0; v < comparison.values.size(); ++v) {
       const PolicyRun& run = comparison.runs[v * policies + p];
       lines.series.back().values.push_back(run.ran() ? std::optional(of(run)) : std::nullopt);

@@ -56,7 +56,7 @@ std::string line_section(const SweepTable& table, const std::string& figure, std
     if (a != x && table.axes[a].values.size() <= kMostLines) lines = a;
   LineChart chart{table.axes[x].name, scale.title, table.axes[x].values, {}, policy_figure(figure).more_is_better};
   const auto add = [&](const std::string& name, const std::function<bool(const SweepRow&)>& is_one) {
-    LineChart::Series series{name, {}, {}};
+    LineChart::Series series{name, {}, {}, {}};
     for (std::size_t at = 0; at < table.axes[x].values.size(); ++at)
       series.values.push_back(
           best_of(table, figure, scale, [&](const SweepRow& row) { return row.at[x] == at && is_one(row); }));

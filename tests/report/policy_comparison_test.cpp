@@ -183,6 +183,11 @@ TEST(Charts, LinesBeyondTheFifthWaitToBePointedAt) {
   EXPECT_EQ(rest, 2u);
 }
 
+TEST(Charts, ALineKeepsItsColourWhereverItStands) {
+  const LineChart::Series third{"s", {1.0, 2.0}, {}, 3};
+  EXPECT_THAT(svg(LineChart{"x", "y", {"0", "1"}, {third}}), HasSubstr("stroke:var(--series3)"));
+}
+
 TEST(Charts, EqualLinesAreDrawnOnce) {
   std::vector<LineChart::Series> series{{"a", {1.0, 2.0}}, {"b", {1.0, 3.0}}, {"c", {1.0, 2.0}}};
   EXPECT_EQ(drop_equal(series), "The same line: c as a.");
