@@ -37,7 +37,12 @@ std::vector<PrimitiveCase> cases() {
     return Tensors{at::linear(at::cat({x.slice(0, 0, 64), mean_of(x, in[1])}, 1), w[0], w[1])};
   };
   sage.forward_flops = 2 * 64 * 66 * 20, sage.backward_flops = 2 * sage.forward_flops;
-  return {mean, sage};
+
+  // One place a target: those that are empty have no neighbour at all.
+  PrimitiveCase alone = mean;
+  alone.name = "aggregate_alone";
+  alone.inputs = {{{7, 5}}, {{16, 1}, /*below=*/7, /*sometimes=*/-1}};
+  return {mean, sage, alone};
 }
 
 }  // namespace
