@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What `tandem calibrate --for` measures, beside runs of the same scenarios: each op, the computing of a step, and the step itself.
 
-    benchmarks/live/measured_ops.py --tandem build/bin/tandem --machine machine.yaml --device cuda --text README.md --output measured_ops.json
+    benchmarks/live/measured_ops.py --tandem build/bin/tandem --machine machine.yaml --device cuda --text docs/architecture.md --output measured_ops.json
 
 `--machine` is a profile of this machine (`tandem calibrate`). Each question is measured (`calibrate --for`), predicted with what was measured, and
 trained (`train --learn`, into a profile of its own, so that both sides have the ops of one step). Questions marked held out are predicted with the

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What `tandem plan` writes, trained: twenty questions to plan on a calibrated machine, and what their steps take live beside what was said.
 
-    benchmarks/live/planned.py --tandem build/bin/tandem --machine machine.yaml --device cuda --text README.md --output planned.json
+    benchmarks/live/planned.py --tandem build/bin/tandem --machine machine.yaml --device cuda --text docs/architecture.md --output planned.json
 
 `--machine` is a profile of this machine (`tandem calibrate`). The questions are models as people have them, with limits of memory and batches
 that no calibration has. Prints every row, those that miss by more than 10 % marked, then the median error, the 90th percentile, and how many
