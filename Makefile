@@ -7,7 +7,7 @@
 #   CMAKE_ARGS=..  goes to cmake
 .DEFAULT_GOAL := build
 .PHONY: setup configure build simulator programs install test test-names mutants soak golden nightly demo bench lint format fuzz asan tsan \
-  clean help
+  site clean help
 
 SETUP ?= 1
 SIM_ONLY ?= 0
@@ -156,6 +156,11 @@ fuzz: setup
 	cmake --preset asan-ubsan $(CMAKE_ARGS)
 	cmake --build --preset asan-ubsan --parallel $(JOBS) --target test_core test_report test_checkpoint
 	TANDEM_FUZZ_COUNT=$(FUZZ_INPUTS) ctest --preset asan-ubsan $(CTEST_FLAGS) -R '[Ff]uzz'
+
+## make site    the documentation as a site, in build/site (requirements-docs.txt, into build/site-venv)
+site:
+	test -x build/site-venv/bin/mkdocs || { python3 -m venv build/site-venv && build/site-venv/bin/pip install -q -r requirements-docs.txt; }
+	build/site-venv/bin/mkdocs build --strict
 
 ## make clean   removes the build folders (not .venv)
 clean:
