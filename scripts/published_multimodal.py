@@ -77,7 +77,9 @@ def index_text(found):
         judged = [row for row in rows if not row.calibrated]
         lines.append(f"| [{page.title}]({page.name}.md) | {len(judged)} | {sum(row.missed(page.tolerance) for row in judged)} | {page.answer(rows)} |")
     lines += ["", "`scripts/published_multimodal.py --write` simulates all rows, in seconds, and writes these pages and "
-              "[one table of all rows](multimodal.csv)."]
+              "[one table of all rows](multimodal.csv).", "",
+              "Elsewhere: [how far predictions are from real runs](../accuracy.md), [live training beside other runtimes](../performance.md),",
+              "[systems of the literature](../systems.md#published-figures), and [what other tools offer](tools.md)."]
     return "\n".join(lines) + "\n"
 
 
