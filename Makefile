@@ -88,7 +88,7 @@ golden: setup
 ## make nightly   what takes too long for every change: 10,000 random graphs, 10,000 live runs with faults, every
 ##                allocation of three steps refused, every call on files failing in turn, 200 kills, 1,000 interrupts,
 ##                1,000 steps of each policy to the bits of resident, a million fuzzed inputs, golden runs without
-##                optimisation, the soak
+##                optimisation, the soak, every command that the documentation shows with its output
 nightly: build soak golden
 	TANDEM_EVERY_FAULT=1 build/bin/test_file_faults --each_alone=1800
 	test ! -x build/bin/test_live_faults || TANDEM_EVERY_FAULT=1 build/bin/test_live_faults --each_alone=1800
@@ -96,6 +96,7 @@ nightly: build soak golden
 	test ! -x build/bin/tandem-train || TANDEM_KILLS=200 TANDEM_INTERRUPTS=1000 TANDEM_BUILD=build .venv/bin/python tests/scripts/kills.py
 	TANDEM_RANDOM_GRAPHS=10000 build/bin/test_core --gtest_filter='RandomPolicy.*'
 	scripts/nightly_faults.sh
+	.venv/bin/python scripts/check_docs.py --slow
 	test ! -x build/bin/tandem-train || scripts/parity.py
 	$(MAKE) fuzz FUZZ_INPUTS=1000000
 

@@ -2,7 +2,7 @@
 """Checks the documentation: links and anchors, how long sentences are, that figures stand where they are said to be from,
 and that marked commands print what the page says (docs_blocks.py has the marks).
 
-  check_docs.py [--root DIR] [--build DIR] [--no-run] [--measure]
+  check_docs.py [--root DIR] [--build DIR] [--no-run | --slow] [--measure]
 Exit code 1 where something is wrong, each a line `file:line:column: what: problem`.
 """
 import argparse
@@ -98,6 +98,8 @@ def main():
     parser.add_argument("--root", type=pathlib.Path, default=here)
     parser.add_argument("--build", type=pathlib.Path, default=here / "build")
     parser.add_argument("--no-run", action="store_true", help="check no command")
+    parser.add_argument("--slow", action="store_true", help="commands that take long, too")
+    parser.add_argument("--only", action="append", help="run the commands of this page alone; may be repeated")
     parser.add_argument("--measure", action="store_true", help="print each page's sentences")
     arguments = parser.parse_args()
     pages = docs_pages.all_pages(arguments.root)
@@ -108,8 +110,10 @@ def main():
     check_figures(arguments.root, pages, problems)
     print(f"{len(pages)} pages; median sentence of pages for people: {median:g} words")
     if not arguments.no_run:
-        runner = docs_blocks.Runner(arguments.root, arguments.build)
+        runner = docs_blocks.Runner(arguments.root, arguments.build, arguments.slow)
         for page in pages:
+            if arguments.only and page.name not in arguments.only:
+                continue
             for line, text in runner.page(page):
                 report(problems, page, line, text)
         used = resource.getrusage(resource.RUSAGE_CHILDREN)

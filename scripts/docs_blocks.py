@@ -6,7 +6,9 @@ Marks, each a comment right before the fence:
   <!-- run: numbers any -->          numbers are measured: any will do
   <!-- run: tolerance 5% -->         numbers may differ by so much (2% without it), or by one of their last digit
   <!-- run: needs tandem-train -->   skipped where that program is not built
+  <!-- run: slow -->                 skipped but with check_docs.py --slow
   <!-- file: NAME -->                the block is written to NAME, for the blocks below it
+  <!-- set -->                       variables of the shell, for the commands of all blocks below it
   <!-- not run: why -->
 In an expected output `...` stands for any text in its line, and alone on a line for any lines. Blocks of a page run in its
 order, in one folder that is empty but for the repository's scenarios and profiles.
@@ -16,13 +18,14 @@ import hashlib
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import tempfile
 
 NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?!\w)")
 BAR = re.compile(r"\[[#a-z. ]{16,}\]")
 GIVEN = ("scenarios", "hardware_profiles", "models", "products")
-TIMEOUT_S = 300
+TIMEOUT_S = 600  # against hangs alone
 
 
 @dataclasses.dataclass
@@ -30,6 +33,7 @@ class Options:
     exit_code: int = 0
     tolerance: float = 0.02  # None: any number
     needs: list = dataclasses.field(default_factory=list)
+    slow: bool = False
 
 
 def options_of(mark):
@@ -45,8 +49,10 @@ def options_of(mark):
             options.tolerance = float(value.rstrip("%")) / 100
         elif kind == "needs":
             options.needs.append(value)
+        elif word == "slow":
+            options.slow = True
         elif word:
-            raise ValueError(f"'{word}' is no mark; allowed: exit N, numbers any, tolerance N%, needs PROGRAM")
+            raise ValueError(f"'{word}' is no mark; allowed: exit N, numbers any, tolerance N%, needs PROGRAM, slow")
     return options
 
 
@@ -121,14 +127,15 @@ def first_difference(expected, actual, tolerance):
 class Runner:
     """Runs commands with the programs of a build. The same command in an empty folder is run once for all pages."""
 
-    def __init__(self, root, build):
-        self.root, self.bin = pathlib.Path(root), pathlib.Path(build).resolve() / "bin"
+    def __init__(self, root, build, slow=False):
+        self.root, self.bin, self.slow = pathlib.Path(root), pathlib.Path(build).resolve() / "bin", slow
         self.known = {}
         self.ran = self.skipped = 0
+        self.variables = ""
 
     def page(self, page):
         """Problems of a page, as (line, text)."""
-        problems = []
+        problems, self.variables = [], ""
         with tempfile.TemporaryDirectory() as folder:
             for name in GIVEN:
                 if (self.root / name).is_dir():
@@ -138,6 +145,8 @@ class Runner:
                     path = pathlib.Path(folder) / fence.mark.partition(":")[2].strip()
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_text("\n".join(fence.lines) + "\n", encoding="utf-8")
+                elif fence.mark == "set":
+                    self.variables += "".join(line + "; " for line in fence.lines)
                 elif re.match(r"run\b", fence.mark):
                     problems += self.block(fence, folder)
         return problems
@@ -150,12 +159,12 @@ class Runner:
         commands = commands_of(fence)
         if not commands:
             return [(fence.line, "run: no line begins with `$ `")]
-        if any(not (self.bin / program).exists() for program in ["tandem-simulate", *options.needs]):
+        if options.slow and not self.slow or any(not (self.bin / program).exists() for program in ["tandem-simulate", *options.needs]):
             self.skipped += len(commands)
             return []
         problems = []
         for line, command, expected in commands:
-            code, output = self.run(command, folder)
+            code, output = self.run(self.variables + command, folder)
             if code != options.exit_code:
                 problems.append((line, f"run: exit code {code}, not {options.exit_code}: {output.strip()[-300:]}"))
                 continue
@@ -170,17 +179,29 @@ class Runner:
         key = (command, hashlib.sha256(repr(sorted(before.items())).encode()).hexdigest())
         if key not in self.known:
             environment = {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}", "COLUMNS": "80"}
-            done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=TIMEOUT_S, check=False)
+            code, output = run_shell(command, folder, environment)
             self.ran += 1
             made = {name: data for name, data in files_of(folder).items() if before.get(name) != data}
-            self.known[key] = (done.returncode, done.stdout.decode("utf-8", "replace"), made)
+            self.known[key] = (code, output, made)
         code, output, made = self.known[key]
         for name, data in made.items():
             path = pathlib.Path(folder) / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         return code, output
+
+
+def run_shell(command, folder, environment):
+    """Exit code and output. A command that hangs is ended with all that it started, and its code is 124."""
+    with subprocess.Popen(["bash", "-c", command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, start_new_session=True) as shell:
+        try:
+            output, _ = shell.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(shell.pid, signal.SIGKILL)
+            output, _ = shell.communicate()
+            return 124, output.decode("utf-8", "replace") + f"(ended after {TIMEOUT_S} s)"
+    return shell.returncode, output.decode("utf-8", "replace")
 
 
 def trimmed(lines):
