@@ -58,7 +58,7 @@ def plain(text):
     text = COMMENT.sub(" ", text)
     text = re.sub(r"!\[[^\]]*\]\([^)]*\)", " ", text)
     text = LINK.sub(lambda match: match.group(1), text)
-    return re.sub(r"`[^`]*`", "code", text)
+    return re.sub(r"`[^`]*`", "Code", text)
 
 
 def slug_of(heading):
