@@ -24,7 +24,6 @@ inline std::vector<std::string> policies_that_are(bool exact) {
 inline std::vector<std::string> exact_policies() { return policies_that_are(/*exact=*/true); }
 inline std::vector<std::string> approximate_policies() { return policies_that_are(/*exact=*/false); }
 
-
 // Those that choose where work of a step is done, and leave the rest to another policy.
 inline bool places_work(const std::string& policy) {
   const std::vector<std::string_view>& options = find_policy(policy)->options;

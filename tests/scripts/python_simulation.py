@@ -49,8 +49,8 @@ def command(*words):
 
 
 def without_clock(data):
-    """The same result but for how long the simulation took, and what the scenario is called."""
-    return {key: value for key, value in data.items() if key not in ("simulator", "scenario")}
+    """The same result but for how long the simulation took, what the scenario is called, and how it was asked for."""
+    return {key: value for key, value in data.items() if key not in ("simulator", "scenario", "origin")}
 
 
 class Resident(tandem.Policy):
@@ -148,7 +148,7 @@ def plans():
     words[1] = "policy={name: resident}"
     printed, _ = command("plan", "--model", "gpt2", "--machine", "gtx_1650", "--device-memory", "64MiB", "--disk", "0B", *words)
     no = tandem.plan(model="gpt2", machine="gtx_1650", device_memory="64MiB", disk="0B", set=settings)
-    check("a plan that fails is an answer", no.data == printed and not no.fits and no.verdict.startswith("No: "), no)
+    check("a plan that fails is an answer", without_clock(no.data) == without_clock(printed) and not no.fits and no.verdict.startswith("No: "), no)
 
 
 def explanations(folder):
@@ -158,7 +158,7 @@ def explanations(folder):
     told = tandem.explain(SMALL, policies=["on_demand", "zero_offload"])
     for data in (printed, told.data):
         data["run"] = without_clock(data["run"])
-    check("explain", told.data == printed, (told.data, printed))
+    check("explain", without_clock(told.data) == without_clock(printed), (told.data, printed))
     check("explain's others", [one.name for one in told.policies] == ["on_demand", "zero_offload"] and told.resources, told)
     printed, _ = command("compare-policies", folder / "small.yaml", "--policies", "resident,zero_offload,one_bit_adam")
     table = tandem.compare_policies(SMALL, policies=["resident", "zero_offload", "one_bit_adam", OnDemand])

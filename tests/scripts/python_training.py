@@ -337,9 +337,9 @@ def example():
 
 
 def documented(folder):
-    """The first program of docs/python.md."""
+    """The first program of docs/python.md that trains."""
     page = (SOURCE / "docs" / "python.md").read_text()
-    program = page.partition("```python\n")[2].partition("```")[0]
+    program = page.partition("\n## Training\n")[2].partition("```python\n")[2].partition("```")[0]
     environment = {**os.environ, "PYTHONPATH": str(SOURCE / "python"), "HF_HUB_OFFLINE": "1"}
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=folder, env=environment, timeout=300)
     losses = [float(line.split()[3].rstrip(",")) for line in result.stdout.splitlines() if line.startswith("step ")]
