@@ -1,5 +1,6 @@
 // Backward passes: where each gradient goes, and what it is added to.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/base/check.hpp"
@@ -138,10 +139,15 @@ class BackwardPass {
     builder_.add(std::move(pass_call), apart);
     if (added_bytes > 0) builder_.add_kernel(memory_kernel(added_bytes));
   }
+  // A module may have more weights than Bits tells apart: those that others share are among the first
+  // (network_plan.cpp).
+  bool is_contributed(std::size_t weight) const {
+    return weight < std::numeric_limits<Bits>::digits && (options_.contributed & bit(weight)) != 0;
+  }
   void read_contributions(const Call& c, PassCall& pass_call) {
     if (pass_call.wanted.weights == 0) return;
     for (const std::int32_t weight : c.weights) {
-      const bool contributed = (options_.contributed & bit(place(weight))) != 0;
+      const bool contributed = is_contributed(place(weight));
       pass_call.wanted.contributed = pass_call.wanted.contributed || contributed;
       const std::int64_t bytes = facts_.module()->weights[place(weight)].shape.bytes();
       pass_call.contributions.push_back(contributed ? builder_.storage_of({OperandKind::Contribution, weight}, bytes)

@@ -1,6 +1,7 @@
 #include "core/step/network_plan.hpp"
 
 #include <bit>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -116,7 +117,10 @@ class Plan {
         const Source& s = at(i).inputs[p];
         if ((roles_[i].derive.input_gradients & bit(p)) == 0) continue;
         if (!written.emplace(s.from, s.index, s.place).second) roles_[i].derive.gradients_so_far |= bit(p);
-        if (s.from == Source::From::Weight) roles_[place(s.index)].derive.contributed |= bit(place(s.place));
+        if (s.from != Source::From::Weight) continue;
+        CHECK(s.place < std::numeric_limits<Bits>::digits, at(s.index).name, "shares a weight behind many others",
+              s.place);
+        roles_[place(s.index)].derive.contributed |= bit(place(s.place));
       }
   }
   StageSpec stage_of(std::size_t index) {
