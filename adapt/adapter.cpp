@@ -53,6 +53,7 @@ Adapter::Adapter(EventLog& inner, const Graph& graph, const Scenario& scenario, 
       options_(std::move(options)),
       rates_(graph, scenario.machine, [this](const StepRates& rates) { end_step(rates); }),
       now_(policy_after(scenario, scenario.first_step)),
+      plan_{{}, scenario.first_step},
       quiet_until_(kSettling) {}
 
 void Adapter::append(const EventBatch& batch) {
@@ -99,15 +100,19 @@ void Adapter::end_step(const StepRates& rates) {
   }
 }
 
-// So much that another policy may be the better one. Once it holds: what policies forecast is of steps like the next.
-bool Adapter::mix_changed() {
+// Whether the next step's mix is so much another one than this step's that another policy may be the better one.
+bool Adapter::mix_differs_from(std::int32_t step) const {
   constexpr double kMuch = 0.1;
   const MixOptions& mix = scenario_.workload.mix;
-  if (mix.points.empty()) return false;
-  bool changed = false;
   for (const MixPoint& point : mix.points)
     for (const auto& [modality, any] : point.shares)
-      changed = changed || std::abs(mix.share(modality, step_ + 1) - mix.share(modality, mix_of_step_)) > kMuch;
+      if (std::abs(mix.share(modality, step_ + 1) - mix.share(modality, step)) > kMuch) return true;
+  return false;
+}
+
+// Once it holds: what policies forecast is of steps like the next.
+bool Adapter::mix_changed() {
+  const bool changed = mix_differs_from(mix_of_step_);
   if (changed) mix_of_step_ = step_ + 1;
   return changed;
 }
@@ -156,14 +161,12 @@ void Adapter::ask(const std::string& cause) {
     known_.time_ppm[lane] = std::max<std::int64_t>(1, std::llround(time * 1e6));
   }
   std::vector<PolicyOptions> others;
-  if (known_ != planned_with_) {
-    inputs_.emplace_back(known_);
-    others.push_back(now_);  // made anew, it would know
-  }
+  if (known_ != plan_.rates) inputs_.emplace_back(known_);
+  if (known_ != plan_.rates || mix_differs_from(plan_.step)) others.push_back(now_);  // made anew, it would know
   for (const PolicyOptions& policy : options_.candidates)
     if (policy != now_) others.push_back(policy);
   asked_ = std::move(decision);
-  forecaster_->ask(now_, planned_with_, others, known_, step_ + 1);
+  forecaster_->ask(now_, plan_, others, known_, step_ + 1);
 }
 
 void Adapter::look_for_answer() {
@@ -213,7 +216,7 @@ void Adapter::switch_to(AdaptDecision& decision, const Forecast& now, const Fore
   decision.forecast_step_s = best.step_s;
   inputs_.emplace_back(SwitchPolicy{best.policy.name, best.policy.options, kNone});
   now_ = best.policy;
-  planned_with_ = known_;
+  plan_ = {known_, step_ + 1};
   settled_.clear();
   for (LaneLevel& level : levels_) level.drift.restart(), level.since.clear();  // lanes meet others from here on
   // Steps that are appended end under the policy before.

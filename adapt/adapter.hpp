@@ -52,6 +52,7 @@ class Adapter final : public EventLog {
   };
   void end_step(const StepRates& rates);
   bool learn(const StepRates& rates);
+  bool mix_differs_from(std::int32_t step) const;
   bool mix_changed();
   void note_usage(const StepRates& rates);
   void note_outcome(const StepRates& rates);
@@ -71,7 +72,8 @@ class Adapter final : public EventLog {
   LaneRates rates_;
   std::array<LaneLevel, kEngineCount> levels_;
   PolicyOptions now_;
-  Rates known_, planned_with_;  // of the machine, by now, and when the policy in force was made
+  Rates known_;       // of the machine, by now
+  PlannedWith plan_;  // of the policy in force
   std::vector<Input> inputs_;
   std::vector<AdaptDecision> decisions_;
   std::optional<AdaptDecision> asked_;  // under way

@@ -18,13 +18,18 @@ struct Forecast {
   std::string why_not;  // it cannot: then the rest says nothing
 };
 
+struct PlannedWith {
+  Rates rates;            // of the machine
+  std::int32_t step = 0;  // the training step whose mix it was planned for
+};
+
 class Forecaster {
  public:
   virtual ~Forecaster() = default;
   // Of the policy in force, which comes first, and the others; one of these may be the same policy, made anew.
-  // `planned_with`: what was known of the machine when the one in force was made; `rates`: what is known by now. Of
-  // steps with the mix that holds from training step `step` on. One question at a time.
-  virtual void ask(const PolicyOptions& now, const Rates& planned_with, const std::vector<PolicyOptions>& others,
+  // `plan`: what was known when the one in force was made; `rates`: what is known of the machine by now. Of steps with
+  // the mix that holds from training step `step` on. One question at a time.
+  virtual void ask(const PolicyOptions& now, const PlannedWith& plan, const std::vector<PolicyOptions>& others,
                    const Rates& rates, std::int32_t step) = 0;
   // Where it is there; in the order of the question. Does not wait.
   virtual std::optional<std::vector<Forecast>> answer() = 0;

@@ -85,16 +85,16 @@ class SimulatingForecaster final : public Forecaster {
     start_child(sibling("simulate"), {(waits ? "--serve=" : "--serve-idle=") + std::to_string(ends[1])});
     ::close(ends[1]);
   }
-  void ask(const PolicyOptions& now, const Rates& planned_with, const std::vector<PolicyOptions>& others,
+  void ask(const PolicyOptions& now, const PlannedWith& plan, const std::vector<PolicyOptions>& others,
            const Rates& rates, std::int32_t step) override {
-    step_ = step;
+    mix_text_ = mix_.points.empty() ? "" : mix_text(mix_after(plan.step, step));
     CHECK(forecasts_.size() == answered_, "one question at a time", forecasts_.size(), answered_);
     forecasts_.clear();
     answered_ = 0;
     std::string requests;
     for (std::size_t i = 0; i <= others.size(); ++i) {
       forecasts_.push_back({i == 0 ? now : others[i - 1], 0, 0, ""});
-      const nlohmann::json request = i == 0 ? arguments(i, now, planned_with, truth_text(planned_with, rates), "[]")
+      const nlohmann::json request = i == 0 ? arguments(i, now, plan.rates, truth_text(plan.rates, rates), "[]")
                                             : arguments(i, now, rates, "{}",
                                                         "[{after_step: " + std::to_string(kBefore) +
                                                             ", policy: " + flow_text(forecasts_.back().policy) + "}]");
@@ -120,6 +120,13 @@ class SimulatingForecaster final : public Forecaster {
   }
 
  private:
+  // The policy in force is planned for the mix of one step, and meets that of another before any switch.
+  MixOptions mix_after(std::int32_t planned, std::int32_t step) const {
+    MixOptions mix = mix_.from(step);
+    for (MixPoint& point : mix.points) point.from_step += 1;
+    mix.points.insert(mix.points.begin(), mix_.from(planned).points.front());
+    return mix;
+  }
   std::string result_file(std::size_t index) const { return folder_.file(std::to_string(index) + ".json"); }
   // `truth`: what is so, and the policy does not know.
   std::vector<std::string> arguments(std::size_t index, const PolicyOptions& now, const Rates& rates,
@@ -135,7 +142,7 @@ class SimulatingForecaster final : public Forecaster {
                                     "--set=policy=" + flow_text(now),
                                     "--set=machine.host.lane_times=" + rates_text(rates, machine_),
                                     "--set=switches=" + switches};
-    if (!mix_.points.empty()) all.push_back("--set=workload.mix=" + mix_text(mix_.from(step_)));
+    if (!mix_text_.empty()) all.push_back("--set=workload.mix=" + mix_text_);
     return all;
   }
   // Steps' ends differ by `all`: the switch lies in the one after kBefore steps, and what follows settles.
@@ -161,7 +168,7 @@ class SimulatingForecaster final : public Forecaster {
   const HardwareProfile machine_;
   const MixOptions mix_;
   const bool waits_;
-  std::int32_t step_ = 0;  // that the question is about
+  std::string mix_text_;  // of the steps that the question is about; "": the scenario has none
   TemporaryFolder folder_;
   std::optional<LineSocket> simulator_;  // whose end ends the other one
   std::vector<Forecast> forecasts_;      // asked for; those before answered_ are there

@@ -76,13 +76,17 @@ std::string why_no_switch(const Scenario& from, const Scenario& to) {
 }
 
 Scheduler::MakeSuccessor successor_of(const Scenario& scenario, Rank rank) {
-  return [&scenario, rank](const PolicyOptions& policy, const HardwareProfile& machine) {
+  return [&scenario, rank](const PolicyOptions& policy, const HardwareProfile& machine, std::int32_t step) {
     Successor next;
     auto under = std::make_shared<Scenario>(scenario_under(scenario, policy));
     under->machine = machine;
     next.scenario = under;
     next.estimate = std::make_shared<const CostModel>(next.scenario->machine);
-    next.policy = policy_of(*under);
+    // Policies plan by the first step of the scenario that they are made of.
+    auto planned = std::make_shared<Scenario>(*under);
+    planned->workload.mix = scenario.workload.mix.from(step);
+    next.planned = planned;
+    next.policy = policy_of(*planned);
     next.source = source_of(*under, *next.policy, rank);
     return next;
   };

@@ -31,6 +31,7 @@ namespace tandem {
 // What goes on where a policy is replaced. The scenario and the estimate are the new policy's.
 struct Successor {
   std::shared_ptr<const Scenario> scenario;
+  std::shared_ptr<const Scenario> planned;  // what the policy is made of: the mix of samples is that from now on
   std::shared_ptr<const CostModel> estimate;
   std::unique_ptr<StepSource> source;
   std::unique_ptr<Policy> policy;
@@ -48,8 +49,8 @@ class Scheduler {
             std::unique_ptr<Policy> policy, Rank rank = 0, Rank ranks = 1);
 
   // Who goes on under another policy, of those that can: it keeps what this one's graph keeps from step to step.
-  // The machine's profile has what was learnt of it.
-  using MakeSuccessor = std::function<Successor(const PolicyOptions&, const HardwareProfile&)>;
+  // The machine's profile has what was learnt of it; it begins with this training step.
+  using MakeSuccessor = std::function<Successor(const PolicyOptions&, const HardwareProfile&, std::int32_t step)>;
   // Lets the policy be replaced: as the scenario says, and as inputs do. Before the run. `scenario`: that of the
   // constructor, if this object is to own it.
   void allow_switches(MakeSuccessor make, std::shared_ptr<const Scenario> scenario = nullptr);

@@ -59,7 +59,8 @@ void Scheduler::switch_policy() {
   for (TensorId id = 0; id < graph_.tensor_count(); ++id)
     if (const ValueId latest = graph_.tensor(id).latest; latest != kNone && !forgotten(latest) && dead(latest))
       kill(latest);
-  Successor next = make_successor_(to.policy, learnt_ != nullptr ? learnt_->machine : scenario_->machine);
+  Successor next = make_successor_(to.policy, learnt_ != nullptr ? learnt_->machine : scenario_->machine,
+                                   scenario_->first_step + steps_appended_);
   policy_ = std::move(next.policy);
   source_ = std::move(next.source);
   traits_ = policy_->traits();

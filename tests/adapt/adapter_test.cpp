@@ -24,9 +24,9 @@ class ScriptedForecaster final : public Forecaster {
  public:
   ScriptedForecaster(std::vector<Question>& questions, std::map<std::string, double> step_s, double switch_s)
       : questions_(questions), step_s_(std::move(step_s)), switch_s_(switch_s) {}
-  void ask(const PolicyOptions& now, const Rates& planned_with, const std::vector<PolicyOptions>& others,
+  void ask(const PolicyOptions& now, const PlannedWith& plan, const std::vector<PolicyOptions>& others,
            const Rates& rates, std::int32_t step) override {
-    questions_.push_back({now, planned_with, rates, others.size(), step});
+    questions_.push_back({now, plan.rates, rates, others.size(), step});
     answer_.push_back({now, step_s_.at(now.name), 0, ""});
     for (const PolicyOptions& policy : others) {
       const auto found = step_s_.find(policy.name);
