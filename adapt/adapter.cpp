@@ -110,11 +110,12 @@ bool Adapter::mix_differs_from(std::int32_t step) const {
   return false;
 }
 
-// Once it holds: what policies forecast is of steps like the next.
+// Once it holds: what policies forecast is of steps like the next. Those before are no measure of such forecasts.
 bool Adapter::mix_changed() {
-  const bool changed = mix_differs_from(mix_of_step_);
-  if (changed) mix_of_step_ = step_ + 1;
-  return changed;
+  if (!mix_differs_from(mix_of_step_)) return false;
+  mix_of_step_ = step_ + 1;
+  latest_.clear();
+  return true;
 }
 
 // What the scheduler is told of the machine's use: of the simulated one as of the real one.
