@@ -14,9 +14,9 @@ namespace tandem {
 // "" where the library is there and works, else what is missing, for people.
 std::string missing_jpeg_decoder();
 
-// Waits for what the stream has, then enqueues the decoding of files that plain_jpeg() takes. Not for several threads at once. Throws DeviceError where the
-// library is missing, or refuses a file: none of the pixels are to be used then. What it keeps for itself on the device
-// (tens of MB) is in no arena.
+// Waits for what the stream has, then enqueues the decoding of files that plain_jpeg() takes. Not for several threads
+// at once. Throws DeviceError where the library is missing, or refuses a file: none of the pixels are to be used then.
+// What it keeps for itself on the device (tens of MB) is in no arena.
 void decode_jpegs(std::span<const DeviceJpeg> pictures, cudaStream_t stream);
 
 }  // namespace tandem
