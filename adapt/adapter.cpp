@@ -100,7 +100,7 @@ void Adapter::end_step(const StepRates& rates) {
   }
 }
 
-// Whether the next step's mix is so much another one than this step's that another policy may be the better one.
+// Whether the next step's mix is so much another one than that of `step` that another policy may be the better one.
 bool Adapter::mix_differs_from(std::int32_t step) const {
   constexpr double kMuch = 0.1;
   const MixOptions& mix = scenario_.workload.mix;

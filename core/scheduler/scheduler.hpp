@@ -28,10 +28,10 @@
 
 namespace tandem {
 
-// What goes on where a policy is replaced. The scenario and the estimate are the new policy's.
+// What goes on where a policy is replaced. The estimate is the new policy's.
 struct Successor {
-  std::shared_ptr<const Scenario> scenario;
-  std::shared_ptr<const Scenario> planned;  // what the policy is made of: the mix of samples is that from now on
+  std::shared_ptr<const Scenario> scenario;  // the source's: of the whole run
+  std::shared_ptr<const Scenario> planned;   // what the policy is made of, and sees: the mix is that from now on
   std::shared_ptr<const CostModel> estimate;
   std::unique_ptr<StepSource> source;
   std::unique_ptr<Policy> policy;

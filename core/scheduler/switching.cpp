@@ -64,7 +64,7 @@ void Scheduler::switch_policy() {
   policy_ = std::move(next.policy);
   source_ = std::move(next.source);
   traits_ = policy_->traits();
-  scenario_ = next.scenario.get();
+  scenario_ = next.planned.get();
   estimate_ = next.estimate.get();
   now_ = std::move(next);  // those before are of no use any more
   const OpId first = graph_.op_count();
