@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 #include <torch/version.h>
 
+#include "bindings/errors.hpp"
 #include "bindings/python_run.hpp"
 #include "core/base/errors.hpp"
 
@@ -59,24 +60,6 @@ nb::list batch(const PythonRun& run) {
   return out;
 }
 
-// The classes are Python's, so that both native modules raise the same ones.
-void raise(const char* name, const std::exception& error) {
-  const nb::object type = nb::module_::import_("tandem.errors").attr(name);
-  PyErr_SetString(type.ptr(), error.what());
-}
-
-void translate(const std::exception_ptr& thrown, void*) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const tandem::ConfigError& error) {
-    raise("ConfigError", error);
-  } catch (const tandem::DoesNotFit& error) {
-    raise("DoesNotFit", error);
-  } catch (const tandem::DeviceError& error) {
-    raise("DeviceError", error);
-  }
-}
-
 void add_run(nb::module_& m) {
   nb::class_<PythonRun>(m, "Run")
       .def("__init__", &make_run, nb::kw_only(), nb::arg("path"), nb::arg("text"), nb::arg("directory"),
@@ -99,6 +82,6 @@ void add_run(nb::module_& m) {
 
 NB_MODULE(TANDEM_MODULE, m) {
   m.attr("torch_version") = TORCH_VERSION;
-  nb::register_exception_translator(&translate);
+  tandem::translate_errors();
   add_run(m);
 }

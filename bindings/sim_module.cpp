@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/analysis.hpp"
+#include "bindings/errors.hpp"
 #include "bindings/python_policy.hpp"
 #include "bindings/sim_views.hpp"
 #include "cli/cli.hpp"
@@ -63,27 +64,10 @@ nb::tuple simulate(const std::string& path, const std::string& text, const std::
   return nb::make_tuple(result, scenario.warnings);
 }
 
-void raise(const char* name, const std::exception& error) {
-  const nb::object type = nb::module_::import_("tandem.errors").attr(name);
-  PyErr_SetString(type.ptr(), error.what());
-}
-
-void translate(const std::exception_ptr& thrown, void*) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const tandem::ConfigError& error) {
-    raise("ConfigError", error);
-  } catch (const tandem::DoesNotFit& error) {
-    raise("DoesNotFit", error);
-  } catch (const tandem::DeviceError& error) {
-    raise("DeviceError", error);
-  }
-}
-
 }  // namespace
 
 NB_MODULE(_tandem_sim, m) {
-  nb::register_exception_translator(&translate);
+  tandem::translate_errors();
   tandem::add_views(m);
   m.def("simulate", &simulate, nb::kw_only(), nb::arg("path"), nb::arg("text"), nb::arg("directory"),
         nb::arg("settings"), nb::arg("name"), nb::arg("fidelity"), nb::arg("trace"), nb::arg("report"),

@@ -68,17 +68,4 @@ void BatchQueue::read(BatchKey key, std::size_t index, std::int64_t micro_batche
   std::memcpy(place.bytes, from, static_cast<std::size_t>(wanted));
 }
 
-void QueuedData::next_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t*, std::int64_t*) const {
-  CHECK(false, "text asked of batches that are tensors");
-}
-
-void QueuedData::masked_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t, std::int64_t*,
-                                    std::int64_t*) const {
-  CHECK(false, "text asked of batches that are tensors");
-}
-
-void QueuedData::image_batch(BatchKey, std::int64_t, std::int64_t, float*, std::int64_t*) const {
-  CHECK(false, "images asked of batches that are tensors");
-}
-
 }  // namespace tandem

@@ -56,7 +56,7 @@ class BatchQueue {
 };
 
 // The queue as what a training reads.
-class QueuedData final : public DataSource, public TensorBatches {
+class QueuedData final : public TensorSource {
  public:
   // The queue outlives it.
   QueuedData(const BatchQueue& queue, std::int64_t micro_batches) : queue_(queue), micro_batches_(micro_batches) {}
@@ -66,10 +66,6 @@ class QueuedData final : public DataSource, public TensorBatches {
   // What was given is not known: a run that goes on is given what comes next, and one on other data is refused.
   SavedData saved() const override { return {false, "", "given"}; }
   // Never asked: batches are read as tensors.
-  void next_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t*, std::int64_t*) const override;
-  void masked_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t, std::int64_t*,
-                          std::int64_t*) const override;
-  void image_batch(BatchKey, std::int64_t, std::int64_t, float*, std::int64_t*) const override;
 
  private:
   const BatchQueue& queue_;

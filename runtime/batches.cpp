@@ -63,6 +63,19 @@ void check_tokens(const std::int64_t* tokens, std::int64_t count, std::int64_t v
                         std::to_string(vocabulary) + ")");
 }
 
+void TensorSource::next_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t*, std::int64_t*) const {
+  CHECK(false, "text asked of batches that are tensors");
+}
+
+void TensorSource::masked_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t, std::int64_t*,
+                                      std::int64_t*) const {
+  CHECK(false, "text asked of batches that are tensors");
+}
+
+void TensorSource::image_batch(BatchKey, std::int64_t, std::int64_t, float*, std::int64_t*) const {
+  CHECK(false, "images asked of batches that are tensors");
+}
+
 void fill_batch(const Work& load, const Scenario& scenario, const DataSource& data, BatchKey key,
                 std::span<const BatchPlace> places) {
   if (const auto* given = dynamic_cast<const TensorBatches*>(&data))

@@ -24,6 +24,14 @@ class TensorBatches {
   virtual void read(BatchKey key, std::size_t index, const BatchPlace& place) const = 0;
 };
 
+// A source of nothing else: networks that ask for text or pictures read other data.
+class TensorSource : public DataSource, public TensorBatches {
+ public:
+  void next_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t*, std::int64_t*) const final;
+  void masked_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t, std::int64_t*, std::int64_t*) const final;
+  void image_batch(BatchKey, std::int64_t, std::int64_t, float*, std::int64_t*) const final;
+};
+
 // `load`: next_tokens.load, with targets or without, and masked_tokens.load (sizes: batch, sequence, vocabulary),
 // images.load (batch, numbers of an image), synthetic.load (of each tensor what its integers are below, or 0),
 // imported.load (the same, or -1 for a constant of the folder). Throws

@@ -44,6 +44,11 @@ bool reads_graph(const Scenario& scenario) {
   return false;
 }
 
+// Refuses before anything runs. A run that goes on has its weights from its checkpoint.
+void require_weights(const Scenario& scenario) {
+  if (!scenario.weights.empty() && scenario.resume_folder.empty()) StartingWeights::of(scenario);
+}
+
 std::unique_ptr<DataSource> open_text(const Scenario& scenario, const SavedData& saved) {
   if (!scenario.data_tokens.empty()) return std::make_unique<TokenFileData>(scenario, saved);
   if (!scenario.data_tokenizer.empty()) return std::make_unique<TokenizedTextData>(scenario, saved);
@@ -55,17 +60,16 @@ std::unique_ptr<DataSource> open_text(const Scenario& scenario, const SavedData&
 std::unique_ptr<DataSource> open_data(const Scenario& scenario) {
   const SavedData saved = scenario.resume_folder.empty() ? SavedData{} : reread_manifest(scenario.resume_folder).data;
   if (!scenario.data_manifest.empty()) {
-    if (!scenario.weights.empty() && scenario.resume_folder.empty()) StartingWeights::of(scenario);
+    require_weights(scenario);
     return std::make_unique<SampleData>(scenario);
   }
   if (reads_graph(scenario)) {
-    if (!scenario.weights.empty() && scenario.resume_folder.empty()) StartingWeights::of(scenario);
+    require_weights(scenario);
     return std::make_unique<GraphData>(scenario, saved);
   }
   const DataKind kind = data_kind(scenario);
-  // Both refuse before anything runs. A run that goes on has its weights from its checkpoint.
-  if (scenario.workload.keys.has("path")) StoredValues::of(scenario);
-  if (!scenario.weights.empty() && scenario.resume_folder.empty()) StartingWeights::of(scenario);
+  if (scenario.workload.keys.has("path")) StoredValues::of(scenario);  // refuses, too
+  require_weights(scenario);
   require_tokens_wanted(scenario, kind);
   if (kind == DataKind::MadeUp) return std::make_unique<MadeUpData>(scenario);
   if (kind != DataKind::Images) return open_text(scenario, saved);

@@ -198,15 +198,4 @@ void GraphData::read(BatchKey key, std::size_t place, const BatchPlace& out) con
   std::copy(wanted.begin(), wanted.end(), integers);
 }
 
-void GraphData::next_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t*, std::int64_t*) const {
-  CHECK(false, "graphs are read as tensors");
-}
-void GraphData::masked_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t, std::int64_t*,
-                                   std::int64_t*) const {
-  CHECK(false, "graphs are read as tensors");
-}
-void GraphData::image_batch(BatchKey, std::int64_t, std::int64_t, float*, std::int64_t*) const {
-  CHECK(false, "graphs are read as tensors");
-}
-
 }  // namespace tandem

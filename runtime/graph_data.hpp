@@ -16,7 +16,7 @@
 
 namespace tandem {
 
-class GraphData final : public DataSource, public TensorBatches {
+class GraphData final : public TensorSource {
  public:
   // `saved`: what the checkpoint that the run goes on from says. Throws ConfigError for a file that is no graph
   // (GraphFile), one of other inputs or classes than the network's, and validation that leaves nothing.
@@ -30,10 +30,6 @@ class GraphData final : public DataSource, public TensorBatches {
 
   void read(BatchKey key, std::size_t index, const BatchPlace& place) const override;
   SavedData saved() const override { return {false, "", checksum_}; }
-  void next_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t*, std::int64_t*) const override;
-  void masked_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t, std::int64_t*,
-                          std::int64_t*) const override;
-  void image_batch(BatchKey, std::int64_t, std::int64_t, float*, std::int64_t*) const override;
 
  private:
   // Nodes that are trained on, or held out: those of a list, or [first, first + count).

@@ -318,15 +318,4 @@ std::string SampleData::account() const {
   return bad_.size() > kShown ? text + "; ..." : text;
 }
 
-void SampleData::next_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t*, std::int64_t*) const {
-  CHECK(false, "samples are read as tensors");
-}
-void SampleData::masked_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t, std::int64_t*,
-                                    std::int64_t*) const {
-  CHECK(false, "samples are read as tensors");
-}
-void SampleData::image_batch(BatchKey, std::int64_t, std::int64_t, float*, std::int64_t*) const {
-  CHECK(false, "samples are read as tensors");
-}
-
 }  // namespace tandem

@@ -35,7 +35,7 @@ struct PictureCut {
   std::uint64_t seed = 0;  // of what is random of it
 };
 
-class SampleData final : public DataSource, public TensorBatches {
+class SampleData final : public TensorSource {
  public:
   // Throws ConfigError for a manifest, a tokenizer or a network that cannot be.
   explicit SampleData(const Scenario& scenario);
@@ -69,10 +69,6 @@ class SampleData final : public DataSource, public TensorBatches {
                      const std::byte* made) const;
 
   void read(BatchKey key, std::size_t index, const BatchPlace& place) const override;
-  void next_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t*, std::int64_t*) const override;
-  void masked_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t, std::int64_t*,
-                          std::int64_t*) const override;
-  void image_batch(BatchKey, std::int64_t, std::int64_t, float*, std::int64_t*) const override;
   // What became of samples so far, for people: decoded, from the cache, skipped and why; "" where nothing was skipped.
   std::string account() const override;
 

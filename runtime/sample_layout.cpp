@@ -48,12 +48,6 @@ ItemLayout items_of(const SampleLayout& layout, Modality modality, const KeptIte
 
 }  // namespace
 
-const BatchTensor* find_tensor(const Network& network, const std::string& name) {
-  const auto found = std::find_if(network.batch.begin(), network.batch.end(),
-                                  [&](const BatchTensor& tensor) { return tensor.name == name; });
-  return found == network.batch.end() ? nullptr : &*found;
-}
-
 const SamplePlan& SampleLayouts::plan(Rank rank) const {
   const std::lock_guard lock(mutex_);
   return plan_of(rank);

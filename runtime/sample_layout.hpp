@@ -37,9 +37,6 @@ struct SampleLayout {
   const ItemLayout& of(Modality modality) const { return modalities[static_cast<std::size_t>(modality)]; }
 };
 
-// Null: the network's batch has no tensor of that name.
-const BatchTensor* find_tensor(const Network& network, const std::string& name);
-
 // Of a whole training, as they are asked for, by several threads.
 class SampleLayouts {
  public:

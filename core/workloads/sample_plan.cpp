@@ -27,12 +27,6 @@ std::string undecoded(Modality modality) { return text(modality) + std::string(k
 
 constexpr std::size_t kCacheStage = input_stage("cache_copy");
 
-const BatchTensor* find_tensor(const Network& network, const std::string& name) {
-  for (const BatchTensor& tensor : network.batch)
-    if (tensor.name == name) return &tensor;
-  return nullptr;
-}
-
 // Everything that a module's output follows from is frozen.
 bool is_frozen(const Network& network, std::size_t module) {
   const NetworkModule& m = network.modules[module];
@@ -142,6 +136,12 @@ void require_same_at_each_use(const PipelineOptions& pipeline, Modality modality
 std::int64_t delay_of(const Scenario& scenario) { return scenario.pipeline.prefetch + 1; }
 
 }  // namespace
+
+const BatchTensor* find_tensor(const Network& network, const std::string& name) {
+  const auto found = std::find_if(network.batch.begin(), network.batch.end(),
+                                  [&](const BatchTensor& tensor) { return tensor.name == name; });
+  return found == network.batch.end() ? nullptr : &*found;
+}
 
 bool goes_by_samples(const Scenario& scenario) {
   return !scenario.workload.mix.points.empty() || !scenario.data_manifest.empty() ||

@@ -70,6 +70,9 @@ class SamplePlan {
   KeptByModality features_, decoded_;
 };
 
+// Null: the network's batch has no tensor of that name.
+const BatchTensor* find_tensor(const Network& network, const std::string& name);
+
 // Whether a scenario's steps go by samples.
 bool goes_by_samples(const Scenario& scenario);
 StepSizes sizes_of(std::shared_ptr<const SamplePlan> plan);

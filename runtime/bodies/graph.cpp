@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "core/base/errors.hpp"
+#include "runtime/bodies/common/load.hpp"
 #include "runtime/executors/body.hpp"
 #include "runtime/graph_data.hpp"
 
@@ -20,8 +21,7 @@ std::int64_t* integers(std::byte* bytes) { return reinterpret_cast<std::int64_t*
 std::int64_t sample(BodyCall& call) {
   std::vector<std::int64_t*> neighbours;
   for (std::size_t i = 0; i + 1 < call.writes.size(); ++i) neighbours.push_back(integers(call.writes[i]));
-  const BatchKey key{call.step(), call.op.micro_batch, call.rank, call.work.sizes.back() == 1};
-  graph_of(call).sample(key, neighbours, integers(call.writes.back()));
+  graph_of(call).sample(key_of(call), neighbours, integers(call.writes.back()));
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "core/base/errors.hpp"
 #include "core/step/inputs.hpp"
 #include "runtime/bodies/common/decode_on_device.hpp"
+#include "runtime/bodies/common/load.hpp"
 #include "runtime/bodies/common/media_on_device.hpp"
 #include "runtime/bodies/common/operands.hpp"
 #include "runtime/sample_data.hpp"
@@ -22,10 +23,6 @@ const SampleData& samples_of(const BodyCall& call) {
   if (samples == nullptr)
     throw DeviceError("data.pipeline: a real run decodes the files of data.manifest, and the scenario names none");
   return *samples;
-}
-
-BatchKey key_of(const BodyCall& call) {
-  return {call.step(), call.op.micro_batch, call.rank, call.work.sizes.back() == 1};
 }
 
 MediaShape shape_of(const BodyCall& call, std::int64_t decoded_bytes) {

@@ -21,11 +21,6 @@
 namespace tandem {
 namespace {
 
-// The last size of a batch's load says whether it is of held-out data.
-BatchKey key_of(const BodyCall& call) {
-  return {call.step(), call.op.micro_batch, call.rank, call.work.sizes.back() != 0};
-}
-
 // Elements [first, first + count) of a field, at `at` of the bf16 parameter that is being loaded, and of the state that
 // keeps the rest of its masters, if there is one.
 void fill_split(const BodyCall& call, const Field& field, std::int64_t first, std::int64_t count, std::int64_t at,
@@ -72,6 +67,10 @@ void zero(ThreadTeam& team, std::byte* bytes, std::int64_t count) {
 }
 
 }  // namespace
+
+BatchKey key_of(const BodyCall& call) {
+  return {call.step(), call.op.micro_batch, call.rank, call.work.sizes.back() != 0};
+}
 
 std::int64_t load_parameters(BodyCall& call) {
   const Operands no_autograd(call);
