@@ -23,6 +23,9 @@ except ImportError as missing:
     sys.exit(77)
 
 TANDEM = pathlib.Path(os.environ["TANDEM_BUILD"]) / "bin/tandem"
+if not TANDEM.with_name("tandem-train").exists():
+    print("skipped: no tandem-train")
+    sys.exit(77)
 SCENARIO = """\
 machine: round_numbers
 workload: {{family: trimodal, image: 32, patch: 8, image_layers: 1, image_hidden: 24, image_heads: 2, audio_layers: 1, audio_hidden: 24,
