@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Writes docs/reference/scenario.md and profile.md from the JSON Schemas in docs/.
+"""Writes docs/reference/scenario.md and profile.md from the JSON Schemas in docs/, and the keys of each policy into its
+page, docs/reference/policies/NAME.md, between the comments that say so.
 
   docs_reference.py [--root DIR] --write     write them
   docs_reference.py [--root DIR] --check     exit code 1 where they are not what the schemas say
+
+Either ends with 1 where core/policies, the schema and the pages do not have the same policies with the same options.
 """
 import argparse
 import json
 import pathlib
+import re
 import sys
 
 NOTE = "<!-- Written by scripts/docs_reference.py --write from docs/{}. Change the schema, not this page. -->\n"
@@ -27,6 +31,12 @@ A profile has every cost that a run pays on one machine. `tandem calibrate` writ
 
 Each number stands alone, or as `{value: 24GiB, source: "the specification"}`.
 """
+INDEX = "docs/reference/policies.md"
+PAGES = "docs/reference/policies"
+KEYS = re.compile(r"(<!-- keys: [^>]*-->\n).*?(<!-- end of keys -->\n)", re.DOTALL)
+# As the last line of a policy's source registers it: name, class, summary, options.
+POLICY = re.compile(r"^TANDEM_POLICY\((\w+),\s*\w+,\s*(.*?)\)$", re.MULTILINE | re.DOTALL)
+STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 # Families that a key must be in to be told once, for all.
 SHARED_BY = 15
 HEAD = "| key | what it is | value | default |\n| --- | --- | --- | --- |\n"
@@ -136,7 +146,51 @@ def workload(tables, node):
     return text
 
 
-def pages(root):
+def option_rows(tables, options):
+    """Of a policy; its rows alone, since they hold no maps."""
+    return HEAD + "".join(tables.row(f"policy.{name}", node, False) for name, node in options.items())
+
+
+def registered(root):
+    """Options by policy, as the sources have them. CMake makes a policy of each file that this looks at."""
+    folder = root / "core" / "policies"
+    sources = [*folder.glob("*.cpp"), *(path / f"{path.name}.cpp" for path in folder.iterdir() if path.is_dir())]
+    found = {}
+    for source in sources:
+        match = POLICY.search(source.read_text(encoding="utf-8")) if source.is_file() else None
+        if match:
+            found[match.group(1)] = STRING.findall(match.group(2))[1:]
+    return found
+
+
+def policy_pages(root, tables, policy, problems):
+    """The pages with their keys written anew. Tells what does not belong together."""
+    options, sources = policy["x-options"], registered(root)
+    index = (root / INDEX).read_text(encoding="utf-8")
+    texts = {INDEX: (index, option_rows(tables, policy["x-options-of-all"]))}
+    for name in sorted(options.keys() | sources.keys()):
+        page = f"{PAGES}/{name}.md"
+        if options.get(name, {}).keys() != set(sources.get(name, [])) or (name in options) != (name in sources):
+            problems.append(f"core/scenario/scenario.base.json:1:1: properties.policy.x-options.{name}: it has "
+                            f"{list(options.get(name, {}))}; core/policies has {sources.get(name, 'no such policy')}")
+        if not (root / page).is_file():
+            problems.append(f"{page}:1:1: reference: policy {name} has no page")
+            continue
+        rows = option_rows(tables, options[name]) if options.get(name) else "It has no options of its own.\n"
+        texts[page] = (root / page).read_text(encoding="utf-8"), rows + "\nOf all policies: [`cpu_modules`](../policies.md#keys-of-all).\n"
+        if f"(policies/{name}.md)" not in index:
+            problems.append(f"{INDEX}:1:1: reference: it does not link to policies/{name}.md")
+    for path in sorted((root / PAGES).glob("*.md")):
+        if path.stem not in options.keys() | sources.keys():
+            problems.append(f"{PAGES}/{path.name}:1:1: reference: no policy is called {path.stem}")
+    for page, (text, _) in texts.items():
+        if len(KEYS.findall(text)) != 1:
+            problems.append(f"{page}:1:1: reference: it has no place for its keys, or several; allowed: one comment "
+                            "`keys: ...`, and one `end of keys` below it")
+    return {page: KEYS.sub(lambda match, rows=rows: match.group(1) + rows + match.group(2), text) for page, (text, rows) in texts.items()}
+
+
+def pages(root, problems):
     scenario = json.loads((root / "docs/scenario.schema.json").read_text(encoding="utf-8"))
     profile = json.loads((root / "docs/profile.schema.json").read_text(encoding="utf-8"))
     tables = Tables(profile)
@@ -156,7 +210,8 @@ def pages(root):
     for name, node in profile["properties"].items():
         if name not in single:
             of_profile += section(tables, name, node)
-    return {"docs/reference/scenario.md": of_scenario, "docs/reference/profile.md": of_profile}
+    return {"docs/reference/scenario.md": of_scenario, "docs/reference/profile.md": of_profile,
+            **policy_pages(root, tables, scenario["properties"]["policy"], problems)}
 
 
 def main():
@@ -166,16 +221,17 @@ def main():
     what.add_argument("--write", action="store_true")
     what.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    stale = False
-    for name, text in pages(arguments.root).items():
+    problems = []
+    for name, text in pages(arguments.root, problems).items():
         path = arguments.root / name
         if arguments.write:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         elif not path.is_file() or path.read_text(encoding="utf-8") != text:
-            print(f"{name}:1:1: reference: it is not what the schemas say; scripts/docs_reference.py --write writes it again")
-            stale = True
-    return 1 if stale else 0
+            problems.append(f"{name}:1:1: reference: it is not what the schemas say; scripts/docs_reference.py --write writes it again")
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":
