@@ -16,8 +16,10 @@ import urllib.parse
 import docs_blocks
 import docs_pages
 
-# For people: sentences are measured, and every command is marked.
-FOR_PEOPLE = ("README.md", "docs/start/", "docs/how-to/", "docs/explanation/")
+# For people: sentences are measured, and in the first of them every command is marked.
+FOR_PEOPLE = ("README.md", "docs/start/", "docs/how-to/", "docs/explanation/", "docs/reference/", "docs/evidence/",
+              *(f"docs/{name}.md" for name in ("adapting", "explain", "fine_tuning", "import", "my_model", "planning", "python",
+                                               "report", "sweep")))
 MARKED = ("README.md", "docs/start/", "docs/how-to/")
 MEDIAN_WORDS, MOST_WORDS = 15, 35
 DATA = ("yaml", "json", "python", "cpp", "csv", "text")

@@ -70,7 +70,7 @@ It is the bandwidth of the host's memory, which the eight copies share.
 GNNLab's own extraction is read from its table without that factor, and its epoch is whole mini-batches on whole GPUs.
 
 Why rows miss: on uk-2006 28 to 43% of GNNLab's features are not cached on a GPU, and its trainers contend for the host's memory,
-which the simulation of GNNLab leaves out; the runs on eight GPUs also cache a little less than those whose stages were timed
+which the simulation of GNNLab leaves out. The runs on eight GPUs also cache a little less than those whose stages were timed
 (GraphSAGE: 16% of the features against 18%). On papers100M GraphSAGE's published epoch is shorter than extraction and training
 one after the other on six GPUs (0.30 s), so that parts of them overlap. On products an epoch is 25 mini-batches and 0.1 to 1.2 s
 long: what starts and ends an epoch is a part of it that no stage has."""

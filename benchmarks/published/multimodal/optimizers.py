@@ -44,7 +44,7 @@ Why rows miss: split_update updates on both sides at once, and the next forward 
 Megatron-Core waits for all: at a quarter on the CPU most is hidden. Its copies are always overlapped, so that the row with
 `overlap_cpu_optimizer_d2h_h2d` is predicted as the one without.
 What leaves the device is 8 bytes a parameter in Megatron-Core, two moments; split_update moves the fp32 copy too.
-ZeRO-3's simulated host memory is what the run's tensors hold, 16 bytes a parameter; published are 22: pinned buffers that PyTorch rounds
-up to powers of two, and what else the process has, are not simulated."""
+ZeRO-3's simulated host memory is what the run's tensors hold, 16 bytes a parameter. Published are 22: pinned buffers that PyTorch
+rounds up to powers of two, and what else the process has, are not simulated."""
 
 PAGE = Page("optimizer_on_cpu", "The optimizer on the CPU: Megatron-Core and DeepSpeed", 0.10, rows, answer, NOTES)

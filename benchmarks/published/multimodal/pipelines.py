@@ -52,7 +52,7 @@ def rows():
 def answer(found):
     sound = [row for row in counted(found) if not row.what.startswith("Common Voice")]
     return (f"Of pictures (SimCLR, COCO) the operators' times on one core predict a pipeline's time or throughput, local, reordered "
-            f"or remote, with a mean error of {percent(mean_error(sound))} over {len(sound)} rows; with sound (Common Voice) the mean "
+            f"or remote, with a mean error of {percent(mean_error(sound))} over {len(sound)} rows. With sound (Common Voice) the mean "
             f"over all {len(counted(found))} rows is {percent(mean_error(found))}.")
 
 
@@ -62,7 +62,7 @@ With remote workers the operators that cedar's plan sends away run there, and th
 those bind. One figure is calibrated: what eight threads on four cores take longer, from PyTorch's loader on SimCLR.
 
 Why rows miss: the operators of Common Voice add up to 56 ms a sample where the whole pipeline was measured at 37 ms on the
-same core, so all that follows is too slow; PyTorch's loader on it runs at a third of what its eight workers would give (perhaps
+same core, so all that follows is too slow. PyTorch's loader on it runs at a third of what its eight workers would give (perhaps
 because its operators have threads of their own). Reordering gives more here than in cedar's ablation: an operator's time does
 not fall in proportion to its input's bytes. Profiles of TensorFlow's and of text pipelines are left out:
 their operators' times overlap and add up to 3 to 21 times what was measured."""

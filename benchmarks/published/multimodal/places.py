@@ -78,8 +78,8 @@ NOTES = """The papers state ranges over machines and data of their own, which ar
 reproduced one by one. The cases are ResNet-50 on one V100 behind 2 to 16 workers, and a graph network on a round machine (places.yaml, cpu_share.yaml).
 Predicted ratios are of median steps, beyond those in which a policy profiles.
 
-Why rows miss: where workers keep up with the device FusionFlow gains nothing, and the paper's cases are all bound by input; where they
-are furthest behind it gains more than published, as the profile has no rate of its own for transforms on the device: they cost the
+Why rows miss: where workers keep up with the device FusionFlow gains nothing, and the paper's cases are all bound by input. Where they
+are furthest behind it gains more than published: the profile has no rate of its own for transforms on the device, which cost the
 memory that they move. Nor has it nvJPEG's rate, so that FastFlow never beats decoding on the device (DALI), as it does by up to 2.06
 times in the paper. FastFlow's gain over no offload has no bound but how far behind the local workers are. HyScale-GNN's ratio is over PyG,
 whose slower gathering and sampling is part of it; the simulated one is what sharing the batch gives by itself."""

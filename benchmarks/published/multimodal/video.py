@@ -74,12 +74,12 @@ def answer(found):
             f"of {len(ratios)}, half are within a factor of {sorted(ratios)[math.ceil(len(ratios) / 2) - 1]:.2f}, the worst is off by {max(ratios):.1f} times.")
 
 
-NOTES = """An item of the simulated pipeline is a decoded frame: on the CPU its time goes with its pixels, on 22 threads; on the GPU
+NOTES = """An item of the simulated pipeline is a decoded frame. On the CPU its time goes with its pixels, on 22 threads; on the GPU
 five engines take the same for a frame of any size. Frames that are decoded but not wanted follow from the distance of key frames.
 Three rates are calibrated, each on one row: the CPU's, the GPU's, and what the CPU takes to hand a frame out, one after the other.
 
 Why rows miss: a frame's time on the CPU depends on what it shows and on how often the decoder must seek, which a rate by pixels does
-not know: with 50 videos a frame of the NASA clip takes a third of what is predicted, one of the long synthetic clip 1.7 times it. What
+not know. With 50 videos a frame of the NASA clip takes a third of what is predicted, one of the long synthetic clip 1.7 times it. What
 opening a video takes on the GPU, 0.1 to 0.7 s, is not in the model. No placement turns on either; the closest call is the first 100
 frames of the NASA clip, where the predictions differ by less than a fifth."""
 

@@ -17,7 +17,7 @@ const std::vector<FamilyKey>& transformer_keys() {
       word_key("attention", {"fused", "unfused"},
                "fused: one kernel, no score matrix in memory. unfused: two batched products with the scores and their "
                "softmax in memory between them, in the network's precision, as software had it before FlashAttention "
-               "(2022); the softmax is saved for the backward."),
+               "(2022). The softmax is saved for the backward."),
       flag_key("tied_embedding", true, "Whether the output layer shares the embedding's parameters."),
       size_key("feed_forward", {0, 1 << 22}, 0, "Width of the feed-forward layer; 0: four times hidden."),
       loss_tiles_key()};
@@ -57,8 +57,8 @@ FamilyKey vocabulary_multiple_key() {
   FamilyKey key = optional_key(
       kVocabularyMultiple, {1, 1024},
       "The output layer has rows behind the vocabulary's, up to the next such multiple, and so has an embedding "
-      "that is one with it: products of other widths take a GPU up to several times as long in 16 bits. They are "
-      "zero, stay so, and are in no loss, count or checkpoint. 1: none. By default 64 in 16 bits on a machine with a "
+      "that is one with it. They are zero, stay so, and are in no loss, count or checkpoint. Products of other widths "
+      "take a GPU up to several times as long in 16 bits. 1: none. By default 64 in 16 bits on a machine with a "
       "GPU (1 where optimizer.epsilon is 0), else 1.");
   key.may_change = true;
   return key;
