@@ -161,7 +161,7 @@ def train(runner, machine, mixes, steps, output):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default=str(SOURCE / "build"))
+    parser.add_argument("--build", default=os.environ.get("TANDEM_BUILD", str(SOURCE / "build")))
     parser.add_argument("--machines", default="h100,gtx,titan")
     parser.add_argument("--mixes", type=int, default=20)
     parser.add_argument("--steps", type=int, default=48)

@@ -11,7 +11,7 @@ Marks, each a comment right before the fence:
   <!-- set -->                       variables of the shell, for the commands of all blocks below it
   <!-- not run: why -->
 In an expected output `...` stands for any text in its line, and alone on a line for any lines. Blocks of a page run in its
-order, in one folder that is empty but for the repository's scenarios and profiles.
+order, in one folder that is empty but for links to the repository's scenarios, profiles, scripts and recorded runs.
 """
 import dataclasses
 import hashlib
@@ -24,8 +24,8 @@ import tempfile
 
 NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?!\w)")
 BAR = re.compile(r"\[[#a-z. ]{16,}\]")
-GIVEN = ("scenarios", "hardware_profiles", "models", "products")
-TIMEOUT_S = 600  # against hangs alone
+GIVEN = ("scenarios", "hardware_profiles", "models", "products", "benchmarks", "scripts", "tests")
+TIMEOUT_S = 3600  # against hangs alone
 
 
 @dataclasses.dataclass
@@ -178,7 +178,7 @@ class Runner:
         before = files_of(folder)
         key = (command, hashlib.sha256(repr(sorted(before.items())).encode()).hexdigest())
         if key not in self.known:
-            environment = {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}", "COLUMNS": "80"}
+            environment = {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}", "TANDEM_BUILD": str(self.bin.parent), "COLUMNS": "80"}
             code, output = run_shell(command, folder, environment)
             self.ran += 1
             made = {name: data for name, data in files_of(folder).items() if before.get(name) != data}

@@ -10,6 +10,7 @@ What does not fit is a gap, and its reason goes to standard error.
 import argparse, json, os, subprocess, sys, tempfile
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+BUILD = os.environ.get("TANDEM_BUILD", os.path.join(ROOT, "build"))
 GIB = 2.0**30
 COLOURS = ["#0b6e99", "#c4462b", "#4f8a10", "#7b4fa3", "#946200", "#444444"]
 
@@ -36,7 +37,7 @@ def run(a, policy, gib):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "result.json")
         command = [a.live, a.scenario, "--device", "cuda"] if a.live else [
-            os.path.join(ROOT, "build/bin/tandem"), "simulate", a.scenario]
+            os.path.join(BUILD, "bin/tandem"), "simulate", a.scenario]
         for s in settings:
             command += ["--set", s]
         try:
