@@ -18,8 +18,8 @@ import docs_pages
 
 # For people: sentences are measured, and in the first of them every command is marked.
 FOR_PEOPLE = ("README.md", "docs/start/", "docs/how-to/", "docs/explanation/", "docs/reference/", "docs/evidence/",
-              *(f"docs/{name}.md" for name in ("adapting", "explain", "fine_tuning", "import", "my_model", "planning", "python",
-                                               "report", "sweep")))
+              *(f"docs/{name}.md" for name in ("accuracy", "adapting", "explain", "fine_tuning", "import", "my_model", "performance",
+                                               "planning", "python", "report", "sweep")))
 MARKED = ("README.md", "docs/start/", "docs/how-to/")
 MEDIAN_WORDS, MOST_WORDS = 15, 35
 DATA = ("yaml", "json", "python", "cpp", "csv", "text")

@@ -68,7 +68,14 @@ def csv_text(found):
 
 
 def index_text(found):
-    lines = ["# Published measurements beside simulations", "",
+    lines = ["# Evidence: how good it is, and how one knows", "",
+             "| page | what it has |", "|---|---|",
+             "| [accuracy](../accuracy.md) | predictions beside real runs, every row, and how sure a prediction is |",
+             "| [performance](../performance.md) | live training on a GPU beside PyTorch, torchao and DeepSpeed, and the bound that no schedule beats |",
+             "| [published figures](../systems.md#published-figures) | figures of the literature's systems beside simulations |",
+             "| [what other tools offer](tools.md) | which tool answers which question |",
+             "| [benchmarks](../benchmarks.md) | what Tandem itself takes |", "",
+             "## Published measurements beside simulations", "",
              "What papers and products measured of input pipelines, multi-modal systems and optimizers on the CPU, and what `tandem simulate`",
              "predicts of it. Every prediction is a simulation, none a formula. Every row that was tried is here, misses too; no row is tuned, and",
              "those that a rate was taken from are marked.", "",
@@ -77,9 +84,7 @@ def index_text(found):
         judged = [row for row in rows if not row.calibrated]
         lines.append(f"| [{page.title}]({page.name}.md) | {len(judged)} | {sum(row.missed(page.tolerance) for row in judged)} | {page.answer(rows)} |")
     lines += ["", "`scripts/published_multimodal.py --write` simulates all rows, in seconds, and writes these pages and "
-              "[one table of all rows](multimodal.csv).", "",
-              "Elsewhere: [how far predictions are from real runs](../accuracy.md), [live training beside other runtimes](../performance.md),",
-              "[systems of the literature](../systems.md#published-figures), and [what other tools offer](tools.md)."]
+              "[one table of all rows](multimodal.csv)."]
     return "\n".join(lines) + "\n"
 
 
