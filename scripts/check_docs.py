@@ -16,11 +16,12 @@ import urllib.parse
 import docs_blocks
 import docs_pages
 
-# For people: sentences are measured, and in the first of them every command is marked.
+# For people: sentences are measured. Where figures are promised, every block of commands is marked.
 FOR_PEOPLE = ("README.md", "docs/start/", "docs/how-to/", "docs/explanation/", "docs/reference/", "docs/evidence/",
               *(f"docs/{name}.md" for name in ("accuracy", "adapting", "explain", "fine_tuning", "import", "my_model", "performance",
                                                "planning", "python", "report", "sweep")))
-MARKED = ("README.md", "docs/start/", "docs/how-to/")
+MARKED = ("README.md", "docs/start/", "docs/how-to/", "docs/reference/policies/",
+          *(f"docs/{name}.md" for name in ("accuracy", "adaptive", "analyze", "figures", "performance")))
 MEDIAN_WORDS, MOST_WORDS = 15, 35
 DATA = ("yaml", "json", "python", "cpp", "csv", "text")
 
@@ -71,7 +72,7 @@ def check_marks(pages, problems):
         if not page.name.startswith(MARKED):
             continue
         for fence in page.fences:
-            if fence.language not in DATA and not re.match(r"(run|not run|file)\b", fence.mark):
+            if fence.language not in DATA and not re.match(r"(run|not run|file|set)\b", fence.mark):
                 report(problems, page, fence.line, "mark: a block of commands says neither `run` nor `not run`")
             if fence.mark.startswith("not run") and not fence.mark.partition(":")[2].strip():
                 report(problems, page, fence.line - 1, "mark: `not run` without a reason")
