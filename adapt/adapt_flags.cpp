@@ -16,7 +16,7 @@ void add_adapt_flags(CLI::App& app, AdaptFlags& flags) {
   app.add_flag("--adapt", flags.adapts,
                "Learn what the machine takes, and switch the policy where the rest of the run gains by it");
   app.add_option("--adapt-policies", flags.policies, "Switch among these policies alone (with --adapt)")
-      ->type_name("NAME,NAME,...");
+      ->type_name("POLICY,POLICY,...");
 }
 
 namespace {

@@ -72,6 +72,7 @@ int import_module(const ImportFlags& flags);
 int check_files(const std::vector<std::string>& files, const std::vector<std::string>& overrides, bool quiet);
 // `what`: policies, transforms, workloads, machines or scenarios.
 int list(const std::string& what);
+int list_names(const std::string& what);  // alone, one a line
 int replay_log(const std::string& path, bool quiet);
 
 }  // namespace tandem

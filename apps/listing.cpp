@@ -76,6 +76,37 @@ std::string options_of(const PolicyEntry& policy) {
 
 }  // namespace
 
+namespace {
+
+std::vector<std::string> folders_of(const std::string& what) {
+  if (what == "models") return model_dirs();
+  if (what == "products") return product_dirs();
+  return what == "machines" ? profile_dirs() : scenario_dirs();
+}
+
+template <class Entries>
+void print_names(const Entries& entries) {
+  for (const auto* entry : entries) std::puts(std::string(entry->name).c_str());
+}
+
+}  // namespace
+
+int list_names(const std::string& what) {
+  if (what == "policies") {
+    print_names(policies());
+  } else if (what == "workloads") {
+    print_names(workloads());
+  } else if (what == "optimizers") {
+    print_names(optimizers());
+  } else if (what == "transforms") {
+    print_names(transforms());
+  } else {
+    for (const std::string& folder : folders_of(what))
+      for (const std::string& stem : yaml_stems(folder)) std::puts(terminal_text(stem).c_str());
+  }
+  return kDone;
+}
+
 int list(const std::string& what) {
   if (what == "policies") {
     for (const PolicyEntry* entry : policies())
@@ -90,7 +121,7 @@ int list(const std::string& what) {
   } else if (what == "machines") {
     list_machines();
   } else {
-    list_files(what == "models" ? model_dirs() : what == "products" ? product_dirs() : scenario_dirs());
+    list_files(folders_of(what));
   }
   return kDone;
 }

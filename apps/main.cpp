@@ -4,6 +4,10 @@
 #include <cstdio>
 
 #include "apps/commands.hpp"
+#include "apps/completion.hpp"
+#include "apps/declarations.hpp"
+#include "apps/manual.hpp"
+#include "apps/usage.hpp"
 #include "cli/siblings.hpp"
 #include "core/base/errors.hpp"
 #include "core/run/load.hpp"
@@ -13,37 +17,6 @@
 namespace {
 
 using Arguments = std::vector<std::string>;
-
-constexpr const char* kUsage =
-    "tandem: one scheduler, simulated and real, for training models larger than the device's memory\n"
-    "\n"
-    "  tandem plan --model NAME          will it train, how fast, and how: --machine NAME, --host-memory 64GB, "
-    "--exact; or plan FILE\n"
-    "  tandem simulate FILE              predict a scenario's run\n"
-    "  tandem train FILE                 perform it: --device cpu|cuda, --nproc N, --resume DIR, --csv FILE, --adapt\n"
-    "  tandem compare FILE               both, predicted beside measured\n"
-    "  tandem compare-policies FILE      simulate it with every policy: --policies A,B, --over KEY=V,W, --largest "
-    "KEY=LOW..HIGH\n"
-    "  tandem explain FILE|LOG           why its steps take as long as they do, and what would shorten them\n"
-    "  tandem analyze FILE               what each module costs on the device and on the CPU, and which belong where\n"
-    "  tandem sweep FILE                 simulate all combinations of keys that vary: table, lines, heat maps\n"
-    "  tandem validate [FILES]           errors of the prediction over several scenarios; in two halves, on two "
-    "machines:\n"
-    "    --measure-only RESULTS          run them for real\n"
-    "    --measured RESULTS              predict what RESULTS holds\n"
-    "  tandem calibrate --output FILE    measure this machine and write its profile: --device cpu|cuda, --quick\n"
-    "  tandem check FILE...              is a scenario or a profile right?\n"
-    "  tandem replay LOG                 does the scheduler still answer a recorded run the same?\n"
-    "  tandem import MODULE:FUNCTION     write a PyTorch module as a folder that trains: --output DIR, --split PATH, "
-    "--dynamic batch\n"
-    "  tandem monitor                    what GPUs, cores, memory and PCIe do: --interval S, --samples N, --json FILE\n"
-    "  tandem list policies|transforms|workloads|models|optimizers|machines|products|scenarios\n"
-    "  tandem schema                     the JSON Schema of scenarios, for editors\n"
-    "\n"
-    "Flags: --set path.to.key=value (repeatable), --json FILE|-, --trace FILE, --report FILE.html, --log FILE, --seed "
-    "N, --quiet,\n"
-    "--wide. `tandem COMMAND --help` tells more. Exit codes: 0 done, 2 bad input, 3 does not fit, 4 device or system\n"
-    "failure, 130 interrupted.\n";
 
 // Parses `arguments` for `app`, whose name says which command it is.
 void parse_arguments(CLI::App& app, const Arguments& arguments) {
@@ -105,7 +78,7 @@ int compare_policies(const Arguments& arguments) {
   tandem::PoliciesFlags flags;
   tandem::add_scenario_argument(app, flags.common);
   tandem::add_common_flags(app, flags.common);
-  app.add_option("--policies", flags.policies, "Only these policies")->type_name("NAME,NAME,...");
+  app.add_option("--policies", flags.policies, "Only these policies")->type_name("POLICY,POLICY,...");
   app.add_option("--over", flags.over, "With each of these values of a key of the scenario")
       ->type_name("KEY=VALUE,VALUE,...");
   app.add_option("--largest", flags.largest,
@@ -126,7 +99,7 @@ int explain(const Arguments& arguments) {
       ->type_name("");
   tandem::add_setting_flags(app, flags.common);
   tandem::add_result_flags(app, flags.common);
-  app.add_option("--policies", flags.policies, "Ask for these other policies only")->type_name("NAME,NAME,...");
+  app.add_option("--policies", flags.policies, "Ask for these other policies only")->type_name("POLICY,POLICY,...");
   parse_arguments(app, arguments);
   return tandem::explain(flags);
 }
@@ -194,7 +167,7 @@ int import(const Arguments& arguments) {
   app.add_option("--dtype", dtype, "What the module's parameters are turned to first")
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   app.add_option("--python", flags.python, "A Python that has torch; by default the first one on the PATH")
-      ->type_name("PATH");
+      ->type_name("FILE");
   app.add_flag("--quiet", quiet, "Say nothing where all went well");
   parse_arguments(app, arguments);
   flags.arguments = {function, "--output=" + output};
@@ -225,20 +198,24 @@ int replay(const Arguments& arguments) {
   return tandem::replay_log(log, quiet);
 }
 
+void require_known(const std::string& command, const std::string& word, const std::vector<std::string>& all) {
+  if (std::find(all.begin(), all.end(), word) != all.end()) return;
+  const std::string near = tandem::suggest(word, all);
+  throw tandem::ConfigError(command + ": there are no '" + word + "'" +
+                            (near.empty() ? "" : ", did you mean '" + near + "'?") + "; allowed: " + tandem::join(all));
+}
+
 int list(const Arguments& arguments) {
   CLI::App app{"List what this build knows", "tandem list"};
   std::string what;
+  bool names_alone = false;
   const std::vector<std::string> all{"policies",   "transforms", "workloads", "models",
                                      "optimizers", "machines",   "products",  "scenarios"};
-  app.add_option("WHAT", what, "One of " + tandem::join(all))->required()->type_name("");
+  app.add_option("WHAT", what, "What to list")->required()->type_name(tandem::join(all, "|"));
+  app.add_flag("--names", names_alone, "The names alone, one a line");
   parse_arguments(app, arguments);
-  if (std::find(all.begin(), all.end(), what) == all.end()) {
-    const std::string near = tandem::suggest(what, all);
-    throw tandem::ConfigError("list: there are no '" + what + "'" +
-                              (near.empty() ? "" : ", did you mean '" + near + "'?") +
-                              "; allowed: " + tandem::join(all));
-  }
-  return tandem::list(what);
+  require_known("list", what, all);
+  return names_alone ? tandem::list_names(what) : tandem::list(what);
 }
 
 int schema(const Arguments& arguments) {
@@ -248,20 +225,40 @@ int schema(const Arguments& arguments) {
   return tandem::kDone;
 }
 
-struct Builtin {
-  const char* name;
-  int (*run)(const Arguments&);
-};
-constexpr Builtin kBuiltins[] = {{"compare", compare}, {"validate", validate}, {"compare-policies", compare_policies},
-                                 {"explain", explain}, {"analyze", analyze},   {"sweep", sweep},
-                                 {"check", check},     {"replay", replay},     {"list", list},
-                                 {"schema", schema},   {"import", import}};
+int completion(const Arguments& arguments);
+int man(const Arguments& arguments);
+
+constexpr tandem::Builtin kBuiltins[] = {
+    {"compare", compare}, {"validate", validate}, {"compare-policies", compare_policies},
+    {"explain", explain}, {"analyze", analyze},   {"sweep", sweep},
+    {"check", check},     {"replay", replay},     {"list", list},
+    {"schema", schema},   {"import", import},     {"completion", completion},
+    {"man", man}};
 constexpr const char* kParts[] = {"simulate", "train", "plan", "calibrate", "monitor", "train-policy"};
 constexpr const char* kLater[] = {"generate"};
 
+int completion(const Arguments& arguments) {
+  CLI::App app{"A script with which a shell completes commands, flags and names: source <(tandem completion bash)",
+               "tandem completion"};
+  std::string shell;
+  const std::vector<std::string> all{"bash", "zsh", "fish"};
+  app.add_option("SHELL", shell, "Which shell")->required()->type_name(tandem::join(all, "|"));
+  parse_arguments(app, arguments);
+  require_known("completion", shell, all);
+  std::fputs(tandem::completion_script(shell, tandem::declarations(kBuiltins, kParts)).c_str(), stdout);
+  return tandem::kDone;
+}
+
+int man(const Arguments& arguments) {
+  CLI::App app{"The manual page, in roff: tandem man | man -l -", "tandem man"};
+  parse_arguments(app, arguments);
+  std::fputs(tandem::manual_page(tandem::declarations(kBuiltins, kParts)).c_str(), stdout);
+  return tandem::kDone;
+}
+
 int unknown(const std::string& command) {
   std::vector<std::string> names;
-  for (const Builtin& builtin : kBuiltins) names.push_back(builtin.name);
+  for (const tandem::Builtin& builtin : kBuiltins) names.push_back(builtin.name);
   names.insert(names.end(), std::begin(kParts), std::end(kParts));
   const std::string near = tandem::suggest(command, names);
   throw tandem::ConfigError("there is no command '" + command + "'" +
@@ -270,20 +267,20 @@ int unknown(const std::string& command) {
 
 int dispatch(int argc, char** argv) {
   if (argc < 2) {
-    std::fputs(kUsage, stderr);
+    std::fputs(tandem::kUsage, stderr);
     return tandem::kBadInput;
   }
   const std::string command = argv[1];
   const Arguments arguments(argv + 2, argv + argc);
   if (command == "--help" || command == "-h" || command == "help") {
-    std::fputs(kUsage, stdout);
+    std::fputs(tandem::kUsage, stdout);
     return tandem::kDone;
   }
   if (command == "--version") {
     std::puts("tandem " TANDEM_VERSION);
     return tandem::kDone;
   }
-  for (const Builtin& builtin : kBuiltins)
+  for (const tandem::Builtin& builtin : kBuiltins)
     if (command == builtin.name) return builtin.run(arguments);
   for (const char* part : kParts)
     if (command == part) tandem::become(part, arguments);

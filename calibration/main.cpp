@@ -64,11 +64,13 @@ void open_file(const char* flag, const std::string& path, std::optional<tandem::
 void add_for_flags(CLI::App& app, tandem::ForFlags& flags) {
   app.add_option("--for", flags.files, "Measure the ops of these scenarios alone, as they are in a step (with --base)")
       ->type_name("FILE");
-  app.add_option("--base", flags.base, "The profile of this machine that gives all else (with --for)");
+  app.add_option("--base", flags.base, "The profile of this machine that gives all else (with --for)")
+      ->type_name("PROFILE");
   app.add_option("--seconds", flags.seconds, "How long to run each scenario of --for, at most")
       ->check(CLI::Range(0.1, 600.0))
       ->default_str("5");
   app.add_option("--set", flags.overrides, "Replace a value of the scenarios of --for: path.to.key=value (repeatable)")
+      ->type_name("path.to.key=value")
       ->allow_extra_args(false);
 }
 
@@ -94,10 +96,10 @@ int calibrate(int argc, char** argv) {
   app.add_option("--device", device, "cpu: the CPU as a stand-in for a device; cuda: a GPU, and the CPU beside it")
       ->required()
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  app.add_option("--output", output, "The profile to write (YAML)")->required();
+  app.add_option("--output", output, "The profile to write (YAML)")->required()->type_name("FILE.yaml");
   app.add_flag("--quick", options.quick, "Fewer sizes and repeats: under a minute instead of 3 to 4, less exact");
   app.add_flag("--allow-busy", allow_busy, "Write the profile, marked, also where the machine was busy or throttled");
-  app.add_option("--csv", csv, "Write each timed op beside its prediction (CSV)");
+  app.add_option("--csv", csv, "Write each timed op beside its prediction (CSV)")->type_name("FILE");
   app.add_flag("--quiet", options.quiet, "No progress and figures on stderr");
   add_for_flags(app, for_flags);
   tandem::parse(app, argc, argv);

@@ -5,6 +5,7 @@
 #include <exception>
 #include <sstream>
 
+#include "cli/declared.hpp"
 #include "cli/standard_streams.hpp"
 #include "core/base/errors.hpp"
 #include "core/base/interrupted.hpp"
@@ -84,6 +85,7 @@ void add_common_flags(CLI::App& app, CommonFlags& flags) {
 }
 
 void parse(CLI::App& app, int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == kDeclare) throw declared_by(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& wanted) {
@@ -118,6 +120,9 @@ int code_with_reason(const std::function<int()>& body) {
     return body();
   } catch (const Leave& leave) {
     return leave.code;
+  } catch (const DeclaredCommand& command) {
+    std::fputs(declared_text(command).c_str(), stdout);
+    return kDone;
   } catch (const ConfigError& error) {
     for (const std::string& finding : error.findings())
       std::fprintf(stderr, "tandem: %s\n", terminal_text(finding).c_str());

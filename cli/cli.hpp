@@ -61,7 +61,8 @@ void add_setting_flags(CLI::App& app, CommonFlags& flags);
 void add_result_flags(CLI::App& app, CommonFlags& flags);
 // Those and --json, --trace, --report, --log.
 void add_common_flags(CLI::App& app, CommonFlags& flags);
-// Parses, and ends the program through run_main: --help with 0, a wrong flag with 2 and a suggestion.
+// Parses, and ends the program through run_main: --help with 0, a wrong flag with 2 and a suggestion. With kDeclare
+// alone it throws what `app` declares (declared.hpp), which run_main prints.
 void parse(CLI::App& app, int argc, char** argv);
 // The scenario of FILE with --set applied, then --seed.
 Scenario load_scenario(const CommonFlags& flags);

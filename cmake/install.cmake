@@ -53,3 +53,10 @@ install(FILES docs/scenario.schema.json docs/profile.schema.json DESTINATION ${H
 if(TANDEM_WITH_RUNTIME)  # the data to train on, which scripts/setup_corpus.sh makes
   install(FILES .cache/corpus.txt .cache/digits.csv DESTINATION ${HOME_FOLDER}/.cache COMPONENT cpu OPTIONAL)
 endif()
+if(NOT SKBUILD)  # a wheel has neither place nor use for these
+  if(NOT CMAKE_CROSSCOMPILING)  # the program tells them itself
+    install(CODE "set(PROGRAM \"$<TARGET_FILE:tandem>\")\nset(FOLDER \"${CMAKE_BINARY_DIR}/manual\")
+set(MAN \"${CMAKE_INSTALL_MANDIR}\")\nset(DATA \"${CMAKE_INSTALL_DATADIR}\")" COMPONENT manual)
+    install(SCRIPT cmake/install_manual.cmake COMPONENT manual)
+  endif()
+endif()

@@ -31,8 +31,9 @@ struct Flags {
 void add_flags(CLI::App& app, Flags& flags) {
   PlanFlags& question = flags.question;
   app.add_option("FILE", question.file, "Scenario (YAML): what it says is fixed, all else is searched")->type_name("");
-  app.add_option("--model", question.model, "A model by name (tandem list models) or file")->type_name("NAME");
-  app.add_option("--machine", question.machine, "A machine by name (tandem list machines) or file")->type_name("NAME");
+  app.add_option("--model", question.model, "A model by name (tandem list models) or file")->type_name("MODEL");
+  app.add_option("--machine", question.machine, "A machine by name (tandem list machines) or file")
+      ->type_name("MACHINE");
   app.add_option("--host-memory", question.host_memory, "Host memory that there is")->type_name("64GB");
   app.add_option("--device-memory", question.device_memory, "Memory of each device")->type_name("24GB");
   app.add_option("--disk", question.disk_space, "Disk space that there is; 0B: none")->type_name("1TB");

@@ -54,8 +54,8 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--device", flags.device, "cpu: the CPU stands in for the device; cuda: a GPU")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->default_str("cpu");
-  app.add_option("--resume", flags.resume,
-                 "Go on from a directory of checkpoints (its latest), or from one checkpoint");
+  app.add_option("--resume", flags.resume, "Go on from a directory of checkpoints (its latest), or from one checkpoint")
+      ->type_name("DIR");
   app.add_option("--csv", flags.csv, "Write a table while the run goes on: a line a training step")->type_name("FILE");
   app.add_option("--nproc", flags.processes, "Data-parallel processes: sets workload.devices")
       ->check(CLI::Range(1, 64));

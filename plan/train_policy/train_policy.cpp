@@ -146,7 +146,7 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--output", flags.output, "The network, for policy: {name: learned, network: FILE}")
       ->required()
       ->type_name("FILE.safetensors");
-  app.add_option("--set", flags.settings, "Replace a key: path.to.key=value")->type_name("KEY=VALUE");
+  app.add_option("--set", flags.settings, "Replace a key: path.to.key=value")->type_name("path.to.key=value");
   app.add_option("--generations", flags.generations, "Rounds of training")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
