@@ -6,7 +6,7 @@
 #   WERROR=ON      warnings are errors (as in the presets, and in CI)
 #   CMAKE_ARGS=..  goes to cmake
 .DEFAULT_GOAL := build
-.PHONY: setup configure build simulator programs install test test-names mutants soak golden nightly demo bench lint format fuzz asan tsan \
+.PHONY: setup configure build simulator programs install uninstall test test-names mutants soak golden nightly demo bench lint format fuzz asan tsan \
   site clean help
 
 SETUP ?= 1
@@ -65,6 +65,10 @@ programs:
 install: programs
 	cmake --install build --prefix $(PREFIX)
 	@case ":$$PATH:" in *:"$(PREFIX)"/bin:*) ;; *) echo "put it on the PATH:  export PATH=$(PREFIX)/bin:\$$PATH" ;; esac
+
+## make uninstall PREFIX=~/.local   removes what that has put there, and says what it was
+uninstall:
+	@scripts/uninstall.sh $(PREFIX)
 
 ## make test    the above (build), then every test, each with its time, and the ten slowest
 test: build

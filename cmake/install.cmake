@@ -59,4 +59,7 @@ if(NOT SKBUILD)  # a wheel has neither place nor use for these
 set(MAN \"${CMAKE_INSTALL_MANDIR}\")\nset(DATA \"${CMAKE_INSTALL_DATADIR}\")" COMPONENT manual)
     install(SCRIPT cmake/install_manual.cmake COMPONENT manual)
   endif()
+  # Last, after all that is installed.
+  install(CODE "set(RECORD \"${HOME_FOLDER}/installed_files.txt\")" ALL_COMPONENTS)
+  install(SCRIPT cmake/install_record.cmake ALL_COMPONENTS)
 endif()

@@ -1,0 +1,15 @@
+# Adds what this install has put below the prefix to the list there, which scripts/uninstall.sh goes by: it holds what all
+# installs to that prefix have put there, whichever build folder they came from.
+set(record "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/${RECORD}")
+set(files "")
+if(EXISTS "${record}")
+  file(STRINGS "${record}" files)
+endif()
+foreach(file IN LISTS CMAKE_INSTALL_MANIFEST_FILES)
+  file(RELATIVE_PATH file "${CMAKE_INSTALL_PREFIX}" "${file}")
+  list(APPEND files "${file}")
+endforeach()
+list(REMOVE_DUPLICATES files)
+list(SORT files)
+list(JOIN files "\n" text)
+file(WRITE "${record}" "${text}\n")
