@@ -6,6 +6,11 @@
 #   WERROR=ON      warnings are errors (as in the presets, and in CI)
 #   CMAKE_ARGS=..  goes to cmake
 .DEFAULT_GOAL := build
+# As scripts/common.sh, CMakeLists.txt and pyproject.toml say it.
+SYSTEM := $(shell uname -s 2>/dev/null || echo this system)
+ifneq ($(SYSTEM),Linux)
+$(error $(SYSTEM) is not supported. Tandem works on Linux (x86-64, aarch64): a Linux machine, a container, or WSL2 on Windows)
+endif
 .PHONY: setup configure build simulator programs install uninstall test test-names mutants soak golden nightly demo bench lint format fuzz asan tsan \
   site clean help
 

@@ -1,6 +1,10 @@
 # What the scripts share: where the checkout is, how a step speaks and how it fails. Sourced, not run.
 # shellcheck shell=bash
 set -euo pipefail
+if [ "$(uname -s)" != Linux ]; then
+  echo "tandem: $(uname -s) is not supported. Tandem works on Linux (x86-64, aarch64): a Linux machine, a container, or WSL2 on Windows" >&2
+  exit 2
+fi
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 say() { printf 'tandem: %s\n' "$*"; }
