@@ -3,6 +3,7 @@
 #   SIM_ONLY=1     core, simulator and reports only: no LibTorch
 #   PROGRAMS_ONLY=1   installs nothing that only tests, benchmarks and checks need
 #   SETUP=0        installs nothing: builds with what is there
+#   OFFLINE=DIR    without a network: installs from a folder that `make download DIR=..` has filled
 #   WERROR=ON      warnings are errors (as in the presets, and in CI)
 #   CMAKE_ARGS=..  goes to cmake
 .DEFAULT_GOAL := build
@@ -11,10 +12,11 @@ SYSTEM := $(shell uname -s 2>/dev/null || echo this system)
 ifneq ($(SYSTEM),Linux)
 $(error $(SYSTEM) is not supported. Tandem works on Linux (x86-64, aarch64): a Linux machine, a container, or WSL2 on Windows)
 endif
-.PHONY: setup configure build simulator programs install uninstall test test-names mutants soak golden nightly demo bench lint format fuzz asan tsan \
-  site clean help
+.PHONY: setup download configure build simulator programs install uninstall test test-names mutants soak golden nightly demo \
+  bench lint format fuzz asan tsan site clean help
 
 SETUP ?= 1
+OFFLINE ?=
 SIM_ONLY ?= 0
 PROGRAMS_ONLY ?= 0
 WERROR ?= OFF
@@ -30,7 +32,7 @@ MUTANTS ?=
 # One cache serves all clones and build folders: paths are hashed relative to the checkout.
 export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
-export SIM_ONLY PROGRAMS_ONLY
+export SIM_ONLY PROGRAMS_ONLY OFFLINE
 
 # The suites' lines are ctest's; what each test did is in its log.
 REPORT := scripts/test_report.py
@@ -39,9 +41,15 @@ CTEST_FLAGS := --output-on-failure --no-tests=error --parallel $(TEST_JOBS)
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
 
-## make setup   installs what is missing (apt-packages.txt, requirements.txt) and prepares the corpus
+## make setup   installs what is missing (apt-packages.txt, requirements.txt) and prepares the corpus;
+##              OFFLINE=DIR: without a network, from what `make download` has put into DIR
 setup:
 	@test "$(SETUP)" = 0 || scripts/setup.sh
+
+## make download DIR=..   fills the folder DIR with all that `make setup OFFLINE=DIR` installs on a machine like this one
+download:
+	@test -n "$(DIR)" || { echo "tandem: make download needs DIR=FOLDER" >&2; exit 2; }
+	@scripts/download.sh "$(DIR)"
 
 configure: setup
 	@runtime=OFF; cuda=OFF; packages=.venv/lib/python3*/site-packages; \

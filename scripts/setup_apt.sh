@@ -2,14 +2,9 @@
 # Installs the packages of apt-packages.txt that are missing. Asks nothing where all are there (about 50 ms).
 #   PROGRAMS_ONLY=1  leaves out what tests, benchmarks and checks need: the part after the line of dashes
 source "$(dirname "$0")/common.sh"
+source "$ROOT/scripts/offline.sh"
 STEP="installing Debian packages"
-LIST=$ROOT/apt-packages.txt
 LOG=${TMPDIR:-/tmp}/tandem-setup-apt.$UID.log
-
-part() { if [ "${PROGRAMS_ONLY:-0}" = 1 ]; then sed '/^# ---/,$d' "$LIST"; else cat "$LIST"; fi; }
-listed() { part | sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d'; }
-required() { listed | grep -v '?$' || true; }
-optional() { listed | sed -n 's/?$//p'; }
 
 # missing_of NAME...: those that are not installed, one a line.
 missing_of() {
@@ -19,8 +14,20 @@ missing_of() {
   comm -23 <(printf '%s\n' "$@" | sort -u) <(printf '%s\n' "$installed" | sort -u)
 }
 
+# Without a network, apt sees the folder's packages alone. They were compared with SHA256SUMS, as their index was.
+FROM=()
+if [ -n "$OFFLINE" ]; then
+  WORK=$(mktemp -d)
+  trap 'rm -rf "$WORK"' EXIT
+  mkdir -p "$WORK/lists/partial" "$WORK/archives/partial"
+  ln -s "$OFFLINE/packages" "$WORK/packages"
+  echo "deb [trusted=yes] file:$WORK/packages ./" >"$WORK/sources.list"
+  FROM=(-o "Dir::Etc::SourceList=$WORK/sources.list" -o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$WORK/lists"
+    -o "Dir::Cache=$WORK" -o APT::Sandbox::User=root)
+fi
+
 # available NAME: true where the package lists have a version to install.
-available() { [[ $(apt-cache policy "$1" 2>/dev/null) =~ Candidate:\ [^\(] ]]; }
+available() { [[ $(apt-cache "${FROM[@]}" policy "$1" 2>/dev/null) =~ Candidate:\ [^\(] ]]; }
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then
@@ -30,7 +37,7 @@ as_root() {
   fi
 }
 
-apt() { run_logged "$LOG" as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -q -o DPkg::Lock::Timeout=300 "$@"; }
+apt() { run_logged "$LOG" as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -q -o DPkg::Lock::Timeout=300 "${FROM[@]}" "$@"; }
 
 update_lists() {
   say "apt-get update"
@@ -46,13 +53,14 @@ install_required() {
   done
   for name in "$@"; do
     available "$name" && continue
+    [ -z "$OFFLINE" ] || die "$OFFLINE has no package $name" "$OFFLINE_CURE"
     # Without a network, apt-get update warns and succeeds.
     if grep -q 'Failed to fetch' "$LOG"; then
       grep 'Failed to fetch' "$LOG" | tail -n 3 >&2
       die "the package lists could not be fetched (log: $LOG)" "check the network and /etc/apt/sources.list, then run it again"
     fi
     die "no package named $name in this distribution's lists" \
-      "Tandem is tried on Debian 12 and Ubuntu 24.04 (there, enable the universe component); elsewhere, install what $LIST names by hand"
+      "Tandem is tried on Debian 12 and Ubuntu 24.04 (there, enable the universe component); elsewhere, install what $PACKAGES names by hand"
   done
   say "apt-get install $*"
   apt install --no-install-recommends "$@" && return
@@ -72,7 +80,7 @@ install_optional() {
 }
 
 command -v apt-get >/dev/null ||
-  die "this is no Debian or Ubuntu machine (no apt-get)" "install what $LIST names with your own package manager, then 'make build SETUP=0'"
+  die "this is no Debian or Ubuntu machine (no apt-get)" "install what $PACKAGES names with your own package manager, then 'make build SETUP=0'"
 
 mapfile -t wanted < <(required)
 mapfile -t missing < <(missing_of "${wanted[@]}")

@@ -3,6 +3,7 @@
 # where SIM_ONLY=1. Quick where it stands already: a stamp tells that the last install finished for this very list, and
 # the installed versions are compared with the pins.
 source "$(dirname "$0")/common.sh"
+source "$ROOT/scripts/offline.sh"
 STEP="installing Python packages"
 VENV=$ROOT/.venv
 LIST=$ROOT/requirements.txt
@@ -42,18 +43,6 @@ sys.exit(wrong)
 PYTHON
 }
 
-# The interpreter that makes .venv: $PYTHON, or the distribution's, which python3-venv belongs to, or the first on PATH.
-choose_python() {
-  local python
-  for python in ${PYTHON:+"$PYTHON"} /usr/bin/python3 python3; do
-    command -v "$python" >/dev/null || continue
-    "$python" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null || continue
-    echo "$python"
-    return
-  done
-  die "no Python 3.11 to 3.14 with the venv module" "install one (Debian 12 and Ubuntu 24.04 have it: apt-get install python3 python3-venv), or name it: PYTHON=/path/to/python3 make setup"
-}
-
 if [ -f "$STAMP" ] && [ "$(cat "$STAMP")" = "$(list_hash)" ] && wrong_pins >/dev/null 2>&1; then exit 0; fi
 
 : >"$LOG"
@@ -65,8 +54,14 @@ if ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then
   say "making .venv with $python"
   run_logged "$LOG" "$python" -m venv --clear "$VENV" || die "$python -m venv (log: $LOG)" "apt-get install python3-venv"
 fi
+fact=$(python_fact "$VENV/bin/python")
+if [ -n "$OFFLINE" ] && ! grep -qxF "$fact" "$OFFLINE/machine"; then
+  die "$OFFLINE has wheels for $(grep python "$OFFLINE/machine"), and .venv has $fact" "$OFFLINE_CURE"
+fi
 say "pip install -r $(basename "$LIST") ($WHAT)"
-run_logged "$LOG" "$VENV/bin/python" -m pip install --disable-pip-version-check -r "$LIST" ||
-  die "pip install -r $(basename "$LIST") (log: $LOG)" "check the network (PyPI must be reachable, proxies by HTTPS_PROXY) and run it again"
+from=() cure="check the network (PyPI must be reachable, proxies by HTTPS_PROXY) and run it again"
+if [ -n "$OFFLINE" ]; then from=(--no-index --find-links "$OFFLINE/wheels") cure=$OFFLINE_CURE; fi
+run_logged "$LOG" "$VENV/bin/python" -m pip install --disable-pip-version-check "${from[@]}" -r "$LIST" ||
+  die "pip install -r $(basename "$LIST") (log: $LOG)" "$cure"
 wrong_pins || die "a package has another version after the install (listed above)" "remove .venv and run it again"
 list_hash >"$STAMP"

@@ -25,7 +25,7 @@ for system in Darwin MINGW64_NT-10.0 FreeBSD; do
   printf '#!/bin/sh\necho %s\n' "$system" >"$work/bin/uname"
   chmod +x "$work/bin/uname"
   for target in build setup simulator install test; do refuses "$system" env PATH="$work/bin:$PATH" make "$target"; done
-  for script in setup uninstall; do refuses "$system" env PATH="$work/bin:$PATH" "scripts/$script.sh" "$work/folder"; done
+  for script in setup download uninstall; do refuses "$system" env PATH="$work/bin:$PATH" "scripts/$script.sh" "$work/folder"; done
 done
 # CMake says where its message is from, and that it ends.
 for system in Darwin Windows; do
