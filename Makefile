@@ -13,7 +13,7 @@ ifneq ($(SYSTEM),Linux)
 $(error $(SYSTEM) is not supported. Tandem works on Linux (x86-64, aarch64): a Linux machine, a container, or WSL2 on Windows)
 endif
 .PHONY: setup download configure build simulator programs install uninstall test test-names mutants soak golden nightly demo \
-  bench lint format fuzz asan tsan site clean help
+  bench lint format fuzz asan tsan wheel site clean help
 
 SETUP ?= 1
 OFFLINE ?=
@@ -174,6 +174,11 @@ fuzz: setup
 	cmake --preset asan-ubsan $(CMAKE_ARGS)
 	cmake --build --preset asan-ubsan --parallel $(JOBS) --target test_core test_report test_checkpoint
 	TANDEM_FUZZ_COUNT=$(FUZZ_INPUTS) ctest --preset asan-ubsan $(CTEST_FLAGS) -R '[Ff]uzz'
+
+## make wheel   a wheel of the simulator that needs no package of the distribution, checked, in build-wheel/dist
+wheel:
+	$(MAKE) setup SIM_ONLY=1 PROGRAMS_ONLY=1
+	JOBS=$(JOBS) scripts/wheel.sh
 
 ## make site    the documentation as a site, in build/site (requirements-docs.txt, into build/site-venv)
 site:

@@ -49,6 +49,9 @@ install(DIRECTORY hardware_profiles models products scenarios DESTINATION ${HOME
 get_filename_component(highs_folder ${HIGHS_LIBRARY} DIRECTORY)
 install(FILES ${highs_folder}/../share/doc/HIGHS/LICENSE.txt DESTINATION ${HOME_FOLDER}/licences RENAME HiGHS.txt
   COMPONENT simulator OPTIONAL)
+if(TANDEM_LICENCES)  # a folder of scripts/wheel.sh; Python keeps licences beside a wheel's metadata
+  install(DIRECTORY ${TANDEM_LICENCES}/ DESTINATION ${SKBUILD_METADATA_DIR}/licenses COMPONENT simulator)
+endif()
 install(FILES docs/scenario.schema.json docs/profile.schema.json DESTINATION ${HOME_FOLDER}/docs COMPONENT simulator)
 if(TANDEM_WITH_RUNTIME)  # the data to train on, which scripts/setup_corpus.sh makes
   install(FILES .cache/corpus.txt .cache/digits.csv DESTINATION ${HOME_FOLDER}/.cache COMPONENT cpu OPTIONAL)
