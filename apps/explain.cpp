@@ -111,25 +111,27 @@ Explanation explanation_of(const Subject& subject, const std::vector<std::string
                           .optimizer = scenario.optimizer.name,
                           .h2d_bytes_per_s = scenario.machine.h2d.bytes_per_s,
                           .run = subject.run,
-                          .factor = kFactor};
+                          .others = {.factor = kFactor}};
   explanation.settings = settled(subject);
   explanation.origin = origin_of(scenario);
   Simulations simulations(subject.arguments, explanation.settings);
   const std::size_t as_it_is = simulations.add({});
   std::vector<std::size_t> numbers;  // of resources, then of policies
   for (const MoreOf& more : more_of_each(scenario, kFactor)) {
-    explanation.resources.push_back({more, {}});
+    explanation.others.resources.push_back({more, {}});
     numbers.push_back(simulations.add(more.settings));
   }
   for (const std::string& name : others) {
-    explanation.policies.push_back({name, trains_otherwise(scenario, name), {}});
+    explanation.others.policies.push_back({name, trains_otherwise(scenario, name), {}});
     numbers.push_back(simulations.add({"policy={name: " + name + "}"}));
   }
   simulations.run(quiet);
-  explanation.simulated = simulations.result(as_it_is);
+  const auto& now = simulations.result(as_it_is);
+  explanation.simulated_steps = now.at("steps").get<std::int64_t>();
+  explanation.others.now_s = now.at("step_time_s").at("median").get<double>();
   auto number = numbers.begin();
-  for (WorthOfMore& worth : explanation.resources) worth.with = alternative(simulations.row(*number++));
-  for (OtherPolicy& other : explanation.policies) other.with = alternative(simulations.row(*number++));
+  for (WorthOfMore& worth : explanation.others.resources) worth.with = alternative(simulations.row(*number++));
+  for (OtherPolicy& other : explanation.others.policies) other.with = alternative(simulations.row(*number++));
   return explanation;
 }
 
@@ -143,6 +145,7 @@ void write_all(const ExplainFlags& flags, const Explanation& explanation) {
       write_result(flags.common.json,
                    explanation_json(explanation).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     });
+  if (!flags.common.report.empty()) attempt([&] { write_file(flags.common.report, explanation_html(explanation)); });
   attempt.finish();
 }
 

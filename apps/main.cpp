@@ -100,6 +100,8 @@ int explain(const Arguments& arguments) {
   tandem::add_setting_flags(app, flags.common);
   tandem::add_result_flags(app, flags.common);
   app.add_option("--policies", flags.policies, "Ask for these other policies only")->type_name("POLICY,POLICY,...");
+  app.add_option("--report", flags.common.report, "Write the sentence and what it is from as HTML")
+      ->type_name("FILE.html");
   parse_arguments(app, arguments);
   return tandem::explain(flags);
 }

@@ -107,7 +107,7 @@ std::string front_section(const SweepTable& table, const std::string& a, const s
                                       policy_figure(b).shown(figure_of(row, b))),
                           on_front});
   };
-  const std::vector<const SweepRow*> front = pareto_front(table, a, b);
+  const std::vector<const SweepRow*> front = front_of(table, a, b);
   for (const SweepRow& row : table.rows)
     if (row.counts() && std::find(front.begin(), front.end(), &row) == front.end()) add(row, false);
   std::string rows = html_row({"combination", policy_figure(a).words, policy_figure(b).words}, "th");

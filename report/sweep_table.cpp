@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/pareto_front.hpp"
 #include "core/base/check.hpp"
 
 namespace tandem {
@@ -78,18 +79,16 @@ std::vector<const SweepRow*> ranked(const SweepTable& table) {
   return rows;
 }
 
-std::vector<const SweepRow*> pareto_front(const SweepTable& table, const std::string& a, const std::string& b) {
-  const PolicyFigure &first = policy_figure(a), &second = policy_figure(b);
-  std::vector<const SweepRow*> rows;
+std::vector<const SweepRow*> front_of(const SweepTable& table, const std::string& a, const std::string& b) {
+  std::vector<const SweepRow*> rows, front;
+  std::vector<TwoFigures> points;
   for (const SweepRow& row : table.rows)
-    if (row.counts()) rows.push_back(&row);
-  std::stable_sort(rows.begin(), rows.end(), [&](const SweepRow* x, const SweepRow* y) {
-    if (figure_of(*x, a) != figure_of(*y, a)) return better(first, figure_of(*x, a), figure_of(*y, a));
-    return better(second, figure_of(*x, b), figure_of(*y, b));
-  });
-  std::vector<const SweepRow*> front;
-  for (const SweepRow* row : rows)
-    if (front.empty() || better(second, figure_of(*row, b), figure_of(*front.back(), b))) front.push_back(row);
+    if (row.counts()) {
+      rows.push_back(&row);
+      points.push_back({figure_of(row, a), figure_of(row, b)});
+    }
+  for (const std::size_t i : pareto_front(points, policy_figure(a).more_is_better, policy_figure(b).more_is_better))
+    front.push_back(rows[i]);
   return front;
 }
 

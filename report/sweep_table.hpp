@@ -47,8 +47,8 @@ std::vector<std::string> default_figures(const SweepTable& table);
 double figure_of(const SweepRow& row, const std::string& figure);
 // Those that count, the best by the first figure before.
 std::vector<const SweepRow*> ranked(const SweepTable& table);
-// Those of which no other is better in one figure and as good in the other; by the first figure, the best before.
-std::vector<const SweepRow*> pareto_front(const SweepTable& table, const std::string& a, const std::string& b);
+// The Pareto front of those that count, by the first figure, the best before.
+std::vector<const SweepRow*> front_of(const SweepTable& table, const std::string& a, const std::string& b);
 
 std::string sweep_text(const SweepTable& table);
 std::string sweep_csv(const SweepTable& table);

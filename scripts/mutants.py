@@ -174,7 +174,7 @@ MUTANTS = [
            r"^runtime\.CalibrationStatistics$"),
     Mutant("peaks", "analysis/analysis.cpp",
            "host = sum[static_cast<std::size_t>(Tier::HostPinned)];", "host = sum[static_cast<std::size_t>(Tier::HostPageable)];",
-           "test_report", r"^report\."),
+           "test_analysis", r"^analysis\."),
     Mutant("resumed_table", "report/csv_log.cpp",
            "at >= 1 && at <= step)", "at >= 1 && at < step)", "test_report", r"^report\.CsvLogTest$"),
     Mutant("exit_codes", "cli/cli.cpp",

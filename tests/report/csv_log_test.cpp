@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "core/base/errors.hpp"
-#include "tests/report/fake_run.hpp"
+#include "tests/common/fake_run.hpp"
 
 namespace tandem {
 namespace {

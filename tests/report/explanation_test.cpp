@@ -8,11 +8,13 @@
 namespace tandem {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 nlohmann::ordered_json result(double step_s, const std::string& cause = "h2d", double share = 0.61) {
   return {{"mode", "simulated"},
+          {"scenario", "folder/<b>.yaml"},
           {"machine", "m"},
           {"policy", "own"},
           {"steps", 12},
@@ -33,44 +35,35 @@ nlohmann::ordered_json result(double step_s, const std::string& cause = "h2d", d
 }
 
 Explanation explanation(const std::vector<std::pair<const char*, double>>& resources) {
-  Explanation e{.gpu = true, .optimizer = "adamw", .h2d_bytes_per_s = 1e10, .run = result(1), .factor = 1.1};
-  e.simulated = e.run;
+  Explanation e{.gpu = true, .optimizer = "adamw", .h2d_bytes_per_s = 1e10, .run = result(1)};
+  e.others.now_s = 1, e.others.factor = 1.1;
+  e.simulated_steps = 12;
   for (const auto& [name, step_s] : resources) {
     const std::string whole = std::string(name) == "h2d" ? "pcie" : "";
-    e.resources.push_back({{name, std::string("of ") + name, {}, whole}, {step_s, ""}});
+    e.others.resources.push_back({{name, std::string("of ") + name, {}, whole}, {step_s, ""}});
   }
   return e;
 }
 
 TEST(Explanation, NamesWhatMoreWouldSaveMost) {
   const Explanation e = explanation({{"cpu", 0.97}, {"pcie", 0.95}, {"dram", 1}});
-  ASSERT_NE(worth_most(e), nullptr);
-  EXPECT_EQ(worth_most(e)->more.resource, "pcie");
   EXPECT_EQ(sentence(e), "The GPU waits 61.0% of the step for copies to it; 10% more of pcie would save 5.0% of it.");
-}
-
-// One way of the bus is told where it is nearly all that the bus is worth.
-TEST(Explanation, NamesThePartOfAResourceThatIsNearlyAllOfIt) {
-  EXPECT_EQ(worth_most(explanation({{"h2d", 0.96}, {"pcie", 0.95}}))->more.resource, "h2d");
-  EXPECT_EQ(worth_most(explanation({{"h2d", 0.97}, {"pcie", 0.95}}))->more.resource, "pcie");
 }
 
 TEST(Explanation, SaysThatNothingHelps) {
   Explanation e = explanation({{"cpu", 0.996}, {"dram", 1.2}});
   EXPECT_THAT(sentence(e), HasSubstr("10% more of any one resource would save less than 0.5% of it"));
-  e.resources.push_back({{"disk", "of disk", {}, ""}, {std::nullopt, "no such thing"}});
-  EXPECT_EQ(worth_most(e), nullptr);
+  e.others.resources.push_back({{"disk", "of disk", {}, ""}, {std::nullopt, "no such thing"}});
   EXPECT_THAT(sentence(e), HasSubstr("10% more of any one resource that could be simulated would save less than 0.5%"));
   EXPECT_THAT(explanation_text(e, kTerminalColumns), HasSubstr("not simulated, no such thing: of disk"));
 }
 
-TEST(Explanation, ABetterPolicyTrainsTheSame) {
+TEST(Explanation, TellsOfABetterPolicy) {
   Explanation e = explanation({});
-  e.policies = {{"loose", true, {0.2, ""}}, {"near", false, {0.995, ""}}, {"large", false, {std::nullopt, "no room"}}};
-  EXPECT_EQ(better_policy(e), nullptr);
+  e.others.policies = {
+      {"loose", true, {0.2, ""}}, {"near", false, {0.995, ""}}, {"large", false, {std::nullopt, "no room"}}};
   EXPECT_THAT(sentence(e), HasSubstr("; of 3 other policies none is faster."));
-  e.policies.push_back({"fast", false, {0.75, ""}});
-  ASSERT_NE(better_policy(e), nullptr);
+  e.others.policies.push_back({"fast", false, {0.75, ""}});
   EXPECT_THAT(sentence(e), HasSubstr("; fast would take 750 ms instead of 1.00 s."));
   const std::string text = explanation_text(e, kTerminalColumns);
   EXPECT_THAT(text, HasSubstr("  other losses\n"));
@@ -103,9 +96,19 @@ TEST(Explanation, JsonHasWhatTheTextSays) {
   EXPECT_EQ(json["sentence"], sentence(explanation({{"cpu", 0.9}})));
 }
 
+TEST(Explanation, ThePageSaysWhatTheTextSays) {
+  Explanation e = explanation({{"cpu", 0.9}, {"dram", 1.2}});
+  e.others.policies = {{"<i>", false, {0.5, ""}}, {"large", false, {std::nullopt, "no room"}}};
+  const std::string page = explanation_html(e);
+  EXPECT_THAT(page, HasSubstr("<p class=\"headline\">" + sentence(e).substr(0, 20)));
+  EXPECT_THAT(page, AllOf(HasSubstr("★ of cpu"), HasSubstr("-20.0%"), HasSubstr("no room"), HasSubstr("&lt;i&gt;"),
+                          HasSubstr("400 flops a byte"), Not(HasSubstr("<i>")), Not(HasSubstr("<b>.yaml"))));
+}
+
 TEST(Explanation, FitsATerminal) {
   Explanation e = explanation({{"cpu", 0.9}, {"dram", 1}, {"disk", 1}});
-  for (int i = 0; i < 20; ++i) e.policies.push_back({"policy_of_a_long_name_" + std::to_string(i), false, {2.0, ""}});
+  for (int i = 0; i < 20; ++i)
+    e.others.policies.push_back({"policy_of_a_long_name_" + std::to_string(i), false, {2.0, ""}});
   const std::string text = explanation_text(e, kTerminalColumns);
   for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
     EXPECT_LE(columns_of(text.substr(begin, end - begin)), kTerminalColumns) << text.substr(begin, end - begin);

@@ -25,7 +25,7 @@
 #include "report/provenance.hpp"
 #include "report/summary.hpp"
 #include "report/trace.hpp"
-#include "tests/report/fake_run.hpp"
+#include "tests/common/fake_run.hpp"
 
 namespace tandem {
 namespace {

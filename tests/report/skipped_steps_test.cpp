@@ -10,7 +10,7 @@
 #include "report/json_result.hpp"
 #include "report/skip_watch.hpp"
 #include "report/summary.hpp"
-#include "tests/report/fake_run.hpp"
+#include "tests/common/fake_run.hpp"
 
 namespace tandem {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "analysis/equal_ranks.hpp"
 #include "analysis/waits.hpp"
-#include "tests/report/fake_run.hpp"
+#include "tests/common/fake_run.hpp"
 
 namespace tandem {
 namespace {

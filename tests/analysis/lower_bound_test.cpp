@@ -6,7 +6,7 @@
 #include "analysis/analysis.hpp"
 #include "analysis/lp.hpp"
 #include "analysis/policy_load.hpp"
-#include "tests/report/fake_run.hpp"
+#include "tests/common/fake_run.hpp"
 
 namespace tandem {
 namespace {

@@ -1,4 +1,4 @@
-// Small hand-made runs with known times, for the reports' tests.
+// Small hand-made runs with known times, for tests of analyses and reports.
 #pragma once
 
 #include <bit>

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/report/fake_run.hpp"
+#include "tests/common/fake_run.hpp"
 
 namespace tandem {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "analysis/resources.hpp"
 #include "core/graph/kernels.hpp"
-#include "tests/report/fake_run.hpp"
+#include "tests/common/fake_run.hpp"
 
 namespace tandem {
 namespace {
