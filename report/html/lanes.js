@@ -39,14 +39,10 @@ function drawLane(g, run, lane, y, width, fills) {
   g.fillRect(LABEL_WIDTH, y + 2, width - LABEL_WIDTH, ROW - 4);
   g.fillStyle = hatch(g, 'soft');
   g.fillRect(LABEL_WIDTH, y + 2, width - LABEL_WIDTH, ROW - 4);
-  let painted = -1;
+  const slices = new Slices(g, y + 2, ROW - 4, fills);
   for (let i = firstAfter(lane, view.from); i < lane.count && lane.start[i] <= view.to; ++i) {
     const x0 = Math.max(LABEL_WIDTH, xOf(lane.start[i], width)), x1 = Math.min(width, xOf(lane.end[i], width));
-    if (x1 - painted < 0.4 && x1 - x0 < 0.4) continue;
-    const gap = x1 - x0 > 3 ? 0.5 : 0;  // a hairline between neighbours
-    g.fillStyle = fills[lane.colour[i]];
-    g.fillRect(x0, y + 2, Math.max(0.6, x1 - x0 - gap), ROW - 4);
-    painted = x1;
+    slices.add(lane.colour[i], x0, x1);
     if (x1 - x0 < 40) continue;
     g.fillStyle = inkOfSlice[lane.colour[i]];
     g.textAlign = 'left';
@@ -55,6 +51,7 @@ function drawLane(g, run, lane, y, width, fills) {
     g.fillText(run.names[lane.named[i]], x0 + 5, y + ROW / 2);
     g.restore();
   }
+  slices.end();
 }
 let inkOfSlice = [];
 const KEYS = 'Ctrl with the wheel, or a pinch, zooms; dragging moves. On the keyboard: arrows, + and -, 1 for one step, 0 for all.';
@@ -74,7 +71,7 @@ function toolbar() {
 }
 function timelines() {
   const step = runs[0].typical.step;
-  const s = section('Timeline', `One row a lane; hatched: idle. Opens on ${step >= 0 ? `step ${step}, from its first forward to that of the next` : 'the whole run'}. Ops are coloured by phase, copies by what they carry. `
+  const s = section('Timeline', `One row a lane; hatched: idle. Opens on ${step >= 0 ? `step ${step}, from its first forward to ${runs[0].typical.to < runs[0].to ? 'that of the next' : 'the end of the run'}` : 'the whole run'}. Ops are coloured by phase, copies by what they carry. Where commands are narrower than a pixel, the height that is filled is the share of the time. `
     + `Arrows lead from idle time to what it waits for: the longest of the compute lanes, and of what is pointed at; N and P go from wait to wait. Dashed: ends of steps' updates. ${KEYS}`
     + (runs.length > 1 ? ' Times are from the begin of that step, in both runs.' : ''));
   s.id = 'timeline';
@@ -94,7 +91,7 @@ function timelines() {
       stepEnds(g, run, width, height);
       arrows(g, run, width);
       labels(g, run.lanes.map(l => shortName(l.name, run)), 0, ROW);
-    }, (t, y) => pointAt(run, Math.floor(y / ROW), t), {n: () => walk(run, 1), p: () => walk(run, -1), Escape: () => pick(run, null)});
+    }, (t, y, width) => pointAt(run, Math.floor(y / ROW), t, width), {n: () => walk(run, 1), p: () => walk(run, -1), Escape: () => pick(run, null)});
   }
   s.append(legend([...used].sort((a, b) => data.colours.indexOf(a) - data.colours.indexOf(b))));
 }

@@ -4,7 +4,6 @@ const lanesOf = (run, engines) => run.lanes.filter(lane => engines.includes(engi
 const RESOURCES = [['GPU', ['compute']], ['CPU', ['cpu_optimizer', 'cpu_compute']], ['H2D', ['h2d', 'h2d_small']],
   ['D2H', ['d2h', 'd2h_small']], ['disk', ['disk_read', 'disk_write']]];
 const PHASES = ['forward', 'backward', 'optimizer_step'];
-const COLUMN = 2;  // pixels
 const SMOOTH = 24;  // columns to either side that a mean is of: pulses beat with columns, but not with so many
 // For each column: the most at any moment in it of what all lanes come to, so that constant pulses have a flat top, and
 // the mean over the columns around it. `rate(lane, i)` of a slice; lanes of n equal ranks count n times.
@@ -38,10 +37,7 @@ function smoothed(sums) {
 }
 const columnAt = (t, values) => values[Math.max(0, Math.min(values.length - 1, Math.floor((t - view.from) / (view.to - view.from) * values.length)))];
 // The busy share of all in sight.
-const shareShown = (lanes, devices) => lanes.reduce((sum, lane) => {
-  for (let i = firstAfter(lane, view.from); i < lane.count && lane.start[i] < view.to; ++i) sum += lane.ranks * (Math.min(lane.end[i], view.to) - Math.max(lane.start[i], view.from));
-  return sum;
-}, 0) / devices / (view.to - view.from);
+const shareShown = (lanes, devices) => lanes.reduce((sum, lane) => sum + lane.ranks * busyIn(lane, view.from, view.to), 0) / devices / (view.to - view.from);
 // The envelope as an area, the mean as a line. `height` below zero: downwards.
 function drawEnvelope(g, values, base, height, most, name) {
   g.fillStyle = colour(name);
@@ -57,18 +53,15 @@ function drawEnvelope(g, values, base, height, most, name) {
 }
 function phaseRows(g, run, width) {
   const rows = new Map(PHASES.map((phase, row) => [data.colours.indexOf(phase), row]));
-  const painted = new Float64Array(PHASES.length);
+  const fills = PHASES.map(colour);
   for (const lane of run.lanes) {
-    painted.fill(-1);
+    const painted = PHASES.map((_, row) => new Slices(g, row * PHASE_ROW + 3, PHASE_ROW - 6, fills));
     for (let i = firstAfter(lane, view.from); i < lane.count && lane.start[i] < view.to; ++i) {
       const row = rows.get(lane.colour[i]);
       if (row === undefined) continue;
-      const x0 = Math.max(LABEL_WIDTH, xOf(lane.start[i], width)), x1 = Math.min(width, xOf(lane.end[i], width));
-      if (x1 - painted[row] < 0.4) continue;
-      g.fillStyle = colour(PHASES[row]);
-      g.fillRect(x0, row * PHASE_ROW + 3, Math.max(0.6, x1 - x0), PHASE_ROW - 6);
-      painted[row] = x1;
+      painted[row].add(row, Math.max(LABEL_WIDTH, xOf(lane.start[i], width)), Math.min(width, xOf(lane.end[i], width)));
     }
+    for (const slices of painted) slices.end();
   }
 }
 const PHASE_ROW = 18, USE_ROW = 46;

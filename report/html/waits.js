@@ -16,9 +16,9 @@ function waitText(run, wait) {
   const {lane, slice, by, bySlice} = wait;
   return `${lane.name} is idle for ${time(wait.to - wait.from)}\nbefore ${run.names[lane.named[slice]]}${stepOf(lane, slice)}\nwaits for ${run.names[by.named[bySlice]]}${stepOf(by, bySlice)} on ${by.name}`;
 }
-function pointAt(run, row, t) {
-  const lane = run.lanes[row];
-  if (!lane) { pick(run, null); return ''; }
+function pointAt(run, row, t, width) {
+  const lane = run.lanes[row], crowd = lane ? crowdText(lane, t, width) : '';
+  if (!lane || crowd) { pick(run, null); return crowd; }
   const i = firstAfter(lane, t);
   if (i < lane.count && lane.start[i] <= t) { pick(run, waitBefore(run, lane, i)); return sliceText(run, lane, i); }
   const wait = i < lane.count ? waitBefore(run, lane, i) : null;
