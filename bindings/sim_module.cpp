@@ -14,7 +14,10 @@
 #include "bindings/sim_views.hpp"
 #include "cli/cli.hpp"
 #include "core/base/errors.hpp"
+#include "core/yaml/overrides.hpp"
+#include "core/yaml/yaml_tree.hpp"
 #include "report/json_result.hpp"
+#include "report/origin.hpp"
 #include "sim/simulate.hpp"
 
 namespace nb = nanobind;
@@ -34,6 +37,13 @@ Fidelity fidelity_named(const std::string& name) {
   throw ConfigError("fidelity: is '" + name + "'; allowed: shared, alone");
 }
 
+// What a result says of its origin names the policy that ran, not the one that stood in for it.
+std::string under_its_policy(const std::string& text, const std::string& policy) {
+  tandem::Node root = tandem::read_yaml(text, "scenario");
+  tandem::apply(tandem::read_override("policy={name: " + policy + "}"), root);
+  return tandem::to_yaml(root);
+}
+
 Scenario scenario_of(const std::string& path, const std::string& text, const std::string& directory,
                      std::vector<std::string> settings, const std::string& policy) {
   settings.emplace_back(kStandIn);
@@ -42,13 +52,17 @@ Scenario scenario_of(const std::string& path, const std::string& text, const std
   if (!scenario.switches.empty())
     throw ConfigError("switches: a policy in Python stays until the end; allowed: no switches");
   scenario.policy.name = policy;
+  scenario.text = under_its_policy(scenario.text, policy);
   return scenario;
 }
 
 // The result as JSON, and what is odd in the scenario. `make(rank)`: an object of tandem.Policy. Files: "": none.
+// `command`: how the caller would call it again.
 nb::tuple simulate(const std::string& path, const std::string& text, const std::string& directory,
                    std::vector<std::string> settings, const std::string& name, const std::string& fidelity,
-                   const std::string& trace, const std::string& report, const nb::callable& make) {
+                   const std::string& trace, const std::string& report, const std::string& command,
+                   const nb::callable& make) {
+  tandem::tell_call(TANDEM_VERSION, command);
   const Scenario scenario = scenario_of(path, text, directory, std::move(settings), name);
   tandem::CommonFlags flags;
   flags.trace = trace, flags.report = report, flags.quiet = true;
@@ -59,9 +73,9 @@ nb::tuple simulate(const std::string& path, const std::string& text, const std::
   simulation.run();
   const tandem::RunRecord record = simulation.record();
   output.write(record);
-  const std::string result =
-      to_json(tandem::analyse(record)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return nb::make_tuple(result, scenario.warnings);
+  auto result = to_json(tandem::analyse(record));
+  put_origin(result, tandem::origin_of(scenario));
+  return nb::make_tuple(result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), scenario.warnings);
 }
 
 }  // namespace
@@ -71,5 +85,5 @@ NB_MODULE(_tandem_sim, m) {
   tandem::add_views(m);
   m.def("simulate", &simulate, nb::kw_only(), nb::arg("path"), nb::arg("text"), nb::arg("directory"),
         nb::arg("settings"), nb::arg("name"), nb::arg("fidelity"), nb::arg("trace"), nb::arg("report"),
-        nb::arg("make"));
+        nb::arg("command"), nb::arg("make"));
 }

@@ -13,6 +13,7 @@
 #include "core/base/errors.hpp"
 #include "core/yaml/checker.hpp"
 #include "plan/answer.hpp"
+#include "report/origin.hpp"
 
 namespace tandem {
 namespace {
@@ -97,15 +98,23 @@ std::string how_to_train(const Flags& flags) {
   return "\n--output FILE.yaml writes the first one as a scenario, for tandem train.\n";
 }
 
-void write(const Flags& flags, const std::vector<Answer>& answers) {
+// What was asked: without what stands in for what is searched.
+Origin origin_of_question(const Question& question) {
+  Origin origin = origin_of(question.base());
+  origin.scenario = question.text_with({});
+  return origin;
+}
+
+void write(const Flags& flags, const Question& asked, const std::vector<Answer>& answers) {
   const Answer& answer = answers[fastest(answers)];
   Attempts attempt;
   if (!flags.output.empty() && !answer.best.empty())
     attempt([&] { write_file(flags.output, written_scenario(answer)); });
   if (!flags.json.empty())
     attempt([&] {
-      write_result(flags.json,
-                   devices_json(answers).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+      nlohmann::ordered_json json = devices_json(answers);
+      put_origin(json, origin_of_question(asked));
+      write_result(flags.json, json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     });
   if (!flags.quiet && flags.json != "-")
     attempt([&] {
@@ -155,7 +164,7 @@ int plan(int argc, char** argv) {
   check_outputs({{"--output", flags.output}, {"--json", flags.json}}, inputs_of(asked.front().base()));
   std::vector<Answer> answers;
   for (const Question& question : asked) answers.push_back(answer_to(question, flags, effort_of(flags, asked.size())));
-  write(flags, answers);
+  write(flags, asked.front(), answers);
   return answers[fastest(answers)].best.empty() ? kDoesNotFit : kDone;
 }
 

@@ -42,6 +42,11 @@ void tell_program(const std::string& version, const std::vector<std::string>& ar
   }
 }
 
+void tell_call(const std::string& version, const std::string& call) {
+  program().version = version;
+  program().command = call;
+}
+
 Origin origin_of_program() { return program(); }
 
 Origin origin_of(const Scenario& scenario) {
@@ -81,7 +86,9 @@ std::string origin_html(const Origin& origin) {
                      row("Command", origin.command.empty() ? "" : "<code>" + plain_html(origin.command) + "</code>") +
                      row("Version", origin.version.empty() ? "" : "Tandem " + plain_html(origin.version)) +
                      row("Scenario", plain_html(origin.path)) + row("Machine", machine) + "</dl>\n";
-  text += folded("The scenario, with all that was set", origin.scenario);
+  text += folded(origin.scenario.find("\n---\n") == std::string::npos ? "The scenario, with all that was set"
+                                                                      : "The scenarios, with all that was set",
+                 origin.scenario);
   text += folded("The machine's profile", origin.profile);
   return fmt::format("<section id=\"origin\">\n<h2>How this was made</h2>\n{}</section>\n", text);
 }

@@ -22,6 +22,8 @@ struct Origin {
 // Said once by a program's main, of itself. `arguments` begin with the program, whose folder is left out: a part named
 // tandem-simulate is told as `tandem simulate`.
 void tell_program(const std::string& version, const std::vector<std::string>& arguments);
+// The same where a library is called, in the caller's words: "tandem.simulate('demo')".
+void tell_call(const std::string& version, const std::string& call);
 // Without a scenario's parts: of what has none, or many.
 Origin origin_of_program();
 Origin origin_of(const Scenario& scenario);

@@ -172,6 +172,43 @@ def explanations(folder):
     check("largest", largest.rows[0].largest and 1 <= largest.rows[0].largest < 199, largest)
 
 
+def origins(folder):
+    """What each answer was made of: the effective scenario, the machine and where its figures come from, version, command."""
+    version = subprocess.run([str(BIN / "tandem"), "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+
+    def whole(name, answer, *words, command=""):
+        origin = answer.origin
+        check(f"origin of {name}", origin.get("version") == version and command in origin.get("command", ""), origin)
+        check(f"machine of {name}", origin.get("machine", {}).get("name") == "round_numbers" and "arithmetic" in
+              origin["machine"]["provenance"] and "tiers" in origin["machine"]["profile"], origin.get("machine"))
+        check(f"scenario of {name}", all(word in origin.get("scenario", "") for word in ("vocabulary: 256", *words)), origin.get("scenario"))
+        check(f"no folder of a moment in {name}", "/tmp" not in json.dumps(origin), origin)
+
+    more = {"workload.batch": 2, "steps": 3}
+    result = tandem.simulate(SMALL, set=more)
+    whole("simulate", result, "batch: 2", "steps: 3", "name: resident", command="--set=workload.batch=2")
+    check("as the JSON has it", result.origin == result.data["origin"])
+    (folder / "batch_2.yaml").write_text(result.origin["scenario"])
+    again = tandem.simulate(folder / "batch_2.yaml")
+    check("made again from it", again.step_times_s == result.step_times_s and again.peak_bytes == result.peak_bytes, again)
+    own = tandem.simulate(SMALL, set=more, policy=Resident, report=folder / "own.html")
+    whole("a policy of one's own", own, "batch: 2", "steps: 3", "name: Resident", command="tandem.simulate(scenario, policy='Resident', set=")
+    check("its policy", "on_demand" not in own.origin["scenario"], own.origin)
+    check("its page", "tandem.simulate(scenario, policy=" in (folder / "own.html").read_text(), "")
+    whole("plan", tandem.plan({key: SMALL[key] for key in ("machine", "limits", "workload")}, set={"workload.batch": 2}), "batch: 2",
+          command="tandem plan scenario")
+    whole("explain", tandem.explain(SMALL, policies=["on_demand"], set=more), "batch: 2", command="tandem explain scenario")
+    whole("compare_policies", tandem.compare_policies(SMALL, policies=["resident", Resident], set=more), "batch: 2",
+          command="tandem compare-policies scenario")
+    whole("one's own alone", tandem.compare_policies(SMALL, policies=[Resident], set=more), "batch: 2", command="tandem.simulate(")
+    rows = tandem.sweep(SMALL, {"workload.batch": [2, 8]}, set={"steps": 3})
+    whole("sweep", rows, "batch: 2", "steps: 3", command="tandem.sweep(scenario, axes={'workload.batch': [2, 8]}, set={'steps': 3})")
+    whole("a sweep's second row", rows.rows[1].result, "batch: 8", command="--set=workload.batch=8")
+    whole("a sweep's file", tandem.sweep({"base": {**SMALL, "policy": {"name": "resident"}}, "sweep": {"workload.batch": [1, 2]}}, set={"steps": 3}), "steps: 3",
+          command="tandem sweep scenario")
+    check("none that ran", tandem.sweep(["does_not_fit"]).origin == {})
+
+
 class Backwards(concurrent.futures.Executor):
     """Runs nothing before all has been submitted, and then the last first."""
 
@@ -309,6 +346,7 @@ def main():
         failing()
         plans()
         explanations(folder)
+        origins(folder)
         sweeps(folder)
         tables()
         same_as_built_in()

@@ -95,9 +95,11 @@ def compare_policies(scenario: Scenario, *, policies: Sequence[str | Policy | ty
         with file_of(scenario) as file:
             data, warnings = _ask("compare-policies", file, words, refused_too=True)
         comparison = PolicyComparison([PolicyRow.of(row) for row in data["policies"]], data.get("over", ""),
-                                      data.get("largest_of", ""), warnings)
+                                      data.get("largest_of", ""), warnings, data.get("origin", {}))
     for one in own:
         comparison.rows.append(native.row(scenario, one, set, seed))
+        if comparison.rows[-1].result:
+            comparison.origin.update({**comparison.rows[-1].result.origin, **comparison.origin})
     if own:
         comparison.rows.sort(key=lambda row: row.result.step_time_s if row.result else float("inf"))
     return comparison

@@ -23,7 +23,7 @@ from ..scenario import source_of
 from . import programs
 from .policy import Policy
 from .results import PolicyRow, SimulationResult
-from .scenarios import Scenario, settings_of
+from .scenarios import Scenario, call_text, settings_of
 
 _MODULE = "_tandem_sim"
 
@@ -66,7 +66,8 @@ def simulate(scenario: Scenario, settings: Mapping[str, Any], seed: int | None, 
     path, text, folder = source_of(given if isinstance(given, (str, dict)) else pathlib.Path(os.fspath(given)))
     how = {"path": path, "text": text, "directory": folder or ".", "fidelity": fidelity, "name": type(instance).__name__,
            "settings": [word.partition("=")[2] for word in settings_of({**settings, **({} if seed is None else {"seed": seed})})],
-           "trace": os.fspath(files.get("trace") or ""), "report": os.fspath(files.get("report") or "")}
+           "trace": os.fspath(files.get("trace") or ""), "report": os.fspath(files.get("report") or ""),
+           "command": call_text("simulate", scenario, policy=type(instance).__name__, set=settings, seed=seed, fidelity=fidelity)}
     output, told, state = _in_a_process(how, instance)
     vars(instance).update(state)
     return SimulationResult.of(json.loads(output), told)

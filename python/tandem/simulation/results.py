@@ -44,6 +44,12 @@ class SimulationResult:
                    data["limited_by"]["cause"], data, warnings or [])
 
     @property
+    def origin(self) -> dict[str, Any]:
+        """What it was made of, as in the JSON of `tandem simulate`: version, command, scenario (with all that was set),
+        machine {name, provenance, profile}."""
+        return self.data.get("origin", {})
+
+    @property
     def figures(self) -> dict[str, float]:
         """The columns of a sweep's table: step_s, tokens_per_s, device_bytes, gpu_idle_share, ..."""
         return figures_of(self.data)
@@ -98,6 +104,11 @@ class PlanResult:
         return cls(data["fits"], data["verdict"], [PlannedRun.of(one) for one in data["best"]], exact, data["scenario"],
                    data["candidates"], data)
 
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What it was made of: as SimulationResult's; `scenario` is what was asked, without what was searched."""
+        return self.data.get("origin", {})
+
     def to_dataframe(self) -> pandas.DataFrame:
         """A row for each of `best`."""
         return to_dataframe({"words": one.words, "exact": one.exact, "step_s": one.step_time_s,
@@ -143,6 +154,11 @@ class Explanation:
                    [OtherRun.of(one) for one in data["resources"]], [OtherRun.of(one) for one in data["policies"]],
                    SimulationResult.of(data["run"], warnings), data)
 
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What it was made of: as SimulationResult's."""
+        return self.data.get("origin", {})
+
     def to_dataframe(self) -> pandas.DataFrame:
         """A row for each thing that was changed: kind ("resource" or "policy"), name, step_s, saves_s, saves_share."""
         return to_dataframe({"kind": kind, "name": one.name, "step_s": one.step_time_s, "saves_s": one.saves_s,
@@ -174,6 +190,8 @@ class PolicyComparison:
     over: str = ""
     largest_of: str = ""
     warnings: list[str] = field(default_factory=list)
+    # What it was made of: as SimulationResult's; the scenario is the one that was given.
+    origin: dict[str, Any] = field(repr=False, compare=False, default_factory=dict)
 
     @property
     def best(self) -> PolicyRow | None:

@@ -45,6 +45,14 @@ def value_text(key: str, value: Any) -> str:
     return flow(dict(value) if isinstance(value, Mapping) else value)
 
 
+def call_text(function: str, scenario: Any, **arguments: Any) -> str:
+    """How a function of the module was called, for people: a dict, a text and a list are called "scenario"."""
+    named = isinstance(scenario, os.PathLike) or (isinstance(scenario, str) and "\n" not in scenario)
+    words = [repr(os.fspath(scenario)) if named else "scenario"]
+    words += [f"{name}={value!r}" for name, value in arguments.items() if value not in (None, {}, ())]
+    return f"tandem.{function}({', '.join(words)})"
+
+
 @contextlib.contextmanager
 def file_of(scenario: Scenario) -> Iterator[ScenarioFile]:
     """A path or a name as it is; a dict or a YAML text as a file, whose relative paths count from the working folder."""

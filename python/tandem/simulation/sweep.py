@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import programs
 from .results import SimulationResult
-from .scenarios import Scenario, file_of, settings_of
+from .scenarios import Scenario, call_text, file_of, settings_of
 from .tables import to_dataframe
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ class SweepResult:
     """The rows of a sweep, in the order of the scenarios, or of the axes' values: the last axis changes fastest."""
 
     rows: list[SweepRow]
+    # What it was made of: as SimulationResult's. Of a sweep's file the scenario is its base; with axes, and of a list, it
+    # is that of the first row that ran. The result of each row has its own.
+    origin: dict[str, Any] = field(repr=False, compare=False, default_factory=dict)
 
     def __iter__(self) -> Iterator[SweepRow]:
         return iter(self.rows)
@@ -91,7 +94,12 @@ def sweep(scenarios: Scenario | Iterable[Scenario], axes: Mapping[str, Iterable[
     rows = [_row(of, *answer) for of, answer in zip(values, _answers(tasks, executor))]
     if rows and axes and all(row.outcome == "refused" for row in rows):
         programs.raise_failure(2, "\n".join(dict.fromkeys(f"tandem: {row.why_not}" for row in rows[:8])))
-    return SweepResult(rows)
+    ran = next((row.result.origin for row in rows if row.result), {})
+    return SweepResult(rows, {**ran, "command": call_text("sweep", scenarios, axes=_listed(axes), set=set, seed=seed)} if ran else {})
+
+
+def _listed(axes: Mapping[str, Iterable[Any]] | None) -> dict[str, list[Any]] | None:
+    return axes and {key: list(values) for key, values in axes.items()}
 
 
 def _points(scenarios, axes, settings, seed) -> Iterator[tuple[dict[str, Any], _Task]]:
@@ -150,5 +158,6 @@ def _sweep_file(file: str | os.PathLike | dict[str, Any], words: list[str]) -> S
         code, output, errors = programs.run(words)
         if not output.strip():
             programs.raise_failure(code, given.in_words_of_the_caller(errors))
+        data = json.loads(given.in_words_of_the_caller(output).replace(folder + os.sep, ""))
         return SweepResult([SweepRow(row["values"], row["outcome"], row.get("why_not", ""), row.get("figures", {}))
-                            for row in json.loads(output)["rows"]])
+                            for row in data["rows"]], data.get("origin", {}))
