@@ -139,6 +139,8 @@ int compare_policies(const PoliciesFlags& flags) {
     throw ConfigError("--largest: " + range.key + " is the key of --over; name another");
   PolicyComparison comparison{flags.common.scenario_path, scenario.machine.name, over_key, range.key, {}, {}};
   comparison.origin = origin_of(scenario);
+  comparison.gpu = scenario.machine.gpu;
+  comparison.optimizer = scenario.optimizer.name;
   if (!over) comparison.values = {""};
   if (over)
     for (const AxisValue& value : over->values) {

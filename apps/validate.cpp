@@ -109,6 +109,17 @@ std::string group_of(const Measurement& measurement, const CommonFlags& flags) {
   return parse_scenario(measurement.text, measurement.scenario, overrides).text;
 }
 
+// What predictions were made of: the scenarios, one YAML document each, and the machine where all have one.
+void add(Origin& origin, const Measurement& measurement, const CommonFlags& flags) {
+  const Origin one =
+      origin_of(parse_scenario(measurement.text, measurement.scenario, overrides_of(measurement, flags)));
+  if (origin.scenario.empty())
+    origin.machine = one.machine, origin.provenance = one.provenance, origin.profile = one.profile;
+  else if (origin.profile != one.profile)
+    origin.machine = "of each scenario its own", origin.provenance = origin.profile = "";
+  origin.scenario += (origin.scenario.empty() ? "# " : "---\n# ") + measurement.scenario + "\n" + one.scenario;
+}
+
 void write_files(const ValidateFlags& flags, const ValidationTable& validation) {
   Attempts attempt;
   if (!flags.csv.empty()) attempt([&] { write_file(flags.csv, validation_csv(validation)); });
@@ -155,6 +166,7 @@ int predict_all(const ValidateFlags& flags, const std::string& results) {
       throw ConfigError(results + ":" + std::to_string(m.line) + ":1: " + m.scenario + ": is no result (" +
                         error.what() + "); allowed: the result of a run");
     }
+    add(validation.origin, m, flags.common);
     print(validation_line(validation.rows.back()));
   }
   print(validation_summary(validation));

@@ -9,8 +9,15 @@
 
 #include "report/chart_parts.hpp"
 #include "report/html_page.hpp"
+#include "report/summary.hpp"
+#include "report/wrap.hpp"
 
 namespace tandem {
+namespace {
+
+constexpr double kLetter = 7.4;  // is wide
+
+}  // namespace
 
 std::string short_number(double value) {
   if (value == 0) return "0";
@@ -20,6 +27,15 @@ std::string short_number(double value) {
 std::string svg_text(const char* anchor, double x, double y, const std::string& words, const char* kind) {
   return fmt::format("<text class=\"{}\" text-anchor=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", kind, anchor, x, y,
                      plain_html(words));
+}
+
+std::string svg_text_within(double room, const char* anchor, double x, double y, const std::string& words,
+                            const char* kind) {
+  const std::string plain = terminal_text(words);
+  const auto letters = static_cast<std::size_t>(std::max(1.0, room / kLetter));
+  if (columns_of(plain) <= letters) return svg_text(anchor, x, y, words, kind);
+  return fmt::format("<g>{}<title>{}</title></g>\n",
+                     svg_text(anchor, x, y, first_columns(plain, letters - 1) + "…", kind), plain_html(words));
 }
 
 std::string svg_upright_text(double x, double y, const std::string& words) {
@@ -37,12 +53,15 @@ std::string series_colour(std::size_t series) {
   return fmt::format("var(--series{})", series % kColours);
 }
 
-std::string svg_frame(double height, const std::string& label, const std::string& content, const char* role) {
-  const std::string named = plain_html(label);
-  return fmt::format(
-      "<div class=\"chart\" tabindex=\"0\" role=\"group\" aria-label=\"{0}\"><svg class=\"plot\" role=\"{1}\" "
-      "aria-label=\"{0}\" viewBox=\"0 0 {2} {3:.0f}\">\n{4}</svg></div>\n",
-      named, role, kChartWidth, height, content);
+std::string svg_picture(double width, double height, const std::string& label, const std::string& content,
+                        const char* role, const char* kind) {
+  return fmt::format("<svg class=\"plot {}\" role=\"{}\" aria-label=\"{}\" viewBox=\"0 0 {:.0f} {:.0f}\">\n{}</svg>",
+                     kind, role, plain_html(label), width, height, content);
+}
+
+std::string svg_frame(const std::string& label, const std::string& pictures) {
+  return fmt::format("<div class=\"chart\" tabindex=\"0\" role=\"group\" aria-label=\"{}\">{}</div>\n",
+                     plain_html(label), pictures);
 }
 
 std::vector<double> ticks_to(double most) {
@@ -59,7 +78,21 @@ std::vector<double> ticks_to(double most) {
 namespace {
 
 // In units of the chart's own.
-constexpr double kWidth = kChartWidth, kLeft = 170, kRight = 60, kBelow = 46, kLine = 18, kBar = 13, kGap = 9;
+constexpr double kRight = 60, kBelow = 46, kLine = 18, kBar = 13, kGap = 9;
+
+// Where bars begin, and what a name takes above them; 0: it stands at their left.
+struct BarLayout {
+  const char* kind;
+  double width, left, above;
+};
+constexpr BarLayout kNarrow{"narrow", 360, 10, kLine};
+
+BarLayout roomy(const BarChart& chart) {
+  constexpr double kLeast = 110, kMost = 260;
+  std::size_t longest = 0;
+  for (const BarChart::Row& row : chart.rows) longest = std::max(longest, columns_of(row.label) + 2);
+  return {"roomy", kChartWidth, std::clamp(8 + kLetter * static_cast<double>(longest), kLeast, kMost), 0};
+}
 
 std::string colour(std::size_t series) { return series_colour(series); }
 
@@ -76,7 +109,8 @@ Unit unit_for(double most, std::span<const Unit> units) {
   return chosen;
 }
 
-std::string bars(const BarChart::Row& row, const std::vector<std::string>& series, double y, double scale) {
+std::string bars(const BarChart::Row& row, const std::vector<std::string>& series, double left, double y,
+                 double scale) {
   std::string drawn;
   for (std::size_t i = 0; i < row.values.size(); ++i) {
     if (!row.values[i]) continue;
@@ -84,10 +118,10 @@ std::string bars(const BarChart::Row& row, const std::vector<std::string>& serie
     drawn += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"2\" "
         "style=\"fill:{}\"><title>{}{}</title></rect>\n",
-        kLeft, top, std::max(width, 0.5), kBar - 2, colour(i), plain_html(row.label),
+        left, top, std::max(width, 0.5), kBar - 2, colour(i), plain_html(row.label),
         series.size() > 1 ? ", " + plain_html(series[i]) : "");
     // What is too short to be seen has no digits that matter.
-    drawn += svg_text("start", kLeft + width + 5, top + kBar - 3,
+    drawn += svg_text("start", left + width + 5, top + kBar - 3,
                       width < 0.1 ? (width > 0 ? "~0" : "0") : short_number(*row.values[i]));
   }
   return drawn;
@@ -100,30 +134,42 @@ std::string legend_line(const std::vector<std::string>& names) {
   return marks + "</div>\n";
 }
 
-}  // namespace
+std::string name_of_row(const BarChart::Row& row, const BarLayout& at, double y, double row_height) {
+  const std::string name = (row.best ? "★ " : "") + row.label;
+  const char* kind = row.best ? "name best" : "name";
+  if (at.above > 0) return svg_text_within(at.width - at.left, "start", at.left, y + at.above - 5, name, kind);
+  return svg_text_within(at.left - 8, "end", at.left - 8, y + row_height / 2 + 4, name, kind);
+}
 
-std::string svg(const BarChart& chart) {
+std::string picture(const BarChart& chart, const BarLayout& at) {
   double most = 0;
   for (const BarChart::Row& row : chart.rows) most = std::max(most, largest(row.values));
   const std::vector<double> ticks = ticks_to(most);
-  const double scale = (kWidth - kLeft - kRight) / ticks.back(),
+  const double scale = (at.width - at.left - kRight) / ticks.back(),
                row_height = kBar * static_cast<double>(chart.series.size()),
-               bottom = (row_height + kGap) * static_cast<double>(chart.rows.size()) + kGap;
+               bottom = (at.above + row_height + kGap) * static_cast<double>(chart.rows.size()) + kGap;
   std::string drawn;
   for (const double tick : ticks) {
-    drawn += svg_line(kLeft + tick * scale, 0, kLeft + tick * scale, bottom);
-    drawn += svg_text("middle", kLeft + tick * scale, bottom + kLine, short_number(tick));
+    drawn += svg_line(at.left + tick * scale, 0, at.left + tick * scale, bottom);
+    drawn += svg_text("middle", at.left + tick * scale, bottom + kLine, short_number(tick));
   }
-  drawn += svg_text("middle", (kLeft + kWidth - kRight) / 2, bottom + 2 * kLine + 2, chart.axis);
+  drawn += svg_text("middle", (at.left + at.width - kRight) / 2, bottom + 2 * kLine + 2, chart.axis);
   double y = kGap;
   for (const BarChart::Row& row : chart.rows) {
-    drawn += svg_text("end", kLeft - 8, y + row_height / 2 + 4, (row.best ? "★ " : "") + row.label,
-                      row.best ? "name best" : "name");
-    drawn += bars(row, chart.series, y, scale);
-    if (row.values.empty()) drawn += svg_text("start", kLeft + 5, y + row_height / 2 + 4, row.instead);
+    drawn += name_of_row(row, at, y, row_height);
+    y += at.above;
+    drawn += bars(row, chart.series, at.left, y, scale);
+    if (row.values.empty()) drawn += svg_text("start", at.left + 5, y + row_height / 2 + 4, row.instead);
     y += row_height + kGap;
   }
-  return svg_frame(bottom + kBelow, chart.axis, drawn) + (chart.series.size() > 1 ? legend_line(chart.series) : "");
+  return svg_picture(at.width, bottom + kBelow, chart.axis, drawn, "img", at.kind);
+}
+
+}  // namespace
+
+std::string svg(const BarChart& chart) {
+  return svg_frame(chart.axis, picture(chart, roomy(chart)) + picture(chart, kNarrow)) +
+         (chart.series.size() > 1 ? legend_line(chart.series) : "");
 }
 
 Unit time_unit(double most_s) {

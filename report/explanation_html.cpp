@@ -13,8 +13,6 @@
 namespace tandem {
 namespace {
 
-using Cells = std::vector<std::string>;
-
 std::string scrolling(const std::string& name, const std::string& rows) {
   return fmt::format(
       "<div class=\"scrolls\" tabindex=\"0\" role=\"group\" aria-label=\"{}\"><table>\n{}</table></div>\n", name, rows);
@@ -39,18 +37,14 @@ std::string path_section(const Explanation& e) {
       svg(bars) + scrolling("critical path", rows));
 }
 
-// Cells of what an alternative brings.
-Cells with_figures(const Explanation& e, Cells cells, const Alternative& with) {
-  if (!with.step_s) {
-    for (int i = 0; i < 3; ++i) cells.emplace_back();
-    cells.push_back(fmt::format("<div class=\"reason\">{}</div>", plain_html(with.why_not)));
-    return cells;
-  }
-  const auto share = e.others.saved_share(with);
-  for (const std::string& text : {format_time(*with.step_s), format_time(e.others.now_s - *with.step_s),
-                                  share ? format_percent(*share) : std::string()})
-    cells.push_back(text);
-  return cells;
+// A row of what an alternative brings, or why it does not run.
+std::string row_of(const Explanation& e, const std::string& name, const Alternative& with, const char* remark) {
+  if (!with.step_s)
+    return fmt::format("<tr><td>{}</td><td colspan=\"4\"><div class=\"reason\">{}</div></td></tr>\n", plain_html(name),
+                       plain_html(with.why_not));
+  const std::optional<double> share = e.others.saved_share(with);
+  return html_row({plain_html(name), format_time(*with.step_s), format_time(e.others.now_s - *with.step_s),
+                   share ? format_percent(*share) : "", remark});
 }
 
 std::string resources_section(const Explanation& e) {
@@ -58,14 +52,14 @@ std::string resources_section(const Explanation& e) {
   constexpr double kPercent = 0.01, kShown = 0.0005;  // what is less is shown as 0.0%
   const WorthOfMore* best = worth_most(e.others);
   BarChart bars{"saved, % of the step", {"saved"}, {}};
-  std::string rows = html_row({"resource", "step", "saves", "of it", "remark"}, "th");
+  std::string rows = html_row({"resource", "step", "saves", "of the step", "remark"}, "th");
   for (const WorthOfMore& worth : fastest_first(e.others.resources)) {
     const std::optional<double> share = e.others.saved_share(worth.with);
     const bool is_best = best != nullptr && best->more.resource == worth.more.resource;
     BarChart::Row row{worth.more.words, {}, share ? "nothing" : "not simulated", is_best};
     if (share && *share >= kShown) row.values.emplace_back(*share / kPercent);
     bars.rows.push_back(std::move(row));
-    rows += html_row(with_figures(e, {plain_html(worth.more.words)}, worth.with));
+    rows += row_of(e, worth.more.words, worth.with, "");
   }
   return html_section(fmt::format("{:.0f}% more of a resource", 100 * (e.others.factor - 1)),
                       "What a step saves: each by a simulation with that alone changed.",
@@ -81,14 +75,12 @@ std::string policies_section(const Explanation& e) {
   const OtherPolicy* better = better_policy(e.others);
   BarChart bars{"step time, " + unit.name, {"step"}, {}};
   bars.rows.push_back({"as it is", {e.others.now_s / unit.size}, ""});
-  std::string rows = html_row({"policy", "step", "saves", "of it", "remark"}, "th");
+  std::string rows = html_row({"policy", "step", "saves", "of the step", "remark"}, "th");
   for (const OtherPolicy& other : others) {
     BarChart::Row row{other.policy, {}, "not possible", better != nullptr && better->policy == other.policy};
     if (other.with.step_s) row.values.emplace_back(*other.with.step_s / unit.size);
     bars.rows.push_back(std::move(row));
-    Cells cells = with_figures(e, {plain_html(other.policy)}, other.with);
-    if (other.with.step_s && other.approximate) cells.emplace_back("other losses");
-    rows += html_row(cells);
+    rows += row_of(e, other.policy, other.with, other.approximate ? "other losses" : "");
   }
   return html_section("Other policies", "The same scenario under each, with its default options: shorter is better.",
                       svg(bars) + scrolling("policies", rows));
@@ -99,13 +91,11 @@ std::string paragraph(std::string words) {
   return "<p>" + plain_html(words) + ".</p>\n";
 }
 
-std::string step_section(const Explanation& e) {
-  const std::string roofline = roofline_words(e);
-  return html_section("The step", "", paragraph(step_words(e))) +
-         (roofline.empty() ? ""
-                           : html_section(e.gpu ? "Roofline of the GPU" : "Roofline of the device",
-                                          "What a step computes for each byte of its memory, and what it could.",
-                                          paragraph(roofline)));
+std::string roofline_section(const Explanation& e) {
+  const std::string words = roofline_words(e);
+  if (words.empty()) return "";
+  return html_section(e.gpu ? "Roofline of the GPU" : "Roofline of the device",
+                      "What a step computes for each byte of its memory, and what it could.", paragraph(words));
 }
 
 }  // namespace
@@ -116,8 +106,9 @@ std::string explanation_html(const Explanation& e) {
                     .subtitle = fmt::format("{}, policy {}, {}", e.run.at("machine").get<std::string>(),
                                             e.run.at("policy").get<std::string>(), e.run.at("mode").get<std::string>()),
                     .headline = sentence(e),
-                    .body = step_section(e) + "<div class=\"charts\">\n" + path_section(e) + resources_section(e) +
-                            policies_section(e) + "</div>\n",
+                    .body = html_section("The step", "", paragraph(step_words(e))) + "<div class=\"charts\">\n" +
+                            path_section(e) + resources_section(e) + policies_section(e) + roofline_section(e) +
+                            "</div>\n",
                     .origin = origin_html(e.origin)});
 }
 

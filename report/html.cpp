@@ -22,19 +22,36 @@ std::string title_of(const std::vector<const Analysis*>& runs) {
   return (runs.size() > 1 ? "Predicted and measured: " : "") + name;
 }
 
+std::string steps_words(std::int64_t steps) { return std::to_string(steps) + (steps == 1 ? " step" : " steps"); }
+
 std::string subtitle_of(const std::vector<const Analysis*>& runs) {
   const RunRecord& record = *runs.front()->record;
   const Scenario& scenario = *record.scenario;
   std::string text = scenario.workload.family + " on " + scenario.machine.name + ", policy " + scenario.policy.name +
-                     ", " + std::to_string(runs.front()->run.steps) + " steps, seed " + std::to_string(scenario.seed);
+                     ", " + steps_words(runs.front()->run.steps) + ", seed " + std::to_string(scenario.seed);
   return runs.size() > 1 ? text : text + ", " + record.mode;
+}
+
+// Shares of a run of one step are of less than its length.
+std::string only_step_words(const Analysis& run) {
+  if (run.steps.ends_ns.size() != 1) return "";
+  return fmt::format(" (the run has one; shares are of the {} to the end of its computations)",
+                     format_time(seconds(run.steps.ends_ns.front())));
+}
+
+// One run tells what it waits for; what helps is told by several.
+std::string hint_of(const RunRecord& record) {
+  const bool measured = record.mode == "measured";
+  return fmt::format("`tandem explain {}` measures{} what more of each resource, and each other policy, would save{}.",
+                     measured ? "LOG" : "FILE", measured ? " by simulation" : "",
+                     measured ? "; --log writes the LOG" : ", with the same --set as here");
 }
 
 }  // namespace
 
 std::string run_sentence(const Analysis& run) {
   const Scenario& scenario = *run.record->scenario;
-  return fmt::format("A step takes {}: {}.", format_time(run.step_s.median),
+  return fmt::format("A step takes {}{}: {}.", format_time(run.step_s.median), only_step_words(run),
                      held_words(run.holder, scenario.machine.gpu, scenario.optimizer.name));
 }
 
@@ -68,6 +85,7 @@ std::string html_report(const std::vector<const Analysis*>& runs, const std::vec
       {.title = title_of(runs),
        .subtitle = subtitle_of(runs),
        .headline = runs.size() > 1 ? compared_sentence(*runs[0], *runs[1]) : run_sentence(*runs.front()),
+       .hint = runs.size() > 1 ? "" : hint_of(*runs.front()->record),
        .body = "<noscript>This report draws its charts with JavaScript, all of which is in this file.</noscript>",
        .origin = origin_html(origin_of(*runs.front()->record->scenario)),
        .script =

@@ -55,6 +55,7 @@ std::string html_page(const HtmlPage& page) {
                                        {"title", plain_html(page.title)},
                                        {"subtitle", plain_html(page.subtitle)},
                                        {"headline", plain_html(page.headline)},
+                                       {"hint", plain_html(page.hint)},
                                        {"style", html::k_style_css},
                                        {"body", page.body},
                                        {"origin", page.origin},

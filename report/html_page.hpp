@@ -24,6 +24,7 @@ std::string plain_html(std::string_view text);
 struct HtmlPage {
   std::string title, subtitle;  // text
   std::string headline;         // text: the page's answer in a sentence
+  std::string hint = {};        // text: where more of an answer is
   std::string body;             // markup: sections
   std::string origin = {};      // markup: the last section, of what the page was made of
   std::string script = {};      // markup: script elements; "": the page may run none

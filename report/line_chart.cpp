@@ -13,7 +13,15 @@
 namespace tandem {
 namespace {
 
-constexpr double kWidth = kChartWidth, kBelow = 46, kLine = 18, kTop = 12, kHeight = 260, kYAxis = 76, kLegend = 200;
+constexpr double kBelow = 46, kLine = 18, kTop = 12, kHeight = 260;
+
+// A narrow page has the names of lines below them.
+struct LineLayout {
+  const char* kind;
+  double width, left, right;
+  bool names_below;
+};
+constexpr LineLayout kRoomy{"roomy", kChartWidth, 76, kChartWidth - 200, false}, kNarrow{"narrow", 360, 62, 346, true};
 
 // Where a line chart's places lie, from 0 to 1.
 std::vector<double> places(const std::vector<std::string>& x) {
@@ -52,7 +60,8 @@ std::optional<std::size_t> best_at(const LineChart& chart, std::size_t at) {
 
 class LinePlot {
  public:
-  explicit LinePlot(const LineChart& chart) : chart_(chart), places_(places(chart.x)) {
+  LinePlot(const LineChart& chart, const LineLayout& layout)
+      : chart_(chart), layout_(layout), places_(places(chart.x)) {
     double most = 0;
     for (const auto& series : chart.series)
       for (const auto& value : series.values) most = std::max(most, value.value_or(0));
@@ -62,14 +71,15 @@ class LinePlot {
   std::string axes() const {
     std::string drawn;
     for (const double tick : ticks_) {
-      drawn += svg_line(kYAxis, y(tick), right(), y(tick));
-      drawn += svg_text("end", kYAxis - 8, y(tick) + 4, short_number(tick));
+      drawn += svg_line(left(), y(tick), right(), y(tick));
+      drawn += svg_text("end", left() - 8, y(tick) + 4, short_number(tick));
     }
+    const double room = (right() - left()) / static_cast<double>(places_.size());
     for (std::size_t i = 0; i < places_.size(); ++i) {
       drawn += svg_line(x(i), kTop, x(i), kTop + kHeight);
-      drawn += svg_text("middle", x(i), kTop + kHeight + kLine, chart_.x[i]);
+      drawn += svg_text_within(room, "middle", x(i), kTop + kHeight + kLine, chart_.x[i]);
     }
-    drawn += svg_text("middle", (kYAxis + right()) / 2, kTop + kHeight + 2 * kLine + 4, chart_.x_axis);
+    drawn += svg_text("middle", (left() + right()) / 2, kTop + kHeight + 2 * kLine + 4, chart_.x_axis);
     return drawn + svg_upright_text(16, kTop + kHeight / 2, chart_.y_axis);
   }
 
@@ -80,11 +90,17 @@ class LinePlot {
            line(i) + dots(i) + ends(i, rest) + key(i) + "</g>\n";
   }
 
+  double height() const {
+    return std::max(kTop + kHeight + kBelow, names_from() + kLine * static_cast<double>(chart_.series.size() + 1));
+  }
+
  private:
-  static double right() { return kWidth - kLegend; }
+  double names_from() const { return layout_.names_below ? kTop + kHeight + kBelow : kTop; }
+  double left() const { return layout_.left; }
+  double right() const { return layout_.right; }
   double x(std::size_t i) const {
     constexpr double kMargin = 24;
-    return kYAxis + kMargin + places_[i] * (right() - kYAxis - 2 * kMargin);
+    return left() + kMargin + places_[i] * (right() - left() - 2 * kMargin);
   }
   double y(double value) const { return kTop + kHeight * (1 - value / ticks_.back()); }
   std::size_t style(std::size_t i) const { return chart_.series[i].style.value_or(i); }
@@ -162,15 +178,17 @@ class LinePlot {
   }
 
   std::string key(std::size_t i) const {
-    const double at = kTop + kLine * (static_cast<double>(i) + 0.5);
+    const double at = names_from() + kLine * (static_cast<double>(i) + 0.5);
+    const double mark = layout_.names_below ? 8 : right() + 18;
     return fmt::format(
                "<line x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" "
                "style=\"stroke:{3};stroke-width:2;stroke-dasharray:{4}\"/>\n",
-               right() + 18, right() + 44, at, series_colour(style(i)), dash(style(i))) +
-           svg_text("start", right() + 50, at + 4, chart_.series[i].name, "name");
+               mark, mark + 26, at, series_colour(style(i)), dash(style(i))) +
+           svg_text_within(layout_.width - mark - 36, "start", mark + 32, at + 4, chart_.series[i].name, "name");
   }
 
   const LineChart& chart_;
+  const LineLayout& layout_;
   std::vector<double> places_, ticks_;
   std::vector<std::pair<double, double>> words_;  // where reasons stand
 };
@@ -214,15 +232,23 @@ void best_first(LineChart& chart) {
   chart.series = std::move(sorted);
 }
 
-std::string svg(const LineChart& chart) {
-  LinePlot plot(chart);
+namespace {
+
+std::string picture(const LineChart& chart, const std::string& label, const LineLayout& layout) {
+  LinePlot plot(chart, layout);
   std::string drawn = plot.axes();
   // The first ones lie on top.
   std::vector<std::string> all;
   for (std::size_t i = 0; i < chart.series.size(); ++i) all.push_back(plot.series(i));
   for (std::size_t i = all.size(); i-- > 0;) drawn += all[i];
-  const double legend = kTop + kLine * static_cast<double>(chart.series.size() + 1);
-  return svg_frame(std::max(kTop + kHeight + kBelow, legend), chart.y_axis + " over " + chart.x_axis, drawn, "group");
+  return svg_picture(layout.width, plot.height(), label, drawn, "group", layout.kind);
+}
+
+}  // namespace
+
+std::string svg(const LineChart& chart) {
+  const std::string label = chart.y_axis + " over " + chart.x_axis;
+  return svg_frame(label, picture(chart, label, kRoomy) + picture(chart, label, kNarrow));
 }
 
 }  // namespace tandem

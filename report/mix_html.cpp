@@ -43,6 +43,15 @@ std::string legend(const MixReport& r) {
   return marks + "</div>\n";
 }
 
+// The headline has the first answer.
+std::string said(const MixReport& r, const MixSweep& sweep) {
+  std::string text = &sweep == &r.sweeps.front() ? "" : paragraph(answer(r, sweep));
+  if (const std::string adaptive = adaptive_sentence(r, sweep); !adaptive.empty()) text += paragraph(adaptive);
+  return text.empty() ? ""
+                      : html_section("Over the share of " + plain_html(sweep.modality),
+                                     "Losses are of the best one's throughput.", text);
+}
+
 std::string picture(const MixReport& r, const MixSweep& sweep) {
   const MixChart chart = chart_of(r, sweep);
   constexpr double kDesk = 640, kPhone = 360;
@@ -81,9 +90,7 @@ std::string table(const MixReport& r, const MixSweep& sweep) {
 std::string mix_html(const MixReport& r) {
   const std::string name = r.scenario.substr(r.scenario.rfind('/') + 1);
   std::string body;
-  for (const MixSweep& sweep : r.sweeps)
-    body += "<section>\n" + (&sweep == &r.sweeps.front() ? "" : paragraph(answer(r, sweep))) +
-            paragraph(adaptive_sentence(r, sweep)) + "</section>\n" + picture(r, sweep) + table(r, sweep);
+  for (const MixSweep& sweep : r.sweeps) body += said(r, sweep) + picture(r, sweep) + table(r, sweep);
   std::string subtitle = fmt::format("{} on {}, simulated, {}", r.family, r.machine, steps_words(r));
   for (const MixSweep& sweep : r.sweeps)
     if (!sweep.others.empty() && r.sweeps.size() == 1) subtitle += "; " + sweep.others;

@@ -11,7 +11,9 @@
 namespace tandem {
 namespace {
 
-constexpr double kTop = 12, kLine = 18, kRight = 20;
+constexpr double kTop = 12, kLine = 18, kRight = 20, kNarrowPage = 360;
+
+const char* kind_of(double width) { return width < kChartWidth ? "narrow" : "roomy"; }
 
 struct Range {
   double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();
@@ -41,30 +43,30 @@ std::string cell(const HeatMap& chart, std::size_t row, std::size_t column, cons
   return drawn;
 }
 
-}  // namespace
-
-std::string svg(const HeatMap& chart) {
-  constexpr double kLeft = 150, kHeight = 26, kNarrow = 34;
+std::string picture(const HeatMap& chart, const std::string& label, double page_width) {
+  constexpr double kHeight = 26, kNarrow = 34;
+  const double left = page_width < kChartWidth ? 110 : 150;
   const Range range = range_of(chart);
-  const double width = (kChartWidth - kLeft - kRight) / static_cast<double>(chart.x.size()),
+  const double width = (page_width - left - kRight) / static_cast<double>(chart.x.size()),
                bottom = kTop + kHeight * static_cast<double>(chart.y.size());
   std::string drawn;
   for (std::size_t row = 0; row < chart.y.size(); ++row) {
     const double y = kTop + kHeight * static_cast<double>(row);
-    drawn += svg_text("end", kLeft - 8, y + kHeight / 2 + 4, chart.y[row], "name");
+    drawn += svg_text_within(left - 34, "end", left - 8, y + kHeight / 2 + 4, chart.y[row], "name");
     for (std::size_t column = 0; column < chart.x.size(); ++column)
-      drawn += cell(chart, row, column, range, kLeft + width * static_cast<double>(column), y, width - 1, kHeight - 1);
+      drawn += cell(chart, row, column, range, left + width * static_cast<double>(column), y, width - 1, kHeight - 1);
   }
   // As many names of columns as there is room for.
   const auto every = static_cast<std::size_t>(std::max(1.0, kNarrow / width + 0.999));
   for (std::size_t column = 0; column < chart.x.size(); column += every)
-    drawn += svg_text("middle", kLeft + width * (static_cast<double>(column) + 0.5), bottom + kLine, chart.x[column]);
-  drawn += svg_text("middle", (kLeft + kChartWidth - kRight) / 2, bottom + 2 * kLine + 4, chart.x_axis);
+    drawn += svg_text_within(std::max(width, kNarrow) * static_cast<double>(every), "middle",
+                             left + width * (static_cast<double>(column) + 0.5), bottom + kLine, chart.x[column]);
+  drawn += svg_text("middle", (left + page_width - kRight) / 2, bottom + 2 * kLine + 4, chart.x_axis);
   drawn += svg_upright_text(14, (kTop + bottom) / 2, chart.y_axis);
-  return svg_frame(bottom + 3 * kLine, chart.value + " by " + chart.y_axis + " and " + chart.x_axis, drawn);
+  return svg_picture(page_width, bottom + 3 * kLine, label, drawn, "img", kind_of(page_width));
 }
 
-std::string svg(const ScatterChart& chart) {
+std::string picture(const ScatterChart& chart, const std::string& label, double page_width) {
   constexpr double kLeft = 76, kHeight = 320;
   double most_x = 0, most_y = 0;
   for (const ScatterChart::Dot& dot : chart.dots) {
@@ -72,7 +74,7 @@ std::string svg(const ScatterChart& chart) {
     most_y = std::max(most_y, dot.y);
   }
   const std::vector<double> across = ticks_to(most_x), up = ticks_to(most_y);
-  const double bottom = kTop + kHeight, width = kChartWidth - kLeft - kRight;
+  const double bottom = kTop + kHeight, width = page_width - kLeft - kRight;
   const auto x = [&](double value) { return kLeft + width * value / across.back(); };
   const auto y = [&](double value) { return bottom - kHeight * value / up.back(); };
   std::string drawn, front, dots;
@@ -89,7 +91,19 @@ std::string svg(const ScatterChart& chart) {
   drawn += fmt::format("<polyline style=\"stroke:var(--series1)\" points=\"{}\"/>\n", front) + dots;
   drawn += svg_text("middle", kLeft + width / 2, bottom + 2 * kLine + 4, chart.x_axis);
   drawn += svg_upright_text(16, kTop + kHeight / 2, chart.y_axis);
-  return svg_frame(bottom + 3 * kLine, chart.y_axis + " over " + chart.x_axis, drawn);
+  return svg_picture(page_width, bottom + 3 * kLine, label, drawn, "img", kind_of(page_width));
+}
+
+}  // namespace
+
+std::string svg(const HeatMap& chart) {
+  const std::string label = chart.value + " by " + chart.y_axis + " and " + chart.x_axis;
+  return svg_frame(label, picture(chart, label, kChartWidth) + picture(chart, label, kNarrowPage));
+}
+
+std::string svg(const ScatterChart& chart) {
+  const std::string label = chart.y_axis + " over " + chart.x_axis;
+  return svg_frame(label, picture(chart, label, kChartWidth) + picture(chart, label, kNarrowPage));
 }
 
 }  // namespace tandem

@@ -24,6 +24,8 @@ struct PolicyComparison {
   std::vector<std::string> values;  // of `over`; without it one, ""
   std::vector<PolicyRun> runs;      // all of a value's, then those of the next
   Origin origin = {};               // of the scenario as it is
+  bool gpu = false;                 // what the device is
+  std::string optimizer = {};       // whose update it is that the CPU does
 };
 
 // One number of a run: what tables and charts show.

@@ -104,8 +104,9 @@ double most_of(const PolicyComparison& comparison, const Names& figures) {
   return most;
 }
 
-// What is the same for all is added to `constants`.
+// What is the same for all is added to `constants`. "" where no policy ran: the table says why.
 std::string bar_section(const PolicyComparison& comparison, const Chart& chart, std::string& constants) {
+  if (best_of(comparison, policy_figure("step_s")) == nullptr) return "";
   Names figures;  // without those that are 0 everywhere: mostly the disk's
   for (const std::string& name : chart.figures)
     if (chart.figures.size() == 1 || most_of(comparison, {name}) > 0) figures.push_back(name);

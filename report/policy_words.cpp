@@ -28,12 +28,11 @@ std::vector<const PolicyRun*> ranked(const PolicyComparison& comparison, const s
   return runs;
 }
 
-std::string held(const PolicyRun& run) {
+std::string held(const PolicyComparison& comparison, const PolicyRun& run) {
   const auto at = run.result.find("limited_by");
   if (at == run.result.end()) return "";
-  // Results do not say what the device is.
-  return "; " +
-         held_words({at->at("cause").get<std::string>(), at->at("share").get<double>()}, /*gpu=*/false, "optimizer");
+  return "; " + held_words({at->at("cause").get<std::string>(), at->at("share").get<double>()}, comparison.gpu,
+                           comparison.optimizer);
 }
 
 std::string of_one_scenario(const PolicyComparison& comparison) {
@@ -46,7 +45,8 @@ std::string of_one_scenario(const PolicyComparison& comparison) {
     text = fmt::format("{} trains the largest model, with {} {}", best.policy, comparison.largest,
                        best.largest.value_or(0));
   else
-    text = fmt::format("{} is the fastest: {} a step{}", best.policy, format_time(step_s(best)), held(best));
+    text =
+        fmt::format("{} is the fastest: {} a step{}", best.policy, format_time(step_s(best)), held(comparison, best));
   if (runs.size() > 1)
     text += comparison.largest.empty()
                 ? fmt::format("; {} comes next and takes {:.2f} times as long", runs[1]->policy,

@@ -47,7 +47,7 @@ struct FailedScenario {
 struct ValidationTable {
   std::vector<ValidatedScenario> rows;
   std::vector<FailedScenario> failures;
-  Origin origin = {};  // of the program: each scenario has its own
+  Origin origin = {};  // with the scenarios of `rows`, one YAML document each
 };
 
 // Of their sizes, and the median with signs; NaN is left out.

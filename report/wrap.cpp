@@ -10,6 +10,12 @@ std::size_t columns_of(std::string_view text) {
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & kLeadMask) != kContinuation; }));
 }
 
+std::string first_columns(std::string_view text, std::size_t columns) {
+  std::size_t end = text.size();
+  while (columns_of(text.substr(0, end)) > columns) --end;
+  return std::string(text.substr(0, end));
+}
+
 std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent) {
   std::string lines;
   std::size_t at = indent;

@@ -48,7 +48,7 @@ const all = () => show(first, end);
 const middle = () => (view.from + view.to) / 2;
 const spanning = stretch => show(Math.min(...runs.map(r => r[stretch].from)), Math.max(...runs.map(r => r[stretch].to)));
 const oneStep = () => spanning('typical'), steadySteps = () => spanning('window');
-const shownWords = () => `${time(view.from)} to ${time(view.to)}, ${time(view.to - view.from)}`;
+const shownWords = () => `${[view.from, view.to].map(t => moment(t, (view.to - view.from) / 100)).join(' to ')}, ${time(view.to - view.from)}`;
 
 const xOf = (t, width) => LABEL_WIDTH + (t - view.from) / (view.to - view.from) * (width - LABEL_WIDTH);
 
@@ -117,7 +117,7 @@ function axis(g, width, y) {
   for (let t = Math.ceil(view.from / step) * step; t <= view.to; t += step) {
     const x = xOf(t, width);
     g.beginPath(); g.moveTo(x, 0); g.lineTo(x, y); g.stroke();
-    if (x > LABEL_WIDTH + 24 && x < width - 24) g.fillText(time(t), x, y + 11);
+    if (x > LABEL_WIDTH + 24 && x < width - 24) g.fillText(moment(t, step), x, y + 11);
   }
 }
 function stepEnds(g, run, width, height) {

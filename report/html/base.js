@@ -30,6 +30,12 @@ function count(n) {
   return digits(n) + units[u];
 }
 const percent = share => (100 * share).toFixed(1) + '%';
+// A moment, with as many digits as tell it from one `apart` ns later.
+function moment(ns, apart) {
+  const a = Math.max(Math.abs(ns), apart), [unit, size] = a >= 1e9 ? ['s', 1e9] : a >= 1e6 ? ['ms', 1e6] : a >= 1e3 ? ['µs', 1e3] : ['ns', 1];
+  const places = Math.max(0, Math.ceil(-Math.log10(apart / size) - 1e-9));
+  return ns === 0 ? '0' : `${(ns / size).toFixed(size === 1 ? 0 : Math.min(6, Math.max(places, digits(ns / size).split('.')[1]?.length ?? 0)))} ${unit}`;
+}
 function niceAbove(x) {
   const power = 10 ** Math.floor(Math.log10(x));
   return [1, 2, 5, 10].map(m => m * power).find(m => m >= x * 0.999);
@@ -37,7 +43,7 @@ function niceAbove(x) {
 // The time that shares of a run are shares of.
 function windowWords(run) {
   const w = run.window;
-  return (run.step_ends_ns.length > 1 ? `the ${w.steps} step${w.steps > 1 ? 's' : ''} after the first` : "the run's one step") + `, ${time(w.to - w.from)} in all`;
+  return (run.step_ends_ns.length > 1 ? `the ${w.steps} step${w.steps > 1 ? 's' : ''} after the first, ${time(w.to - w.from)} in all` : `the ${time(w.to - w.from)} to the end of the computations of the run's one step`);
 }
 
 // --- Pieces of the page ----------------------------------------------------------------------------------------------

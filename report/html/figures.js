@@ -6,7 +6,7 @@ function facts() {
     const fact = (label, value, more = '') => grid.append(element('div', {class: 'fact'}, element('div', {class: 'label', text: label}),
       element('div', {class: 'value', text: value}), element('div', {class: 'more', text: more})));
     const [low, high] = r.step_time_s.interval_90 ?? [];
-    fact('Step time, median', time(r.step_time_s.median * 1e9), `of ${windowWords(run)}; p10 ${time(r.step_time_s.p10 * 1e9)}, p90 ${time(r.step_time_s.p90 * 1e9)}`
+    fact('Step time, median', time(r.step_time_s.median * 1e9), `of ${run.step_ends_ns.length > 1 ? windowWords(run) : 'the whole run, which has one step'}; p10 ${time(r.step_time_s.p10 * 1e9)}, p90 ${time(r.step_time_s.p90 * 1e9)}`
       + (high ? `; 90% interval ${time(low * 1e9)} to ${time(high * 1e9)}` : ''));
     if (r.throughput.tokens_per_s > 0) fact('Tokens a second', count(r.throughput.tokens_per_s), `${count(r.throughput.samples_per_s)} samples/s, of a median step`);
     else fact('Samples a second', count(r.throughput.samples_per_s), 'of a median step');

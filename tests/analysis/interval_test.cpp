@@ -9,16 +9,11 @@
 namespace tandem {
 namespace {
 
+using testing::all_causes;
 using testing::FakeRun;
 using testing::TwoSteps;
 
 constexpr double kDeviations = 1.6448536269514722;  // of a normal distribution, to either side of 90% of it
-
-std::map<TimeCause, Uncertainty> all_causes(double relative) {
-  std::map<TimeCause, Uncertainty> all;
-  for (int i = 0; i < kTimeCauseCount; ++i) all[static_cast<TimeCause>(i)] = {relative, "a test"};
-  return all;
-}
 
 PathTimes path_of(FakeRun& run) {
   const RunRecord record = run.record();

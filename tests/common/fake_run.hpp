@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -173,5 +174,12 @@ struct TwoSteps : FakeRun {
     }
   }
 };
+
+// Each cause of time is uncertain by so much.
+inline std::map<TimeCause, Uncertainty> all_causes(double relative) {
+  std::map<TimeCause, Uncertainty> all;
+  for (int i = 0; i < kTimeCauseCount; ++i) all[static_cast<TimeCause>(i)] = {relative, "a test"};
+  return all;
+}
 
 }  // namespace tandem::testing

@@ -11,6 +11,7 @@
 namespace tandem {
 namespace {
 
+using testing::all_causes;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::TwoSteps;

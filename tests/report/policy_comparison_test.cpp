@@ -148,6 +148,15 @@ TEST(PolicyComparison, PagesMarkTheBestAndDropWhatIsTheSameForAll) {
   EXPECT_THAT(page, HasSubstr("<h2>Memory by tier</h2>"));
 }
 
+// Of the two pictures of a chart the one for roomy pages.
+std::string roomy(const std::string& drawn) { return drawn.substr(0, drawn.find("</svg>")); }
+
+std::size_t count(const std::string& text, const std::string& words) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++found;
+  return found;
+}
+
 TEST(Charts, UnitsMakeShortNumbers) {
   EXPECT_EQ(time_unit(0.5).name, "ms");
   EXPECT_EQ(time_unit(2).name, "s");
@@ -158,9 +167,8 @@ TEST(Charts, UnitsMakeShortNumbers) {
 // Places are as far apart as their numbers; a hole in the values is a hole in the line.
 TEST(Charts, LinesFollowTheirNumbers) {
   const std::string drawn = svg(LineChart{"x", "y", {"0", "1", "4"}, {{"s", {1.0, std::nullopt, 3.0}}}});
-  std::size_t lines = 0;
-  for (std::size_t at = drawn.find("<polyline"); at != std::string::npos; at = drawn.find("<polyline", at + 1)) ++lines;
-  EXPECT_EQ(lines, 2u);
+  EXPECT_EQ(count(roomy(drawn), "<polyline"), 2u);
+  EXPECT_EQ(count(drawn, "<polyline"), 4u);  // and for narrow pages
   EXPECT_THAT(drawn, HasSubstr("<title>s, 4: 3</title>"));
 }
 
@@ -175,12 +183,7 @@ TEST(Charts, ALineThatEndsForWantOfRoomSaysSo) {
 TEST(Charts, LinesBeyondTheFifthWaitToBePointedAt) {
   LineChart chart{"x", "y", {"0", "1"}, {}};
   for (const char* name : {"a", "b", "c", "d", "e", "f", "g"}) chart.series.push_back({name, {1.0, 2.0}});
-  const std::string drawn = svg(chart);
-  std::size_t rest = 0;
-  for (std::size_t at = drawn.find("series rest\" tabindex"); at != std::string::npos;
-       at = drawn.find("series rest\" tabindex", at + 1))
-    ++rest;
-  EXPECT_EQ(rest, 2u);
+  EXPECT_EQ(count(roomy(svg(chart)), "series rest\" tabindex"), 2u);
 }
 
 TEST(Charts, ALineKeepsItsColourWhereverItStands) {
@@ -223,6 +226,22 @@ TEST(Charts, ABarWithoutAValueSaysWhy) {
   const std::string drawn = svg(BarChart{"s", {"step"}, {{"a", {2.0}, ""}, {"b", {}, "refused"}}});
   EXPECT_THAT(drawn, HasSubstr(">refused</text>"));
   EXPECT_THAT(drawn, HasSubstr(">2</text>"));
+}
+
+// What is too long for its place ends in an ellipsis, and is told in full when it is pointed at.
+TEST(Charts, LongNamesStayInTheirPlace) {
+  const std::string name = std::string(40, 'n') + "<b>", full = std::string(40, 'n') + "&lt;b&gt;";
+  const auto all_short = AllOf(HasSubstr("n…</text>"), HasSubstr("<title>" + full + "</title>"), Not(HasSubstr("<b>")),
+                               Not(HasSubstr(">" + full + "</text>")));
+  EXPECT_THAT(roomy(svg(BarChart{"s", {"step"}, {{name, {2.0}, ""}}})), all_short);
+  EXPECT_THAT(roomy(svg(LineChart{"x", "y", {"0", "1"}, {{name, {1.0, 2.0}}}})), all_short);
+  EXPECT_THAT(roomy(svg(LineChart{"x", "y", {name, "1", "2"}, {{"s", {1.0, 2.0, 3.0}}}})), all_short);
+  EXPECT_THAT(svg(HeatMap{"x", "y", "v", {"1", "2"}, {name}, {{1.0, 2.0}}, "none"}), all_short);
+}
+
+TEST(PolicyComparison, WhereNoneRunsThePageDrawsNothing) {
+  PolicyComparison none{"folder/a.yaml", "m", "", "", {""}, {without_room("a"), without_room("b")}};
+  EXPECT_THAT(policies_html(none), AllOf(HasSubstr("None of 2 policies can run"), Not(HasSubstr("<svg"))));
 }
 
 TEST(PolicyComparison, OneReasonIsSaidOnceForAllThatItHoldsFor) {

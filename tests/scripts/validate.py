@@ -73,7 +73,7 @@ def predict(folder, results):
     check("median", abs(float(rows[0]["measured_s"]) - measured) < 1e-12, (rows[0], measured))
     numbers = json.loads(figures.read_text())
     check("JSON", len(numbers["scenarios"]) == 2 and len(numbers["failures"]) == 1, numbers)
-    check("page", page.read_text().count("<circle") == 2, page)
+    check("page", page.read_text().count("<circle") == 2 * 2, page)
     # The same scenario on a profile with slower compute is predicted slower.
     slow = run("validate", "--measured", results, "--set", "truth.compute_time=3", "--json", "-")
     slower = [s["predicted_s"] for s in json.loads(slow.stdout)["scenarios"]]
