@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """tandem explain: it names what binds in scenarios that are made so, and its numbers are those of runs with --set."""
+import html
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -176,6 +178,31 @@ def refused(folder, scenario):
         check(name, result.stdout == "", result.stdout)
 
 
+def same_on_pages(folder, scenario):
+    """The page of a simulation and what explain says of the same scenario begin with the same words; explain's own page has its
+    own sentence."""
+    headline = re.compile(r'<p class="headline">(.*?)</p>')
+    page = folder / "page.html"
+    seen = set()
+    for name, *settings in (("a slow GPU", RESIDENT, "machine.compute.peak.fp16=1TFLOPS"), ("a slow bus", "machine.copies.h2d.bandwidth=1GB/s", STREAMED),
+                            ("a slow way down", "machine.copies.d2h.bandwidth=0.4GB/s"), ("one core", "limits.cores=1"), ("one step", "steps=1", "workload.layers=1"),
+                            ("many steps", "steps=20"), ("disk", "policy={name: mlp_offload}", "limits.host_bytes=256MiB"),
+                            ("links", RESIDENT, "workload.devices=2", "machine.collective.bandwidth=0.2GB/s")):
+        words = setting_flags(settings)
+        run("simulate", scenario, *words, "--quiet", "--report", page)
+        text = page.read_text()
+        simulated = html.unescape(headline.search(text)[1])
+        check(name, "`tandem explain FILE` measures" in text, simulated)
+        found = explained(name, scenario, *words, "--report", page)
+        held = found["sentence"].partition(";")[0].partition(", ")[0].removesuffix(".")
+        cause = re.sub(r"[\d.]+% of", "", held.removeprefix("The "))
+        check(name, cause in re.sub(r"[\d.]+% of", "", simulated), (simulated, found["sentence"]))
+        check(name, settings == ["steps=20"] or held.removeprefix("The ") in simulated, (simulated, found["sentence"]))
+        check(name, html.unescape(headline.search(page.read_text())[1]) == found["sentence"], found["sentence"])
+        seen.add(found["limited_by"]["cause"])
+    check("scenarios that differ", len(seen) >= 5, seen)
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -187,6 +214,7 @@ def main():
         shipped()
         piped(scenario)
         logs(folder, scenario)
+        same_on_pages(folder, scenario)
         constructed(scenario)
     print("\n".join(failures) or "ok")
     return 1 if failures else 0

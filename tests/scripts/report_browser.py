@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""HTML pages in a real browser (Chromium, by Playwright): they open on one step, need no network, scroll with the wheel,
+"""Every kind of HTML page in a real browser (Chromium, by Playwright): they open on one step, need no network, scroll with the wheel,
 zoom with Ctrl and the wheel, work by keyboard, keep their colours apart, fit 400 pixels, and pass axe-core in light and
 dark. With a folder as argument, screenshots of all pages go there. Skipped without a browser."""
 import itertools
 import math
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
+
+from report_pages import make_pages, with_duty_cycle
 
 try:
     from axe_playwright_python.sync_playwright import Axe
@@ -22,23 +23,7 @@ BIN = pathlib.Path(os.environ["TANDEM_BUILD"]) / "bin"
 CHROMIUM = pathlib.Path("/usr/bin/chromium")
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 400, "height": 800}
 LEAST_TEXT = 9.9  # pixels on the screen
-SMALL = """\
-machine: round_numbers
-limits: {device_bytes: 24MiB, host_bytes: 1GiB}
-workload: {family: gpt, layers: 6, hidden: 256, heads: 8, vocabulary: 256, sequence: 128, batch: 4, precision: fp32}
-policy: {name: cotrain, separation: auto}
-steps: 6
-"""
-RANKS = """\
-machine: dgx2_v100
-workload: {family: gpt, layers: 4, hidden: 512, heads: 8, vocabulary: 512, sequence: 128, batch: 4, precision: fp16, devices: 4, partition: states}
-policy: {name: zero_offload}
-steps: 4
-"""
-SWEEP = """\
-base: small.yaml
-sweep: {workload.batch: [1, 2, 4], workload.layers: [2, 4, 6]}
-"""
+WITH_SCRIPT = ("run", "ranks", "compare", "train", "one_step", "long_names")
 failures = 0
 
 
@@ -47,29 +32,6 @@ def check(name, holds, told=""):
     if not holds:
         failures += 1
         print(f"FAILED {name}: {str(told)[:600]}")
-
-
-def make_pages(folder):
-    """{name: file}"""
-    (folder / "small.yaml").write_text(SMALL)
-    (folder / "ranks.yaml").write_text(RANKS)
-    (folder / "sweep.yaml").write_text(SWEEP)
-    few = "on_demand,resident,cotrain,zero_offload,l2l,stronghold,balanced,delayed_update,prefetch_window,zero_infinity,patrickstar"
-    known = subprocess.run([BIN / "tandem", "list", "policies"], capture_output=True, text=True, check=True).stdout
-    few = ",".join(name for name in few.split(",") if f"{name} " in known)
-    commands = {
-        "run": ("simulate", "small.yaml", "--set", "optimizer.learning_rate=2e-3", "--log", "run.log"),
-        "ranks": ("simulate", "ranks.yaml"),
-        "policies": ("compare-policies", "small.yaml", "--policies", few),
-        "over": ("compare-policies", "small.yaml", "--policies", few, "--over", "workload.batch=1,2,4,8,16"),
-        "sweep": ("sweep", "sweep.yaml"),
-        "workload": ("analyze", "small.yaml")}
-    for name, command in commands.items():
-        subprocess.run([BIN / "tandem", *command, "--quiet", "--report", f"{name}.html"], cwd=folder, check=True, timeout=300)
-    # A log of the simulator stands for a measured run: the page is the same.
-    subprocess.run([BIN / "tandem", "compare", "--measured", "run.log", "--quiet", "--report", "compare.html", "--set", "policy={name: on_demand}"],
-                   cwd=folder, check=True, timeout=300)
-    return {name: folder / f"{name}.html" for name in [*commands, "compare"]}
 
 
 TEXTS_TOO_SMALL = """least => {
@@ -86,7 +48,7 @@ TEXTS_TOO_SMALL = """least => {
 }"""
 # Sections with a percentage that nothing says the whole of.
 BARE_PERCENTAGES = """() => [...document.querySelectorAll('main > section, .charts > section')].filter(s => s.id !== 'origin' && /\\d%/.test(s.innerText))
-  .filter(s => !/of the step|is shown|after the first|one step|over the whole run|of the timed steps|bound|of what|'s time|of a simulated step|a step takes|Error:|outcome/.test(s.innerText))
+  .filter(s => !/of the step|is shown|after the first|one step|over the whole run|of the timed steps|bound|of what|'s time|of the measured|of the best|of a simulated step|a step takes|Error:|outcome/.test(s.innerText))
   .map(s => s.querySelector('h2')?.innerText)"""
 
 
@@ -113,12 +75,34 @@ def every_page(browser, pages, shots):
         if shots:
             page.evaluate("typeof drawStale === 'undefined' || drawStale(true)")
             page.screenshot(path=shots / f"{name}-{scheme}-{size['width']}.png", full_page=True)
-        if (scheme, size) == ("dark", PHONE) or ((scheme, size) == ("light", WIDE) and name in ("run", "over")):
+        if name not in WITH_SCRIPT:
+            tabs_through(page, what)
+        if (scheme, size) == ("dark", PHONE) or ((scheme, size) == ("light", WIDE) and name in ("run", "over", "mix", "explain")):
             bare = page.evaluate(BARE_PERCENTAGES)
             check(f"{what}: percentages name their whole", not bare, bare)
             for violation in Axe().run(page).response["violations"]:
                 check(f"{what}: axe {violation['id']}", False, [(n["html"][:120], n["any"][:1]) for n in violation["nodes"][:3]])
         context.close()
+
+
+STOPS = ".chart, .scrolls, summary, pre, .plot .rest"
+
+
+def tabs_through(page, what):
+    """A page without a script: Tab reaches what scrolls, what folds, and lines that are drawn when they have the keyboard."""
+    in_sight = "e => e.checkVisibility({contentVisibilityAuto: true}) && e.getBoundingClientRect().height > 0"
+    wanted = page.locator(STOPS).evaluate_all(f"all => all.filter({in_sight}).length")
+    page.evaluate("document.activeElement?.blur(), window.scrollTo(0, 0)")
+    reached = 0
+    for _ in range(wanted):
+        page.keyboard.press("Tab")
+        reached += page.evaluate(f"stops => document.activeElement.matches(stops) && ({in_sight})(document.activeElement)", STOPS)
+    check(f"{what}: Tab reaches all {wanted}", reached == wanted, reached)
+    folded = page.locator("summary")
+    if folded.count():
+        folded.first.press("Enter")
+        check(f"{what}: Enter unfolds", page.locator("details[open] pre").count() == 1)
+        folded.first.press("Enter")
 
 
 def settled(page, condition):
@@ -230,6 +214,40 @@ def pictures(page):
     check("arrows from idle time", arrows > 0, arrows)
 
 
+# Of a lane, which share of its row has the colour.
+PAINTED = """name => {
+  const scale = devicePixelRatio, c = document.querySelector('#timeline canvas'), width = c.width - LABEL_WIDTH * scale;
+  const pixels = c.getContext('2d').getImageData(LABEL_WIDTH * scale, 2 * scale, width, (ROW - 4) * scale).data;
+  const wanted = colour(name).match(/[\\d.]+/g).map(Number);
+  let found = 0;
+  for (let i = 0; i < pixels.length; i += 4) found += [0, 1, 2].every(k => Math.abs(pixels[i + k] - wanted[k]) < 40);
+  return found / (pixels.length / 4);
+}"""
+
+
+def duty_cycle(browser, run, folder):
+    """A lane that is busy for a fifth of the time looks so, whether a pixel holds a hundred commands or a command ten pixels;
+    one command that stands alone is seen."""
+    for share in (0.05, 0.2, 0.8):
+        page = browser.new_page(viewport=WIDE, device_scale_factor=4)
+        page.goto(with_duty_cycle(run, folder / "duty.html", share).as_uri())
+        painted = {}
+        for pixels in (0.01, 0.1, 0.37, 0.9, 1.7, 4, 25):  # of the time from command to command
+            page.evaluate(f"show(1e8, 1e8 + 10000 * (document.querySelector('#timeline canvas').clientWidth - LABEL_WIDTH) / {pixels}); redrawNow()")
+            painted[pixels] = page.evaluate(PAINTED, "forward")
+        # What is neither colour, at edges, is not counted: little of it, of four pixels each.
+        check(f"{share:.0%} busy look so", all(abs(found - share) < 0.005 + 0.15 * share for found in painted.values()), painted)
+        said = page.evaluate("all(), crowdText(runs[0].lanes[0], 5e8, 1200)")
+        check(f"{share:.0%} are said", abs(float(said.rpartition("busy ")[2].rstrip("%")) / 100 - share) < 0.01, said)
+        page.close()
+    page = browser.new_page(viewport=WIDE, device_scale_factor=4)
+    page.goto(with_duty_cycle(run, folder / "alone.html", 1e-5, period=100_000_000).as_uri())
+    page.evaluate("all(), redrawNow()")
+    seen = page.evaluate(PAINTED, "forward")
+    check("commands that stand alone are seen", 0 < seen < 0.05, seen)
+    page.close()
+
+
 def equal_ranks(page):
     devices = page.evaluate("runs[0].devices.map(d => [d.name, d.ranks])")
     check("equal ranks stand for each other", devices == [["device0-3", 4]], devices)
@@ -263,7 +281,8 @@ def main():
         return 77
     shots = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else None
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
-        pages = make_pages(pathlib.Path(name))
+        folder = pathlib.Path(name)
+        pages = make_pages(BIN, folder)
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
         every_page(browser, pages, shots)
         page = browser.new_page(viewport=WIDE)
@@ -272,6 +291,7 @@ def main():
             page.goto(pages[name].as_uri())
             for test in tests:
                 test(page)
+        duty_cycle(browser, pages["run"], folder)
         browser.close()
     print("FAILED" if failures else "passed")
     return 1 if failures else 0
