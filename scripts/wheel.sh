@@ -82,15 +82,15 @@ debian_licence() {
 }
 
 licences() {
-  local name
+  local name page=https://pypi.org/project/simgrid/$VERSION/#files
   rm -rf "$LICENCES"
   mkdir -p "$LICENCES"
-  licence libsimgrid <(echo "Built from the unchanged source archive: https://pypi.org/project/simgrid/$VERSION/#files (sha256 $HASH)"; echo) \
+  licence libsimgrid <(echo "Built from the unchanged source archive: $page (sha256 $HASH)"; echo) \
     "$SIMGRID"/source/{COPYING,LICENSE-LGPL-2.1}
   licence libhighs "$VENV"/lib/python3*/site-packages/highsbox/highs_dist/share/doc/HIGHS/LICENSE.txt
   licence nanobind "$VENV"/lib/python3*/site-packages/nanobind-*.dist-info/licenses/LICENSE
   for name in fmt yaml-cpp sqlite3; do debian_licence "lib$name" "$("$CXX" -print-file-name="lib$name.so")"; done
-  debian_licence Boost /usr/include/boost/version.hpp
+  licence Boost <(sed -n '/^License: BSL-1.0$/,/^$/p' "$SIMGRID/source/COPYING")  # Debian's is 2 MB, for what is not in it
   debian_licence nlohmann-json /usr/include/nlohmann/json.hpp
   debian_licence CLI11 /usr/include/CLI/CLI.hpp
 }
