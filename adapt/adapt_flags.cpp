@@ -8,6 +8,7 @@
 
 #include "cli/cli.hpp"
 #include "core/base/errors.hpp"
+#include "core/scenario/ranks.hpp"
 #include "core/yaml/position.hpp"
 
 namespace tandem {
@@ -44,7 +45,7 @@ AdaptLoop::AdaptLoop(const AdaptFlags& flags, const Scenario& scenario, bool wai
     : scenario_(scenario), adapts_(flags.adapts), quiet_(quiet) {
   if (!flags.policies.empty() && !adapts_) throw ConfigError("--adapt-policies: has no meaning without --adapt");
   if (!adapts_) return;
-  if (scenario.workload.devices > 1)
+  if (rank_count(scenario) > 1)
     throw ConfigError("--adapt: a run of several devices keeps its policy; allowed: with workload.devices: 1");
   candidates_ = chosen(flags, scenario);
   forecaster_ = simulating_forecaster(scenario, waits);

@@ -6,13 +6,15 @@
 #include "analysis/resources.hpp"
 #include "analysis/run_totals.hpp"
 #include "core/scenario/capacity.hpp"
+#include "core/scenario/ranks.hpp"
 #include "core/scenario/schedule.hpp"
+#include "core/workloads/workload.hpp"
 
 namespace tandem {
 namespace {
 
 std::int64_t devices_of(const RunRecord& record) {
-  return std::max<std::int64_t>(static_cast<std::int64_t>(record.ranks.size()), record.scenario->workload.devices);
+  return std::max<std::int64_t>(static_cast<std::int64_t>(record.ranks.size()), device_count(*record.scenario));
 }
 
 // The causes that users look for are there even where they are zero.
@@ -53,6 +55,20 @@ void add_throughput(Analysis& analysis) {
   analysis.model_flops_per_s = model_flops_per_step(analysis.timeline) * parts * per_step;
   const double peak = analysis.roofline.peak_flops * static_cast<double>(devices_of(record));
   if (peak > 0) analysis.flop_use = analysis.model_flops_per_s / peak;
+}
+
+// Of all ranks together, where each has a part of the network.
+std::int64_t model_parameters(const Scenario& scenario, const Timeline& timeline) {
+  const WorkloadEntry* family = find_workload(scenario.workload.family);
+  const bool divided = scenario.parallel.pipeline > 1 || scenario.workload.tensor > 1;
+  if (!divided || family == nullptr || family->network == nullptr) return parameter_count(timeline);
+  Scenario whole = scenario;
+  whole.workload.tensor = 1;
+  std::int64_t count = 0;
+  for (const NetworkModule& module : network_of(whole).modules)
+    for (const NamedShape& weight : module.module->weights)
+      count += weight.shape.elements() / weight.shape.dims.front() * (weight.shape.dims.front() - weight.padding_rows);
+  return count;
 }
 
 void add_peaks(Analysis& analysis) {
@@ -163,7 +179,7 @@ Analysis analyse(const RunRecord& record) {
   analysis.holder = holder(analysis.compute_s, analysis.exposed_s);
   analysis.path = path_parts(analysis.timeline, analysis.steps);
   analysis.roofline = roofline(analysis.timeline, analysis.steps, *record.scenario);
-  analysis.parameters = parameter_count(analysis.timeline);
+  analysis.parameters = model_parameters(*record.scenario, analysis.timeline);
   analysis.trained_parameters = trained_parameter_count(analysis.timeline);
   analysis.compressed_parameters = compressed_parameter_count(analysis.timeline);
   if (record.totals != nullptr) add_lane_totals(analysis, *record.totals);

@@ -56,7 +56,7 @@ struct Analysis {
   Holder holder;                            // of the step, from the two above
   std::vector<PathPart> path;               // what the steps' critical path consists of
   Roofline roofline;
-  std::int64_t parameters = 0;             // of the model, as one rank holds it
+  std::int64_t parameters = 0;             // of the model
   std::int64_t trained_parameters = 0;     // of those; the others are frozen
   std::int64_t compressed_parameters = 0;  // of the frozen ones: kept as codes
   double samples_per_s = 0, tokens_per_s = 0, model_flops_per_s = 0;

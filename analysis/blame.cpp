@@ -1,5 +1,7 @@
 #include "analysis/blame.hpp"
 
+#include "core/machine/lanes.hpp"
+
 namespace tandem {
 
 Cause cause_of(Engine engine) {
@@ -36,8 +38,9 @@ Blame::Blame(const RankTimeline& rank) : rank_(rank), before_(rank.commands.size
 }
 
 Cause Blame::between(CommandId at, CommandId waiting) const {
-  // A collective waits for its other members.
-  return rank_.at(at).command->lane.kind() == Engine::Collective && at != waiting ? Cause::Collective : Cause::Dispatch;
+  // What ranks do together waits for the others.
+  const Engine kind = rank_.at(at).command->lane.kind();
+  return waits_for_ranks(kind) && at != waiting ? cause_of(kind) : Cause::Dispatch;
 }
 
 CommandId Blame::last_computed(std::int64_t end) const {

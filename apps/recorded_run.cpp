@@ -34,10 +34,9 @@ RecordedRun::RecordedRun(const std::string& path, const std::string& shown_as)
     throw ConfigError(path_ + ": log: first_step: " + std::to_string(scenario_.first_step) +
                       " leaves none of the scenario's training steps; expected fewer than " +
                       std::to_string(scenario_.steps));
-  if (log_.header.ranks > scenario_.workload.devices)
+  if (log_.header.ranks > rank_count(scenario_))
     throw ConfigError(path_ + ":5:1: log: " + std::to_string(log_.header.ranks) +
-                      " ranks; allowed: 1 to the scenario's workload.devices, " +
-                      std::to_string(scenario_.workload.devices));
+                      " ranks; allowed: 1 to as many as the scenario has, " + std::to_string(rank_count(scenario_)));
   try {
     make_schedulers();
     std::vector<Scheduler*> ranks;

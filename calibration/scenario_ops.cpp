@@ -12,6 +12,7 @@
 #include "core/base/errors.hpp"
 #include "core/machine/lanes.hpp"
 #include "core/run/succession.hpp"
+#include "core/scenario/ranks.hpp"
 #include "core/step/placement.hpp"
 #include "runtime/body_table.hpp"
 #include "runtime/executors/launch_clock.hpp"
@@ -210,8 +211,7 @@ std::vector<OpKey> ScenarioOps::missing() const {
 }
 
 ScenarioOps time_scenario_ops(const Scenario& scenario, const ScenarioOpsOptions& options) {
-  if (scenario.workload.devices > 1)
-    throw ConfigError("workload.devices: ops are measured for one rank so far; allowed: 1");
+  if (rank_count(scenario) > 1) throw ConfigError("workload.devices: ops are measured for one rank so far; allowed: 1");
   const Scenario question = bare(scenario);
   const DryRun asked = dry_run(question, kDrySteps);
   ScenarioOps out;

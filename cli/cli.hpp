@@ -132,14 +132,16 @@ class Progress {
 // Forwards to `inner` and shows progress by the training steps that have been finished.
 class ProgressLog final : public EventLog {
  public:
-  // `graph` as of drive()'s start may still grow; it must outlive this object. Without a graph, no bar is shown.
-  ProgressLog(EventLog& inner, std::int32_t steps, bool quiet, const Graph* graph = nullptr);
+  // `graph`: that of `rank`, whose steps count; as of drive()'s start it may still grow, and it must outlive this
+  // object. Without a graph, no bar is shown.
+  ProgressLog(EventLog& inner, std::int32_t steps, bool quiet, const Graph* graph = nullptr, Rank rank = 0);
   void append(const EventBatch& batch) override;
   void append(std::span<const Command> commands) override;
 
  private:
   EventLog* inner_;
   const Graph* graph_;
+  Rank rank_;
   Progress progress_;
   double steps_;
   std::int32_t steps_begun_ = 0;

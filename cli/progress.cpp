@@ -48,8 +48,8 @@ void Progress::update(double fraction) {
   std::fflush(stderr);
 }
 
-ProgressLog::ProgressLog(EventLog& inner, std::int32_t steps, bool quiet, const Graph* graph)
-    : inner_(&inner), graph_(graph), progress_("training steps", quiet), steps_(std::max(1, steps)) {}
+ProgressLog::ProgressLog(EventLog& inner, std::int32_t steps, bool quiet, const Graph* graph, Rank rank)
+    : inner_(&inner), graph_(graph), rank_(rank), progress_("training steps", quiet), steps_(std::max(1, steps)) {}
 
 void ProgressLog::append(const EventBatch& batch) {
   inner_->append(batch);
@@ -61,7 +61,8 @@ void ProgressLog::append(std::span<const Command> commands) {
   if (graph_ == nullptr) return;
   // The step whose ops were issued last: lanes' queues are short beside a run that is worth a bar.
   for (const Command& command : commands)
-    if (command.kind == CommandKind::Run) steps_begun_ = std::max(steps_begun_, graph_->op(command.op).step);
+    if (command.kind == CommandKind::Run && command.lane.rank == rank_)
+      steps_begun_ = std::max(steps_begun_, graph_->op(command.op).step);
 }
 
 }  // namespace tandem

@@ -14,7 +14,7 @@ std::string waits_for(const std::string& cause, const std::string& optimizer) {
   if (cause == "cpu_compute") return "for layers on the CPU";
   if (cause == "disk") return "for the disk";
   if (cause == "collective") return "for the other devices, in collectives";
-  if (cause == "p2p") return "for copies from other devices";
+  if (cause == "p2p") return "for what other devices send";
   if (cause == "loader") return "for batches to be loaded";
   if (cause == "dispatch") return "for commands to be launched and handed over";
   return "without work";

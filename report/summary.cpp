@@ -7,6 +7,7 @@
 
 #include "analysis/tier_capacity.hpp"
 #include "core/base/shell_text.hpp"
+#include "core/scenario/ranks.hpp"
 #include "report/held_words.hpp"
 #include "report/provenance.hpp"
 
@@ -143,6 +144,12 @@ std::vector<Peak> peaks_to_show(const Analysis& analysis, bool all) {
   return peaks;
 }
 
+// Where ranks stand for others.
+std::string folded_words(const RunRecord& record) {
+  if (!record.scenario->parallel.fold) return "";
+  return fmt::format(" that stand for {}", device_count(*record.scenario));
+}
+
 std::string memory_lines(const Analysis& analysis, bool all) {
   std::string text;
   for (const auto& [tier, peak] : peaks_to_show(analysis, all)) {
@@ -154,7 +161,8 @@ std::string memory_lines(const Analysis& analysis, bool all) {
                  fmt::format("{:<8} [{}] {} of {} ({})", tier, bar(parts, kBarWidth / 3, {}), format_bytes(peak),
                              format_bytes(capacity), format_percent(share)));
     if (!all && text.find('\n') == text.size() - 1 && analysis.record->ranks.size() > 2)
-      text.insert(text.size() - 1, fmt::format(", of {}", analysis.record->ranks.size()));
+      text.insert(text.size() - 1,
+                  fmt::format(", of {}{}", analysis.record->ranks.size(), folded_words(*analysis.record)));
   }
   return text;
 }

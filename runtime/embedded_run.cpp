@@ -5,6 +5,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
+#include "core/scenario/ranks.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/executors/start_thread.hpp"
 #include "runtime/fingerprint.hpp"
@@ -26,7 +27,7 @@ std::int64_t appended_steps(const Graph& graph) {
 }
 
 void refuse(const Scenario& scenario, const EmbeddedOptions& options) {
-  if (scenario.workload.devices > 1)
+  if (rank_count(scenario) > 1)
     throw ConfigError("workload.devices: a run inside another program has one rank; allowed: 1, or tandem train");
   if (options.batches_given && scenario.validation.every > 0)
     throw ConfigError(

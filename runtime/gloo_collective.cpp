@@ -2,9 +2,13 @@
 
 #include <ATen/ops/from_blob.h>
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
+#include <map>
+#include <stdexcept>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <vector>
 
@@ -40,29 +44,52 @@ class StoreBoard final : public Blackboard {
 }  // namespace
 
 struct GlooCollective::Group {
-  c10::intrusive_ptr<c10d::FileStore> store;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
+  std::int32_t members = 1, own = 0;  // and this rank's place among them
 };
 
-GlooCollective::GlooCollective(const GlooOptions& options) : options_(options), group_(std::make_unique<Group>()) {
+struct GlooCollective::Groups {
+  c10::intrusive_ptr<c10d::FileStore> store;
+  Group all;
+  std::map<std::int32_t, Group> of;  // by number
+};
+
+GlooCollective::GlooCollective(const GlooOptions& options) : options_(options), groups_(std::make_unique<Groups>()) {
   const auto look = [&](const std::string& waits_for) {
     if (options.look) options.look(waits_for);
   };
   reporting_loss([&] {
-    group_->store = c10::make_intrusive<c10d::FileStore>(options.meeting_file, options.ranks);
-    group_->store->setTimeout(options.timeout);
+    groups_->store = c10::make_intrusive<c10d::FileStore>(options.meeting_file, options.ranks);
+    groups_->store->setTimeout(options.timeout);
   });
   if (!options.identity.empty()) {
-    StoreBoard board(*group_->store);
+    StoreBoard board(*groups_->store);
     require_same_ranks(board, options.rank, options.ranks, options.identity, look);
   }
   look("the other ranks, to connect");
-  reporting_loss([&] {
+  const auto joined = [&](const c10::intrusive_ptr<c10d::Store>& store, std::int32_t member, std::int32_t members) {
     auto gloo_options = c10d::ProcessGroupGloo::Options::create(options.timeout);
     gloo_options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(kLoopback));
-    group_->gloo =
-        c10::make_intrusive<c10d::ProcessGroupGloo>(group_->store, options.rank, options.ranks, gloo_options);
+    return c10::make_intrusive<c10d::ProcessGroupGloo>(store, member, members, gloo_options);
+  };
+  reporting_loss([&] {
+    groups_->all = {joined(groups_->store, options.rank, options.ranks), options.ranks, options.rank};
+    for (const RankGroup& group : options.groups) {
+      const auto own = std::find(group.members.begin(), group.members.end(), options.rank);
+      if (own == group.members.end()) throw std::logic_error("a rank is not of its own group");
+      Group& made = groups_->of[group.number];
+      made = {nullptr, static_cast<std::int32_t>(group.members.size()),
+              static_cast<std::int32_t>(own - group.members.begin())};
+      const auto store = c10::make_intrusive<c10d::PrefixStore>("group" + std::to_string(group.number), groups_->store);
+      made.gloo = made.members == options.ranks ? groups_->all.gloo : joined(store, made.own, made.members);
+    }
   });
+}
+
+const GlooCollective::Group& GlooCollective::group(std::int32_t number) const {
+  const auto found = groups_->of.find(number);
+  if (found == groups_->of.end()) throw std::logic_error("a collective of a group that the rank is not of");
+  return found->second;
 }
 
 void GlooCollective::reporting_loss(const std::function<void()>& action) const {
@@ -75,29 +102,40 @@ void GlooCollective::reporting_loss(const std::function<void()>& action) const {
 
 GlooCollective::~GlooCollective() = default;
 
-void GlooCollective::all_reduce_sum(std::byte* data, std::int64_t elements, DType type) {
+void GlooCollective::all_reduce_sum(std::int32_t number, std::byte* data, std::int64_t elements, DType type) {
   std::vector<at::Tensor> tensors = {at::from_blob(data, {elements}, torch_type(type))};
-  reporting_loss([&] { group_->gloo->allreduce(tensors)->wait(); });
+  reporting_loss([&] { group(number).gloo->allreduce(tensors)->wait(); });
 }
 
-void GlooCollective::all_reduce_mean(std::byte* data, std::int64_t elements, DType type) {
-  all_reduce_sum(data, elements, type);
-  at::from_blob(data, {elements}, torch_type(type)).div_(options_.ranks);
+void GlooCollective::all_reduce_mean(std::int32_t number, std::byte* data, std::int64_t elements, DType type) {
+  all_reduce_sum(number, data, elements, type);
+  at::from_blob(data, {elements}, torch_type(type)).div_(group(number).members);
 }
 
 // Gloo's own adds in another order from three ranks on; this one's bits are those of a run that divides nothing.
-void GlooCollective::reduce_scatter_mean(const std::byte* whole, std::byte* part, std::int64_t elements, DType type) {
+void GlooCollective::reduce_scatter_mean(std::int32_t number, const std::byte* whole, std::byte* part,
+                                         std::int64_t elements, DType type) {
   const std::int64_t bytes = elements * size_of(type);
-  sums_.assign(whole, whole + bytes * options_.ranks);
-  all_reduce_sum(sums_.data(), elements * options_.ranks, type);
-  std::memcpy(part, sums_.data() + bytes * options_.rank, static_cast<std::size_t>(bytes));
-  at::from_blob(part, {elements}, torch_type(type)).div_(options_.ranks);
+  sums_.assign(whole, whole + bytes * group(number).members);
+  all_reduce_sum(number, sums_.data(), elements * group(number).members, type);
+  std::memcpy(part, sums_.data() + bytes * group(number).own, static_cast<std::size_t>(bytes));
+  at::from_blob(part, {elements}, torch_type(type)).div_(group(number).members);
 }
 
-void GlooCollective::all_gather(const std::byte* part, std::byte* whole, std::int64_t bytes) {
+void GlooCollective::all_gather(std::int32_t number, const std::byte* part, std::byte* whole, std::int64_t bytes) {
   at::Tensor in = at::from_blob(const_cast<std::byte*>(part), {bytes}, at::kByte);
-  at::Tensor out = at::from_blob(whole, {bytes * options_.ranks}, at::kByte);
-  reporting_loss([&] { group_->gloo->_allgather_base(out, in)->wait(); });
+  at::Tensor out = at::from_blob(whole, {bytes * group(number).members}, at::kByte);
+  reporting_loss([&] { group(number).gloo->_allgather_base(out, in)->wait(); });
+}
+
+void GlooCollective::send(const std::byte* data, std::int64_t bytes, Rank to, std::int32_t tag) {
+  std::vector<at::Tensor> tensors = {at::from_blob(const_cast<std::byte*>(data), {bytes}, at::kByte)};
+  reporting_loss([&] { groups_->all.gloo->send(tensors, to, tag)->wait(); });
+}
+
+void GlooCollective::receive(std::byte* data, std::int64_t bytes, Rank from, std::int32_t tag) {
+  std::vector<at::Tensor> tensors = {at::from_blob(data, {bytes}, at::kByte)};
+  reporting_loss([&] { groups_->all.gloo->recv(tensors, from, tag)->wait(); });
 }
 
 }  // namespace tandem

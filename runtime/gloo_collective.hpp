@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/ids.hpp"
+#include "core/base/rank_group.hpp"
 #include "runtime/executors/collective.hpp"
 #include "runtime/rank_identity.hpp"
 
@@ -17,7 +17,8 @@ namespace tandem {
 struct GlooOptions {
   Rank rank = 0;
   std::int32_t ranks = 1;
-  std::string meeting_file;  // the same path for all ranks, of a file that did not exist before the run
+  std::vector<RankGroup> groups;  // of two ranks and more, that this one is of
+  std::string meeting_file;       // the same path for all ranks, of a file that did not exist before the run
   std::chrono::milliseconds timeout = std::chrono::minutes(5);  // for a peer that has stopped
   RankIdentity identity;                                        // that all ranks must share; empty: not asked
   // Called now and then while a rank is missing, with what is waited for; may throw. Null: nothing.
@@ -30,16 +31,21 @@ class GlooCollective final : public Collective {
   // does.
   explicit GlooCollective(const GlooOptions& options);
   ~GlooCollective() override;
-  void all_reduce_mean(std::byte* data, std::int64_t elements, DType type) override;
-  void all_reduce_sum(std::byte* data, std::int64_t elements, DType type) override;
-  void reduce_scatter_mean(const std::byte* whole, std::byte* part, std::int64_t elements, DType type) override;
-  void all_gather(const std::byte* part, std::byte* whole, std::int64_t bytes) override;
+  void all_reduce_mean(std::int32_t group, std::byte* data, std::int64_t elements, DType type) override;
+  void all_reduce_sum(std::int32_t group, std::byte* data, std::int64_t elements, DType type) override;
+  void reduce_scatter_mean(std::int32_t group, const std::byte* whole, std::byte* part, std::int64_t elements,
+                           DType type) override;
+  void all_gather(std::int32_t group, const std::byte* part, std::byte* whole, std::int64_t bytes) override;
+  void send(const std::byte* data, std::int64_t bytes, Rank to, std::int32_t tag) override;
+  void receive(std::byte* data, std::int64_t bytes, Rank from, std::int32_t tag) override;
 
  private:
+  struct Groups;
   struct Group;
+  const Group& group(std::int32_t number) const;
   void reporting_loss(const std::function<void()>& action) const;
   GlooOptions options_;
-  std::unique_ptr<Group> group_;
+  std::unique_ptr<Groups> groups_;
   std::vector<std::byte> sums_;  // of a whole bucket, of which this rank takes its part
 };
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/base/errors.hpp"
+#include "core/scenario/ranks.hpp"
 #include "runtime/host_memory.hpp"
 
 namespace tandem {
@@ -39,8 +40,8 @@ void refuse_on_gpu(const Scenario& scenario) {
   if (!scenario.machine.gpu)
     throw ConfigError("--device: cuda needs a machine with compute.processor: gpu, and " + scenario.machine.name +
                       " has none; allowed: such a machine, or --device cpu");
-  if (scenario.workload.devices > 1)
-    throw ConfigError("--device: cuda trains one rank only so far; allowed: workload.devices: 1");
+  if (rank_count(scenario) > 1)
+    throw ConfigError("--device: cuda trains one rank only so far; allowed: workload.devices: 1, parallel.pipeline: 1");
 }
 
 // What it decodes is compared with plain LibTorch in fp32 on the CPU alone so far.
@@ -61,6 +62,9 @@ Scenario load_live_scenario(const LoadScenario& load, std::vector<std::string>& 
         "machine.tiers.one_pool: one memory for CPU and device is simulated alone so far; allowed: false, "
         "or tandem simulate");
   if (device == "cuda") refuse_on_gpu(scenario);
+  if (scenario.workload.tensor > 1 || scenario.parallel.fold)
+    throw ConfigError(
+        "parallel: tensor and fold are simulated alone so far; allowed: data and pipeline, or tandem simulate");
   refuse_decoding(scenario, device);
   return scenario;
 }
@@ -72,6 +76,18 @@ Scenario load_live_scenario(CommonFlags& common, const std::string& device) {
     return load_scenario(flags);
   };
   return load_live_scenario(load, common.overrides, device);
+}
+
+Scenario load_live_scenario(CommonFlags& common, const std::string& device, std::int64_t processes) {
+  if (processes == 0) return load_live_scenario(common, device);
+  const std::int64_t stages = load_scenario(common).parallel.pipeline;
+  if (processes % stages != 0)
+    throw ConfigError("--nproc: " + std::to_string(processes) + " processes are no whole number of pipelines of " +
+                      std::to_string(stages) + " stages (parallel.pipeline); allowed: a multiple of it");
+  const std::string copies = std::to_string(processes / stages);
+  common.overrides.push_back("workload.devices=" + copies);
+  if (stages > 1) common.overrides.push_back("parallel.data=" + copies);
+  return load_live_scenario(common, device);
 }
 
 }  // namespace tandem

@@ -14,6 +14,8 @@ namespace tandem {
 // stated the limit becomes the cap, as a setting, so that a log of the run says it. `device` as of --device. Throws
 // ConfigError and DoesNotFit.
 Scenario load_live_scenario(CommonFlags& common, const std::string& device);
+// The same for so many processes, a rank each; 0: as many as the scenario has ranks.
+Scenario load_live_scenario(CommonFlags& common, const std::string& device, std::int64_t processes);
 // The same of what `load` loads with settings ("path.to.key=value"), to which the cap is added.
 using LoadScenario = std::function<Scenario(const std::vector<std::string>& settings)>;
 Scenario load_live_scenario(const LoadScenario& load, std::vector<std::string>& settings, const std::string& device);

@@ -18,6 +18,7 @@
 #include "core/base/errors.hpp"
 #include "core/base/interrupted.hpp"
 #include "core/base/shell_text.hpp"
+#include "core/scenario/ranks.hpp"
 #include "report/csv_log.hpp"
 #include "report/skip_watch.hpp"
 #include "runtime/adapter_file.hpp"
@@ -40,10 +41,10 @@ namespace {
 struct TrainFlags {
   std::string device = "cpu";
   std::string resume;
-  bool resumes = false;        // --resume is there, be it empty
-  std::string csv;             // "": none
-  std::int64_t processes = 0;  // 0: as many as the scenario's devices
-  tandem::Rank rank = 0;       // above 0: a process that rank 0 started
+  bool resumes = false;               // --resume is there, be it empty
+  std::string csv;                    // "": none
+  std::int64_t processes = 0;         // 0: as many as the scenario's devices
+  tandem::Rank rank = tandem::kNone;  // given: of a process that the leading rank's started
   std::string meeting_file;
   tandem::AdaptFlags adapt;
   tandem::DecodeFlags decode;
@@ -57,7 +58,8 @@ void add_train_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--resume", flags.resume, "Go on from a directory of checkpoints (its latest), or from one checkpoint")
       ->type_name("DIR");
   app.add_option("--csv", flags.csv, "Write a table while the run goes on: a line a training step")->type_name("FILE");
-  app.add_option("--nproc", flags.processes, "Data-parallel processes: sets workload.devices")
+  app.add_option("--nproc", flags.processes,
+                 "Processes, a rank each: sets workload.devices to what makes so many with parallel.pipeline")
       ->check(CLI::Range(1, 64));
   tandem::add_adapt_flags(app, flags.adapt);
   tandem::add_decode_flags(app, flags.decode);
@@ -192,8 +194,9 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
     flags.decode.workers = decoder->address();
     if (!flags.decode.workers.empty()) arguments.push_back("--decode-workers=" + flags.decode.workers);
   }
-  if (scenario.workload.devices > 1) {
-    peers.emplace(static_cast<tandem::Rank>(scenario.workload.devices), arguments);
+  options.rank = tandem::leading_rank(scenario);
+  if (tandem::rank_count(scenario) > 1) {
+    peers.emplace(tandem::rank_count(scenario), arguments, "", options.rank);
     options.meeting_file = peers->meeting_file();
     options.look_at_peers = [&] {
       peers->require_alive();
@@ -219,7 +222,8 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
                           [&](const std::string& line) {
                             if (!common.quiet) tandem::print_warning(line);
                           });
-  tandem::ProgressLog progress(watch, scenario.steps - scenario.first_step, common.quiet, &training.graph());
+  tandem::ProgressLog progress(watch, scenario.steps - scenario.first_step, common.quiet, &training.graph(),
+                               options.rank);
   const std::vector<std::string> settings = tandem::setting_arguments(common);
   std::optional<tandem::BackgroundMonitor> monitor;
   if (flags.adapt.adapts) monitor.emplace(std::make_unique<tandem::Monitor>(), std::chrono::seconds(1));
@@ -274,12 +278,11 @@ int train(int argc, char** argv) {
   flags.resumes = app.count("--resume") > 0;
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!tandem::has_device(flags.device)) tandem::become("train-" + flags.device, arguments);
-  if (flags.processes > 0) common.overrides.push_back("workload.devices=" + std::to_string(flags.processes));
-  tandem::Scenario scenario = tandem::load_live_scenario(common, flags.device);
+  tandem::Scenario scenario = tandem::load_live_scenario(common, flags.device, flags.processes);
   if (!flags.decode.serves.empty()) tandem::serve_decoding(scenario, flags.decode);
-  if (flags.resumes) tandem::resume_from(scenario, flags.resume, /*verify=*/flags.rank == 0);
+  if (flags.resumes) tandem::resume_from(scenario, flags.resume, /*verify=*/flags.rank == tandem::kNone);
   if (scenario.first_step >= scenario.steps) return nothing_left(scenario);
-  if (flags.rank > 0) return follow(scenario, flags);
+  if (flags.rank != tandem::kNone) return follow(scenario, flags);
   return lead(scenario, common, flags, arguments);
 }
 

@@ -114,6 +114,7 @@ RankIdentity identity_of(const Scenario& scenario, const Facts& facts) {
   std::ostringstream run;
   run << std::hexfloat << scenario.text << '\0' << scenario.machine.text << '\0' << scenario.seed << ' '
       << scenario.steps << ' ' << scenario.first_step << ' ' << scenario.workload.devices << ' '
+      << scenario.parallel.pipeline << ' ' << scenario.parallel.chunks << ' ' << scenario.parallel.schedule << ' '
       << scenario.optimizer.learning_rate << ' ' << scenario.optimizer.schedule << ' ' << scenario.policy.name;
   for (const auto& [option, value] : scenario.policy.options) run << ' ' << option << '=' << value;
   for (const auto& [key, value] : facts) run << ' ' << key << '=' << value;

@@ -21,7 +21,7 @@ int wait_for(pid_t process) {
   return status;
 }
 
-std::string end_of(std::size_t rank, int status) {
+std::string end_of(Rank rank, int status) {
   return " rank " + std::to_string(rank) +
          (WIFSIGNALED(status) ? " was ended by signal " + std::to_string(WTERMSIG(status))
                               : " ended with exit code " + std::to_string(WEXITSTATUS(status)));
@@ -31,41 +31,43 @@ std::string end_of(std::size_t rank, int status) {
 
 RankProcesses::RankProcesses() : meeting_file_(folder_.file("meeting")) {}
 
-RankProcesses::RankProcesses(Rank ranks, const std::vector<std::string>& arguments, const std::string& program)
+RankProcesses::RankProcesses(Rank ranks, const std::vector<std::string>& arguments, const std::string& program,
+                             Rank own)
     : RankProcesses() {
   const std::string path = program.empty() ? fs::read_symlink("/proc/self/exe").string() : program;
-  for (Rank rank = 1; rank < ranks; ++rank) {
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    if (rank == own) continue;
     std::vector<std::string> all = arguments;
     all.push_back("--rank=" + std::to_string(rank));
     all.push_back("--meeting-file=" + meeting_file_);
-    processes_.push_back(start_child(path, std::move(all)));
+    processes_.push_back({rank, start_child(path, std::move(all))});
   }
 }
 
 RankProcesses::~RankProcesses() {
-  for (pid_t process : processes_) {
-    if (process == 0) continue;
-    kill(process, SIGKILL);
-    wait_for(process);
+  for (const Process& process : processes_) {
+    if (process.id == 0) continue;
+    kill(process.id, SIGKILL);
+    wait_for(process.id);
   }
 }
 
 void RankProcesses::require_alive() {
-  for (std::size_t i = 0; i < processes_.size(); ++i) {
+  for (Process& process : processes_) {
     int status = 0;
-    if (processes_[i] == 0 || waitpid(processes_[i], &status, WNOHANG) != processes_[i]) continue;
-    processes_[i] = 0;
-    throw DeviceError("not all ranks began:" + end_of(i + 1, status));
+    if (process.id == 0 || waitpid(process.id, &status, WNOHANG) != process.id) continue;
+    process.id = 0;
+    throw DeviceError("not all ranks began:" + end_of(process.rank, status));
   }
 }
 
 void RankProcesses::finish() {
   std::string failures;
-  for (std::size_t i = 0; i < processes_.size(); ++i) {
-    if (processes_[i] == 0) continue;
-    const int status = wait_for(processes_[i]);
-    processes_[i] = 0;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) failures += end_of(i + 1, status);
+  for (Process& process : processes_) {
+    if (process.id == 0) continue;
+    const int status = wait_for(process.id);
+    process.id = 0;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) failures += end_of(process.rank, status);
   }
   if (!failures.empty()) throw DeviceError("not all ranks finished:" + failures);
 }

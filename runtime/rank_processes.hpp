@@ -13,10 +13,9 @@ namespace tandem {
 
 class RankProcesses {
  public:
-  // They end with the calling thread. Starts ranks 1 to ranks - 1 of `program` (this one where it is "") with
-  // `arguments` and
-  // "--rank=R --meeting-file=FILE" at their end. Throws DeviceError.
-  RankProcesses(Rank ranks, const std::vector<std::string>& arguments, const std::string& program = "");
+  // They end with the calling thread. Starts all ranks but `own` of `program` (this one where it is "") with
+  // `arguments` and "--rank=R --meeting-file=FILE" at their end. Throws DeviceError.
+  RankProcesses(Rank ranks, const std::vector<std::string>& arguments, const std::string& program = "", Rank own = 0);
   // Ends what still runs, and removes the meeting file.
   ~RankProcesses();
   RankProcesses(const RankProcesses&) = delete;
@@ -33,7 +32,11 @@ class RankProcesses {
 
   TemporaryFolder folder_;
   std::string meeting_file_;
-  std::vector<pid_t> processes_;  // 0 once waited for
+  struct Process {
+    Rank rank = 0;
+    pid_t id = 0;  // 0 once waited for
+  };
+  std::vector<Process> processes_;
 };
 
 }  // namespace tandem

@@ -43,6 +43,8 @@ std::shared_ptr<Collective> join_ranks(const Scenario& scenario, const TrainOpti
   GlooOptions gloo;
   gloo.rank = options.rank;
   gloo.ranks = rank_count(scenario);
+  for (RankGroup& group : std::vector{data_group(scenario, options.rank), pipeline_group(scenario, options.rank)})
+    if (group.members.size() > 1) gloo.groups.push_back(std::move(group));
   gloo.meeting_file = options.meeting_file;
   gloo.timeout = options.watchdog != nullptr ? std::chrono::milliseconds(kLong) : limit + kLater;
   gloo.identity = identity_of(scenario, facts_of(scenario, /*delayed_update=*/false));  // the policy's options say it
@@ -113,7 +115,7 @@ Training::Training(const Scenario& scenario, const TrainOptions& options)
       estimate_(scenario.machine),
       loss_scale_before_(tandem::loss_scale_before(scenario)),
       data_(options.open_data ? options.open_data() : open_data(scenario)) {
-  CHECK(options.rank >= 0 && options.rank < rank_count(scenario), options.rank, scenario.workload.devices);
+  CHECK(options.rank >= 0 && options.rank < rank_count(scenario), options.rank, rank_count(scenario));
   CHECK(rank_count(scenario) == 1 || !options.meeting_file.empty(), "ranks need a file to meet at");
   scheduler_ = make_scheduler(scenario, estimate_, options.rank);
   executor_ = std::make_unique<LiveExecutor>(scheduler_->graph(), scenario, *data_,

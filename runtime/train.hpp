@@ -23,7 +23,7 @@
 namespace tandem {
 
 struct TrainOptions {
-  Rank rank = 0;             // of Scenario's workload.devices
+  Rank rank = 0;             // below rank_count() of the scenario
   std::string meeting_file;  // runs of several ranks: see GlooOptions
   std::string scratch_directory = default_scratch_directory();
   std::atomic<bool>* interrupt = nullptr;  // set to end the run early; outlives it

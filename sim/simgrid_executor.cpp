@@ -274,12 +274,12 @@ void SimgridExecutor::Impl::update_speeds(Rank r) {
   });
 }
 
-// A collective begins when one member of every rank is there, and takes all their lanes until it ends.
+// What ranks do together begins when all of its members are there, and takes their lanes until it ends.
 void SimgridExecutor::Impl::join_collective(CommandRef ref, const PendingCommand& pending) {
   const auto key = std::pair(pending.match.group, pending.match.sequence);
   Gathering& gathered = gathering[key];
   gathered.members.push_back(ref);
-  if (gathered.members.size() < ranks.size()) return;
+  if (gathered.members.size() < rank(ref.rank).graph->group(pending.match.group).size()) return;
   std::vector<CommandRef> members = std::move(gathered.members);
   gathering.erase(key);
   std::sort(members.begin(), members.end(), [](CommandRef a, CommandRef b) { return a.rank < b.rank; });
@@ -289,11 +289,15 @@ void SimgridExecutor::Impl::join_collective(CommandRef ref, const PendingCommand
 void SimgridExecutor::Impl::begin_collective(const std::vector<CommandRef>& members) {
   const CommandRef leader = members.front();
   const PendingCommand& first = rank(leader.rank).queues.at(leader.id);
-  const Load load = rank(leader.rank).truth_model.collective_load(first, static_cast<std::int64_t>(members.size()));
+  const Graph& of_leader = *rank(leader.rank).graph;
+  const std::vector<std::int64_t>& sizes = of_leader.work_of(of_leader.op(first.op)).sizes;
+  const Load load = rank(leader.rank).truth_model.collective_load(first);
   for (CommandRef member : members) {
     RankState& state = rank(member.rank);
     PendingCommand& pending = state.queues.at(member.id);
-    CHECK(pending.part.bytes == first.part.bytes, "members of a collective differ in bytes:", member.rank, member.id);
+    const Graph& graph = *state.graph;
+    CHECK(graph.work_of(graph.op(pending.op)).sizes == sizes, "ranks do different things together:", member.rank,
+          graph.op_name(pending.op));
     pending.started_ns = now_ns;
     state.load[pending.lane.place()] = load;
     if (load.fixed_ns == 0) {

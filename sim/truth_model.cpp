@@ -219,10 +219,10 @@ Load TruthModel::load(const PendingCommand& command, double stretch) const {
   return load;
 }
 
-Load TruthModel::collective_load(const PendingCommand& command, std::int64_t ranks) const {
-  const double bytes = command.part.value != kNone ? 2 * static_cast<double>(command.part.bytes)  // an all-reduce
-                                                   : memory_bytes(graph_->op(command.op).work);
-  return {scaled_ns(cost_.collective_ns(std::llround(bytes), ranks), factor(command)), 0, 0, Route::Own};
+Load TruthModel::collective_load(const PendingCommand& command) const {
+  const WorkId work = graph_->op(command.op).work;
+  CHECK(command.part.value == kNone, "ranks do an op together as a whole", graph_->op_name(command.op));
+  return {scaled_ns(cost_.run_ns(*graph_, work, command.kind()), factor(command)), 0, 0, Route::Own};
 }
 
 }  // namespace tandem

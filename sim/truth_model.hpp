@@ -64,8 +64,8 @@ class TruthModel {
   const OnDevice& on_device(WorkId work) const;
   // What the op takes longer that begins so long before the last of its kernels is launched.
   std::int64_t late_ns(WorkId work, double launching_ns) const;
-  // A collective of `ranks` members, each with this command's bytes.
-  Load collective_load(const PendingCommand& command, std::int64_t ranks) const;
+  // What ranks do together.
+  Load collective_load(const PendingCommand& command) const;
   // Lanes that other lanes slow down keep a flow, whose speed can change.
   bool slowed_by_others(Engine engine) const { return slowed_[static_cast<std::size_t>(engine)]; }
   // Factors on the durations of flows under way, by kind of lane, while the lanes `busy` are; `loads`: of each lane.

@@ -26,6 +26,11 @@ void Graph::begin_era(std::int32_t first_step) {
   for (TensorId id = 0; id < tensor_count(); ++id) former_.emplace(tensors_[static_cast<std::size_t>(id)].name, id);
 }
 
+void Graph::add_group(std::int32_t number, std::vector<Rank> members) {
+  const auto [found, fresh] = groups_.try_emplace(number);
+  if (fresh) found->second.members = std::move(members);
+}
+
 TensorId Graph::add_tensor(Tensor tensor) {
   CHECK(tensor.bytes > 0, tensor.name, tensor.bytes);
   for (auto [at, end] = former_.equal_range(tensor.name); at != end; ++at) {

@@ -184,8 +184,9 @@ struct Op {
   std::int32_t step = kNone;        // training step, or decoding step; kNone before the first
   std::int32_t micro_batch = 0;
   std::int32_t layer = kNone;
-  std::int32_t match_group = kNone;  // collectives
+  std::int32_t match_group = kNone;  // of ranks that perform it together
   std::int32_t match_sequence = kNone;
+  std::int8_t lane_number = 0;  // P2P, Collective: the lane of that kind
   std::int64_t workspace_bytes = 0;
   boost::container::small_vector<ValueId, 8> reads;
   boost::container::small_vector<Write, 8> writes;
@@ -217,7 +218,10 @@ class Graph {
   bool in_first_step(const Op& op) const { return op.step == era_.first_step; }
   // Of a tensor that is loaded: the next version, to be written by the op that is appended next.
   Write loaded(TensorId tensor);
-  std::int32_t next_match() { return matches_++; }  // Op::match_sequence
+  // Ranks that perform ops together, by the number that all of them know them by. Once added, they stay.
+  void add_group(std::int32_t number, std::vector<Rank> members);
+  const std::vector<Rank>& group(std::int32_t number) const { return groups_.at(number).members; }
+  std::int32_t next_match(std::int32_t group) { return groups_.at(group).matches++; }  // Op::match_sequence
   // See Tensor::whole.
   void set_whole(TensorId part, TensorId whole) { tensors_[static_cast<std::size_t>(part)].whole = whole; }
   WorkId add_work(Work work);
@@ -266,7 +270,11 @@ class Graph {
   std::int32_t first_step_ = 0;
   Era era_;
   std::multimap<std::string, TensorId> former_;  // tensors of eras before, which this one has not asked for yet
-  std::int32_t matches_ = 0;
+  struct Group {
+    std::vector<Rank> members;
+    std::int32_t matches = 0;
+  };
+  std::map<std::int32_t, Group> groups_;
 };
 
 // Products of two byte counts exceed 64 bits. Not ISO C++, so said once, here.

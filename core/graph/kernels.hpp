@@ -21,6 +21,9 @@ inline std::int64_t counted(std::initializer_list<std::int64_t> factors) {
   return product;
 }
 
+// From one rank to another.
+inline bool is_transfer(const Work& work) { return work.body == "send" || work.body == "receive"; }
+
 inline void append(std::vector<Kernel>& to, const std::vector<Kernel>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }

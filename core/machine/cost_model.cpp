@@ -5,6 +5,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/input_stages.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/machine/attention.hpp"
 #include "core/machine/gemm.hpp"
 #include "core/machine/lane_time.hpp"
@@ -176,10 +177,19 @@ std::int64_t CostModel::command_ns(const Work& work, Engine engine) const {
 double CostModel::lane_time(Engine engine) const { return tandem::lane_time(*profile_, engine); }
 
 double CostModel::compute_run_ns(const Work& work, Engine engine) const {
+  if (is_transfer(work)) {  // {bytes, [1: to another host]}
+    const std::int64_t bytes = memory_bytes(work);
+    if (work.sizes.size() < 2 || work.sizes[1] == 0 || profile_->network_bytes_per_s == 0)
+      return static_cast<double>(copy_ns(Engine::P2P, bytes)) / lane_time(Engine::P2P);
+    return static_cast<double>(profile_->network_latency_ns) +
+           at_rate_ns(static_cast<double>(bytes), profile_->network_bytes_per_s, "the network");
+  }
   if (engine == Engine::Collective) {
-    // A collective's work is {elements, ranks}; its kernel counts the bytes that go around the ring.
+    // A collective's work is {elements, ranks, [those on one host]}; its kernel counts the bytes that go around the
+    // ring.
     const std::int64_t ranks = work.sizes.size() > 1 ? work.sizes[1] : 1;
-    return static_cast<double>(collective_ns(memory_bytes(work), ranks));
+    const std::int64_t on_host = work.sizes.size() > 2 ? work.sizes[2] : 0;
+    return static_cast<double>(collective_ns(memory_bytes(work), ranks, on_host));
   }
   if (engine == Engine::RemoteLoader && !work.kernels.empty())
     return kernels_ns(work, engine) + at_rate_ns(static_cast<double>(work.kernels.back().bytes),
@@ -335,12 +345,19 @@ std::int64_t CostModel::copy_ns(Engine lane, std::int64_t bytes, bool pageable) 
                                     rate.efficiency.at(amount) * lane_time(lane));
 }
 
-std::int64_t CostModel::collective_ns(std::int64_t bytes, std::int64_t ranks) const {
+std::int64_t CostModel::collective_ns(std::int64_t bytes, std::int64_t ranks, std::int64_t on_host) const {
   CHECK(bytes >= 0 && ranks >= 1, bytes, ranks);
   if (ranks == 1) return 0;
   // Each rank keeps its own part, and sends and receives the others.
   const double moved = static_cast<double>(ranks - 1) / static_cast<double>(ranks) * static_cast<double>(bytes);
-  return profile_->collective_latency_ns + round_ns(at_rate_ns(moved, profile_->collective_bytes_per_s, "collectives"));
+  double rate = profile_->collective_bytes_per_s;
+  std::int64_t latency_ns = profile_->collective_latency_ns;
+  // Rings through several hosts leave and enter each by the links of all members there.
+  if (on_host > 0 && on_host < ranks && profile_->network_bytes_per_s > 0) {
+    rate = std::min(rate, profile_->network_bytes_per_s * static_cast<double>(on_host));
+    latency_ns += profile_->network_latency_ns;
+  }
+  return latency_ns + round_ns(at_rate_ns(moved, rate, "collectives"));
 }
 
 }  // namespace tandem

@@ -26,7 +26,8 @@ class CostModel {
   // memory that is not pinned.
   std::int64_t copy_ns(Engine lane, std::int64_t bytes, bool pageable = false) const;
   // `bytes` once around a ring of `ranks` ranks: a reduce-scatter or an all-gather of so many; an all-reduce of half.
-  std::int64_t collective_ns(std::int64_t bytes, std::int64_t ranks) const;
+  // `on_host`: of the ranks, where they are of several hosts, those on one; 0: all.
+  std::int64_t collective_ns(std::int64_t bytes, std::int64_t ranks, std::int64_t on_host = 0) const;
   // DRAM (CPU lanes) or HBM (Compute) traffic of one op of this work, in bytes.
   static std::int64_t memory_bytes(const Work& work);
 

@@ -13,6 +13,9 @@ int lane_count(const HardwareProfile& profile, Engine kind);
 // HardwareProfile::lane_cores.)
 constexpr bool claims_cores(Engine kind) { return kind == Engine::CpuCompute || kind == Engine::CpuOptimizer; }
 
+// Whose commands begin once other ranks have come to theirs.
+constexpr bool waits_for_ranks(Engine kind) { return kind == Engine::Collective || kind == Engine::P2P; }
+
 // The cores that a command claims while it runs on a lane of the kind, 0 where none. Commands claim at most all cores
 // together: what would claim more waits for its turn, in order of its command.
 std::int32_t claimed_cores(const HardwareProfile& profile, Engine kind);

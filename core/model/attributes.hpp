@@ -17,6 +17,7 @@ class Attributes {
 
   Attributes() = default;
   Attributes(std::initializer_list<std::pair<const std::string, Value>> values) : values_(values) {}
+  void set(const std::string& name, Value value) { values_[name] = std::move(value); }
   bool has(std::string_view name) const { return values_.find(name) != values_.end(); }
   std::int64_t integer(std::string_view name) const;
   std::int64_t integer(std::string_view name, std::int64_t otherwise) const {

@@ -34,6 +34,10 @@ struct Call {
   }
 };
 
+// What ranks that divide a layer do with a value that is whole, instead of a program: they add up what each has made of
+// it, forward; or they all have it, and add up their gradients of it, backward.
+enum class Exchange : std::uint8_t { None, Forward, Backward };
+
 struct Module {
   std::string name;  // of its kind: "block"
   DType type = DType::F32;
@@ -44,6 +48,8 @@ struct Module {
   std::vector<Call> program;
   bool may_run_on_cpu = false;           // as well as on the device
   std::shared_ptr<const Opaque> opaque;  // instead of a program: passes are given, not derived
+  Exchange exchange = Exchange::None;    // of one input, which is the output
+  std::int64_t exchange_ranks = 1;
   bool operator==(const Module&) const = default;
 };
 

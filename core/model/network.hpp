@@ -25,6 +25,7 @@ struct NetworkModule {
   std::shared_ptr<const Module> module;  // modules of equal shape share it
   std::vector<Source> inputs;            // by port
   bool recomputable = false;
+  bool continues = false;  // the module before, which was cut: nothing comes between them
   // What people call its weights, each in its place: "model.layers.3.mlp.up_proj.weight"; none: "block3.up.weight".
   std::vector<std::string> weight_names = {};
   std::string weight_name(std::size_t weight) const;

@@ -41,6 +41,10 @@ class LayerToLayer final : public Policy {
       throw ConfigError(
           "workload.partition: l2l takes all micro-batches through a layer at a time, each of which would gather its "
           "parameters; allowed: none");
+    if (scenario.parallel.pipeline > 1)
+      throw ConfigError(
+          "parallel.pipeline: l2l takes all micro-batches through a layer at a time, and a pipeline's stages have an "
+          "order of their own; allowed: 1");
   }
 
   PolicyTraits traits() const override {

@@ -39,8 +39,7 @@ const WorkloadEntry& workload_of(const Scenario& scenario) {
 
 std::unique_ptr<Scheduler> scheduler_under(const Scenario& scenario, const CostModel& estimate, Rank rank,
                                            const WorkloadEntry& workload, std::unique_ptr<Policy> policy) {
-  CHECK(policy != nullptr && ranks_on_host(scenario) <= rank_count(scenario), scenario.policy.name,
-        rank_count(scenario));
+  CHECK(policy != nullptr, scenario.policy.name);
   auto source = workload.make(scenario, policy->traits().rewrites, rank);
   return std::make_unique<Scheduler>(scenario, estimate, std::move(source), std::move(policy), rank,
                                      static_cast<Rank>(ranks_on_host(scenario)));
@@ -48,24 +47,21 @@ std::unique_ptr<Scheduler> scheduler_under(const Scenario& scenario, const CostM
 
 }  // namespace
 
-Rank rank_count(const Scenario& scenario) {
-  return static_cast<Rank>(std::max<std::int64_t>(scenario.workload.devices, 1));
-}
-
 std::unique_ptr<Scheduler> make_scheduler(const Scenario& scenario, const CostModel& estimate, Rank rank) {
   const PolicyOptions options = policy_after(scenario, scenario.first_step);
   const PolicyEntry* policy_entry = find_policy(options.name);
   if (policy_entry == nullptr) throw ConfigError("policy.name: no policy is called '" + options.name + "'");
   const WorkloadEntry& workload = workload_of(scenario);
-  std::shared_ptr<const Scenario> resumed;  // one that another policy began
-  if (options != scenario.policy) {
+  std::shared_ptr<const Scenario> own;  // of a run that another policy began, or of a stage of a pipeline
+  if (options != scenario.policy || scenario.parallel.pipeline > 1) {
     auto under = std::make_shared<Scenario>(scenario);
     under->policy = options;
-    resumed = std::move(under);
+    under->parallel.rank = rank;
+    own = std::move(under);
   }
-  const Scenario& under = resumed != nullptr ? *resumed : scenario;
+  const Scenario& under = own != nullptr ? *own : scenario;
   auto scheduler = scheduler_under(under, estimate, rank, workload, policy_entry->make(under));
-  scheduler->allow_switches(successor_of(scenario, rank), std::move(resumed));
+  scheduler->allow_switches(successor_of(scenario, rank), std::move(own));
   return scheduler;
 }
 

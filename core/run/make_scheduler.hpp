@@ -5,12 +5,10 @@
 #include <functional>
 #include <memory>
 
+#include "core/scenario/ranks.hpp"
 #include "core/scheduler/scheduler.hpp"
 
 namespace tandem {
-
-// One rank a device.
-Rank rank_count(const Scenario& scenario);
 
 // `scenario` and `estimate` must outlive the scheduler. Throws ConfigError for a policy or a family that this build
 // lacks, or for options that they refuse.

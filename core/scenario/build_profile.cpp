@@ -152,6 +152,8 @@ void build_host(const Values& values, const std::string& prefix, HardwareProfile
     out.lane_times[engine_named(values.text(at + ".lane"))] = values.number(at + ".factor");
   }
   out.loader_bytes_per_s = values.number(prefix + "loader.bandwidth");
+  out.network_bytes_per_s = values.number(prefix + "network.bandwidth");
+  out.network_latency_ns = values.integer(prefix + "network.latency");
   out.collective_bytes_per_s = values.number(prefix + "collective.bandwidth");
   out.collective_latency_ns = values.integer(prefix + "collective.latency");
 }

@@ -3,6 +3,7 @@
 #include "core/base/check.hpp"
 #include "core/base/modality.hpp"
 #include "core/scenario/build.hpp"
+#include "core/scenario/ranks.hpp"
 
 namespace tandem {
 namespace {
@@ -123,6 +124,17 @@ OptimizerOptions build_optimizer(const Values& values) {
   return out;
 }
 
+ParallelOptions build_parallel(const Values& values, WorkloadOptions& workload) {
+  ParallelOptions out;
+  workload.devices = values.integer("parallel.data", workload.devices);
+  workload.tensor = values.integer("parallel.tensor", workload.tensor);
+  out.fold = values.flag("parallel.fold");
+  out.pipeline = values.integer("parallel.pipeline", out.pipeline);
+  out.schedule = values.text("parallel.schedule", out.schedule);
+  out.chunks = values.integer("parallel.chunks", out.chunks);
+  return out;
+}
+
 ValidationOptions build_validation(const Values& values, ValidationOptions out) {
   out.every = static_cast<std::int32_t>(values.integer("validation.every", out.every));
   out.batches = static_cast<std::int32_t>(values.integer("validation.batches", out.batches));
@@ -173,6 +185,8 @@ Scenario build_scenario(const Values& values) {
   out.product.like = values.text("product.like");
   out.product.version = values.text("product.version");
   out.workload = build_workload(values);
+  out.parallel = build_parallel(values, out.workload);
+  out.parallel.tensor_on_host = members_on_a_host(out, /*stride=*/1, out.workload.tensor);
   out.optimizer = build_optimizer(values);
   out.data_text = values.text("data.text", out.data_text);
   out.data_images = values.text("data.images");

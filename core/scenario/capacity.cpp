@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
+#include "core/scenario/ranks.hpp"
 
 namespace tandem {
 
@@ -32,7 +33,7 @@ std::int64_t pinned_capacity_bytes(const HardwareProfile& machine, std::int64_t 
 }
 
 std::int64_t ranks_on_host(const Scenario& scenario) {
-  const std::int64_t ranks = std::max<std::int64_t>(scenario.workload.devices, 1);
+  const std::int64_t ranks = device_count(scenario);
   const std::int64_t most = scenario.machine.devices_per_host;
   return most > 0 ? std::min(ranks, most) : ranks;
 }

@@ -77,6 +77,8 @@ constexpr Range kRanges[] = {
     {"host.wake", kTime, 0, kMostDelayNs, kDelayWhy},
     {"loader.bandwidth", kBytesPerS, 0, kMostDram, kDramWhy},
     {"collective.bandwidth", kBytesPerS, 0, kMostLink, kLinkWhy},
+    {"network.bandwidth", kBytesPerS, 0, kMostLink, kLinkWhy},
+    {"network.latency", kTime, 0, kMostDelayNs, kDelayWhy},
     {"collective.latency", kTime, 0, kMostDelayNs, kDelayWhy},
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/scenario/build.hpp"
+#include "core/scenario/ranks.hpp"
 
 namespace tandem {
 namespace {
@@ -69,8 +70,9 @@ void check_workload(Rules& rules, const Scenario& scenario) {
        {"batch", "micro_batches", "sequence", "hidden", "layers", "vocabulary", "inputs", "classes", "layer_bytes"})
     sizes.push_back(std::string("workload.") + key);
   sizes.insert(sizes.end(), {"validation.every", "validation.batches"});
+  const auto divided = static_cast<double>(scenario.workload.tensor * scenario.parallel.pipeline);
   if (rules.can_judge(sizes))
-    rules.require(step_work(scenario.workload, scenario.validation) <= kMostStepWork, {rules.at_fault(sizes)},
+    rules.require(step_work(scenario.workload, scenario.validation) / divided <= kMostStepWork, {rules.at_fault(sizes)},
                   "one training step would take more than 4e18 operations or bytes", "smaller sizes");
 }
 
@@ -80,6 +82,41 @@ void check_devices(Rules& rules, const Scenario& scenario) {
   rules.require(scenario.machine.collective_bytes_per_s > 0, {"workload.devices", "machine.collective.bandwidth"},
                 scenario.machine.name + " has no collective.bandwidth, the rate at which devices add up gradients",
                 "1, or a machine with collective.bandwidth, such as --set machine.collective.bandwidth=10GB/s");
+}
+
+// Stages of a pipeline send each other what their layers make.
+void check_parallel(Rules& rules, const Values& values, const Scenario& scenario) {
+  const auto given = [&](const char* path) {
+    return values.has(path) && values.position(path)->distance < kDefaultDistance;
+  };
+  constexpr std::int64_t kMostDevices = 1 << 20, kMostRanks = 1 << 14;
+  rules.require(device_count(scenario) <= kMostDevices && rank_count(scenario) <= kMostRanks,
+                {"parallel.pipeline", "parallel.data", "parallel.tensor", "workload.devices"},
+                "there would be " + std::to_string(device_count(scenario)) + " devices",
+                "at most 16384, or 1048576 with fold: true");
+  // A log has all keys, with what they are where nobody gave them.
+  const std::int64_t copies = values.integer("workload.devices", 1);
+  if (given("parallel.data") && given("workload.devices") && copies != 1)
+    rules.require(values.integer("parallel.data") == copies, {"parallel.data", "workload.devices"},
+                  "workload.devices says otherwise", "one of them");
+  rules.require(!scenario.parallel.fold || (scenario.policy.name == "resident" && scenario.truth.noise == 0),
+                {"parallel.fold", "policy.name", "truth.noise"},
+                "ranks are alike only where they share nothing of a host, and none is late",
+                "false, or policy: resident without truth.noise");
+  rules.require(scenario.workload.tensor == 1 || scenario.policy.name == "resident", {"parallel.tensor", "policy.name"},
+                "offloading of divided layers is not built so far", "1, or policy: resident");
+  rules.require(scenario.workload.tensor == 1 || scenario.workload.recompute != "optimal",
+                {"parallel.tensor", "workload.recompute"}, "of divided layers, which recompute is not chosen so far",
+                "1, or recompute: none or block");
+  if (scenario.parallel.pipeline == 1) {
+    rules.require(scenario.parallel.chunks == 1, {"parallel.chunks", "parallel.pipeline"},
+                  "one stage has the whole network", "1, or parallel.pipeline of 2 or more");
+    return;
+  }
+  if (rules.is_open("machine")) return;
+  rules.require(scenario.machine.peer.bytes_per_s > 0, {"parallel.pipeline", "machine.copies.peer.bandwidth"},
+                scenario.machine.name + " has no copies.peer.bandwidth, the rate at which stages send to each other",
+                "1, or a machine with copies.peer, such as --set machine.copies.peer.bandwidth=10GB/s");
 }
 
 void check_optimizer(Rules& rules, const OptimizerOptions& o) {
@@ -166,6 +203,7 @@ void check_scenario_rules(const Values& values, const Scenario& scenario, Findin
   check_workload(rules, scenario);
   check_optimizer(rules, scenario.optimizer);
   check_devices(rules, scenario);
+  check_parallel(rules, values, scenario);
   check_switches(rules, scenario);
   check_data(rules, values);
   const bool has_disk = scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes > 0;

@@ -76,6 +76,7 @@ struct WorkloadOptions {
   std::int64_t checkpoint_every = 1;  // blocks in a row of which the first's input alone is kept, if they recompute
   std::int64_t activation_bytes = 0;  // optimal: what a micro-batch may take of the device; 0: by default
   std::int64_t devices = 1;           // data-parallel ranks
+  std::int64_t tensor = 1;            // ranks that divide each layer: parallel.tensor
   std::string partition = "none";     // none | states | parameters: what each rank has a part of instead of all
   std::vector<std::string> trained;   // patterns of the weights that are; none: all, or with adapters none but those
   LoraOptions lora;
@@ -87,6 +88,18 @@ struct WorkloadOptions {
   // None: each sample has one of each.
   std::map<std::string, std::int64_t> items;
   std::int64_t items_of(const std::string& modality, std::int64_t otherwise) const;
+};
+
+// How many devices divide what a step computes; how many train on samples of their own, WorkloadOptions::devices says.
+struct ParallelOptions {
+  bool fold = false;              // ranks that are alike are simulated by one
+  std::int64_t pipeline = 1;      // stages, of which each rank computes one
+  std::int64_t chunks = 1;        // pieces of the network that a stage has
+  std::string schedule = "1f1b";  // naive | gpipe | 1f1b | interleaved
+  // No keys. Whose steps a policy plans for; and of the ranks that divide a layer, those on one host, where they are on
+  // several; 0: all.
+  Rank rank = 0;
+  std::int64_t tensor_on_host = 0;
 };
 
 struct OptimizerOptions {
@@ -183,6 +196,7 @@ struct Scenario {
   Limits limits;
   ProductOptions product;
   WorkloadOptions workload;
+  ParallelOptions parallel;
   OptimizerOptions optimizer;
   std::string data_text = "corpus";   // the installed corpus, or a path (gpt, bert)
   std::string data_images;            // mlp: a folder of MNIST IDX files; "" means the installed digits

@@ -16,6 +16,7 @@ bool Scheduler::issuable(const Op& op) const {
 // Of the machine's lanes of a kind: where the op has least to wait for. That is behind what it reads, if such a lane is
 // still at it; else where fewest commands are queued.
 LaneIndex Scheduler::lane_for(const Op& op, Engine kind) const {
+  if (waits_for_ranks(kind)) return {kind, op.lane_number};
   const int count = lane_count(estimate_->profile(), kind);
   if (count == 1) return kind;
   LaneIndex best = kind;

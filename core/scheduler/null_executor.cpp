@@ -28,16 +28,21 @@ bool NullExecutor::ready(const Pending& command) const {
                      [&](CommandId id) { return rank.state(id) != State::Pending; });
 }
 
-// A collective starts when every rank has it at the head of its lane.
+// What ranks do together starts when each has its command at the head of a lane.
 bool NullExecutor::members_ready(const Pending& command) const {
-  if (command.lane.kind() != Engine::Collective) return true;
-  return std::all_of(ranks_.begin(), ranks_.end(), [&](const RankState& rank) {
-    const auto& lane = rank.lanes[static_cast<std::size_t>(Engine::Collective)];
-    const auto done = [&] {  // a member that went first in this round
-      return std::any_of(lane.begin(), lane.end(), [&](const Pending& c) { return c.match == command.match; }) == false;
-    };
-    return (!lane.empty() && lane.front().match == command.match && ready(lane.front())) || done();
-  });
+  if (command.match.group == kNone) return true;
+  const auto comes = [&](const RankState& rank) {
+    for (const auto& lane : rank.lanes) {
+      const auto at =
+          std::find_if(lane.begin(), lane.end(), [&](const Pending& c) { return c.match == command.match; });
+      if (at != lane.end()) return at == lane.begin() && ready(*at);
+    }
+    return true;  // a member that went first in this round
+  };
+  if (!options_.members) return std::all_of(ranks_.begin(), ranks_.end(), comes);
+  const std::vector<Rank> members = options_.members(command.match.group);
+  return std::all_of(members.begin(), members.end(),
+                     [&](Rank rank) { return comes(ranks_[static_cast<std::size_t>(rank)]); });
 }
 
 void NullExecutor::finish_head(RankState& rank, std::size_t lane, EventBatch& batch) {

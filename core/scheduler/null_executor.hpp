@@ -20,6 +20,8 @@ class NullExecutor final : public Executor {
     std::size_t events_a_wait = 64;  // most events in one batch
     CommandId fail = kNoCommand;     // this command of rank 0 fails, and what waits for it is cancelled
     std::function<std::int64_t(const Command&)> result;  // Event::result; 0 if empty
+    // Of a group's number (Command::match); none: all ranks are of every group.
+    std::function<std::vector<Rank>(std::int32_t)> members = nullptr;
   };
   explicit NullExecutor(Options options);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/scenario/ranks.hpp"
 
 namespace tandem {
 
@@ -12,12 +13,21 @@ StepOptions::StepOptions(const Scenario& scenario, Rank of_rank)
       validation(scenario.validation),
       micro_batches(scenario.workload.micro_batches),
       devices(scenario.workload.devices),
-      rank(of_rank),
+      rank(place_of(scenario, of_rank).data),
+      tensor_group(tandem::tensor_group(scenario, of_rank)),
+      data_group(tandem::data_group(scenario, of_rank)),
       gpu(scenario.machine.gpu),
       steps(scenario.steps - scenario.first_step),
       first_step(scenario.first_step),
       saves(!scenario.checkpoint.directory.empty() && of_rank == 0),
-      save_every(scenario.checkpoint.every) {}
+      save_every(scenario.checkpoint.every),
+      data_on_host(data_members_on_a_host(scenario)) {}
+
+std::vector<std::int64_t> StepOptions::collective_sizes(std::int64_t elements) const {
+  std::vector<std::int64_t> sizes{elements, devices};
+  if (data_on_host > 0) sizes.push_back(data_on_host);
+  return sizes;
+}
 
 namespace {
 
@@ -48,7 +58,8 @@ StepContext::StepContext(const TrainingPlan& plan, const Scenario& scenario, Ran
       recomputes(plan.stages.size(), false),
       plan_(&plan),
       layers_(layers_of(plan)),
-      scales_loss_(plan.precision == DType::F16 && scenario.optimizer.loss_scaling && !plan.batch.load.body.empty()) {
+      scales_loss_(plan.precision == DType::F16 && scenario.optimizer.loss_scaling &&
+                   (!plan.batch.load.body.empty() || plan.buckets.elsewhere())) {
   CHECK(!stages.empty() && options.micro_batches >= 1, plan.family, options.micro_batches);
 }
 
@@ -83,14 +94,42 @@ Op StepContext::loader_op(std::int32_t label, WorkId work, Phase phase, std::siz
   return op;
 }
 
-Op StepContext::collective(Graph& graph, std::int32_t label, WorkId work, Phase phase, std::size_t index) const {
-  CHECK(options.devices > 1, "a collective of one rank", spec(index).name, options.devices);
+Op StepContext::collective(Graph& graph, std::int32_t label, WorkId work, Phase phase, std::size_t index,
+                           const RankGroup& group) const {
+  CHECK(group.size > 1, "a collective of one rank", spec(index).name, group.number);
   Op op = new_op(label, work, phase, index);
   op.engine = Engine::Collective;
   op.engines = engine_bit(Engine::Collective);
-  op.match_group = 0;
-  op.match_sequence = graph.next_match();
+  graph.add_group(group.number, group.members);
+  op.match_group = group.number;
+  op.match_sequence = graph.next_match(group.number);
   return op;
+}
+
+// On a lane of its own: what follows waits for it, while gradients have time.
+void StepContext::exchange(Graph& graph, Op& op) const {
+  const RankGroup& group = options.tensor_group;
+  CHECK(group.size > 1, "an exchange of one rank", group.number);
+  op.engine = Engine::Collective;
+  op.engines = engine_bit(Engine::Collective);
+  op.lane_number = 1;
+  graph.add_group(group.number, group.members);
+  op.match_group = group.number;
+  op.match_sequence = graph.next_match(group.number);
+}
+
+// A lane for each way and pass, so that none waits for what another brings; and others for buckets, as the first stage
+// takes the last one's contributions when its own backward comes, long after the stages between.
+void StepContext::transfer(Graph& graph, Op& op, std::size_t index, bool backward) const {
+  const TransferSpec& spec = *this->spec(index).transfer;
+  const RankGroup& group = backward ? spec.backward : spec.forward;
+  const bool sends = spec.receives == backward;
+  op.engine = spec.of_bucket ? Engine::Collective : Engine::P2P;
+  op.engines = engine_bit(op.engine);
+  op.lane_number = static_cast<std::int8_t>((backward || spec.of_bucket ? 2 : 0) + (sends ? 0 : 1));
+  graph.add_group(group.number, group.members);
+  op.match_group = group.number;
+  op.match_sequence = graph.next_match(group.number);
 }
 
 Tensor StepContext::tensor_of(std::size_t index, std::string_view name, Role role, DType type,

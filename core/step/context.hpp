@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/rank_group.hpp"
 #include "core/graph/graph.hpp"
 #include "core/scenario/scenario.hpp"
 #include "core/step/plan.hpp"
@@ -22,11 +23,16 @@ struct StepOptions {
   OptimizerOptions optimizer;
   ValidationOptions validation;
   std::int64_t micro_batches, devices;
-  Rank rank;
+  Rank rank;               // among those that train on samples of their own
+  RankGroup tensor_group;  // which divide layers
+  RankGroup data_group;    // which add up their gradients
   bool gpu;
   std::int32_t steps, first_step;  // steps of this run, and those before it
   bool saves;
   std::int64_t save_every;
+  std::int64_t data_on_host;  // of data_group, those on one host; 0: all
+  // Of a work of data_group: elements, ranks, and those on one host where there are others.
+  std::vector<std::int64_t> collective_sizes(std::int64_t elements) const;
   bool clips() const { return optimizer.clip_norm > 0; }
 };
 
@@ -77,7 +83,16 @@ class StepContext {
   void place(Op& op, std::size_t index) const;
   // On the loader's lane.
   Op loader_op(std::int32_t label, WorkId work, Phase phase, std::size_t index) const;
-  Op collective(Graph& graph, std::int32_t label, WorkId work, Phase phase, std::size_t index) const;
+  // Among the ranks that add up their gradients; or among others.
+  Op collective(Graph& graph, std::int32_t label, WorkId work, Phase phase, std::size_t index) const {
+    return collective(graph, label, work, phase, index, options.data_group);
+  }
+  Op collective(Graph& graph, std::int32_t label, WorkId work, Phase phase, std::size_t index,
+                const RankGroup& group) const;
+  // Of a stage that is one: makes of an op one of the ranks that divide its layer.
+  void exchange(Graph& graph, Op& op) const;
+  // Of a stage that is one: makes of an op one that sends or receives.
+  void transfer(Graph& graph, Op& op, std::size_t index, bool backward) const;
   // "block3.NAME" of a stage; of its bucket, or of this rank's part of it.
   Tensor tensor_of(std::size_t index, std::string_view name, Role role, DType type, std::int64_t bytes) const;
   Tensor bucket_tensor(std::size_t index, std::string_view name, Role role, DType type, std::int64_t bytes) const;

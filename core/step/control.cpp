@@ -27,6 +27,17 @@ void ControlPart::add(Graph& graph) {
   const std::string name = context_.scales_loss() ? "loss_scale" : "clip";
   std::int64_t buckets = 0;
   for (std::size_t i = 0; i < stages_.size(); ++i) buckets += context_.trains(i);
+  const BucketOwners& owners = context_.plan().buckets;
+  if (owners.elsewhere()) {
+    buckets = static_cast<std::int64_t>(owners.members.size());
+    std::vector<std::int64_t> sizes{buckets, owners.group.size, 0};  // as if on one host: a few numbers
+    sizes.insert(sizes.end(), owners.members.begin(), owners.members.end());
+    gather_work_ =
+        graph.add_work({"gather_sums", DType::F64, std::move(sizes), {memory_kernel(buckets * size_of(DType::F64))}});
+    for (std::int64_t i = 0; i < buckets; ++i)
+      gathered_.push_back(
+          add_plain_tensor(graph, "square_sum" + std::to_string(i), Role::Scalar, DType::F64, size_of(DType::F64)));
+  }
   Work work{name, DType::F64, {buckets}, {memory_kernel((buckets + 1) * size_of(DType::F64))}};
   work_ = graph.add_work(std::move(work));
   label_ = graph.intern(name);
@@ -78,14 +89,38 @@ void ControlPart::sum_squares(Graph& graph, std::size_t index) {
   graph.append(std::move(op));
 }
 
-void ControlPart::sum_up(Graph& graph) {
-  Op op = context_.new_op(label_, work_, Phase::Reduce, 0);
-  op.layer = kNone;
+std::vector<ValueId> ControlPart::own_sums() const {
+  std::vector<ValueId> sums;
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     if (!context_.trains(i)) continue;
     CHECK(stages_[i].value != kNone, "a step is clipped before all its gradients are final", context_.step);
-    op.reads.push_back(stages_[i].value);
+    sums.push_back(stages_[i].value);
   }
+  return sums;
+}
+
+// In the order of the whole network, so that the norm has the bits that one device gives it.
+std::vector<ValueId> ControlPart::all_sums(Graph& graph) {
+  std::vector<ValueId> own = own_sums();
+  const BucketOwners& owners = context_.plan().buckets;
+  if (!owners.elsewhere()) return own;
+  Op op = context_.collective(graph, graph.intern("grad_norm.gather"), gather_work_, Phase::Reduce, 0, owners.group);
+  op.layer = kNone;
+  op.reads.assign(own.begin(), own.end());
+  std::vector<ValueId> all;
+  for (const TensorId tensor : gathered_) {
+    all.push_back(graph.new_version(tensor));
+    op.writes.push_back({all.back(), kNone});
+  }
+  graph.append(std::move(op));
+  return all;
+}
+
+void ControlPart::sum_up(Graph& graph) {
+  const std::vector<ValueId> sums = all_sums(graph);
+  Op op = context_.new_op(label_, work_, Phase::Reduce, 0);
+  op.layer = kNone;
+  op.reads.assign(sums.begin(), sums.end());
   context_.control = graph.new_version(control_);
   op.writes.push_back({context_.control, kNone});
   if (context_.scales_loss()) {

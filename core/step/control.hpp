@@ -32,12 +32,16 @@ class ControlPart {
     std::int64_t workspace = 0;
   };
   std::int64_t norm_workspace(std::size_t index) const;
+  std::vector<ValueId> own_sums() const;
+  std::vector<ValueId> all_sums(Graph& graph);
 
   StepContext& context_;
   std::vector<Stage> stages_;
   std::map<std::int64_t, WorkId> works_;  // by elements
   WorkId work_ = kNone;
   std::int32_t label_ = kNone;
+  std::vector<TensorId> gathered_;  // sums of all ranks' buckets, where they have some each
+  WorkId gather_work_ = kNone;
   TensorId control_ = kNone, loss_scale_ = kNone;
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/model/opaque.hpp"
 #include "core/model/passes.hpp"
 #include "core/scenario/capacity.hpp"
@@ -40,6 +41,7 @@ class Plan {
  public:
   Plan(const Network& network, const Scenario& scenario, bool or_cpu)
       : network_(network),
+        scenario_(scenario),
         or_cpu_(or_cpu),
         on_cpu_(modules_on_cpu(network, scenario)),
         where_{scenario.machine.gpu, body_threads(scenario)},
@@ -123,8 +125,31 @@ class Plan {
         roles_[place(s.index)].derive.contributed |= bit(place(s.place));
       }
   }
+  // PassesPart says what becomes of it.
+  StageSpec exchange_of(std::size_t index) {
+    const NetworkModule& m = at(index);
+    const Shape& shape = m.module->locals.front().shape;
+    const DeriveOptions& options = roles_[index].derive;
+    StageSpec s;
+    s.name = m.name;
+    s.exchange = m.module->exchange;
+    s.continues = m.continues;
+    s.backward_reads_parameter = false;
+    s.inputs = {{.gradient = options.input_gradients != 0, .adds = options.gradients_so_far != 0}};
+    connect(s.inputs.front(), m.inputs.front());
+    s.outputs = {{shape.type, shape.bytes(), /*gradient=*/s.inputs.front().gradient}};
+    s.recomputable = m.recomputable && s.inputs.front().gradient;
+    const std::int64_t ranks = m.module->exchange_ranks, on_host = scenario_.parallel.tensor_on_host;
+    Work work{"all_reduce_sum", shape.type, {shape.elements(), ranks}, {memory_kernel(2 * shape.bytes())}};
+    if (on_host > 0) work.sizes.push_back(on_host);
+    s.forward = plan_.add({std::move(work), 0});
+    if (s.recomputable) s.forward_light = s.recompute = s.forward;
+    if (s.inputs.front().gradient) s.backward = s.backward_accumulate = s.forward;
+    return s;
+  }
   StageSpec stage_of(std::size_t index) {
     const NetworkModule& m = at(index);
+    if (m.module->exchange != Exchange::None) return exchange_of(index);
     const DeriveOptions& options = roles_[index].derive;
     std::vector<ShapeOfPort> from;
     for (const Source& source : m.inputs) from.push_back({source.from, field_of(source)});
@@ -137,6 +162,7 @@ class Plan {
     }
     StageSpec stage = found->second;
     stage.name = m.name;
+    stage.continues = m.continues;
     if (!stage.trained && stage.elements > 0) stage.code_bits = m.frozen_bits;
     for (std::size_t p = 0; p < m.inputs.size(); ++p) connect(stage.inputs[p], m.inputs[p]);
     if (holder_of_[index] != kNone) stage.inputs.back().index = holder_of_[index];
@@ -227,6 +253,7 @@ class Plan {
   using ShapeOfPort = std::pair<Source::From, std::int32_t>;
   using ShapeKey = std::tuple<const Module*, Bits, Bits, Bits, std::vector<ShapeOfPort>, bool, bool>;
   const Network& network_;
+  const Scenario& scenario_;
   const bool or_cpu_;
   const std::vector<bool> on_cpu_;  // by module
   RunsOn where_;

@@ -31,6 +31,7 @@ void PassesPart::add_stage(Graph& graph, std::size_t index) {
     stage.output_gradients.push_back(output.gradient ? add("output_gradient" + number, output.type, output.bytes)
                                                      : kNone);
   }
+  if (s.transfer != nullptr) add_received(graph, index);
   stage.output_values.assign(s.outputs.size(), kNone);
   stage.output_gradient_values.assign(s.outputs.size(), kNone);
   for (const TensorSpec& saved : s.saved) stage.saved.push_back(add(saved.name, saved.type, saved.bytes));
@@ -41,6 +42,19 @@ void PassesPart::add_stage(Graph& graph, std::size_t index) {
           add("tied_gradient", context_.plan().precision, port.gradient_bytes);
   stage.labels = {graph.intern(s.name + ".forward"), graph.intern(s.name + ".recompute"),
                   graph.intern(s.name + ".backward"), graph.intern(s.name + ".evaluate")};
+}
+
+// It is no model state: another rank updates it.
+void PassesPart::add_received(Graph& graph, std::size_t index) {
+  const TransferSpec& transfer = *context_.spec(index).transfer;
+  if (!transfer.receives || !transfer.of_bucket) return;
+  const DType type = context_.plan().precision;
+  Tensor tensor =
+      context_.tensor_of(index, prefix_ + "whole_parameter", Role::Activation, type, transfer.elements * size_of(type));
+  tensor.reported_as = Role::Parameter;
+  tensor.layout = transfer.layout;
+  tensor.persistent = true;
+  stages_[index].received = graph.add_tensor(std::move(tensor));
 }
 
 Op PassesPart::op_of(std::int32_t label, OpSpecIndex op_spec, Phase phase, std::size_t index) const {
@@ -70,11 +84,20 @@ void PassesPart::read_forward_operands(std::size_t index, Op& op) const {
   for (const ValueId read : op.reads) CHECK(read != kNone, s.name, "reads what nobody wrote");
 }
 
-void PassesPart::forward(Graph& graph) {
+namespace {
+
+// A bucket comes from another rank once a step.
+bool is_there(const StageSpec& stage, std::int32_t micro_batch) {
+  return stage.transfer != nullptr && stage.transfer->of_bucket && micro_batch > 0;
+}
+
+}  // namespace
+
+void PassesPart::forward(Graph& graph, std::size_t first, std::size_t end) {
   for (const auto& transform : context_.transforms) transform->begin_pass(Phase::Forward);
-  for (std::size_t i = 0; i < stages_.size(); ++i) {
+  for (std::size_t i = first; i < end; ++i) {
     const StageSpec& s = context_.spec(i);
-    if (s.held_for != kNone) continue;
+    if (s.held_for != kNone || is_there(s, context_.micro_batch)) continue;
     const bool light = context_.recomputes[i];
     append_forward(graph, i, op_of(stages_[i].labels.forward, light ? s.forward_light : s.forward, Phase::Forward, i),
                    /*writes_output=*/true, /*saves=*/!light);
@@ -106,15 +129,24 @@ void PassesPart::recompute(Graph& graph, std::size_t first, std::size_t last) {
 // `saves`: for a backward.
 void PassesPart::append_forward(Graph& graph, std::size_t index, Op op, bool writes_output, bool saves) {
   Stage& stage = stages_[index];
+  if (context_.spec(index).exchange != Exchange::None && !writes_output) return;  // nobody reads it
+  if (context_.spec(index).exchange == Exchange::Backward) {                      // all ranks have it
+    stage.output_values.front() = value_of(context_.spec(index).inputs.front());
+    return;
+  }
   const Phase phase = op.phase == Phase::Evaluate ? Phase::Evaluate : Phase::Gather;
   for (const auto& transform : context_.transforms) transform->before_use(graph, index, phase);
   read_forward_operands(index, op);
+  if (context_.spec(index).exchange == Exchange::Forward) context_.exchange(graph, op);
+  if (context_.spec(index).transfer != nullptr) context_.transfer(graph, op, index, /*backward=*/false);
   if (saves && context_.spec(index).loss_gradient_in_forward && context_.scales_loss())
     op.reads.push_back(context_.loss_scale);
+  const bool in_place = context_.spec(index).exchange == Exchange::Forward;
   for (std::size_t i = 0; writes_output && i < stage.outputs.size(); ++i) {
     stage.output_values[i] = graph.new_version(stage.outputs[i]);
-    op.writes.push_back({stage.output_values[i], kNone});
+    op.writes.push_back({stage.output_values[i], in_place ? op.reads.front() : kNone});
   }
+  if (stage.received != kNone) write_received(graph, index, op);
   CHECK(context_.stages[index].carried.empty() || op.phase == Phase::Forward, context_.spec(index).name,
         "would carry on from what the same step left", name_of(op.phase));
   for (const TensorId carried : context_.stages[index].carried) update_in_place(graph, op, carried);
@@ -127,6 +159,14 @@ void PassesPart::append_forward(Graph& graph, std::size_t index, Op op, bool wri
   graph.append(std::move(op));
 }
 
+// In the place of the one before.
+void PassesPart::write_received(Graph& graph, std::size_t index, Op& op) {
+  ValueId& whole = context_.stages[index].whole_parameter;
+  const ValueId before = whole;
+  whole = graph.new_version(stages_[index].received);
+  op.writes.push_back({whole, before});
+}
+
 bool PassesPart::adds_gradient(std::size_t index) const {
   return !context_.begins_sum() && context_.adds_gradients && context_.trains(index);
 }
@@ -137,6 +177,7 @@ void PassesPart::read_backward_operands(std::size_t index, Op& op) const {
   const Stage& stage = stages_[index];
   for (std::size_t i = 0; i < s.outputs.size(); ++i)
     if (s.outputs[i].gradient) op.reads.push_back(stage.output_gradient_values[i]);
+  if (stage.received != kNone) op.reads.push_back(stage.contribution_value);
   if (s.backward_reads_parameter) op.reads.push_back(context_.parameter_of(index));
   const auto read_ports = [&](From from) {
     for (const PortSpec& port : s.inputs)
@@ -177,11 +218,18 @@ void PassesPart::write_gradients(Graph& graph, std::size_t index, PortSpec::From
 
 void PassesPart::backward(Graph& graph, std::size_t index) {
   const StageSpec& s = context_.spec(index);
+  if (s.exchange == Exchange::Forward) {  // each rank's summand has the sum's
+    CHECK(!s.inputs.front().adds, s.name, "is read by others beside the sum");
+    gradient_of(s.inputs.front()) = stages_[index].output_gradient_values.front();
+    return;
+  }
   const bool adds = adds_gradient(index);
   Op op = op_of(stages_[index].labels.backward, adds ? s.backward_accumulate : s.backward, Phase::Backward, index);
   for (const auto& transform : context_.transforms)
     if (s.backward_reads_parameter || s.backward_reads_frozen()) transform->before_use(graph, index, Phase::Gather);
   read_backward_operands(index, op);
+  if (s.transfer != nullptr) context_.transfer(graph, op, index, /*backward=*/true);
+  if (s.exchange == Exchange::Backward) context_.exchange(graph, op);
   StepStage& bucket = context_.stages[index];
   if (context_.trains(index)) {
     const ValueId so_far = adds ? bucket.gradient_value : kNone;

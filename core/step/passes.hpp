@@ -20,8 +20,9 @@ class PassesPart {
   void add_works(Graph& graph);
   void add_stage(Graph& graph, std::size_t index);
 
-  // All stages that were added.
-  void forward(Graph& graph);
+  // Stages [first, end) of those that were added; or all of them.
+  void forward(Graph& graph, std::size_t first, std::size_t end);
+  void forward(Graph& graph) { forward(graph, 0, stages_.size()); }
   // With the parameters that the next forward would use, keeping nothing: what a stage without a light forward saves
   // dies as it is written.
   void evaluate(Graph& graph);
@@ -43,11 +44,14 @@ class PassesPart {
   struct Stage {
     Labels labels{};
     TensorId contribution = kNone;
+    TensorId received = kNone;  // a bucket's parameter, of another rank
     std::vector<TensorId> saved, outputs, output_gradients;
     ValueId contribution_value = kNone;
     std::vector<ValueId> saved_values, output_values, output_gradient_values;
   };
   Op op_of(std::int32_t label, OpSpecIndex op_spec, Phase phase, std::size_t index) const;
+  void add_received(Graph& graph, std::size_t index);
+  void write_received(Graph& graph, std::size_t index, Op& op);
   void append_forward(Graph& graph, std::size_t index, Op op, bool writes_output, bool saves);
   ValueId value_of(const PortSpec& port) const;
   void read_forward_operands(std::size_t index, Op& op) const;

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "core/base/rank_group.hpp"
 #include "core/formats/state_blocks.hpp"
 #include "core/graph/graph.hpp"
+#include "core/model/module.hpp"
 #include "core/optimizers/optimizer.hpp"
 
 namespace tandem {
@@ -48,6 +50,17 @@ struct OutputSpec {
   bool persistent = false;  // the next step reads it
 };
 
+// Of a stage that computes nothing: what its one port reads goes to another rank on its forward, and the gradient comes
+// back on its backward. Or, where it receives, its output comes on its forward, and the gradient goes on its backward.
+struct TransferSpec {
+  bool receives = false;
+  RankGroup forward, backward;  // the rank that sends, the rank that receives
+  // Of a bucket, of which the parameter goes once a step, for all micro-batches, and contributions come back.
+  bool of_bucket = false;
+  std::shared_ptr<const Layout> layout;
+  std::int64_t elements = 0;
+};
+
 // Orders of operands, which bodies rely on:
 //   forward   reads  [parameter], [buckets, then outputs of stages, then the batch's tensors, each by port],
 //                    [loss scale if loss_gradient_in_forward, in training], what is carried
@@ -77,6 +90,9 @@ struct StageSpec {
   bool has_result = false;      // forward's event says a loss, or what was chosen
   bool has_loss = false;
   bool loss_gradient_in_forward = false;  // what depends on the loss scale is done there
+  std::shared_ptr<const TransferSpec> transfer;
+  Exchange exchange = Exchange::None;  // its op is one pass's; in the other the value, or gradient, is taken as it is
+  bool continues = false;              // the stage before: both are of one module that was cut
   OpSpecIndex forward = kNone;
   OpSpecIndex forward_light = kNone;  // writes the output only; recomputable stages, and whose forward does more
   OpSpecIndex recompute = kNone;
@@ -144,12 +160,29 @@ struct BatchSpec {
   std::int64_t bytes() const;
 };
 
+// A pass of one micro-batch over stages in a row.
+struct Turn {
+  bool backward = false;
+  std::int32_t first = 0, end = 0;  // stages
+  std::int32_t micro_batch = 0;
+};
+
+// Where a step's buckets are, of a plan that has some of them.
+struct BucketOwners {
+  RankGroup group;                    // by stage of the pipeline
+  std::vector<std::int32_t> members;  // of each bucket that the whole network trains, in forward order: whose it is
+  bool elsewhere() const { return !members.empty(); }
+};
+
 struct TrainingPlan {
   std::string family;
   DType precision = DType::F32;
   std::vector<OpSpec> ops;
   std::vector<StageSpec> stages;
   std::int64_t block_stages = 1;  // in a row, that make a block
+  std::vector<Turn> order;        // of a step; none: micro-batch by micro-batch, forward and backward over all stages
+  BucketOwners buckets;           // none: all are here
+  std::int32_t at_once = 1;       // micro-batches that are between their first forward and their last backward
   BatchSpec batch;
   const OptimizerEntry* optimizer = nullptr;  // whose states these are; null: measured times know none
   std::vector<StateSpec> states;

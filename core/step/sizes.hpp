@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "core/step/plan.hpp"
 
@@ -15,5 +16,10 @@ struct StepSizes {
   // Of batches of held-out data; null: those of the step before.
   std::function<std::int64_t()> of_evaluation = nullptr;
 };
+
+// Of steps that are all alike.
+inline StepSizes one_size(TrainingPlan plan) {
+  return {[](std::int64_t) { return 0; }, [only = std::move(plan)](std::int64_t) { return only; }};
+}
 
 }  // namespace tandem

@@ -9,8 +9,7 @@
 namespace tandem {
 
 TrainingSource::TrainingSource(TrainingPlan plan, const Scenario& scenario, const Rewrites& rewrites, Rank rank)
-    : TrainingSource(StepSizes{[](std::int64_t) { return 0; }, [only = std::move(plan)](std::int64_t) { return only; }},
-                     scenario, rewrites, rank) {}
+    : TrainingSource(one_size(std::move(plan)), scenario, rewrites, rank) {}
 
 TrainingSource::TrainingSource(StepSizes sizes, const Scenario& scenario, const Rewrites& rewrites, Rank rank)
     : sizes_(std::move(sizes)), context_(plan_of(sizes_.of_step(scenario.first_step)), scenario, rank) {
@@ -19,6 +18,13 @@ TrainingSource::TrainingSource(StepSizes sizes, const Scenario& scenario, const 
     context_.transforms.push_back(rewrite->make(context_));
     context_.transforms.back()->rewrite(plan);
   }
+}
+
+TrainingSource::Sized::Sized(StepContext& context, const TrainingPlan& plan_of_it, const std::string& prefix)
+    : plan(plan_of_it) {
+  for (std::int32_t i = 0; i < plan.at_once; ++i)
+    micro_batches.push_back(
+        std::make_unique<MicroBatch>(context, prefix + (i == 0 ? "" : "flight" + std::to_string(i) + "_")));
 }
 
 TrainingPlan& TrainingSource::plan_of(std::int64_t sizes) {
@@ -57,11 +63,14 @@ void TrainingSource::use_sizes(Graph& graph, std::int64_t sizes) {
   now_ = sized.get();
   context_.use(now_->plan);
   if (!fresh) return;
-  now_->passes.add_works(graph);
-  now_->batch.add(graph);
+  for (const auto& micro_batch : now_->micro_batches) {
+    micro_batch->passes.add_works(graph);
+    micro_batch->batch.add(graph);
+  }
   for (const KeptSpec& kept : now_->plan.batch.kept) now_->keeps.push_back(graph.add_work(kept.work));
   if (sized_.size() == 1) return;  // the prologue adds stage by stage
-  for (std::size_t i = 0; i < context_.stage_count(); ++i) now_->passes.add_stage(graph, i);
+  for (const auto& micro_batch : now_->micro_batches)
+    for (std::size_t i = 0; i < context_.stage_count(); ++i) micro_batch->passes.add_stage(graph, i);
 }
 
 void TrainingSource::take_over(Graph& graph, std::int32_t step) {
@@ -90,7 +99,7 @@ void TrainingSource::add_stage(Graph& graph, std::size_t index) {
   buckets_.add(graph, index);
   if (trains) tell(&StepTransform::add_gradient, graph, index);
   if (trains) control_.add_stage(graph, index);
-  now_->passes.add_stage(graph, index);
+  for (const auto& micro_batch : now_->micro_batches) micro_batch->passes.add_stage(graph, index);
   if (!trains) return;
   update_.add_stage(graph, index);
   tell(&StepTransform::add_works, graph, index);
@@ -109,7 +118,7 @@ bool TrainingSource::append_step(Graph& graph, std::int64_t) {
   const StepOptions& options = context_.options;
   if (context_.step >= options.steps) return false;
   use_sizes_of_step(graph);
-  for (context_.micro_batch = 0; context_.micro_batch < options.micro_batches; ++context_.micro_batch) train(graph);
+  train(graph);
   context_.micro_batch = static_cast<std::int32_t>(options.micro_batches) - 1;  // the update belongs to the last one
   update(graph);
   saves_.after_updates(graph);
@@ -119,17 +128,39 @@ bool TrainingSource::append_step(Graph& graph, std::int64_t) {
   return true;
 }
 
-// The micro-batch in hand.
+// All micro-batches, in the plan's order.
 void TrainingSource::train(Graph& graph) {
-  now_->batch.load(graph);
-  now_->passes.forward(graph);
-  keep(graph);
+  if (now_->plan.order.empty()) {
+    const auto stages = static_cast<std::int32_t>(context_.stage_count());
+    for (std::int32_t m = 0; m < context_.options.micro_batches; ++m) {
+      take(graph, {.backward = false, .end = stages, .micro_batch = m}, /*loads=*/true);
+      take(graph, {.backward = true, .end = stages, .micro_batch = m}, /*loads=*/false);
+    }
+    return;
+  }
+  std::int32_t loaded = 0;  // they begin in their order
+  for (const Turn& turn : now_->plan.order) {
+    take(graph, turn, turn.micro_batch == loaded);
+    loaded += turn.micro_batch == loaded;
+  }
+}
+
+void TrainingSource::take(Graph& graph, const Turn& turn, bool loads) {
+  context_.micro_batch = turn.micro_batch;
+  MicroBatch& in_hand = micro_batch_in_hand();
+  if (loads) in_hand.batch.load(graph);
+  if (turn.backward) return go_backward(graph, turn, in_hand.passes);
+  in_hand.passes.forward(graph, static_cast<std::size_t>(turn.first), static_cast<std::size_t>(turn.end));
+  keep(graph, turn);
+}
+
+void TrainingSource::go_backward(Graph& graph, const Turn& turn, PassesPart& passes) {
   tell(&StepTransform::turn_back);
   const bool last = context_.micro_batch + 1 == context_.options.micro_batches;
-  for (std::size_t i = context_.stage_count(); i-- > 0;) {
+  for (auto i = static_cast<std::size_t>(turn.end); i-- > static_cast<std::size_t>(turn.first);) {
     if (!context_.goes_backward(i)) continue;
-    tell(&StepTransform::before_backward, graph, i, now_->passes);
-    now_->passes.backward(graph, i);
+    tell(&StepTransform::before_backward, graph, i, passes);
+    passes.backward(graph, i);
     if (!context_.trains(i)) continue;
     tell(&StepTransform::after_backward, graph, i);
     if (last) reduce(graph, i);
@@ -137,13 +168,14 @@ void TrainingSource::train(Graph& graph) {
 }
 
 // Outputs that later steps read from beside the graph.
-void TrainingSource::keep(Graph& graph) {
+void TrainingSource::keep(Graph& graph, const Turn& turn) {
   const std::vector<KeptSpec>& kept = now_->plan.batch.kept;
   for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (kept[i].stage < turn.first || kept[i].stage >= turn.end) continue;
     const auto stage = static_cast<std::size_t>(kept[i].stage);
     const std::int32_t label = graph.intern(context_.spec(stage).name + ".keep");
     Op op = context_.loader_op(label, now_->keeps[i], Phase::Keep, stage);
-    op.reads.push_back(now_->passes.output(stage, static_cast<std::size_t>(kept[i].output)));
+    op.reads.push_back(micro_batch_in_hand().passes.output(stage, static_cast<std::size_t>(kept[i].output)));
     graph.append(std::move(op));
   }
 }
@@ -175,8 +207,9 @@ void TrainingSource::update(Graph& graph, std::size_t index) {
 void TrainingSource::evaluate(Graph& graph) {
   if (sizes_.of_evaluation) use_sizes(graph, sizes_.of_evaluation());
   for (context_.micro_batch = 0; context_.micro_batch < context_.options.validation.batches; ++context_.micro_batch) {
-    now_->batch.load_held_out(graph);
-    now_->passes.evaluate(graph);
+    MicroBatch& in_hand = micro_batch_in_hand();
+    in_hand.batch.load_held_out(graph);
+    in_hand.passes.evaluate(graph);
   }
 }
 

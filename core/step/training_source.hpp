@@ -36,14 +36,19 @@ class TrainingSource final : public StepSource {
   void append_save(Graph& graph) override { saves_.save_last(graph); }
 
  private:
-  // What goes by a step's sizes; made when the first step has them.
-  struct Sized {
-    Sized(StepContext& context, const TrainingPlan& plan_of_it, const std::string& prefix)
-        : plan(plan_of_it), batch(context, prefix), passes(context, batch, prefix) {}
-    const TrainingPlan& plan;
+  // What a micro-batch in flight has of its own.
+  struct MicroBatch {
+    MicroBatch(StepContext& context, const std::string& prefix)
+        : batch(context, prefix), passes(context, batch, prefix) {}
     BatchPart batch;
     PassesPart passes;
-    std::vector<WorkId> keeps;  // of BatchSpec::kept
+  };
+  // What goes by a step's sizes; made when the first step has them.
+  struct Sized {
+    Sized(StepContext& context, const TrainingPlan& plan_of_it, const std::string& prefix);
+    const TrainingPlan& plan;
+    std::vector<std::unique_ptr<MicroBatch>> micro_batches;  // as many as there are at once
+    std::vector<WorkId> keeps;                               // of BatchSpec::kept
   };
   // The plan with those sizes, rewritten once the transforms are there.
   TrainingPlan& plan_of(std::int64_t sizes);
@@ -53,7 +58,12 @@ class TrainingSource final : public StepSource {
   void add_stage(Graph& graph, std::size_t index);
   void load_stage(Graph& graph, std::size_t index);
   void train(Graph& graph);
-  void keep(Graph& graph);
+  void take(Graph& graph, const Turn& turn, bool loads);
+  void go_backward(Graph& graph, const Turn& turn, PassesPart& passes);
+  MicroBatch& micro_batch_in_hand() {
+    return *now_->micro_batches[static_cast<std::size_t>(context_.micro_batch) % now_->micro_batches.size()];
+  }
+  void keep(Graph& graph, const Turn& turn);
   void reduce(Graph& graph, std::size_t index);
   void update(Graph& graph);
   void update(Graph& graph, std::size_t index);

@@ -21,8 +21,10 @@ class AllReduce final : public StepTransform {
     const DType type = context_.plan().precision;
     const auto [found, fresh] = works_.try_emplace(elements, kNone);
     if (fresh)
-      found->second = graph.add_work(
-          {"all_reduce", type, {elements, context_.options.devices}, {memory_kernel(2 * elements * size_of(type))}});
+      found->second = graph.add_work({"all_reduce",
+                                      type,
+                                      context_.options.collective_sizes(elements),
+                                      {memory_kernel(2 * elements * size_of(type))}});
     stages_[index] = {graph.intern(context_.spec(index).name + ".all_reduce"), found->second};
   }
 

@@ -132,7 +132,7 @@ void Partition::begin(Graph& graph) {
   for (std::size_t i = 0; i < stages_.size(); ++i) buckets += context_.trains(i);
   norm_sum_work_ = graph.add_work({"all_reduce_sum",
                                    DType::F64,
-                                   {buckets, context_.options.devices},
+                                   context_.options.collective_sizes(buckets),
                                    {memory_kernel(2 * buckets * size_of(DType::F64))}});
   norm_sum_label_ = graph.intern("grad_norm.all_reduce");
 }
@@ -171,7 +171,7 @@ Partition::Works Partition::add_works_of(Graph& graph, std::size_t index) const 
   const std::int64_t elements = context_.spec(index).elements;
   const DType type = context_.plan().precision;
   const std::int64_t bytes = elements * size_of(type), part_bytes = 3 * bytes / context_.parts;
-  const std::vector<std::int64_t> sizes{elements, context_.options.devices};
+  const std::vector<std::int64_t> sizes = context_.options.collective_sizes(elements);
   Works works;
   works.gather = graph.add_work({"all_gather", type, sizes, {memory_kernel(bytes)}});
   works.scatter = graph.add_work({"reduce_scatter", type, sizes, {memory_kernel(bytes)}});

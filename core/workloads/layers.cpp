@@ -68,7 +68,8 @@ std::unique_ptr<StepSource> make_layers(const Scenario& scenario, const Rewrites
     throw ConfigError("optimizer.clip_norm: measured layers have no gradients to clip; allowed: 0");
   if (scenario.optimizer.state_bits != 32)
     throw ConfigError("optimizer.state_bits: measured layers have states of a fixed size; allowed: 32");
-  return std::make_unique<TrainingSource>(layers_plan(k), scenario, all_rewrites(scenario, rewrites), rank);
+  const Rewrites all = all_rewrites(scenario, rewrites);
+  return std::make_unique<TrainingSource>(of_rank(one_size(layers_plan(k)), scenario, all, rank), scenario, all, rank);
 }
 
 }  // namespace

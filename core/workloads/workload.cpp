@@ -6,6 +6,7 @@
 
 #include "core/base/errors.hpp"
 #include "core/model/families/common/modalities.hpp"
+#include "core/scenario/ranks.hpp"
 #include "core/step/inputs.hpp"
 #include "core/step/network_plan.hpp"
 #include "core/step/training_source.hpp"
@@ -62,18 +63,20 @@ WorkloadOptions completed(WorkloadOptions options) {
 std::unique_ptr<StepSource> WorkloadEntry::make(const Scenario& scenario, const Rewrites& rewrites, Rank rank) const {
   Scenario complete = scenario;
   complete.workload = complete_for(*this, scenario);
+  if (rank == kNone) rank = scenario.parallel.rank;
   if (source != nullptr) return source(complete, rewrites, rank);
   require_training_options(complete);
+  const Rewrites all = all_rewrites(complete, rewrites);
   const bool or_cpu = find_rewrite(rewrites, "split_batch") != nullptr;
   if (goes_by_samples(complete)) {
-    auto plan = std::make_shared<const SamplePlan>(*this, complete, rank, or_cpu);
-    return std::make_unique<TrainingSource>(sizes_of(std::move(plan)), complete, all_rewrites(complete, rewrites),
+    auto plan = std::make_shared<const SamplePlan>(*this, complete, place_of(complete, rank).data, or_cpu);
+    return std::make_unique<TrainingSource>(of_rank(sizes_of(std::move(plan)), complete, all, rank), complete, all,
                                             rank);
   }
   const Network whole = trained_network(*this, complete.workload);
   TrainingPlan plan = network_plan(whole, complete, or_cpu);
   if (complete.pipeline.given) add_inputs(whole, complete, {}, plan.batch);
-  return std::make_unique<TrainingSource>(std::move(plan), complete, all_rewrites(complete, rewrites), rank);
+  return std::make_unique<TrainingSource>(of_rank(one_size(std::move(plan)), complete, all, rank), complete, all, rank);
 }
 
 Network network_of(const Scenario& scenario) {

@@ -1,5 +1,6 @@
-// What a collective command needs of the other ranks. Calls are matched across ranks by their order, which is graph
-// order on every rank. Must not know ops, arenas or lanes.
+// What commands need of the other ranks: collectives among those that share a stage's gradients, and bytes from one
+// rank to another. Collectives are matched across ranks by their order, which is graph order on every rank. Must not
+// know ops, arenas or lanes.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +13,23 @@ namespace tandem {
 class Collective {
  public:
   virtual ~Collective() = default;
-  // Replaces data by its mean over all ranks: the sum, then one division. Equal to the bit on all ranks.
+  // All of these among the ranks of a group (Graph::group), by its number, of which this rank is one. In the order of
+  // its members.
+  // Replaces data by its mean over the ranks: the sum, then one division. Equal to the bit on all of them.
   // Throws DeviceError, naming the rank, when a peer is lost.
-  virtual void all_reduce_mean(std::byte* data, std::int64_t elements, DType type) = 0;
+  virtual void all_reduce_mean(std::int32_t group, std::byte* data, std::int64_t elements, DType type) = 0;
   // The same, but by the sum.
-  virtual void all_reduce_sum(std::byte* data, std::int64_t elements, DType type) = 0;
-  // Rank r's `part` becomes the r-th part of the mean of `whole` over all ranks, each of `elements` elements: the same
-  // bits as all_reduce_mean.
-  virtual void reduce_scatter_mean(const std::byte* whole, std::byte* part, std::int64_t elements, DType type) = 0;
-  // `whole` becomes all ranks' parts, of `bytes` each, one after another.
-  virtual void all_gather(const std::byte* part, std::byte* whole, std::int64_t bytes) = 0;
+  virtual void all_reduce_sum(std::int32_t group, std::byte* data, std::int64_t elements, DType type) = 0;
+  // Member m's `part` becomes the m-th part of the mean of `whole` over the ranks, each of `elements` elements: the
+  // same bits as all_reduce_mean.
+  virtual void reduce_scatter_mean(std::int32_t group, const std::byte* whole, std::byte* part, std::int64_t elements,
+                                   DType type) = 0;
+  // `whole` becomes all parts, of `bytes` each, one after another.
+  virtual void all_gather(std::int32_t group, const std::byte* part, std::byte* whole, std::int64_t bytes) = 0;
+  // Both return once the bytes may be changed, or are there. A pair is matched by its ranks and the tag, which no other
+  // pair under way between them has. From any thread, several at once.
+  virtual void send(const std::byte* data, std::int64_t bytes, Rank to, std::int32_t tag) = 0;
+  virtual void receive(std::byte* data, std::int64_t bytes, Rank from, std::int32_t tag) = 0;
 };
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/machine/lanes.hpp"
 #include "runtime/executors/lane_workers.hpp"
 
 namespace tandem {
@@ -36,7 +37,7 @@ std::optional<Standstill> LaneWorkers::standstill() const {
       standstill.lanes.push_back(wait_of(task, /*runs=*/true));
       // Another rank may be busy with anything that this one does, too.
       standstill.allowance =
-          std::max(standstill.allowance, task.lane == Engine::Collective ? most_allowance_ : task.allowance);
+          std::max(standstill.allowance, waits_for_ranks(task.lane.kind()) ? most_allowance_ : task.allowance);
       if (task.saves) standstill.saving = std::max(standstill.saving, task.allowance);
     } else if (!lane->queue.empty()) {
       standstill.lanes.push_back(wait_of(lane->queue.front(), /*runs=*/false));

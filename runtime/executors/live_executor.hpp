@@ -92,6 +92,8 @@ class LiveExecutor final : public Executor {
   Work work_of(const Command& command);
   Work run_work(const Command& command);
   Work collective_work(const Command& command);
+  Work gather_work(const Command& command);
+  Work transfer_work(const Command& command);
   Work copy_work(const Command& command);
   Work disk_copy_work(const Command& command);
   void note_release(const Command& command);

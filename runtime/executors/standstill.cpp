@@ -1,5 +1,7 @@
 #include "runtime/executors/standstill.hpp"
 
+#include "core/machine/lanes.hpp"
+
 namespace tandem {
 
 std::string text_of(const Standstill& standstill) {
@@ -8,7 +10,7 @@ std::string text_of(const Standstill& standstill) {
     text += "  lane " + name_of(wait.lane) + ": command " + std::to_string(wait.command) +
             (wait.what.empty() ? "" : ", " + wait.what + ",");
     if (wait.runs)
-      text += wait.lane == Engine::Collective ? " waits for the other ranks" : " has begun and has not ended";
+      text += waits_for_ranks(wait.lane.kind()) ? " waits for the other ranks" : " has begun and has not ended";
     else if (wait.waits_for == kNoCommand)
       text += " waits for its turn";
     else

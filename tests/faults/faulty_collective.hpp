@@ -1,15 +1,19 @@
-// Collectives among threads of this process, and ones of which any call may fail, hang or be late. As with processes, a
-// rank that ends is a peer that is lost to those who wait for it. Must not know commands.
+// One group of ranks: collectives among threads of this process, and ones of which any call may fail, hang or be late.
+// As with processes, a rank that ends is a peer that is lost to those who wait for it. Must not know commands.
 #pragma once
 
 #include <condition_variable>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "core/base/check.hpp"
+#include "core/base/errors.hpp"
 #include "runtime/executors/collective.hpp"
 #include "tests/faults/faults.hpp"
 
@@ -51,8 +55,35 @@ class MemoryGroup {
   }
   int ranks() const { return ranks_; }
 
+  // Returns once the other has come, or throws where it never will.
+  void send(int from, int to, std::int32_t tag, const std::byte* data, std::int64_t bytes) {
+    std::unique_lock lock(mutex_);
+    const Pair pair{from, to, tag};
+    on_the_way_[pair].assign(data, data + bytes);
+    news_.notify_all();
+    wait(lock, from, [&] { return !on_the_way_.contains(pair); });
+  }
+  void receive(int from, int to, std::int32_t tag, std::byte* data, std::int64_t bytes) {
+    std::unique_lock lock(mutex_);
+    const Pair pair{from, to, tag};
+    wait(lock, to, [&] { return on_the_way_.contains(pair); });
+    CHECK(static_cast<std::int64_t>(on_the_way_[pair].size()) == bytes, from, to, tag, bytes);
+    std::memcpy(data, on_the_way_[pair].data(), static_cast<std::size_t>(bytes));
+    on_the_way_.erase(pair);
+    news_.notify_all();
+  }
+
  private:
+  using Pair = std::tuple<int, int, std::int32_t>;
+  template <typename Done>
+  void wait(std::unique_lock<std::mutex>& lock, int rank, const Done& done) {
+    news_.wait(lock, [&] { return done() || lost_; });
+    if (!done())
+      throw DeviceError("rank " + std::to_string(rank) + " of " + std::to_string(ranks_) + ": a peer has stopped");
+  }
+
   const int ranks_;
+  std::map<Pair, std::vector<std::byte>> on_the_way_;
   std::mutex mutex_;
   std::condition_variable news_;
   std::vector<const void*> given_;
@@ -67,10 +98,10 @@ class MemoryCollective final : public Collective {
   MemoryCollective(MemoryGroup& group, int rank) : group_(group), rank_(rank) {}
   ~MemoryCollective() override { group_.leave(); }
 
-  void all_reduce_mean(std::byte* data, std::int64_t elements, DType type) override {
-    all_reduce_sum(data, elements, type);
+  void all_reduce_mean(std::int32_t /*group*/, std::byte* data, std::int64_t elements, DType type) override {
+    all_reduce_sum(0, data, elements, type);
   }
-  void all_reduce_sum(std::byte* data, std::int64_t elements, DType type) override {
+  void all_reduce_sum(std::int32_t /*group*/, std::byte* data, std::int64_t elements, DType type) override {
     const std::int64_t bytes = elements * size_of(type);
     const std::vector<std::byte> own(data, data + bytes);
     group_.meet(rank_, own.data(), [&](const std::vector<const void*>& parts) {
@@ -81,18 +112,25 @@ class MemoryCollective final : public Collective {
       }
     });
   }
-  void reduce_scatter_mean(const std::byte* whole, std::byte* part, std::int64_t elements, DType type) override {
+  void reduce_scatter_mean(std::int32_t /*group*/, const std::byte* whole, std::byte* part, std::int64_t elements,
+                           DType type) override {
     std::vector<std::byte> all(whole, whole + elements * size_of(type) * group_.ranks());
-    all_reduce_sum(all.data(), elements * group_.ranks(), type);
+    all_reduce_sum(0, all.data(), elements * group_.ranks(), type);
     const std::int64_t bytes = elements * size_of(type);
     std::memcpy(part, all.data() + bytes * rank_, static_cast<std::size_t>(bytes));
   }
-  void all_gather(const std::byte* part, std::byte* whole, std::int64_t bytes) override {
+  void all_gather(std::int32_t /*group*/, const std::byte* part, std::byte* whole, std::int64_t bytes) override {
     const std::vector<std::byte> own(part, part + bytes);
     group_.meet(rank_, own.data(), [&](const std::vector<const void*>& parts) {
       for (std::size_t r = 0; r < parts.size(); ++r)
         std::memcpy(whole + static_cast<std::int64_t>(r) * bytes, parts[r], static_cast<std::size_t>(bytes));
     });
+  }
+  void send(const std::byte* data, std::int64_t bytes, Rank to, std::int32_t tag) override {
+    group_.send(rank_, to, tag, data, bytes);
+  }
+  void receive(std::byte* data, std::int64_t bytes, Rank from, std::int32_t tag) override {
+    group_.receive(from, rank_, tag, data, bytes);
   }
 
  private:
@@ -105,21 +143,30 @@ class FaultyCollective final : public Collective {
   FaultyCollective(std::shared_ptr<Collective> collective, Faults& faults)
       : collective_(std::move(collective)), faults_(faults) {}
 
-  void all_reduce_mean(std::byte* data, std::int64_t elements, DType type) override {
+  void all_reduce_mean(std::int32_t group, std::byte* data, std::int64_t elements, DType type) override {
     faults_.pass(Site::Collective);
-    collective_->all_reduce_mean(data, elements, type);
+    collective_->all_reduce_mean(group, data, elements, type);
   }
-  void all_reduce_sum(std::byte* data, std::int64_t elements, DType type) override {
+  void all_reduce_sum(std::int32_t group, std::byte* data, std::int64_t elements, DType type) override {
     faults_.pass(Site::Collective);
-    collective_->all_reduce_sum(data, elements, type);
+    collective_->all_reduce_sum(group, data, elements, type);
   }
-  void reduce_scatter_mean(const std::byte* whole, std::byte* part, std::int64_t elements, DType type) override {
+  void reduce_scatter_mean(std::int32_t group, const std::byte* whole, std::byte* part, std::int64_t elements,
+                           DType type) override {
     faults_.pass(Site::Collective);
-    collective_->reduce_scatter_mean(whole, part, elements, type);
+    collective_->reduce_scatter_mean(group, whole, part, elements, type);
   }
-  void all_gather(const std::byte* part, std::byte* whole, std::int64_t bytes) override {
+  void all_gather(std::int32_t group, const std::byte* part, std::byte* whole, std::int64_t bytes) override {
     faults_.pass(Site::Collective);
-    collective_->all_gather(part, whole, bytes);
+    collective_->all_gather(group, part, whole, bytes);
+  }
+  void send(const std::byte* data, std::int64_t bytes, Rank to, std::int32_t tag) override {
+    faults_.pass(Site::Collective);
+    collective_->send(data, bytes, to, tag);
+  }
+  void receive(std::byte* data, std::int64_t bytes, Rank from, std::int32_t tag) override {
+    faults_.pass(Site::Collective);
+    collective_->receive(data, bytes, from, tag);
   }
 
  private:

@@ -22,11 +22,13 @@ namespace {
 
 constexpr const char* kMeetingVariable = "TANDEM_TEST_MEETING_FILE";
 constexpr std::int64_t kElements = 100'001;
+constexpr std::int32_t kGroup = 7;
 
 GlooOptions options_of(Rank rank, const std::string& meeting_file) {
   GlooOptions options;
   options.rank = rank;
   options.ranks = 2;
+  options.groups = {{kGroup, {0, 1}, 2}};
   options.meeting_file = meeting_file;
   return options;
 }
@@ -39,7 +41,7 @@ std::vector<float> contribution(Rank rank) {
 }
 
 void reduce(Collective& collective, std::vector<float>& data) {
-  collective.all_reduce_mean(reinterpret_cast<std::byte*>(data.data()), kElements, DType::F32);
+  collective.all_reduce_mean(kGroup, reinterpret_cast<std::byte*>(data.data()), kElements, DType::F32);
 }
 
 void expect_mean(const std::vector<float>& data) {
@@ -87,14 +89,14 @@ void scatter_and_gather(Collective& collective, Rank rank) {
   const auto bytes = [](std::vector<float>& data) { return reinterpret_cast<std::byte*>(data.data()); };
   const auto elements = static_cast<std::int64_t>(half.size());
   const std::vector<float> before = whole;
-  collective.reduce_scatter_mean(bytes(whole), bytes(half), elements, DType::F32);
+  collective.reduce_scatter_mean(kGroup, bytes(whole), bytes(half), elements, DType::F32);
   EXPECT_EQ(whole, before) << "what is read is not written";
   const std::size_t first = rank == 0 ? 0 : half.size();
   for (std::size_t i = 0; i < half.size(); ++i)
     ASSERT_EQ(half[i], (static_cast<float>((first + i) % 1000) * 2 + 0.25F) / 2) << i;
-  collective.all_gather(bytes(half), bytes(mean), elements * size_of(DType::F32));
+  collective.all_gather(kGroup, bytes(half), bytes(mean), elements * size_of(DType::F32));
   expect_mean(mean);
-  collective.all_reduce_sum(bytes(sum), 1, DType::F32);
+  collective.all_reduce_sum(kGroup, bytes(sum), 1, DType::F32);
   EXPECT_EQ(sum[0], 3);
 }
 

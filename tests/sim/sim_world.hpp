@@ -72,10 +72,16 @@ class SimWorld {
     command.op = append(rank, kernel);
     return submit(command);
   }
+  // An all-reduce of all ranks.
   CommandId collective(std::int32_t sequence, std::int64_t bytes, const std::vector<CommandId>& waits, Rank rank) {
     Command command = base(CommandKind::Run, Engine::Collective, waits, rank);
-    command.op = append(rank, Kernel{});
-    command.part = {0, 0, bytes};
+    const auto ranks = static_cast<Rank>(graphs_.size());
+    Kernel kernel;
+    kernel.bytes = 2 * bytes;
+    command.op = append(rank, kernel, {bytes, ranks});
+    std::vector<Rank> all;
+    for (Rank each = 0; each < ranks; ++each) all.push_back(each);
+    graphs_[static_cast<std::size_t>(rank)].add_group(0, all);
     command.match = {0, sequence};
     return submit(command);
   }
@@ -110,11 +116,11 @@ class SimWorld {
     command.wait_for.assign(waits.begin(), waits.end());
     return command;
   }
-  OpId append(Rank rank, const Kernel& kernel) {
+  OpId append(Rank rank, const Kernel& kernel, std::vector<std::int64_t> sizes = {}) {
     Graph& graph = graphs_[static_cast<std::size_t>(rank)];
     Op op;
     op.label = graph.intern("op");
-    op.work = graph.add_work({kBody, DType::F32, {}, {kernel}});
+    op.work = graph.add_work({kBody, DType::F32, std::move(sizes), {kernel}});
     op.engines = engine_bit(op.engine);
     return graph.append(op);
   }

@@ -11,6 +11,16 @@ Network transformed(Network network, const WorkloadOptions& workload) {
   return network;
 }
 
+StepSizes of_rank(StepSizes whole, const Scenario& scenario, const Rewrites& rewrites, Rank rank) {
+  for (const TransformEntry* entry : transforms()) {
+    if (entry->of_rank == nullptr) continue;
+    auto divide = entry->of_rank(scenario, rewrites, rank);
+    if (divide == nullptr) continue;
+    whole.plan_of = [plan_of = std::move(whole.plan_of), divide](std::int64_t sizes) { return divide(plan_of(sizes)); };
+  }
+  return whole;
+}
+
 Rewrites all_rewrites(const Scenario& scenario, const Rewrites& of_policy) {
   Rewrites all = of_policy;
   for (const TransformEntry* entry : transforms())

@@ -2,6 +2,7 @@
 // not know which there are (CMake's generated table does).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "core/graph/rewrite.hpp"
 #include "core/model/network.hpp"
 #include "core/scenario/scenario.hpp"
+#include "core/step/sizes.hpp"
 
 namespace tandem {
 
@@ -21,6 +23,10 @@ struct TransformEntry {
   std::shared_ptr<const Rewrite> (*of_scenario)(const Scenario&, const Rewrites& of_policy);
   // Of one that changes the network before passes are derived. Throws ConfigError for keys that do not suit it.
   Network (*on_network)(Network, const WorkloadOptions&) = nullptr;
+  // Of one that gives each rank a plan of its own: of a rank, the plan made of the whole network's, for each of the
+  // sizes that steps have. Null: the scenario asks for nothing of it. Throws ConfigError for keys, or rewrites, that do
+  // not suit it.
+  std::function<TrainingPlan(TrainingPlan)> (*of_rank)(const Scenario&, const Rewrites&, Rank) = nullptr;
 };
 
 // All transforms in alphabetical order.
@@ -30,6 +36,9 @@ const TransformEntry* find_transform(std::string_view name);
 // What the scenario's keys make of the network that its family built. In alphabetical order: adapters stand beside
 // weights before it is said which are trained.
 Network transformed(Network network, const WorkloadOptions& workload);
+
+// The rank's own plans, of those of the whole network.
+StepSizes of_rank(StepSizes whole, const Scenario& scenario, const Rewrites& rewrites, Rank rank);
 
 // The policy's rewrites and the scenario's own, in the order in which they apply.
 Rewrites all_rewrites(const Scenario& scenario, const Rewrites& of_policy);
@@ -43,6 +52,13 @@ Rewrites all_rewrites(const Scenario& scenario, const Rewrites& of_policy);
 // Of one that changes networks.
 #define TANDEM_NETWORK_TRANSFORM(NAME, ON_NETWORK, SUMMARY, ASKED_BY) \
   TANDEM_TRANSFORM_OF_BOTH(NAME, nullptr, ON_NETWORK, SUMMARY, ASKED_BY)
+
+// Of one that divides plans among ranks.
+#define TANDEM_RANK_TRANSFORM(NAME, OF_RANK, SUMMARY, ASKED_BY)                                     \
+  namespace tandem {                                                                                \
+  extern const TransformEntry NAME##_transform_entry;                                               \
+  const TransformEntry NAME##_transform_entry{#NAME, SUMMARY, ASKED_BY, nullptr, nullptr, OF_RANK}; \
+  }
 
 // Of one that changes networks, and then their steps.
 #define TANDEM_TRANSFORM_OF_BOTH(NAME, OF_SCENARIO, ON_NETWORK, SUMMARY, ASKED_BY)                \

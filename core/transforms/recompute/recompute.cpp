@@ -24,25 +24,30 @@ struct Recomputation {
 
 std::vector<bool> recomputed_stages(const TrainingPlan& plan, const BlockActivations& choice) {
   std::vector<bool> recomputes;
-  std::int64_t block = 0;
+  std::int64_t block = -1;
   for (const StageSpec& stage : plan.stages) {
-    const std::int64_t index = stage.recomputable ? block++ : kNone;
+    block += stage.recomputable && !stage.continues;
+    const std::int64_t index = stage.recomputable ? block : kNone;
     recomputes.push_back(index >= choice.offload && index - choice.offload < choice.recompute);
   }
   return recomputes;
 }
 
-// Stages in a row that recompute, in segments of at most `every`.
-std::vector<std::size_t> segment_begins(const std::vector<bool>& recomputes, std::int64_t every) {
+// Stages in a row that recompute, in segments of at most `every` modules.
+std::vector<std::size_t> segment_begins(const TrainingPlan& plan, const std::vector<bool>& recomputes,
+                                        std::int64_t every) {
   CHECK(every >= 1, every);
   std::vector<std::size_t> begins;
   std::size_t first = 0;  // of the segment
+  std::int64_t modules = 0;
   for (std::size_t i = 0; i < recomputes.size(); ++i) {
     const std::size_t next = i + 1;
-    const bool full = static_cast<std::int64_t>(next - first) == every;
+    modules += i == first || !plan.stages[i].continues;
+    const bool is_cut = next < recomputes.size() && plan.stages[next].continues;
+    const bool full = modules == every && !is_cut;
     const bool ends = recomputes[i] && (full || next == recomputes.size() || !recomputes[next]);
     begins.push_back(ends ? first : next);
-    if (ends || !recomputes[i]) first = next;
+    if (ends || !recomputes[i]) first = next, modules = 0;
   }
   return begins;
 }
@@ -131,7 +136,7 @@ Recomputation optimal(const TrainingPlan& plan, const Scenario& scenario) {
 Recomputation of_blocks(const TrainingPlan& plan, const BlockActivations& choice, std::int64_t every) {
   Recomputation out;
   out.recomputes = recomputed_stages(plan, choice);
-  out.from = segment_begins(out.recomputes, every * plan.block_stages);
+  out.from = segment_begins(plan, out.recomputes, every * plan.block_stages);
   return out;
 }
 

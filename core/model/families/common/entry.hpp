@@ -21,8 +21,9 @@ struct WorkloadEntry {
   Network (*network)(const WorkloadOptions&);                                     // null: it is none that is trained
   std::unique_ptr<StepSource> (*source)(const Scenario&, const Rewrites&, Rank);  // null: of its network
 
-  // The steps of one rank, with what the policy has rewritten of them. The first rank saves for all.
-  std::unique_ptr<StepSource> make(const Scenario& scenario, const Rewrites& rewrites = {}, Rank rank = 0) const;
+  // The steps of one rank, with what the policy has rewritten of them; kNone: of ParallelOptions::rank. The first rank
+  // saves for all.
+  std::unique_ptr<StepSource> make(const Scenario& scenario, const Rewrites& rewrites = {}, Rank rank = kNone) const;
 };
 
 }  // namespace tandem

@@ -1,0 +1,44 @@
+// The ranks of a run: copies of a pipeline of stages, each with samples of its own, whose layers several ranks may
+// divide. Ranks that divide a layer stand in a row, then copies of a stage. Must not know what ranks compute or say to
+// each other.
+#pragma once
+
+#include "core/base/rank_group.hpp"
+#include "core/scenario/scenario.hpp"
+
+namespace tandem {
+
+// Where a rank stands: its part of each layer, the part of each batch that it trains on, its stage of the pipeline.
+struct RankPlace {
+  Rank data = 0, stage = 0, tensor = 0;
+  bool operator==(const RankPlace&) const = default;
+};
+
+// One a device, of which a folded run has one for all that are alike: the first of each stage.
+Rank rank_count(const Scenario& scenario);
+std::int64_t device_count(const Scenario& scenario);
+RankPlace place_of(const Scenario& scenario, Rank rank);
+Rank rank_at(const Scenario& scenario, RankPlace place);
+// The one whose losses are reported: the first of the last stage.
+Rank leading_rank(const Scenario& scenario);
+
+// All ranks that have the same weights as the rank has, which add up their gradients.
+RankGroup data_group(const Scenario& scenario, Rank rank);
+// All that divide layers with it.
+RankGroup tensor_group(const Scenario& scenario, Rank rank);
+// All ranks of the rank's copy of the pipeline, by stage.
+RankGroup pipeline_group(const Scenario& scenario, Rank rank);
+// From the first member to the second: a group for each kind of transfer, none of which waits for another.
+struct TransferKind {
+  bool backward = false, of_bucket = false;
+};
+RankGroup transfer_group(const Scenario& scenario, Rank from, Rank to, TransferKind kind);
+
+// Of `count` ranks, each `stride` after the one before, those that are on the first one's host; 0: all.
+std::int64_t members_on_a_host(const Scenario& scenario, std::int64_t stride, std::int64_t count);
+// The same of data_group().
+std::int64_t data_members_on_a_host(const Scenario& scenario);
+// Whether two stages' ranks of one copy are on hosts of their own.
+bool is_other_host(const Scenario& scenario, Rank from, Rank to);
+
+}  // namespace tandem

@@ -1,0 +1,120 @@
+// A pipeline: the network is cut into pieces, each rank computes one or several of them, and micro-batches go through
+// all. A step's gradients are those of one device, to the bit: each piece takes its backward passes in the order of
+// micro-batches (schedule.hpp), and what crosses a cut is added up as it is on one device (rank_plan.hpp).
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "core/scenario/ranks.hpp"
+#include "core/transforms/common/entry.hpp"
+#include "core/transforms/pipeline/pieces.hpp"
+#include "core/transforms/pipeline/rank_plan.hpp"
+#include "core/transforms/pipeline/refuse.hpp"
+#include "core/transforms/pipeline/schedule.hpp"
+
+namespace tandem {
+namespace {
+
+void require_built(const Scenario& scenario, const Rewrites& rewrites) {
+  const auto require = [](bool holds, const std::string& problem, std::string_view allowed) {
+    require_pipeline(holds, "parallel.pipeline", problem, allowed);
+  };
+  require(scenario.validation.every == 0, "nothing is evaluated in a pipeline so far", "1, or no validation.every");
+  require(scenario.checkpoint.directory.empty() && scenario.first_step == 0,
+          "a checkpoint holds all states, of which each stage has its own",
+          "1, or no checkpoint.directory and no --resume");
+  require(scenario.switches.empty(), "no policy takes over in a pipeline so far", "1, or no switches");
+  constexpr std::array kComposes = {"data", "recompute", "movable_inputs", "stream_parameters"};
+  for (const auto& rewrite : rewrites)
+    require(std::find(kComposes.begin(), kComposes.end(), rewrite->name()) != kComposes.end(),
+            "with the transform " + std::string(rewrite->name()) + ", which policy " + scenario.policy.name +
+                " or the workload asks for, it is not built",
+            "1, or without that");
+}
+
+// The order of a step's turns, of one rank.
+std::vector<Turn> turns_of(const std::vector<StageTurn>& stage_turns, const std::vector<Turn>& forwards) {
+  std::vector<Turn> turns;
+  for (const StageTurn& stage_turn : stage_turns) {
+    Turn turn = forwards.at(static_cast<std::size_t>(stage_turn.chunk));
+    turn.backward = stage_turn.backward;
+    turn.micro_batch = stage_turn.micro_batch;
+    turns.push_back(turn);
+  }
+  return turns;
+}
+
+class Divider {
+ public:
+  Divider(const Scenario& scenario, Rank rank) : scenario_(scenario), rank_(rank) {
+    const auto shape_of = [&] {
+      return PipelineShape{static_cast<std::int32_t>(scenario.parallel.pipeline),
+                           static_cast<std::int32_t>(scenario.parallel.chunks),
+                           static_cast<std::int32_t>(scenario.workload.micro_batches)};
+    };
+    shape_ = shape_of();
+    turns_ = stage_turns(scenario.parallel.schedule, shape_, stage());
+  }
+
+  // Plans of all sizes are cut where the first one is.
+  TrainingPlan operator()(const TrainingPlan& whole) {
+    for (const StageSpec& stage : whole.stages) require_no_state(stage);
+    if (piece_of_.empty()) piece_of_ = pieces_of(whole, shape_.stages * shape_.chunks);
+    PipelineCut cut;
+    cut.piece_of = piece_of_;
+    cut.stage_of = [this](std::int32_t piece) { return piece % shape_.stages; };
+    cut.is_own = [this](std::int32_t piece) { return piece % shape_.stages == stage(); };
+    const auto rank_of = [this](std::int32_t piece) {
+      RankPlace place = place_of(scenario_, rank_);
+      place.stage = piece % shape_.stages;
+      return rank_at(scenario_, place);
+    };
+    cut.leaves_host = [this, rank_of](std::int32_t from, std::int32_t to) {
+      return is_other_host(scenario_, rank_of(from), rank_of(to));
+    };
+    cut.group = [this, rank_of](std::int32_t from, std::int32_t to, bool backward, bool of_bucket) {
+      const Rank sender = rank_of(backward ? to : from), receiver = rank_of(backward ? from : to);
+      return transfer_group(scenario_, sender, receiver, {.backward = backward, .of_bucket = of_bucket});
+    };
+    RankPlan own = rank_plan(whole, cut);
+    own.plan.order = turns_of(turns_, own.forwards);
+    own.plan.buckets = owners_of(whole);
+    own.plan.at_once = micro_batches_at_once(turns_, shape_.micro_batches);
+    return std::move(own.plan);
+  }
+
+ private:
+  BucketOwners owners_of(const TrainingPlan& whole) const {
+    BucketOwners owners{pipeline_group(scenario_, rank_), {}};
+    for (std::size_t i = 0; i < whole.stages.size(); ++i)
+      if (whole.stages[i].trains()) owners.members.push_back(piece_of_[i] % shape_.stages);
+    return owners;
+  }
+  std::int32_t stage() const { return place_of(scenario_, rank_).stage; }
+  static void require_no_state(const StageSpec& stage) {
+    const auto stays = [](const OutputSpec& output) { return output.persistent; };
+    require_pipeline(stage.carried.empty() && std::none_of(stage.outputs.begin(), stage.outputs.end(), stays),
+                     "parallel.pipeline", stage.name + " goes on from what the step before left", "1");
+  }
+
+  Scenario scenario_;
+  Rank rank_;
+  PipelineShape shape_;
+  std::vector<StageTurn> turns_;
+  std::vector<std::int32_t> piece_of_;
+};
+
+std::function<TrainingPlan(TrainingPlan)> of_rank(const Scenario& scenario, const Rewrites& rewrites, Rank rank) {
+  if (scenario.parallel.pipeline <= 1) return nullptr;
+  require_built(scenario, rewrites);
+  auto divider = std::make_shared<Divider>(scenario, rank);
+  return [divider](TrainingPlan whole) { return (*divider)(whole); };
+}
+
+}  // namespace
+}  // namespace tandem
+
+TANDEM_RANK_TRANSFORM(pipeline, of_rank,
+                      "Each rank computes a piece of the network, through which micro-batches go one after another",
+                      "parallel.pipeline: N")

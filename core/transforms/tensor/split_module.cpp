@@ -1,0 +1,287 @@
+#include "core/transforms/tensor/split_module.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "core/base/check.hpp"
+#include "core/base/errors.hpp"
+
+namespace tandem {
+namespace {
+
+std::size_t place(std::int32_t id) { return static_cast<std::size_t>(id); }
+
+// How the ranks have a value: all of it each; some columns each; or each a summand of it.
+enum class Held : std::uint8_t { Whole, Columns, Summand };
+
+// Primitives that compute each column, or each head, by itself.
+bool goes_by_columns(const std::string_view name) {
+  static const std::set<std::string_view> kNames = {"activation", "dropout", "multiply", "scale", "softcap"};
+  return kNames.contains(name);
+}
+bool goes_by_heads(const std::string_view name) {
+  static const std::set<std::string_view> kNames = {"attention", "qkv_attention", "rotary"};
+  return kNames.contains(name);
+}
+
+class Splitter {
+ public:
+  Splitter(const Module& module, std::int64_t ranks, const std::vector<bool>& divided_ports)
+      : module_(module), ranks_(ranks), held_(module.locals.size(), Held::Whole), segment_(module.locals.size(), 0) {
+    for (std::size_t p = 0; p < module.inputs.size(); ++p) {
+      segment_[place(module.inputs[p])] = kNone;
+      if (divided_ports[p]) divided_.insert(module.inputs[p]);
+    }
+    for (const Call& call : module.program)
+      for (const LocalId in : call.in) readers_[in].push_back(&call);
+  }
+
+  SplitModule build() {
+    out_.weights.resize(module_.weights.size());
+    out_.divided.assign(module_.weights.size(), false);
+    plan();
+    write();
+    return std::move(out_);
+  }
+
+ private:
+  // How each call is computed, and in which segment: between two of them ranks exchange.
+  struct Step {
+    const Call* call = nullptr;
+    std::int32_t segment = 0;
+    bool divides = false;      // its attributes are a rank's part
+    std::vector<bool> spread;  // by input: read where each rank's gradient is a summand
+  };
+
+  bool is_divisible(std::int64_t size) const { return size % ranks_ == 0; }
+
+  // The columns of a linear layer's result, if all that reads them takes columns, up to a layer that sums over them.
+  bool is_read_by_columns(LocalId value) const {
+    if (std::count(module_.outputs.begin(), module_.outputs.end(), value) > 0) return false;
+    const auto readers = readers_.find(value);
+    if (readers == readers_.end()) return false;
+    return std::all_of(readers->second.begin(), readers->second.end(), [&](const Call* call) {
+      const std::string_view name = call->what->name;
+      if (name == "linear")
+        return call->in.front() == value && is_divisible(module_.locals[place(value)].shape.columns());
+      if (name == "cross_entropy") return call->in.front() == value;
+      if (goes_by_heads(name) && (call->in.size() > 3 || !has_divisible_heads(*call))) return false;
+      if (!goes_by_columns(name) && !goes_by_heads(name)) return false;
+      const bool all_made_by_linear = std::all_of(call->in.begin(), call->in.end(),
+                                                  [&](LocalId in) { return in == value || comes_of_columns(in); });
+      return all_made_by_linear && is_read_by_columns(call->out.front());
+    });
+  }
+  bool has_divisible_heads(const Call& call) const {
+    const std::int64_t heads = call.how.integer("heads"), keys = call.how.integer("key_heads", 0);
+    return is_divisible(heads) && is_divisible(keys > 0 ? keys : heads) && call.how.integer("alibi", 0) == 0;
+  }
+  // Made by a linear layer, turned or activated at most.
+  bool comes_of_columns(LocalId value) const {
+    for (const Call& call : module_.program) {
+      if (call.out.front() != value) continue;
+      const std::string_view name = call.what->name;
+      if (name == "linear") return is_divisible(call.shapes.out.front().columns());
+      return (goes_by_columns(name) || goes_by_heads(name)) && comes_of_columns(call.in.front());
+    }
+    return false;
+  }
+
+  // The first segment in which a value can be read as a whole, or `spread`.
+  std::int32_t readable(LocalId value, bool spread) const {
+    const std::int32_t made = segment_[place(value)];
+    if (held_[place(value)] == Held::Summand) return made + 1;
+    if (held_[place(value)] == Held::Whole && spread) return made + 1;
+    return std::max(made, 0);
+  }
+
+  void plan() {
+    for (const Call& call : module_.program) {
+      Step step{&call, 0, false, std::vector<bool>(call.in.size(), false)};
+      Held held = Held::Whole;
+      const std::string_view name = call.what->name;
+      const Held first = call.in.empty() ? Held::Whole : held_[place(call.in.front())];
+      const bool by_divided =
+          std::any_of(call.in.begin(), call.in.end(), [&](LocalId in) { return divided_.contains(in); });
+      if (first == Held::Columns) {
+        step.divides = true;
+        held = name == "linear" ? Held::Summand : name == "cross_entropy" ? Held::Whole : Held::Columns;
+      } else if (name == "linear" &&
+                 (by_divided || (call.in.size() == 1 && is_divisible(call.shapes.out.front().columns()) &&
+                                 is_read_by_columns(call.out.front())))) {
+        CHECK(is_read_by_columns(call.out.front()), module_.name, call.name, "is divided by rows, and read as a whole");
+        step.divides = step.spread[0] = true;
+        held = Held::Columns;
+      } else if (name == "tiled_loss" && (by_divided || is_divisible(call.how.integer("outputs")))) {
+        step.divides = step.spread[0] = true;
+      } else if (name == "embedding" &&
+                 (by_divided || (call.in.size() == 1 && is_divisible(call.how.integer("rows"))))) {
+        step.divides = true;
+        held = Held::Summand;
+      } else if (by_divided) {
+        throw ConfigError("parallel.tensor: " + module_.name + "." + call.name +
+                          " reads all of a weight that another layer has divided; allowed: 1, or weights of its own");
+      }
+      for (std::size_t i = 0; i < call.in.size(); ++i)
+        step.segment = std::max(step.segment, readable(call.in[i], step.spread[i]));
+      for (const LocalId out : call.out) held_[place(out)] = held, segment_[place(out)] = step.segment;
+      steps_.push_back(std::move(step));
+    }
+  }
+
+  // Values that ranks exchange, in the order in which they are wanted.
+  PieceSource exchanged(LocalId value, Exchange how) {
+    const auto [found, fresh] = exchanged_.try_emplace({value, how});
+    if (!fresh) return found->second;
+    auto made = std::make_shared<Module>();
+    made->name = how == Exchange::Forward ? "reduce" : "spread";
+    made->type = module_.type;
+    made->locals = {{"input", module_.locals[place(value)].shape}, {"output", module_.locals[place(value)].shape}};
+    made->inputs = {0}, made->outputs = {1};
+    made->exchange = how, made->exchange_ranks = ranks_;
+    out_.pieces.push_back({std::move(made), {whole_.at(value)}});
+    return found->second = {static_cast<std::int32_t>(out_.pieces.size()) - 1, 0};
+  }
+  // As a call of a segment reads it.
+  PieceSource source_of(LocalId value, bool spread) {
+    if (held_[place(value)] == Held::Summand) return exchanged(value, Exchange::Forward);
+    if (spread && held_[place(value)] == Held::Whole) return exchanged(value, Exchange::Backward);
+    return whole_.at(value);
+  }
+
+  // A segment's calls as a module of their own.
+  class Segment {
+   public:
+    Segment(Splitter& all, std::int32_t number, const std::string& name)
+        : all_(all), number_(number), builder_(name, all.module_.type) {}
+    void add(const Step& step) {
+      const Call& call = *step.call;
+      std::vector<LocalId> in;
+      for (std::size_t i = 0; i < call.in.size(); ++i) in.push_back(local(call.in[i], step.spread[i]));
+      const LocalId first = builder_.call(call.name, std::string(call.what->name), std::move(in), attributes(step));
+      const std::vector<LocalId>& out = builder_.so_far().program.back().out;
+      for (std::size_t i = 0; i < call.out.size(); ++i) locals_[{call.out[i], false}] = out[i];
+      CHECK(first == out.front(), call.name);
+      note_weights(step);
+    }
+    void output(LocalId value) {
+      builder_.output(locals_.at({value, false}));
+      outputs_.push_back(value);
+    }
+    const std::vector<LocalId>& outputs() const { return outputs_; }
+    bool has(LocalId value) const { return locals_.contains({value, false}); }
+    ModulePiece finish() {
+      auto module = std::make_shared<Module>(*builder_.build());
+      for (std::size_t k = 0; k < module->weights.size(); ++k) {
+        module->weights[k].initial = whole_weights_[k]->initial;
+        module->weights[k].trained = whole_weights_[k]->trained;
+      }
+      module->may_run_on_cpu = all_.module_.may_run_on_cpu;
+      return {std::move(module), sources_};
+    }
+
+   private:
+    LocalId local(LocalId value, bool spread) {
+      const bool elsewhere = all_.segment_[place(value)] != number_;
+      const bool exchanged =
+          all_.held_[place(value)] == Held::Summand || (spread && all_.held_[place(value)] == Held::Whole);
+      const std::pair key{value, exchanged};
+      if (const auto found = locals_.find(key); found != locals_.end()) return found->second;
+      CHECK(elsewhere || exchanged, all_.module_.name, value);
+      sources_.push_back(all_.source_of(value, spread));
+      Shape shape = all_.module_.locals[place(value)].shape;
+      if (all_.divided_.contains(value)) shape.dims.front() /= all_.ranks_;
+      if (all_.held_[place(value)] == Held::Columns) shape.dims.back() /= all_.ranks_;
+      return locals_[key] = builder_.input(all_.module_.locals[place(value)].name, shape);
+    }
+    Attributes attributes(const Step& step) const {
+      Attributes how = step.call->how;
+      if (!step.divides) return how;
+      const std::string_view name = step.call->what->name;
+      const auto divide = [&](const char* key) {
+        if (how.has(key) && how.integer(key) > 0) how.set(key, how.integer(key) / all_.ranks_);
+      };
+      if (step.spread[0]) divide("outputs");
+      if (name == "embedding") divide("rows");
+      if (goes_by_heads(name)) divide("heads"), divide("key_heads");
+      if (how.has("padding")) how.set("padding", std::int64_t{0});  // of the last rank; none is better off
+      return how;
+    }
+    void note_weights(const Step& step) {
+      const Call& whole = *step.call;
+      const Call& own = builder_.so_far().program.back();
+      CHECK(own.weights.size() == whole.weights.size(), whole.name);
+      const bool by_rows = step.divides && (step.spread[0] || whole.what->name == "embedding");
+      for (std::size_t k = 0; k < own.weights.size(); ++k) {
+        all_.out_.weights[place(whole.weights[k])] = {number_, own.weights[k]};
+        all_.out_.divided[place(whole.weights[k])] = by_rows;
+        whole_weights_.push_back(&all_.module_.weights[place(whole.weights[k])]);
+      }
+    }
+    Splitter& all_;
+    std::int32_t number_;
+    ModuleBuilder builder_;
+    std::map<std::pair<LocalId, bool>, LocalId> locals_;
+    std::vector<PieceSource> sources_;
+    std::vector<LocalId> outputs_;
+    std::vector<const NamedShape*> whole_weights_;  // by own place
+  };
+
+  // Read by a later segment, or exchanged, or an output of the whole.
+  bool leaves(LocalId value, std::int32_t segment) const {
+    if (std::count(module_.outputs.begin(), module_.outputs.end(), value) > 0) return true;
+    return std::any_of(steps_.begin(), steps_.end(), [&](const Step& step) {
+      return step.segment > segment && std::count(step.call->in.begin(), step.call->in.end(), value) > 0;
+    });
+  }
+
+  void write() {
+    for (std::size_t p = 0; p < module_.inputs.size(); ++p)
+      whole_[module_.inputs[p]] = {kNone, static_cast<std::int32_t>(p)};
+    std::int32_t last = 0;
+    for (const Step& step : steps_) last = std::max(last, step.segment);
+    std::vector<std::int32_t> piece_of(place(last) + 1);
+    for (std::int32_t number = 0; number <= last; ++number) {
+      Segment segment(*this, number, module_.name + (last > 0 ? "_part" : ""));
+      std::vector<LocalId> made;
+      for (const Step& step : steps_) {
+        if (step.segment != number) continue;
+        segment.add(step);
+        made.insert(made.end(), step.call->out.begin(), step.call->out.end());
+      }
+      for (const LocalId value : made)
+        if (leaves(value, number)) segment.output(value);
+      ModulePiece piece = segment.finish();
+      const auto index = static_cast<std::int32_t>(out_.pieces.size());
+      piece_of[place(number)] = index;
+      for (std::size_t o = 0; o < segment.outputs().size(); ++o)
+        whole_[segment.outputs()[o]] = {index, static_cast<std::int32_t>(o)};
+      out_.pieces.push_back(std::move(piece));
+    }
+    for (const LocalId output : module_.outputs) out_.outputs.push_back(source_of(output, false));
+    for (PieceSource& weight : out_.weights) weight.piece = piece_of[place(weight.piece)];
+  }
+
+  const Module& module_;
+  const std::int64_t ranks_;
+  std::vector<Held> held_;             // by local of the whole module
+  std::vector<std::int32_t> segment_;  // that makes it; kNone: a port
+  std::set<LocalId> divided_;          // ports that read a part of a weight's rows
+  std::map<LocalId, std::vector<const Call*>> readers_;
+  std::vector<Step> steps_;
+  std::map<LocalId, PieceSource> whole_;  // as it is made
+  std::map<std::pair<LocalId, Exchange>, PieceSource> exchanged_;
+  SplitModule out_;
+};
+
+}  // namespace
+
+SplitModule split_module(const Module& module, std::int64_t ranks, const std::vector<bool>& divided_ports) {
+  CHECK(divided_ports.size() == module.inputs.size(), divided_ports.size(), module.inputs.size());
+  return Splitter(module, ranks, divided_ports).build();
+}
+
+}  // namespace tandem

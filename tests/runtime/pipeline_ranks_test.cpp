@@ -1,0 +1,194 @@
+// Pipelines for real: processes that each have a piece of the network train as one process that has all of it, to the
+// bit.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/scenario/ranks.hpp"
+#include "core/workloads/workload.hpp"
+#include "runtime/rank_processes.hpp"
+#include "runtime/torch_setup.hpp"
+#include "runtime/train.hpp"
+#include "tests/common/scenarios.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+
+// The value of --name= on this program's command line, "" if it is not there.
+std::string argument(const std::string& name) {
+  std::ifstream in("/proc/self/cmdline", std::ios::binary);
+  for (std::string word; std::getline(in, word, '\0');)
+    if (word.starts_with("--" + name + "=")) return word.substr(name.size() + 3);
+  return "";
+}
+
+struct Pipeline {
+  std::string family = "gpt", policy = "resident", schedule = "1f1b", precision = "fp32", recompute = "none";
+  std::int64_t stages = 2, chunks = 1, micro_batches = 4, devices = 1;
+  double clip_norm = 0;
+};
+
+std::vector<std::string> arguments_of(const Pipeline& p) {
+  return {"--family=" + p.family,
+          "--policy=" + p.policy,
+          "--schedule=" + p.schedule,
+          "--precision=" + p.precision,
+          "--recompute=" + p.recompute,
+          "--stages=" + std::to_string(p.stages),
+          "--chunks=" + std::to_string(p.chunks),
+          "--micro=" + std::to_string(p.micro_batches),
+          "--devices=" + std::to_string(p.devices),
+          "--clip=" + std::to_string(p.clip_norm)};
+}
+
+Pipeline from_arguments() {
+  return {argument("family"),
+          argument("policy"),
+          argument("schedule"),
+          argument("precision"),
+          argument("recompute"),
+          std::stoi(argument("stages")),
+          std::stoi(argument("chunks")),
+          std::stoi(argument("micro")),
+          std::stoi(argument("devices")),
+          std::stod(argument("clip"))};
+}
+
+Scenario scenario_of(const Pipeline& p) {
+  Scenario s = testing::gpt_scenario(p.policy, 64 * kMiB);
+  s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 256 * kMiB;
+  s.workload.family = p.family;
+  if (p.family != "gpt") s.workload.keys = find_workload(p.family)->keys->small_instance();
+  s.workload.precision = p.precision == "fp16" ? DType::F16 : p.precision == "bf16" ? DType::BF16 : DType::F32;
+  s.workload.recompute = p.recompute;
+  s.workload.batch = 3;
+  s.workload.micro_batches = p.micro_batches;
+  s.workload.devices = p.devices;
+  s.parallel = {.pipeline = p.stages, .chunks = p.chunks, .schedule = p.schedule};
+  s.optimizer.weight_decay = 0.1;
+  s.optimizer.clip_norm = p.clip_norm;
+  s.seed = 5;
+  return s;
+}
+
+// The bits of a rank's parameters by name, and of its losses.
+using Bits = std::map<std::string, std::string>;
+
+Bits bits_of(Training& training) {
+  Bits bits;
+  for (const auto& [name, values] : training.parameters()) {
+    std::ostringstream out;
+    out << std::hexfloat;
+    for (float value : values) out << value << ' ';
+    bits[name] = out.str();
+  }
+  std::map<CommandId, OpId> ops;
+  std::map<OpId, std::int64_t> losses;
+  for (const MemoryLog::Entry& entry : training.log().entries()) {
+    for (const Event& event : entry.batch.events)
+      if (const auto op = ops.find(event.command); op != ops.end()) losses[op->second] = event.result;
+    for (const Command& command : entry.commands)
+      if (command.op != kNone && training.graph().op(command.op).phase == Phase::Forward &&
+          training.graph().op(command.op).has_result)
+        ops[command.id] = command.op;
+  }
+  for (const auto& [op, loss] : losses) bits["loss"] += std::to_string(loss) + ' ';
+  return bits;
+}
+
+std::string dump_path(const std::string& meeting_file, Rank rank) {
+  return meeting_file + ".rank" + std::to_string(rank);
+}
+
+// Trains on all ranks, of which this process is the leading one. What all have, together.
+Bits trained(const Pipeline& p) {
+  const Scenario scenario = scenario_of(p);
+  TrainOptions options;
+  options.rank = leading_rank(scenario);
+  if (rank_count(scenario) == 1) {
+    Training training(scenario, options);
+    training.run();
+    return bits_of(training);
+  }
+  std::vector<std::string> arguments = arguments_of(p);
+  arguments.insert(arguments.begin(), {"--gtest_filter=*DISABLED_OtherStage*", "--gtest_also_run_disabled_tests"});
+  RankProcesses peers(rank_count(scenario), arguments, "", options.rank);
+  options.meeting_file = peers.meeting_file();
+  Training training(scenario, options);
+  training.run();
+  peers.finish();
+  Bits bits = bits_of(training);
+  for (Rank rank = 0; rank < rank_count(scenario); ++rank) {
+    if (rank == options.rank) continue;
+    std::ifstream in(dump_path(options.meeting_file, rank));
+    EXPECT_TRUE(in.good()) << "rank " << rank;
+    for (std::string line; std::getline(in, line);) {
+      const std::size_t end = line.find(' ');
+      const std::string name = line.substr(0, end);
+      if (name == "loss") continue;
+      const auto [found, fresh] = bits.emplace(name, line.substr(end + 1));
+      EXPECT_EQ(found->second, line.substr(end + 1)) << "copies of a stage differ in " << name;
+    }
+  }
+  return bits;
+}
+
+void PrintTo(const Pipeline& p, std::ostream* out) {
+  for (const std::string& argument : arguments_of(p)) *out << argument << ' ';
+}
+
+class PipelineRanks : public ::testing::TestWithParam<Pipeline> {};
+
+TEST_P(PipelineRanks, TrainAsOneDeviceDoes) {
+  Pipeline one = GetParam();
+  one.stages = one.chunks = 1;
+  one.schedule = "1f1b";
+  const Bits divided = trained(GetParam()), whole = trained(one);
+  EXPECT_GT(whole.size(), 4U);
+  EXPECT_EQ(divided, whole);
+}
+
+const Pipeline kPipelines[] = {
+    {.schedule = "naive"},
+    {.schedule = "gpipe", .recompute = "block"},
+    {.policy = "zero_offload", .schedule = "1f1b", .precision = "bf16"},
+    {.policy = "zero_infinity", .schedule = "1f1b", .stages = 4},
+    {.policy = "balanced", .schedule = "interleaved", .chunks = 2},
+    {.policy = "on_demand", .schedule = "1f1b", .recompute = "block", .stages = 3, .micro_batches = 2},
+    {.schedule = "1f1b", .stages = 2, .devices = 2},
+    {.policy = "zero_offload", .schedule = "1f1b", .stages = 3, .clip_norm = 0.5},
+    {.schedule = "interleaved", .precision = "fp16", .chunks = 2, .devices = 2, .clip_norm = 0.5},
+    {.family = "t5", .schedule = "1f1b", .stages = 3},
+    {.family = "unet", .schedule = "interleaved", .chunks = 2},
+    {.family = "clip", .schedule = "gpipe", .stages = 3},
+    {.family = "llama", .policy = "zero_offload", .schedule = "1f1b", .stages = 2},
+    {.family = "moe", .schedule = "1f1b", .stages = 2},
+    {.family = "bert", .schedule = "1f1b", .stages = 2},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, PipelineRanks, ::testing::ValuesIn(kPipelines), [](const auto& test) {
+  const Pipeline& p = test.param;
+  return p.family + "_" + p.policy + "_" + p.schedule + "_" + std::to_string(p.stages) + "x" +
+         std::to_string(p.devices) + "_" + p.precision + "_" + p.recompute;
+});
+
+// The other processes of the tests above.
+TEST(PipelineRanksPeer, DISABLED_OtherStage) {
+  const Scenario scenario = scenario_of(from_arguments());
+  TrainOptions options;
+  options.rank = std::stoi(argument("rank"));
+  options.meeting_file = argument("meeting-file");
+  Training training(scenario, options);
+  training.run();
+  std::ofstream out(dump_path(options.meeting_file, options.rank));
+  for (const auto& [name, values] : bits_of(training)) out << name << ' ' << values << '\n';
+}
+
+}  // namespace
+}  // namespace tandem
