@@ -72,12 +72,6 @@ _tandem() {
 complete -F _tandem tandem
 )bash";
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += " " + word;
-  return text;
-}
-
 std::string kind_of(const Completed& value) {
   using Kind = Completed::Kind;
   const std::string many = value.many ? "many " : "";
@@ -89,7 +83,7 @@ std::string kind_of(const Completed& value) {
     case Kind::Setting:
       return "setting";
     case Kind::Words:
-      return many + "words" + joined(value.words);
+      return many + "words " + joined(value.words);
     case Kind::Names:
       return many + (value.or_file ? "names-or-file " : "names ") + value.list;
     case Kind::Nothing:

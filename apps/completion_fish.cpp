@@ -45,12 +45,6 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 // What prints the words or names that it may be, or "".
 std::string printing(const Completed& value) {
   if (value.kind == Completed::Kind::Words) return "printf '%s\\n' " + joined(value.words);

@@ -52,12 +52,6 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 // What completes it: a command.
 std::string action_of(const Completed& value) {
   using Kind = Completed::Kind;

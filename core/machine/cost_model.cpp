@@ -9,6 +9,7 @@
 #include "core/machine/attention.hpp"
 #include "core/machine/gemm.hpp"
 #include "core/machine/lane_time.hpp"
+#include "core/machine/lanes.hpp"
 #include "core/machine/softmax.hpp"
 
 namespace tandem {
@@ -177,7 +178,7 @@ std::int64_t CostModel::command_ns(const Work& work, Engine engine) const {
 double CostModel::lane_time(Engine engine) const { return tandem::lane_time(*profile_, engine); }
 
 double CostModel::compute_run_ns(const Work& work, Engine engine) const {
-  if (is_transfer(work)) {  // {bytes, [1: to another host]}
+  if (waits_for_ranks(engine) && is_transfer(work)) {  // {bytes, [1: to another host]}
     const std::int64_t bytes = memory_bytes(work);
     if (work.sizes.size() < 2 || work.sizes[1] == 0 || profile_->network_bytes_per_s == 0)
       return static_cast<double>(copy_ns(Engine::P2P, bytes)) / lane_time(Engine::P2P);

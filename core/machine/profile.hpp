@@ -191,10 +191,10 @@ struct HardwareProfile {
   double remote_bytes_per_s = 0;
   // Collectives: a ring on p ranks, reduce-scatter or all-gather of n bytes = latency + (p-1)/p n / bandwidth; an
   // all-reduce is both.
-  double network_bytes_per_s = 0;  // of one device, to other hosts, each way; 0: as within one
-  std::int64_t network_latency_ns = 0;
   double collective_bytes_per_s = 0;
   std::int64_t collective_latency_ns = 0;
+  double network_bytes_per_s = 0;  // of one device, to other hosts, each way; 0: as within one
+  std::int64_t network_latency_ns = 0;
   // Slow-down of a lane while another is busy, measured in pairs: factor on the duration (1: none). CPU stand-ins share
   // cores' caches and DRAM in ways that a bandwidth share alone does not show.
   std::map<std::pair<Engine, Engine>, double> interference;

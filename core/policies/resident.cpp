@@ -9,7 +9,7 @@ class Resident final : public Policy {
  public:
   explicit Resident(const Scenario&) {}
 
-  PolicyTraits traits() const override { return {.may_evict = false}; }
+  PolicyTraits traits() const override { return {.may_evict = false, .offloads = false}; }
   Tier home(const View&, TensorId) override { return Tier::Device; }
 
   void decide(const View& view, Decisions& decisions) override {

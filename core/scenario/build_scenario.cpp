@@ -3,7 +3,6 @@
 #include "core/base/check.hpp"
 #include "core/base/modality.hpp"
 #include "core/scenario/build.hpp"
-#include "core/scenario/ranks.hpp"
 
 namespace tandem {
 namespace {
@@ -186,7 +185,6 @@ Scenario build_scenario(const Values& values) {
   out.product.version = values.text("product.version");
   out.workload = build_workload(values);
   out.parallel = build_parallel(values, out.workload);
-  out.parallel.tensor_on_host = members_on_a_host(out, /*stride=*/1, out.workload.tensor);
   out.optimizer = build_optimizer(values);
   out.data_text = values.text("data.text", out.data_text);
   out.data_images = values.text("data.images");

@@ -99,12 +99,8 @@ void check_parallel(Rules& rules, const Values& values, const Scenario& scenario
   if (given("parallel.data") && given("workload.devices") && copies != 1)
     rules.require(values.integer("parallel.data") == copies, {"parallel.data", "workload.devices"},
                   "workload.devices says otherwise", "one of them");
-  rules.require(!scenario.parallel.fold || (scenario.policy.name == "resident" && scenario.truth.noise == 0),
-                {"parallel.fold", "policy.name", "truth.noise"},
-                "ranks are alike only where they share nothing of a host, and none is late",
-                "false, or policy: resident without truth.noise");
-  rules.require(scenario.workload.tensor == 1 || scenario.policy.name == "resident", {"parallel.tensor", "policy.name"},
-                "offloading of divided layers is not built so far", "1, or policy: resident");
+  rules.require(!scenario.parallel.fold || scenario.truth.noise == 0, {"parallel.fold", "truth.noise"},
+                "ranks are alike only where none is late", "false, or no truth.noise");
   rules.require(scenario.workload.tensor == 1 || scenario.workload.recompute != "optimal",
                 {"parallel.tensor", "workload.recompute"}, "of divided layers, which recompute is not chosen so far",
                 "1, or recompute: none or block");

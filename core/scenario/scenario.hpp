@@ -96,10 +96,7 @@ struct ParallelOptions {
   std::int64_t pipeline = 1;      // stages, of which each rank computes one
   std::int64_t chunks = 1;        // pieces of the network that a stage has
   std::string schedule = "1f1b";  // naive | gpipe | 1f1b | interleaved
-  // No keys. Whose steps a policy plans for; and of the ranks that divide a layer, those on one host, where they are on
-  // several; 0: all.
-  Rank rank = 0;
-  std::int64_t tensor_on_host = 0;
+  Rank rank = 0;                  // no key: whose steps a policy plans for
 };
 
 struct OptimizerOptions {

@@ -108,6 +108,7 @@ struct Binding {
 struct PolicyTraits {
   bool may_evict = true;               // false: what does not fit ends the run with DoesNotFit
   Rewrites rewrites = {};              // of the graph
+  bool offloads = true;                // false: all stays on the device
   std::vector<Binding> bindings = {};  // what does not fit within them ends it, too
 };
 

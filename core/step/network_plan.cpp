@@ -12,6 +12,7 @@
 #include "core/model/opaque.hpp"
 #include "core/model/passes.hpp"
 #include "core/scenario/capacity.hpp"
+#include "core/scenario/ranks.hpp"
 #include "core/step/pass_operands.hpp"
 #include "core/step/placement.hpp"
 
@@ -139,7 +140,7 @@ class Plan {
     connect(s.inputs.front(), m.inputs.front());
     s.outputs = {{shape.type, shape.bytes(), /*gradient=*/s.inputs.front().gradient}};
     s.recomputable = m.recomputable && s.inputs.front().gradient;
-    const std::int64_t ranks = m.module->exchange_ranks, on_host = scenario_.parallel.tensor_on_host;
+    const std::int64_t ranks = m.module->exchange_ranks, on_host = members_on_a_host(scenario_, /*stride=*/1, ranks);
     Work work{"all_reduce_sum", shape.type, {shape.elements(), ranks}, {memory_kernel(2 * shape.bytes())}};
     if (on_host > 0) work.sizes.push_back(on_host);
     s.forward = plan_.add({std::move(work), 0});

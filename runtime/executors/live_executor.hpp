@@ -91,6 +91,7 @@ class LiveExecutor final : public Executor {
   using Work = std::function<std::int64_t()>;
   Work work_of(const Command& command);
   Work run_work(const Command& command);
+  Work together_work(const Command& command);
   Work collective_work(const Command& command);
   Work gather_work(const Command& command);
   Work transfer_work(const Command& command);

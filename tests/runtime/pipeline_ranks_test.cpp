@@ -2,9 +2,6 @@
 // bit.
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -14,19 +11,12 @@
 #include "runtime/torch_setup.hpp"
 #include "runtime/train.hpp"
 #include "tests/common/scenarios.hpp"
+#include "tests/runtime/rank_bits.hpp"
 
 namespace tandem {
 namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-
-// The value of --name= on this program's command line, "" if it is not there.
-std::string argument(const std::string& name) {
-  std::ifstream in("/proc/self/cmdline", std::ios::binary);
-  for (std::string word; std::getline(in, word, '\0');)
-    if (word.starts_with("--" + name + "=")) return word.substr(name.size() + 3);
-  return "";
-}
 
 struct Pipeline {
   std::string family = "gpt", policy = "resident", schedule = "1f1b", precision = "fp32", recompute = "none";
@@ -77,37 +67,12 @@ Scenario scenario_of(const Pipeline& p) {
   return s;
 }
 
-// The bits of a rank's parameters by name, and of its losses.
-using Bits = std::map<std::string, std::string>;
-
-Bits bits_of(Training& training) {
-  Bits bits;
-  for (const auto& [name, values] : training.parameters()) {
-    std::ostringstream out;
-    out << std::hexfloat;
-    for (float value : values) out << value << ' ';
-    bits[name] = out.str();
-  }
-  std::map<CommandId, OpId> ops;
-  std::map<OpId, std::int64_t> losses;
-  for (const MemoryLog::Entry& entry : training.log().entries()) {
-    for (const Event& event : entry.batch.events)
-      if (const auto op = ops.find(event.command); op != ops.end()) losses[op->second] = event.result;
-    for (const Command& command : entry.commands)
-      if (command.op != kNone && training.graph().op(command.op).phase == Phase::Forward &&
-          training.graph().op(command.op).has_result)
-        ops[command.id] = command.op;
-  }
-  for (const auto& [op, loss] : losses) bits["loss"] += std::to_string(loss) + ' ';
-  return bits;
-}
-
 std::string dump_path(const std::string& meeting_file, Rank rank) {
   return meeting_file + ".rank" + std::to_string(rank);
 }
 
 // Trains on all ranks, of which this process is the leading one. What all have, together.
-Bits trained(const Pipeline& p) {
+RankBits trained(const Pipeline& p) {
   const Scenario scenario = scenario_of(p);
   TrainOptions options;
   options.rank = leading_rank(scenario);
@@ -123,17 +88,15 @@ Bits trained(const Pipeline& p) {
   Training training(scenario, options);
   training.run();
   peers.finish();
-  Bits bits = bits_of(training);
+  RankBits bits = bits_of(training);
   for (Rank rank = 0; rank < rank_count(scenario); ++rank) {
     if (rank == options.rank) continue;
-    std::ifstream in(dump_path(options.meeting_file, rank));
-    EXPECT_TRUE(in.good()) << "rank " << rank;
-    for (std::string line; std::getline(in, line);) {
-      const std::size_t end = line.find(' ');
-      const std::string name = line.substr(0, end);
-      if (name == "loss") continue;
-      const auto [found, fresh] = bits.emplace(name, line.substr(end + 1));
-      EXPECT_EQ(found->second, line.substr(end + 1)) << "copies of a stage differ in " << name;
+    RankBits others = read(dump_path(options.meeting_file, rank));
+    EXPECT_FALSE(others.empty()) << "rank " << rank;
+    others.erase("loss");
+    for (const auto& [name, values] : others) {
+      const auto [found, fresh] = bits.emplace(name, values);
+      EXPECT_EQ(found->second, values) << "copies of a stage differ in " << name;
     }
   }
   return bits;
@@ -149,7 +112,7 @@ TEST_P(PipelineRanks, TrainAsOneDeviceDoes) {
   Pipeline one = GetParam();
   one.stages = one.chunks = 1;
   one.schedule = "1f1b";
-  const Bits divided = trained(GetParam()), whole = trained(one);
+  const RankBits divided = trained(GetParam()), whole = trained(one);
   EXPECT_GT(whole.size(), 4U);
   EXPECT_EQ(divided, whole);
 }
@@ -186,8 +149,7 @@ TEST(PipelineRanksPeer, DISABLED_OtherStage) {
   options.meeting_file = argument("meeting-file");
   Training training(scenario, options);
   training.run();
-  std::ofstream out(dump_path(options.meeting_file, options.rank));
-  for (const auto& [name, values] : bits_of(training)) out << name << ' ' << values << '\n';
+  write(bits_of(training), dump_path(options.meeting_file, options.rank));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "runtime/train.hpp"
 #include "tests/common/scenarios.hpp"
 #include "tests/faults/faulty_collective.hpp"
+#include "tests/runtime/rank_bits.hpp"
 
 namespace tandem {
 namespace {
@@ -28,14 +29,6 @@ using testing::Plan;
 using testing::Site;
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-
-// The value of --name= on this program's command line, "" if it is not there.
-std::string argument(const std::string& name) {
-  std::ifstream in("/proc/self/cmdline", std::ios::binary);
-  for (std::string word; std::getline(in, word, '\0');)
-    if (word.starts_with("--" + name + "=")) return word.substr(name.size() + 3);
-  return "";
-}
 
 Scenario of_two(const std::string& directory) {
   Scenario s = testing::gpt_scenario("zero_offload", 4 * kMiB, 2);

@@ -18,6 +18,7 @@
 #include "runtime/torch_setup.hpp"
 #include "runtime/train.hpp"
 #include "tests/common/scenarios.hpp"
+#include "tests/runtime/rank_bits.hpp"
 
 namespace tandem {
 namespace {
@@ -30,54 +31,6 @@ Scenario gpt_on(std::int64_t devices, const std::string& policy) {
   s.workload.devices = devices;
   s.workload.batch = 4 / devices;
   return s;
-}
-
-// The value of --name= on this program's command line, "" if it is not there.
-std::string argument(const std::string& name) {
-  std::ifstream in("/proc/self/cmdline", std::ios::binary);
-  for (std::string word; std::getline(in, word, '\0');)
-    if (word.starts_with("--" + name + "=")) return word.substr(name.size() + 3);
-  return "";
-}
-
-// The parameters of a rank by name, as text that shows every bit, and the bits of its losses in order.
-using Bits = std::map<std::string, std::string>;
-
-Bits bits_of(Training& training) {
-  Bits bits;
-  for (const auto& [name, values] : training.parameters()) {
-    std::ostringstream out;
-    out << std::hexfloat;
-    for (float value : values) out << value << ' ';
-    bits[name] = out.str();
-  }
-  std::map<OpId, std::int64_t> losses;
-  std::map<CommandId, OpId> ops;
-  for (const MemoryLog::Entry& entry : training.log().entries()) {
-    for (const Event& event : entry.batch.events)
-      if (const auto op = ops.find(event.command); op != ops.end()) losses[op->second] = event.result;
-    for (const Command& command : entry.commands)
-      if (command.op != kNone && training.graph().op(command.op).phase == Phase::Forward &&
-          training.graph().op(command.op).has_result)
-        ops[command.id] = command.op;
-  }
-  for (const auto& [op, loss] : losses) bits["loss"] += std::to_string(loss) + ' ';
-  return bits;
-}
-
-void write(const Bits& bits, const std::string& path) {
-  std::ofstream out(path);
-  for (const auto& [name, values] : bits) out << name << ' ' << values << '\n';
-}
-
-Bits read(const std::string& path) {
-  Bits bits;
-  std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) {
-    const std::size_t end = line.find(' ');
-    bits[line.substr(0, end)] = line.substr(end + 1);
-  }
-  return bits;
 }
 
 std::string dump_path(const std::string& meeting_file) { return meeting_file + ".rank1"; }
@@ -118,8 +71,8 @@ struct FirstOfTwo {
     options.meeting_file = peers.meeting_file();
     return options;
   }
-  Bits bits() { return bits_of(training); }
-  Bits bits_of_peer() const { return read(dump_path(peers.meeting_file())); }
+  RankBits bits() { return bits_of(training); }
+  RankBits bits_of_peer() const { return read(dump_path(peers.meeting_file())); }
 
   Scenario scenario;
   RankProcesses peers;
@@ -135,7 +88,7 @@ TEST_P(DividedRanksTest, TrainAsRanksThatHaveAll) {
   Division undivided = GetParam();
   undivided.partition = "none";
   FirstOfTwo run(GetParam()), plain(undivided);
-  const Bits first = run.bits(), second = run.bits_of_peer(), whole = plain.bits(), same = plain.bits_of_peer();
+  const RankBits first = run.bits(), second = run.bits_of_peer(), whole = plain.bits(), same = plain.bits_of_peer();
   EXPECT_EQ(whole.at("block0.qkv.weight"), same.at("block0.qkv.weight"));
   EXPECT_EQ(first.at("loss"), whole.at("loss"));
   EXPECT_EQ(second.at("loss"), same.at("loss"));
@@ -193,7 +146,7 @@ TEST_P(TrainRanksTest, TwoProcessesEqualOneWithTheDoubleBatch) {
   Training first(scenario, options);
   first.run();
   peers.finish();
-  Bits bits = bits_of(first), second = read(dump_path(peers.meeting_file()));
+  RankBits bits = bits_of(first), second = read(dump_path(peers.meeting_file()));
   bits.erase("loss");
   EXPECT_EQ(second.erase("loss"), 1U);
   EXPECT_EQ(bits, second) << "ranks ended with different parameters";

@@ -8,17 +8,10 @@ import subprocess
 import sys
 import tempfile
 
+from report_pages import MIX as SMALL
+
 SOURCE = pathlib.Path(os.environ["TANDEM_SOURCE"])
 TANDEM = pathlib.Path(os.environ["TANDEM_BUILD"]) / "bin" / "tandem"
-SMALL = """\
-machine: round_numbers
-workload: {family: trimodal, image: 32, patch: 8, image_layers: 1, image_hidden: 48, image_heads: 3, audio_layers: 1,
-  audio_hidden: 48, audio_heads: 3, mels: 16, frames: 100, text_layers: 1, text_hidden: 48, text_heads: 3,
-  vocabulary: 300, sequence: 20, projection: 32, batch: 16, micro_batches: 2, mix: [{from_step: 0, image: 0.2, audio: 0.1}]}
-data: {pipeline: {workers: 4}}
-policy: {name: resident}
-steps: 4
-"""
 failures = []
 
 

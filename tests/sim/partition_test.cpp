@@ -8,10 +8,9 @@
 #include "analysis/analysis.hpp"
 #include "core/base/errors.hpp"
 #include "core/run/policies.hpp"
-#include "core/scheduler/contents.hpp"
-#include "core/scheduler/happens_before.hpp"
 #include "sim/simulate.hpp"
 #include "tests/common/scenarios.hpp"
+#include "tests/sim/checked_ranks.hpp"
 
 namespace tandem::testing {
 namespace {
@@ -112,24 +111,11 @@ TEST(Partition, EveryPolicyKeepsBytesInOrder) {
         } catch (const ConfigError&) {  // a policy that cannot
           continue;
         }
-        NoLog none;
-        std::vector<std::unique_ptr<EventLog>> checkers;
-        EventLog* next = &none;
-        std::vector<const Contents*> contents;
-        std::vector<const HappensBefore*> orders;
-        for (Rank rank = 0; rank < 3; ++rank) {
-          auto of_rank = std::make_unique<Contents>(simulation->graph(rank), rank, next);
-          contents.push_back(of_rank.get());
-          auto order = std::make_unique<HappensBefore>(simulation->graph(rank), rank, of_rank.get());
-          orders.push_back(order.get());
-          next = order.get();
-          checkers.push_back(std::move(of_rank));
-          checkers.push_back(std::move(order));
-        }
-        simulation->run(next);
-        for (std::size_t rank = 0; rank < 3; ++rank) {
-          EXPECT_EQ(orders[rank]->violation() + contents[rank]->violation(), "") << policy->name << ' ' << partition;
-          EXPECT_GT(orders[rank]->checked(), 100) << policy->name;
+        const std::vector<CheckedRank> ranks = run_checked(*simulation);
+        EXPECT_EQ(ranks.size(), 3U);
+        for (const CheckedRank& rank : ranks) {
+          EXPECT_EQ(rank.violation, "") << policy->name << ' ' << partition;
+          EXPECT_GT(rank.checked, 100) << policy->name;
         }
         ++runs;
       }

@@ -10,11 +10,10 @@
 #include "core/base/errors.hpp"
 #include "core/run/policies.hpp"
 #include "core/scenario/ranks.hpp"
-#include "core/scheduler/contents.hpp"
-#include "core/scheduler/happens_before.hpp"
 #include "core/workloads/workload.hpp"
 #include "sim/simulate.hpp"
 #include "tests/common/scenarios.hpp"
+#include "tests/sim/checked_ranks.hpp"
 
 namespace tandem::testing {
 namespace {
@@ -104,23 +103,7 @@ std::unique_ptr<Simulation> checked(const Scenario& scenario) {
   } catch (const ConfigError&) {
     return nullptr;
   }
-  NoLog none;
-  EventLog* next = &none;
-  std::vector<std::unique_ptr<EventLog>> checkers;
-  std::vector<const Contents*> contents;
-  std::vector<const HappensBefore*> orders;
-  for (Rank rank = 0; rank < simulation->rank_count(); ++rank) {
-    auto of_rank = std::make_unique<Contents>(simulation->graph(rank), rank, next);
-    contents.push_back(of_rank.get());
-    auto order = std::make_unique<HappensBefore>(simulation->graph(rank), rank, of_rank.get());
-    orders.push_back(order.get());
-    next = order.get();
-    checkers.push_back(std::move(of_rank));
-    checkers.push_back(std::move(order));
-  }
-  simulation->run(next);
-  for (std::size_t rank = 0; rank < orders.size(); ++rank)
-    EXPECT_EQ(orders[rank]->violation() + contents[rank]->violation(), "") << "rank " << rank;
+  for (const CheckedRank& rank : run_checked(*simulation)) EXPECT_EQ(rank.violation, "");
   return simulation;
 }
 

@@ -10,11 +10,10 @@
 #include "analysis/analysis.hpp"
 #include "core/base/errors.hpp"
 #include "core/scenario/ranks.hpp"
-#include "core/scheduler/contents.hpp"
-#include "core/scheduler/happens_before.hpp"
 #include "core/workloads/workload.hpp"
 #include "sim/simulate.hpp"
 #include "tests/common/scenarios.hpp"
+#include "tests/sim/checked_ranks.hpp"
 
 namespace tandem::testing {
 namespace {
@@ -35,18 +34,7 @@ struct Totals {
 
 Totals totals_of(const Scenario& scenario, std::size_t* most_ranks = nullptr) {
   Simulation simulation(scenario);
-  NoLog none;
-  EventLog* next = &none;
-  std::vector<std::unique_ptr<EventLog>> checkers;
-  std::vector<const HappensBefore*> orders;
-  for (Rank rank = 0; rank < simulation.rank_count(); ++rank) {
-    auto order = std::make_unique<HappensBefore>(simulation.graph(rank), rank, next);
-    orders.push_back(order.get());
-    next = order.get();
-    checkers.push_back(std::move(order));
-  }
-  simulation.run(next);
-  for (const HappensBefore* order : orders) EXPECT_EQ(order->violation(), "");
+  for (const CheckedRank& rank : run_checked(simulation)) EXPECT_EQ(rank.violation, "");
   if (most_ranks != nullptr) *most_ranks = static_cast<std::size_t>(simulation.rank_count());
   Totals totals;
   for (Rank rank = 0; rank < simulation.rank_count(); ++rank) {

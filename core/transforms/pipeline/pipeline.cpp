@@ -47,26 +47,21 @@ std::vector<Turn> turns_of(const std::vector<StageTurn>& stage_turns, const std:
 
 class Divider {
  public:
-  Divider(const Scenario& scenario, Rank rank) : scenario_(scenario), rank_(rank) {
-    const auto shape_of = [&] {
-      return PipelineShape{static_cast<std::int32_t>(scenario.parallel.pipeline),
-                           static_cast<std::int32_t>(scenario.parallel.chunks),
-                           static_cast<std::int32_t>(scenario.workload.micro_batches)};
-    };
-    shape_ = shape_of();
-    turns_ = stage_turns(scenario.parallel.schedule, shape_, stage());
-  }
+  Divider(const Scenario& scenario, Rank rank)
+      : scenario_(scenario),
+        place_(place_of(scenario, rank)),
+        shape_{static_cast<std::int32_t>(scenario.parallel.pipeline),
+               static_cast<std::int32_t>(scenario.parallel.chunks),
+               static_cast<std::int32_t>(scenario.workload.micro_batches)},
+        turns_(stage_turns(scenario.parallel.schedule, shape_, place_.stage)) {}
 
   // Plans of all sizes are cut where the first one is.
   TrainingPlan operator()(const TrainingPlan& whole) {
     for (const StageSpec& stage : whole.stages) require_no_state(stage);
     if (piece_of_.empty()) piece_of_ = pieces_of(whole, shape_.stages * shape_.chunks);
-    PipelineCut cut;
-    cut.piece_of = piece_of_;
-    cut.stage_of = [this](std::int32_t piece) { return piece % shape_.stages; };
-    cut.is_own = [this](std::int32_t piece) { return piece % shape_.stages == stage(); };
+    PipelineCut cut{.piece_of = piece_of_, .stages = shape_.stages, .own_stage = place_.stage};
     const auto rank_of = [this](std::int32_t piece) {
-      RankPlace place = place_of(scenario_, rank_);
+      RankPlace place = place_;
       place.stage = piece % shape_.stages;
       return rank_at(scenario_, place);
     };
@@ -86,12 +81,11 @@ class Divider {
 
  private:
   BucketOwners owners_of(const TrainingPlan& whole) const {
-    BucketOwners owners{pipeline_group(scenario_, rank_), {}};
+    BucketOwners owners{pipeline_group(scenario_, rank_at(scenario_, place_)), {}};
     for (std::size_t i = 0; i < whole.stages.size(); ++i)
       if (whole.stages[i].trains()) owners.members.push_back(piece_of_[i] % shape_.stages);
     return owners;
   }
-  std::int32_t stage() const { return place_of(scenario_, rank_).stage; }
   static void require_no_state(const StageSpec& stage) {
     const auto stays = [](const OutputSpec& output) { return output.persistent; };
     require_pipeline(stage.carried.empty() && std::none_of(stage.outputs.begin(), stage.outputs.end(), stays),
@@ -99,7 +93,7 @@ class Divider {
   }
 
   Scenario scenario_;
-  Rank rank_;
+  RankPlace place_;
   PipelineShape shape_;
   std::vector<StageTurn> turns_;
   std::vector<std::int32_t> piece_of_;

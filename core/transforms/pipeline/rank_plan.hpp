@@ -10,12 +10,13 @@
 namespace tandem {
 
 struct PipelineCut {
-  std::vector<std::int32_t> piece_of;                  // by stage of the whole plan
-  std::function<bool(std::int32_t piece)> is_own;      // this rank computes it
-  std::function<std::int32_t(std::int32_t)> stage_of;  // of a piece
+  std::vector<std::int32_t> piece_of;      // by stage of the whole plan
+  std::int32_t stages = 1, own_stage = 0;  // of the pipeline; pieces go around them
+  std::int32_t stage_of(std::int32_t piece) const { return piece % stages; }
+  bool is_own(std::int32_t piece) const { return stage_of(piece) == own_stage; }
   // The ranks of a transfer from a piece to a later one, forward, or of what comes back.
-  std::function<RankGroup(std::int32_t from, std::int32_t to, bool backward, bool of_bucket)> group;
-  std::function<bool(std::int32_t from, std::int32_t to)> leaves_host;
+  std::function<RankGroup(std::int32_t from, std::int32_t to, bool backward, bool of_bucket)> group = nullptr;
+  std::function<bool(std::int32_t from, std::int32_t to)> leaves_host = nullptr;
 };
 
 struct RankPlan {

@@ -65,8 +65,7 @@ class Splitter {
     if (readers == readers_.end()) return false;
     return std::all_of(readers->second.begin(), readers->second.end(), [&](const Call* call) {
       const std::string_view name = call->what->name;
-      if (name == "linear")
-        return call->in.front() == value && is_divisible(module_.locals[place(value)].shape.columns());
+      if (name == "linear") return call->in.size() == 1 && is_divisible(module_.locals[place(value)].shape.columns());
       if (name == "cross_entropy") return call->in.front() == value;
       if (goes_by_heads(name) && (call->in.size() > 3 || !has_divisible_heads(*call))) return false;
       if (!goes_by_columns(name) && !goes_by_heads(name)) return false;
@@ -109,10 +108,8 @@ class Splitter {
       if (first == Held::Columns) {
         step.divides = true;
         held = name == "linear" ? Held::Summand : name == "cross_entropy" ? Held::Whole : Held::Columns;
-      } else if (name == "linear" &&
-                 (by_divided || (call.in.size() == 1 && is_divisible(call.shapes.out.front().columns()) &&
-                                 is_read_by_columns(call.out.front())))) {
-        CHECK(is_read_by_columns(call.out.front()), module_.name, call.name, "is divided by rows, and read as a whole");
+      } else if (name == "linear" && is_read_by_columns(call.out.front()) &&
+                 (by_divided || (call.in.size() == 1 && is_divisible(call.shapes.out.front().columns())))) {
         step.divides = step.spread[0] = true;
         held = Held::Columns;
       } else if (name == "tiled_loss" && (by_divided || is_divisible(call.how.integer("outputs")))) {
@@ -172,7 +169,6 @@ class Splitter {
       outputs_.push_back(value);
     }
     const std::vector<LocalId>& outputs() const { return outputs_; }
-    bool has(LocalId value) const { return locals_.contains({value, false}); }
     ModulePiece finish() {
       auto module = std::make_shared<Module>(*builder_.build());
       for (std::size_t k = 0; k < module->weights.size(); ++k) {

@@ -1,0 +1,105 @@
+// Commands that ranks do together: collectives, and what one rank sends to another.
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "core/base/check.hpp"
+#include "core/graph/kernels.hpp"
+#include "runtime/executors/live_executor.hpp"
+
+namespace tandem {
+
+LiveExecutor::Work LiveExecutor::together_work(const Command& command) {
+  CHECK(options_.collective != nullptr, "command", command.id, "is of several ranks in a run of one");
+  const tandem::Work& work = graph_.work_of(graph_.op(command.op));
+  if (is_transfer(work)) return transfer_work(command);
+  return work.body == "gather_sums" ? gather_work(command) : collective_work(command);
+}
+
+// By the body's name, as core/transforms has them; each read goes with the write at its place.
+LiveExecutor::Work LiveExecutor::collective_work(const Command& command) {
+  const Op& op = graph_.op(command.op);
+  const std::string_view body = graph_.work_of(op).body;
+  CHECK(op.reads.size() == op.writes.size(), "a collective writes what it reads:", graph_.op_name(command.op));
+  struct Operand {
+    const std::byte* read;
+    std::byte* write;
+    std::int64_t read_bytes, bytes;
+    DType type;
+  };
+  const auto reads = operands(command, 0, op.reads.size());
+  const auto writes = operands(command, op.reads.size(), op.writes.size());
+  std::vector<Operand> all;
+  for (std::size_t i = 0; i < writes.size(); ++i)
+    all.push_back({reads[i], writes[i], operand_bytes(op, command, op.reads[i]),
+                   operand_bytes(op, command, op.writes[i].value), graph_.tensor_of(op.writes[i].value).type});
+  return [this, all = std::move(all), body, group = op.match_group] {
+    Collective& collective = *options_.collective;
+    std::int64_t moved = 0;
+    for (const Operand& o : all) {
+      const std::int64_t elements = o.bytes / size_of(o.type);
+      moved += std::max(o.read_bytes, o.bytes);
+      if (body == "all_gather") {
+        collective.all_gather(group, o.read, o.write, o.read_bytes);
+      } else if (body == "reduce_scatter") {
+        collective.reduce_scatter_mean(group, o.read, o.write, elements, o.type);
+      } else {
+        if (o.read != o.write) std::memcpy(o.write, o.read, static_cast<std::size_t>(o.bytes));
+        if (body == "all_reduce_sum")
+          collective.all_reduce_sum(group, o.write, elements, o.type);
+        else
+          collective.all_reduce_mean(group, o.write, elements, o.type);
+      }
+    }
+    return moved;
+  };
+}
+
+// Numbers that ranks have one by one, each of them as many as it says: all of them, in the order of Work::sizes, which
+// says of each whose it is.
+LiveExecutor::Work LiveExecutor::gather_work(const Command& command) {
+  const Op& op = graph_.op(command.op);
+  const auto reads = operands(command, 0, op.reads.size());
+  const auto writes = operands(command, op.reads.size(), op.writes.size());
+  const std::vector<std::int64_t>& sizes = graph_.work_of(op).sizes;
+  const std::vector<std::int64_t> owners(sizes.end() - static_cast<std::ptrdiff_t>(writes.size()), sizes.end());
+  return [collective = options_.collective, reads, writes, owners, group = op.match_group, members = sizes[1]] {
+    std::vector<std::int64_t> count(static_cast<std::size_t>(members), 0);
+    std::vector<std::size_t> places;  // of a number, among those of its owner
+    for (const std::int64_t owner : owners)
+      places.push_back(static_cast<std::size_t>(count.at(static_cast<std::size_t>(owner))++));
+    const auto most = static_cast<std::size_t>(*std::max_element(count.begin(), count.end()));
+    std::vector<double> own(most, 0), all(most * count.size());
+    for (std::size_t i = 0; i < reads.size(); ++i) std::memcpy(&own[i], reads[i], sizeof(double));
+    const auto bytes = static_cast<std::int64_t>(most * sizeof(double));
+    collective->all_gather(group, reinterpret_cast<const std::byte*>(own.data()),
+                           reinterpret_cast<std::byte*>(all.data()), bytes);
+    for (std::size_t i = 0; i < writes.size(); ++i)
+      std::memcpy(writes[i], &all[static_cast<std::size_t>(owners[i]) * most + places[i]], sizeof(double));
+    return bytes;
+  };
+}
+
+// What it reads goes to the other rank of its group, or what it writes comes from there.
+LiveExecutor::Work LiveExecutor::transfer_work(const Command& command) {
+  const Op& op = graph_.op(command.op);
+  const std::vector<Rank>& pair = graph_.group(op.match_group);
+  CHECK(pair.size() == 2, graph_.op_name(command.op), pair.size());
+  const bool sends = pair.front() == options_.rank;
+  CHECK(op.reads.size() == (sends ? 1U : 0U) && op.writes.size() == (sends ? 0U : 1U), graph_.op_name(command.op));
+  std::byte* const address = operands(command, 0, 1).front();
+  const std::int64_t bytes = operand_bytes(op, command, sends ? op.reads.front() : op.writes.front().value);
+  // Between two ranks several are under way at once, each kind as a group of its own, by numbers in a row.
+  constexpr std::int32_t kKinds = 4, kMost = (1 << 28) - 1;
+  const std::int32_t tag = kKinds * (op.match_sequence & kMost) + op.match_group % kKinds;
+  return [collective = options_.collective, address, bytes, peer = sends ? pair.back() : pair.front(), tag, sends] {
+    if (sends)
+      collective->send(address, bytes, peer, tag);
+    else
+      collective->receive(address, bytes, peer, tag);
+    return bytes;
+  };
+}
+
+}  // namespace tandem

@@ -1,0 +1,62 @@
+// What tests of several processes have in common: the other ranks are this program again, told by flags what to do, and
+// leave what they came to in files.
+#pragma once
+
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "runtime/train.hpp"
+
+namespace tandem {
+
+// The value of --name= on this program's command line, "" if it is not there.
+inline std::string argument(const std::string& name) {
+  std::ifstream in("/proc/self/cmdline", std::ios::binary);
+  for (std::string word; std::getline(in, word, '\0');)
+    if (word.starts_with("--" + name + "=")) return word.substr(name.size() + 3);
+  return "";
+}
+
+// The parameters of a rank by name, as text that shows every bit, and the bits of its losses in order.
+using RankBits = std::map<std::string, std::string>;
+
+inline RankBits bits_of(Training& training) {
+  RankBits bits;
+  for (const auto& [name, values] : training.parameters()) {
+    std::ostringstream out;
+    out << std::hexfloat;
+    for (float value : values) out << value << ' ';
+    bits[name] = out.str();
+  }
+  std::map<OpId, std::int64_t> losses;
+  std::map<CommandId, OpId> ops;
+  for (const MemoryLog::Entry& entry : training.log().entries()) {
+    for (const Event& event : entry.batch.events)
+      if (const auto op = ops.find(event.command); op != ops.end()) losses[op->second] = event.result;
+    for (const Command& command : entry.commands)
+      if (command.op != kNone && training.graph().op(command.op).phase == Phase::Forward &&
+          training.graph().op(command.op).has_result)
+        ops[command.id] = command.op;
+  }
+  for (const auto& [op, loss] : losses) bits["loss"] += std::to_string(loss) + ' ';
+  return bits;
+}
+
+inline void write(const RankBits& bits, const std::string& path) {
+  std::ofstream out(path);
+  for (const auto& [name, values] : bits) out << name << ' ' << values << '\n';
+}
+
+inline RankBits read(const std::string& path) {
+  RankBits bits;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t end = line.find(' ');
+    bits[line.substr(0, end)] = line.substr(end + 1);
+  }
+  return bits;
+}
+
+}  // namespace tandem
