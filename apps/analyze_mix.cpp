@@ -15,6 +15,7 @@
 #include "core/run/policies.hpp"
 #include "core/scheduler/policy.hpp"
 #include "core/workloads/workload.hpp"
+#include "core/yaml/position.hpp"
 #include "report/mix_report.hpp"
 #include "report/wrap.hpp"
 
@@ -40,12 +41,6 @@ std::vector<std::string> media_of(const Scenario& scenario) {
   return found;
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 std::vector<std::string> modalities_asked(const std::string& flag, const Scenario& scenario) {
   const std::vector<std::string> media = media_of(scenario);
   if (media.empty())
@@ -58,7 +53,7 @@ std::vector<std::string> modalities_asked(const std::string& flag, const Scenari
     from = end + 1;
     if (std::find(media.begin(), media.end(), asked.back()) == media.end())
       throw ConfigError("--mix: '" + asked.back() + "' is nothing that the scenario's samples have; allowed: " +
-                        joined(media) + ", or several of them with commas");
+                        join(media) + ", or several of them with commas");
   }
   return asked;
 }

@@ -64,12 +64,6 @@ Completed completed_by(const DeclaredFlag& flag) {
   return {};
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 std::vector<CompletedKey> completed_keys() {
   std::vector<CompletedKey> keys;
   add_keys(nlohmann::ordered_json::parse(scenario_schema_text()), "", keys);

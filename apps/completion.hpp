@@ -34,8 +34,6 @@ struct CompletedKey {
 };
 std::vector<CompletedKey> completed_keys();  // by the scenarios' schema
 
-// With spaces between.
-std::string joined(const std::vector<std::string>& words);
 // The names of a flag, one by one.
 std::vector<std::string> names_of(const DeclaredFlag& flag);
 

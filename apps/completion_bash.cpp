@@ -1,6 +1,7 @@
 // For bash 4.4 or later, without the package bash-completion. Tables of what is declared, and one function that goes by
 // them. The value of a flag is told by a word and what belongs to it: `names machines`, `words cpu cuda`.
 #include "apps/completion.hpp"
+#include "core/yaml/position.hpp"
 
 namespace tandem {
 namespace {
@@ -83,7 +84,7 @@ std::string kind_of(const Completed& value) {
     case Kind::Setting:
       return "setting";
     case Kind::Words:
-      return many + "words " + joined(value.words);
+      return many + "words " + join(value.words, " ");
     case Kind::Names:
       return many + (value.or_file ? "names-or-file " : "names ") + value.list;
     case Kind::Nothing:

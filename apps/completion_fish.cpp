@@ -1,5 +1,6 @@
 // For fish 3: a line for each command, flag and argument, with the descriptions that the commands declare.
 #include "apps/completion.hpp"
+#include "core/yaml/position.hpp"
 
 namespace tandem {
 namespace {
@@ -47,7 +48,7 @@ std::string quoted(const std::string& text) {
 
 // What prints the words or names that it may be, or "".
 std::string printing(const Completed& value) {
-  if (value.kind == Completed::Kind::Words) return "printf '%s\\n' " + joined(value.words);
+  if (value.kind == Completed::Kind::Words) return "printf '%s\\n' " + join(value.words, " ");
   return value.kind == Completed::Kind::Names ? "__tandem_names " + value.list : "";
 }
 
@@ -64,8 +65,8 @@ std::string action_of(const Completed& value) {
     case Kind::Nothing:
       return " -x";
     case Kind::Words:
-      if (!value.many) return " -x -a " + quoted(joined(value.words));
-      return " -x -a " + quoted("(__tandem_many " + joined(value.words) + ")");
+      if (!value.many) return " -x -a " + quoted(join(value.words, " "));
+      return " -x -a " + quoted("(__tandem_many " + join(value.words, " ") + ")");
     case Kind::Names:
       break;
   }
@@ -85,7 +86,7 @@ std::string argument_text(const std::string& command, const DeclaredFlag& argume
   const Completed value = completed_by(argument);
   const std::string condition = "complete -c tandem -n '__tandem_command " + command + "'";
   if (value.kind == Completed::Kind::File) return condition + " -F\n";
-  return value.kind == Completed::Kind::Words ? condition + " -a " + quoted(joined(value.words)) + "\n" : "";
+  return value.kind == Completed::Kind::Words ? condition + " -a " + quoted(join(value.words, " ")) + "\n" : "";
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // For zsh: what _arguments takes, with the descriptions that the commands declare.
 #include "apps/completion.hpp"
+#include "core/yaml/position.hpp"
 
 namespace tandem {
 namespace {
@@ -64,7 +65,7 @@ std::string action_of(const Completed& value) {
     case Kind::Setting:
       return "_tandem_settings";
     case Kind::Words:
-      return many + "compadd - " + joined(value.words);
+      return many + "compadd - " + join(value.words, " ");
     case Kind::Names:
       return many + (value.or_file ? "_tandem_names_or_files " : "_tandem_names ") + value.list;
     case Kind::Nothing:

@@ -7,9 +7,10 @@ namespace tandem {
 
 class Resident final : public Policy {
  public:
+  static constexpr bool kOffloads = false;
   explicit Resident(const Scenario&) {}
 
-  PolicyTraits traits() const override { return {.may_evict = false, .offloads = false}; }
+  PolicyTraits traits() const override { return {.may_evict = false}; }
   Tier home(const View&, TensorId) override { return Tier::Device; }
 
   void decide(const View& view, Decisions& decisions) override {

@@ -8,7 +8,6 @@
 #include "core/base/errors.hpp"
 #include "core/run/policies.hpp"
 #include "core/run/succession.hpp"
-#include "core/run/suits_ranks.hpp"
 #include "core/scenario/capacity.hpp"
 #include "core/workloads/workload.hpp"
 
@@ -41,9 +40,7 @@ const WorkloadEntry& workload_of(const Scenario& scenario) {
 std::unique_ptr<Scheduler> scheduler_under(const Scenario& scenario, const CostModel& estimate, Rank rank,
                                            const WorkloadEntry& workload, std::unique_ptr<Policy> policy) {
   CHECK(policy != nullptr, scenario.policy.name);
-  const PolicyTraits traits = policy->traits();
-  require_suits_ranks(scenario, traits);
-  auto source = workload.make(scenario, traits.rewrites, rank);
+  auto source = workload.make(scenario, policy->traits().rewrites, rank);
   return std::make_unique<Scheduler>(scenario, estimate, std::move(source), std::move(policy), rank,
                                      static_cast<Rank>(ranks_on_host(scenario)));
 }
@@ -71,6 +68,7 @@ std::unique_ptr<Scheduler> make_scheduler(const Scenario& scenario, const CostMo
 std::unique_ptr<Scheduler> make_scheduler(const Scenario& scenario, const CostModel& estimate, Rank rank,
                                           const MakePolicy& make) {
   CHECK(scenario.switches.empty(), scenario.policy.name);
+  require_suits_offloading(scenario);
   return scheduler_under(scenario, estimate, rank, workload_of(scenario), make(scenario, rank));
 }
 

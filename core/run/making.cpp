@@ -7,7 +7,6 @@
 #include "core/run/policies.hpp"
 #include "core/run/product.hpp"
 #include "core/run/succession.hpp"
-#include "core/run/suits_ranks.hpp"
 #include "core/scenario/sound_copy.hpp"
 #include "core/workloads/workload.hpp"
 #include "core/yaml/checker.hpp"
@@ -49,9 +48,8 @@ Refused refusal_of(SoundCopy& sound) {
     if (!sound.replaced.contains(kPolicySection)) {
       const PolicyEntry* entry = find_policy(scenario.policy.name);
       CHECK(entry != nullptr, scenario.policy.name);
-      const PolicyTraits traits = entry->make(scenario)->traits();
-      require_suits_ranks(scenario, traits);
-      if (has_workload) rewrites = traits.rewrites;
+      const auto policy = entry->make(scenario);
+      if (has_workload) rewrites = policy->traits().rewrites;
     }
     if (has_workload) family->make(scenario, rewrites);
     if (has_workload && !sound.replaced.contains(kPolicySection)) return {refusal_of_switches(scenario)};

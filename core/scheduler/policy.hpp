@@ -108,12 +108,12 @@ struct Binding {
 struct PolicyTraits {
   bool may_evict = true;               // false: what does not fit ends the run with DoesNotFit
   Rewrites rewrites = {};              // of the graph
-  bool offloads = true;                // false: all stays on the device
   std::vector<Binding> bindings = {};  // what does not fit within them ends it, too
 };
 
 class Policy {
  public:
+  static constexpr bool kOffloads = true;  // hidden by false in a class that keeps all on the device
   virtual ~Policy() = default;
   virtual PolicyTraits traits() const { return {}; }
   // The tier that keeps the tensor's latest version when nothing else needs it (persistent tensors; asked once each, at
@@ -127,6 +127,10 @@ class Policy {
   virtual void decide(const View& view, Decisions& decisions) = 0;
 };
 
+// Throws ConfigError (text without position) for what no policy that offloads can do so far: layers that ranks divide,
+// and ranks that stand for others.
+void require_suits_offloading(const Scenario& scenario);
+
 struct PolicyEntry {
   std::string_view name;
   std::string_view summary;
@@ -135,17 +139,20 @@ struct PolicyEntry {
   std::vector<std::string_view> options;  // names, for suggestions
 };
 
+// Refuses before the class is made: its constructor may plan by the scenario's graph.
+template <typename Class>
+std::unique_ptr<Policy> make_policy(const Scenario& scenario) {
+  if constexpr (Class::kOffloads) require_suits_offloading(scenario);
+  return std::make_unique<Class>(scenario);
+}
+
 }  // namespace tandem
 
 // The last line of core/policies/<name>.cpp: TANDEM_POLICY(name, Class, "summary" [, "option"...]). The class is made
 // from the Scenario. CMake's generated table names <name>_policy_entry for each file: a file without this line does not
 // link.
-#define TANDEM_POLICY(NAME, CLASS, SUMMARY, ...)                                               \
-  namespace tandem {                                                                           \
-  extern const PolicyEntry NAME##_policy_entry;                                                \
-  const PolicyEntry NAME##_policy_entry{                                                       \
-      #NAME,                                                                                   \
-      SUMMARY,                                                                                 \
-      [](const Scenario& s) -> std::unique_ptr<Policy> { return std::make_unique<CLASS>(s); }, \
-      {__VA_ARGS__}};                                                                          \
+#define TANDEM_POLICY(NAME, CLASS, SUMMARY, ...)                                             \
+  namespace tandem {                                                                         \
+  extern const PolicyEntry NAME##_policy_entry;                                              \
+  const PolicyEntry NAME##_policy_entry{#NAME, SUMMARY, &make_policy<CLASS>, {__VA_ARGS__}}; \
   }

@@ -35,6 +35,25 @@ TEST(PolicyFamily, RunsWithAPaddedVocabulary) {
       }
 }
 
+// A policy plans as it is made, by a graph that may have what it does not expect: it is refused before.
+TEST(PolicyFamily, DividedLayersAreRefusedBeforeAPolicyPlans) {
+  for (const PolicyEntry* policy : policies())
+    for (const char* key : {"parallel.tensor", "parallel.fold"}) {
+      SCOPED_TRACE(std::string(policy->name) + " " + key);
+      Scenario s = small(std::string(policy->name), "gpt", std::int64_t{64} << 20);
+      s.parallel.pipeline = 2;
+      s.workload.tensor = key == std::string("parallel.tensor") ? 2 : 1;
+      s.parallel.fold = s.workload.tensor == 1;
+      std::string why;
+      try {
+        policy->make(s);
+      } catch (const ConfigError& error) {
+        why = error.what();
+      }
+      EXPECT_EQ(why.starts_with(key), policy->name != "resident") << why;
+    }
+}
+
 TEST(PolicyFamily, RunsOrSaysWhyNot) {
   for (const PolicyEntry* policy : policies())
     for (const WorkloadEntry* entry : workloads())

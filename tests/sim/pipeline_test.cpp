@@ -103,7 +103,8 @@ std::unique_ptr<Simulation> checked(const Scenario& scenario) {
   } catch (const ConfigError&) {
     return nullptr;
   }
-  for (const CheckedRank& rank : run_checked(*simulation)) EXPECT_EQ(rank.violation, "");
+  const std::vector<CheckedRank> ranks = run_checked(*simulation);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) EXPECT_EQ(ranks[rank].violation, "") << "rank " << rank;
   return simulation;
 }
 

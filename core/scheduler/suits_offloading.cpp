@@ -1,11 +1,10 @@
-#include "core/run/suits_ranks.hpp"
-
 #include "core/base/errors.hpp"
+#include "core/scenario/scenario.hpp"
+#include "core/scheduler/policy.hpp"
 
 namespace tandem {
 
-void require_suits_ranks(const Scenario& scenario, const PolicyTraits& traits) {
-  if (!traits.offloads) return;
+void require_suits_offloading(const Scenario& scenario) {
   if (scenario.workload.tensor > 1)
     throw ConfigError(
         "parallel.tensor: offloading of divided layers is not built so far; allowed: 1, or policy: resident");
