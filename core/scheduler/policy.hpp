@@ -15,6 +15,7 @@
 #include "core/machine/cost_model.hpp"
 #include "core/scenario/scenario.hpp"
 #include "core/scheduler/seam.hpp"
+#include "core/scheduler/suits_offloading.hpp"
 
 namespace tandem {
 
@@ -126,10 +127,6 @@ class Policy {
   // nothing is in flight and the run is not over.
   virtual void decide(const View& view, Decisions& decisions) = 0;
 };
-
-// Throws ConfigError (text without position) for what no policy that offloads can do so far: layers that ranks divide,
-// and ranks that stand for others.
-void require_suits_offloading(const Scenario& scenario);
 
 struct PolicyEntry {
   std::string_view name;

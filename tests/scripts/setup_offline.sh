@@ -68,7 +68,8 @@ else
 fi
 : >"$root/apt-packages.txt"
 expect 0 "pip install -r requirements-sim.txt" env OFFLINE="$folder" "$root/scripts/setup.sh"
-"$root/.venv/bin/python" -m pip list 2>/dev/null | grep -q '^highsbox ' || fail "the folder's wheels are not installed"
+"$root/.venv/bin/python" -m pip list >"$work/out" 2>&1
+grep -q '^highsbox ' "$work/out" || fail "the folder's wheels are not installed"
 
 rm -rf "$root/.venv"
 wheel=$(find "$folder/wheels" -name 'nanobind*')

@@ -20,6 +20,7 @@ refuses() {
   fi
 }
 
+unset MAKEFLAGS MAKELEVEL MFLAGS  # `make test` runs this, and a make within another says more
 mkdir "$work/bin"
 for system in Darwin MINGW64_NT-10.0 FreeBSD; do
   printf '#!/bin/sh\necho %s\n' "$system" >"$work/bin/uname"
