@@ -218,12 +218,16 @@ def raises():
 
 
 def interrupted(folder):
-    """Ctrl-C: KeyboardInterrupt; a run that saves has its state saved, and another goes on from it."""
+    """Ctrl-C: KeyboardInterrupt; a run that saves has its state saved, and another goes on from it. A run is some steps ahead of
+    its callback: it has many more.
+    """
+    steps = 40
+
     def press(metrics):
         if metrics.step == 3:
             signal.raise_signal(signal.SIGINT)
 
-    saved = {**scenario_of(steps=12), "checkpoint": {"directory": str(folder / "interrupted")}}
+    saved = {**scenario_of(steps=steps), "checkpoint": {"directory": str(folder / "interrupted")}}
     for scenario in (scenario_of(steps=100000), saved):
         try:
             tandem.train(scenario, endless(), press)
@@ -231,9 +235,9 @@ def interrupted(folder):
         except KeyboardInterrupt:
             pass
     done = max(int(p.name[5:]) for p in (folder / "interrupted").glob("step-*"))
-    check("interrupted", 3 <= done < 12, done)
+    check("interrupted", 3 <= done < steps, done)
     rest = tandem.train(saved, itertools.islice(endless(), done, None), resume=folder / "interrupted")
-    whole = tandem.train(scenario_of(steps=12), endless())
+    whole = tandem.train(scenario_of(steps=steps), endless())
     check("interrupted", rest.losses == whole.losses[done:], f"{rest.losses} {whole.losses}")
     check("interrupted", not differing(rest.state_dict(), whole.state_dict()), "parameters differ")
 
@@ -348,6 +352,7 @@ def documented(folder):
 
 
 def main():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has its children ignore it
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         as_the_command(folder)
