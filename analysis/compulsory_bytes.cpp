@@ -189,7 +189,9 @@ CompulsoryBytes compulsory_bytes(const Graph& graph, const Sides& sides, const S
   const std::int64_t small = scenario.machine.small_copy_bytes;
   Crossings(graph, sides, small).append(bytes);
   const Capacity capacity = capacity_of(scenario, ranks);
-  std::vector<CrowdedMoment> moments = crowded_moments(graph, sides, steady, small);
+  std::vector<CrowdedMoment> moments;
+  if (most_at_a_moment(graph, sides, steady) > capacity.device_bytes)
+    moments = crowded_moments(graph, sides, steady, small);
   add_disk(moments, capacity, bytes);
   if (states == States::OnHost) {
     add_travelling_states(graph, sides, small, bytes);

@@ -1,7 +1,9 @@
 #include "analysis/crowded_moments.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <utility>
 
 #include "analysis/tier_capacity.hpp"
 #include "core/scenario/capacity.hpp"
@@ -186,6 +188,35 @@ std::vector<CrowdedMoment> crowded_moments(const Graph& graph, const Sides& side
     finder.find(ops, step < steady.first ? earlier : moments);
   }
   return moments;
+}
+
+double most_at_a_moment(const Graph& graph, const Sides& sides, const SteadyState& steady) {
+  struct OfStep {
+    double held = 0, states = 0;                       // by one op; in all
+    std::map<std::int32_t, double> read_by_backwards;  // by micro-batch
+  };
+  std::map<std::int32_t, OfStep> steps;
+  std::vector<const double*> counted(static_cast<std::size_t>(graph.value_count()), nullptr);  // where it was last
+  for (OpId id = 0; id < graph.op_count(); ++id) {
+    const Op& op = graph.op(id);
+    if (!steady.in_step[static_cast<std::size_t>(id)]) continue;
+    if (op.grows) return std::numeric_limits<double>::infinity();
+    OfStep& step = steps[op.step];
+    std::int64_t held = op.workspace_bytes;
+    for (const Write& write : op.writes) held += graph.value(write.value).bytes;
+    step.held = std::max(step.held, static_cast<double>(held));
+    const bool updates = sides.of_op[static_cast<std::size_t>(id)] == Side::Either;
+    if (!updates && op.phase != Phase::Backward && op.phase != Phase::Recompute) continue;
+    double& bytes = updates ? step.states : step.read_by_backwards[op.micro_batch];
+    for (ValueId read : op.reads)
+      if (std::exchange(counted[static_cast<std::size_t>(read)], &bytes) != &bytes)
+        bytes += static_cast<double>(graph.value(read).bytes);
+  }
+  double most = 0;
+  for (const auto& [number, step] : steps)
+    for (const auto& [micro_batch, read] : step.read_by_backwards)
+      most = std::max(most, step.held + step.states + read);
+  return most;
 }
 
 Capacity capacity_of(const Scenario& scenario, std::int64_t ranks) {

@@ -30,6 +30,10 @@ struct CrowdedMoment {
 std::vector<CrowdedMoment> crowded_moments(const Graph& graph, const Sides& sides, const SteadyState& steady,
                                            std::int64_t small_bytes);
 
+// At least what any moment of a training step that counts has, with states and what its op holds; infinity where steps
+// decode. Linear in ops, which crowded_moments is not: where this fits, no moment asks for anything.
+double most_at_a_moment(const Graph& graph, const Sides& sides, const SteadyState& steady);
+
 struct Capacity {
   double device_bytes = 0, host_bytes = 0;
 };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/analysis.hpp"
+#include "analysis/crowded_moments.hpp"
 #include "analysis/lp.hpp"
 #include "analysis/policy_load.hpp"
 #include "tests/common/fake_run.hpp"
@@ -16,8 +17,22 @@ using testing::TwoSteps;
 
 constexpr double kNs = 1e-9;
 
+// What is counted quickly is no less than what any moment has: see most_at_a_moment.
+void expect_most_at_a_moment(const Graph& graph) {
+  const SteadyState steady = steady_state(graph);
+  if (steady.steps == 0) return;
+  const Sides sides = sort_sides(graph, steady);
+  const double most = most_at_a_moment(graph, sides, steady);
+  for (const CrowdedMoment& moment : crowded_moments(graph, sides, steady, /*small_bytes=*/0)) {
+    double bytes = moment.live_bytes + moment.held_bytes;
+    for (const CrowdedMoment::State& state : moment.states) bytes += static_cast<double>(state.bytes);
+    EXPECT_LE(bytes, most);
+  }
+}
+
 LowerBound bound_of(FakeRun& run) {
   const RunRecord record = run.record();
+  expect_most_at_a_moment(run.graph);
   const Timeline timeline = make_timeline(record);
   return lower_bound(record, timeline, find_steps(timeline));
 }
