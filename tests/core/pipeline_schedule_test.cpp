@@ -36,6 +36,11 @@ TEST(PipelineSchedule, AsDrawnByHand) {
   EXPECT_EQ(turns("1f1b", four, 0), "F0 F1 F2 F3 B0 F4 B1 B2 B3 B4");
   EXPECT_EQ(turns("1f1b", four, 2), "F0 F1 B0 F2 B1 F3 B2 F4 B3 B4");
   EXPECT_EQ(turns("1f1b", four, 3), "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4");
+  // AxoNN: the second of three stages takes forwards as they come, until the first backward is back.
+  const PipelineShape three{.stages = 3, .chunks = 1, .micro_batches = 5};
+  EXPECT_EQ(turns("axonn", three, 0), "F0 F1 F2 B0 F3 B1 F4 B2 B3 B4");
+  EXPECT_EQ(turns("axonn", three, 1), "F0 F1 F2 B0 B1 F3 B2 F4 B3 B4");
+  EXPECT_EQ(turns("axonn", three, 2), "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4");
   // The same figure, below: two pieces a stage, groups of as many micro-batches as there are stages.
   EXPECT_EQ(turns("interleaved", {.stages = 2, .chunks = 2, .micro_batches = 4}, 1),
             "F0 F1 F0.1 B0.1 F1.1 B1.1 F2 B0 F3 B1 F2.1 B2.1 F3.1 B3.1 B2 B3");
@@ -44,7 +49,7 @@ TEST(PipelineSchedule, AsDrawnByHand) {
 // Every pass once; a piece's backwards in the order of micro-batches, each after its forward; and an order of all
 // stages' turns exists, in which each waits for what it reads alone.
 TEST(PipelineSchedule, EveryOrderCanBeRun) {
-  for (const char* schedule : {"naive", "gpipe", "1f1b", "interleaved"})
+  for (const char* schedule : {"naive", "gpipe", "1f1b", "axonn", "interleaved"})
     for (const std::int32_t stages : {2, 3, 4, 7})
       for (const std::int32_t chunks : {1, 2, 3})
         for (const std::int32_t rounds : {1, 2, 3}) {

@@ -133,6 +133,7 @@ const Pipeline kPipelines[] = {
     {.family = "llama", .policy = "zero_offload", .schedule = "1f1b", .stages = 2},
     {.family = "moe", .schedule = "1f1b", .stages = 2},
     {.family = "bert", .schedule = "1f1b", .stages = 2},
+    {.policy = "zero_offload", .schedule = "axonn", .stages = 3, .micro_batches = 5},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, PipelineRanks, ::testing::ValuesIn(kPipelines), [](const auto& test) {

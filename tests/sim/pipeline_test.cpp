@@ -129,7 +129,7 @@ TEST(Pipeline, EveryFamilyIsCutWithoutLoss) {
     ASSERT_NE(whole, nullptr) << family->name;
     const std::int64_t all_parameters = parameter_bytes(*whole, 1), all_flops = flops(*whole, 1);
     whole.reset();  // one at a time
-    for (const char* schedule : {"naive", "gpipe", "1f1b", "interleaved"}) {
+    for (const char* schedule : {"naive", "gpipe", "1f1b", "axonn", "interleaved"}) {
       SCOPED_TRACE(std::string(family->name) + " " + schedule);
       s.parallel = {.pipeline = 2, .chunks = schedule == std::string("interleaved") ? 2 : 1, .schedule = schedule};
       const auto divided = checked(s);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
+#include "core/transforms/pipeline/message_driven.hpp"
 #include "core/transforms/pipeline/refuse.hpp"
 
 namespace tandem {
@@ -45,6 +46,7 @@ std::vector<StageTurn> stage_turns(const std::string& schedule, const PipelineSh
   if (schedule == "naive") return by_turns(shape.micro_batches, 0, plain);
   if (schedule == "gpipe") return by_turns(shape.micro_batches, shape.micro_batches, plain);
   if (schedule == "1f1b") return by_turns(shape.micro_batches, shape.stages - 1 - stage, plain);
+  if (schedule == "axonn") return message_driven(shape, stage);
   CHECK(schedule == "interleaved", schedule);
   require_pipeline(shape.micro_batches % shape.stages == 0, "workload.micro_batches",
                    "interleaved takes them in groups of as many as there are stages",

@@ -25,6 +25,7 @@ struct PipelineShape {
 //   gpipe        all forwards, then all backwards (Huang et al., NeurIPS 2019)
 //   1f1b         as few forwards as fill the pipeline, then one backward, one forward (PipeDream-flush: Narayanan et
 //                al., ICML 2021; Megatron-LM's default)
+//   axonn        as messages arrive (message_driven.hpp)
 //   interleaved  1f1b over several pieces a stage, micro-batches in groups of as many as there are stages (Narayanan et
 //                al., SC 2021, section 2.2)
 // Throws ConfigError for a shape that the schedule does not have.
