@@ -154,6 +154,25 @@ def stopped_ranks(folder, scenario):
         check(name, not run.left(), f"left over: {run.left()}")
 
 
+def stages_that_end(folder, scenario):
+    """A stage of a pipeline is killed, or stopped, once it trains: the run says so and ends, and no process outlives it."""
+    for name, number, most, texts in (
+            ("killed stage", signal.SIGKILL, MOST_S, ("rank 2 of 3", "a peer has stopped")),
+            ("stopped stage", signal.SIGSTOP, 9, ("nothing has finished for 2", "lane p2p", "waits for the other ranks"))):
+        run = Run(folder, "train", scenario, "--quiet", "--set", "parallel.pipeline=3", "--set", "workload.micro_batches=4",
+                  "--set", "workload.layers=6", "--set", "watchdog=2s", child="tandem-train")
+        others = wait_for(lambda run=run: [pid for pid in children(run.process.pid) if trains(pid)][1:] and children(run.process.pid))
+        check(name, others and len(others) == 2, f"not all stages begin: {others}")
+        time.sleep(0.5)
+        os.kill(others[0], number)
+        seconds, code, errors = run.end()
+        check(name, code == 4 and seconds < most, f"{code} after {seconds} s: {errors}")
+        for text in texts:
+            check(name, text in errors, f"no {text!r} in {errors!r}")
+        check(name, wait_for(lambda others=others: all(map(gone, others)), 5), "a stage outlives it")
+        check(name, not run.left(), f"left over: {run.left()}")
+
+
 def ranks_that_differ(folder, scenario):
     """Rank 0 never comes: the others find out without it."""
     meeting = folder / "meeting"
@@ -199,6 +218,7 @@ def main():
         if (BIN / "tandem-train").exists():
             stopped_ranks(folder, scenario)
             ranks_that_end(folder, scenario)
+            stages_that_end(folder, scenario)
             ranks_that_differ(folder, scenario)
     print("\n".join(failures) or "ok")
     return 1 if failures else 0
