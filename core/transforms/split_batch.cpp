@@ -111,4 +111,4 @@ std::shared_ptr<const Rewrite> split_batch(std::shared_ptr<const CpuShare> share
 }  // namespace tandem
 
 TANDEM_TRANSFORM(split_batch, nullptr, "Some of a step's micro-batches are computed on the CPU, beside the device",
-                 "policy.name: adaptive, hyscale, static_best, learned")
+                 "policy.name: adaptive, hyscale, hybrid_coarse, hybrid_fine, static_best, learned")

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/run/policies.hpp"
@@ -24,10 +25,14 @@ inline std::vector<std::string> policies_that_are(bool exact) {
 inline std::vector<std::string> exact_policies() { return policies_that_are(/*exact=*/true); }
 inline std::vector<std::string> approximate_policies() { return policies_that_are(/*exact=*/false); }
 
+inline bool has_option(const std::string& policy, std::string_view option) {
+  const std::vector<std::string_view>& options = find_policy(policy)->options;
+  return std::find(options.begin(), options.end(), option) != options.end();
+}
+
 // Those that choose where work of a step is done, and leave the rest to another policy.
 inline bool places_work(const std::string& policy) {
-  const std::vector<std::string_view>& options = find_policy(policy)->options;
-  return std::find(options.begin(), options.end(), "states") != options.end();
+  return has_option(policy, "states") || has_option(policy, "cpu_share");
 }
 
 }  // namespace tandem::testing

@@ -103,7 +103,7 @@ inline Scenario tiny_gpt(const std::string& policy, std::int64_t device_bytes) {
       policy == "protrain" || policy == "ssdtrain" || policy == "patrickstar")
     scenario.policy.options["offload_blocks"] = "1";
   if (policy == "l2l") scenario.policy.options = {{"recompute_blocks", "0"}, {"stash", "host"}};
-  if (places_work(policy)) scenario.policy.options["states"] = "on_demand";
+  if (has_option(policy, "states")) scenario.policy.options["states"] = "on_demand";
   scenario.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = kTinyHostBytes;
   return scenario;
 }

@@ -46,6 +46,7 @@ TEST_F(GraphTrainingTest, LossesAreTheSameUnderEveryPolicyWithAnyWorkers) {
       Scenario other = s_;
       other.policy = {policy, {}};
       if (policy == "hyscale") other.policy.options["cpu_micro_batches"] = "1";
+      if (testing::has_option(policy, "cpu_share")) other.policy.options["cpu_share"] = "0.5";
       other.pipeline.workers = other.machine.input_workers = workers;
       EXPECT_EQ(train(other), expected) << policy << " with " << workers;
     }

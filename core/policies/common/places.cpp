@@ -1,6 +1,7 @@
 #include "core/policies/common/places.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "core/base/check.hpp"
@@ -26,6 +27,19 @@ bool always_fits(const Scenario& resident) {
     if (!trial_ns(resident, policy_named(resident, "resident"), point.from_step, steps)) return false;
   }
   return true;
+}
+
+Scenario under(const Scenario& scenario, const PolicyOptions& states) {
+  Scenario inner = scenario;
+  inner.policy = states;
+  return inner;
+}
+
+PolicyOptions states_option(const Scenario& scenario) {
+  const std::string name = text_option(scenario, "states");
+  if (!name.empty() && name != "auto") return {name, {}};
+  const PolicyOptions resident{"resident", {}};
+  return always_fits(under(scenario, resident)) ? resident : PolicyOptions{"balanced", {}};
 }
 
 bool can_on_cpu(const CostModel& estimate) {
@@ -72,7 +86,7 @@ double step_ns(const StepCosts& c, const Places& p) {
   const double workers = (1 - p.remote_share) * c.decoding + (1 - on_device) * c.transforms;
   const double device = static_cast<double>(c.micro_batches - p.cpu_micro_batches) * c.device + c.update +
                         on_device * c.device_transforms;
-  const double cpu = static_cast<double>(p.cpu_micro_batches) * c.cpu;
+  const double cpu = p.cpu_micro_batches > 0 ? c.exchange + static_cast<double>(p.cpu_micro_batches) * c.cpu : 0;
   // Both are slower until the shorter of them is done.
   const double host = std::max(cpu, workers) + (c.crowding - 1) * std::min(cpu, workers);
   return std::max({device, remote, host});
@@ -96,17 +110,22 @@ Places best_places(const StepCosts& costs, AllowedPlaces allowed) {
   return best;
 }
 
-PlacedPolicy::PlacedPolicy(const Scenario& scenario, AllowedPlaces movable) : scenario_(scenario), movable_(movable) {
-  const auto under = [&](const std::string& name) {
-    Scenario inner = scenario;
-    inner.policy = {name, {}};
-    return inner;
-  };
-  states_name_ = text_option(scenario, "states");
-  if (states_name_.empty() || states_name_ == "auto")
-    states_name_ = always_fits(under("resident")) ? "resident" : "balanced";
-  states_ = policy_named(under(states_name_), states_name_);
+std::optional<std::int64_t> cpu_share_option(const Scenario& scenario) {
+  const std::string text = text_option(scenario, "cpu_share");
+  if (text.empty() || text == "auto") return std::nullopt;
+  const std::int64_t all = scenario.workload.micro_batches;
+  const double share = number_option(scenario, "cpu_share", 0, 1, 0);
+  return std::min<std::int64_t>(std::llround(share * static_cast<double>(all)), all - 1);
 }
+
+PlacedPolicy::PlacedPolicy(const Scenario& scenario, AllowedPlaces movable)
+    : PlacedPolicy(scenario, movable, states_option(scenario)) {}
+
+PlacedPolicy::PlacedPolicy(const Scenario& scenario, AllowedPlaces movable, const PolicyOptions& states)
+    : scenario_(scenario),
+      movable_(movable),
+      states_name_(states.name),
+      states_(policy_named(under(scenario, states), states.name)) {}
 
 PolicyTraits PlacedPolicy::traits() const {
   PolicyTraits traits = states_->traits();

@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct StepCosts {
   double device_transforms = 0;
   std::int64_t micro_batches = 1;
   double crowding = 1;  // how much longer the CPU's micro-batches and the workers each take while both are busy
+  double exchange = 0;  // of a step, where the CPU computes some of it: what comes before and after them on its path
 };
 // Of the ops of one step of the graph.
 StepCosts step_costs(const Graph& graph, const CostModel& estimate, std::int32_t step);
@@ -51,6 +53,8 @@ class PlacedPolicy : public Policy {
   // Option `states`: auto | the name of a policy. auto: resident where everything fits, else balanced. `movable`: which
   // places a subclass may change.
   PlacedPolicy(const Scenario& scenario, AllowedPlaces movable);
+  // With a policy that sees to the rest.
+  PlacedPolicy(const Scenario& scenario, AllowedPlaces movable, const PolicyOptions& states);
 
   PolicyTraits traits() const override;
   Tier home(const View& view, TensorId tensor) override { return states_->home(view, tensor); }
@@ -87,5 +91,9 @@ class PlacedPolicy : public Policy {
 // The policy of that name, with its own options' defaults. Throws ConfigError where there is none. (core/run knows
 // which there are.)
 std::unique_ptr<Policy> policy_named(const Scenario& scenario, const std::string& name);
+
+// Option `cpu_share`, of a step's micro-batches, in whole ones; none where it is not given, or "auto". The device keeps
+// one.
+std::optional<std::int64_t> cpu_share_option(const Scenario& scenario);
 
 }  // namespace tandem
