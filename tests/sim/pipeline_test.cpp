@@ -76,6 +76,22 @@ TEST(Pipeline, BesideDataParallel) {
   EXPECT_NEAR(step_s(s), alone, 1e-4 * alone);
 }
 
+// Two copies of two stages of six layers, whose gradients take 3 ms a layer to add up, while the next backward takes
+// 2 ms. A stage is done 6 * 3 - (6 - 1) * 2 = 8 ms after its last backward. The last one does so while the first one
+// still goes backward, for 12 ms: in the bubble. The step waits for the first stage's gradients alone.
+TEST(Pipeline, AddsUpGradientsInTheBubble) {
+  constexpr std::int64_t kLayerBytes = 65'536;
+  for (const char* schedule : {"gpipe", "1f1b", "axonn"}) {
+    SCOPED_TRACE(schedule);
+    Scenario s = twelve_layers(2, schedule, 4);
+    s.workload.keys["layer_bytes"] = kLayerBytes;
+    s.machine.collective_bytes_per_s = kLayerBytes / 3e-3;
+    const double alone = step_s(s);
+    s.workload.devices = 2;
+    EXPECT_NEAR(step_s(s), alone + 8e-3, 1e-4 * alone);
+  }
+}
+
 std::int64_t parameter_bytes(const Simulation& simulation, Rank ranks) {
   std::int64_t bytes = 0;
   for (Rank rank = 0; rank < ranks; ++rank) {
