@@ -41,6 +41,8 @@ TEST(PipelineSchedule, AsDrawnByHand) {
   EXPECT_EQ(turns("axonn", three, 0), "F0 F1 F2 B0 F3 B1 F4 B2 B3 B4");
   EXPECT_EQ(turns("axonn", three, 1), "F0 F1 F2 B0 B1 F3 B2 F4 B3 B4");
   EXPECT_EQ(turns("axonn", three, 2), "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4");
+  // The fourth of five: 4 arrives as the last stage is done with 0. What goes backward is first.
+  EXPECT_EQ(turns("axonn", {.stages = 5, .chunks = 1, .micro_batches = 5}, 3), "F0 F1 F2 F3 B0 F4 B1 B2 B3 B4");
   // The same figure, below: two pieces a stage, groups of as many micro-batches as there are stages.
   EXPECT_EQ(turns("interleaved", {.stages = 2, .chunks = 2, .micro_batches = 4}, 1),
             "F0 F1 F0.1 B0.1 F1.1 B1.1 F2 B0 F3 B1 F2.1 B2.1 F3.1 B3.1 B2 B3");
