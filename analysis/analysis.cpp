@@ -178,6 +178,7 @@ Analysis analyse(const RunRecord& record) {
   add_lanes(analysis);
   analysis.holder = holder(analysis.compute_s, analysis.exposed_s);
   analysis.path = path_parts(analysis.timeline, analysis.steps);
+  analysis.stages = pipeline_stages(analysis.timeline, analysis.steps, *record.scenario);
   analysis.roofline = roofline(analysis.timeline, analysis.steps, *record.scenario);
   analysis.parameters = model_parameters(*record.scenario, analysis.timeline);
   analysis.trained_parameters = trained_parameter_count(analysis.timeline);

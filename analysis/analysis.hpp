@@ -14,6 +14,7 @@
 #include "analysis/measured_share.hpp"
 #include "analysis/memory.hpp"
 #include "analysis/path_parts.hpp"
+#include "analysis/pipeline_stages.hpp"
 #include "analysis/roofline.hpp"
 #include "analysis/stalls.hpp"
 #include "analysis/steps.hpp"
@@ -55,6 +56,7 @@ struct Analysis {
   std::map<std::string, double> exposed_s;  // a step, mean over ranks: the compute lane waits, by cause
   Holder holder;                            // of the step, from the two above
   std::vector<PathPart> path;               // what the steps' critical path consists of
+  std::vector<StageShare> stages;           // of a pipeline
   Roofline roofline;
   std::int64_t parameters = 0;             // of the model
   std::int64_t trained_parameters = 0;     // of those; the others are frozen

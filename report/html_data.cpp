@@ -156,6 +156,21 @@ Json memory(const RankTimeline& rank, const std::string& device, const Scenario&
   return tiers;
 }
 
+// One row a stage, as its first rank runs the step. Passes are flat: phase, micro-batch, begin, end.
+Json stage_rows(const Analysis& analysis, std::int32_t step) {
+  Json rows = Json::array();
+  for (const StageShare& stage : analysis.stages) {
+    Json flat = Json::array();
+    const RankTimeline& rank = analysis.timeline.ranks[stage.ranks.front()];
+    for (const StagePass& pass : stage_passes(rank, step))
+      for (const std::int64_t number :
+           {std::int64_t{static_cast<int>(pass.phase)}, std::int64_t{pass.micro_batch}, pass.begin_ns, pass.end_ns})
+        flat.push_back(number);
+    rows.push_back({{"stage", stage.stage}, {"ranks", stage.ranks.size()}, {"p", flat}});
+  }
+  return rows;
+}
+
 // A difference that no picture of a step shows.
 constexpr std::int64_t kGrains = 1000;
 
@@ -201,6 +216,7 @@ Json run_data(const Analysis& analysis) {
       {"lanes", lanes},
       {"names", names.list()},
       {"memory", tiers},
+      {"stages", stage_rows(analysis, shown.step)},
       {"result", to_json(analysis)}};
 }
 

@@ -92,6 +92,20 @@ Json roofline(const Roofline& at) {
           {"memory_s", at.memory_s}};
 }
 
+std::string name_of_link(const LinkTraffic& link) {
+  return std::string(name_of(link.kind)) + (link.between_hosts ? "_between_hosts" : "");
+}
+
+Json pipeline(const std::vector<StageShare>& all) {
+  Json stages = Json::array();
+  for (const StageShare& stage : all) {
+    Json bytes = Json::object();
+    for (const LinkTraffic& link : stage.links) bytes[name_of_link(link)] = link.bytes;
+    stages.push_back({{"stage", stage.stage}, {"waiting_share", stage.waiting}, {"bytes_a_step", bytes}});
+  }
+  return {{"waiting_share", waiting_share(all)}, {"stages", stages}};
+}
+
 Json measured_ops(const MeasuredShare& of) {
   Json modelled = Json::object();
   for (const auto& [body, share] : of.modelled) modelled[body] = share;
@@ -158,6 +172,7 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
       {"policy_bound_s", analysis.bound.policy_step_s},
       {"policy_bound_held_by", analysis.bound.policy_held_by},
   };
+  if (!analysis.stages.empty()) result["pipeline"] = pipeline(analysis.stages);
   if (!record.adaptation.empty()) result["adaptation"] = adaptation(record);
   if (!analysis.evicted_bytes.empty()) result["evicted_bytes"] = evicted_bytes(analysis);
   result["parameters"] = analysis.parameters;

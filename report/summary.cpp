@@ -188,6 +188,16 @@ std::string traffic_line(const Analysis& analysis, bool all) {
   return text.empty() ? "none" : text + " over the whole run";
 }
 
+// Of all stages that are known, and the extremes.
+std::string bubble_line(const std::vector<StageShare>& stages) {
+  const auto waits_less = [](const StageShare& a, const StageShare& b) { return a.waiting < b.waiting; };
+  const auto [least, most] = std::minmax_element(stages.begin(), stages.end(), waits_less);
+  if (stages.size() == 1) return fmt::format("{} of the step, in stage {}", format_percent(most->waiting), most->stage);
+  return fmt::format("{} of the step, mean of {} stages: {} in stage {} to {} in stage {}",
+                     format_percent(waiting_share(stages)), stages.size(), format_percent(least->waiting), least->stage,
+                     format_percent(most->waiting), most->stage);
+}
+
 std::string evicted_line(const Analysis& analysis) {
   std::string text;
   for (const auto& [tier, bytes] : analysis.evicted_bytes)
@@ -303,6 +313,7 @@ std::string summary(const Analysis& analysis, SummaryStyle style) {
   const std::vector<BarPart> parts = step_parts(analysis);
   text += line("goes to", fmt::format("[{}]", bar(parts, kBarWidth, style)));
   text += line("", legend(parts, style.columns));
+  if (!analysis.stages.empty()) add("bubble", bubble_line(analysis.stages));
   add("start-up", start_up_line(analysis));
   add("throughput", throughput_line(analysis));
   add("model", model_line(analysis));

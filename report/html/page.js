@@ -2,6 +2,7 @@
 document.querySelector('noscript')?.remove();
 errorTable();
 stepBar();
+pipelines();
 timelines();
 facts();
 resourceCharts();

@@ -23,7 +23,7 @@ BIN = pathlib.Path(os.environ["TANDEM_BUILD"]) / "bin"
 CHROMIUM = pathlib.Path("/usr/bin/chromium")
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 400, "height": 800}
 LEAST_TEXT = 9.9  # pixels on the screen
-WITH_SCRIPT = ("run", "ranks", "compare", "train", "one_step", "long_names")
+WITH_SCRIPT = ("run", "ranks", "stages", "compare", "train", "one_step", "long_names")
 failures = 0
 
 
@@ -255,6 +255,18 @@ def equal_ranks(page):
     check("each lane once", "device1/" not in page.inner_text("main"))
 
 
+def pipeline(page):
+    check("a row a stage, whatever copies there are", page.evaluate("runs[0].stages.map(s => [s.stage, s.ranks])") == [[n, 2] for n in range(4)])
+    passes = page.evaluate("""runs[0].stages.map(s => passesOf(s).map(p => p.phase[0] + p.micro).filter(p => 'fb'.includes(p[0])).join(' '))""")
+    check("the last stage has forwards and backwards by turns", passes[3] == " ".join(f"f{n} b{n}" for n in range(8)), passes)
+    check("the first fills the others first", passes[0].startswith("f0 f1 f2 f3 b0 f4 b1"), passes)
+    shown = page.inner_text("#pipeline")
+    check("waiting and traffic by stage", "A stage waits" in shown and "p2p" in shown and "collective" in shown, shown)
+    box = page.locator("#pipeline canvas").bounding_box()
+    page.mouse.move(box["x"] + 70, box["y"] + 12)
+    check("a pass says what it is", "stage 0: forward of micro-batch 0" in page.inner_text("#tooltip"), page.inner_text("#tooltip"))
+
+
 def compared(page):
     tops = page.evaluate("runs.map(r => Math.round(topOf(r.memory.find(t => t.name.endsWith('/device')))))")
     check("equal axes of memory", len(tops) == 2 and tops[0] == tops[1], tops)
@@ -287,7 +299,7 @@ def main():
         every_page(browser, pages, shots)
         page = browser.new_page(viewport=WIDE)
         for name, tests in (("run", (opens_on_one_step, pictures, wheel_and_buttons, keyboard, lambda p: palette(p, "light"), lambda p: palette(p, "dark"))),
-                            ("ranks", (equal_ranks,)), ("compare", (compared,)), ("over", (policies,))):
+                            ("ranks", (equal_ranks,)), ("stages", (pipeline,)), ("compare", (compared,)), ("over", (policies,))):
             page.goto(pages[name].as_uri())
             for test in tests:
                 test(page)

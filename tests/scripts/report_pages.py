@@ -27,6 +27,13 @@ data: {pipeline: {workers: 4}}
 policy: {name: resident}
 steps: 4
 """
+STAGES = """\
+machine: round_numbers
+workload: {family: gpt, layers: 8, hidden: 256, heads: 8, vocabulary: 512, sequence: 128, batch: 2, micro_batches: 8, precision: fp32}
+parallel: {data: 2, pipeline: 4, schedule: 1f1b}
+policy: {name: resident}
+steps: 4
+"""
 TRAINED = """\
 machine: round_numbers
 limits: {device_bytes: 64MiB, host_bytes: 256MiB, cores: 2}
@@ -52,6 +59,7 @@ def commands_of(bin_folder, folder):
         "one_step": ("simulate", "small.yaml", *ONE),
         "long_names": ("simulate", f"{LONG}.yaml"),
         "ranks": ("simulate", "ranks.yaml"),
+        "stages": ("simulate", "stages.yaml"),
         # A log of the simulator stands for a measured run: the page is the same.
         "compare": ("compare", "--measured", "run.log", "--set", "policy={name: on_demand}"),
         "policies": ("compare-policies", "small.yaml", "--policies", few),
@@ -91,7 +99,7 @@ def measured_by_simulation(bin_folder, folder):
 
 def make_pages(bin_folder, folder):
     """{name: file}"""
-    for name, text in (("small", SMALL), ("ranks", RANKS), ("mix", MIX), ("trained", TRAINED), ("sweep", SWEEP), (LONG, SMALL)):
+    for name, text in (("small", SMALL), ("ranks", RANKS), ("stages", STAGES), ("mix", MIX), ("trained", TRAINED), ("sweep", SWEEP), (LONG, SMALL)):
         (folder / f"{name}.yaml").write_text(text)
     # Values whose names are long, too.
     long_policies = ", ".join("{name: cotrain, separation: %d, cpu_modules: block%d}" % (n, n) for n in (1, 2))
