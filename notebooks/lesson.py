@@ -90,6 +90,46 @@ def draw_lanes(spans: Iterable[Span], axes: Any = None, window_s: tuple[float, f
     return axes
 
 
+def passes(scenario: Any, step: int = 2, **question: Any) -> list[tuple[int, str, int, float, float]]:
+    """Of a pipeline's simulated step: (device, forward or backward, micro-batch, begin, end), in seconds from the step's first. What a
+    device computes of a micro-batch without anything else between is one."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.json")
+        tandem.simulate(scenario, trace=path, **question)
+        with open(path, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+    lanes = {(event["pid"], event["tid"]): event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    found: list[tuple[int, str, int, float, float]] = []
+    for event in sorted((e for e in events if e["ph"] == "X"), key=lambda e: (e["pid"], e["ts"])):
+        if lanes[event["pid"], event["tid"]].rpartition("/")[2] != "compute" or not event["name"].startswith(f"step{step}/mb"):
+            continue
+        if event.get("cat") not in ("forward", "backward"):
+            continue
+        key = (event["pid"], event["cat"], int(event["name"].split("/")[1].removeprefix("mb")))
+        begin, end = event["ts"] / 1e6, (event["ts"] + event["dur"]) / 1e6
+        if found and found[-1][:3] == key:
+            begin = found.pop()[3]
+        found.append((*key, begin, end))
+    device, first = min(one[0] for one in found), min(one[3] for one in found)
+    return [(pid - device, kind, number, begin - first, end - first) for pid, kind, number, begin, end in found]
+
+
+def draw_pipeline(blocks: Sequence[tuple[int, str, int, float, float]], axes: Any = None, title: str = "") -> Any:
+    """Stages as rows, passes as blocks with their micro-batches' numbers, time in ms. Returns the axes."""
+    import matplotlib.pyplot as plt
+    rows = max(block[0] for block in blocks) + 1
+    if axes is None:
+        _, axes = plt.subplots(figsize=(10, 0.5 + 0.45 * rows))
+    for stage, kind, number, begin, end in blocks:
+        axes.barh(stage, (end - begin) * 1e3, left=begin * 1e3, color=COLOURS[kind], edgecolor="white", linewidth=0.5)
+        axes.text((begin + end) / 2 * 1e3, stage, str(number), ha="center", va="center", fontsize=7)
+    axes.set_yticks(range(rows), [f"stage {stage}" for stage in range(rows)])
+    axes.invert_yaxis()
+    axes.set_xlabel("ms")
+    axes.set_title(title, loc="left", fontsize=10)
+    return axes
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Prints columns: text to the left, numbers (three digits after the point) to the right."""
     def text(cell: Any) -> str:
