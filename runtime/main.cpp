@@ -2,12 +2,14 @@
 // that joins flags, the LibTorch runtime and the reports.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "adapt/adapt_flags.hpp"
 #include "adapt/learn_ops.hpp"
@@ -144,18 +146,30 @@ int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
   return tandem::kDone;
 }
 
-// All of the run, or an error that says what is left of it. `meeting_file`: of several ranks, one of which may be why.
+// What is known to be wrong with other ranks: a connection is closed before its process has ended.
+std::string struck(const tandem::RankProcesses* peers) {
+  constexpr int kLooks = 20;
+  constexpr std::chrono::milliseconds kBetween{10};
+  std::string text;
+  for (int look = 0; peers != nullptr && text.empty() && look < kLooks; ++look) {
+    if (look > 0) std::this_thread::sleep_for(kBetween);
+    text = peers->struck();
+  }
+  return text.empty() ? "" : "; " + text;
+}
+
+// All of the run, or an error that says what is left of it. `peers`: of several ranks, one of which may be why.
 void run_to_end(tandem::Training& training, tandem::EventLog& watcher, tandem::MoreInputs more,
                 const tandem::Scenario& scenario, const std::vector<std::string>& settings,
-                const std::string& meeting_file) {
+                const tandem::RankProcesses* peers) {
   try {
     training.run(&watcher, std::move(more));
   } catch (const tandem::NotFiniteError& error) {
     throw tandem::DeviceError(error.what() + tandem::after_not_finite(error, scenario, settings));
   } catch (const tandem::DeviceError& error) {
-    if (const auto told = tandem::told_by_rank(meeting_file))
+    if (const auto told = tandem::told_by_rank(peers != nullptr ? peers->meeting_file() : ""))
       throw tandem::DeviceError(told->what() + tandem::after_not_finite(*told, scenario, settings));
-    throw tandem::DeviceError(error.what() + tandem::what_is_left(scenario, settings));
+    throw tandem::DeviceError(error.what() + struck(peers) + tandem::what_is_left(scenario, settings));
   }
 }
 
@@ -182,10 +196,14 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
   if (!flags.csv.empty()) csv.emplace(flags.csv, scenario);
   tandem::AdaptLoop loop(flags.adapt, scenario, /*waits=*/false, common.quiet);
   std::optional<tandem::RankProcesses> peers;
+  std::atomic<const tandem::RankProcesses*> started = nullptr;
   tandem::TrainOptions options;
   options.interrupt = &tandem::claim_interrupts();
   if (!scenario.checkpoint.directory.empty()) tandem::claim_checkpoint_requests();
-  const std::unique_ptr<tandem::Watchdog> watchdog = tandem::leading_watchdog(scenario);
+  const std::unique_ptr<tandem::Watchdog> watchdog = tandem::leading_watchdog(scenario, [&started] {
+    const tandem::RankProcesses* const others = started;
+    return others != nullptr ? others->struck() : "";
+  });
   options.watchdog = watchdog.get();
   if (csv) options.before_commit = [&csv](std::int32_t step) { csv->make_durable(step); };
   std::optional<tandem::DecodeProcess> decoder;
@@ -198,6 +216,7 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
   if (tandem::rank_count(scenario) > 1) {
     peers.emplace(tandem::rank_count(scenario), arguments, "", options.rank);
     options.meeting_file = peers->meeting_file();
+    started = &*peers;
     options.look_at_peers = [&] {
       peers->require_alive();
       if (*options.interrupt) throw tandem::Interrupted("interrupted before the first step; nothing was written");
@@ -237,7 +256,8 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
     if (tandem::take_checkpoint_request()) all.emplace_back(tandem::Checkpoint{});
     return all;
   };
-  run_to_end(training, watcher, inputs, scenario, settings, options.meeting_file);
+  run_to_end(training, watcher, inputs, scenario, settings, peers ? &*peers : nullptr);
+  started = nullptr;
   if (!common.quiet) tandem::print_warning(training.data().account());
   if (worker && !common.quiet)
     std::fprintf(stderr, "%s: %s\n", worker->lost().empty() ? "note" : "warning", worker->account().c_str());

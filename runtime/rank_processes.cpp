@@ -61,6 +61,20 @@ void RankProcesses::require_alive() {
   }
 }
 
+std::string RankProcesses::struck() const {
+  std::string text;
+  for (const Process& process : processes_) {
+    siginfo_t info{};
+    const auto id = static_cast<id_t>(process.id);
+    if (process.id == 0 || waitid(P_PID, id, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) != 0) continue;
+    const bool stopped = info.si_code == CLD_STOPPED;
+    if (info.si_pid == 0 || (!stopped && info.si_code != CLD_KILLED && info.si_code != CLD_DUMPED)) continue;
+    text += (text.empty() ? "rank " : ", rank ") + std::to_string(process.rank) +
+            (stopped ? " is stopped, by signal " : " was ended by signal ") + std::to_string(info.si_status);
+  }
+  return text;
+}
+
 void RankProcesses::finish() {
   std::string failures;
   for (Process& process : processes_) {

@@ -24,6 +24,9 @@ class RankProcesses {
   const std::string& meeting_file() const { return meeting_file_; }
   // Throws DeviceError naming a rank that has ended already.
   void require_alive();
+  // Of those that a signal has ended or stopped: "rank 1 was ended by signal 9"; "" where there is none. From any
+  // thread, but not beside finish() or the end.
+  std::string struck() const;
   // Waits for all. Throws DeviceError naming a rank that did not end with 0.
   void finish();
 

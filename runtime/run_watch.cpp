@@ -1,8 +1,7 @@
 #include "runtime/run_watch.hpp"
 
-#include <functional>
 #include <new>
-#include <string>
+#include <utility>
 
 #include "cli/cli.hpp"
 #include "cli/interrupt.hpp"
@@ -32,7 +31,7 @@ std::string in_seconds(std::chrono::nanoseconds time) { return format_time(secon
 
 }  // namespace
 
-std::unique_ptr<Watchdog> leading_watchdog(const Scenario& scenario) {
+std::unique_ptr<Watchdog> leading_watchdog(const Scenario& scenario, std::function<std::string()> others) {
   WatchdogOptions options;
   options.limit = std::chrono::nanoseconds(scenario.watchdog_ns);
   options.saves = !scenario.checkpoint.directory.empty();
@@ -41,10 +40,11 @@ std::unique_ptr<Watchdog> leading_watchdog(const Scenario& scenario) {
   options.expired = [=](const std::string& waits, bool interrupted) {
     const int code = interrupted ? kInterrupted : kDeviceFailure;
     end_with(code, [&] {
-      return interrupted
-                 ? "tandem: interrupted, and what was in flight has not ended in " + grace + ":\n" + waits + rest
-                 : "tandem: nothing has finished for " + limit +
-                       " (watchdog), so the run is given up; what it waits for:\n" + waits + rest;
+      const std::string wrong = others ? others() : "";
+      return (interrupted ? "tandem: interrupted, and what was in flight has not ended in " + grace + ":\n" + waits
+                          : "tandem: nothing has finished for " + limit +
+                                " (watchdog), so the run is given up; what it waits for:\n" + waits) +
+             (wrong.empty() ? "" : "tandem: " + wrong + "\n") + rest;
     });
   };
   return std::make_unique<Watchdog>(std::move(options));

@@ -1,7 +1,9 @@
 // The watchdog of a program that trains: when it expires, the process ends. Must not know how a run is put together.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "core/scenario/scenario.hpp"
 #include "runtime/executors/watchdog.hpp"
@@ -9,8 +11,9 @@
 namespace tandem {
 
 // Of rank 0: ends the process with exit code 4 where nothing finishes, with 130 where it has been interrupted and
-// nothing finishes. Its temporary files go, and with it the ranks that it started.
-std::unique_ptr<Watchdog> leading_watchdog(const Scenario& scenario);
+// nothing finishes. Its temporary files go, and with it the ranks that it started. `others`: what is known to be wrong
+// with those, from the watchdog's thread; "": nothing.
+std::unique_ptr<Watchdog> leading_watchdog(const Scenario& scenario, std::function<std::string()> others = nullptr);
 // Of another rank, which the leading one ends: it expires later, for the case that the leading one cannot.
 std::unique_ptr<Watchdog> following_watchdog(const Scenario& scenario, Rank rank);
 
