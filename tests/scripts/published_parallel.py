@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/evidence/megatron.md holds what is simulated, on so few devices that it takes seconds."""
+"""docs/evidence holds what is simulated of trainings on many devices: those rows that take seconds."""
 import os
 import subprocess
 import sys

@@ -18,6 +18,7 @@ FITTED_SHARE = 0.1
 # Where a fit begins, and what no figure can exceed. Times in us, rates in GB/s.
 START = {"gemm_1g": 0.8, "gemm_100g": 0.8, "memory_4m": 0.4, "memory_1g": 0.6, "forward": 1200, "backward": 2200, "part_forward": 150,
          "part_backward": 450, "collective": 240, "collective_latency": 40, "network": 20, "network_latency": 10}
+MOST = {"gemm_1g": 0.9, "gemm_100g": 0.9, "memory_4m": 0.9, "memory_1g": 0.9, "network": 25}
 HEAD = """# A100s under Megatron-DeepSpeed. What is calibrated here is so on a tenth of the steps that vTrain's authors published
 # (tables/megatron_deepspeed_*.csv), by `scripts/published_parallel.py --fit`, which writes this file. All else is
 # selene_a100's, from specifications.
@@ -25,7 +26,6 @@ name: megatron_deepspeed_a100
 derive_from: selene_a100
 """
 RUNS = ("forward", "forward_light", "recompute", "backward")
-MOST = {"gemm_1g": 0.9, "gemm_100g": 0.9, "memory_4m": 0.9, "memory_1g": 0.9, "network": 25}
 
 
 def table(kind):
@@ -110,12 +110,12 @@ def rows(of_each=None):
     """All, or so many of one host and of several, with those that the machine's figures are from marked."""
     all_rows = []
     for kind in HOSTS:
-        of_table = table(kind)[:of_each]
+        of_table, fitted = table(kind)[:of_each], len(fitted_rows(kind))
         for place, (row, ms) in enumerate(zip(of_table, steps_ms(of_table, kind))):
             size = f"{row['layers']} layers of {row['hidden_size']}, {row['global_batch']} samples by {row['micro_batch']}"
             degrees = f"tensor {row['tensor_parallelism']}, data {row['data_parallelism']}, pipeline {row['pipeline_parallelism']}"
             all_rows.append(Row(HOSTS[kind], f"{size}: {degrees}", "ms a step", float(row["step_time_ms"]), ms,
-                                calibrated=place < len(fitted_rows(kind))))
+                                calibrated=place < fitted))
     return all_rows
 
 
