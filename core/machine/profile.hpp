@@ -19,6 +19,7 @@
 namespace tandem {
 
 struct MeasuredOps;  // measured_ops.hpp
+struct Topology;     // topology.hpp
 
 // A curve y(x) by linear interpolation in log x between points, constant beyond them. Empty: `y` is 1 everywhere.
 struct Curve {
@@ -195,6 +196,8 @@ struct HardwareProfile {
   std::int64_t collective_latency_ns = 0;
   double network_bytes_per_s = 0;  // of one device, to other hosts, each way; 0: as within one
   std::int64_t network_latency_ns = 0;
+  // The links that devices and hosts share, by which collectives go. Null: what stands above is all that is known.
+  std::shared_ptr<const Topology> topology;
   // Slow-down of a lane while another is busy, measured in pairs: factor on the duration (1: none). CPU stand-ins share
   // cores' caches and DRAM in ways that a bandwidth share alone does not show.
   std::map<std::pair<Engine, Engine>, double> interference;

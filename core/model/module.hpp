@@ -34,9 +34,17 @@ struct Call {
   }
 };
 
-// What ranks that divide a layer do with a value that is whole, instead of a program: they add up what each has made of
-// it, forward; or they all have it, and add up their gradients of it, backward.
-enum class Exchange : std::uint8_t { None, Forward, Backward };
+// What ranks that divide a layer do with a value, instead of a program. Its gradient goes the other way.
+enum class Exchange : std::uint8_t {
+  None,
+  Forward,   // they add up what each has made of it
+  Backward,  // they all have it, and add up their gradients of it
+  Gather,    // each has some rows, and gets all of them: an all-gather; back, a reduce-scatter
+  Scatter,   // they add up what each has made of it, and each gets some rows: the two by turns
+  AllToAll   // each has a part of all others' parts, and sends it there
+};
+// Which ranks these are.
+enum class ExchangeAmong : std::uint8_t { Tensor, Sequence, Expert };
 
 struct Module {
   std::string name;  // of its kind: "block"
@@ -49,6 +57,7 @@ struct Module {
   bool may_run_on_cpu = false;           // as well as on the device
   std::shared_ptr<const Opaque> opaque;  // instead of a program: passes are given, not derived
   Exchange exchange = Exchange::None;    // of one input, which is the output
+  ExchangeAmong among = ExchangeAmong::Tensor;
   std::int64_t exchange_ranks = 1;
   bool operator==(const Module&) const = default;
 };

@@ -23,7 +23,8 @@ enum class OperandKind : std::uint8_t {
   OutputGradient,  // by port
   InputGradient,   // likewise
   WeightGradient,  // the bucket of the gradient
-  Contribution     // to a weight's gradient, from modules that share it; by place of the weight
+  Contribution,    // to a weight's gradient, from modules that share it; by place of the weight
+  Handed           // by place in Passes::handed
 };
 struct Operand {
   OperandKind kind = OperandKind::Input;
@@ -94,6 +95,10 @@ struct Passes {
   Bits keeps_inputs = 0, keeps_outputs = 0;  // ports that backward reads
   bool backward_reads_weights = false, backward_reads_frozen = false;
   Pass forward, forward_light, recompute, backward, backward_accumulate;
+  // The backward in two: gradients of inputs, which hands on those that weights' gradients are made of, and later
+  // those of weights, the first micro-batch's or added to what is there.
+  std::vector<Kept> handed;
+  Pass backward_inputs, backward_weights, backward_weights_accumulate;
 };
 
 struct DeriveOptions {

@@ -10,6 +10,7 @@
 #include "core/scenario/family_schema.hpp"
 #include "core/scenario/reader.hpp"
 #include "core/step/placement.hpp"
+#include "core/transforms/common/entry.hpp"
 #include "core/workloads/workload.hpp"
 #include "core/yaml/yaml_tree.hpp"
 
@@ -21,10 +22,10 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-std::vector<DeclaredFamily> declared_families() {
-  std::vector<DeclaredFamily> families;
-  for (const WorkloadEntry* entry : workloads()) families.push_back({entry->name, entry->keys});
-  return families;
+DeclaredKeys declared_keys() {
+  DeclaredKeys declared{{}, parallel_keys()};
+  for (const WorkloadEntry* entry : workloads()) declared.families.push_back({entry->name, entry->keys});
+  return declared;
 }
 
 // FILE#KEY is the map at KEY of FILE, unless there is a file of that name.
@@ -47,10 +48,10 @@ ScenarioText scenario_text(const std::string& source) {
 
 }  // namespace
 
-std::string scenario_schema_text() { return scenario_schema_text(declared_families()); }
+std::string scenario_schema_text() { return scenario_schema_text(declared_keys()); }
 
 KnownNames registered_names() {
-  static const auto kSchema = std::make_shared<const Schema>(scenario_schema(declared_families()));
+  static const auto kSchema = std::make_shared<const Schema>(scenario_schema(declared_keys()));
   KnownNames names;
   names.scenario = kSchema;
   for (const WorkloadEntry* entry : workloads()) names.workloads.emplace_back(entry->name);

@@ -131,6 +131,10 @@ ParallelOptions build_parallel(const Values& values, WorkloadOptions& workload) 
   out.pipeline = values.integer("parallel.pipeline", out.pipeline);
   out.schedule = values.text("parallel.schedule", out.schedule);
   out.chunks = values.integer("parallel.chunks", out.chunks);
+  static const std::set<std::string> kOwn = {"data", "tensor", "fold", "pipeline", "schedule", "chunks"};
+  for (const auto& [key, value] : values.below("parallel."))
+    if (!kOwn.contains(key))
+      workload.parallel.set(key, std::visit([](const auto& item) { return KeyValue(item); }, value));
   return out;
 }
 
@@ -158,7 +162,7 @@ TruthTimes build_times(const Values& values, const std::string& prefix) {
 }
 
 Truth build_truth(const Values& values) {
-  Truth out{build_times(values, "truth."), values.number("truth.noise"), {}};
+  Truth out{build_times(values, "truth."), values.number("truth.noise"), {}, {}};
   for (std::size_t i = 0; i < values.count("truth.drift"); ++i) {
     const std::string at = "truth.drift." + std::to_string(i) + ".";
     out.drift.push_back({static_cast<std::int32_t>(values.integer(at + "from_step")),

@@ -76,7 +76,8 @@ Json case_of(const DeclaredFamily& family, const CommonRules& common) {
 
 }  // namespace
 
-std::string scenario_schema_text(const std::vector<DeclaredFamily>& families) {
+std::string scenario_schema_text(const DeclaredKeys& declared) {
+  const std::vector<DeclaredFamily>& families = declared.families;
   Json schema = Json::parse(kScenarioBaseText);
   Json& workload = schema["properties"]["workload"];
   const Json shared = workload["properties"];
@@ -90,11 +91,11 @@ std::string scenario_schema_text(const std::vector<DeclaredFamily>& families) {
   workload["properties"] = properties;
   workload["allOf"] = Json::array();
   for (const DeclaredFamily& family : families) workload["allOf"].push_back(case_of(family, common));
+  for (const FamilyKey& key : declared.parallel)
+    schema["properties"]["parallel"]["properties"][key.name] = rule_of(key);
   return schema.dump(2) + "\n";
 }
 
-Schema scenario_schema(const std::vector<DeclaredFamily>& families) {
-  return schema_from(scenario_schema_text(families));
-}
+Schema scenario_schema(const DeclaredKeys& declared) { return schema_from(scenario_schema_text(declared)); }
 
 }  // namespace tandem

@@ -1,4 +1,5 @@
-// The schema of scenarios: what stands in scenario.base.json, and what the families declare. Must not know families.
+// The schema of scenarios: what stands in scenario.base.json, and what families and transforms declare. Must not know
+// either.
 #pragma once
 
 #include <string>
@@ -15,9 +16,14 @@ struct DeclaredFamily {
   const FamilyKeys* keys;
 };
 
+struct DeclaredKeys {
+  std::vector<DeclaredFamily> families;
+  std::vector<FamilyKey> parallel;  // of transforms, under `parallel`
+};
+
 // As a JSON Schema, for editors (docs/scenario.schema.json) ...
-std::string scenario_schema_text(const std::vector<DeclaredFamily>& families);
+std::string scenario_schema_text(const DeclaredKeys& declared);
 // ... and as the checker walks it.
-Schema scenario_schema(const std::vector<DeclaredFamily>& families);
+Schema scenario_schema(const DeclaredKeys& declared);
 
 }  // namespace tandem

@@ -83,7 +83,8 @@ struct WorkloadOptions {
   CompressOptions compress;
   SparseActivationsOptions sparse_activations;
   MixOptions mix;
-  KeyValues keys;  // those that the family's file declares
+  KeyValues keys;      // those that the family's file declares
+  KeyValues parallel;  // of `parallel`, those that transforms' files declare
   // What the samples of a micro-batch have of each modality, where they are not all alike: "image": so many items.
   // None: each sample has one of each.
   std::map<std::string, std::int64_t> items;
@@ -95,7 +96,7 @@ struct ParallelOptions {
   bool fold = false;              // ranks that are alike are simulated by one
   std::int64_t pipeline = 1;      // stages, of which each rank computes one
   std::int64_t chunks = 1;        // pieces of the network that a stage has
-  std::string schedule = "1f1b";  // naive | gpipe | 1f1b | interleaved
+  std::string schedule = "1f1b";  // one of core/transforms/pipeline/schedule.hpp
   Rank rank = 0;                  // no key: whose steps a policy plans for
 };
 
@@ -178,9 +179,15 @@ struct Drift {
   TruthTimes times;
   bool holds(std::int32_t step) const { return step >= from_step && (to_step == 0 || step < to_step); }
 };
+// A rank all of whose commands take so many times as long.
+struct Straggler {
+  Rank rank = 0;
+  double factor = 1;
+};
 struct Truth : TruthTimes {
   double noise = 0;  // relative standard deviation of each command's duration, seeded by Scenario::seed
   std::vector<Drift> drift;
+  std::vector<Straggler> stragglers;
   // The least that they come to in any step.
   TruthTimes least() const;
 };

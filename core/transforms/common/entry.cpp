@@ -11,6 +11,13 @@ Network transformed(Network network, const WorkloadOptions& workload) {
   return network;
 }
 
+std::vector<FamilyKey> parallel_keys() {
+  std::vector<FamilyKey> keys;
+  for (const TransformEntry* entry : transforms())
+    if (entry->keys != nullptr) keys.insert(keys.end(), entry->keys->begin(), entry->keys->end());
+  return keys;
+}
+
 StepSizes of_rank(StepSizes whole, const Scenario& scenario, const Rewrites& rewrites, Rank rank) {
   for (const TransformEntry* entry : transforms()) {
     if (entry->of_rank == nullptr) continue;

@@ -9,6 +9,7 @@
 
 #include "core/graph/rewrite.hpp"
 #include "core/model/network.hpp"
+#include "core/scenario/family_keys.hpp"
 #include "core/scenario/scenario.hpp"
 #include "core/step/sizes.hpp"
 
@@ -27,11 +28,15 @@ struct TransformEntry {
   // sizes that steps have. Null: the scenario asks for nothing of it. Throws ConfigError for keys, or rewrites, that do
   // not suit it.
   std::function<TrainingPlan(TrainingPlan)> (*of_rank)(const Scenario&, const Rewrites&, Rank) = nullptr;
+  // Keys of a scenario's `parallel` that it takes, in WorkloadOptions::parallel: with a fallback each. Null: none.
+  const std::vector<FamilyKey>* keys = nullptr;
 };
 
 // All transforms in alphabetical order.
 const std::vector<const TransformEntry*>& transforms();
 const TransformEntry* find_transform(std::string_view name);
+// The keys of all of them.
+std::vector<FamilyKey> parallel_keys();
 
 // What the scenario's keys make of the network that its family built. In alphabetical order: adapters stand beside
 // weights before it is said which are trained.
@@ -46,23 +51,24 @@ Rewrites all_rewrites(const Scenario& scenario, const Rewrites& of_policy);
 }  // namespace tandem
 
 // The last line of core/transforms/NAME.cpp, or NAME/NAME.cpp. OF_SCENARIO: see TransformEntry; nullptr: policies ask.
-#define TANDEM_TRANSFORM(NAME, OF_SCENARIO, SUMMARY, ASKED_BY) \
-  TANDEM_TRANSFORM_OF_BOTH(NAME, OF_SCENARIO, nullptr, SUMMARY, ASKED_BY)
+// At the end of each, what TransformEntry::keys is, where there are some.
+#define TANDEM_TRANSFORM(NAME, OF_SCENARIO, SUMMARY, ASKED_BY, ...) \
+  TANDEM_TRANSFORM_ENTRY(NAME, SUMMARY, ASKED_BY, OF_SCENARIO, nullptr, nullptr __VA_OPT__(, ) __VA_ARGS__)
 
 // Of one that changes networks.
-#define TANDEM_NETWORK_TRANSFORM(NAME, ON_NETWORK, SUMMARY, ASKED_BY) \
-  TANDEM_TRANSFORM_OF_BOTH(NAME, nullptr, ON_NETWORK, SUMMARY, ASKED_BY)
+#define TANDEM_NETWORK_TRANSFORM(NAME, ON_NETWORK, SUMMARY, ASKED_BY, ...) \
+  TANDEM_TRANSFORM_ENTRY(NAME, SUMMARY, ASKED_BY, nullptr, ON_NETWORK, nullptr __VA_OPT__(, ) __VA_ARGS__)
 
 // Of one that divides plans among ranks.
-#define TANDEM_RANK_TRANSFORM(NAME, OF_RANK, SUMMARY, ASKED_BY)                                     \
-  namespace tandem {                                                                                \
-  extern const TransformEntry NAME##_transform_entry;                                               \
-  const TransformEntry NAME##_transform_entry{#NAME, SUMMARY, ASKED_BY, nullptr, nullptr, OF_RANK}; \
-  }
+#define TANDEM_RANK_TRANSFORM(NAME, OF_RANK, SUMMARY, ASKED_BY, ...) \
+  TANDEM_TRANSFORM_ENTRY(NAME, SUMMARY, ASKED_BY, nullptr, nullptr, OF_RANK __VA_OPT__(, ) __VA_ARGS__)
 
 // Of one that changes networks, and then their steps.
-#define TANDEM_TRANSFORM_OF_BOTH(NAME, OF_SCENARIO, ON_NETWORK, SUMMARY, ASKED_BY)                \
-  namespace tandem {                                                                              \
-  extern const TransformEntry NAME##_transform_entry;                                             \
-  const TransformEntry NAME##_transform_entry{#NAME, SUMMARY, ASKED_BY, OF_SCENARIO, ON_NETWORK}; \
+#define TANDEM_TRANSFORM_OF_BOTH(NAME, OF_SCENARIO, ON_NETWORK, SUMMARY, ASKED_BY, ...) \
+  TANDEM_TRANSFORM_ENTRY(NAME, SUMMARY, ASKED_BY, OF_SCENARIO, ON_NETWORK, nullptr __VA_OPT__(, ) __VA_ARGS__)
+
+#define TANDEM_TRANSFORM_ENTRY(NAME, SUMMARY, ASKED_BY, ...)                          \
+  namespace tandem {                                                                  \
+  extern const TransformEntry NAME##_transform_entry;                                 \
+  const TransformEntry NAME##_transform_entry{#NAME, SUMMARY, ASKED_BY, __VA_ARGS__}; \
   }

@@ -40,9 +40,22 @@ std::int64_t pack(const std::vector<std::int64_t>& costs, std::int64_t most, std
   return static_cast<std::int64_t>(ends.size());
 }
 
+// Of each module, 1 for one of which there are several, else 0. Where none is like another, each counts.
+std::vector<std::int64_t> layer_counts(const TrainingPlan& plan, const std::vector<std::vector<std::size_t>>& modules) {
+  std::vector<std::vector<OpSpecIndex>> kinds;
+  for (const std::vector<std::size_t>& stages : modules) {
+    kinds.emplace_back();
+    for (const std::size_t stage : stages) kinds.back().push_back(plan.stages[stage].forward);
+  }
+  std::vector<std::int64_t> counts;
+  for (const auto& kind : kinds) counts.push_back(std::count(kinds.begin(), kinds.end(), kind) > 1);
+  const bool none = std::count(counts.begin(), counts.end(), 1) == 0;
+  return none ? std::vector<std::int64_t>(counts.size(), 1) : counts;
+}
+
 }  // namespace
 
-std::vector<std::int32_t> pieces_of(const TrainingPlan& plan, std::int32_t pieces) {
+std::vector<std::int32_t> pieces_of(const TrainingPlan& plan, std::int32_t pieces, CutBy by) {
   CHECK(pieces >= 1, pieces);
   std::vector<std::vector<std::size_t>> modules;  // that compute: their stages
   std::vector<std::int64_t> costs;
@@ -62,6 +75,7 @@ std::vector<std::int32_t> pieces_of(const TrainingPlan& plan, std::int32_t piece
                    "the network has " + std::to_string(modules.size()) + " modules to divide among " +
                        std::to_string(pieces) + " pieces",
                    "at most so many stages times chunks");
+  if (by == CutBy::Layers) costs = layer_counts(plan, modules);
   std::int64_t low = *std::max_element(costs.begin(), costs.end());
   std::int64_t high = std::accumulate(costs.begin(), costs.end(), std::int64_t{0});
   std::vector<std::size_t> ends;

@@ -8,9 +8,15 @@
 
 namespace tandem {
 
-// The piece of each stage of the plan: stages in a row, such that the longest piece, forward and backward, is as short
-// as can be. Weights that are held for a stage are in its piece. Throws ConfigError where there are fewer stages than
-// pieces.
-std::vector<std::int32_t> pieces_of(const TrainingPlan& plan, std::int32_t pieces);
+// What is made as even as can be.
+enum class CutBy : std::uint8_t {
+  Time,   // of a piece, forward and backward
+  Layers  // their number, whatever the first and the last piece have beside them, as Megatron-LM cuts: modules of which
+          // the network has several
+};
+
+// The piece of each stage of the plan: stages in a row, such that the largest piece is as small as can be. Weights that
+// are held for a stage are in its piece. Throws ConfigError where there are fewer stages than pieces.
+std::vector<std::int32_t> pieces_of(const TrainingPlan& plan, std::int32_t pieces, CutBy by = CutBy::Time);
 
 }  // namespace tandem

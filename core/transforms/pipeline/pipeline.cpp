@@ -58,7 +58,8 @@ class Divider {
   // Plans of all sizes are cut where the first one is.
   TrainingPlan operator()(const TrainingPlan& whole) {
     for (const StageSpec& stage : whole.stages) require_no_state(stage);
-    if (piece_of_.empty()) piece_of_ = pieces_of(whole, shape_.stages * shape_.chunks);
+    const CutBy by = scenario_.workload.parallel.text_or("cut", "balanced") == "layers" ? CutBy::Layers : CutBy::Time;
+    if (piece_of_.empty()) piece_of_ = pieces_of(whole, shape_.stages * shape_.chunks, by);
     PipelineCut cut{.piece_of = piece_of_, .stages = shape_.stages, .own_stage = place_.stage};
     const auto rank_of = [this](std::int32_t piece) {
       RankPlace place = place_;
@@ -106,9 +107,14 @@ std::function<TrainingPlan(TrainingPlan)> of_rank(const Scenario& scenario, cons
   return [divider](TrainingPlan whole) { return (*divider)(whole); };
 }
 
+const std::vector<FamilyKey> kKeys = {word_key(
+    "cut", {"balanced", "layers"},
+    "Where the network is cut into pieces. balanced: so that the longest takes as little time as can be. layers: "
+    "so that all have the same number of layers, as Megatron-LM cuts.")};
+
 }  // namespace
 }  // namespace tandem
 
 TANDEM_RANK_TRANSFORM(pipeline, of_rank,
                       "Each rank computes a piece of the network, through which micro-batches go one after another",
-                      "parallel.pipeline: N")
+                      "parallel.pipeline: N", &kKeys)
