@@ -16,13 +16,13 @@ struct Destroy {
   void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
   void operator()(hwloc_bitmap_s* set) const { hwloc_bitmap_free(set); }
 };
-using Topology = std::unique_ptr<hwloc_topology, Destroy>;
+using HostTopology = std::unique_ptr<hwloc_topology, Destroy>;
 using Units = std::unique_ptr<hwloc_bitmap_s, Destroy>;
 
-Topology load_topology() {
+HostTopology load_topology() {
   hwloc_topology_t topology = nullptr;
   if (hwloc_topology_init(&topology) != 0) return nullptr;
-  Topology owned(topology);
+  HostTopology owned(topology);
   return hwloc_topology_load(topology) == 0 ? std::move(owned) : nullptr;
 }
 
@@ -44,7 +44,7 @@ CoreTeams::CoreTeams(const HardwareProfile& profile) {
   const auto has_own = [](const auto& row) { return claims_cores(row.first) && row.second.cores > 0; };
   // To find the topology out takes a tenth of a second and more.
   if (std::none_of(profile.lanes.begin(), profile.lanes.end(), has_own)) return;
-  const Topology topology = load_topology();
+  const HostTopology topology = load_topology();
   const std::vector<int> units = topology ? units_in_order(topology.get()) : std::vector<int>();
   if (units.empty()) return;
   std::size_t next = 0;
@@ -65,7 +65,7 @@ std::vector<int> CoreTeams::units_of(LaneIndex lane) const {
 std::string CoreTeams::pin(LaneIndex lane) const {
   const std::vector<int> units = units_of(lane);
   if (units.empty()) return "";
-  const Topology topology = load_topology();
+  const HostTopology topology = load_topology();
   const Units set(hwloc_bitmap_alloc());
   if (!topology || !set) return "no topology of the machine";
   for (const int unit : units) hwloc_bitmap_set(set.get(), static_cast<unsigned>(unit));

@@ -22,9 +22,9 @@ inline const std::string kHostileFolder = source_path("tests/data/hostile");
 inline KnownNames fixed_names() {
   static const std::vector<std::string> kFamilies = {"bert", "gpt", "gpt_decode", "layers", "mlp"};
   static const auto kSchema = [] {
-    std::vector<DeclaredFamily> families;
-    for (const std::string& name : kFamilies) families.push_back({name, find_workload(name)->keys});
-    return std::make_shared<const Schema>(scenario_schema(families));
+    DeclaredKeys declared;
+    for (const std::string& name : kFamilies) declared.families.push_back({name, find_workload(name)->keys});
+    return std::make_shared<const Schema>(scenario_schema(declared));
   }();
   KnownNames names;
   names.scenario = kSchema;
