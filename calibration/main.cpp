@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "calibration/calibrate.hpp"
+#include "calibration/for_ranks.hpp"
 #include "calibration/for_scenarios.hpp"
 #include "calibration/gpu_design.hpp"
 #include "calibration/profile_yaml.hpp"
@@ -64,7 +65,7 @@ void open_file(const char* flag, const std::string& path, std::optional<tandem::
 void add_for_flags(CLI::App& app, tandem::ForFlags& flags) {
   app.add_option("--for", flags.files, "Measure the ops of these scenarios alone, as they are in a step (with --base)")
       ->type_name("FILE");
-  app.add_option("--base", flags.base, "The profile of this machine that gives all else (with --for)")
+  app.add_option("--base", flags.base, "The profile of this machine that gives all else (with --for, --nproc)")
       ->type_name("PROFILE");
   app.add_option("--seconds", flags.seconds, "How long to run each scenario of --for, at most")
       ->check(CLI::Range(0.1, 600.0))
@@ -87,6 +88,23 @@ void check_for_flags(const CLI::App& app, const tandem::ForFlags& flags) {
     if (app.count(flag) > 0) refuse(std::string(flag) + ": has no meaning without --for; allowed: with it");
 }
 
+void add_rank_flags(CLI::App& app, tandem::RankFlags& flags) {
+  app.add_option("--nproc", flags.ranks, "Measure the links between so many devices, and collectives (with --base)")
+      ->check(CLI::Range(2, 64))
+      ->type_name("N");
+  app.add_option("--rank", flags.rank)->group("");
+  app.add_option("--meeting-file", flags.meeting_file)->group("");
+}
+
+void check_rank_flags(const CLI::App& app, const tandem::ForFlags& flags) {
+  if (flags.base.empty())
+    throw tandem::ConfigError(
+        "--nproc: needs --base, a profile of this machine; to measure one: tandem calibrate --quick --output FILE");
+  for (const char* flag : {"--for", "--seconds", "--set", "--quick", "--csv", "--allow-busy"})
+    if (app.count(flag) > 0)
+      throw tandem::ConfigError(std::string(flag) + ": has no meaning with --nproc; allowed: without it");
+}
+
 int calibrate(int argc, char** argv) {
   CLI::App app{"Measure this machine and write its hardware profile", "tandem calibrate"};
   std::string device, output, csv;
@@ -102,10 +120,24 @@ int calibrate(int argc, char** argv) {
   app.add_option("--csv", csv, "Write each timed op beside its prediction (CSV)")->type_name("FILE");
   app.add_flag("--quiet", options.quiet, "No progress and figures on stderr");
   add_for_flags(app, for_flags);
+  tandem::RankFlags rank_flags;
+  add_rank_flags(app, rank_flags);
   tandem::parse(app, argc, argv);
-  check_for_flags(app, for_flags);
+  const bool of_ranks = rank_flags.ranks > 1;
+  if (of_ranks)
+    check_rank_flags(app, for_flags);
+  else
+    check_for_flags(app, for_flags);
   if (!tandem::has_device(device))
     tandem::become("calibrate-" + device, std::vector<std::string>(argv + 1, argv + argc));
+  if (of_ranks) {
+    if (rank_flags.meeting_file.empty()) tandem::check_outputs({{"--output", output}}, {});
+    rank_flags.base = for_flags.base;
+    rank_flags.output = output;
+    rank_flags.device = device;
+    rank_flags.quiet = options.quiet;
+    return tandem::calibrate_ranks(rank_flags, std::vector<std::string>(argv + 1, argv + argc));
+  }
   const std::shared_ptr<tandem::Device> opened = tandem::open_device(device);
 
   if (!for_flags.files.empty()) {

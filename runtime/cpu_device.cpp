@@ -5,6 +5,6 @@ namespace tandem {
 
 bool has_device(const std::string& name) { return name == "cpu"; }
 
-std::shared_ptr<Device> open_device(const std::string&) { return nullptr; }
+std::shared_ptr<Device> open_device(const std::string&, Rank, Rank) { return nullptr; }
 
 }  // namespace tandem

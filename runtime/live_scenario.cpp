@@ -40,8 +40,6 @@ void refuse_on_gpu(const Scenario& scenario) {
   if (!scenario.machine.gpu)
     throw ConfigError("--device: cuda needs a machine with compute.processor: gpu, and " + scenario.machine.name +
                       " has none; allowed: such a machine, or --device cpu");
-  if (rank_count(scenario) > 1)
-    throw ConfigError("--device: cuda trains one rank only so far; allowed: workload.devices: 1, parallel.pipeline: 1");
 }
 
 // What it decodes is compared with plain LibTorch in fp32 on the CPU alone so far.

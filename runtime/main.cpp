@@ -130,6 +130,7 @@ int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
   tandem::claim_interrupts();
   const std::unique_ptr<tandem::Watchdog> watchdog = tandem::following_watchdog(scenario, flags.rank);
   options.watchdog = watchdog.get();
+  options.device = tandem::open_device(flags.device, flags.rank, tandem::rank_count(scenario));
   std::shared_ptr<tandem::DecodeWorker> worker;
   options.open_data = open_with_workers(scenario, flags.decode, worker);
   tandem::Training training(scenario, options);
@@ -200,10 +201,16 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
   tandem::TrainOptions options;
   options.interrupt = &tandem::claim_interrupts();
   if (!scenario.checkpoint.directory.empty()) tandem::claim_checkpoint_requests();
-  const std::unique_ptr<tandem::Watchdog> watchdog = tandem::leading_watchdog(scenario, [&started] {
-    const tandem::RankProcesses* const others = started;
-    return others != nullptr ? others->struck() : "";
-  });
+  const std::unique_ptr<tandem::Watchdog> watchdog = tandem::leading_watchdog(
+      scenario,
+      [&started] {
+        const tandem::RankProcesses* const others = started;
+        return others != nullptr ? others->struck() : "";
+      },
+      [&started] {
+        const tandem::RankProcesses* const others = started;
+        return others != nullptr ? others->lost() : "";
+      });
   options.watchdog = watchdog.get();
   if (csv) options.before_commit = [&csv](std::int32_t step) { csv->make_durable(step); };
   std::optional<tandem::DecodeProcess> decoder;
@@ -213,6 +220,8 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
     if (!flags.decode.workers.empty()) arguments.push_back("--decode-workers=" + flags.decode.workers);
   }
   options.rank = tandem::leading_rank(scenario);
+  // Before the others begin: where the machine has too few, that is said once.
+  options.device = tandem::open_device(flags.device, options.rank, tandem::rank_count(scenario));
   if (tandem::rank_count(scenario) > 1) {
     peers.emplace(tandem::rank_count(scenario), arguments, "", options.rank);
     options.meeting_file = peers->meeting_file();
@@ -224,7 +233,6 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
   }
   std::shared_ptr<tandem::DecodeWorker> worker;
   options.open_data = open_with_workers(scenario, flags.decode, worker);
-  options.device = tandem::open_device(flags.device);
   if (learns)
     learns->require_machine([&](const auto& base) { return tandem::other_machine(base, options.device.get()); });
   if (!common.quiet) tandem::print_warning(tandem::fingerprint_warning(scenario.machine, options.device.get()));

@@ -61,18 +61,30 @@ void RankProcesses::require_alive() {
   }
 }
 
-std::string RankProcesses::struck() const {
+std::string RankProcesses::told(int changes, const std::function<std::string(const siginfo_t&)>& what) const {
   std::string text;
   for (const Process& process : processes_) {
     siginfo_t info{};
     const auto id = static_cast<id_t>(process.id);
-    if (process.id == 0 || waitid(P_PID, id, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) != 0) continue;
-    const bool stopped = info.si_code == CLD_STOPPED;
-    if (info.si_pid == 0 || (!stopped && info.si_code != CLD_KILLED && info.si_code != CLD_DUMPED)) continue;
-    text += (text.empty() ? "rank " : ", rank ") + std::to_string(process.rank) +
-            (stopped ? " is stopped, by signal " : " was ended by signal ") + std::to_string(info.si_status);
+    if (process.id == 0 || waitid(P_PID, id, &info, changes | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) continue;
+    if (const std::string said = what(info); !said.empty())
+      text += (text.empty() ? "rank " : ", rank ") + std::to_string(process.rank) + said;
   }
   return text;
+}
+
+std::string RankProcesses::struck() const {
+  return told(WEXITED | WSTOPPED, [](const siginfo_t& info) -> std::string {
+    if (info.si_code == CLD_STOPPED) return " is stopped, by signal " + std::to_string(info.si_status);
+    return info.si_code == CLD_EXITED ? "" : " was ended by signal " + std::to_string(info.si_status);
+  });
+}
+
+std::string RankProcesses::lost() const {
+  return told(WEXITED, [](const siginfo_t& info) -> std::string {
+    if (info.si_code != CLD_EXITED) return " was ended by signal " + std::to_string(info.si_status);
+    return info.si_status == 0 ? "" : " has ended, with exit code " + std::to_string(info.si_status);
+  });
 }
 
 void RankProcesses::finish() {

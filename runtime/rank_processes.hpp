@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <csignal>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,10 +29,13 @@ class RankProcesses {
   // Of those that a signal has ended or stopped: "rank 1 was ended by signal 9"; "" where there is none. From any
   // thread, but not beside finish() or the end.
   std::string struck() const;
+  // Of those that have ended, unless all was well: "rank 1 was ended by signal 9". As of struck().
+  std::string lost() const;
   // Waits for all. Throws DeviceError naming a rank that did not end with 0.
   void finish();
 
  private:
+  std::string told(int changes, const std::function<std::string(const siginfo_t&)>& what) const;
   RankProcesses();  // delegated to, so that a constructor that throws still ends what it started
 
   TemporaryFolder folder_;

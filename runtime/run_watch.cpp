@@ -31,12 +31,18 @@ std::string in_seconds(std::chrono::nanoseconds time) { return format_time(secon
 
 }  // namespace
 
-std::unique_ptr<Watchdog> leading_watchdog(const Scenario& scenario, std::function<std::string()> others) {
+std::unique_ptr<Watchdog> leading_watchdog(const Scenario& scenario, std::function<std::string()> others,
+                                           std::function<std::string()> lost) {
   WatchdogOptions options;
   options.limit = std::chrono::nanoseconds(scenario.watchdog_ns);
   options.saves = !scenario.checkpoint.directory.empty();
   options.interrupted = [] { return interrupts_so_far() > 0; };
   const std::string limit = in_seconds(options.limit), grace = in_seconds(options.grace), rest = left(scenario);
+  options.lost = std::move(lost);
+  options.bereft = [rest](const std::string& waits, const std::string& who) {
+    end_with(kDeviceFailure,
+             [&] { return "tandem: " + who + ", so the run is given up; what it waits for:\n" + waits + rest; });
+  };
   options.expired = [=](const std::string& waits, bool interrupted) {
     const int code = interrupted ? kInterrupted : kDeviceFailure;
     end_with(code, [&] {

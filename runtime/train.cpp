@@ -43,8 +43,7 @@ std::shared_ptr<Collective> join_ranks(const Scenario& scenario, const TrainOpti
   GlooOptions gloo;
   gloo.rank = options.rank;
   gloo.ranks = rank_count(scenario);
-  for (RankGroup& group : std::vector{data_group(scenario, options.rank), pipeline_group(scenario, options.rank)})
-    if (group.members.size() > 1) gloo.groups.push_back(std::move(group));
+  gloo.groups = collective_groups(scenario, options.rank);
   gloo.meeting_file = options.meeting_file;
   gloo.timeout = options.watchdog != nullptr ? std::chrono::milliseconds(kLong) : limit + kLater;
   gloo.identity = identity_of(scenario, facts_of(scenario, /*delayed_update=*/false));  // the policy's options say it
@@ -58,7 +57,9 @@ std::shared_ptr<Collective> join_ranks(const Scenario& scenario, const TrainOpti
     }
     if (options.look_at_peers) options.look_at_peers();
   };
-  return std::make_shared<GlooCollective>(gloo);
+  auto host = std::make_shared<GlooCollective>(gloo);
+  if (!options.device) return host;
+  return options.device->collective(*host, options.rank, {gloo.groups, transfer_groups(scenario, options.rank)});
 }
 
 LiveExecutorOptions executor_options(const Scenario& scenario, const Scheduler& scheduler,

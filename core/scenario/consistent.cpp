@@ -102,7 +102,7 @@ constexpr const char *kDeviceWhy = "a device reads all of its memory in 25 to 10
                      *kLoaderWhy = "a core fills buffers at 4 to 10 GB/s",
                      *kSmallWhy = "copies of up to 4 KiB cost no more than their latency",
                      *kPeerLatencyWhy = "a copy between devices begins after 5 to 10 us",
-                     *kStepWhy = "a collective's step takes 20 to 30 us",
+                     *kStepWhy = "a collective's step takes 5 to 30 us",
                      *kStandInWhy = "a CPU that stands in for a device is the host's";
 // What machines have that are shipped here or that makers specify (tests/core/real_machines_test.cpp), with room of a
 // few tenths on both sides.
@@ -136,7 +136,7 @@ constexpr Expectation kExpectations[] = {
     {"collective.bandwidth", kBytesPerS, "copies.peer.bandwidth", kBytesPerS, 0.3, 6.3, kMeshWhy},
     {"collective.bandwidth", kBytesPerS, "copies.h2d.bandwidth", kBytesPerS, 0.3, 2.5, kBusCollectiveWhy, Of::Gpu,
      "copies.peer.bandwidth"},
-    {"collective.latency", kTime, nullptr, kNone, 6 * kUs, 100 * kUs, kStepWhy},
+    {"collective.latency", kTime, nullptr, kNone, 3 * kUs, 100 * kUs, kStepWhy},
     {"copies.disk_read.bandwidth", kBytesPerS, "copies.disk_write.bandwidth", kBytesPerS, 0.28, 4.2, kDiskWhy, Of::Any,
      nullptr, kLoose},
     {"copies.disk_read.latency", kTime, "copies.disk_write.latency", kTime, 0.35, 5.5, kDiskLatencyWhy, Of::Any,

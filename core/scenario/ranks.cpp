@@ -1,6 +1,7 @@
 #include "core/scenario/ranks.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/check.hpp"
 
@@ -86,6 +87,26 @@ RankGroup transfer_group(const Scenario& scenario, Rank from, Rank to, TransferK
   const Rank before = (shape.stages + shape.copies()) * shape.parts() + shape.stages * shape.copies();
   const Rank pair = from * shape.count() + to;
   return {before + 4 * pair + (kind.of_bucket ? 2 : 0) + (kind.backward ? 1 : 0), {from, to}, 2};
+}
+
+std::vector<RankGroup> collective_groups(const Scenario& scenario, Rank rank) {
+  std::vector<RankGroup> groups;
+  for (RankGroup& group :
+       std::vector{data_group(scenario, rank), pipeline_group(scenario, rank), tensor_group(scenario, rank)})
+    if (group.members.size() > 1) groups.push_back(std::move(group));
+  return groups;
+}
+
+std::vector<RankGroup> transfer_groups(const Scenario& scenario, Rank rank) {
+  std::vector<RankGroup> groups;
+  for (const Rank other : pipeline_group(scenario, rank).members)
+    for (const bool backward : {false, true})
+      for (const bool of_bucket : {false, true}) {
+        if (other == rank) continue;
+        groups.push_back(transfer_group(scenario, rank, other, {.backward = backward, .of_bucket = of_bucket}));
+        groups.push_back(transfer_group(scenario, other, rank, {.backward = backward, .of_bucket = of_bucket}));
+      }
+  return groups;
 }
 
 std::int64_t members_on_a_host(const Scenario& scenario, std::int64_t stride, std::int64_t count) {

@@ -34,6 +34,10 @@ struct TransferKind {
 };
 RankGroup transfer_group(const Scenario& scenario, Rank from, Rank to, TransferKind kind);
 
+// All that the rank does something in: with others at once, or as one of a pair, of which the first sends.
+std::vector<RankGroup> collective_groups(const Scenario& scenario, Rank rank);
+std::vector<RankGroup> transfer_groups(const Scenario& scenario, Rank rank);
+
 // Of `count` ranks, each `stride` after the one before, those that are on the first one's host; 0: all.
 std::int64_t members_on_a_host(const Scenario& scenario, std::int64_t stride, std::int64_t count);
 // The same of data_group().

@@ -5,6 +5,7 @@
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/mul.h>
 
@@ -37,11 +38,16 @@ void grad_norm_on_device(BodyCall& call) {
   const auto& gradient = call.graph.tensor_of(call.op.reads[0]);
   bool first = true;
   for (const Field& field : gradient.layout->fields) {
-    const Tensor sums = at::empty({norm_blocks(field.elements())}, at::TensorOptions(at::kDouble).device(at::kCUDA));
-    device_kernels().square_sum(call.reads[0] + field_offset(field, gradient.type), gradient.type, field.elements(),
-                                first, sums.data_ptr<double>(), doubles(call.writes[0]), doubles(call.late_result));
+    const HeldElements held = held_elements(field, gradient);
+    if (held.count == 0) continue;
+    const Tensor sums = at::empty({norm_blocks(held.count)}, at::TensorOptions(at::kDouble).device(at::kCUDA));
+    device_kernels().square_sum(call.reads[0] + held.first * size_of(gradient.type), gradient.type, held.count, first,
+                                sums.data_ptr<double>(), doubles(call.writes[0]), doubles(call.late_result));
     first = false;
   }
+  if (!first) return;  // else a rank's part that holds padding alone
+  at::from_blob(call.writes[0], {1}, at::TensorOptions(at::kDouble).device(at::kCUDA)).zero_();
+  *doubles(call.late_result) = 0;
 }
 
 std::int64_t grad_norm(BodyCall& call) {

@@ -7,6 +7,7 @@
 
 #include "runtime/cuda/cuda_check.hpp"
 #include "runtime/cuda/cuda_streams.hpp"
+#include "runtime/cuda/nccl_collective.hpp"
 #include "runtime/host_memory.hpp"
 
 namespace tandem {
@@ -19,10 +20,13 @@ std::string bytes_of(std::int64_t bytes) { return std::to_string(bytes) + " byte
 
 }  // namespace
 
-CudaDevice::CudaDevice() {
+CudaDevice::CudaDevice(Rank ranks) {
   int devices = 0;
   cuda_check(cudaGetDeviceCount(&devices), "looking for a GPU");
   if (devices == 0) throw DeviceError("CUDA: this machine has no GPU; use --device cpu");
+  if (devices < ranks)
+    throw DeviceError("CUDA: " + std::to_string(ranks) + " ranks need a GPU each, and this machine has " +
+                      std::to_string(devices) + "; lower workload.devices, or use --device cpu");
   cuda_check(cudaSetDevice(0), "taking the GPU");
 }
 
@@ -92,7 +96,12 @@ Arena CudaDevice::pinned_arena(const std::string& name, std::int64_t bytes, std:
           }};
 }
 
-std::unique_ptr<Streams> CudaDevice::open_streams() { return std::make_unique<CudaStreams>(); }
+std::shared_ptr<Collective> CudaDevice::collective(Collective& host, Rank rank, const DeviceGroups& groups) {
+  among_ranks_ = true;
+  return std::make_shared<NcclCollective>(host, rank, groups);
+}
+
+std::unique_ptr<Streams> CudaDevice::open_streams() { return std::make_unique<CudaStreams>(among_ranks_); }
 
 void CudaDevice::copy_now(std::byte* target, const std::byte* source, std::int64_t bytes) {
   cuda_check(cudaMemcpy(target, source, static_cast<std::size_t>(bytes), cudaMemcpyDefault),

@@ -62,6 +62,9 @@ bool CudaStreams::has(Engine kind) const {
     case Engine::H2DSmall:
     case Engine::D2HSmall:
       return true;
+    case Engine::P2P:
+    case Engine::Collective:
+      return among_ranks_;
     default:
       return false;
   }

@@ -15,7 +15,8 @@ namespace tandem {
 
 class CudaStreams final : public Streams {
  public:
-  CudaStreams() = default;
+  // `among_ranks`: lanes of what ranks do together, too.
+  explicit CudaStreams(bool among_ranks = false) : among_ranks_(among_ranks) {}
   ~CudaStreams() override;
   bool has(Engine kind) const override;
   void bind(const std::function<TimeNs()>& now) override;
@@ -36,6 +37,7 @@ class CudaStreams final : public Streams {
   std::int64_t* held_since(LaneIndex lane);
   void set_anchor(const std::function<TimeNs()>& now);
 
+  const bool among_ranks_;
   std::array<cudaStream_t, kLaneCount> streams_{};
   std::int64_t* held_since_ = nullptr;  // on the device, by lane: when its stream came to the copy that holds it
   std::vector<cudaEvent_t> events_;     // by mark

@@ -3,11 +3,14 @@
 
 #include <c10/cuda/CUDAStream.h>
 
+#include <cstdlib>
+
 #include "runtime/bodies/common/device_kernels.hpp"
 #include "runtime/cuda/cuda_allocator.hpp"
 #include "runtime/cuda/cuda_device.hpp"
 #include "runtime/cuda/jpeg_decoder.hpp"
 #include "runtime/cuda/kernels.hpp"
+#include "runtime/cuda/rank_device.hpp"
 
 namespace tandem {
 namespace {
@@ -48,9 +51,20 @@ void resize_on_stream(const DeviceResize& span) { launch_resize(span, stream());
 
 bool has_device(const std::string& name) { return name == "cpu" || name == "cuda"; }
 
-std::shared_ptr<Device> open_device(const std::string& name) {
+std::shared_ptr<Device> open_device(const std::string& name, Rank rank, Rank ranks) {
   if (name == "cpu") return nullptr;
-  auto device = std::make_shared<CudaDevice>();
+  if (ranks > 1) {  // before CUDA looks at the variable, at its first call
+    constexpr const char *kVariable = "CUDA_VISIBLE_DEVICES", *kAsGiven = "TANDEM_GIVEN_DEVICES";
+    const char* given = std::getenv(kAsGiven);  // by the rank that starts the others
+    if (given == nullptr) given = std::getenv(kVariable);
+    const std::string devices = given != nullptr ? given : "";
+    setenv(kAsGiven, devices.c_str(), 1);
+    setenv(kVariable, visible_devices(devices, rank, ranks).c_str(), 1);
+    // Kernels that are loaded at first use may wait until the device is idle, which it is not while it waits for what
+    // another rank sends; and that one may wait for this one's.
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  }
+  auto device = std::make_shared<CudaDevice>(ranks);
   install_cuda_workspace_allocator();
   set_device_kernels({&update, &square_sum, &sum, &control, &compress_momentum, &decode_on_stream,
                       &encode_sparse_on_stream, &decode_sparse_on_stream, &decode_jpegs_on_stream, &resize_on_stream});

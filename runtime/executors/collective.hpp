@@ -5,11 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "core/graph/graph.hpp"
 
 namespace tandem {
 
+// On a device, calls enqueue in the stream that is the thread's current one, where the work is then done.
 class Collective {
  public:
   virtual ~Collective() = default;
@@ -26,6 +28,12 @@ class Collective {
                                    DType type) = 0;
   // `whole` becomes all parts, of `bytes` each, one after another.
   virtual void all_gather(std::int32_t group, const std::byte* part, std::byte* whole, std::int64_t bytes) = 0;
+  // Numbers that members have, 8 bytes each: all of them, in `writes`. `owners`: of each, whose it is; `reads`: this
+  // rank's own, in that order.
+  virtual void gather_numbers(std::int32_t group, std::int64_t members, const std::vector<std::int64_t>& owners,
+                              const std::vector<std::byte*>& reads, const std::vector<std::byte*>& writes);
+  // Within this rank's memory.
+  virtual void copy(std::byte* target, const std::byte* source, std::int64_t bytes);
   // Both return once the bytes may be changed, or are there. A pair is matched by its ranks and the tag, which no other
   // pair under way between them has. From any thread, several at once.
   virtual void send(const std::byte* data, std::int64_t bytes, Rank to, std::int32_t tag) = 0;

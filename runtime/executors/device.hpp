@@ -6,12 +6,17 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
+#include "core/base/rank_group.hpp"
 #include "core/scheduler/seam.hpp"
 #include "runtime/executors/arena.hpp"
 
 namespace tandem {
+
+class Collective;
 
 // What was launched once, to be launched again as a whole: the same kernels on the same bytes.
 class Recording {
@@ -56,6 +61,12 @@ struct DeviceFacts {
   std::int32_t processors = 0;  // multiprocessors of a GPU
 };
 
+// Of a rank, in which it does something.
+struct DeviceGroups {
+  std::vector<RankGroup> collectives;
+  std::vector<RankGroup> transfers;  // pairs, of which the first sends
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -67,8 +78,13 @@ class Device {
   // What of that memory is farther from the processor's cores than the rest, now.
   virtual std::int64_t far_bytes() const { return 0; }
   virtual std::unique_ptr<Streams> open_streams() = 0;
-  // Copies between any two places and waits for it. Only while no stream works.
+  // Copies between any two places and waits for it, with what no stream changes meanwhile.
   virtual void copy_now(std::byte* target, const std::byte* source, std::int64_t bytes) = 0;
+  // Between the devices of ranks, which meet through `host`: blocks until all of the groups are there. Streams that are
+  // opened afterwards have lanes for it. The device outlives it.
+  virtual std::shared_ptr<Collective> collective(Collective& /*host*/, Rank /*rank*/, const DeviceGroups& /*groups*/) {
+    throw std::logic_error("this device works for one rank");
+  }
 };
 
 }  // namespace tandem

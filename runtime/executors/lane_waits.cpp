@@ -27,6 +27,11 @@ LaneWait LaneWorkers::wait_of(const Task& task, bool runs) const {
   return wait;
 }
 
+// Another rank may be busy with anything that this one does, too.
+std::chrono::nanoseconds LaneWorkers::allowance_of(const Task& task) const {
+  return waits_for_ranks(task.lane.kind()) ? most_allowance_ : task.allowance;
+}
+
 std::optional<Standstill> LaneWorkers::standstill() const {
   const std::lock_guard lock(mutex_);
   Standstill standstill;
@@ -35,9 +40,7 @@ std::optional<Standstill> LaneWorkers::standstill() const {
     if (lane->running) {
       const Task& task = *lane->running;
       standstill.lanes.push_back(wait_of(task, /*runs=*/true));
-      // Another rank may be busy with anything that this one does, too.
-      standstill.allowance =
-          std::max(standstill.allowance, waits_for_ranks(task.lane.kind()) ? most_allowance_ : task.allowance);
+      standstill.allowance = std::max(standstill.allowance, allowance_of(task));
       if (task.saves) standstill.saving = std::max(standstill.saving, task.allowance);
     } else if (!lane->queue.empty()) {
       standstill.lanes.push_back(wait_of(lane->queue.front(), /*runs=*/false));
@@ -45,7 +48,7 @@ std::optional<Standstill> LaneWorkers::standstill() const {
   }
   std::array<bool, kLaneCount> told{};
   for (const auto& [id, task] : elsewhere_) {
-    standstill.allowance = std::max(standstill.allowance, task.allowance);
+    standstill.allowance = std::max(standstill.allowance, allowance_of(task));
     if (std::exchange(told[task.lane.place()], true)) continue;
     standstill.lanes.push_back(wait_of(task, /*runs=*/first_pending(task.wait_for) == kNoCommand));
   }

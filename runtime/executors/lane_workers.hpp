@@ -105,6 +105,7 @@ class LaneWorkers {
   CommandId first_pending(const WaitFor& ids) const;
   LaneWait wait_of(const Task& task, bool runs) const;
   std::string description_of(CommandId id) const;
+  std::chrono::nanoseconds allowance_of(const Task& task) const;
   void set(CommandId id, State state) { states_[static_cast<std::size_t>(id - first_state_)] = state; }
   State state(CommandId id) const {
     return id < first_state_ ? State::Done : states_[static_cast<std::size_t>(id - first_state_)];

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -160,6 +161,12 @@ StreamTask LiveExecutor::stream_task(const Command& command) {
       streams.copy(lane, target + first, source + first, bytes - first, least_ns);
     };
     task.result = [bytes] { return bytes; };
+  } else if (waits_for_ranks(command.lane.kind())) {
+    const auto bytes = std::make_shared<std::int64_t>(0);
+    task.enqueue = [lane = task.lane, bytes, work = together_work(command)](Streams& streams) {
+      streams.run(lane, [&] { *bytes = work(); });
+    };
+    task.result = [bytes] { return *bytes; };
   } else {
     task.enqueue = launch_of(command);
     task.result = late_result_of(command);

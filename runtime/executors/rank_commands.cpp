@@ -1,12 +1,12 @@
 // Commands that ranks do together: collectives, and what one rank sends to another.
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "runtime/executors/live_executor.hpp"
+#include "runtime/executors/transfer_tag.hpp"
 
 namespace tandem {
 
@@ -45,7 +45,7 @@ LiveExecutor::Work LiveExecutor::collective_work(const Command& command) {
       } else if (body == "reduce_scatter") {
         collective.reduce_scatter_mean(group, o.read, o.write, elements, o.type);
       } else {
-        if (o.read != o.write) std::memcpy(o.write, o.read, static_cast<std::size_t>(o.bytes));
+        if (o.read != o.write) collective.copy(o.write, o.read, o.bytes);
         if (body == "all_reduce_sum")
           collective.all_reduce_sum(group, o.write, elements, o.type);
         else
@@ -65,19 +65,8 @@ LiveExecutor::Work LiveExecutor::gather_work(const Command& command) {
   const std::vector<std::int64_t>& sizes = graph_.work_of(op).sizes;
   const std::vector<std::int64_t> owners(sizes.end() - static_cast<std::ptrdiff_t>(writes.size()), sizes.end());
   return [collective = options_.collective, reads, writes, owners, group = op.match_group, members = sizes[1]] {
-    std::vector<std::int64_t> count(static_cast<std::size_t>(members), 0);
-    std::vector<std::size_t> places;  // of a number, among those of its owner
-    for (const std::int64_t owner : owners)
-      places.push_back(static_cast<std::size_t>(count.at(static_cast<std::size_t>(owner))++));
-    const auto most = static_cast<std::size_t>(*std::max_element(count.begin(), count.end()));
-    std::vector<double> own(most, 0), all(most * count.size());
-    for (std::size_t i = 0; i < reads.size(); ++i) std::memcpy(&own[i], reads[i], sizeof(double));
-    const auto bytes = static_cast<std::int64_t>(most * sizeof(double));
-    collective->all_gather(group, reinterpret_cast<const std::byte*>(own.data()),
-                           reinterpret_cast<std::byte*>(all.data()), bytes);
-    for (std::size_t i = 0; i < writes.size(); ++i)
-      std::memcpy(writes[i], &all[static_cast<std::size_t>(owners[i]) * most + places[i]], sizeof(double));
-    return bytes;
+    collective->gather_numbers(group, members, owners, reads, writes);
+    return static_cast<std::int64_t>(writes.size() * sizeof(double));
   };
 }
 
@@ -90,9 +79,7 @@ LiveExecutor::Work LiveExecutor::transfer_work(const Command& command) {
   CHECK(op.reads.size() == (sends ? 1U : 0U) && op.writes.size() == (sends ? 0U : 1U), graph_.op_name(command.op));
   std::byte* const address = operands(command, 0, 1).front();
   const std::int64_t bytes = operand_bytes(op, command, sends ? op.reads.front() : op.writes.front().value);
-  // Between two ranks several are under way at once, each kind as a group of its own, by numbers in a row.
-  constexpr std::int32_t kKinds = 4, kMost = (1 << 28) - 1;
-  const std::int32_t tag = kKinds * (op.match_sequence & kMost) + op.match_group % kKinds;
+  const std::int32_t tag = transfer_tag(op.match_group, op.match_sequence);
   return [collective = options_.collective, address, bytes, peer = sends ? pair.back() : pair.front(), tag, sends] {
     if (sends)
       collective->send(address, bytes, peer, tag);

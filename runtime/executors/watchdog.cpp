@@ -10,6 +10,8 @@ namespace tandem {
 namespace {
 
 constexpr std::chrono::milliseconds kLookEvery{50};
+// A peer that has ended is missed by then, where connections tell; a GPU would wait for it for good.
+constexpr std::chrono::seconds kBereft{3};
 // Between two looks on a busy machine. What is more is a gap; and it counts as this much, so that the watchdog of a
 // machine that hardly runs at all is late, but comes.
 constexpr std::chrono::seconds kLate{1};
@@ -51,15 +53,18 @@ Watchdog::Wait::~Wait() {
 void Watchdog::serve() {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, kLookEvery, [this] { return stopping_; })) {
-    std::optional<std::string> waits;
+    std::optional<Expiry> expiry;
     try {
-      waits = look(Clock::now());
+      expiry = look(Clock::now());
     } catch (const std::bad_alloc&) {  // there may be memory at the next look
     }
-    if (!waits) continue;
+    if (!expiry) continue;
     const bool interrupted = interrupted_at_.has_value();
     lock.unlock();
-    options_.expired(*waits, interrupted);
+    if (expiry->lost.empty())
+      options_.expired(expiry->waits, interrupted);
+    else
+      options_.bereft(expiry->waits, expiry->lost);
     return;
   }
 }
@@ -78,7 +83,7 @@ Watchdog::Clock::duration Watchdog::watched(Clock::time_point begin, Clock::time
   return time;
 }
 
-std::optional<std::string> Watchdog::look(Clock::time_point now) {
+std::optional<Watchdog::Expiry> Watchdog::look(Clock::time_point now) {
   note_gap(now);
   if (!interrupted_at_ && options_.interrupted && options_.interrupted()) interrupted_at_ = now;
   const std::optional<Standstill> standstill = probe_ ? probe_() : std::nullopt;
@@ -93,11 +98,13 @@ std::optional<std::string> Watchdog::look(Clock::time_point now) {
     saving = standstill->saving;
   }
   if (standstill) text += text_of(*standstill);
-  if (quiet >= options_.limit + allowance) return text;
+  if (quiet >= options_.limit + allowance) return Expiry{text, ""};
+  if (options_.lost && quiet >= kBereft)
+    if (std::string lost = options_.lost(); !lost.empty()) return Expiry{text, std::move(lost)};
   if (!interrupted_at_) return std::nullopt;
   const std::chrono::nanoseconds asked = watched(*interrupted_at_, now);
   const bool stands_still = std::min(asked, quiet) >= options_.grace + saving;
-  if (stands_still || (!options_.saves && asked >= options_.grace)) return text;
+  if (stands_still || (!options_.saves && asked >= options_.grace)) return Expiry{text, ""};
   return std::nullopt;
 }
 

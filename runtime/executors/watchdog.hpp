@@ -24,6 +24,11 @@ struct WatchdogOptions {
   std::function<bool()> interrupted;
   std::chrono::nanoseconds grace = std::chrono::seconds(6);
   bool saves = false;
+  // Which others have ended that the run cannot do without; "": none, null: there are none. Where nothing finishes for
+  // a moment, the run waits for them in vain: `bereft` is called instead of `expired`, with that and what is waited
+  // for.
+  std::function<std::string()> lost;
+  std::function<void(const std::string& waits, const std::string& lost)> bereft;
   // Called once, from the watchdog's thread, with a line for each thing that is waited for; ends the process.
   std::function<void(const std::string& waits, bool interrupted)> expired;
 };
@@ -61,8 +66,11 @@ class Watchdog {
     Clock::duration length;
   };
   void serve();
-  // The waits, if they have been too long.
-  std::optional<std::string> look(Clock::time_point now);
+  // What is waited for, if for too long, or in vain.
+  struct Expiry {
+    std::string waits, lost;
+  };
+  std::optional<Expiry> look(Clock::time_point now);
   void note_gap(Clock::time_point now);
   // From `begin` to `now`, without gaps.
   Clock::duration watched(Clock::time_point begin, Clock::time_point now) const;

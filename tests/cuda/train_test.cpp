@@ -19,6 +19,7 @@
 #include "tests/common/policies.hpp"
 #include "tests/common/run.hpp"
 #include "tests/common/scenarios.hpp"
+#include "tests/cuda/gpu.hpp"
 #include "tests/cuda/plain_trainer.hpp"
 
 namespace tandem {
@@ -28,35 +29,17 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kTightDevice = 112 * kMiB;
 constexpr std::int64_t kForStates = 160 * kMiB;  // for a policy that keeps them on the device
 
-bool has_gpu() {
-  int devices = 0;
-  return cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
-}
-
-std::shared_ptr<Device> gpu() {
-  static const std::shared_ptr<Device> kDevice = open_device("cuda");
-  return kDevice;
-}
-
 // LibTorch takes another allocator only before it has used its own, which any test of this program may do.
 class OpensTheGpuFirst final : public ::testing::Environment {
   void SetUp() override {
-    if (has_gpu()) gpu();
+    if (!argument("ranks").empty() || has_gpu()) gpu();  // which CUDA is asked for first
   }
 };
 const auto* const kOpensTheGpuFirst = ::testing::AddGlobalTestEnvironment(new OpensTheGpuFirst);
 
 Scenario gpt(const std::string& policy, DType precision) {
-  Scenario s = testing::gpt_scenario(policy, 512 * kMiB, /*layers=*/4);
-  s.machine.gpu = true;
-  s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 512 * kMiB;
-  s.workload.keys["hidden"] = 256;
-  s.workload.keys["sequence"] = 128;
-  s.workload.batch = 8;
-  s.workload.precision = precision;
+  Scenario s = gpt_on_gpu(policy, precision);
   s.steps = 10;
-  s.seed = 7;
-  if (const char* text = std::getenv("TANDEM_TEST_TEXT")) s.data_text = text;
   return s;
 }
 

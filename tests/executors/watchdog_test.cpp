@@ -29,6 +29,10 @@ class WatchdogTest : public ::testing::Test {
     options.grace = 100ms;
     options.saves = saves;
     options.interrupted = [this] { return interrupted_.load(); };
+    options.lost = [this] { return lost_.load() ? std::string("rank 1 was ended by signal 9") : ""; };
+    options.bereft = [this](const std::string& waits, const std::string& lost) {
+      expired_.set_value({lost + ": " + waits, false});
+    };
     options.expired = [this](const std::string& waits, bool interrupted) { expired_.set_value({waits, interrupted}); };
     watchdog_.emplace(std::move(options));
     watchdog_->watch([this] { return workers_.standstill(); });
@@ -57,7 +61,7 @@ class WatchdogTest : public ::testing::Test {
   std::shared_future<void> until_ = hang_.get_future().share();
   std::promise<std::pair<std::string, bool>> expired_;
   std::future<std::pair<std::string, bool>> result_ = expired_.get_future();
-  std::atomic<bool> interrupted_ = false;
+  std::atomic<bool> interrupted_ = false, lost_ = false;
   LaneWorkers workers_{0, [](LaneIndex) {}};
   std::optional<Watchdog> watchdog_;
 };
@@ -74,6 +78,17 @@ TEST_F(WatchdogTest, SaysWhatEachLaneWaitsFor) {
               AllOf(HasSubstr("lane collective: command 0, work 0, waits for the other ranks\n"),
                     HasSubstr("lane compute: command 1, work 1, waits for command 0, work 0 in lane collective\n"),
                     HasSubstr("lane loader: command 2, work 2, has begun and has not ended\n")));
+}
+
+// What waits for a rank that has ended would wait for good; the limit is for what may still come.
+TEST_F(WatchdogTest, WaitsForNobodyWhoHasEnded) {
+  start(1h);
+  add(task(0, Engine::Collective, {}, /*hangs=*/true));
+  EXPECT_FALSE(expires(300ms));
+  lost_ = true;
+  ASSERT_TRUE(expires(20s));
+  EXPECT_THAT(result_.get().first,
+              AllOf(HasSubstr("rank 1 was ended by signal 9"), HasSubstr("waits for the other ranks")));
 }
 
 TEST_F(WatchdogTest, LetsWhatEndsAndWhatIsSlowGoOn) {
