@@ -291,7 +291,9 @@ void SimgridExecutor::Impl::begin_collective(const std::vector<CommandRef>& memb
   const PendingCommand& first = rank(leader.rank).queues.at(leader.id);
   const Graph& of_leader = *rank(leader.rank).graph;
   const std::vector<std::int64_t>& sizes = of_leader.work_of(of_leader.op(first.op)).sizes;
-  const Load load = rank(leader.rank).truth_model.collective_load(first);
+  double slowest = 1;
+  for (CommandRef member : members) slowest = std::max(slowest, rank(member.rank).truth_model.slowness());
+  const Load load = rank(leader.rank).truth_model.collective_load(first, slowest);
   for (CommandRef member : members) {
     RankState& state = rank(member.rank);
     PendingCommand& pending = state.queues.at(member.id);

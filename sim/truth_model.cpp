@@ -49,6 +49,8 @@ TruthModel::TruthModel(const Graph& graph, const HardwareProfile& truth, const T
       fidelity_(fidelity),
       rank_(rank),
       cost_(truth) {
+  for (const Straggler& straggler : factors.stragglers)
+    if (straggler.rank == rank) slowness_ = straggler.factor;
   for (const auto& [pair, factor] : truth.interference)
     if (factor != 1) slowed_[static_cast<std::size_t>(pair.first)] = true;
   double wanted = 0;
@@ -82,13 +84,17 @@ std::array<double, kEngineCount> TruthModel::slow_downs(const std::array<Load, k
   return factors;
 }
 
+double TruthModel::noise(const PendingCommand& command) const {
+  return noise_factor(factors_.noise, seed_, rank_, command.id);
+}
+
 double TruthModel::factor(const PendingCommand& command) const {
-  const double noise = noise_factor(factors_.noise, seed_, rank_, command.id);
-  if (is_disk(command.kind())) return times_.copy_time * times_.disk_time * noise;
-  if (command.what == CommandKind::Copy) return times_.copy_time * noise;
-  if (command.kind() == Engine::CpuOptimizer) return times_.optimizer_time * noise;
-  if (command.kind() == Engine::Compute || command.kind() == Engine::CpuCompute) return times_.compute_time * noise;
-  return noise;
+  const double times = noise(command) * slowness_;
+  if (is_disk(command.kind())) return times_.copy_time * times_.disk_time * times;
+  if (command.what == CommandKind::Copy) return times_.copy_time * times;
+  if (command.kind() == Engine::CpuOptimizer) return times_.optimizer_time * times;
+  if (command.kind() == Engine::Compute || command.kind() == Engine::CpuCompute) return times_.compute_time * times;
+  return times;
 }
 
 void TruthModel::begin_step(std::int32_t step) {
@@ -125,7 +131,7 @@ const TruthModel::OnDevice& TruthModel::on_device(WorkId work) const {
 std::int64_t TruthModel::late_ns(WorkId work, double launching_ns) const {
   const OnDevice& op = on_device(work);
   if (launching_ns <= 0 || op.dispatch_ns == 0) return 0;
-  return std::llround(static_cast<double>(op.late_ns) * launching_ns / static_cast<double>(op.dispatch_ns));
+  return std::llround(slowness_ * static_cast<double>(op.late_ns) * launching_ns / static_cast<double>(op.dispatch_ns));
 }
 
 // The memory that an engine's traffic goes to, in bytes/s; 0 where it is not modelled.
@@ -219,10 +225,10 @@ Load TruthModel::load(const PendingCommand& command, double stretch) const {
   return load;
 }
 
-Load TruthModel::collective_load(const PendingCommand& command) const {
+Load TruthModel::collective_load(const PendingCommand& command, double slowest) const {
   const WorkId work = graph_->op(command.op).work;
   CHECK(command.part.value == kNone, "ranks do an op together as a whole", graph_->op_name(command.op));
-  return {scaled_ns(cost_.run_ns(*graph_, work, command.kind()), factor(command)), 0, 0, Route::Own};
+  return {scaled_ns(cost_.run_ns(*graph_, work, command.kind()), noise(command) * slowest), 0, 0, Route::Own};
 }
 
 }  // namespace tandem

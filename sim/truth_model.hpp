@@ -64,8 +64,10 @@ class TruthModel {
   const OnDevice& on_device(WorkId work) const;
   // What the op takes longer that begins so long before the last of its kernels is launched.
   std::int64_t late_ns(WorkId work, double launching_ns) const;
-  // What ranks do together.
-  Load collective_load(const PendingCommand& command) const;
+  // What ranks do together, of which the slowest takes `slowest` times as long (slowness()).
+  Load collective_load(const PendingCommand& command, double slowest) const;
+  // Of this rank, how many times as long all that it does takes (Truth::stragglers).
+  double slowness() const { return slowness_; }
   // Lanes that other lanes slow down keep a flow, whose speed can change.
   bool slowed_by_others(Engine engine) const { return slowed_[static_cast<std::size_t>(engine)]; }
   // Factors on the durations of flows under way, by kind of lane, while the lanes `busy` are; `loads`: of each lane.
@@ -76,6 +78,7 @@ class TruthModel {
   Load copy_load(const PendingCommand& command) const;
   Load flow(std::int64_t ns, double bytes, Route route, Engine engine) const;
   double factor(const PendingCommand& command) const;
+  double noise(const PendingCommand& command) const;
   double share_of(const PendingCommand& command) const;
   double memory_bytes(WorkId work) const;
   double capacity(Engine engine) const;
@@ -90,6 +93,7 @@ class TruthModel {
   std::uint64_t seed_;
   Fidelity fidelity_;
   Rank rank_;
+  double slowness_ = 1;
   CostModel cost_;
   mutable std::vector<double> memory_bytes_;  // by work; negative is "not yet"
   mutable std::vector<std::optional<OnDevice>> on_device_;

@@ -168,6 +168,10 @@ Truth build_truth(const Values& values) {
     out.drift.push_back({static_cast<std::int32_t>(values.integer(at + "from_step")),
                          static_cast<std::int32_t>(values.integer(at + "to_step")), build_times(values, at)});
   }
+  for (std::size_t i = 0; i < values.count("truth.stragglers"); ++i) {
+    const std::string at = "truth.stragglers." + std::to_string(i) + ".";
+    out.stragglers.push_back({static_cast<Rank>(values.integer(at + "rank")), values.number(at + "factor")});
+  }
   return out;
 }
 

@@ -1,5 +1,6 @@
 // Rules between keys.
 #include <algorithm>
+#include <set>
 
 #include "core/scenario/build.hpp"
 #include "core/scenario/ranks.hpp"
@@ -115,6 +116,21 @@ void check_parallel(Rules& rules, const Values& values, const Scenario& scenario
                 "1, or a machine with copies.peer, such as --set machine.copies.peer.bandwidth=10GB/s");
 }
 
+void check_stragglers(Rules& rules, const Scenario& scenario) {
+  const Rank ranks = rank_count(scenario);
+  std::set<Rank> seen;
+  for (std::size_t i = 0; i < scenario.truth.stragglers.size(); ++i) {
+    const std::string path = "truth.stragglers." + std::to_string(i) + ".rank";
+    const Rank rank = scenario.truth.stragglers[i].rank;
+    rules.require(!scenario.parallel.fold, {"parallel.fold", path}, "ranks are alike only where none is slow",
+                  "false, or no truth.stragglers");
+    if (scenario.parallel.fold) return;
+    rules.require(rank < ranks, {path, "workload.devices", "parallel.data", "parallel.tensor", "parallel.pipeline"},
+                  "there are " + std::to_string(ranks) + " ranks", "0 to " + std::to_string(ranks - 1));
+    rules.require(seen.insert(rank).second, {path}, "is slow already", "each rank once");
+  }
+}
+
 void check_optimizer(Rules& rules, const OptimizerOptions& o) {
   if (o.schedule == "constant" || o.decay_steps == 0) return;
   rules.require(o.decay_steps > o.warmup_steps,
@@ -200,6 +216,7 @@ void check_scenario_rules(const Values& values, const Scenario& scenario, Findin
   check_optimizer(rules, scenario.optimizer);
   check_devices(rules, scenario);
   check_parallel(rules, values, scenario);
+  check_stragglers(rules, scenario);
   check_switches(rules, scenario);
   check_data(rules, values);
   const bool has_disk = scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes > 0;
