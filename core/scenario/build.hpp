@@ -16,6 +16,10 @@ DType type_named(const std::string& name);
 HardwareProfile build_profile(const Values& values, const std::string& prefix);
 // Its `ops` (measured_rows.cpp); null where there are none.
 std::shared_ptr<const MeasuredOps> build_measured_ops(const Values& values, const std::string& prefix);
+// Its `topology` (topology.cpp); null where there is none.
+std::shared_ptr<const Topology> build_topology(const Values& values, const std::string& prefix);
+// Parts of a topology that do not go together, or are missing.
+void check_topology(const Values& values, const std::string& prefix, Findings& findings);
 // All but path, text and warnings. Policy options are read from `policy_options` below.
 Scenario build_scenario(const Values& values);
 

@@ -156,6 +156,7 @@ void build_host(const Values& values, const std::string& prefix, HardwareProfile
   out.network_latency_ns = values.integer(prefix + "network.latency");
   out.collective_bytes_per_s = values.number(prefix + "collective.bandwidth");
   out.collective_latency_ns = values.integer(prefix + "collective.latency");
+  out.topology = build_topology(values, prefix);
 }
 
 // Their times are in picoseconds.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/machine/topology.hpp"
 #include "core/scenario/build.hpp"
 #include "core/scenario/ranks.hpp"
 
@@ -83,6 +84,24 @@ void check_devices(Rules& rules, const Scenario& scenario) {
   rules.require(scenario.machine.collective_bytes_per_s > 0, {"workload.devices", "machine.collective.bandwidth"},
                 scenario.machine.name + " has no collective.bandwidth, the rate at which devices add up gradients",
                 "1, or a machine with collective.bandwidth, such as --set machine.collective.bandwidth=10GB/s");
+}
+
+// All ranks have a place in the machine's topology.
+void check_places(Rules& rules, const Scenario& scenario) {
+  const Topology* topology = scenario.machine.topology.get();
+  if (topology == nullptr || rules.is_open("machine")) return;
+  const std::int64_t devices = device_count(scenario);
+  const std::int64_t hosts = (devices + topology->devices_per_host - 1) / topology->devices_per_host;
+  const std::string key = !topology->dimensions.empty() ? "torus.dimensions.0"
+                          : !topology->levels.empty()   ? "fat_tree.leaf.down"
+                          : topology->nvlink.is_there() ? "nvlink.bandwidth"
+                                                        : "pcie.bandwidth";
+  rules.require(
+      hosts <= topology->most_hosts(),
+      {"parallel.data", "workload.devices", "parallel.tensor", "parallel.pipeline", "machine.topology." + key},
+      std::to_string(devices) + " devices are " + std::to_string(hosts) + " hosts, and the machine's topology joins " +
+          std::to_string(topology->most_hosts()),
+      "at most " + std::to_string(topology->most_hosts() * topology->devices_per_host) + " devices");
 }
 
 // Stages of a pipeline send each other what their layers make.
@@ -197,6 +216,7 @@ void check_host(Rules& rules, const Values& values, const std::string& prefix) {
 void check_profile_rules(const Values& values, const std::string& prefix, Findings& findings) {
   check_plausible(values, prefix, findings);
   check_measured_ops(values, prefix, findings);
+  check_topology(values, prefix, findings);
   check_consistent(values, prefix, findings);
   Rules rules(values, findings);
   check_host(rules, values, prefix);
@@ -216,6 +236,7 @@ void check_scenario_rules(const Values& values, const Scenario& scenario, Findin
   check_optimizer(rules, scenario.optimizer);
   check_devices(rules, scenario);
   check_parallel(rules, values, scenario);
+  check_places(rules, scenario);
   check_stragglers(rules, scenario);
   check_switches(rules, scenario);
   check_data(rules, values);
