@@ -19,6 +19,7 @@
 #include "core/scheduler/repeated_runs.hpp"
 #include "sim/busy_lanes.hpp"
 #include "sim/command_queues.hpp"
+#include "sim/network_loads.hpp"
 #include "sim/noise.hpp"
 #include "sim/simgrid_platform.hpp"
 
@@ -26,6 +27,7 @@ namespace tandem {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNsPerS = 1e9;
 
 struct CommandRef {
   Rank rank = 0;
@@ -69,6 +71,16 @@ struct RankState {
   std::set<CommandId> wait_for_cores;
 };
 
+// What ranks do together.
+struct Joint {
+  std::vector<CommandRef> members;
+  // By the links of a topology: one round after another, of messages whose latency comes first. Null: a fixed time.
+  const CollectiveLoad* load = nullptr;
+  std::size_t round = 0;
+  std::int64_t latency_ns = 0;  // before the first
+  double bytes = 0, times = 1;  // of the group; what all of it takes longer
+};
+
 struct Gathering {  // members of a collective that are ready
   std::vector<CommandRef> members;
 };
@@ -104,12 +116,13 @@ TokenSource seeded_tokens(std::uint64_t seed, std::int64_t vocabulary, std::int6
 
 struct SimgridExecutor::Impl {
   Impl(std::span<const Graph* const> graphs, const HardwareProfile& profile, const Truth& factors, std::uint64_t seed,
-       Fidelity fidelity, TokenSource token_source)
+       Fidelity fidelity, TokenSource token_source, std::optional<AlikeGroups> alike)
       : truth(profile),
         tokens(std::move(token_source)),
+        network(truth.topology.get(), static_cast<std::int64_t>(graphs.size()), std::move(alike)),
         platform(static_cast<int>(graphs.size()),
                  profile.devices_per_host > 0 ? profile.devices_per_host : static_cast<int>(graphs.size()),
-                 shared_rates(profile, fidelity), lanes_of_a_kind(profile)) {
+                 shared_rates(profile, fidelity), lanes_of_a_kind(profile), network.bytes_per_s()) {
     const auto on_host = profile.devices_per_host > 0
                              ? std::min(graphs.size(), static_cast<std::size_t>(profile.devices_per_host))
                              : graphs.size();
@@ -138,6 +151,9 @@ struct SimgridExecutor::Impl {
   void begin_flow(CommandRef ref);
   void join_collective(CommandRef ref, const PendingCommand& pending);
   void begin_collective(const std::vector<CommandRef>& members);
+  bool begin_round(CommandRef leader, Joint& joint);
+  void begin_round_flow(CommandRef leader, Joint& joint);
+  double slowest(const std::vector<CommandRef>& members);
   void lane_ended(int lane);
   void complete(CommandRef ref);
   bool is_pageable(const Command& command) const;
@@ -152,6 +168,7 @@ struct SimgridExecutor::Impl {
 
   const HardwareProfile truth;
   TokenSource tokens;
+  NetworkLoads network;
   SimgridPlatform platform;
   std::vector<RankState> ranks;
   bool speeds_vary = false;
@@ -160,12 +177,11 @@ struct SimgridExecutor::Impl {
   double now_ns = 0;
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers;
   std::map<std::pair<std::int32_t, std::int32_t>, Gathering> gathering;  // by group and sequence
-  std::map<std::pair<Rank, CommandId>, std::vector<CommandRef>>
-      collectives;                   // under way, by the member whose lane runs it
-  std::vector<CommandRef> done;      // ended at this instant, to be completed
-  std::vector<CommandRef> round;     // scratch
-  std::vector<CommandId> startable;  // scratch
-  std::deque<SeenEvent> seen;        // completed, in order of visibility
+  std::map<std::pair<Rank, CommandId>, Joint> collectives;               // under way, by the member whose lane runs it
+  std::vector<CommandRef> done;                                          // ended at this instant, to be completed
+  std::vector<CommandRef> round;                                         // scratch
+  std::vector<CommandId> startable;                                      // scratch
+  std::deque<SeenEvent> seen;                                            // completed, in order of visibility
   std::int64_t in_flight = 0;
   std::int64_t last_observed_ns = 0;
 };
@@ -251,6 +267,9 @@ void SimgridExecutor::Impl::begin(CommandRef ref) {
 
 // Then its flow begins; a command without one has ended.
 void SimgridExecutor::Impl::end_fixed(CommandRef ref, LaneIndex lane) {
+  if (const auto joint = collectives.find(std::pair(ref.rank, ref.id));
+      joint != collectives.end() && joint->second.load != nullptr)
+    return begin_round_flow(ref, joint->second);
   if (rank(ref.rank).load[lane.place()].amount == 0) return lane_ended(lane_index(ref.rank, lane));
   begin_flow(ref);
   if (speeds_vary) update_speeds(ref.rank);
@@ -286,19 +305,34 @@ void SimgridExecutor::Impl::join_collective(CommandRef ref, const PendingCommand
   begin_collective(members);
 }
 
+double SimgridExecutor::Impl::slowest(const std::vector<CommandRef>& members) {
+  double most = 1;
+  for (CommandRef member : members) most = std::max(most, rank(member.rank).truth_model.slowness());
+  return most;
+}
+
 void SimgridExecutor::Impl::begin_collective(const std::vector<CommandRef>& members) {
   const CommandRef leader = members.front();
   const PendingCommand& first = rank(leader.rank).queues.at(leader.id);
   const Graph& of_leader = *rank(leader.rank).graph;
-  const std::vector<std::int64_t>& sizes = of_leader.work_of(of_leader.op(first.op)).sizes;
-  double slowest = 1;
-  for (CommandRef member : members) slowest = std::max(slowest, rank(member.rank).truth_model.slowness());
-  const Load load = rank(leader.rank).truth_model.collective_load(first, slowest);
+  const Work& work = of_leader.work_of(of_leader.op(first.op));
+  Joint joint{members};
+  Load load;
+  if (network.is_there()) {
+    joint.load = &network.load(first.match.group, of_leader.group(first.match.group), work);
+    const CollectiveKind kind = collective_kind(work.body);
+    joint.bytes = collective_bytes(kind, CostModel::memory_bytes(work));
+    joint.latency_ns = kind == CollectiveKind::Send ? truth.peer.latency_ns : truth.collective_latency_ns;
+    joint.times = rank(leader.rank).truth_model.collective_times(first, slowest(members));
+    load.fixed_ns = joint.latency_ns + static_cast<std::int64_t>(std::ceil(joint.load->alone_ns(joint.bytes)));
+  } else {
+    load = rank(leader.rank).truth_model.collective_load(first, slowest(members));
+  }
   for (CommandRef member : members) {
     RankState& state = rank(member.rank);
     PendingCommand& pending = state.queues.at(member.id);
     const Graph& graph = *state.graph;
-    CHECK(graph.work_of(graph.op(pending.op)).sizes == sizes, "ranks do different things together:", member.rank,
+    CHECK(graph.work_of(graph.op(pending.op)).sizes == work.sizes, "ranks do different things together:", member.rank,
           graph.op_name(pending.op));
     pending.started_ns = now_ns;
     state.load[pending.lane.place()] = load;
@@ -310,8 +344,32 @@ void SimgridExecutor::Impl::begin_collective(const std::vector<CommandRef>& memb
     if (speeds_vary) update_speeds(member.rank);
   }
   if (load.fixed_ns == 0) return;
-  begin_fixed(leader, load.fixed_ns);
-  collectives.emplace(std::pair(leader.rank, leader.id), members);
+  Joint& under_way = collectives.emplace(std::pair(leader.rank, leader.id), std::move(joint)).first->second;
+  if (under_way.load == nullptr)
+    begin_fixed(leader, load.fixed_ns);
+  else
+    CHECK(begin_round(leader, under_way), "a collective of no round", of_leader.op_name(first.op));
+}
+
+// False after the last one.
+bool SimgridExecutor::Impl::begin_round(CommandRef leader, Joint& joint) {
+  if (joint.round == joint.load->rounds.size()) return false;
+  std::int64_t latency_ns = joint.load->rounds[joint.round].latency_ns;
+  if (joint.round == 0) latency_ns += joint.latency_ns;
+  const auto waits_ns = std::llround(static_cast<double>(latency_ns) * joint.times);
+  if (waits_ns > 0)
+    begin_fixed(leader, waits_ns);
+  else
+    begin_round_flow(leader, joint);
+  return true;
+}
+
+void SimgridExecutor::Impl::begin_round_flow(CommandRef leader, Joint& joint) {
+  const RoundLoad& load = joint.load->rounds[joint.round++];
+  const double bytes = load.share * joint.bytes * joint.times;
+  const int lane = lane_index(leader.rank, rank(leader.rank).queues.at(leader.id).lane);
+  if (bytes == 0) return lane_ended(lane);
+  platform.start_network_flow(lane, load.uses, bytes, bytes / load.bytes_per_s * kNsPerS);
 }
 
 void SimgridExecutor::Impl::lane_ended(int lane) {
@@ -321,7 +379,9 @@ void SimgridExecutor::Impl::lane_ended(int lane) {
     done.push_back(ref);
     return;
   }
-  done.insert(done.end(), collective->second.begin(), collective->second.end());
+  Joint& joint = collective->second;
+  if (joint.load != nullptr && begin_round(ref, joint)) return;
+  done.insert(done.end(), joint.members.begin(), joint.members.end());
   collectives.erase(collective);
 }
 
@@ -416,8 +476,9 @@ EventBatch SimgridExecutor::Impl::collect(TimeNs deadline) {
 }
 
 SimgridExecutor::SimgridExecutor(std::span<const Graph* const> graphs, const HardwareProfile& truth,
-                                 const Truth& factors, std::uint64_t seed, Fidelity fidelity, TokenSource tokens)
-    : impl_(std::make_unique<Impl>(graphs, truth, factors, seed, fidelity, std::move(tokens))) {}
+                                 const Truth& factors, std::uint64_t seed, Fidelity fidelity, TokenSource tokens,
+                                 std::optional<AlikeGroups> alike)
+    : impl_(std::make_unique<Impl>(graphs, truth, factors, seed, fidelity, std::move(tokens), std::move(alike))) {}
 
 SimgridExecutor::~SimgridExecutor() = default;
 
@@ -434,8 +495,9 @@ EventBatch SimgridExecutor::wait(TimeNs deadline) {
     double until_ns = deadline_ns;
     if (!sim.timers.empty()) until_ns = std::min(until_ns, sim.timers.top().at_ns);
     if (!sim.seen.empty()) until_ns = std::min(until_ns, sim.seen.front().visible_ns);
-    for (int lane : sim.platform.step(until_ns)) sim.lane_ended(lane);
+    const std::vector<int>& ended = sim.platform.step(until_ns);
     sim.now_ns = sim.platform.now_ns();
+    for (int lane : ended) sim.lane_ended(lane);
     sim.fire_timers();
   }
   return sim.collect(deadline);

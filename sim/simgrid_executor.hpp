@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "core/graph/graph.hpp"
 #include "core/machine/profile.hpp"
+#include "core/scenario/alike_groups.hpp"
 #include "core/scenario/scenario.hpp"
 #include "core/scheduler/seam.hpp"
 #include "sim/truth_model.hpp"
@@ -28,9 +30,10 @@ TokenSource seeded_tokens(std::uint64_t seed, std::int64_t vocabulary, std::int6
 class SimgridExecutor final : public Executor {
  public:
   // One graph a rank, all growing while the run lasts. The graphs must outlive the executor.
-  // Fidelity and seed: see truth_model.hpp.
+  // Fidelity and seed: see truth_model.hpp. `alike`: of groups whose members stand for others, too.
   SimgridExecutor(std::span<const Graph* const> graphs, const HardwareProfile& truth, const Truth& factors,
-                  std::uint64_t seed, Fidelity fidelity, TokenSource tokens = seeded_tokens(0, 1, kNone));
+                  std::uint64_t seed, Fidelity fidelity, TokenSource tokens = seeded_tokens(0, 1, kNone),
+                  std::optional<AlikeGroups> alike = std::nullopt);
   ~SimgridExecutor() override;
 
   void submit(std::span<const Command> commands) override;

@@ -4,12 +4,13 @@
 #include <cmath>
 #include <csignal>
 #include <exception>
-#include <queue>
 #include <set>
 #include <string>
 
 #include "core/base/check.hpp"
 #include "sim/simgrid_compat.hpp"
+#include "sim/simgrid_network.hpp"
+#include "sim/simgrid_slots.hpp"
 
 namespace tandem {
 namespace sg = simgrid::s4u;
@@ -19,12 +20,12 @@ namespace {
 // amounts are integers up to 18 PB.
 constexpr double kUnitsPerByte = 1000;
 constexpr double kNsPerS = 1e9;
-constexpr double kStartNs = 0x1p44;              // the clock's fixed-point step is 2^-8 ns from here to twice this
+constexpr double kStartNs = 0x1p44;  // the clock's fixed-point step is 2^-8 ns from here to twice this
+constexpr double kClockStep = 0x1p-8;
 constexpr double kTimeStep = 0.001;              // less than one fixed-point step: only equal times are equal
-constexpr double kRateStep = 1e-9;               // of rates around 1 to 1e7 units/ns
-constexpr double kNoLimit = 1e18;                // units/ns: never binds
 constexpr int kRoomHosts = 4, kRoomDevices = 4;  // so that tests can run several simulations in one process
-constexpr double kEndRounding = 1;               // ns; how far SimGrid's rounding may bring an end forward, and more
+constexpr double kRoom = 2e-9;  // beyond the rate of a flow alone, which fills a link of the network: it has room there
+constexpr double kEndRounding = 1;  // ns; how far SimGrid's rounding may bring an end forward, and more
 
 double units_per_ns(double bytes_per_s) { return bytes_per_s > 0 ? bytes_per_s * kUnitsPerByte / kNsPerS : kNoLimit; }
 
@@ -51,69 +52,6 @@ class KeepHandlers {
   sigset_t mask_;
 };
 
-struct LaneSlot;
-
-// What several lanes load.
-struct SharedLink {
-  sg::Link* link = nullptr;
-  double limit = kNoLimit;       // units/ns
-  std::vector<LaneSlot*> flows;  // under way
-
-  void set_limit(double rate) {
-    if (rate != limit) link->set_bandwidth(rate);
-    limit = rate;
-  }
-  bool has_room_for_all() const;
-};
-
-struct RouteSlot {
-  sg::Host* target = nullptr;  // null where the lane has no such route
-  std::vector<SharedLink*> links;
-};
-
-struct LaneSlot {
-  int lane = -1;  // of the run that borrows it
-  sg::Host* source = nullptr;
-  sg::Link* own = nullptr;
-  double own_bandwidth = kNoLimit;
-  std::array<RouteSlot, kRouteCount> routes;
-  // The flow under way.
-  RouteSlot* route = nullptr;  // null: there is none
-  sg::CommPtr simulated;       // null: SimGrid does not know it. Kept: SimGrid crashes when the last reference goes
-  double units = 0, rate = 0;  // rate: alone, in units/ns
-  double limit = 0;            // what its own lane gives it now
-  double began_ns = 0, alone_end_ns = 0;
-  std::int64_t changes = 0;  // grows when it begins, when SimGrid hears of it, and when it ends
-};
-
-// Whether each flow goes as fast as if it were alone here.
-bool SharedLink::has_room_for_all() const {
-  double wanted = 0;
-  for (const LaneSlot* flow : flows) wanted += flow->limit;
-  return wanted * (1 + kRateStep) <= limit;
-}
-
-// Moments of flows, soonest first; those that a flow's later changes made void are passed over.
-class FlowTimes {
- public:
-  void add(LaneSlot& slot, double at_ns) { times_.push({at_ns, &slot, slot.changes}); }
-  double next_ns() {
-    while (!times_.empty() && times_.top().changes != times_.top().slot->changes) times_.pop();
-    return times_.empty() ? std::numeric_limits<double>::infinity() : times_.top().at_ns;
-  }
-  LaneSlot& next() const { return *times_.top().slot; }  // after next_ns()
-  void clear() { times_ = {}; }
-
- private:
-  struct Time {
-    double at_ns = 0;
-    LaneSlot* slot = nullptr;
-    std::int64_t changes = 0;
-    bool operator>(const Time& other) const { return at_ns > other.at_ns; }
-  };
-  std::priority_queue<Time, std::vector<Time>, std::greater<>> times_;
-};
-
 struct DeviceSlot {
   std::vector<LaneSlot> lanes;  // by place
   SharedLink pcie, memory;
@@ -127,7 +65,8 @@ struct HostSlot {
 }  // namespace
 
 struct SimgridPlatform::Impl {
-  Impl(int hosts, int devices_per_host, int lanes_of_a_kind);
+  Impl(int hosts, int devices_per_host, int lanes_of_a_kind, int network_links);
+  void start(LaneSlot& slot, RouteSlot& way, double amount, double ns);
   void build_device(sg::NetZone* root, HostSlot& host, DeviceSlot& device, const std::string& name);
   void simulate(LaneSlot& slot);
   void simulate_all();
@@ -142,6 +81,7 @@ struct SimgridPlatform::Impl {
 
   std::unique_ptr<sg::Engine> engine;
   std::vector<HostSlot> hosts;
+  SimgridNetwork network;
   // While this set is not empty, Engine::run returns after one step: the clock moves to the next end and no further.
   std::set<sg::Activity*> one_step;
   sg::ExecPtr never_started;
@@ -156,7 +96,7 @@ struct SimgridPlatform::Impl {
   std::vector<LaneSlot*> ended;
 };
 
-SimgridPlatform::Impl::Impl(int host_count, int devices_per_host, int lanes_of_a_kind) {
+SimgridPlatform::Impl::Impl(int host_count, int devices_per_host, int lanes_of_a_kind, int network_links) {
   {
     const KeepHandlers keep;
     xbt_log_control_set("xbt_cfg.threshold:warning");
@@ -180,6 +120,7 @@ SimgridPlatform::Impl::Impl(int host_count, int devices_per_host, int lanes_of_a
     for (std::size_t d = 0; d < hosts[h].devices.size(); ++d)
       build_device(root, hosts[h], hosts[h].devices[d], name + "_device" + std::to_string(d));
   }
+  network.build(root, network_links);
   root->seal();
   simgrid_compat::on_completion([this](const sg::Activity& done) { ended.push_back(done.get_data<LaneSlot>()); });
   never_started = sg::Exec::init();
@@ -202,12 +143,15 @@ void SimgridPlatform::Impl::build_device(sg::NetZone* root, HostSlot& host, Devi
     const std::string lane_name = name + "_" + name_of(index);
     lane.source = simgrid_compat::make_host(zone, lane_name, 1);
     lane.own = simgrid_compat::make_link(zone, lane_name + "_own", kNoLimit);
-    const auto add = [&](Route route, std::vector<SharedLink*> shared) {
+    const auto add = [&](Route route, const std::vector<SharedLink*>& shared) {
       std::vector<const sg::Link*> links{lane.own};
-      for (const SharedLink* link : shared) links.push_back(link->link);
-      sg::Host* target = targets[static_cast<std::size_t>(route)];
-      simgrid_compat::make_route(zone, lane.source, target, links);
-      lane.routes[static_cast<std::size_t>(route)] = {target, std::move(shared)};
+      RouteSlot& slot = lane.routes[static_cast<std::size_t>(route)];
+      for (SharedLink* link : shared) {
+        links.push_back(link->link);
+        slot.links.push_back({link});
+      }
+      slot.target = targets[static_cast<std::size_t>(route)];
+      simgrid_compat::make_route(zone, lane.source, slot.target, links);
     };
     add(Route::Own, {});
     switch (index.kind()) {
@@ -237,6 +181,22 @@ void SimgridPlatform::Impl::build_device(sg::NetZone* root, HostSlot& host, Devi
   zone->seal();
 }
 
+void SimgridPlatform::Impl::start(LaneSlot& slot, RouteSlot& way, double amount, double ns) {
+  CHECK(amount > 0 && ns > 0, slot.lane, amount, ns);
+  CHECK(slot.route == nullptr, "a lane runs one flow at a time", slot.lane);
+  slot.route = &way;
+  slot.units = std::max(1.0, std::round(amount * kUnitsPerByte));
+  slot.rate = slot.limit = slot.units / ns;
+  slot.began_ns = now_ns;
+  slot.alone_end_ns = now_ns + ns;
+  ++slot.changes;
+  ++running;
+  alone.push_back(&slot);
+  known_ends.add(slot, slot.alone_end_ns);
+  for (const RouteSlot::Use& use : way.links) use.link->flows.push_back({&slot, use.times});
+  simulate_if_crowded(slot);
+}
+
 // As from its beginning, which SimGrid's clock has not passed.
 void SimgridPlatform::Impl::simulate(LaneSlot& slot) {
   catch_up(slot.began_ns);
@@ -246,8 +206,9 @@ void SimgridPlatform::Impl::simulate(LaneSlot& slot) {
   slot.simulated = comm;
   ++slot.changes;
   earliest_ends.add(slot, slot.alone_end_ns - kEndRounding);
-  limit_own(slot);                                                     // a communication's limit when it starts
-  comm->set_source(slot.source)->set_destination(slot.route->target);  // starts it
+  limit_own(slot);  // a communication's limit when it starts
+  sg::Host* source = slot.route->source != nullptr ? slot.route->source : slot.source;
+  comm->set_source(source)->set_destination(slot.route->target);  // starts it
 }
 
 // Before SimGrid's clock advances: later it could no longer hear of what began by then.
@@ -258,17 +219,19 @@ void SimgridPlatform::Impl::simulate_all() {
 
 void SimgridPlatform::Impl::simulate_if_crowded(const LaneSlot& slot) {
   const auto& links = slot.route->links;
-  if (!std::all_of(links.begin(), links.end(), [](const SharedLink* link) { return link->has_room_for_all(); }))
+  if (!std::all_of(links.begin(), links.end(), [](const RouteSlot::Use& use) { return use.link->has_room_for_all(); }))
     simulate_all();
 }
 
 void SimgridPlatform::Impl::limit_own(LaneSlot& slot) {
+  if (slot.own == nullptr) return;
   if (slot.own_bandwidth != slot.limit) slot.own->set_bandwidth(slot.limit);
   slot.own_bandwidth = slot.limit;
 }
 
 void SimgridPlatform::Impl::end(LaneSlot& slot) {
-  for (SharedLink* link : slot.route->links) std::erase(link->flows, &slot);
+  for (const RouteSlot::Use& use : slot.route->links)
+    std::erase_if(use.link->flows, [&](const SharedLink::Flow& flow) { return flow.slot == &slot; });
   if (slot.simulated == nullptr) std::erase(alone, &slot);
   slot.route = nullptr;
   slot.simulated = nullptr;
@@ -300,33 +263,38 @@ std::unique_ptr<SimgridPlatform::Impl>& SimgridPlatform::Impl::instance() {
 
 SimgridPlatform::Impl& SimgridPlatform::impl() { return *Impl::instance(); }
 
-void SimgridPlatform::reserve(int hosts, int devices_per_host, int lanes_of_a_kind) {
+void SimgridPlatform::reserve(int hosts, int devices_per_host, int lanes_of_a_kind, int network_links) {
   std::unique_ptr<Impl>& instance = Impl::instance();
   if (instance == nullptr) {
-    instance = std::make_unique<Impl>(hosts, devices_per_host, lanes_of_a_kind);
+    instance = std::make_unique<Impl>(hosts, devices_per_host, lanes_of_a_kind, network_links);
     return;
   }
   const bool enough =
       hosts <= static_cast<int>(instance->hosts.size()) &&
       devices_per_host <= static_cast<int>(instance->hosts.front().devices.size()) &&
-      lanes_of_a_kind * kEngineCount <= static_cast<int>(instance->hosts.front().devices.front().lanes.size());
+      lanes_of_a_kind * kEngineCount <= static_cast<int>(instance->hosts.front().devices.front().lanes.size()) &&
+      network_links <= static_cast<int>(instance->network.links.size());
   CHECK(enough, "this process's SimGrid platform is too small: reserve before the first run, or fork. hosts", hosts,
-        "devices a host", devices_per_host, "lanes of a kind", lanes_of_a_kind);
+        "devices a host", devices_per_host, "lanes of a kind", lanes_of_a_kind, "links of the network", network_links);
 }
 
-SimgridPlatform::SimgridPlatform(int ranks, int devices_per_host, const SharedRates& rates, int lanes_of_a_kind) {
+SimgridPlatform::SimgridPlatform(int ranks, int devices_per_host, const SharedRates& rates, int lanes_of_a_kind,
+                                 std::span<const double> network_bytes_per_s) {
   CHECK(ranks > 0 && devices_per_host > 0, ranks, devices_per_host);
   const int hosts = (ranks + devices_per_host - 1) / devices_per_host;
+  const int links = static_cast<int>(network_bytes_per_s.size());
   if (Impl::instance() == nullptr)
-    reserve(std::max(hosts, kRoomHosts), std::max(devices_per_host, kRoomDevices), lanes_of_a_kind);
+    reserve(std::max(hosts, kRoomHosts), std::max(devices_per_host, kRoomDevices), lanes_of_a_kind, links);
   else
-    reserve(hosts, devices_per_host, lanes_of_a_kind);
+    reserve(hosts, devices_per_host, lanes_of_a_kind, links);
   Impl& shared = impl();
   CHECK(!shared.borrowed, "one simulation at a time in a process");
   shared.borrowed = true;
   shared.start_ns = std::ceil(sg::Engine::get_clock());
   if (shared.start_ns > sg::Engine::get_clock()) shared.engine->run_until(shared.start_ns);
   shared.now_ns = 0;
+  for (std::size_t i = 0; i < network_bytes_per_s.size(); ++i)
+    shared.network.links[i].set_limit(units_per_ns(network_bytes_per_s[i]) * (1 + kRoom));
   for (int rank = 0; rank < ranks; ++rank) {
     HostSlot& host = shared.hosts[static_cast<std::size_t>(rank / devices_per_host)];
     DeviceSlot& device = host.devices[static_cast<std::size_t>(rank % devices_per_host)];
@@ -356,19 +324,13 @@ void SimgridPlatform::start_flow(int lane, Route route, double amount, std::int6
   Impl& shared = impl();
   LaneSlot& slot = shared.slot(lane);
   RouteSlot& way = slot.routes[static_cast<std::size_t>(route)];
-  CHECK(way.target != nullptr && amount > 0 && ns > 0, lane, static_cast<int>(route), amount, ns);
-  CHECK(slot.route == nullptr, "a lane runs one flow at a time", slot.lane);
-  slot.route = &way;
-  slot.units = std::max(1.0, std::round(amount * kUnitsPerByte));
-  slot.rate = slot.limit = slot.units / static_cast<double>(ns);
-  slot.began_ns = shared.now_ns;
-  slot.alone_end_ns = shared.now_ns + static_cast<double>(ns);
-  ++slot.changes;
-  ++shared.running;
-  shared.alone.push_back(&slot);
-  shared.known_ends.add(slot, slot.alone_end_ns);
-  for (SharedLink* link : way.links) link->flows.push_back(&slot);
-  shared.simulate_if_crowded(slot);
+  CHECK(way.target != nullptr, lane, static_cast<int>(route));
+  shared.start(slot, way, amount, static_cast<double>(ns));
+}
+
+void SimgridPlatform::start_network_flow(int lane, std::span<const LinkUse> uses, double amount, double ns) {
+  Impl& shared = impl();
+  shared.start(shared.network.flow(lane), shared.network.route(uses), amount, std::ceil(ns / kClockStep) * kClockStep);
 }
 
 void SimgridPlatform::slow_down(int lane, double factor) {

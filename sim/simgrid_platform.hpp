@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "core/machine/collectives.hpp"
 #include "sim/truth_model.hpp"
 
 namespace tandem {
@@ -24,11 +26,13 @@ class SimgridPlatform {
  public:
   // Makes the platform large enough for later runs. Before the first step only; without it the first run's size, and
   // some room for tests, is what there is.
-  static void reserve(int hosts, int devices_per_host, int lanes_of_a_kind = 1);
+  static void reserve(int hosts, int devices_per_host, int lanes_of_a_kind = 1, int network_links = 0);
 
   // Starts a run of `ranks` devices, `devices_per_host` to a host. CHECKs that no other run is under way and that the
   // platform is large enough.
-  SimgridPlatform(int ranks, int devices_per_host, const SharedRates& rates, int lanes_of_a_kind = 1);
+  // `network_bytes_per_s`: of the links by which ranks reach each other.
+  SimgridPlatform(int ranks, int devices_per_host, const SharedRates& rates, int lanes_of_a_kind = 1,
+                  std::span<const double> network_bytes_per_s = {});
   ~SimgridPlatform();  // drains what still runs
   SimgridPlatform(const SimgridPlatform&) = delete;
   SimgridPlatform& operator=(const SimgridPlatform&) = delete;
@@ -36,6 +40,9 @@ class SimgridPlatform {
   // Takes `ns` alone; `amount` > 0 bytes load each resource of the route. `lane` is rank * kLaneCount + place, and
   // idle.
   void start_flow(int lane, Route route, double amount, std::int64_t ns);
+  // By links of the network, each as many times as `uses` says: what several ranks do together, as one flow of a lane.
+  // Takes `ns` alone, on the clock's steps.
+  void start_network_flow(int lane, std::span<const LinkUse> uses, double amount, double ns);
   // The flow under way on this lane is slower by this factor from now on.
   void slow_down(int lane, double factor);
 

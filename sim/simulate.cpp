@@ -9,6 +9,16 @@
 #include "core/scheduler/driver.hpp"
 
 namespace tandem {
+namespace {
+
+// Of the links of a topology alone: without one, folded ranks share none.
+std::optional<AlikeGroups> alike_groups(const Scenario& scenario) {
+  if (!scenario.parallel.fold || !scenario.machine.topology) return std::nullopt;
+  return AlikeGroups(scenario);
+}
+
+}  // namespace
+
 Simulation::Simulation(const Scenario& scenario, Fidelity fidelity, const MakePolicy& make)
     : scenario_(scenario), fidelity_(fidelity) {
   std::vector<const Graph*> graphs;
@@ -21,7 +31,7 @@ Simulation::Simulation(const Scenario& scenario, Fidelity fidelity, const MakePo
   auto tokens = seeded_tokens(scenario.seed, scenario.workload.keys.integer_or("vocabulary", 1),
                               scenario.workload.keys.integer_or("stop_token", kNone));
   executor_ = std::make_unique<SimgridExecutor>(graphs, scenario.machine, scenario.truth, scenario.seed, fidelity,
-                                                std::move(tokens));
+                                                std::move(tokens), alike_groups(scenario));
   log_ = std::make_unique<RunLog>(graphs, scenario, std::nullopt, [this] {
     for (const auto& scheduler : schedulers_) scheduler->forget_what_is_over();
   });

@@ -228,7 +228,7 @@ Load TruthModel::load(const PendingCommand& command, double stretch) const {
 Load TruthModel::collective_load(const PendingCommand& command, double slowest) const {
   const WorkId work = graph_->op(command.op).work;
   CHECK(command.part.value == kNone, "ranks do an op together as a whole", graph_->op_name(command.op));
-  return {scaled_ns(cost_.run_ns(*graph_, work, command.kind()), noise(command) * slowest), 0, 0, Route::Own};
+  return {scaled_ns(cost_.run_ns(*graph_, work, command.kind()), collective_times(command, slowest)), 0, 0, Route::Own};
 }
 
 }  // namespace tandem

@@ -7,6 +7,7 @@
 #include "core/base/input_stages.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/machine/attention.hpp"
+#include "core/machine/collectives.hpp"
 #include "core/machine/gemm.hpp"
 #include "core/machine/lane_time.hpp"
 #include "core/machine/lanes.hpp"
@@ -69,6 +70,22 @@ std::int64_t round_ns(double ns) {
   constexpr double kMost = 0x1p62;
   CHECK(ns >= 0 && ns < kMost, "a duration of", ns, "ns");
   return std::llround(ns);
+}
+
+// What ranks do together, as the work's sizes say it: {bytes, [1: to another host]} of what one sends to another, else
+// {elements, ranks, [those on one host]}.
+double by_topology_ns(const HardwareProfile& profile, const Work& work) {
+  const auto size = [&](std::size_t i, std::int64_t fallback) {
+    return i < work.sizes.size() ? work.sizes[i] : fallback;
+  };
+  const CollectiveKind kind = collective_kind(work.body);
+  const bool sends = kind == CollectiveKind::Send;
+  const std::int64_t ranks = sends ? 2 : size(1, 1);
+  if (ranks == 1) return 0;
+  const std::int64_t on_host = sends ? size(1, 0) : size(2, 0);
+  return static_cast<double>(sends ? profile.peer.latency_ns : profile.collective_latency_ns) +
+         idle_collective_ns(*profile.topology, kind, collective_bytes(kind, CostModel::memory_bytes(work)), ranks,
+                            on_host);
 }
 
 }  // namespace
@@ -178,6 +195,7 @@ std::int64_t CostModel::command_ns(const Work& work, Engine engine) const {
 double CostModel::lane_time(Engine engine) const { return tandem::lane_time(*profile_, engine); }
 
 double CostModel::compute_run_ns(const Work& work, Engine engine) const {
+  if (waits_for_ranks(engine) && profile_->topology) return by_topology_ns(*profile_, work);
   if (waits_for_ranks(engine) && is_transfer(work)) {  // {bytes, [1: to another host]}
     const std::int64_t bytes = memory_bytes(work);
     if (work.sizes.size() < 2 || work.sizes[1] == 0 || profile_->network_bytes_per_s == 0)
@@ -351,6 +369,9 @@ std::int64_t CostModel::collective_ns(std::int64_t bytes, std::int64_t ranks, st
   if (ranks == 1) return 0;
   // Each rank keeps its own part, and sends and receives the others.
   const double moved = static_cast<double>(ranks - 1) / static_cast<double>(ranks) * static_cast<double>(bytes);
+  if (profile_->topology)
+    return profile_->collective_latency_ns + round_ns(idle_collective_ns(*profile_->topology, CollectiveKind::AllGather,
+                                                                         static_cast<double>(bytes), ranks, on_host));
   double rate = profile_->collective_bytes_per_s;
   std::int64_t latency_ns = profile_->collective_latency_ns;
   // Rings through several hosts leave and enter each by the links of all members there.

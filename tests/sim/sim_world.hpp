@@ -74,15 +74,20 @@ class SimWorld {
   }
   // An all-reduce of all ranks.
   CommandId collective(std::int32_t sequence, std::int64_t bytes, const std::vector<CommandId>& waits, Rank rank) {
-    Command command = base(CommandKind::Run, Engine::Collective, waits, rank);
-    const auto ranks = static_cast<Rank>(graphs_.size());
-    Kernel kernel;
-    kernel.bytes = 2 * bytes;
-    command.op = append(rank, kernel, {bytes, ranks});
     std::vector<Rank> all;
-    for (Rank each = 0; each < ranks; ++each) all.push_back(each);
-    graphs_[static_cast<std::size_t>(rank)].add_group(0, all);
-    command.match = {0, sequence};
+    for (Rank each = 0; each < static_cast<Rank>(graphs_.size()); ++each) all.push_back(each);
+    return together(kBody, 0, all, {Engine::Collective}, sequence, 2 * bytes, waits, rank);
+  }
+  // What ranks do together, of a body that goes by `counted` bytes.
+  CommandId together(const char* body, std::int32_t group, const std::vector<Rank>& members, LaneIndex lane,
+                     std::int32_t sequence, std::int64_t counted, const std::vector<CommandId>& waits, Rank rank) {
+    Command command = base(CommandKind::Run, lane, waits, rank);
+    Kernel kernel;
+    kernel.bytes = counted;
+    const auto ranks = static_cast<std::int64_t>(members.size());
+    command.op = append(rank, kernel, {counted, ranks}, body);
+    graphs_[static_cast<std::size_t>(rank)].add_group(group, members);
+    command.match = {group, sequence};
     return submit(command);
   }
 
@@ -116,11 +121,11 @@ class SimWorld {
     command.wait_for.assign(waits.begin(), waits.end());
     return command;
   }
-  OpId append(Rank rank, const Kernel& kernel, std::vector<std::int64_t> sizes = {}) {
+  OpId append(Rank rank, const Kernel& kernel, std::vector<std::int64_t> sizes = {}, const char* body = kBody) {
     Graph& graph = graphs_[static_cast<std::size_t>(rank)];
     Op op;
     op.label = graph.intern("op");
-    op.work = graph.add_work({kBody, DType::F32, std::move(sizes), {kernel}});
+    op.work = graph.add_work({body, DType::F32, std::move(sizes), {kernel}});
     op.engines = engine_bit(op.engine);
     return graph.append(op);
   }
