@@ -66,6 +66,7 @@ class TruthModel {
   std::int64_t late_ns(WorkId work, double launching_ns) const;
   // What ranks do together, of which the slowest takes `slowest` times as long (slowness()).
   Load collective_load(const PendingCommand& command, double slowest) const;
+  // What all of it takes longer.
   double collective_times(const PendingCommand& command, double slowest) const { return noise(command) * slowest; }
   // Of this rank, how many times as long all that it does takes (Truth::stragglers).
   double slowness() const { return slowness_; }

@@ -15,12 +15,15 @@ struct LinkRate {
 
 // Switches of a fat tree's level, each of which stands for all that are wired as one.
 struct FatTreeLevel {
-  std::int64_t down = 0;  // ports of hosts, or switches of the level below
-  LinkRate up;            // of all links of one switch to the level above; none at the top
+  std::int64_t down = 0;   // ports of hosts, or switches of the level below
+  LinkRate up;             // of all links of one switch to the level above; none at the top
+  std::int64_t links = 0;  // how many these are; 0: as many as oversubscription leaves
 };
 
 // As what collectives run (core/machine/collectives.hpp). Auto: ring or tree, whichever takes less alone.
 enum class CollectiveAlgorithm : std::uint8_t { Auto, Ring, Tree, HalvingDoubling, Hierarchical };
+
+inline constexpr const char* kTreeLevels[] = {"leaf", "spine", "core"};  // keys of levels, from below
 
 struct Topology {
   std::int64_t devices_per_host = 1;

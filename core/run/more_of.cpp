@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "core/base/check.hpp"
+#include "core/machine/topology.hpp"
 #include "core/scenario/capacity.hpp"
 
 namespace tandem {
@@ -53,7 +55,23 @@ Keys more_cpu(const HardwareProfile& machine, Keys keys) {
       .rate("machine.cpu.peak", machine.cpu_flops, "FLOPS");
 }
 
+// What has `oversubscription` grows with what is below it.
+Keys more_of_topology(const Topology& topology, Keys keys) {
+  const std::string at = "machine.topology.";
+  keys.rate(at + "nvlink.bandwidth", topology.nvlink.bytes_per_s, "B/s")
+      .rate(at + "pcie.bandwidth", topology.pcie.bytes_per_s, "B/s")
+      .rate(at + "pcie.uplink.bandwidth", topology.pcie_uplink.bytes_per_s, "B/s")
+      .rate(at + "nics.bandwidth", topology.nic.bytes_per_s, "B/s")
+      .rate(at + "torus.bandwidth", topology.torus.bytes_per_s, "B/s");
+  for (std::size_t i = 0; i < topology.levels.size(); ++i)
+    if (const FatTreeLevel& level = topology.levels[i]; level.links > 0)
+      keys.rate(at + "fat_tree." + kTreeLevels[i] + ".bandwidth",
+                level.up.bytes_per_s / static_cast<double>(level.links), "B/s");
+  return keys;
+}
+
 Keys more_links(const HardwareProfile& machine, Keys keys) {
+  if (machine.topology) return more_of_topology(*machine.topology, std::move(keys));
   return keys.rate("machine.collective.bandwidth", machine.collective_bytes_per_s, "B/s")
       .rate("machine.copies.peer.bandwidth", machine.peer.bytes_per_s, "B/s");
 }

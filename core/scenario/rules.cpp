@@ -81,7 +81,8 @@ void check_workload(Rules& rules, const Scenario& scenario) {
 // Devices that train one model add up their gradients.
 void check_devices(Rules& rules, const Scenario& scenario) {
   if (scenario.workload.devices == 1 || rules.is_open("machine")) return;
-  rules.require(scenario.machine.collective_bytes_per_s > 0, {"workload.devices", "machine.collective.bandwidth"},
+  rules.require(scenario.machine.collective_bytes_per_s > 0 || scenario.machine.topology,
+                {"workload.devices", "machine.collective.bandwidth"},
                 scenario.machine.name + " has no collective.bandwidth, the rate at which devices add up gradients",
                 "1, or a machine with collective.bandwidth, such as --set machine.collective.bandwidth=10GB/s");
 }
@@ -130,7 +131,8 @@ void check_parallel(Rules& rules, const Values& values, const Scenario& scenario
     return;
   }
   if (rules.is_open("machine")) return;
-  rules.require(scenario.machine.peer.bytes_per_s > 0, {"parallel.pipeline", "machine.copies.peer.bandwidth"},
+  rules.require(scenario.machine.peer.bytes_per_s > 0 || scenario.machine.topology,
+                {"parallel.pipeline", "machine.copies.peer.bandwidth"},
                 scenario.machine.name + " has no copies.peer.bandwidth, the rate at which stages send to each other",
                 "1, or a machine with copies.peer, such as --set machine.copies.peer.bandwidth=10GB/s");
 }

@@ -12,15 +12,13 @@
 namespace tandem {
 namespace {
 
-constexpr const char* kLevels[] = {"leaf", "spine", "core"};  // from below
-
 LinkRate link(const Values& values, const std::string& path) {
   return {values.number(path + ".bandwidth"), values.integer(path + ".latency")};
 }
 
 std::size_t level_count(const Values& values, const std::string& tree) {
   std::size_t count = 0;
-  while (count < std::size(kLevels) && values.has(tree + kLevels[count] + ".down")) ++count;
+  while (count < std::size(kTreeLevels) && values.has(tree + kTreeLevels[count] + ".down")) ++count;
   return count;
 }
 
@@ -40,13 +38,14 @@ CollectiveAlgorithm algorithm_named(const std::string& name) {
 void build_tree(const Values& values, const std::string& tree, Topology& out) {
   double below = out.nic.bytes_per_s;  // of a port down
   for (std::size_t i = 0; i < level_count(values, tree); ++i) {
-    const std::string at = tree + kLevels[i] + ".";
+    const std::string at = tree + kTreeLevels[i] + ".";
     FatTreeLevel& level = out.levels.emplace_back();
     level.down = values.integer(at + "down");
     level.up.latency_ns = values.integer(at + "latency");
+    level.links = values.integer(at + "up");
     level.up.bytes_per_s = values.has(at + "oversubscription")
                                ? static_cast<double>(level.down) * below / values.number(at + "oversubscription")
-                               : static_cast<double>(values.integer(at + "up")) * values.number(at + "bandwidth");
+                               : static_cast<double>(level.links) * values.number(at + "bandwidth");
     below = level.up.bytes_per_s;
   }
   if (!out.levels.empty()) out.levels.back().up = {};
@@ -80,12 +79,13 @@ class Rules {
 
 // What goes up from all but the top level: `up` links of `bandwidth`, or `oversubscription`.
 void check_levels(Rules& rules, std::size_t count) {
-  for (std::size_t i = 0; i < std::size(kLevels); ++i) {
-    const std::string level = std::string("fat_tree.") + kLevels[i], at = level + ".";
+  for (std::size_t i = 0; i < std::size(kTreeLevels); ++i) {
+    const std::string level = std::string("fat_tree.") + kTreeLevels[i], at = level + ".";
     const bool up = rules.has(at + "up"), bandwidth = rules.has(at + "bandwidth"),
                over = rules.has(at + "oversubscription");
     if (i >= count) {
-      rules.require(false, at + "down", std::string("there is no ") + kLevels[i - 1] + " below it", "all levels below");
+      rules.require(false, at + "down", std::string("there is no ") + kTreeLevels[i - 1] + " below it",
+                    "all levels below");
     } else if (i + 1 == count) {
       for (const char* key : {"up", "bandwidth", "oversubscription"})
         rules.require(false, at + key, "there is no level above it", "none of it, or a level above");
@@ -150,6 +150,9 @@ void check_topology(const Values& values, const std::string& prefix, Findings& f
                 "one of both");
   rules.require(rules.has("nics.count") || !rules.known("nics"), "fat_tree.leaf.down", "hosts have no cards",
                 "beside nics");
+  rules.require(
+      !values.flag(topology + "fat_tree.rails") || rules.integer("nics.count") <= 1 || rules.has("fat_tree.spine.down"),
+      "fat_tree.rails", "nothing joins the leaf switches of a host's cards", "false, or with a spine");
   check_levels(rules, level_count(values, topology + "fat_tree."));
 }
 

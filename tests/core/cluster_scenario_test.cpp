@@ -89,20 +89,25 @@ TEST(Topology, SaysWhatDoesNotGoTogether) {
       "bad.yaml:10:34: topology.fat_tree.leaf.up: there is no level above it; allowed: none of it, or a level above\n"
       "bad.yaml:10:48: topology.fat_tree.leaf.bandwidth: there is no level above it; allowed: none of it, or a level "
       "above");
+  EXPECT_EQ(
+      error(kCards + "  fat_tree: {rails: true, leaf: {down: 4}}\n"),
+      "bad.yaml:10:21: topology.fat_tree.rails: nothing joins the leaf switches of a host's cards; allowed: false, "
+      "or with a spine");
   EXPECT_EQ(error(kCards + "  fat_tree: {leaf: {down: 4}, core: {down: 2}}\n"),
             "bad.yaml:10:44: topology.fat_tree.core.down: there is no spine below it; allowed: all levels below");
 }
 
+// Neither collective.bandwidth nor copies.peer is needed: the links say it.
 TEST(Topology, HasRoomForAllDevices) {
   const std::string machine =
-      "machine:\n  derive_from: m\n  copies: {peer: {bandwidth: 1GB/s}}\n  collective: {bandwidth: 1GB/s}\n"
+      "machine:\n  derive_from: m\n"
       "  host: {devices: 2}\n"
       "  topology: {nvlink: {bandwidth: 10GB/s}, nics: {count: 1, bandwidth: 1GB/s}, fat_tree: {leaf: {down: 3}}}\n"
       "workload: {family: layers, layers: 2, layer_bytes: 64B, forward: 1ms, backward: 1ms, optimizer: 1ms}\n";
   EXPECT_EQ(scenario_error(machine + "parallel: {data: 6}\n"), "");
   EXPECT_EQ(
       scenario_error(machine + "parallel: {data: 7}\n"),
-      "bad.yaml:8:18: parallel.data: 7 devices are 4 hosts, and the machine's topology joins 3; allowed: at most 6 "
+      "bad.yaml:6:18: parallel.data: 7 devices are 4 hosts, and the machine's topology joins 3; allowed: at most 6 "
       "devices");
 }
 

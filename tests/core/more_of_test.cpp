@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/machine/topology.hpp"
 #include "core/run/load.hpp"
 #include "core/scenario/capacity.hpp"
 
@@ -36,6 +37,23 @@ TEST(MoreOf, EachResourceThatTheMachineHas) {
   EXPECT_TRUE(settings_of(scenario({"limits.disk_bytes=0B"}), "disk").empty());
   EXPECT_THAT(settings_of(scenario({"workload.devices=2"}), "links"),
               ElementsAre("machine.collective.bandwidth=11GB/s", "machine.copies.peer.bandwidth=11GB/s"));
+}
+
+// What a topology's links carry is asked of them; levels with oversubscription follow.
+TEST(MoreOf, LinksOfATopology) {
+  const Texts cluster{"workload.devices=4", "machine.host.devices=2",
+                      "machine.topology={nvlink: {bandwidth: 100GB/s}, nics: {count: 2, bandwidth: 10GB/s}, fat_tree: "
+                      "{leaf: {down: 4, up: 2, "
+                      "bandwidth: 20GB/s}, spine: {down: 2, oversubscription: 2}, core: {down: 2}}}"};
+  EXPECT_THAT(settings_of(scenario(cluster), "links"),
+              ElementsAre("machine.topology.nvlink.bandwidth=110GB/s", "machine.topology.nics.bandwidth=11GB/s",
+                          "machine.topology.fat_tree.leaf.bandwidth=22GB/s"));
+  Texts more = cluster;
+  for (const std::string& setting : settings_of(scenario(cluster), "links")) more.push_back(setting);
+  const Topology now = *scenario(cluster).machine.topology, then = *scenario(more).machine.topology;
+  EXPECT_NEAR(then.nvlink.bytes_per_s, 1.1 * now.nvlink.bytes_per_s, 1);
+  for (const std::size_t level : {0U, 1U})
+    EXPECT_NEAR(then.levels[level].up.bytes_per_s, 1.1 * now.levels[level].up.bytes_per_s, 1);
 }
 
 TEST(MoreOf, IsATenthMoreThanTheScenarioHas) {
