@@ -13,12 +13,18 @@ namespace {
 
 std::size_t place(std::int32_t id) { return static_cast<std::size_t>(id); }
 
-// Calls in reverse. Gradients of a local with several readers are added in reverse order of the readers.
+// What a pass makes gradients of.
+enum class Half : std::uint8_t { Both, Inputs, Weights };
+
+// Calls in reverse. Gradients of a local with several readers are added in reverse order of the readers. `handed`:
+// between the halves of a backward, what the first one writes there.
 class BackwardPass {
  public:
-  BackwardPass(const ModuleFacts& facts, const DeriveOptions& options, bool accumulates)
+  BackwardPass(const ModuleFacts& facts, const DeriveOptions& options, Half half, HandedOver* handed, bool accumulates)
       : facts_(facts),
         options_(options),
+        half_(half),
+        handed_(handed),
         accumulates_(accumulates),
         builder_(facts.module(), options.where),
         gradient_(facts.module()->locals.size(), kNone),
@@ -30,19 +36,18 @@ class BackwardPass {
     }
   }
   Pass build() {
-    if (trains(*facts_.module())) builder_.add_operand({OperandKind::WeightGradient});
-    if (facts_.backward_reads_weights()) builder_.add_operand({OperandKind::Weights});
-    if (facts_.backward_reads_frozen()) builder_.add_operand({OperandKind::FrozenWeights});
-    for (std::size_t i = 0; i < facts_.module()->outputs.size(); ++i)
+    if (half_ != Half::Inputs && trains(*facts_.module())) builder_.add_operand({OperandKind::WeightGradient});
+    add_weights();
+    for (std::size_t i = 0; half_ != Half::Weights && i < facts_.module()->outputs.size(); ++i)
       if (const LocalId out = facts_.module()->outputs[i]; facts_.has_gradient(out) && !facts_.is_loss(out))
         gradient_[place(out)] = given({OperandKind::OutputGradient, static_cast<std::int32_t>(i)}, out);
     for (std::size_t i = 0; i < facts_.module()->inputs.size(); ++i)
-      if (const LocalId in = facts_.module()->inputs[i]; facts_.has_gradient(in) && adds_to(i))
+      if (const LocalId in = facts_.module()->inputs[i]; makes_gradient_of(i) && adds_to(i))
         gradient_[place(in)] = given(input_gradient(i), in);
     for (std::size_t i = facts_.module()->program.size(); i-- > 0;)
       if (facts_.goes_backward(i)) add(i);
     for (std::size_t i = 0; i < facts_.module()->inputs.size(); ++i)
-      if (const LocalId in = facts_.module()->inputs[i]; facts_.has_gradient(in) && !adds_to(i)) {
+      if (const LocalId in = facts_.module()->inputs[i]; makes_gradient_of(i) && !adds_to(i)) {
         CHECK(gradient_[place(in)] != kNone, facts_.module()->name, "has an input that nothing reads",
               facts_.local(in).name);
         builder_.bind(gradient_[place(in)], input_gradient(i));
@@ -51,6 +56,58 @@ class BackwardPass {
   }
 
  private:
+  bool is_shared_weight(std::size_t port) const { return (handed_->shared_weights & bit(port)) != 0; }
+  bool makes_gradient_of(std::size_t port) const {
+    if (!facts_.has_gradient(facts_.module()->inputs[port])) return false;
+    return half_ == Half::Both || (half_ == Half::Weights) == is_shared_weight(port);
+  }
+  // Of what a call's backward makes, what it makes in this pass.
+  Wanted wanted_of(std::size_t index) const {
+    Wanted wanted = facts_.wanted_of(index);
+    if (half_ == Half::Both) return wanted;
+    const Call& c = facts_.call(index);
+    for (std::size_t k = 0; k < c.in.size(); ++k) {
+      const std::int32_t port = facts_.input_port(c.in[k]);
+      const bool of_weights = port != kNone && is_shared_weight(place(port));
+      if (of_weights != (half_ == Half::Weights)) wanted.in &= ~bit(k);
+    }
+    if (half_ == Half::Inputs) wanted.weights = 0;
+    return wanted;
+  }
+  // The buckets that calls of this pass read.
+  void add_weights() {
+    bool trained = false, frozen = false;
+    for (std::size_t i = 0; i < facts_.calls(); ++i) {
+      const Wanted wanted = wanted_of(i);
+      if (!wanted.any()) continue;
+      const Call& c = facts_.call(i);
+      const Bits keeps = c.what->primitive.keeps(c.how, wanted).weights;
+      for (std::size_t k = 0; k < c.weights.size(); ++k)
+        if (keeps & bit(k)) (facts_.trained(c.weights[k]) ? trained : frozen) = true;
+    }
+    if (trained) builder_.add_operand({OperandKind::Weights});
+    if (frozen) builder_.add_operand({OperandKind::FrozenWeights});
+  }
+  // Where the gradient of a call's output lies; kNone: nothing reads the output.
+  std::int32_t output_gradient_of(std::size_t index) {
+    const LocalId out = facts_.call(index).out.front();
+    if (half_ != Half::Weights) return gradient_[place(out)];
+    const std::optional<Operand>& handed = handed_->by_call[index];
+    return handed ? given(*handed, out) : kNone;
+  }
+  // What weights' gradients are made of later stays as it is from here on: no call writes to an operand.
+  void hand_on(std::size_t index, std::int32_t gradient) {
+    const Wanted all = facts_.wanted_of(index), here = wanted_of(index);
+    if (gradient == kNone || (all.in == here.in && all.weights == 0)) return;
+    if (!builder_.is_operand(gradient)) {
+      const Local& local = facts_.local(facts_.call(index).out.front());
+      builder_.bind(gradient, {OperandKind::Handed, static_cast<std::int32_t>(handed_->tensors.size())});
+      handed_->tensors.push_back({local.name + "_gradient", local.shape});
+    }
+    const Operand operand = builder_.operand_of(gradient);
+    CHECK(operand.kind != OperandKind::InputGradient, facts_.module()->name, "hands on what leaves by a port", index);
+    handed_->by_call[index] = operand;
+  }
   static Operand input_gradient(std::size_t port) {
     return {OperandKind::InputGradient, static_cast<std::int32_t>(port)};
   }
@@ -112,11 +169,13 @@ class BackwardPass {
     PassCall pass_call;
     pass_call.call = &c;
     pass_call.direction = Direction::Backward;
-    pass_call.wanted = facts_.wanted_of(index);
+    pass_call.wanted = wanted_of(index);
     pass_call.wanted.accumulates = accumulates_;
+    if (!primitive.is_loss()) pass_call.output_gradient = output_gradient_of(index);
+    if (half_ == Half::Inputs) hand_on(index, pass_call.output_gradient);
+    if (!pass_call.wanted.any()) return;
     read_contributions(c, pass_call);
-    if (!primitive.is_loss()) pass_call.output_gradient = gradient_[place(c.out.front())];
-    if (!primitive.is_loss() && pass_call.output_gradient == kNone) return;  // nothing reads the output
+    if (!primitive.is_loss() && pass_call.output_gradient == kNone) return;
     read_kept(index, pass_call);
     bool computes = pass_call.wanted.weights != 0;
     std::int64_t added_bytes = 0, apart = 0;
@@ -167,6 +226,8 @@ class BackwardPass {
 
   const ModuleFacts& facts_;
   const DeriveOptions& options_;
+  Half half_;
+  HandedOver* handed_;
   bool accumulates_;
   PassBuilder builder_;
   std::vector<std::int32_t> gradient_;      // by local: where its gradient lies so far
@@ -177,7 +238,17 @@ class BackwardPass {
 }  // namespace
 
 Pass derive_backward(const ModuleFacts& facts, const DeriveOptions& options, bool accumulates) {
-  return BackwardPass(facts, options, accumulates).build();
+  return BackwardPass(facts, options, Half::Both, nullptr, accumulates).build();
+}
+
+Pass derive_backward_inputs(const ModuleFacts& facts, const DeriveOptions& options, HandedOver& handed) {
+  handed.by_call.assign(facts.calls(), std::nullopt);
+  return BackwardPass(facts, options, Half::Inputs, &handed, false).build();
+}
+
+Pass derive_backward_weights(const ModuleFacts& facts, const DeriveOptions& options, HandedOver& handed,
+                             bool accumulates) {
+  return BackwardPass(facts, options, Half::Weights, &handed, accumulates).build();
 }
 
 }  // namespace tandem

@@ -21,6 +21,9 @@ class PassBuilder {
   // A bucket, which is no storage of one value.
   void add_operand(Operand operand) { pass_.operands.push_back(operand); }
   bool is_operand(std::int32_t storage) const { return at(storage).operand != kNone; }
+  Operand operand_of(std::int32_t storage) const {
+    return pass_.operands[static_cast<std::size_t>(at(storage).operand)];
+  }
   std::int64_t bytes_of(std::int32_t storage) const { return at(storage).bytes; }
 
   // With its kernels and scratch; `more_scratch`: beside the primitive's.

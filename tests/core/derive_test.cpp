@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/model/passes.hpp"
+#include "core/model/halves.hpp"
 
 namespace tandem {
 namespace {
@@ -43,6 +43,47 @@ TEST(Derive, NoCallChangesAGradientThatItOrALaterOneReads) {
     // One operand holds the input's gradient, and it is written.
     EXPECT_NE(pass.find(OperandKind::InputGradient), nullptr);
   }
+}
+
+// Of the halves: what the first one hands on, no call of it changes once a call was given it, and the second reads it.
+TEST(Derive, ABackwardInTwoHandsOnWhatWeightsGradientsAreMadeOf) {
+  const DeriveOptions options{.input_gradients = bit(0), .where = {}};
+  Passes passes = derive(residuals(96), options);
+  derive_halves(passes.forward.module, options, 0, passes);
+  const auto operand_at = [](const Pass& pass, std::int32_t storage) {
+    const std::int32_t operand = pass.storages[static_cast<std::size_t>(storage)].operand;
+    return operand == kNone ? Operand{} : pass.operands[static_cast<std::size_t>(operand)];
+  };
+  // The third product's and the second's are the output's own; the first's has a place of its own.
+  ASSERT_EQ(passes.handed.size(), 1U);
+  EXPECT_EQ(passes.handed[0].name, "first_gradient");
+  const Pass& inputs = passes.backward_inputs;
+  EXPECT_EQ(inputs.find(OperandKind::WeightGradient), nullptr);
+  ASSERT_NE(inputs.find(OperandKind::Handed), nullptr);
+  bool was_read = false;
+  for (const PassCall& call : inputs.calls) {
+    EXPECT_EQ(call.wanted.weights, 0U);
+    for (const GradientTarget& target : call.input_gradients)
+      if (was_read && target.storage != kNone && target.mode != GradientTarget::Mode::Alias) {
+        EXPECT_NE(operand_at(inputs, target.storage).kind, OperandKind::Handed) << call.call->name;
+      }
+    was_read = was_read || operand_at(inputs, call.output_gradient).kind == OperandKind::Handed;
+  }
+  EXPECT_TRUE(was_read);
+  for (const Pass* weights : {&passes.backward_weights, &passes.backward_weights_accumulate}) {
+    std::vector<std::string> of;
+    for (const PassCall& call : weights->calls) {
+      EXPECT_EQ(call.wanted.in, 0U);
+      const OperandKind kind = operand_at(*weights, call.output_gradient).kind;
+      of.push_back(call.call->name + (kind == OperandKind::Handed ? " handed" : " output"));
+      EXPECT_TRUE(kind == OperandKind::Handed || kind == OperandKind::OutputGradient);
+    }
+    EXPECT_THAT(of, ::testing::ElementsAre("third output", "second output", "first handed"));
+    EXPECT_EQ(weights->find(OperandKind::Weights), nullptr) << "products of activations and gradients read no weights";
+  }
+  std::vector<std::string> both = text_of(inputs.kernels), whole = text_of(passes.backward.kernels);
+  for (const std::string& line : text_of(passes.backward_weights.kernels)) both.push_back(line);
+  EXPECT_THAT(both, ::testing::UnorderedElementsAreArray(whole));
 }
 
 TEST(Derive, WhatIsFrozenHasNoGradientsAndKeepsNothing) {
