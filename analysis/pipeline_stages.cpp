@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analysis/stalls.hpp"
+#include "core/graph/half_labels.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/scenario/ranks.hpp"
@@ -88,6 +89,7 @@ double waiting_share(const std::vector<StageShare>& stages) {
 
 std::vector<StagePass> stage_passes(const RankTimeline& rank, std::int32_t step) {
   std::vector<StagePass> passes;
+  bool of_weights_before = false;
   for (const CommandId id : rank.lanes[static_cast<std::size_t>(Engine::Compute)]) {
     const TimedCommand& timed = rank.at(id);
     if (timed.command->kind != CommandKind::Run) continue;
@@ -95,7 +97,10 @@ std::vector<StagePass> stage_passes(const RankTimeline& rank, std::int32_t step)
     if (op.step != step || op.phase == Phase::Evaluate || op.phase == Phase::Save) continue;
     const Phase phase = pass_of(op.phase);
     const std::int32_t micro_batch = phase == Phase::Forward || phase == Phase::Backward ? op.micro_batch : kNone;
-    if (passes.empty() || passes.back().phase != phase || passes.back().micro_batch != micro_batch)
+    // Of a backward in two, the half that makes gradients of weights is a pass of its own.
+    const bool of_weights = rank.graph->label(op.label).ends_with(kBackwardWeights);
+    const bool other_half = std::exchange(of_weights_before, of_weights) != of_weights;
+    if (passes.empty() || other_half || passes.back().phase != phase || passes.back().micro_batch != micro_batch)
       passes.push_back({phase, micro_batch, timed.started.ns, timed.finished.ns});
     passes.back().end_ns = std::max(passes.back().end_ns, timed.finished.ns);
   }

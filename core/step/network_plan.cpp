@@ -9,6 +9,7 @@
 
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
+#include "core/model/halves.hpp"
 #include "core/model/opaque.hpp"
 #include "core/model/passes.hpp"
 #include "core/scenario/capacity.hpp"
@@ -33,8 +34,9 @@ PortSpec::From from_of(Source::From from) {
 }
 
 // What a module trains, by what it reads and what reads it.
-struct Gradients {
+struct GradientRole {
   bool output_has_gradient = false;
+  Bits shared_weights = 0;  // ports
   DeriveOptions derive;
 };
 
@@ -45,6 +47,7 @@ class Plan {
         scenario_(scenario),
         or_cpu_(or_cpu),
         on_cpu_(modules_on_cpu(network, scenario)),
+        in_two_(goes_back_in_two(scenario)),
         where_{scenario.machine.gpu, body_threads(scenario)},
         micro_batches_(scenario.workload.micro_batches) {}
 
@@ -106,12 +109,14 @@ class Plan {
   void find_gradients() {
     roles_.resize(network_.modules.size());
     for (std::size_t i = 0; i < roles_.size(); ++i) {
-      Gradients& role = roles_[i];
+      GradientRole& role = roles_[i];
       role.derive.where = where_;
       role.derive.where.or_cpu = or_cpu_ || at(i).module->may_run_on_cpu;
       if (on_cpu_[i]) role.derive.where.gpu = false;
-      for (std::size_t p = 0; p < at(i).inputs.size(); ++p)
+      for (std::size_t p = 0; p < at(i).inputs.size(); ++p) {
         if (wants_gradient(at(i).inputs[p])) role.derive.input_gradients |= bit(p);
+        if (at(i).inputs[p].from == Source::From::Weight) role.shared_weights |= bit(p);
+      }
       role.output_has_gradient = trains(*at(i).module) || role.derive.input_gradients != 0;
     }
     std::set<std::tuple<Source::From, std::int32_t, std::int32_t>> written;
@@ -146,6 +151,8 @@ class Plan {
     s.forward = plan_.add({std::move(work), 0});
     if (s.recomputable) s.forward_light = s.recompute = s.forward;
     if (s.inputs.front().gradient) s.backward = s.backward_accumulate = s.forward;
+    if (in_two_ && s.inputs.front().gradient)
+      s.backward_inputs = {s.forward, kNone, {{OperandKind::OutputGradient}}, {{OperandKind::InputGradient}}};
     return s;
   }
   StageSpec stage_of(std::size_t index) {
@@ -158,7 +165,7 @@ class Plan {
         shapes_.try_emplace({m.module.get(), options.input_gradients, options.gradients_so_far, options.contributed,
                              from, m.recomputable, static_cast<bool>(on_cpu_[index])});
     if (fresh) {
-      found->second = shape_of(m, options);
+      found->second = shape_of(m, roles_[index]);
       found->second.on_cpu = on_cpu_[index];
     }
     StageSpec stage = found->second;
@@ -183,8 +190,10 @@ class Plan {
       port.index = holder_of_[place(source.index)];
   }
   // What stages of one shape have in common.
-  StageSpec shape_of(const NetworkModule& m, const DeriveOptions& options) {
-    const Passes passes = derive(m.module, options);
+  StageSpec shape_of(const NetworkModule& m, const GradientRole& role) {
+    const DeriveOptions& options = role.derive;
+    Passes passes = derive(m.module, options);
+    if (in_two_) derive_halves(m.module, options, role.shared_weights, passes);
     StageSpec s;
     s.trained = trains(*m.module) || m.module->weights.empty();
     s.contributed = options.contributed != 0;
@@ -235,6 +244,20 @@ class Plan {
     if (!trained_or_passes(s)) return;
     s.backward = add(m, place_backward(passes.backward, s), "backward", false);
     s.backward_accumulate = add(m, place_backward(passes.backward_accumulate, s), "backward", true);
+    add_halves(m, passes, s);
+  }
+  void add_halves(const NetworkModule& m, const Passes& passes, StageSpec& s) {
+    for (const Kept& handed : passes.handed) s.handed.push_back({handed.name, handed.shape.type, handed.shape.bytes()});
+    const auto half = [&](const Pass& pass, Gradients of, BackwardHalf& to, bool accumulates) {
+      if (pass.calls.empty()) return kNone;
+      to.scales_loss = s.has_loss && !s.loss_gradient_in_forward && goes_back_from_loss(pass);
+      const bool inputs = of == Gradients::Inputs;
+      return add(m, place_half(pass, s, of, to), inputs ? "backward_inputs" : "backward_weights", accumulates);
+    };
+    BackwardHalf &inputs = s.backward_inputs, &weights = s.backward_weights;
+    inputs.op = half(passes.backward_inputs, Gradients::Inputs, inputs, false);
+    weights.op = half(passes.backward_weights, Gradients::Weights, weights, false);
+    weights.accumulate = half(passes.backward_weights_accumulate, Gradients::Weights, weights, true);
   }
   OpSpecIndex add(const NetworkModule& m, Pass pass, const std::string& name, bool accumulates) {
     pass.micro_batches = micro_batches_;
@@ -257,9 +280,10 @@ class Plan {
   const Scenario& scenario_;
   const bool or_cpu_;
   const std::vector<bool> on_cpu_;  // by module
+  const bool in_two_;
   RunsOn where_;
   std::int64_t micro_batches_;
-  std::vector<Gradients> roles_;         // by module
+  std::vector<GradientRole> roles_;      // by module
   std::vector<std::int32_t> holder_of_;  // by module: the stage that holds its frozen weights
   std::int32_t first_module_ = 0;        // the stage of the first; the others follow
   std::map<const Module*, std::shared_ptr<const Layout>> frozen_layouts_;
@@ -268,6 +292,10 @@ class Plan {
 };
 
 }  // namespace
+
+bool goes_back_in_two(const Scenario& scenario) {
+  return scenario.parallel.pipeline > 1 && scenario.parallel.schedule == "zero_bubble";
+}
 
 TrainingPlan network_plan(const Network& network, const Scenario& scenario, bool or_cpu) {
   TrainingPlan plan = Plan(network, scenario, or_cpu).build();

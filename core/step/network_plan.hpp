@@ -8,6 +8,9 @@
 
 namespace tandem {
 
+// Its schedule takes each backward in two: plans have what that takes (StageSpec::backward_inputs).
+bool goes_back_in_two(const Scenario& scenario);
+
 // `or_cpu`: passes may run on the CPU as well, whatever their module says: their workspace is enough for both.
 TrainingPlan network_plan(const Network& network, const Scenario& scenario, bool or_cpu = false);
 

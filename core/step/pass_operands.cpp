@@ -90,4 +90,21 @@ Pass place_backward(Pass pass, const StageSpec& stage) {
   return places.take();
 }
 
+Pass place_half(Pass pass, const StageSpec& stage, Gradients of, BackwardHalf& half) {
+  const auto is_written = [&](const Operand& operand) {
+    return operand.kind == OperandKind::WeightGradient || operand.kind == OperandKind::InputGradient ||
+           (operand.kind == OperandKind::Handed && of == Gradients::Inputs);
+  };
+  half.reads.clear(), half.writes.clear();
+  for (Operand& operand : pass.operands) {
+    std::vector<HalfOperand>& list = is_written(operand) ? half.writes : half.reads;
+    (is_written(operand) ? operand.write : operand.read) = static_cast<std::int32_t>(list.size());
+    if (operand.kind == OperandKind::Input)
+      if (const PortSpec& port = stage.inputs.at(static_cast<std::size_t>(operand.index)); port.from == From::Bucket)
+        operand.field = port.field;
+    list.push_back({operand.kind, operand.index});
+  }
+  return pass;
+}
+
 }  // namespace tandem

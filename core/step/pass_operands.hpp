@@ -10,4 +10,7 @@ namespace tandem {
 Pass place_forward(Pass pass, const StageSpec& stage, bool writes_outputs);
 Pass place_backward(Pass pass, const StageSpec& stage);
 
+// The same of a half of a backward, whose lists of operands are filled.
+Pass place_half(Pass pass, const StageSpec& stage, Gradients of, BackwardHalf& half);
+
 }  // namespace tandem

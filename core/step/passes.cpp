@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/graph/half_labels.hpp"
 
 namespace tandem {
 
@@ -36,12 +37,18 @@ void PassesPart::add_stage(Graph& graph, std::size_t index) {
   stage.output_gradient_values.assign(s.outputs.size(), kNone);
   for (const TensorSpec& saved : s.saved) stage.saved.push_back(add(saved.name, saved.type, saved.bytes));
   stage.saved_values.assign(s.saved.size(), kNone);
+  for (const TensorSpec& handed : s.handed) stage.handed.push_back(add(handed.name, handed.type, handed.bytes));
+  stage.handed_values.assign(s.handed.size(), kNone);
   for (const PortSpec& port : s.inputs)
     if (port.from == PortSpec::From::Bucket && port.gradient && !port.adds)
       stages_[static_cast<std::size_t>(port.index)].contribution =
           add("tied_gradient", context_.plan().precision, port.gradient_bytes);
-  stage.labels = {graph.intern(s.name + ".forward"), graph.intern(s.name + ".recompute"),
-                  graph.intern(s.name + ".backward"), graph.intern(s.name + ".evaluate")};
+  stage.labels = {graph.intern(s.name + ".forward"),
+                  graph.intern(s.name + ".recompute"),
+                  graph.intern(s.name + ".backward"),
+                  graph.intern(s.name + ".evaluate"),
+                  s.goes_back_in_two() ? graph.intern(s.name + std::string(kBackwardInputs)) : kNone,
+                  s.goes_back_in_two() ? graph.intern(s.name + std::string(kBackwardWeights)) : kNone};
 }
 
 // It is no model state: another rank updates it.
@@ -203,26 +210,40 @@ ValueId& PassesPart::gradient_of(const PortSpec& port) {
 }
 
 void PassesPart::write_gradients(Graph& graph, std::size_t index, PortSpec::From from, Op& op) {
-  for (const PortSpec& port : context_.spec(index).inputs) {
-    if (port.from != from || !port.gradient) continue;
-    const Stage& read = stages_[static_cast<std::size_t>(port.index)];
-    ValueId& gradient = gradient_of(port);
-    const ValueId so_far = port.adds ? gradient : kNone;
-    if (so_far != kNone) op.reads.push_back(so_far);
-    gradient = graph.new_version(from == PortSpec::From::Bucket
-                                     ? read.contribution
-                                     : read.output_gradients[static_cast<std::size_t>(port.output)]);
-    op.writes.push_back({gradient, so_far});
-  }
+  for (const PortSpec& port : context_.spec(index).inputs)
+    if (port.from == from && port.gradient) write_gradient(graph, port, op);
+}
+
+void PassesPart::write_gradient(Graph& graph, const PortSpec& port, Op& op) {
+  const Stage& read = stages_[static_cast<std::size_t>(port.index)];
+  ValueId& gradient = gradient_of(port);
+  const ValueId so_far = port.adds ? gradient : kNone;
+  if (so_far != kNone) op.reads.push_back(so_far);
+  gradient = graph.new_version(port.from == PortSpec::From::Bucket
+                                   ? read.contribution
+                                   : read.output_gradients[static_cast<std::size_t>(port.output)]);
+  op.writes.push_back({gradient, so_far});
+}
+
+void PassesPart::write_weight_gradient(Graph& graph, std::size_t index, Op& op) {
+  StepStage& bucket = context_.stages[index];
+  const ValueId so_far = adds_gradient(index) ? bucket.gradient_value : kNone;
+  bucket.gradient_value = graph.new_version(bucket.backward_writes);
+  op.writes.push_back({bucket.gradient_value, so_far});
+}
+
+// Each rank's summand has the sum's gradient.
+bool PassesPart::passes_gradient_on(std::size_t index) {
+  const StageSpec& s = context_.spec(index);
+  if (s.exchange != Exchange::Forward) return false;
+  CHECK(!s.inputs.front().adds, s.name, "is read by others beside the sum");
+  gradient_of(s.inputs.front()) = stages_[index].output_gradient_values.front();
+  return true;
 }
 
 void PassesPart::backward(Graph& graph, std::size_t index) {
   const StageSpec& s = context_.spec(index);
-  if (s.exchange == Exchange::Forward) {  // each rank's summand has the sum's
-    CHECK(!s.inputs.front().adds, s.name, "is read by others beside the sum");
-    gradient_of(s.inputs.front()) = stages_[index].output_gradient_values.front();
-    return;
-  }
+  if (passes_gradient_on(index)) return;
   const bool adds = adds_gradient(index);
   Op op = op_of(stages_[index].labels.backward, adds ? s.backward_accumulate : s.backward, Phase::Backward, index);
   for (const auto& transform : context_.transforms)
@@ -230,12 +251,7 @@ void PassesPart::backward(Graph& graph, std::size_t index) {
   read_backward_operands(index, op);
   if (s.transfer != nullptr) context_.transfer(graph, op, index, /*backward=*/true);
   if (s.exchange == Exchange::Backward) context_.exchange(graph, op);
-  StepStage& bucket = context_.stages[index];
-  if (context_.trains(index)) {
-    const ValueId so_far = adds ? bucket.gradient_value : kNone;
-    bucket.gradient_value = graph.new_version(bucket.backward_writes);
-    op.writes.push_back({bucket.gradient_value, so_far});
-  }
+  if (context_.trains(index)) write_weight_gradient(graph, index, op);
   write_gradients(graph, index, PortSpec::From::Stage, op);
   write_gradients(graph, index, PortSpec::From::Bucket, op);
   if (s.has_loss && !s.loss_gradient_in_forward && context_.scales_loss()) op.reads.push_back(context_.loss_scale);

@@ -30,6 +30,9 @@ class PassesPart {
   void recompute(Graph& graph, std::size_t first, std::size_t last);
   // One stage, which goes backward. Of one that is trained, its gradient is StepStage::gradient_value then.
   void backward(Graph& graph, std::size_t index);
+  // Half of that. Gradients of weights come after those of inputs, of later stages first.
+  void backward_inputs(Graph& graph, std::size_t index);
+  void backward_weights(Graph& graph, std::size_t index);
   // The version in hand.
   ValueId output(std::size_t stage, std::size_t place) const { return stages_[stage].output_values[place]; }
   // Of what a stage saves, the version in hand, which its next backward reads: a transform may put another in its
@@ -38,16 +41,16 @@ class PassesPart {
 
  private:
   struct Labels {
-    std::int32_t forward, recompute, backward, evaluate;
+    std::int32_t forward, recompute, backward, evaluate, backward_inputs, backward_weights;
   };
   // The tensors of a stage, and their versions in hand.
   struct Stage {
     Labels labels{};
     TensorId contribution = kNone;
     TensorId received = kNone;  // a bucket's parameter, of another rank
-    std::vector<TensorId> saved, outputs, output_gradients;
+    std::vector<TensorId> saved, outputs, output_gradients, handed;
     ValueId contribution_value = kNone;
-    std::vector<ValueId> saved_values, output_values, output_gradient_values;
+    std::vector<ValueId> saved_values, output_values, output_gradient_values, handed_values;
   };
   Op op_of(std::int32_t label, OpSpecIndex op_spec, Phase phase, std::size_t index) const;
   void add_received(Graph& graph, std::size_t index);
@@ -57,6 +60,13 @@ class PassesPart {
   void read_forward_operands(std::size_t index, Op& op) const;
   void read_backward_operands(std::size_t index, Op& op) const;
   void write_gradients(Graph& graph, std::size_t index, PortSpec::From from, Op& op);
+  void write_gradient(Graph& graph, const PortSpec& port, Op& op);
+  void write_weight_gradient(Graph& graph, std::size_t index, Op& op);
+  // Of a stage that computes nothing backward. Whether it is one.
+  bool passes_gradient_on(std::size_t index);
+  void backward_half(Graph& graph, std::size_t index, const BackwardHalf& half, std::int32_t label);
+  ValueId read_by_half(std::size_t index, const HalfOperand& operand) const;
+  void write_by_half(Graph& graph, std::size_t index, const HalfOperand& operand, Op& op);
   ValueId& gradient_of(const PortSpec& port);
   bool adds_gradient(std::size_t index) const;
 

@@ -14,6 +14,8 @@
 
 namespace tandem {
 
+enum class OperandKind : std::uint8_t;  // core/model/passes.hpp
+
 struct TensorSpec {
   std::string name;  // after the stage's: "ln1_mean"
   DType type = DType::F32;
@@ -61,6 +63,20 @@ struct TransferSpec {
   std::int64_t elements = 0;
 };
 
+struct HalfOperand {
+  OperandKind kind{};
+  std::int32_t index = 0;
+};
+
+// One of the two ops of a backward that is done in two: its operands, which it reads and writes in this order. What it
+// adds to is read after them, the loss's scale last.
+struct BackwardHalf {
+  OpSpecIndex op = kNone;          // None: there is nothing to do
+  OpSpecIndex accumulate = kNone;  // of weights' gradients, from the second micro-batch on
+  std::vector<HalfOperand> reads, writes;
+  bool scales_loss = false;  // it reads the loss's scale, if there is one
+};
+
 // Orders of operands, which bodies rely on:
 //   forward   reads  [parameter], [buckets, then outputs of stages, then the batch's tensors, each by port],
 //                    [loss scale if loss_gradient_in_forward, in training], what is carried
@@ -98,6 +114,10 @@ struct StageSpec {
   OpSpecIndex recompute = kNone;
   OpSpecIndex backward = kNone;  // first micro-batch: writes a fresh gradient. None: nothing is trained there
   OpSpecIndex backward_accumulate = kNone;  // later ones: add to it
+  // The same in two, of a plan that is taken so: gradients of inputs, then those of weights, which read what the first
+  // op handed on.
+  std::vector<TensorSpec> handed;
+  BackwardHalf backward_inputs, backward_weights;
 
   std::int64_t output_bytes() const;
   std::int64_t contribution_bytes() const;  // of what it makes first
@@ -108,6 +128,7 @@ struct StageSpec {
   bool backward_reads_frozen() const;
   // It has weights, and they are trained.
   bool trains() const { return trained && elements > 0; }
+  bool goes_back_in_two() const { return backward_inputs.op != kNone || backward_weights.op != kNone; }
 };
 
 // One value of the optimizer's state for each parameter bucket.
@@ -160,11 +181,15 @@ struct BatchSpec {
   std::int64_t bytes() const;
 };
 
+// What a backward turn makes gradients of.
+enum class Gradients : std::uint8_t { All, Inputs, Weights };
+
 // A pass of one micro-batch over stages in a row.
 struct Turn {
   bool backward = false;
   std::int32_t first = 0, end = 0;  // stages
   std::int32_t micro_batch = 0;
+  Gradients of = Gradients::All;
 };
 
 // Where a step's buckets are, of a plan that has some of them.

@@ -155,13 +155,15 @@ void TrainingSource::take(Graph& graph, const Turn& turn, bool loads) {
 }
 
 void TrainingSource::go_backward(Graph& graph, const Turn& turn, PassesPart& passes) {
-  tell(&StepTransform::turn_back);
+  if (turn.of != Gradients::Weights) tell(&StepTransform::turn_back);
   const bool last = context_.micro_batch + 1 == context_.options.micro_batches;
   for (auto i = static_cast<std::size_t>(turn.end); i-- > static_cast<std::size_t>(turn.first);) {
     if (!context_.goes_backward(i)) continue;
-    tell(&StepTransform::before_backward, graph, i, passes);
-    passes.backward(graph, i);
-    if (!context_.trains(i)) continue;
+    if (turn.of != Gradients::Weights) tell(&StepTransform::before_backward, graph, i, passes);
+    if (turn.of == Gradients::All) passes.backward(graph, i);
+    if (turn.of == Gradients::Inputs) passes.backward_inputs(graph, i);
+    if (turn.of == Gradients::Weights) passes.backward_weights(graph, i);
+    if (turn.of == Gradients::Inputs || !context_.trains(i)) continue;
     tell(&StepTransform::after_backward, graph, i);
     if (last) reduce(graph, i);
   }

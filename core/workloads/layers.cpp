@@ -2,6 +2,8 @@
 // bodies: it is simulated only. Per layer: 16-bit parameters, a gradient of the same size, six times as much state.
 #include "core/base/errors.hpp"
 #include "core/graph/kernels.hpp"
+#include "core/model/passes.hpp"
+#include "core/step/network_plan.hpp"
 #include "core/step/training_source.hpp"
 #include "core/transforms/common/entry.hpp"
 #include "core/workloads/common/options.hpp"
@@ -22,7 +24,22 @@ const FamilyKeys kKeys = {
 constexpr std::int64_t kActivationBytes = 64;  // negligible, but there
 constexpr std::int64_t kStatesPerElement = 3;  // fp32 master copy and two moments
 
-TrainingPlan layers_plan(const KeyValues& k) {
+// How a backward is divided is not known: half of it makes gradients of weights, as in a layer of matrix products. The
+// other half takes its time in the first layer as well.
+void add_halves(std::int32_t layer, OpSpecIndex of_inputs, OpSpecIndex of_weights, StageSpec& stage) {
+  const HalfOperand gradient{OperandKind::OutputGradient};
+  BackwardHalf &inputs = stage.backward_inputs, &weights = stage.backward_weights;
+  inputs.op = of_inputs;
+  weights.op = weights.accumulate = of_weights;
+  inputs.reads = {{OperandKind::Weights}};
+  for (BackwardHalf* both : {&inputs, &weights})
+    if (!stage.outputs.empty()) both->reads.push_back(gradient);
+  weights.reads.push_back({stage.outputs.empty() ? OperandKind::Input : OperandKind::Output});
+  if (layer > 0) inputs.writes = {{OperandKind::InputGradient}};
+  weights.writes = {{OperandKind::WeightGradient}};
+}
+
+TrainingPlan layers_plan(const KeyValues& k, bool in_two) {
   TrainingPlan plan;
   plan.family = "layers";
   plan.precision = DType::BF16;
@@ -45,6 +62,12 @@ TrainingPlan layers_plan(const KeyValues& k) {
   }
   plan.stages.back().outputs.clear();  // nothing comes after it
   for (PortSpec& port : plan.stages.back().inputs) port.backward_reads = true;
+  if (!in_two) return plan;
+  const std::int64_t half = k.integer("backward") / 2;
+  const OpSpecIndex of_inputs = add("layers.backward_inputs", k.integer("backward") - half);
+  const OpSpecIndex of_weights = add("layers.backward_weights", half);
+  for (std::size_t i = 0; i < plan.stages.size(); ++i)
+    add_halves(static_cast<std::int32_t>(i), of_inputs, of_weights, plan.stages[i]);
   return plan;
 }
 
@@ -69,7 +92,8 @@ std::unique_ptr<StepSource> make_layers(const Scenario& scenario, const Rewrites
   if (scenario.optimizer.state_bits != 32)
     throw ConfigError("optimizer.state_bits: measured layers have states of a fixed size; allowed: 32");
   const Rewrites all = all_rewrites(scenario, rewrites);
-  return std::make_unique<TrainingSource>(of_rank(one_size(layers_plan(k)), scenario, all, rank), scenario, all, rank);
+  return std::make_unique<TrainingSource>(
+      of_rank(one_size(layers_plan(k, goes_back_in_two(scenario))), scenario, all, rank), scenario, all, rank);
 }
 
 }  // namespace

@@ -19,8 +19,11 @@ namespace {
 std::string text_of(const std::vector<StageTurn>& turns) {
   std::string text;
   for (const StageTurn& turn : turns)
-    text += (text.empty() ? "" : " ") + std::string(turn.backward ? "B" : "F") + std::to_string(turn.micro_batch) +
-            (turn.chunk > 0 ? "." + std::to_string(turn.chunk) : "");
+    text += (text.empty() ? "" : " ") +
+            std::string(turn.of == Gradients::Weights ? "W"
+                        : turn.backward               ? "B"
+                                                      : "F") +
+            std::to_string(turn.micro_batch) + (turn.chunk > 0 ? "." + std::to_string(turn.chunk) : "");
   return text;
 }
 
@@ -36,6 +39,10 @@ TEST(PipelineSchedule, AsDrawnByHand) {
   EXPECT_EQ(turns("1f1b", four, 0), "F0 F1 F2 F3 B0 F4 B1 B2 B3 B4");
   EXPECT_EQ(turns("1f1b", four, 2), "F0 F1 B0 F2 B1 F3 B2 F4 B3 B4");
   EXPECT_EQ(turns("1f1b", four, 3), "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4");
+  // Qi et al., ICLR 2024, figure 3, of which ZB-H1 is above: the first stage is not late, the last one by three.
+  EXPECT_EQ(turns("zero_bubble", four, 0), "F0 F1 F2 F3 B0 W0 F4 B1 W1 B2 W2 B3 W3 B4 W4");
+  EXPECT_EQ(turns("zero_bubble", four, 2), "F0 F1 B0 F2 B1 F3 B2 W0 F4 B3 W1 B4 W2 W3 W4");
+  EXPECT_EQ(turns("zero_bubble", four, 3), "F0 B0 F1 B1 F2 B2 F3 B3 W0 F4 B4 W1 W2 W3 W4");
   // AxoNN: the second of three stages takes forwards as they come, until the first backward is back.
   const PipelineShape three{.stages = 3, .chunks = 1, .micro_batches = 5};
   EXPECT_EQ(turns("axonn", three, 0), "F0 F1 F2 B0 F3 B1 F4 B2 B3 B4");
@@ -51,7 +58,7 @@ TEST(PipelineSchedule, AsDrawnByHand) {
 // Every pass once; a piece's backwards in the order of micro-batches, each after its forward; and an order of all
 // stages' turns exists, in which each waits for what it reads alone.
 TEST(PipelineSchedule, EveryOrderCanBeRun) {
-  for (const char* schedule : {"naive", "gpipe", "1f1b", "axonn", "interleaved"})
+  for (const char* schedule : {"naive", "gpipe", "1f1b", "zero_bubble", "axonn", "interleaved"})
     for (const std::int32_t stages : {2, 3, 4, 7})
       for (const std::int32_t chunks : {1, 2, 3})
         for (const std::int32_t rounds : {1, 2, 3}) {
@@ -63,7 +70,7 @@ TEST(PipelineSchedule, EveryOrderCanBeRun) {
           for (std::int32_t stage = 0; stage < stages; ++stage) all.push_back(stage_turns(schedule, shape, stage));
           std::vector<std::size_t> next(static_cast<std::size_t>(stages), 0);
           // Passes that a piece, counted over all stages, has done.
-          std::map<std::int32_t, std::int32_t> forwards, backwards;
+          std::map<std::int32_t, std::int32_t> forwards, backwards, weights;
           const std::int32_t pieces = stages * chunks;
           std::size_t done = 0;
           for (bool moved = true; moved;) {
@@ -77,7 +84,11 @@ TEST(PipelineSchedule, EveryOrderCanBeRun) {
                 EXPECT_EQ(turn.micro_batch, forwards[piece]);
                 if (piece > 0 && forwards[piece - 1] <= turn.micro_batch) continue;
                 ++forwards[piece];
+              } else if (turn.of == Gradients::Weights) {
+                EXPECT_EQ(turn.micro_batch, weights[piece]++);
+                EXPECT_LT(turn.micro_batch, backwards[piece]);
               } else {
+                EXPECT_EQ(turn.of, std::string(schedule) == "zero_bubble" ? Gradients::Inputs : Gradients::All);
                 EXPECT_EQ(turn.micro_batch, backwards[piece]);
                 if (forwards[piece] <= turn.micro_batch) continue;
                 if (piece + 1 < pieces && backwards[piece + 1] <= turn.micro_batch) continue;
@@ -86,8 +97,23 @@ TEST(PipelineSchedule, EveryOrderCanBeRun) {
               ++next[at], ++done, moved = true;
             }
           }
-          EXPECT_EQ(done, static_cast<std::size_t>(2 * pieces * shape.micro_batches)) << "they wait for each other";
+          const std::int32_t passes = std::string(schedule) == "zero_bubble" ? 3 : 2;
+          EXPECT_EQ(done, static_cast<std::size_t>(passes * pieces * shape.micro_batches))
+              << "they wait for each other";
         }
+}
+
+// From a micro-batch's first pass to its last, at each stage as many as the first stage of 1F1B has.
+TEST(PipelineSchedule, ZeroBubbleHoldsNoMoreMicroBatchesThan1F1B) {
+  for (const std::int32_t stages : {2, 3, 4, 8, 16})
+    for (const std::int32_t micro_batches : {1, 2, 3, 5, 8, 16, 40}) {
+      const PipelineShape shape{stages, 1, micro_batches};
+      const auto at_once = [&](const char* schedule, std::int32_t stage) {
+        return micro_batches_at_once(stage_turns(schedule, shape, stage), micro_batches);
+      };
+      for (std::int32_t stage = 0; stage < stages; ++stage)
+        EXPECT_EQ(at_once("zero_bubble", stage), at_once("1f1b", 0)) << stages << " " << micro_batches << " " << stage;
+    }
 }
 
 TEST(PipelineSchedule, MicroBatchesAtOnce) {

@@ -32,7 +32,7 @@ double bytes_on(const StageShare& stage, Engine kind, bool between_hosts) {
 }
 
 TEST(PipelineStages, EachWaitsTheClosedFormsShare) {
-  for (const std::string schedule : {"gpipe", "1f1b", "naive"})
+  for (const std::string schedule : {"gpipe", "1f1b", "naive", "zero_bubble"})
     for (const std::int64_t p : {2, 4})
       for (const std::int64_t m : {4, 12}) {
         SCOPED_TRACE(schedule + ", " + std::to_string(p) + " stages, " + std::to_string(m) + " micro-batches");
@@ -42,7 +42,8 @@ TEST(PipelineStages, EachWaitsTheClosedFormsShare) {
         const Analysis analysis = analyse(simulation.record());
         ASSERT_EQ(analysis.stages.size(), static_cast<std::size_t>(p));
         const auto stages = static_cast<double>(p), micro_batches = static_cast<double>(m);
-        const double share = (stages - 1) / (schedule == "naive" ? stages : micro_batches + stages - 1);
+        const double bubbles = schedule == "zero_bubble" ? (stages - 1) / 3 : stages - 1;
+        const double share = bubbles / (schedule == "naive" ? stages : micro_batches + bubbles);
         for (const StageShare& stage : analysis.stages) EXPECT_NEAR(stage.waiting, share, kNear) << stage.stage;
         EXPECT_NEAR(waiting_share(analysis.stages), share, kNear);
       }
@@ -98,6 +99,24 @@ TEST(PipelineStages, PassesAreTheSchedules) {
       EXPECT_EQ(pass.end_ns - pass.begin_ns, (pass.phase == Phase::Forward ? 6 : 12) * kMs) << order;
     }
     EXPECT_EQ(order, "F0F1F2B0B1B2");
+  }
+}
+
+// Two blocks, one after the other or apart.
+TEST(PipelineStages, ABackwardInTwoIsTwoPasses) {
+  const Scenario scenario = stages_of(2, "zero_bubble", 3);
+  Simulation simulation(scenario);
+  simulation.run();
+  const Analysis analysis = analyse(simulation.record());
+  const std::string orders[] = {"F0F1B0B0F2B1B1B2B2", "F0B0F1B1B0F2B2B1B2"};
+  for (const StageShare& stage : analysis.stages) {
+    std::string order;
+    for (const StagePass& pass : stage_passes(analysis.timeline.ranks[stage.ranks.front()], 2)) {
+      if (pass.micro_batch == kNone) continue;
+      order += (pass.phase == Phase::Forward ? "F" : "B") + std::to_string(pass.micro_batch);
+      EXPECT_EQ(pass.end_ns - pass.begin_ns, 6 * kMs) << order;
+    }
+    EXPECT_EQ(order, orders[stage.stage]);
   }
 }
 

@@ -50,6 +50,12 @@ TEST(Pipeline, BubblesAreThoseOfTheClosedForms) {
       const double filled = (micro_batches + stages - 1) * kAllS / stages;
       EXPECT_NEAR(step_s(twelve_layers(p, "gpipe", m)), filled, kNear * filled);
       EXPECT_NEAR(step_s(twelve_layers(p, "1f1b", m)), filled, kNear * filled);
+      // A third of that, where gradients of inputs and of weights take as long as a forward, 1 ms a layer: ZB-H1 (Qi et
+      // al., 2024), (P - 1)(F + B - W) once there are as many micro-batches as stages.
+      const double third = (micro_batches + (stages - 1) / 3) * kAllS / stages;
+      if (m >= p) {
+        EXPECT_NEAR(step_s(twelve_layers(p, "zero_bubble", m)), third, kNear * third);
+      }
       EXPECT_NEAR(step_s(twelve_layers(p, "naive", m)), micro_batches * kAllS, kNear * micro_batches * kAllS);
       for (const std::int64_t v : {2, 3}) {
         if (m % p != 0 || 12 % (p * v) != 0) continue;
@@ -145,7 +151,7 @@ TEST(Pipeline, EveryFamilyIsCutWithoutLoss) {
     ASSERT_NE(whole, nullptr) << family->name;
     const std::int64_t all_parameters = parameter_bytes(*whole, 1), all_flops = flops(*whole, 1);
     whole.reset();  // one at a time
-    for (const char* schedule : {"naive", "gpipe", "1f1b", "axonn", "interleaved"}) {
+    for (const char* schedule : {"naive", "gpipe", "1f1b", "zero_bubble", "axonn", "interleaved"}) {
       SCOPED_TRACE(std::string(family->name) + " " + schedule);
       s.parallel = {.pipeline = 2, .chunks = schedule == std::string("interleaved") ? 2 : 1, .schedule = schedule};
       const auto divided = checked(s);
@@ -156,6 +162,27 @@ TEST(Pipeline, EveryFamilyIsCutWithoutLoss) {
     }
   }
   EXPECT_GE(cut, 40);
+}
+
+// A stage holds as many micro-batches as the first one of 1F1B. One whose weights' gradients are still to come has the
+// gradients that they are made of, instead of what gradients of inputs alone read: in blocks of gpt a little more.
+TEST(Pipeline, ZeroBubbleTakesAboutTheMemoryOf1F1B) {
+  const auto most = [](const char* schedule) {
+    Scenario s = small("resident", *find_workload("gpt"));
+    s.workload.keys["layers"] = 8;
+    s.workload.micro_batches = 8;
+    s.parallel = {.pipeline = 4, .schedule = schedule};
+    Simulation simulation(s);
+    simulation.run();
+    const Analysis analysis = analyse(simulation.record());
+    std::int64_t bytes = 0;
+    for (const auto& [name, peak] : analysis.peak_bytes)
+      if (name.starts_with("device")) bytes = std::max(bytes, peak);
+    return bytes;
+  };
+  const std::int64_t without = most("1f1b"), with = most("zero_bubble"), all = most("gpipe");
+  EXPECT_LE(with, without + without / 5);
+  EXPECT_LT(with, all);
 }
 
 // Policies move what a stage has of its own, though memory is scarce.

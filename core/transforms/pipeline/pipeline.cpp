@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/scenario/ranks.hpp"
+#include "core/step/network_plan.hpp"
 #include "core/transforms/common/entry.hpp"
 #include "core/transforms/pipeline/pieces.hpp"
 #include "core/transforms/pipeline/rank_plan.hpp"
@@ -39,6 +40,7 @@ std::vector<Turn> turns_of(const std::vector<StageTurn>& stage_turns, const std:
   for (const StageTurn& stage_turn : stage_turns) {
     Turn turn = forwards.at(static_cast<std::size_t>(stage_turn.chunk));
     turn.backward = stage_turn.backward;
+    turn.of = stage_turn.of;
     turn.micro_batch = stage_turn.micro_batch;
     turns.push_back(turn);
   }
@@ -57,7 +59,7 @@ class Divider {
 
   // Plans of all sizes are cut where the first one is.
   TrainingPlan operator()(const TrainingPlan& whole) {
-    for (const StageSpec& stage : whole.stages) require_no_state(stage);
+    for (const StageSpec& stage : whole.stages) require_no_state(stage), require_halves(stage);
     const CutBy by = scenario_.workload.parallel.text_or("cut", "balanced") == "layers" ? CutBy::Layers : CutBy::Time;
     if (piece_of_.empty()) piece_of_ = pieces_of(whole, shape_.stages * shape_.chunks, by);
     PipelineCut cut{.piece_of = piece_of_, .stages = shape_.stages, .own_stage = place_.stage};
@@ -91,6 +93,13 @@ class Divider {
     const auto stays = [](const OutputSpec& output) { return output.persistent; };
     require_pipeline(stage.carried.empty() && std::none_of(stage.outputs.begin(), stage.outputs.end(), stays),
                      "parallel.pipeline", stage.name + " goes on from what the step before left", "1");
+  }
+
+  void require_halves(const StageSpec& stage) const {
+    const bool given_whole = stage.backward != kNone && !stage.goes_back_in_two() && stage.exchange == Exchange::None;
+    require_pipeline(!given_whole || !goes_back_in_two(scenario_), "parallel.schedule",
+                     "zero_bubble takes each backward in two, and that of " + stage.name + " is given whole",
+                     "naive, gpipe, 1f1b, interleaved or axonn");
   }
 
   Scenario scenario_;

@@ -8,6 +8,7 @@
 
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
+#include "core/model/passes.hpp"
 
 namespace tandem {
 namespace {
@@ -145,10 +146,21 @@ class Cutter {
         shared.bucket ? transfer.elements * size_of(whole_.precision) : made_by.outputs[place(shared.output)].bytes;
     const bool leaves = cut_.leaves_host(chain[at - 1].piece, chain[at].piece);
     stage.forward = add_op(receives ? "receive" : "send", type, bytes, leaves);
-    if (const std::int64_t back = gradient_bytes_from(chain, at); back > 0)
+    if (const std::int64_t back = gradient_bytes_from(chain, at); back > 0) {
       stage.backward = stage.backward_accumulate = add_op(receives ? "send" : "receive", type, back, leaves);
+      add_half(shared, receives, stage);
+    }
     stage.transfer = std::make_shared<const TransferSpec>(std::move(transfer));
     return stage;
+  }
+  // Of a backward in two, that with whose gradients it goes.
+  static void add_half(const Shared& shared, bool receives, StageSpec& stage) {
+    BackwardHalf& half = shared.bucket ? stage.backward_weights : stage.backward_inputs;
+    half.op = stage.backward;
+    if (receives)
+      half.reads = {{shared.bucket ? OperandKind::Contribution : OperandKind::OutputGradient}};
+    else
+      half.writes = {{OperandKind::InputGradient}};
   }
   OpSpecIndex add_op(const char* body, DType type, std::int64_t bytes, bool leaves_host) {
     const auto [found, fresh] = ops_.try_emplace({body, type, bytes, leaves_host}, kNone);

@@ -24,6 +24,22 @@ std::vector<StageTurn> by_turns(std::int32_t count, std::int32_t warm_up, const 
 
 StageTurn plain(bool backward, std::int32_t k) { return {backward, 0, k}; }
 
+// A stage whose weights' gradients are `late` micro-batches behind is `late` of their passes ahead of the others with
+// what its neighbours wait for.
+std::vector<StageTurn> zero_bubble(const PipelineShape& shape, std::int32_t stage) {
+  const std::int32_t late = stage;
+  std::vector<StageTurn> turns;
+  for (StageTurn turn : by_turns(shape.micro_batches, shape.stages - 1 - stage, plain)) {
+    if (turn.backward) turn.of = Gradients::Inputs;
+    turns.push_back(turn);
+    if (turn.backward && turn.micro_batch >= late)
+      turns.push_back({true, 0, turn.micro_batch - late, Gradients::Weights});
+  }
+  for (std::int32_t m = std::max(0, shape.micro_batches - late); m < shape.micro_batches; ++m)
+    turns.push_back({true, 0, m, Gradients::Weights});
+  return turns;
+}
+
 std::vector<StageTurn> interleaved(const PipelineShape& shape, std::int32_t stage) {
   const std::int32_t count = shape.micro_batches * shape.chunks, group = shape.stages * shape.chunks;
   const auto nth = [&](bool backward, std::int32_t k) {
@@ -46,6 +62,7 @@ std::vector<StageTurn> stage_turns(const std::string& schedule, const PipelineSh
   if (schedule == "naive") return by_turns(shape.micro_batches, 0, plain);
   if (schedule == "gpipe") return by_turns(shape.micro_batches, shape.micro_batches, plain);
   if (schedule == "1f1b") return by_turns(shape.micro_batches, shape.stages - 1 - stage, plain);
+  if (schedule == "zero_bubble") return zero_bubble(shape, stage);
   if (schedule == "axonn") return message_driven(shape, stage);
   CHECK(schedule == "interleaved", schedule);
   require_pipeline(shape.micro_batches % shape.stages == 0, "workload.micro_batches",

@@ -6,12 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "core/step/plan.hpp"
+
 namespace tandem {
 
 // One pass of a micro-batch over one of the stage's pieces of the network.
 struct StageTurn {
   bool backward = false;
   std::int32_t chunk = 0, micro_batch = 0;
+  Gradients of = Gradients::All;  // that a backward makes
   bool operator==(const StageTurn&) const = default;
 };
 
@@ -25,6 +28,9 @@ struct PipelineShape {
 //   gpipe        all forwards, then all backwards (Huang et al., NeurIPS 2019)
 //   1f1b         as few forwards as fill the pipeline, then one backward, one forward (PipeDream-flush: Narayanan et
 //                al., ICML 2021; Megatron-LM's default)
+//   zero_bubble  1f1b of backwards that make gradients of inputs; those of weights come later by as many micro-batches
+//                as there are stages before this one, so that each stage holds as many as the first (ZB-H1: Qi et al.,
+//                ICLR 2024)
 //   axonn        as messages arrive (message_driven.hpp)
 //   interleaved  1f1b over several pieces a stage, micro-batches in groups of as many as there are stages (Narayanan et
 //                al., SC 2021, section 2.2)
