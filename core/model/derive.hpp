@@ -17,7 +17,6 @@ Pass derive_backward(const ModuleFacts& facts, const DeriveOptions& options, boo
 
 // What the half of a backward that makes gradients of inputs leaves for the other one.
 struct HandedOver {
-  Bits shared_weights = 0;  // ports whose gradients are left to it
   std::vector<Kept> tensors;
   std::vector<std::optional<Operand>> by_call;  // where the gradient of the call's output lies; none: nobody reads it
 };

@@ -56,22 +56,14 @@ class BackwardPass {
   }
 
  private:
-  bool is_shared_weight(std::size_t port) const { return (handed_->shared_weights & bit(port)) != 0; }
   bool makes_gradient_of(std::size_t port) const {
-    if (!facts_.has_gradient(facts_.module()->inputs[port])) return false;
-    return half_ == Half::Both || (half_ == Half::Weights) == is_shared_weight(port);
+    return half_ != Half::Weights && facts_.has_gradient(facts_.module()->inputs[port]);
   }
   // Of what a call's backward makes, what it makes in this pass.
   Wanted wanted_of(std::size_t index) const {
     Wanted wanted = facts_.wanted_of(index);
-    if (half_ == Half::Both) return wanted;
-    const Call& c = facts_.call(index);
-    for (std::size_t k = 0; k < c.in.size(); ++k) {
-      const std::int32_t port = facts_.input_port(c.in[k]);
-      const bool of_weights = port != kNone && is_shared_weight(place(port));
-      if (of_weights != (half_ == Half::Weights)) wanted.in &= ~bit(k);
-    }
     if (half_ == Half::Inputs) wanted.weights = 0;
+    if (half_ == Half::Weights) wanted.in = 0;
     return wanted;
   }
   // The buckets that calls of this pass read.
@@ -97,8 +89,7 @@ class BackwardPass {
   }
   // What weights' gradients are made of later stays as it is from here on: no call writes to an operand.
   void hand_on(std::size_t index, std::int32_t gradient) {
-    const Wanted all = facts_.wanted_of(index), here = wanted_of(index);
-    if (gradient == kNone || (all.in == here.in && all.weights == 0)) return;
+    if (gradient == kNone || facts_.wanted_of(index).weights == 0) return;
     if (!builder_.is_operand(gradient)) {
       const Local& local = facts_.local(facts_.call(index).out.front());
       builder_.bind(gradient, {OperandKind::Handed, static_cast<std::int32_t>(handed_->tensors.size())});

@@ -7,12 +7,11 @@
 
 namespace tandem {
 
-void derive_halves(const std::shared_ptr<const Module>& module, const DeriveOptions& options, Bits shared_weights,
-                   Passes& passes) {
+void derive_halves(const std::shared_ptr<const Module>& module, const DeriveOptions& options, Passes& passes) {
   if (module->opaque != nullptr) return;
   const ModuleFacts facts(module, options.input_gradients);
   if (!facts.anything_goes_backward()) return;
-  HandedOver handed{.shared_weights = shared_weights, .tensors = {}, .by_call = {}};
+  HandedOver handed;
   passes.backward_inputs = derive_backward_inputs(facts, options, handed);
   passes.backward_weights = derive_backward_weights(facts, options, handed, /*accumulates=*/false);
   passes.backward_weights_accumulate = derive_backward_weights(facts, options, handed, true);

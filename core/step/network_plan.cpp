@@ -34,9 +34,8 @@ PortSpec::From from_of(Source::From from) {
 }
 
 // What a module trains, by what it reads and what reads it.
-struct GradientRole {
+struct ModuleGradients {
   bool output_has_gradient = false;
-  Bits shared_weights = 0;  // ports
   DeriveOptions derive;
 };
 
@@ -109,14 +108,12 @@ class Plan {
   void find_gradients() {
     roles_.resize(network_.modules.size());
     for (std::size_t i = 0; i < roles_.size(); ++i) {
-      GradientRole& role = roles_[i];
+      ModuleGradients& role = roles_[i];
       role.derive.where = where_;
       role.derive.where.or_cpu = or_cpu_ || at(i).module->may_run_on_cpu;
       if (on_cpu_[i]) role.derive.where.gpu = false;
-      for (std::size_t p = 0; p < at(i).inputs.size(); ++p) {
+      for (std::size_t p = 0; p < at(i).inputs.size(); ++p)
         if (wants_gradient(at(i).inputs[p])) role.derive.input_gradients |= bit(p);
-        if (at(i).inputs[p].from == Source::From::Weight) role.shared_weights |= bit(p);
-      }
       role.output_has_gradient = trains(*at(i).module) || role.derive.input_gradients != 0;
     }
     std::set<std::tuple<Source::From, std::int32_t, std::int32_t>> written;
@@ -165,7 +162,7 @@ class Plan {
         shapes_.try_emplace({m.module.get(), options.input_gradients, options.gradients_so_far, options.contributed,
                              from, m.recomputable, static_cast<bool>(on_cpu_[index])});
     if (fresh) {
-      found->second = shape_of(m, roles_[index]);
+      found->second = shape_of(m, options);
       found->second.on_cpu = on_cpu_[index];
     }
     StageSpec stage = found->second;
@@ -190,10 +187,9 @@ class Plan {
       port.index = holder_of_[place(source.index)];
   }
   // What stages of one shape have in common.
-  StageSpec shape_of(const NetworkModule& m, const GradientRole& role) {
-    const DeriveOptions& options = role.derive;
+  StageSpec shape_of(const NetworkModule& m, const DeriveOptions& options) {
     Passes passes = derive(m.module, options);
-    if (in_two_) derive_halves(m.module, options, role.shared_weights, passes);
+    if (in_two_) derive_halves(m.module, options, passes);
     StageSpec s;
     s.trained = trains(*m.module) || m.module->weights.empty();
     s.contributed = options.contributed != 0;
@@ -283,7 +279,7 @@ class Plan {
   const bool in_two_;
   RunsOn where_;
   std::int64_t micro_batches_;
-  std::vector<GradientRole> roles_;      // by module
+  std::vector<ModuleGradients> roles_;   // by module
   std::vector<std::int32_t> holder_of_;  // by module: the stage that holds its frozen weights
   std::int32_t first_module_ = 0;        // the stage of the first; the others follow
   std::map<const Module*, std::shared_ptr<const Layout>> frozen_layouts_;

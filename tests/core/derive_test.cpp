@@ -49,7 +49,7 @@ TEST(Derive, NoCallChangesAGradientThatItOrALaterOneReads) {
 TEST(Derive, ABackwardInTwoHandsOnWhatWeightsGradientsAreMadeOf) {
   const DeriveOptions options{.input_gradients = bit(0), .where = {}};
   Passes passes = derive(residuals(96), options);
-  derive_halves(passes.forward.module, options, 0, passes);
+  derive_halves(passes.forward.module, options, passes);
   const auto operand_at = [](const Pass& pass, std::int32_t storage) {
     const std::int32_t operand = pass.storages[static_cast<std::size_t>(storage)].operand;
     return operand == kNone ? Operand{} : pass.operands[static_cast<std::size_t>(operand)];

@@ -134,6 +134,13 @@ const Pipeline kPipelines[] = {
     {.family = "moe", .schedule = "1f1b", .stages = 2},
     {.family = "bert", .schedule = "1f1b", .stages = 2},
     {.policy = "zero_offload", .schedule = "axonn", .stages = 3, .micro_batches = 5},
+    {.schedule = "zero_bubble", .stages = 2},
+    {.schedule = "zero_bubble", .precision = "bf16", .stages = 4, .micro_batches = 6, .clip_norm = 0.5},
+    {.schedule = "zero_bubble", .precision = "fp16", .recompute = "block", .stages = 2, .devices = 2},
+    {.family = "t5", .schedule = "zero_bubble", .stages = 4},
+    {.family = "clip", .schedule = "zero_bubble", .stages = 2},
+    {.family = "unet", .schedule = "zero_bubble", .stages = 2},
+    {.family = "moe", .policy = "zero_offload", .schedule = "zero_bubble", .stages = 2},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, PipelineRanks, ::testing::ValuesIn(kPipelines), [](const auto& test) {

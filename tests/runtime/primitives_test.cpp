@@ -17,6 +17,7 @@
 #include <map>
 
 #include "core/formats/layout.hpp"
+#include "core/model/halves.hpp"
 #include "runtime/bodies/common/operands.hpp"
 #include "runtime/primitives/common/run_pass.hpp"
 #include "runtime/reference/walk.hpp"
@@ -122,8 +123,11 @@ class Checked {
   Passes passes(Bits trained, Bits input_gradients) const {
     std::vector<bool> flags;
     for (std::size_t i = 0; i < module_->weights.size(); ++i) flags.push_back((trained & bit(i)) != 0);
-    return derive(with_trained(*module_, flags),
-                  {.input_gradients = input_gradients, .where = {/*gpu=*/false, kThreads}});
+    const auto module = with_trained(*module_, flags);
+    const DeriveOptions options{.input_gradients = input_gradients, .where = {/*gpu=*/false, kThreads}};
+    Passes passes = derive(module, options);
+    derive_halves(module, options, passes);
+    return passes;
   }
   DType type() const { return type_; }
   bool is_loss() const {
@@ -251,6 +255,8 @@ class Operands {
     switch (o.kind) {
       case OperandKind::Kept:
         return passes_.kept[place(o.index)].shape.bytes();
+      case OperandKind::Handed:
+        return passes_.handed[place(o.index)].shape.bytes();
       case OperandKind::Output:
       case OperandKind::OutputGradient:
         return local(m.outputs[place(o.index)]);
@@ -284,7 +290,8 @@ class Walks {
         input_gradients_(input_gradients),
         passes_(checked.passes(trained, input_gradients)),
         operands_(checked, passes_) {
-    for (Pass* pass : {&passes_.forward, &passes_.recompute, &passes_.backward, &passes_.backward_accumulate})
+    for (Pass* pass : {&passes_.forward, &passes_.recompute, &passes_.backward, &passes_.backward_accumulate,
+                       &passes_.backward_inputs, &passes_.backward_weights, &passes_.backward_weights_accumulate})
       pass->micro_batches = 3;
     expected_ = checked.expected(trained, input_gradients, 3);
     for (std::size_t i = 0; i < expected_.in.size(); ++i) operands_.put(OperandKind::Input, i, expected_.in[i]);
@@ -329,6 +336,38 @@ class Walks {
       sums[i] = sums[i].add(checked_.error() == 0 ? expected_.weight_gradients[i] : sums[i]);
     operands_.walk(passes_.backward_accumulate);
     expect_gradients(passes_.backward_accumulate, sums, "backward_accumulate");
+  }
+  // After backward(): the same in two, to the bit.
+  void backward_in_two() {
+    const auto take = [&] {
+      std::vector<Tensor> made;
+      for (std::size_t i = 0; i < checked_.module().inputs.size(); ++i)
+        made.push_back(std::exchange(operands_.at(OperandKind::InputGradient, i), {}));
+      made.push_back(std::exchange(operands_.at(OperandKind::WeightGradient), {}));
+      return made;
+    };
+    const auto expect_made = [&](const std::vector<Tensor>& whole, const char* what) {
+      const std::vector<Tensor> halves = take();
+      for (std::size_t i = 0; i < whole.size(); ++i) {
+        ASSERT_EQ(halves[i].defined(), whole[i].defined()) << what << " " << i;
+        EXPECT_TRUE(!whole[i].defined() || same_bytes(halves[i], whole[i])) << what << " " << i;
+      }
+    };
+    take();
+    operands_.walk(passes_.backward);
+    std::vector<Tensor> whole = take();
+    operands_.walk(passes_.backward_inputs);
+    operands_.walk(passes_.backward_weights);
+    expect_made(whole, "backward in two");
+    if (passes_.backward.find(OperandKind::WeightGradient) == nullptr) return;
+    const Tensor before = whole.back();
+    operands_.at(OperandKind::WeightGradient) = before.clone();
+    operands_.walk(passes_.backward_accumulate);
+    whole = take();
+    operands_.at(OperandKind::WeightGradient) = before.clone();
+    operands_.walk(passes_.backward_inputs);
+    operands_.walk(passes_.backward_weights_accumulate);
+    expect_made(whole, "backward in two, accumulating");
   }
   // What passes only read.
   void expect_unchanged() {
@@ -437,6 +476,21 @@ TEST_P(Primitives, GiveTheGradientsThatAreAskedFor) {
   }
 }
 
+// A pipeline without bubbles makes gradients of weights later than those of inputs.
+TEST_P(Primitives, GiveTheSameBitsInTwo) {
+  const Checked checked(GetParam().first, GetParam().second);
+  if (!checked.goes_backward()) return;
+  for (const Bits inputs : {checked.all_inputs(), Bits{0}}) {
+    SCOPED_TRACE("inputs " + std::to_string(inputs));
+    Walks walks(checked, checked.all_weights(), inputs);
+    if (walks.passes().backward.calls.empty()) continue;
+    walks.forward();
+    walks.backward();
+    walks.backward_in_two();
+    walks.expect_unchanged();
+  }
+}
+
 // Networks' references are made of the primitives': they must give what the case's own gives.
 TEST_P(Primitives, HaveAReferenceThatGivesTheSame) {
   const Checked checked(GetParam().first, GetParam().second);
@@ -462,6 +516,8 @@ TEST_P(Primitives, CountFlopsAsTorchDoes) {
   for (const Pass* pass : {&passes.forward, &passes.backward, &passes.backward_accumulate})
     for (const Kernel& kernel : pass->kernels) EXPECT_GE(kernel.bytes, 0);
   EXPECT_EQ(flops_of(passes.backward), flops_of(passes.backward_accumulate));
+  EXPECT_EQ(flops_of(passes.backward), flops_of(passes.backward_inputs) + flops_of(passes.backward_weights));
+  EXPECT_EQ(flops_of(passes.backward), flops_of(passes.backward_inputs) + flops_of(passes.backward_weights_accumulate));
 }
 
 std::vector<Parameter> parameters() {

@@ -153,9 +153,10 @@ class Cutter {
     stage.transfer = std::make_shared<const TransferSpec>(std::move(transfer));
     return stage;
   }
-  // Of a backward in two, that with whose gradients it goes.
+  // Of a backward in two, all goes with the first half: also what contributes to a shared weight's gradient, or its
+  // owner's gradients of weights would wait for those of another stage, which come later.
   static void add_half(const Shared& shared, bool receives, StageSpec& stage) {
-    BackwardHalf& half = shared.bucket ? stage.backward_weights : stage.backward_inputs;
+    BackwardHalf& half = stage.backward_inputs;
     half.op = stage.backward;
     if (receives)
       half.reads = {{shared.bucket ? OperandKind::Contribution : OperandKind::OutputGradient}};
