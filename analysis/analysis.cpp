@@ -66,8 +66,10 @@ std::int64_t model_parameters(const Scenario& scenario, const Timeline& timeline
   whole.workload.tensor = 1;
   std::int64_t count = 0;
   for (const NetworkModule& module : network_of(whole).modules)
-    for (const NamedShape& weight : module.module->weights)
-      count += weight.shape.elements() / weight.shape.dims.front() * (weight.shape.dims.front() - weight.padding_rows);
+    for (const NamedShape& weight : module.module->weights) {
+      count += weight.shape.elements();
+      if (weight.padding_rows > 0) count -= weight.shape.elements() / weight.shape.dims.front() * weight.padding_rows;
+    }
   return count;
 }
 

@@ -20,6 +20,7 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
 struct Pipeline {
   std::string family = "gpt", policy = "resident", schedule = "1f1b", precision = "fp32", recompute = "none";
+  std::string cut = "balanced";
   std::int64_t stages = 2, chunks = 1, micro_batches = 4, devices = 1;
   double clip_norm = 0;
 };
@@ -30,6 +31,7 @@ std::vector<std::string> arguments_of(const Pipeline& p) {
           "--schedule=" + p.schedule,
           "--precision=" + p.precision,
           "--recompute=" + p.recompute,
+          "--cut=" + p.cut,
           "--stages=" + std::to_string(p.stages),
           "--chunks=" + std::to_string(p.chunks),
           "--micro=" + std::to_string(p.micro_batches),
@@ -43,6 +45,7 @@ Pipeline from_arguments() {
           argument("schedule"),
           argument("precision"),
           argument("recompute"),
+          argument("cut"),
           std::stoi(argument("stages")),
           std::stoi(argument("chunks")),
           std::stoi(argument("micro")),
@@ -60,6 +63,7 @@ Scenario scenario_of(const Pipeline& p) {
   s.workload.batch = 3;
   s.workload.micro_batches = p.micro_batches;
   s.workload.devices = p.devices;
+  s.workload.parallel["cut"] = p.cut;
   s.parallel = {.pipeline = p.stages, .chunks = p.chunks, .schedule = p.schedule};
   s.optimizer.weight_decay = 0.1;
   s.optimizer.clip_norm = p.clip_norm;
@@ -141,12 +145,16 @@ const Pipeline kPipelines[] = {
     {.family = "clip", .schedule = "zero_bubble", .stages = 2},
     {.family = "unet", .schedule = "zero_bubble", .stages = 2},
     {.family = "moe", .policy = "zero_offload", .schedule = "zero_bubble", .stages = 2},
+    {.family = "clip", .schedule = "gpipe", .cut = "branches", .stages = 2},
+    {.family = "trimodal", .policy = "zero_offload", .schedule = "1f1b", .cut = "branches", .stages = 2},
+    {.family = "trimodal", .schedule = "1f1b", .cut = "branches", .stages = 4, .clip_norm = 0.5},
+    {.family = "trimodal", .schedule = "gpipe", .precision = "bf16", .cut = "branches", .stages = 2, .devices = 2},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, PipelineRanks, ::testing::ValuesIn(kPipelines), [](const auto& test) {
   const Pipeline& p = test.param;
   return p.family + "_" + p.policy + "_" + p.schedule + "_" + std::to_string(p.stages) + "x" +
-         std::to_string(p.devices) + "_" + p.precision + "_" + p.recompute;
+         std::to_string(p.devices) + "_" + p.precision + "_" + p.recompute + "_" + p.cut;
 });
 
 // The other processes of the tests above.

@@ -41,11 +41,11 @@ std::int64_t pack(const std::vector<std::int64_t>& costs, std::int64_t most, std
 }
 
 // Of each module, 1 for one of which there are several, else 0. Where none is like another, each counts.
-std::vector<std::int64_t> layer_counts(const TrainingPlan& plan, const std::vector<std::vector<std::size_t>>& modules) {
+std::vector<std::int64_t> layer_counts(const TrainingPlan& plan, const std::vector<PlanModule>& modules) {
   std::vector<std::vector<OpSpecIndex>> kinds;
-  for (const std::vector<std::size_t>& stages : modules) {
+  for (const PlanModule& module : modules) {
     kinds.emplace_back();
-    for (const std::size_t stage : stages) kinds.back().push_back(plan.stages[stage].forward);
+    for (const std::size_t stage : module.stages) kinds.back().push_back(plan.stages[stage].forward);
   }
   std::vector<std::int64_t> counts;
   for (const auto& kind : kinds) counts.push_back(std::count(kinds.begin(), kinds.end(), kind) > 1);
@@ -55,27 +55,34 @@ std::vector<std::int64_t> layer_counts(const TrainingPlan& plan, const std::vect
 
 }  // namespace
 
-std::vector<std::int32_t> pieces_of(const TrainingPlan& plan, std::int32_t pieces, CutBy by) {
-  CHECK(pieces >= 1, pieces);
-  std::vector<std::vector<std::size_t>> modules;  // that compute: their stages
-  std::vector<std::int64_t> costs;
+std::vector<PlanModule> modules_of(const TrainingPlan& plan) {
+  std::vector<PlanModule> modules;
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     const StageSpec& s = plan.stages[i];
     if (s.held_for != kNone) continue;
-    const std::int64_t cost = cost_of(plan, s.forward) + cost_of(plan, s.backward);
-    if (s.continues && !modules.empty()) {
-      modules.back().push_back(i);
-      costs.back() += cost;
-      continue;
-    }
-    modules.push_back({i});
-    costs.push_back(cost);
+    if (!s.continues || modules.empty()) modules.emplace_back();
+    modules.back().stages.push_back(i);
+    modules.back().cost += cost_of(plan, s.forward) + cost_of(plan, s.backward);
   }
+  return modules;
+}
+
+void place_held(const TrainingPlan& plan, std::vector<std::int32_t>& piece_of) {
+  for (std::size_t i = 0; i < plan.stages.size(); ++i)
+    if (const std::int32_t owner = plan.stages[i].held_for; owner != kNone)
+      piece_of[i] = piece_of[static_cast<std::size_t>(owner)];
+}
+
+std::vector<std::int32_t> pieces_of(const TrainingPlan& plan, std::int32_t pieces, CutBy by) {
+  CHECK(pieces >= 1, pieces);
+  const std::vector<PlanModule> modules = modules_of(plan);
   require_pipeline(static_cast<std::size_t>(pieces) <= modules.size(), "parallel.pipeline",
                    "the network has " + std::to_string(modules.size()) + " modules to divide among " +
                        std::to_string(pieces) + " pieces",
                    "at most so many stages times chunks");
+  std::vector<std::int64_t> costs;
   if (by == CutBy::Layers) costs = layer_counts(plan, modules);
+  for (std::size_t i = 0; by == CutBy::Time && i < modules.size(); ++i) costs.push_back(modules[i].cost);
   std::int64_t low = *std::max_element(costs.begin(), costs.end());
   std::int64_t high = std::accumulate(costs.begin(), costs.end(), std::int64_t{0});
   std::vector<std::size_t> ends;
@@ -90,11 +97,9 @@ std::vector<std::int32_t> pieces_of(const TrainingPlan& plan, std::int32_t piece
   std::vector<std::int32_t> out(plan.stages.size(), 0);
   for (std::size_t i = 0, piece = 0; i < modules.size(); ++i) {
     piece += i == ends[piece];
-    for (const std::size_t stage : modules[i]) out[stage] = static_cast<std::int32_t>(piece);
+    for (const std::size_t stage : modules[i].stages) out[stage] = static_cast<std::int32_t>(piece);
   }
-  for (std::size_t i = 0; i < plan.stages.size(); ++i)
-    if (const std::int32_t owner = plan.stages[i].held_for; owner != kNone)
-      out[i] = out[static_cast<std::size_t>(owner)];
+  place_held(plan, out);
   return out;
 }
 

@@ -8,6 +8,15 @@
 
 namespace tandem {
 
+// A module's stages in the plan, and what it costs, forward and backward. What is held for one is not among them.
+struct PlanModule {
+  std::vector<std::size_t> stages;
+  std::int64_t cost = 0;
+};
+std::vector<PlanModule> modules_of(const TrainingPlan& plan);
+// What is held for a stage is in its piece.
+void place_held(const TrainingPlan& plan, std::vector<std::int32_t>& piece_of);
+
 // What is made as even as can be.
 enum class CutBy : std::uint8_t {
   Time,   // of a piece, forward and backward

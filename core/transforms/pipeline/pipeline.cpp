@@ -1,6 +1,7 @@
 // A pipeline: the network is cut into pieces, each rank computes one or several of them, and micro-batches go through
 // all. A step's gradients are those of one device, to the bit: each piece takes its backward passes in the order of
-// micro-batches (schedule.hpp), and what crosses a cut is added up as it is on one device (rank_plan.hpp).
+// micro-batches (schedule.hpp), and what crosses a cut is added up as it is on one device (rank_plan.hpp). Pieces are
+// rows of modules (pieces.hpp), or branches that are computed at the same time (branches.hpp).
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -9,6 +10,7 @@
 #include "core/scenario/ranks.hpp"
 #include "core/step/network_plan.hpp"
 #include "core/transforms/common/entry.hpp"
+#include "core/transforms/pipeline/branches.hpp"
 #include "core/transforms/pipeline/pieces.hpp"
 #include "core/transforms/pipeline/rank_plan.hpp"
 #include "core/transforms/pipeline/refuse.hpp"
@@ -34,6 +36,16 @@ void require_built(const Scenario& scenario, const Rewrites& rewrites) {
             "1, or without that");
 }
 
+std::string cut_of(const Scenario& scenario) { return scenario.workload.parallel.text_or("cut", "balanced"); }
+
+// Pieces that do not wait for each other have one place in the order of passes: that of the stage of a plain pipeline
+// from which it is as far to the end.
+void require_schedule_of_branches(const ParallelOptions& parallel) {
+  const std::string& schedule = parallel.schedule;
+  require_pipeline(schedule == "gpipe" || schedule == "1f1b", "parallel.schedule",
+                   schedule + " is not built for parallel.cut: branches", "gpipe, 1f1b");
+}
+
 // The order of a step's turns, of one rank.
 std::vector<Turn> turns_of(const std::vector<StageTurn>& stage_turns, const std::vector<Turn>& forwards) {
   std::vector<Turn> turns;
@@ -54,15 +66,19 @@ class Divider {
         place_(place_of(scenario, rank)),
         shape_{static_cast<std::int32_t>(scenario.parallel.pipeline),
                static_cast<std::int32_t>(scenario.parallel.chunks),
-               static_cast<std::int32_t>(scenario.workload.micro_batches)},
-        turns_(stage_turns(scenario.parallel.schedule, shape_, place_.stage)) {}
+               static_cast<std::int32_t>(scenario.workload.micro_batches)} {
+    if (by_branches())
+      require_schedule_of_branches(scenario_.parallel);
+    else
+      turns_ = stage_turns(scenario_.parallel.schedule, shape_, place_.stage);
+  }
 
   // Plans of all sizes are cut where the first one is.
   TrainingPlan operator()(const TrainingPlan& whole) {
     for (const StageSpec& stage : whole.stages) require_no_state(stage), require_halves(stage);
-    const CutBy by = scenario_.workload.parallel.text_or("cut", "balanced") == "layers" ? CutBy::Layers : CutBy::Time;
-    if (piece_of_.empty()) piece_of_ = pieces_of(whole, shape_.stages * shape_.chunks, by);
-    PipelineCut cut{.piece_of = piece_of_, .stages = shape_.stages, .own_stage = place_.stage};
+    if (piece_of_.empty()) choose_pieces(whole);
+    PipelineCut cut{
+        .piece_of = piece_of_, .stages = shape_.stages, .own_stage = place_.stage, .branches = by_branches()};
     const auto rank_of = [this](std::int32_t piece) {
       RankPlace place = place_;
       place.stage = piece % shape_.stages;
@@ -83,6 +99,18 @@ class Divider {
   }
 
  private:
+  bool by_branches() const { return cut_of(scenario_) == "branches"; }
+  void choose_pieces(const TrainingPlan& whole) {
+    if (!by_branches()) {
+      const CutBy by = cut_of(scenario_) == "layers" ? CutBy::Layers : CutBy::Time;
+      piece_of_ = pieces_of(whole, shape_.stages * shape_.chunks, by);
+      return;
+    }
+    BranchPieces branches = branches_of(whole, shape_.stages);
+    piece_of_ = std::move(branches.piece_of);
+    const std::int32_t until_end = branches.until_end.at(static_cast<std::size_t>(place_.stage));
+    turns_ = stage_turns(scenario_.parallel.schedule, shape_, shape_.stages - 1 - until_end);
+  }
   BucketOwners owners_of(const TrainingPlan& whole) const {
     BucketOwners owners{pipeline_group(scenario_, rank_at(scenario_, place_)), {}};
     for (std::size_t i = 0; i < whole.stages.size(); ++i)
@@ -117,9 +145,10 @@ std::function<TrainingPlan(TrainingPlan)> of_rank(const Scenario& scenario, cons
 }
 
 const std::vector<FamilyKey> kKeys = {word_key(
-    "cut", {"balanced", "layers"},
+    "cut", {"balanced", "layers", "branches"},
     "Where the network is cut into pieces. balanced: so that the longest takes as little time as can be. layers: "
-    "so that all have the same number of layers, as Megatron-LM cuts.")};
+    "so that all have the same number of layers, as Megatron-LM cuts. branches: parts that do not depend on each "
+    "other, such as two encoders, are on different devices and computed at the same time.")};
 
 }  // namespace
 }  // namespace tandem

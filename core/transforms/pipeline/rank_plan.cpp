@@ -68,8 +68,9 @@ class Cutter {
     Chain& chain = chains_[shared];
     if (chain.empty()) chain.push_back({piece_of(shared.stage), 0});
     // Through all pieces on the way, so that those next to each other send each other all there is, in one order. A
-    // bucket, which goes once a step, and its contributions go straight.
-    if (shared.bucket && chain.back().piece != piece) chain.push_back({piece, 0});
+    // bucket, which goes once a step, and its contributions go straight; between branches, all does.
+    const bool straight = shared.bucket || cut_.branches;
+    if (straight && chain.back().piece != piece) chain.push_back({piece, 0});
     while (chain.back().piece != piece) chain.push_back({chain.back().piece + 1, 0});
     const std::int64_t bytes = shared.bucket ? port.gradient_bytes : whole_.output_of(port).bytes;
     if (port.gradient) chain.back().gradient_bytes = bytes;

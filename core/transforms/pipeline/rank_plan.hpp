@@ -12,6 +12,7 @@ namespace tandem {
 struct PipelineCut {
   std::vector<std::int32_t> piece_of;      // by stage of the whole plan
   std::int32_t stages = 1, own_stage = 0;  // of the pipeline; pieces go around them
+  bool branches = false;                   // pieces of one number are not all after those of a smaller one
   std::int32_t stage_of(std::int32_t piece) const { return piece % stages; }
   bool is_own(std::int32_t piece) const { return stage_of(piece) == own_stage; }
   // The ranks of a transfer from a piece to a later one, forward, or of what comes back.
@@ -25,7 +26,8 @@ struct RankPlan {
 };
 
 // A value goes through all pieces between the one that makes it and the last that reads it. Each passes it on, and adds
-// its gradient to the one that comes back: so gradients are summed in the order in which one device sums them.
+// its gradient to the one that comes back: so gradients are summed in the order in which one device sums them. Between
+// branches, it goes from reader to reader alone: what lies between in number is no way for it.
 RankPlan rank_plan(const TrainingPlan& whole, const PipelineCut& cut);
 
 }  // namespace tandem
