@@ -16,24 +16,35 @@ struct Shape {
       : tensor(at_least_one(scenario.workload.tensor)),
         data(at_least_one(scenario.workload.devices)),
         stages(at_least_one(scenario.parallel.pipeline)),
+        servers(static_cast<Rank>(server_count(scenario))),
         folded(scenario.parallel.fold) {}
-  Rank tensor, data, stages;
+  Rank tensor, data, stages, servers;
   bool folded;
   // Whose ranks are there, of one that folds none.
   Rank copies() const { return folded ? 1 : data; }
   Rank parts() const { return folded ? 1 : tensor; }
-  Rank count() const { return stages * copies() * parts(); }
-  Rank at(RankPlace p) const { return (p.stage * copies() + p.data) * parts() + p.tensor; }
-  RankPlace place(Rank rank) const { return {rank / parts() % copies(), rank / parts() / copies(), rank % parts()}; }
+  Rank trainers() const { return stages * copies() * parts(); }
+  Rank count() const { return trainers() + servers; }
+  Rank at(RankPlace p) const {
+    return p.server != kNone ? trainers() + p.server : (p.stage * copies() + p.data) * parts() + p.tensor;
+  }
+  RankPlace place(Rank rank) const {
+    if (rank >= trainers()) return {.server = rank - trainers()};
+    return {rank / parts() % copies(), rank / parts() / copies(), rank % parts()};
+  }
 };
 
 }  // namespace
+
+std::int64_t server_count(const Scenario& scenario) { return scenario.workload.parallel.integer_or("servers", 0); }
+
+Rank server_rank(const Scenario& scenario, std::int32_t server) { return rank_at(scenario, {.server = server}); }
 
 Rank rank_count(const Scenario& scenario) { return Shape(scenario).count(); }
 
 std::int64_t device_count(const Scenario& scenario) {
   const Shape shape(scenario);
-  return std::int64_t{shape.tensor} * shape.data * shape.stages;
+  return std::int64_t{shape.tensor} * shape.data * shape.stages + shape.servers;
 }
 
 RankPlace place_of(const Scenario& scenario, Rank rank) {
@@ -53,11 +64,19 @@ Rank leading_rank(const Scenario& scenario) {
   return rank_at(scenario, {.data = 0, .stage = Shape(scenario).stages - 1});
 }
 
+namespace {
+
+// It does nothing together with all that are like it.
+RankGroup alone(Rank rank) { return {kNone, {rank}, 1}; }
+
+}  // namespace
+
 // Numbers of groups: first those that add up gradients, by stage and part; then pipelines, by copy and part; then those
 // that divide layers, by stage and copy; then four for each pair of ranks.
 RankGroup data_group(const Scenario& scenario, Rank rank) {
   const Shape shape(scenario);
   RankPlace place = place_of(scenario, rank);
+  if (place.server != kNone) return alone(rank);
   RankGroup group{place.stage * shape.parts() + place.tensor, {}, shape.data};
   for (place.data = 0; place.data < shape.copies(); ++place.data) group.members.push_back(shape.at(place));
   return group;
@@ -66,6 +85,7 @@ RankGroup data_group(const Scenario& scenario, Rank rank) {
 RankGroup pipeline_group(const Scenario& scenario, Rank rank) {
   const Shape shape(scenario);
   RankPlace place = place_of(scenario, rank);
+  if (place.server != kNone) return alone(rank);
   const Rank before = shape.stages * shape.parts();
   RankGroup group{before + place.data * shape.parts() + place.tensor, {}, shape.stages};
   for (place.stage = 0; place.stage < shape.stages; ++place.stage) group.members.push_back(shape.at(place));
@@ -75,6 +95,7 @@ RankGroup pipeline_group(const Scenario& scenario, Rank rank) {
 RankGroup tensor_group(const Scenario& scenario, Rank rank) {
   const Shape shape(scenario);
   RankPlace place = place_of(scenario, rank);
+  if (place.server != kNone) return alone(rank);
   const Rank before = (shape.stages + shape.copies()) * shape.parts();
   RankGroup group{before + place.stage * shape.copies() + place.data, {}, shape.tensor};
   for (place.tensor = 0; place.tensor < shape.parts(); ++place.tensor) group.members.push_back(shape.at(place));

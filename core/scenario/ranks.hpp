@@ -11,8 +11,13 @@ namespace tandem {
 // Where a rank stands: its part of each layer, the part of each batch that it trains on, its stage of the pipeline.
 struct RankPlace {
   Rank data = 0, stage = 0, tensor = 0;
+  std::int32_t server = kNone;  // of a parameter server, its number: it trains on nothing
   bool operator==(const RankPlace&) const = default;
 };
+
+// parallel.servers: ranks after all others, which have parameters and states of those that train.
+std::int64_t server_count(const Scenario& scenario);
+Rank server_rank(const Scenario& scenario, std::int32_t server);
 
 // One a device, of which a folded run has one for all that are alike: the first of each stage.
 Rank rank_count(const Scenario& scenario);

@@ -80,7 +80,7 @@ void check_workload(Rules& rules, const Scenario& scenario) {
 
 // Devices that train one model add up their gradients.
 void check_devices(Rules& rules, const Scenario& scenario) {
-  if (scenario.workload.devices == 1 || rules.is_open("machine")) return;
+  if (scenario.workload.devices == 1 || server_count(scenario) > 0 || rules.is_open("machine")) return;
   rules.require(scenario.machine.collective_bytes_per_s > 0 || scenario.machine.topology,
                 {"workload.devices", "machine.collective.bandwidth"},
                 scenario.machine.name + " has no collective.bandwidth, the rate at which devices add up gradients",
@@ -125,6 +125,10 @@ void check_parallel(Rules& rules, const Values& values, const Scenario& scenario
   rules.require(scenario.workload.tensor == 1 || scenario.workload.recompute != "optimal",
                 {"parallel.tensor", "workload.recompute"}, "of divided layers, which recompute is not chosen so far",
                 "1, or recompute: none or block");
+  if (server_count(scenario) > 0 && !rules.is_open("machine"))
+    rules.require(scenario.machine.peer.bytes_per_s > 0, {"parallel.servers", "machine.copies.peer.bandwidth"},
+                  scenario.machine.name + " has no copies.peer.bandwidth, the rate at which workers and servers send",
+                  "0, or a machine with copies.peer, such as --set machine.copies.peer.bandwidth=10GB/s");
   if (scenario.parallel.pipeline == 1) {
     rules.require(scenario.parallel.chunks == 1, {"parallel.chunks", "parallel.pipeline"},
                   "one stage has the whole network", "1, or parallel.pipeline of 2 or more");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/graph/kernels.hpp"
+#include "core/scenario/ranks.hpp"
 #include "core/step/context.hpp"
 #include "core/transforms/common/entry.hpp"
 
@@ -59,7 +60,8 @@ class DataParallel final : public Rewrite {
 
 std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewrites&) {
   const WorkloadOptions& w = scenario.workload;
-  return w.devices > 1 && w.partition == "none" ? std::make_shared<DataParallel>() : nullptr;
+  return w.devices > 1 && w.partition == "none" && server_count(scenario) == 0 ? std::make_shared<DataParallel>()
+                                                                               : nullptr;
 }
 
 }  // namespace
