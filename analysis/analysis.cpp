@@ -60,10 +60,11 @@ void add_throughput(Analysis& analysis) {
 // Of all ranks together, where each has a part of the network.
 std::int64_t model_parameters(const Scenario& scenario, const Timeline& timeline) {
   const WorkloadEntry* family = find_workload(scenario.workload.family);
-  const bool divided = scenario.parallel.pipeline > 1 || scenario.workload.tensor > 1;
+  const bool divided = scenario.parallel.pipeline > 1 || scenario.workload.tensor > 1 || expert_ranks(scenario) > 1;
   if (!divided || family == nullptr || family->network == nullptr) return parameter_count(timeline);
   Scenario whole = scenario;
   whole.workload.tensor = 1;
+  whole.workload.parallel = {};
   std::int64_t count = 0;
   for (const NetworkModule& module : network_of(whole).modules)
     for (const NamedShape& weight : module.module->weights) {

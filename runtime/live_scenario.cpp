@@ -63,6 +63,12 @@ Scenario load_live_scenario(const LoadScenario& load, std::vector<std::string>& 
   if (scenario.workload.tensor > 1 || scenario.parallel.fold)
     throw ConfigError(
         "parallel: tensor and fold are simulated alone so far; allowed: data and pipeline, or tandem simulate");
+  if (scenario.workload.parallel.text_or("sequence_kind", "") == "megatron")
+    throw ConfigError(
+        "parallel.sequence_kind: megatron is simulated alone so far; allowed: ulysses, or tandem simulate");
+  for (const char* key : {"sequence", "expert"})
+    if (scenario.workload.parallel.integer_or(key, 1) > 1)
+      throw ConfigError(std::string("parallel.") + key + ": is simulated alone so far; allowed: 1, or tandem simulate");
   refuse_decoding(scenario, device);
   return scenario;
 }

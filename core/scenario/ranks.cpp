@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "core/base/check.hpp"
+#include "core/model/module.hpp"
 
 namespace tandem {
 namespace {
@@ -11,57 +13,77 @@ namespace {
 Rank at_least_one(std::int64_t count) { return static_cast<Rank>(std::max<std::int64_t>(count, 1)); }
 
 // How many there are of each kind.
-struct Shape {
-  explicit Shape(const Scenario& scenario)
+struct Counts {
+  explicit Counts(const Scenario& scenario)
       : tensor(at_least_one(scenario.workload.tensor)),
+        sequence(at_least_one(sequence_ranks(scenario))),
         data(at_least_one(scenario.workload.devices)),
         stages(at_least_one(scenario.parallel.pipeline)),
         servers(static_cast<Rank>(server_count(scenario))),
+        experts(at_least_one(expert_ranks(scenario))),
         folded(scenario.parallel.fold) {}
-  Rank tensor, data, stages, servers;
+  Rank tensor, sequence, data, stages, servers;
+  Rank experts;  // of data: who divide them stand in a row
   bool folded;
   // Whose ranks are there, of one that folds none.
   Rank copies() const { return folded ? 1 : data; }
+  Rank sections() const { return folded ? 1 : sequence; }
   Rank parts() const { return folded ? 1 : tensor; }
-  Rank trainers() const { return stages * copies() * parts(); }
+  Rank trainers() const { return stages * copies() * sections() * parts(); }
   Rank count() const { return trainers() + servers; }
   Rank at(RankPlace p) const {
-    return p.server != kNone ? trainers() + p.server : (p.stage * copies() + p.data) * parts() + p.tensor;
+    if (p.server != kNone) return trainers() + p.server;
+    return ((p.stage * copies() + p.data) * sections() + p.sequence) * parts() + p.tensor;
   }
   RankPlace place(Rank rank) const {
     if (rank >= trainers()) return {.server = rank - trainers()};
-    return {rank / parts() % copies(), rank / parts() / copies(), rank % parts()};
+    const Rank section = rank / parts(), copy = section / sections();
+    return {copy % copies(), copy / copies(), rank % parts(), section % sections()};
   }
 };
+
+// Kinds of groups, in the order in which they are numbered; then come transfers.
+enum class Kind : std::uint8_t { Data, Pipeline, Tensor, Sequence, Expert, SameExperts, Transfer };
+
+// The number of the first group of a kind. Each kind has at most as many groups as there are ranks.
+std::int32_t first_number(const Counts& shape, Kind kind) { return static_cast<std::int32_t>(kind) * shape.count(); }
+
+// Known by its first member's rank.
+RankGroup group_of(const Counts& shape, Kind kind, std::vector<Rank> members, std::int64_t size) {
+  const std::int32_t number = first_number(shape, kind) + members.front();
+  return {number, std::move(members), size};
+}
 
 }  // namespace
 
 std::int64_t server_count(const Scenario& scenario) { return scenario.workload.parallel.integer_or("servers", 0); }
+std::int64_t sequence_ranks(const Scenario& scenario) { return scenario.workload.parallel.integer_or("sequence", 1); }
+std::int64_t expert_ranks(const Scenario& scenario) { return scenario.workload.parallel.integer_or("expert", 1); }
 
 Rank server_rank(const Scenario& scenario, std::int32_t server) { return rank_at(scenario, {.server = server}); }
 
-Rank rank_count(const Scenario& scenario) { return Shape(scenario).count(); }
+Rank rank_count(const Scenario& scenario) { return Counts(scenario).count(); }
 
 std::int64_t device_count(const Scenario& scenario) {
-  const Shape shape(scenario);
-  return std::int64_t{shape.tensor} * shape.data * shape.stages + shape.servers;
+  const Counts shape(scenario);
+  return std::int64_t{shape.tensor} * shape.sequence * shape.data * shape.stages + shape.servers;
 }
 
 RankPlace place_of(const Scenario& scenario, Rank rank) {
-  const Shape shape(scenario);
+  const Counts shape(scenario);
   CHECK(rank >= 0 && rank < shape.count(), rank, shape.count());
   return shape.place(rank);
 }
 
 Rank rank_at(const Scenario& scenario, RankPlace place) {
-  const Shape shape(scenario);
+  const Counts shape(scenario);
   const Rank rank = shape.at(place);
   CHECK(rank >= 0 && shape.place(rank) == place, place.data, place.stage, place.tensor);
   return rank;
 }
 
 Rank leading_rank(const Scenario& scenario) {
-  return rank_at(scenario, {.data = 0, .stage = Shape(scenario).stages - 1});
+  return rank_at(scenario, {.data = 0, .stage = Counts(scenario).stages - 1});
 }
 
 namespace {
@@ -71,50 +93,86 @@ RankGroup alone(Rank rank) { return {kNone, {rank}, 1}; }
 
 }  // namespace
 
-// Numbers of groups: first those that add up gradients, by stage and part; then pipelines, by copy and part; then those
-// that divide layers, by stage and copy; then four for each pair of ranks.
 RankGroup data_group(const Scenario& scenario, Rank rank) {
-  const Shape shape(scenario);
+  const Counts shape(scenario);
   RankPlace place = place_of(scenario, rank);
   if (place.server != kNone) return alone(rank);
-  RankGroup group{place.stage * shape.parts() + place.tensor, {}, shape.data};
-  for (place.data = 0; place.data < shape.copies(); ++place.data) group.members.push_back(shape.at(place));
-  return group;
+  std::vector<Rank> members;
+  for (place.data = 0; place.data < shape.copies(); ++place.data)
+    for (place.sequence = 0; place.sequence < shape.sections(); ++place.sequence) members.push_back(shape.at(place));
+  return group_of(shape, Kind::Data, std::move(members), std::int64_t{shape.data} * shape.sequence);
 }
 
 RankGroup pipeline_group(const Scenario& scenario, Rank rank) {
-  const Shape shape(scenario);
+  const Counts shape(scenario);
   RankPlace place = place_of(scenario, rank);
   if (place.server != kNone) return alone(rank);
-  const Rank before = shape.stages * shape.parts();
-  RankGroup group{before + place.data * shape.parts() + place.tensor, {}, shape.stages};
-  for (place.stage = 0; place.stage < shape.stages; ++place.stage) group.members.push_back(shape.at(place));
-  return group;
+  std::vector<Rank> members;
+  for (place.stage = 0; place.stage < shape.stages; ++place.stage) members.push_back(shape.at(place));
+  return group_of(shape, Kind::Pipeline, std::move(members), shape.stages);
 }
 
 RankGroup tensor_group(const Scenario& scenario, Rank rank) {
-  const Shape shape(scenario);
+  const Counts shape(scenario);
   RankPlace place = place_of(scenario, rank);
   if (place.server != kNone) return alone(rank);
-  const Rank before = (shape.stages + shape.copies()) * shape.parts();
-  RankGroup group{before + place.stage * shape.copies() + place.data, {}, shape.tensor};
-  for (place.tensor = 0; place.tensor < shape.parts(); ++place.tensor) group.members.push_back(shape.at(place));
-  return group;
+  std::vector<Rank> members;
+  for (place.tensor = 0; place.tensor < shape.parts(); ++place.tensor) members.push_back(shape.at(place));
+  return group_of(shape, Kind::Tensor, std::move(members), shape.tensor);
+}
+
+RankGroup sequence_group(const Scenario& scenario, Rank rank) {
+  const Counts shape(scenario);
+  RankPlace place = place_of(scenario, rank);
+  if (place.server != kNone) return alone(rank);
+  std::vector<Rank> members;
+  for (place.sequence = 0; place.sequence < shape.sections(); ++place.sequence) members.push_back(shape.at(place));
+  return group_of(shape, Kind::Sequence, std::move(members), shape.sequence);
+}
+
+RankGroup expert_group(const Scenario& scenario, Rank rank) {
+  const Counts shape(scenario);
+  RankPlace place = place_of(scenario, rank);
+  if (place.server != kNone) return alone(rank);
+  const Rank first = place.data / shape.experts * shape.experts;
+  std::vector<Rank> members;
+  for (place.data = first; place.data < std::min(first + shape.experts, shape.copies()); ++place.data)
+    members.push_back(shape.at(place));
+  return group_of(shape, Kind::Expert, std::move(members), shape.experts);
+}
+
+RankGroup same_experts_group(const Scenario& scenario, Rank rank) {
+  const Counts shape(scenario);
+  RankPlace place = place_of(scenario, rank);
+  if (place.server != kNone) return alone(rank);
+  std::vector<Rank> members;
+  for (place.data %= shape.experts; place.data < shape.copies(); place.data += shape.experts)
+    for (place.sequence = 0; place.sequence < shape.sections(); ++place.sequence) members.push_back(shape.at(place));
+  return group_of(shape, Kind::SameExperts, std::move(members),
+                  std::int64_t{shape.data / shape.experts} * shape.sequence);
+}
+
+RankGroup exchange_group(const Scenario& scenario, ExchangeAmong among, Rank rank) {
+  if (among == ExchangeAmong::Sequence) return sequence_group(scenario, rank);
+  return among == ExchangeAmong::Expert ? expert_group(scenario, rank) : tensor_group(scenario, rank);
 }
 
 RankGroup transfer_group(const Scenario& scenario, Rank from, Rank to, TransferKind kind) {
   CHECK(from != to, from);
-  const Shape shape(scenario);
-  const Rank before = (shape.stages + shape.copies()) * shape.parts() + shape.stages * shape.copies();
+  const Counts shape(scenario);
   const Rank pair = from * shape.count() + to;
-  return {before + 4 * pair + (kind.of_bucket ? 2 : 0) + (kind.backward ? 1 : 0), {from, to}, 2};
+  const std::int32_t first = first_number(shape, Kind::Transfer);
+  return {first + 4 * pair + (kind.of_bucket ? 2 : 0) + (kind.backward ? 1 : 0), {from, to}, 2};
 }
 
 std::vector<RankGroup> collective_groups(const Scenario& scenario, Rank rank) {
   std::vector<RankGroup> groups;
   for (RankGroup& group :
-       std::vector{data_group(scenario, rank), pipeline_group(scenario, rank), tensor_group(scenario, rank)})
+       std::vector{data_group(scenario, rank), pipeline_group(scenario, rank), tensor_group(scenario, rank),
+                   sequence_group(scenario, rank), expert_group(scenario, rank)})
     if (group.members.size() > 1) groups.push_back(std::move(group));
+  if (RankGroup same = same_experts_group(scenario, rank); expert_ranks(scenario) > 1 && same.members.size() > 1)
+    groups.push_back(std::move(same));
   return groups;
 }
 
@@ -137,13 +195,30 @@ std::int64_t members_on_a_host(const Scenario& scenario, std::int64_t stride, st
 }
 
 std::int64_t data_members_on_a_host(const Scenario& scenario) {
-  return members_on_a_host(scenario, Shape(scenario).tensor, Shape(scenario).data);
+  const Counts shape(scenario);
+  return members_on_a_host(scenario, shape.tensor, std::int64_t{shape.sequence} * shape.data);
+}
+
+// Of samples that ranks divide, those of one copy stand in a row: what there is of them on a host comes first.
+std::int64_t same_experts_on_a_host(const Scenario& scenario) {
+  const Counts shape(scenario);
+  const std::int64_t copy = std::int64_t{shape.tensor} * shape.sequence;
+  const std::int64_t copies = members_on_a_host(scenario, copy * shape.experts, shape.data / shape.experts);
+  return copies == 0 ? 0 : copies * shape.sequence;
+}
+
+std::int64_t exchange_members_on_a_host(const Scenario& scenario, ExchangeAmong among) {
+  const Counts shape(scenario);
+  if (among == ExchangeAmong::Sequence) return members_on_a_host(scenario, shape.tensor, shape.sequence);
+  if (among == ExchangeAmong::Expert)
+    return members_on_a_host(scenario, std::int64_t{shape.tensor} * shape.sequence, shape.experts);
+  return members_on_a_host(scenario, /*stride=*/1, shape.tensor);
 }
 
 bool is_other_host(const Scenario& scenario, Rank from, Rank to) {
   const std::int64_t most = scenario.machine.devices_per_host;
   const auto host = [&](Rank rank) {
-    Shape all(scenario);
+    Counts all(scenario);
     const RankPlace place = all.place(rank);
     all.folded = false;
     return all.at(place) / most;

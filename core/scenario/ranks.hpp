@@ -1,6 +1,6 @@
 // The ranks of a run: copies of a pipeline of stages, each with samples of its own, whose layers several ranks may
-// divide. Ranks that divide a layer stand in a row, then copies of a stage. Must not know what ranks compute or say to
-// each other.
+// divide, and whose samples. Ranks that divide a layer stand in a row, then those that divide samples, then copies of a
+// stage. Must not know what ranks compute or say to each other.
 #pragma once
 
 #include "core/base/rank_group.hpp"
@@ -8,9 +8,12 @@
 
 namespace tandem {
 
-// Where a rank stands: its part of each layer, the part of each batch that it trains on, its stage of the pipeline.
+enum class ExchangeAmong : std::uint8_t;  // core/model/module.hpp
+
+// Where a rank stands: its part of each layer and of each sample, the part of each batch that it trains on, its stage
+// of the pipeline.
 struct RankPlace {
-  Rank data = 0, stage = 0, tensor = 0;
+  Rank data = 0, stage = 0, tensor = 0, sequence = 0;
   std::int32_t server = kNone;  // of a parameter server, its number: it trains on nothing
   bool operator==(const RankPlace&) const = default;
 };
@@ -27,10 +30,22 @@ Rank rank_at(const Scenario& scenario, RankPlace place);
 // The one whose losses are reported: the first of the last stage.
 Rank leading_rank(const Scenario& scenario);
 
+// Ranks that each sample's tokens are divided among; ranks that each mixture's experts are, of those with samples of
+// their own.
+std::int64_t sequence_ranks(const Scenario& scenario);
+std::int64_t expert_ranks(const Scenario& scenario);
+
 // All ranks that have the same weights as the rank has, which add up their gradients.
 RankGroup data_group(const Scenario& scenario, Rank rank);
 // All that divide layers with it.
 RankGroup tensor_group(const Scenario& scenario, Rank rank);
+// All that divide samples with it.
+RankGroup sequence_group(const Scenario& scenario, Rank rank);
+// All that divide experts with it; and those that have the same ones.
+RankGroup expert_group(const Scenario& scenario, Rank rank);
+RankGroup same_experts_group(const Scenario& scenario, Rank rank);
+// The one of these that exchanges a value.
+RankGroup exchange_group(const Scenario& scenario, ExchangeAmong among, Rank rank);
 // All ranks of the rank's copy of the pipeline, by stage.
 RankGroup pipeline_group(const Scenario& scenario, Rank rank);
 // From the first member to the second: a group for each kind of transfer, none of which waits for another.
@@ -45,8 +60,10 @@ std::vector<RankGroup> transfer_groups(const Scenario& scenario, Rank rank);
 
 // Of `count` ranks, each `stride` after the one before, those that are on the first one's host; 0: all.
 std::int64_t members_on_a_host(const Scenario& scenario, std::int64_t stride, std::int64_t count);
-// The same of data_group().
+// The same of data_group(), of same_experts_group(), and of exchange_group().
 std::int64_t data_members_on_a_host(const Scenario& scenario);
+std::int64_t same_experts_on_a_host(const Scenario& scenario);
+std::int64_t exchange_members_on_a_host(const Scenario& scenario, ExchangeAmong among);
 // Whether two stages' ranks of one copy are on hosts of their own.
 bool is_other_host(const Scenario& scenario, Rank from, Rank to);
 

@@ -72,7 +72,8 @@ void check_workload(Rules& rules, const Scenario& scenario) {
        {"batch", "micro_batches", "sequence", "hidden", "layers", "vocabulary", "inputs", "classes", "layer_bytes"})
     sizes.push_back(std::string("workload.") + key);
   sizes.insert(sizes.end(), {"validation.every", "validation.batches"});
-  const auto divided = static_cast<double>(scenario.workload.tensor * scenario.parallel.pipeline);
+  const auto divided =
+      static_cast<double>(scenario.workload.tensor * scenario.parallel.pipeline * sequence_ranks(scenario));
   if (rules.can_judge(sizes))
     rules.require(step_work(scenario.workload, scenario.validation) / divided <= kMostStepWork, {rules.at_fault(sizes)},
                   "one training step would take more than 4e18 operations or bytes", "smaller sizes");
@@ -80,9 +81,11 @@ void check_workload(Rules& rules, const Scenario& scenario) {
 
 // Devices that train one model add up their gradients.
 void check_devices(Rules& rules, const Scenario& scenario) {
-  if (scenario.workload.devices == 1 || server_count(scenario) > 0 || rules.is_open("machine")) return;
+  const bool adds_up = scenario.workload.devices * sequence_ranks(scenario) > 1 && server_count(scenario) == 0;
+  if (!adds_up || rules.is_open("machine")) return;
+  const std::string key = scenario.workload.devices > 1 ? "workload.devices" : "parallel.sequence";
   rules.require(scenario.machine.collective_bytes_per_s > 0 || scenario.machine.topology,
-                {"workload.devices", "machine.collective.bandwidth"},
+                {key, "machine.collective.bandwidth"},
                 scenario.machine.name + " has no collective.bandwidth, the rate at which devices add up gradients",
                 "1, or a machine with collective.bandwidth, such as --set machine.collective.bandwidth=10GB/s");
 }
@@ -112,7 +115,7 @@ void check_parallel(Rules& rules, const Values& values, const Scenario& scenario
   };
   constexpr std::int64_t kMostDevices = 1 << 20, kMostRanks = 1 << 14;
   rules.require(device_count(scenario) <= kMostDevices && rank_count(scenario) <= kMostRanks,
-                {"parallel.pipeline", "parallel.data", "parallel.tensor", "workload.devices"},
+                {"parallel.pipeline", "parallel.data", "parallel.tensor", "parallel.sequence", "workload.devices"},
                 "there would be " + std::to_string(device_count(scenario)) + " devices",
                 "at most 16384, or 1048576 with fold: true");
   // A log has all keys, with what they are where nobody gave them.

@@ -15,18 +15,28 @@ StepOptions::StepOptions(const Scenario& scenario, Rank of_rank)
       devices(scenario.workload.devices),
       rank(place_of(scenario, of_rank).data),
       tensor_group(tandem::tensor_group(scenario, of_rank)),
+      sequence_group(tandem::sequence_group(scenario, of_rank)),
+      expert_group(tandem::expert_group(scenario, of_rank)),
       data_group(tandem::data_group(scenario, of_rank)),
+      same_experts_group(tandem::same_experts_group(scenario, of_rank)),
       gpu(scenario.machine.gpu),
       steps(scenario.steps - scenario.first_step),
       first_step(scenario.first_step),
       saves(!scenario.checkpoint.directory.empty() && of_rank == 0),
       save_every(scenario.checkpoint.every),
-      data_on_host(data_members_on_a_host(scenario)) {}
+      data_on_host(data_members_on_a_host(scenario)),
+      tensor_on_host(exchange_members_on_a_host(scenario, ExchangeAmong::Tensor)),
+      same_experts_on_host(tandem::same_experts_on_a_host(scenario)) {}
 
 std::vector<std::int64_t> StepOptions::collective_sizes(std::int64_t elements) const {
-  std::vector<std::int64_t> sizes{elements, devices};
+  std::vector<std::int64_t> sizes{elements, data_group.size};
   if (data_on_host > 0) sizes.push_back(data_on_host);
   return sizes;
+}
+
+const RankGroup& StepOptions::exchange_group(ExchangeAmong among) const {
+  if (among == ExchangeAmong::Sequence) return sequence_group;
+  return among == ExchangeAmong::Expert ? expert_group : tensor_group;
 }
 
 namespace {
@@ -107,8 +117,8 @@ Op StepContext::collective(Graph& graph, std::int32_t label, WorkId work, Phase 
 }
 
 // On a lane of its own: what follows waits for it, while gradients have time.
-void StepContext::exchange(Graph& graph, Op& op) const {
-  const RankGroup& group = options.tensor_group;
+void StepContext::exchange(Graph& graph, Op& op, std::size_t index) const {
+  const RankGroup& group = options.exchange_group(spec(index).among);
   CHECK(group.size > 1, "an exchange of one rank", group.number);
   op.engine = Engine::Collective;
   op.engines = engine_bit(Engine::Collective);

@@ -23,16 +23,19 @@ struct StepOptions {
   OptimizerOptions optimizer;
   ValidationOptions validation;
   std::int64_t micro_batches, devices;
-  Rank rank;               // among those that train on samples of their own
-  RankGroup tensor_group;  // which divide layers
-  RankGroup data_group;    // which add up their gradients
+  Rank rank;                                             // among those that train on samples of their own
+  RankGroup tensor_group, sequence_group, expert_group;  // which divide layers, samples, experts
+  RankGroup data_group;                                  // which add up their gradients
+  RankGroup same_experts_group;                          // those of experts
   bool gpu;
   std::int32_t steps, first_step;  // steps of this run, and those before it
   bool saves;
   std::int64_t save_every;
   std::int64_t data_on_host;  // of data_group, those on one host; 0: all
+  std::int64_t tensor_on_host, same_experts_on_host;
   // Of a work of data_group: elements, ranks, and those on one host where there are others.
   std::vector<std::int64_t> collective_sizes(std::int64_t elements) const;
+  const RankGroup& exchange_group(ExchangeAmong among) const;
   bool clips() const { return optimizer.clip_norm > 0; }
 };
 
@@ -89,8 +92,8 @@ class StepContext {
   }
   Op collective(Graph& graph, std::int32_t label, WorkId work, Phase phase, std::size_t index,
                 const RankGroup& group) const;
-  // Of a stage that is one: makes of an op one of the ranks that divide its layer.
-  void exchange(Graph& graph, Op& op) const;
+  // Of a stage that is one: makes of an op one of the ranks that exchange its value.
+  void exchange(Graph& graph, Op& op, std::size_t index) const;
   // Of a stage that is one: makes of an op one that sends or receives.
   void transfer(Graph& graph, Op& op, std::size_t index, bool backward) const;
   // "block3.NAME" of a stage; of its bucket, or of this rank's part of it.

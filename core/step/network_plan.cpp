@@ -1,5 +1,6 @@
 #include "core/step/network_plan.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <map>
@@ -131,26 +132,44 @@ class Plan {
   // PassesPart says what becomes of it.
   StageSpec exchange_of(std::size_t index) {
     const NetworkModule& m = at(index);
-    const Shape& shape = m.module->locals.front().shape;
+    const Shape& shape = m.module->locals.back().shape;
     const DeriveOptions& options = roles_[index].derive;
     StageSpec s;
     s.name = m.name;
-    s.exchange = m.module->exchange;
+    s.exchange = m.module->exchange, s.among = m.module->among;
     s.continues = m.continues;
     s.backward_reads_parameter = false;
     s.inputs = {{.gradient = options.input_gradients != 0, .adds = options.gradients_so_far != 0}};
     connect(s.inputs.front(), m.inputs.front());
     s.outputs = {{shape.type, shape.bytes(), /*gradient=*/s.inputs.front().gradient}};
     s.recomputable = m.recomputable && s.inputs.front().gradient;
-    const std::int64_t ranks = m.module->exchange_ranks, on_host = members_on_a_host(scenario_, /*stride=*/1, ranks);
-    Work work{"all_reduce_sum", shape.type, {shape.elements(), ranks}, {memory_kernel(2 * shape.bytes())}};
-    if (on_host > 0) work.sizes.push_back(on_host);
-    s.forward = plan_.add({std::move(work), 0});
+    const auto [forward, backward] = exchanges_of(s.exchange);
+    s.forward = add_exchange(*m.module, forward);
     if (s.recomputable) s.forward_light = s.recompute = s.forward;
-    if (s.inputs.front().gradient) s.backward = s.backward_accumulate = s.forward;
+    if (s.inputs.front().gradient) s.backward = s.backward_accumulate = add_exchange(*m.module, backward);
     if (in_two_ && s.inputs.front().gradient)
-      s.backward_inputs = {s.forward, kNone, {{OperandKind::OutputGradient}}, {{OperandKind::InputGradient}}};
+      s.backward_inputs = {s.backward, kNone, {{OperandKind::OutputGradient}}, {{OperandKind::InputGradient}}};
     return s;
+  }
+  // Forward, and backward.
+  static std::pair<const char*, const char*> exchanges_of(Exchange how) {
+    if (how == Exchange::Gather) return {"all_gather", "reduce_scatter"};
+    if (how == Exchange::Scatter) return {"reduce_scatter", "all_gather"};
+    if (how == Exchange::AllToAll) return {"all_to_all", "all_to_all"};
+    return {"all_reduce_sum", "all_reduce_sum"};
+  }
+  // Its kernel counts what goes around a ring: of a sum twice the value, else all of it once; of values that go
+  // straight to where they belong, what the busiest rank has.
+  OpSpecIndex add_exchange(const Module& module, const std::string& body) {
+    const Shape &in = module.locals.front().shape, &out = module.locals.back().shape;
+    const std::int64_t bytes = std::max(in.bytes(), out.bytes()), elements = std::max(in.elements(), out.elements());
+    const std::int64_t on_host = exchange_members_on_a_host(scenario_, module.among);
+    Work work{body,
+              out.type,
+              {elements, module.exchange_ranks},
+              {memory_kernel(body == "all_reduce_sum" ? 2 * bytes : bytes)}};
+    if (on_host > 0) work.sizes.push_back(on_host);
+    return plan_.add({std::move(work), 0});
   }
   StageSpec stage_of(std::size_t index) {
     const NetworkModule& m = at(index);
@@ -167,11 +186,17 @@ class Plan {
     }
     StageSpec stage = found->second;
     stage.name = m.name;
+    stage.gradients = gradient_ranks_of(*m.module);
     stage.continues = m.continues;
     if (!stage.trained && stage.elements > 0) stage.code_bits = m.frozen_bits;
     for (std::size_t p = 0; p < m.inputs.size(); ++p) connect(stage.inputs[p], m.inputs[p]);
     if (holder_of_[index] != kNone) stage.inputs.back().index = holder_of_[index];
     return stage;
+  }
+  // A module that computes says whose gradients of its weights belong together by the ranks of an exchange.
+  static GradientRanks gradient_ranks_of(const Module& module) {
+    if (module.exchange_ranks == 1) return GradientRanks::Data;
+    return module.among == ExchangeAmong::Expert ? GradientRanks::Expert : GradientRanks::Tensor;
   }
   // Of a weight of another module's bucket, its place there.
   std::int32_t field_of(const Source& source) const {

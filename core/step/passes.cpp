@@ -144,7 +144,7 @@ void PassesPart::append_forward(Graph& graph, std::size_t index, Op op, bool wri
   const Phase phase = op.phase == Phase::Evaluate ? Phase::Evaluate : Phase::Gather;
   for (const auto& transform : context_.transforms) transform->before_use(graph, index, phase);
   read_forward_operands(index, op);
-  if (context_.spec(index).exchange == Exchange::Forward) context_.exchange(graph, op);
+  if (context_.spec(index).exchange != Exchange::None) context_.exchange(graph, op, index);
   if (context_.spec(index).transfer != nullptr) context_.transfer(graph, op, index, /*backward=*/false);
   if (saves && context_.spec(index).loss_gradient_in_forward && context_.scales_loss())
     op.reads.push_back(context_.loss_scale);
@@ -241,16 +241,30 @@ bool PassesPart::passes_gradient_on(std::size_t index) {
   return true;
 }
 
+// Nobody keeps all rows for the backward, of which each rank has its own: they are brought together once more, while
+// what comes after goes backward (Korthikanti et al., 2022, section 4.2.2).
+void PassesPart::gather_again(Graph& graph, std::size_t index) {
+  for (const PortSpec& port : context_.spec(index).inputs) {
+    const auto from = static_cast<std::size_t>(port.index);
+    if (port.from != PortSpec::From::Stage || !port.backward_reads) continue;
+    if (context_.spec(from).exchange != Exchange::Gather || context_.recomputes[from]) continue;
+    append_forward(graph, from,
+                   op_of(stages_[from].labels.recompute, context_.spec(from).forward, Phase::Recompute, from),
+                   /*writes_output=*/true, /*saves=*/false);
+  }
+}
+
 void PassesPart::backward(Graph& graph, std::size_t index) {
   const StageSpec& s = context_.spec(index);
   if (passes_gradient_on(index)) return;
+  gather_again(graph, index);
   const bool adds = adds_gradient(index);
   Op op = op_of(stages_[index].labels.backward, adds ? s.backward_accumulate : s.backward, Phase::Backward, index);
   for (const auto& transform : context_.transforms)
     if (s.backward_reads_parameter || s.backward_reads_frozen()) transform->before_use(graph, index, Phase::Gather);
   read_backward_operands(index, op);
   if (s.transfer != nullptr) context_.transfer(graph, op, index, /*backward=*/true);
-  if (s.exchange == Exchange::Backward) context_.exchange(graph, op);
+  if (s.exchange != Exchange::None) context_.exchange(graph, op, index);
   if (context_.trains(index)) write_weight_gradient(graph, index, op);
   write_gradients(graph, index, PortSpec::From::Stage, op);
   write_gradients(graph, index, PortSpec::From::Bucket, op);

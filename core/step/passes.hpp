@@ -56,6 +56,7 @@ class PassesPart {
   void add_received(Graph& graph, std::size_t index);
   void write_received(Graph& graph, std::size_t index, Op& op);
   void append_forward(Graph& graph, std::size_t index, Op op, bool writes_output, bool saves);
+  void gather_again(Graph& graph, std::size_t index);
   ValueId value_of(const PortSpec& port) const;
   void read_forward_operands(std::size_t index, Op& op) const;
   void read_backward_operands(std::size_t index, Op& op) const;

@@ -15,6 +15,12 @@
 namespace tandem {
 
 enum class OperandKind : std::uint8_t;  // core/model/passes.hpp
+// Which ranks add up their gradients of a stage's bucket.
+enum class GradientRanks : std::uint8_t {
+  Data,    // those that have it, and samples, or tokens, of their own
+  Tensor,  // these, and those that divide its layer as well: each makes a summand, of some of the tokens
+  Expert   // those that have the same experts: what a rank makes is of all tokens that others sent to them
+};
 
 struct TensorSpec {
   std::string name;  // after the stage's: "ln1_mean"
@@ -107,8 +113,10 @@ struct StageSpec {
   bool has_loss = false;
   bool loss_gradient_in_forward = false;  // what depends on the loss scale is done there
   std::shared_ptr<const TransferSpec> transfer;
-  Exchange exchange = Exchange::None;  // its op is one pass's; in the other the value, or gradient, is taken as it is
-  bool continues = false;              // the stage before: both are of one module that was cut
+  Exchange exchange = Exchange::None;  // of Forward and Backward, one pass's op: in the other all is taken as it is
+  ExchangeAmong among = ExchangeAmong::Tensor;
+  GradientRanks gradients = GradientRanks::Data;
+  bool continues = false;  // the stage before: both are of one module that was cut
   OpSpecIndex forward = kNone;
   OpSpecIndex forward_light = kNone;  // writes the output only; recomputable stages, and whose forward does more
   OpSpecIndex recompute = kNone;

@@ -28,7 +28,7 @@ void require_built(const Scenario& scenario, const Rewrites& rewrites) {
           "a checkpoint holds all states, of which each stage has its own",
           "1, or no checkpoint.directory and no --resume");
   require(scenario.switches.empty(), "no policy takes over in a pipeline so far", "1, or no switches");
-  constexpr std::array kComposes = {"data", "recompute", "movable_inputs", "stream_parameters"};
+  constexpr std::array kComposes = {"data", "expert", "recompute", "tensor", "movable_inputs", "stream_parameters"};
   for (const auto& rewrite : rewrites)
     require(std::find(kComposes.begin(), kComposes.end(), rewrite->name()) != kComposes.end(),
             "with the transform " + std::string(rewrite->name()) + ", which policy " + scenario.policy.name +

@@ -8,14 +8,15 @@
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
+#include "core/transforms/tensor/by_tokens.hpp"
 
 namespace tandem {
 namespace {
 
 std::size_t place(std::int32_t id) { return static_cast<std::size_t>(id); }
 
-// How the ranks have a value: all of it each; some columns each; or each a summand of it.
-enum class Held : std::uint8_t { Whole, Columns, Summand };
+// How the ranks have a value: all of it each; some columns each; each a summand of it; or some rows each.
+enum class Held : std::uint8_t { Whole, Columns, Summand, Rows };
 
 // Primitives that compute each column, or each head, by itself.
 bool goes_by_columns(const std::string_view name) {
@@ -29,11 +30,16 @@ bool goes_by_heads(const std::string_view name) {
 
 class Splitter {
  public:
-  Splitter(const Module& module, std::int64_t ranks, const std::vector<bool>& divided_ports)
-      : module_(module), ranks_(ranks), held_(module.locals.size(), Held::Whole), segment_(module.locals.size(), 0) {
+  Splitter(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports, bool by_tokens)
+      : module_(module),
+        ranks_(ranks),
+        by_tokens_(by_tokens),
+        held_(module.locals.size(), Held::Whole),
+        segment_(module.locals.size(), 0) {
     for (std::size_t p = 0; p < module.inputs.size(); ++p) {
       segment_[place(module.inputs[p])] = kNone;
-      if (divided_ports[p]) divided_.insert(module.inputs[p]);
+      if (ports[p] == PortPart::WeightRows) divided_.insert(module.inputs[p]);
+      if (ports[p] == PortPart::Tokens) held_[place(module.inputs[p])] = Held::Rows;
     }
     for (const Call& call : module.program)
       for (const LocalId in : call.in) readers_[in].push_back(&call);
@@ -92,9 +98,22 @@ class Splitter {
   // The first segment in which a value can be read as a whole, or `spread`.
   std::int32_t readable(LocalId value, bool spread) const {
     const std::int32_t made = segment_[place(value)];
-    if (held_[place(value)] == Held::Summand) return made + 1;
-    if (held_[place(value)] == Held::Whole && spread) return made + 1;
+    const Held held = held_[place(value)];
+    if (held == Held::Summand) return made + 1;
+    if ((held == Held::Whole || held == Held::Rows) && spread) return made + 1;
     return std::max(made, 0);
+  }
+  // Segments of tokens and of columns by turns, as gradients of the ones' weights are summands, and not the others'.
+  static std::int32_t by_turns(std::int32_t segment, bool tokens) {
+    return segment + (segment % 2 == (tokens ? 1 : 0));
+  }
+
+  void require_goes_by_tokens(const Call& call) const {
+    require_computes_by_tokens(module_, call, ranks_);
+    for (const LocalId in : call.in)
+      if (held_[place(in)] == Held::Whole)
+        throw ConfigError("parallel.sequence_kind: " + module_.name + "." + call.name +
+                          " reads what all ranks have; allowed: no sequence_kind");
   }
 
   void plan() {
@@ -121,30 +140,52 @@ class Splitter {
       } else if (by_divided) {
         throw ConfigError("parallel.tensor: " + module_.name + "." + call.name +
                           " reads all of a weight that another layer has divided; allowed: 1, or weights of its own");
+      } else if (by_tokens_) {
+        require_goes_by_tokens(call);
+        held = Held::Rows;
       }
       for (std::size_t i = 0; i < call.in.size(); ++i)
         step.segment = std::max(step.segment, readable(call.in[i], step.spread[i]));
+      if (by_tokens_) step.segment = by_turns(step.segment, held == Held::Rows);
       for (const LocalId out : call.out) held_[place(out)] = held, segment_[place(out)] = step.segment;
       steps_.push_back(std::move(step));
     }
   }
 
+  static const char* name_of(Exchange how) {
+    if (how == Exchange::Gather) return "gather";
+    if (how == Exchange::Scatter) return "scatter";
+    return how == Exchange::Forward ? "reduce" : "spread";
+  }
+  Shape rows_of(LocalId value) const {
+    Shape shape = module_.locals[place(value)].shape;
+    CHECK(is_divisible(shape.dims.front()), module_.name, value, ranks_);
+    shape.dims.front() /= ranks_;
+    return shape;
+  }
   // Values that ranks exchange, in the order in which they are wanted.
   PieceSource exchanged(LocalId value, Exchange how) {
-    const auto [found, fresh] = exchanged_.try_emplace({value, how});
-    if (!fresh) return found->second;
+    if (const auto found = exchanged_.find({value, how}); found != exchanged_.end()) return found->second;
+    const Shape& whole = module_.locals[place(value)].shape;
+    const PieceSource source = how == Exchange::Gather ? source_of(value, /*spread=*/false) : whole_.at(value);
     auto made = std::make_shared<Module>();
-    made->name = how == Exchange::Forward ? "reduce" : "spread";
+    made->name = name_of(how);
     made->type = module_.type;
-    made->locals = {{"input", module_.locals[place(value)].shape}, {"output", module_.locals[place(value)].shape}};
+    made->locals = {{"input", how == Exchange::Gather ? rows_of(value) : whole},
+                    {"output", how == Exchange::Scatter ? rows_of(value) : whole}};
     made->inputs = {0}, made->outputs = {1};
     made->exchange = how, made->exchange_ranks = ranks_;
-    out_.pieces.push_back({std::move(made), {whole_.at(value)}});
-    return found->second = {static_cast<std::int32_t>(out_.pieces.size()) - 1, 0};
+    out_.pieces.push_back({std::move(made), {source}});
+    return exchanged_[{value, how}] = {static_cast<std::int32_t>(out_.pieces.size()) - 1, 0};
+  }
+  bool is_in_rows(LocalId value) const {
+    return held_[place(value)] == Held::Rows || (by_tokens_ && held_[place(value)] == Held::Summand);
   }
   // As a call of a segment reads it.
   PieceSource source_of(LocalId value, bool spread) {
-    if (held_[place(value)] == Held::Summand) return exchanged(value, Exchange::Forward);
+    if (spread && is_in_rows(value)) return exchanged(value, Exchange::Gather);
+    if (held_[place(value)] == Held::Summand)
+      return exchanged(value, by_tokens_ ? Exchange::Scatter : Exchange::Forward);
     if (spread && held_[place(value)] == Held::Whole) return exchanged(value, Exchange::Backward);
     return whole_.at(value);
   }
@@ -162,6 +203,7 @@ class Splitter {
       const std::vector<LocalId>& out = builder_.so_far().program.back().out;
       for (std::size_t i = 0; i < call.out.size(); ++i) locals_[{call.out[i], false}] = out[i];
       CHECK(first == out.front(), call.name);
+      makes_summands_ = all_.by_tokens_ && all_.held_[place(call.out.front())] == Held::Rows;
       note_weights(step);
     }
     void output(LocalId value) {
@@ -169,6 +211,7 @@ class Splitter {
       outputs_.push_back(value);
     }
     const std::vector<LocalId>& outputs() const { return outputs_; }
+    bool empty() const { return builder_.so_far().program.empty(); }
     ModulePiece finish() {
       auto module = std::make_shared<Module>(*builder_.build());
       for (std::size_t k = 0; k < module->weights.size(); ++k) {
@@ -176,27 +219,30 @@ class Splitter {
         module->weights[k].trained = whole_weights_[k]->trained;
       }
       module->may_run_on_cpu = all_.module_.may_run_on_cpu;
+      if (makes_summands_) module->exchange_ranks = all_.ranks_;
       return {std::move(module), sources_};
     }
 
    private:
     LocalId local(LocalId value, bool spread) {
       const bool elsewhere = all_.segment_[place(value)] != number_;
-      const bool exchanged =
-          all_.held_[place(value)] == Held::Summand || (spread && all_.held_[place(value)] == Held::Whole);
+      const Held held = all_.held_[place(value)];
+      const bool exchanged = held == Held::Summand || (spread && held != Held::Columns);
       const std::pair key{value, exchanged};
       if (const auto found = locals_.find(key); found != locals_.end()) return found->second;
       CHECK(elsewhere || exchanged, all_.module_.name, value);
       sources_.push_back(all_.source_of(value, spread));
       Shape shape = all_.module_.locals[place(value)].shape;
       if (all_.divided_.contains(value)) shape.dims.front() /= all_.ranks_;
-      if (all_.held_[place(value)] == Held::Columns) shape.dims.back() /= all_.ranks_;
+      if (held == Held::Columns) shape.dims.back() /= all_.ranks_;
+      if (!spread && all_.is_in_rows(value)) shape = all_.rows_of(value);
       return locals_[key] = builder_.input(all_.module_.locals[place(value)].name, shape);
     }
     Attributes attributes(const Step& step) const {
       Attributes how = step.call->how;
-      if (!step.divides) return how;
       const std::string_view name = step.call->what->name;
+      if (all_.by_tokens_ && name == "positions") how = places_of_rank(*step.call, all_.ranks_);
+      if (!step.divides) return how;
       const auto divide = [&](const char* key) {
         if (how.has(key) && how.integer(key) > 0) how.set(key, how.integer(key) / all_.ranks_);
       };
@@ -224,6 +270,7 @@ class Splitter {
     std::vector<PieceSource> sources_;
     std::vector<LocalId> outputs_;
     std::vector<const NamedShape*> whole_weights_;  // by own place
+    bool makes_summands_ = false;                   // of its weights' gradients, of some of the tokens
   };
 
   // Read by a later segment, or exchanged, or an output of the whole.
@@ -248,6 +295,7 @@ class Splitter {
         segment.add(step);
         made.insert(made.end(), step.call->out.begin(), step.call->out.end());
       }
+      if (segment.empty()) continue;
       for (const LocalId value : made)
         if (leaves(value, number)) segment.output(value);
       ModulePiece piece = segment.finish();
@@ -263,6 +311,7 @@ class Splitter {
 
   const Module& module_;
   const std::int64_t ranks_;
+  const bool by_tokens_;
   std::vector<Held> held_;             // by local of the whole module
   std::vector<std::int32_t> segment_;  // that makes it; kNone: a port
   std::set<LocalId> divided_;          // ports that read a part of a weight's rows
@@ -275,9 +324,9 @@ class Splitter {
 
 }  // namespace
 
-SplitModule split_module(const Module& module, std::int64_t ranks, const std::vector<bool>& divided_ports) {
-  CHECK(divided_ports.size() == module.inputs.size(), divided_ports.size(), module.inputs.size());
-  return Splitter(module, ranks, divided_ports).build();
+SplitModule split_module(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports, bool by_tokens) {
+  CHECK(ports.size() == module.inputs.size(), ports.size(), module.inputs.size());
+  return Splitter(module, ranks, ports, by_tokens).build();
 }
 
 }  // namespace tandem

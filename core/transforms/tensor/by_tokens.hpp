@@ -1,0 +1,15 @@
+// Calls that ranks compute of some of the tokens each: rows in a row. Must not know what else is divided.
+#pragma once
+
+#include <cstdint>
+
+#include "core/model/module.hpp"
+
+namespace tandem {
+
+// Throws ConfigError unless the call computes each token by itself, and ranks divide them evenly.
+void require_computes_by_tokens(const Module& module, const Call& call, std::int64_t ranks);
+// Of a call that adds what stands for a token's place in its sequence: the first rank's. Others begin further on.
+Attributes places_of_rank(const Call& call, std::int64_t ranks);
+
+}  // namespace tandem
