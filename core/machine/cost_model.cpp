@@ -192,6 +192,18 @@ std::int64_t CostModel::command_ns(const Work& work, Engine engine) const {
   return body != nullptr ? body->op_ns : profile_->op_ns;
 }
 
+namespace {
+
+// Of an all-to-all: what a rank sends to other hosts leaves by its own card, however many there are.
+double leaving_ns(const HardwareProfile& profile, std::int64_t bytes, std::int64_t ranks, std::int64_t on_host) {
+  if (on_host == 0 || on_host >= ranks || profile.network_bytes_per_s == 0) return 0;
+  const double share = static_cast<double>(ranks - on_host) / static_cast<double>(ranks);
+  return static_cast<double>(profile.collective_latency_ns + profile.network_latency_ns) +
+         at_rate_ns(share * static_cast<double>(bytes), profile.network_bytes_per_s, "the network");
+}
+
+}  // namespace
+
 double CostModel::lane_time(Engine engine) const { return tandem::lane_time(*profile_, engine); }
 
 double CostModel::compute_run_ns(const Work& work, Engine engine) const {
@@ -208,7 +220,9 @@ double CostModel::compute_run_ns(const Work& work, Engine engine) const {
     // ring.
     const std::int64_t ranks = work.sizes.size() > 1 ? work.sizes[1] : 1;
     const std::int64_t on_host = work.sizes.size() > 2 ? work.sizes[2] : 0;
-    return static_cast<double>(collective_ns(memory_bytes(work), ranks, on_host));
+    const std::int64_t bytes = memory_bytes(work);
+    const auto around = static_cast<double>(collective_ns(bytes, ranks, on_host));
+    return work.body == "all_to_all" ? std::max(around, leaving_ns(*profile_, bytes, ranks, on_host)) : around;
   }
   if (engine == Engine::RemoteLoader && !work.kernels.empty())
     return kernels_ns(work, engine) + at_rate_ns(static_cast<double>(work.kernels.back().bytes),

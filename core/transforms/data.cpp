@@ -18,6 +18,7 @@ class AllReduce final : public StepTransform {
   explicit AllReduce(StepContext& context) : context_(context), stages_(context.stage_count()) {}
 
   void add_works(Graph& graph, std::size_t index) override {
+    if (!adds(index)) return;
     const std::int64_t elements = context_.spec(index).elements;
     const DType type = context_.plan().precision;
     const auto [found, fresh] = works_.try_emplace(elements, kNone);
@@ -30,6 +31,7 @@ class AllReduce final : public StepTransform {
   }
 
   void reduce(Graph& graph, std::size_t index) override {
+    if (!adds(index)) return;
     StepStage& stage = context_.stages[index];
     Op op = context_.collective(graph, stages_[index].label, stages_[index].work, Phase::Reduce, index);
     op.reads.push_back(stage.gradient_value);
@@ -44,6 +46,8 @@ class AllReduce final : public StepTransform {
     std::int32_t label = kNone;
     WorkId work = kNone;
   };
+  // Experts' are not those of all ranks (expert/expert.cpp).
+  bool adds(std::size_t index) const { return context_.spec(index).gradients != GradientRanks::Expert; }
   StepContext& context_;
   std::vector<Stage> stages_;
   std::map<std::int64_t, WorkId> works_;  // by elements
@@ -60,8 +64,8 @@ class DataParallel final : public Rewrite {
 
 std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewrites&) {
   const WorkloadOptions& w = scenario.workload;
-  return w.devices > 1 && w.partition == "none" && server_count(scenario) == 0 ? std::make_shared<DataParallel>()
-                                                                               : nullptr;
+  const bool adds_up = w.devices * sequence_ranks(scenario) > 1 && server_count(scenario) == 0;
+  return adds_up && w.partition == "none" ? std::make_shared<DataParallel>() : nullptr;
 }
 
 }  // namespace

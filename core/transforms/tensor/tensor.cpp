@@ -22,7 +22,7 @@ Network on_network(Network network, const WorkloadOptions& w) {
   if (divides_tokens(w) && w.tensor == 1)
     throw ConfigError(
         "parallel.sequence_kind: megatron divides by tokens what ranks of parallel.tensor leave whole, and there is "
-        "one; allowed: none, or parallel.tensor of 2 or more");
+        "one; allowed: ulysses, or parallel.tensor of 2 or more");
   if (w.tensor == 1) return network;
   const bool by_tokens = divides_tokens(w);
   const auto split = [&](const Module& module, const std::vector<PortPart>& ports) {
@@ -42,13 +42,9 @@ std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewri
   return w.tensor > 1 && divides_tokens(w) ? gradient_sum("tensor", GradientRanks::Tensor) : nullptr;
 }
 
-const std::vector<FamilyKey> kKeys = {
-    word_key("sequence_kind", {"none", "megatron"},
-             "How tokens are divided. megatron: among the ranks of tensor, where these leave layers whole.")};
-
 }  // namespace
 }  // namespace tandem
 
 TANDEM_TRANSFORM_OF_BOTH(tensor, of_scenario, on_network,
                          "Ranks divide each layer by columns and heads, and add up what they have made",
-                         "parallel.tensor: N", &kKeys)
+                         "parallel.tensor: N")

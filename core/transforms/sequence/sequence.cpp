@@ -1,0 +1,86 @@
+// Sequence parallel: ranks divide each sample by tokens, and attention by heads (ulysses.hpp). The network becomes that
+// of one rank; all have the same, and whole parameters, whose gradients are added up among all ranks that have tokens
+// of their own. sequence_kind: megatron is tensor parallel's (tensor/tensor.cpp).
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/errors.hpp"
+#include "core/transforms/common/divided_network.hpp"
+#include "core/transforms/common/entry.hpp"
+#include "core/transforms/sequence/ulysses.hpp"
+
+namespace tandem {
+namespace {
+
+std::int64_t ranks_of(const WorkloadOptions& w) { return w.parallel.integer_or("sequence", 1); }
+
+[[noreturn]] void refuse(const std::string& problem, const std::string& allowed) {
+  throw ConfigError("parallel.sequence: " + problem + "; allowed: " + allowed);
+}
+
+void require_suits(const WorkloadOptions& w) {
+  if (w.parallel.text_or("sequence_kind", "ulysses") != "ulysses")
+    refuse("sequence_kind: megatron divides tokens among the ranks of tensor", "1, or sequence_kind: ulysses");
+  if (w.tensor > 1) refuse("with tensor it is not built so far", "1, or parallel.tensor: 1");
+  if (w.parallel.integer_or("expert", 1) > 1) refuse("with expert it is not built so far", "1, or parallel.expert: 1");
+  if (w.partition != "none") refuse("with divided states it is not built so far", "1, or workload.partition: none");
+}
+
+void require_divisible(const Network& network, std::int64_t ranks) {
+  for (const BatchTensor& tensor : network.batch) {
+    if (tensor.shape.type != DType::I64 || tensor.shape.dims.size() != 2)
+      refuse("the batch's " + tensor.name + " are no tokens of samples",
+             "1, or a family that is trained on the next token");
+    const std::int64_t tokens = tensor.shape.dims.back();
+    if (tokens % ranks != 0)
+      refuse(std::to_string(ranks) + " ranks do not divide " + std::to_string(tokens) + " tokens of a sample evenly",
+             "1, or a divisor of workload.sequence");
+  }
+  if (network.load.body != "next_tokens.load")
+    refuse("not every part of a sample has as many targets, and a mean over parts is not that over samples",
+           "1, or a family that is trained on the next token");
+}
+
+// A rank's batch: of each sample, some tokens.
+void divide_batch(Network& network, std::int64_t ranks) {
+  for (BatchTensor& tensor : network.batch) tensor.shape.dims.back() /= ranks;
+  network.load.sizes.at(1) /= ranks;
+  for (Kernel& kernel : network.load.kernels) kernel.bytes /= ranks;
+}
+
+Network on_network(Network network, const WorkloadOptions& w) {
+  const std::int64_t ranks = ranks_of(w);
+  if (ranks == 1) return network;
+  require_suits(w);
+  require_divisible(network, ranks);
+  Network divided = divided_network(network, {"parallel.sequence", /*tokens_between=*/true, /*tokens_of_batch=*/true,
+                                              [&](const Module& module, const std::vector<PortPart>& ports) {
+                                                return ulysses(module, ranks, ports);
+                                              }});
+  divide_batch(divided, ranks);
+  return divided;
+}
+
+// Gradients are added up as those of other samples are (data.cpp).
+std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewrites&) {
+  if (ranks_of(scenario.workload) > 1 && scenario.policy.name != "resident")
+    refuse("offloading of samples that ranks divide is not built so far", "1, or policy: resident");
+  return nullptr;
+}
+
+const std::vector<FamilyKey> kKeys = {
+    size_key("sequence", {1, 1024}, 1,
+             "Devices that have some tokens of each sample, and some heads of its attention (DeepSpeed-Ulysses). "
+             "Simulated so far."),
+    word_key("sequence_kind", {"ulysses", "megatron"},
+             "How tokens are divided. ulysses: among the ranks of sequence, with all-to-alls around attention. "
+             "megatron: among the ranks of tensor, where these leave layers whole.")};
+
+}  // namespace
+}  // namespace tandem
+
+TANDEM_TRANSFORM_OF_BOTH(sequence, of_scenario, on_network,
+                         "Ranks have some tokens of each sample, and some heads of its attention",
+                         "parallel.sequence: N", &kKeys)

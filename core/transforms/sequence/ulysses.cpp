@@ -1,0 +1,110 @@
+#include "core/transforms/sequence/ulysses.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "core/base/check.hpp"
+#include "core/base/errors.hpp"
+#include "core/transforms/common/cut_module.hpp"
+
+namespace tandem {
+namespace {
+
+std::size_t place(std::int32_t id) { return static_cast<std::size_t>(id); }
+
+// Primitives that compute each token by itself. A loss is the mean over a rank's tokens, and gradients are means over
+// ranks that have as many.
+bool goes_by_tokens(std::string_view name) {
+  static const std::set<std::string_view> kNames = {"activation", "add",    "cross_entropy", "dropout",   "embedding",
+                                                    "layer_norm", "linear", "multiply",      "positions", "rms_norm",
+                                                    "rotary",     "scale",  "softcap",       "tiled_loss"};
+  return kNames.contains(name);
+}
+bool attends(std::string_view name) { return name == "attention" || name == "qkv_attention"; }
+
+class Plan {
+ public:
+  Plan(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports)
+      : module_(module), ranks_(ranks), by_heads_(module.locals.size(), false), segment_(module.locals.size(), 0) {
+    cut_.among = ExchangeAmong::Sequence, cut_.ranks = ranks;
+    for (std::size_t p = 0; p < module.inputs.size(); ++p)
+      cut_.ports.push_back(part_of(module.locals[place(module.inputs[p])].shape, ports[p]));
+  }
+
+  ModuleCut build() {
+    for (const Call& call : module_.program) add(call);
+    for (const LocalId output : module_.outputs) cut_.outputs.push_back(by_heads_[place(output)]);
+    cut_.sent = [by_heads = by_heads_, ranks = ranks_](LocalId value, Shape shape) {
+      std::int64_t &rows = shape.dims.front(), &columns = shape.dims.back();
+      by_heads[place(value)] ? (rows /= ranks, columns *= ranks) : (rows *= ranks, columns /= ranks);
+      return shape;
+    };
+    return std::move(cut_);
+  }
+
+ private:
+  Shape part_of(Shape shape, PortPart part) const {
+    if (part != PortPart::Tokens) return shape;
+    std::int64_t& tokens = shape.type == DType::I64 ? shape.dims.back() : shape.dims.front();
+    CHECK(tokens % ranks_ == 0, module_.name, tokens, ranks_);
+    tokens /= ranks_;
+    return shape;
+  }
+
+  void add(const Call& call) {
+    const std::string_view name = call.what->name;
+    const bool heads = attends(name);
+    CutCall cut{0, call.how, {}};
+    if (heads)
+      divide_heads(call, cut.how);
+    else
+      divide_tokens(call, cut.how);
+    for (const LocalId in : call.in) {
+      cut.exchanged.push_back(heads != by_heads_[place(in)]);
+      cut.segment = std::max(cut.segment, segment_[place(in)] + (cut.exchanged.back() ? 1 : 0));
+    }
+    for (const LocalId out : call.out) by_heads_[place(out)] = heads, segment_[place(out)] = cut.segment;
+    cut_.calls.push_back(std::move(cut));
+  }
+  [[noreturn]] void refuse(const Call& call, const std::string& problem, const std::string& allowed) const {
+    throw ConfigError("parallel.sequence: " + module_.name + "." + call.name + " " + problem + "; allowed: " + allowed);
+  }
+  void divide_heads(const Call& call, Attributes& how) const {
+    if (call.in.size() > 3 || how.integer("alibi", 0) != 0)
+      refuse(call, "adds to scores what goes by heads, which is not built so far", "1");
+    const std::int64_t heads = how.integer("heads"), given = how.integer("key_heads", 0);
+    const std::int64_t keys = given > 0 ? given : heads;
+    if (heads % ranks_ != 0 || keys % ranks_ != 0)
+      refuse(call,
+             "has " + std::to_string(heads) + " heads, and " + std::to_string(keys) + " of keys, which " +
+                 std::to_string(ranks_) + " ranks do not divide",
+             "1, or a divisor of both");
+    how.set("heads", heads / ranks_);
+    if (given > 0) how.set("key_heads", keys / ranks_);
+  }
+  // Places are those of the first rank: others' begin further on.
+  void divide_tokens(const Call& call, Attributes& how) const {
+    if (!goes_by_tokens(call.what->name)) refuse(call, "does not go by tokens", "1, or a family of plain transformers");
+    if (!how.has("sequence")) return;
+    const std::int64_t sequence = how.integer("sequence");
+    if (call.what->name == "positions" && !how.has("rows")) how.set("rows", sequence);
+    how.set("sequence", sequence / ranks_);
+  }
+
+  const Module& module_;
+  const std::int64_t ranks_;
+  std::vector<bool> by_heads_;         // by local: a rank has some heads of all tokens
+  std::vector<std::int32_t> segment_;  // that makes it
+  ModuleCut cut_;
+};
+
+}  // namespace
+
+SplitModule ulysses(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports) {
+  CHECK(ports.size() == module.inputs.size(), ports.size(), module.inputs.size());
+  return cut_module(module, Plan(module, ranks, ports).build());
+}
+
+}  // namespace tandem

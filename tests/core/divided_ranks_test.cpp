@@ -1,0 +1,118 @@
+// Where ranks stand that divide layers, samples and experts, which groups they are in, and what all-to-alls between
+// hosts take.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <vector>
+
+#include "core/machine/cost_model.hpp"
+#include "core/model/module.hpp"
+#include "core/scenario/ranks.hpp"
+#include "tests/common/scenarios.hpp"
+
+namespace tandem::testing {
+namespace {
+
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+
+// 2 stages of 4 copies, each of 3 ranks that divide samples, 2 of the copies divide experts.
+Scenario divided() {
+  Scenario s = gpt_scenario("resident", kGiB);
+  s.parallel.pipeline = 2;
+  s.workload.devices = 4;
+  s.workload.parallel["sequence"] = 3;
+  s.workload.parallel["expert"] = 2;
+  return s;
+}
+
+TEST(DividedRanks, StandNextToEachOther) {
+  Scenario s = divided();
+  EXPECT_EQ(rank_count(s), 24);
+  EXPECT_EQ(device_count(s), 24);
+  for (Rank rank = 0; rank < 24; ++rank) EXPECT_EQ(rank_at(s, place_of(s, rank)), rank);
+  EXPECT_EQ(place_of(s, 1), (RankPlace{.data = 0, .stage = 0, .tensor = 0, .sequence = 1}));
+  EXPECT_EQ(place_of(s, 3), (RankPlace{.data = 1, .stage = 0, .tensor = 0, .sequence = 0}));
+  EXPECT_EQ(place_of(s, 12), (RankPlace{.data = 0, .stage = 1, .tensor = 0, .sequence = 0}));
+  s.workload.tensor = 2;
+  EXPECT_EQ(device_count(s), 48);
+  EXPECT_EQ(place_of(s, 1), (RankPlace{.data = 0, .stage = 0, .tensor = 1, .sequence = 0}));
+  EXPECT_EQ(place_of(s, 2), (RankPlace{.data = 0, .stage = 0, .tensor = 0, .sequence = 1}));
+}
+
+TEST(DividedRanks, AreInGroups) {
+  const Scenario s = divided();
+  using Ranks = std::vector<Rank>;
+  EXPECT_EQ(sequence_group(s, 4).members, (Ranks{3, 4, 5}));
+  EXPECT_EQ(data_group(s, 4).members, (Ranks{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(expert_group(s, 4).members, (Ranks{1, 4}));
+  EXPECT_EQ(expert_group(s, 7).members, (Ranks{7, 10}));
+  EXPECT_EQ(same_experts_group(s, 4).members, (Ranks{3, 4, 5, 9, 10, 11}));
+  EXPECT_EQ(exchange_group(s, ExchangeAmong::Expert, 4).number, expert_group(s, 1).number);
+}
+
+// One number, one list of members; those that transfers have are others.
+TEST(DividedRanks, GroupsHaveNumbersOfTheirOwn) {
+  const Scenario s = divided();
+  std::map<std::int32_t, std::vector<Rank>> groups;
+  const auto add = [&](const RankGroup& group) {
+    const auto [found, fresh] = groups.emplace(group.number, group.members);
+    EXPECT_EQ(found->second, group.members) << group.number;
+  };
+  for (Rank rank = 0; rank < 24; ++rank) {
+    for (const auto group :
+         {data_group, tensor_group, pipeline_group, sequence_group, expert_group, same_experts_group})
+      add(group(s, rank));
+    for (Rank to = 0; to < 24; ++to)
+      if (to != rank) add(transfer_group(s, rank, to, {}));
+  }
+  // By stage; each rank's own; by place in a stage; by copy and stage; by two of them; by half of them.
+  EXPECT_EQ(groups.size(), 2U + 24 + 12 + 8 + 12 + 4 + 24 * 23);
+}
+
+// One rank of each stage for all: groups keep their sizes, by which costs go.
+TEST(DividedRanks, FoldKeepsSizes) {
+  Scenario s = divided();
+  s.parallel.fold = true;
+  EXPECT_EQ(rank_count(s), 2);
+  EXPECT_EQ(device_count(s), 24);
+  EXPECT_EQ(data_group(s, 0).size, 12);
+  EXPECT_EQ(sequence_group(s, 0).size, 3);
+  EXPECT_EQ(expert_group(s, 0).size, 2);
+  EXPECT_EQ(same_experts_group(s, 0).size, 6);
+  EXPECT_EQ(sequence_group(s, 1).members, std::vector<Rank>{1});
+}
+
+// Of 6 devices a host: two copies, whose experts are on one host, and others with the same ones on the next.
+TEST(DividedRanks, OnTheirHosts) {
+  Scenario s = divided();
+  s.machine.devices_per_host = 6;
+  EXPECT_EQ(exchange_members_on_a_host(s, ExchangeAmong::Sequence), 0);
+  EXPECT_EQ(exchange_members_on_a_host(s, ExchangeAmong::Expert), 0);
+  EXPECT_EQ(same_experts_on_a_host(s), 3);
+  EXPECT_EQ(data_members_on_a_host(s), 6);
+  s.machine.devices_per_host = 3;
+  EXPECT_EQ(exchange_members_on_a_host(s, ExchangeAmong::Expert), 1);
+}
+
+// Of an all-to-all of 8 ranks on two hosts, half of what a rank has leaves by its own card: 1 GB at 10 GB/s. Within one
+// host 7/8 of it go at 100 GB/s. A ring of the same bytes leaves by the cards of all four.
+TEST(DividedRanks, AllToAllsLeaveByTheirOwnCards) {
+  HardwareProfile machine = round_machine(kGiB);
+  machine.collective_bytes_per_s = 100e9;
+  machine.network_bytes_per_s = 10e9;
+  machine.network_latency_ns = 1000;
+  const CostModel cost(machine);
+  constexpr std::int64_t kBytes = 2'000'000'000;
+  Graph graph;
+  const auto ns = [&](const char* body, std::vector<std::int64_t> sizes) {
+    Kernel kernel;
+    kernel.bytes = kBytes;
+    return cost.run_ns(graph, graph.add_work({body, DType::BF16, std::move(sizes), {kernel}}), Engine::Collective);
+  };
+  EXPECT_EQ(ns("all_to_all", {kBytes / 2, 8}), 17'500'000);
+  EXPECT_EQ(ns("all_to_all", {kBytes / 2, 8, 4}), 100'001'000);
+  EXPECT_EQ(ns("all_gather", {kBytes / 2, 8, 4}), 43'751'000);
+}
+
+}  // namespace
+}  // namespace tandem::testing
