@@ -1,0 +1,116 @@
+// Experts that ranks divide: tokens that they send each other, whose gradients are added up, and by whom.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/base/errors.hpp"
+#include "tests/common/scenarios.hpp"
+#include "tests/sim/exchanged.hpp"
+
+namespace tandem::testing {
+namespace {
+
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+// Of a layer: 8 experts of 3 products of 64 by 96, each with room for 64 tokens * 2 choices * 1.25 / 8 = 20 of them.
+constexpr std::int64_t kLayers = 4, kExperts = 8, kHidden = 64, kWidth = 96, kRoom = 20;
+
+Scenario moe(std::int64_t copies, std::int64_t ranks, double imbalance = 1) {
+  Scenario s = gpt_scenario("resident", kGiB, kLayers);
+  s.workload.family = "moe";
+  s.workload.keys["experts"] = kExperts;
+  s.workload.keys["feed_forward"] = kWidth;
+  s.workload.precision = DType::BF16;
+  s.workload.devices = copies;
+  if (ranks > 1) s.workload.parallel["expert"] = ranks;
+  if (imbalance != 1) s.workload.parallel["expert_imbalance"] = imbalance;
+  return s;
+}
+
+std::string refusal(const Scenario& s) {
+  try {
+    exchanged_of(s);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// A rank's slots go there and back, forward, and gradients of both backward: 4 values of [experts * room, hidden] a
+// layer, however many ranks there are.
+TEST(ExpertParallel, SendsSlotsThereAndBack) {
+  const std::int64_t bytes = kLayers * 2 * kExperts * kRoom * kHidden * 2;
+  for (const std::int64_t ranks : {2, 4}) {
+    const Exchanged e = exchanged_of(moe(4, ranks));
+    EXPECT_EQ(e.bytes_of("forward", "all_to_all"), bytes) << ranks;
+    EXPECT_EQ(e.bytes_of("backward", "all_to_all"), bytes) << ranks;
+    EXPECT_EQ(e.ranks_of("forward"), ranks);
+  }
+}
+
+// The same products in all, and an Nth of the experts on each rank; what is no expert's is whole.
+TEST(ExpertParallel, DividesExpertsAlone) {
+  const std::int64_t experts = kLayers * kExperts * 3 * kHidden * kWidth * 2;
+  const Exchanged whole = exchanged_of(moe(4, 1));
+  for (const std::int64_t ranks : {2, 4}) {
+    const Exchanged divided = exchanged_of(moe(4, ranks));
+    EXPECT_EQ(divided.flops, whole.flops) << ranks;
+    EXPECT_EQ(divided.parameter_bytes, whole.parameter_bytes - experts + experts / ranks) << ranks;
+  }
+}
+
+// Experts' gradients among ranks with the same ones: none where each has its own. The others' among all.
+TEST(ExpertParallel, AddsUpGradientsOfExpertsApart) {
+  const std::int64_t experts = kLayers * kExperts * 3 * kHidden * kWidth * 2;
+  const Exchanged whole = exchanged_of(moe(4, 1)), two = exchanged_of(moe(4, 2)), four = exchanged_of(moe(4, 4));
+  const std::int64_t others = whole.parameter_bytes - experts;
+  EXPECT_EQ(whole.bytes_of("reduce", "all_reduce"), others + experts);
+  EXPECT_EQ(two.bytes_of("reduce", "all_reduce"), others + experts / 2);
+  EXPECT_EQ(four.bytes_of("reduce", "all_reduce"), others);
+}
+
+// The busiest rank gets twice the mean: what is sent, and what it multiplies.
+TEST(ExpertParallel, AllWaitForTheBusiest) {
+  const Exchanged even = exchanged_of(moe(2, 2)), twice = exchanged_of(moe(2, 2, 2));
+  EXPECT_EQ(twice.bytes_of("forward", "all_to_all"), 2 * even.bytes_of("forward", "all_to_all"));
+  // Forward and backward of 3 products of all slots, on each of 2 ranks.
+  const std::int64_t products = 3 * kLayers * 3 * 2 * kExperts * kRoom * kHidden * kWidth * 2 * 3;  // of 3 steps
+  EXPECT_EQ(twice.flops - even.flops, products);
+  EXPECT_GT(twice.step_s, even.step_s);
+}
+
+TEST(ExpertParallel, Composes) {
+  for (const char* with : {"pipeline", "recompute", "micro_batches", "fold"}) {
+    SCOPED_TRACE(with);
+    Scenario s = moe(4, 2);
+    const std::string what = with;
+    if (what == "pipeline") s.parallel.pipeline = 2, s.workload.micro_batches = 4;
+    if (what == "recompute") s.workload.recompute = "block";
+    if (what == "micro_batches") s.workload.micro_batches = 3;
+    Scenario whole = s;
+    whole.workload.parallel = {};
+    const Exchanged divided = exchanged_of(s), plain = exchanged_of(whole);
+    EXPECT_EQ(divided.flops, plain.flops);
+    if (what != "fold") continue;
+    s.parallel.fold = true;
+    EXPECT_NEAR(exchanged_of(s).step_s, divided.step_s, 1e-6 * divided.step_s);
+  }
+}
+
+TEST(ExpertParallel, RefusesWhatItDoesNotDivide) {
+  EXPECT_EQ(refusal(moe(3, 2)),
+            "parallel.expert: 2 does not divide the 3 ranks that train on samples of their own; allowed: 1, or a "
+            "divisor of parallel.data");
+  EXPECT_EQ(refusal(moe(3, 3)),
+            "parallel.expert: 3 ranks do not divide 8 experts evenly; allowed: 1, or a divisor of workload.experts");
+  Scenario gpt = moe(2, 2);
+  gpt.workload.family = "gpt";
+  EXPECT_EQ(refusal(gpt), "parallel.expert: gpt has no mixture of experts; allowed: 1, or workload.family: moe");
+  EXPECT_EQ(refusal(moe(2, 1, 2)),
+            "parallel.expert_imbalance: one rank has all experts; allowed: 1, or parallel.expert of 2 or more");
+  Scenario states = moe(2, 2);
+  states.workload.partition = "states";
+  EXPECT_NE(refusal(states).find("workload.partition: none"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tandem::testing
