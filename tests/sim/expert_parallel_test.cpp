@@ -110,6 +110,9 @@ TEST(ExpertParallel, RefusesWhatItDoesNotDivide) {
   Scenario states = moe(2, 2);
   states.workload.partition = "states";
   EXPECT_NE(refusal(states).find("workload.partition: none"), std::string::npos);
+  Scenario clips = moe(2, 2);
+  clips.optimizer.clip_norm = 1;
+  EXPECT_NE(refusal(clips).find("optimizer.clip_norm: 0"), std::string::npos);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // Expert parallel: of the ranks that train on samples of their own, so many in a row divide each mixture's experts
 // (cut_experts.hpp). Experts' gradients are made of the tokens of all of them: they are added up among ranks with the
 // same experts alone, and divided by the number of all; other gradients are means over all ranks.
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -57,6 +56,11 @@ std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewri
   if (ranks_of(scenario.workload) == 1) return nullptr;
   if (scenario.policy.name != "resident")
     refuse("offloading of experts that ranks divide is not built so far", "1, or policy: resident");
+  // Each rank would clip by its own experts' norm, or skip a step by itself.
+  const bool scales = scenario.workload.precision == DType::F16 && scenario.optimizer.loss_scaling;
+  if (scenario.optimizer.clip_norm > 0 || scales)
+    refuse("norms of experts that ranks divide are not added up so far",
+           "1, or optimizer.clip_norm: 0 without loss scaling");
   return gradient_sum("expert", GradientRanks::Expert);
 }
 
