@@ -9,6 +9,7 @@ namespace tandem {
 
 void PassesPart::backward_inputs(Graph& graph, std::size_t index) {
   if (passes_gradient_on(index)) return;
+  gather_again(graph, index);
   backward_half(graph, index, context_.spec(index).backward_inputs, stages_[index].labels.backward_inputs);
 }
 
@@ -81,7 +82,7 @@ void PassesPart::backward_half(Graph& graph, std::size_t index, const BackwardHa
   }
   if (adds) op.reads.push_back(context_.stages[index].gradient_value);
   if (s.transfer != nullptr) context_.transfer(graph, op, index, /*backward=*/true);
-  if (s.exchange == Exchange::Backward) context_.exchange(graph, op);
+  if (s.exchange != Exchange::None) context_.exchange(graph, op, index);
   for (const HalfOperand& operand : half.writes) write_by_half(graph, index, operand, op);
   if (half.scales_loss && context_.scales_loss()) op.reads.push_back(context_.loss_scale);
   graph.append(std::move(op));
