@@ -112,6 +112,14 @@ void GlooCollective::all_reduce_mean(std::int32_t number, std::byte* data, std::
   at::from_blob(data, {elements}, torch_type(type)).div_(group(number).members);
 }
 
+void GlooCollective::all_reduce_means(std::int32_t number, std::span<const Numbers> bucket, DType type) {
+  if (bucket.size() == 1) return all_reduce_mean(number, bucket.front().data, bucket.front().elements, type);
+  std::vector<at::Tensor> tensors;
+  for (const Numbers& n : bucket) tensors.push_back(at::from_blob(n.data, {n.elements}, torch_type(type)));
+  reporting_loss([&] { group(number).gloo->allreduce_coalesced(tensors)->wait(); });
+  for (at::Tensor& tensor : tensors) tensor.div_(group(number).members);
+}
+
 // Gloo's own adds in another order from three ranks on; this one's bits are those of a run that divides nothing.
 void GlooCollective::reduce_scatter_mean(std::int32_t number, const std::byte* whole, std::byte* part,
                                          std::int64_t elements, DType type) {

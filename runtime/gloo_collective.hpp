@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ class GlooCollective final : public Collective {
   explicit GlooCollective(const GlooOptions& options);
   ~GlooCollective() override;
   void all_reduce_mean(std::int32_t group, std::byte* data, std::int64_t elements, DType type) override;
+  void all_reduce_means(std::int32_t group, std::span<const Numbers> bucket, DType type) override;
   void all_reduce_sum(std::int32_t group, std::byte* data, std::int64_t elements, DType type) override;
   void reduce_scatter_mean(std::int32_t group, const std::byte* whole, std::byte* part, std::int64_t elements,
                            DType type) override;

@@ -41,6 +41,10 @@ class LayerToLayer final : public Policy {
       throw ConfigError(
           "workload.partition: l2l takes all micro-batches through a layer at a time, each of which would gather its "
           "parameters; allowed: none");
+    if (scenario.workload.devices > 1 && scenario.workload.parallel.integer_or("bucket", 0) > 0)
+      throw ConfigError(
+          "parallel.bucket: l2l waits for a layer's gradient before it goes on to the next layer; allowed: none, or "
+          "another policy");
     if (scenario.parallel.pipeline > 1)
       throw ConfigError(
           "parallel.pipeline: l2l takes all micro-batches through a layer at a time, and a pipeline's stages have an "

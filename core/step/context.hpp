@@ -119,6 +119,9 @@ class StepContext {
   DType gradient_type;                 // of final gradients
   std::vector<bool> recomputes;        // by stage: what it saves is made again before its backward
 
+  // The stages whose gradients became final as the last one came in: its own, unless a transform gathers several.
+  std::vector<std::size_t> final_gradients;
+
   std::vector<std::unique_ptr<StepTransform>> transforms;
 
  private:

@@ -184,9 +184,12 @@ void TrainingSource::keep(Graph& graph, const Turn& turn) {
 
 // What a bucket's gradient goes through once its last micro-batch is in.
 void TrainingSource::reduce(Graph& graph, std::size_t index) {
+  context_.final_gradients = {index};
   tell(&StepTransform::reduce, graph, index);
-  control_.sum_squares(graph, index);
-  tell(&StepTransform::finish_gradient, graph, index);
+  for (const std::size_t final : context_.final_gradients) {
+    control_.sum_squares(graph, final);
+    tell(&StepTransform::finish_gradient, graph, final);
+  }
 }
 
 void TrainingSource::update(Graph& graph) {

@@ -41,7 +41,7 @@ class StepTransform {
   virtual void before_backward(Graph&, std::size_t /*index*/, PassesPart&) {}
   // Its gradient of this micro-batch was written (StepStage::gradient_value).
   virtual void after_backward(Graph&, std::size_t /*index*/) {}
-  // The gradient of the last micro-batch is in: before its norm is taken, and after.
+  // The gradient of the last micro-batch is in: before the norms of StepContext::final_gradients are taken, and after.
   virtual void reduce(Graph&, std::size_t /*index*/) {}
   virtual void finish_gradient(Graph&, std::size_t /*index*/) {}
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/graph/graph.hpp"
@@ -14,12 +15,21 @@ namespace tandem {
 // On a device, calls enqueue in the stream that is the thread's current one, where the work is then done.
 class Collective {
  public:
+  struct Numbers {
+    std::byte* data = nullptr;
+    std::int64_t elements = 0;
+  };
   virtual ~Collective() = default;
   // All of these among the ranks of a group (Graph::group), by its number, of which this rank is one. In the order of
   // its members.
   // Replaces data by its mean over the ranks: the sum, then one division. Equal to the bit on all of them.
   // Throws DeviceError, naming the rank, when a peer is lost.
   virtual void all_reduce_mean(std::int32_t group, std::byte* data, std::int64_t elements, DType type) = 0;
+  // The same of several at once: a bucket of gradients, for which ranks wait for each other once. From three ranks on
+  // sums may be taken in another order than one by one.
+  virtual void all_reduce_means(std::int32_t group, std::span<const Numbers> bucket, DType type) {
+    for (const Numbers& numbers : bucket) all_reduce_mean(group, numbers.data, numbers.elements, type);
+  }
   // The same, but by the sum.
   virtual void all_reduce_sum(std::int32_t group, std::byte* data, std::int64_t elements, DType type) = 0;
   // Member m's `part` becomes the m-th part of the mean of `whole` over the ranks, each of `elements` elements: the

@@ -37,6 +37,7 @@ LiveExecutor::Work LiveExecutor::collective_work(const Command& command) {
   return [this, all = std::move(all), body, group = op.match_group] {
     Collective& collective = *options_.collective;
     std::int64_t moved = 0;
+    std::vector<Collective::Numbers> bucket;
     for (const Operand& o : all) {
       const std::int64_t elements = o.bytes / size_of(o.type);
       moved += std::max(o.read_bytes, o.bytes);
@@ -49,9 +50,10 @@ LiveExecutor::Work LiveExecutor::collective_work(const Command& command) {
         if (body == "all_reduce_sum")
           collective.all_reduce_sum(group, o.write, elements, o.type);
         else
-          collective.all_reduce_mean(group, o.write, elements, o.type);
+          bucket.push_back({o.write, elements});
       }
     }
+    if (!bucket.empty()) collective.all_reduce_means(group, bucket, all.front().type);
     return moved;
   };
 }

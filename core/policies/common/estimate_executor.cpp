@@ -11,8 +11,12 @@ std::int64_t EstimateExecutor::duration_ns(const Command& command) const {
   const Engine engine = command.lane.kind();
   if (command.kind == CommandKind::Copy) return estimate_.copy_ns(engine, command.part.bytes);
   const Op& op = graph_.op(command.op);
+  if (engine == Engine::Collective) {
+    std::int64_t bytes = 0;  // of all gradients of a bucket
+    for (const Write& write : op.writes) bytes += graph_.value(write.value).bytes;
+    return estimate_.collective_ns(bytes, ranks_);
+  }
   const std::int64_t whole = op.writes.empty() ? 0 : graph_.value(op.writes.front().value).bytes;
-  if (engine == Engine::Collective) return estimate_.collective_ns(whole, ranks_);
   return estimate_.run_part_ns(graph_, op.work, engine, command.part.bytes == 0 ? whole : command.part.bytes, whole);
 }
 
