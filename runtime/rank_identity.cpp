@@ -117,6 +117,8 @@ RankIdentity identity_of(const Scenario& scenario, const Facts& facts) {
       << scenario.parallel.pipeline << ' ' << scenario.parallel.chunks << ' ' << scenario.parallel.schedule << ' '
       << scenario.optimizer.learning_rate << ' ' << scenario.optimizer.schedule << ' ' << scenario.policy.name;
   for (const auto& [option, value] : scenario.policy.options) run << ' ' << option << '=' << value;
+  run << ' ' << scenario.workload.partition;
+  for (const auto& [key, value] : scenario.workload.parallel.all()) run << ' ' << key << '=' << KeyValues::words(value);
   for (const auto& [key, value] : facts) run << ' ' << key << '=' << value;
   RankIdentity identity{
       {"scenario", checksum_of(run.str()).text()}, {"data", data_of(scenario)}, {"program", program()}};

@@ -7,6 +7,7 @@
 #include "core/base/check.hpp"
 #include "core/run/make_scheduler.hpp"
 #include "core/run/product_file.hpp"
+#include "core/scenario/ranks.hpp"
 #include "core/workloads/workload.hpp"
 
 namespace tandem {
@@ -67,7 +68,7 @@ void add(std::array<std::int64_t, kTierCount>& kept, Tier tier, double bytes) {
 // What the product has more than the policy, while training or before: as it makes the model, a process has all of it.
 void add_product(const Scenario& scenario, const RankSizes& sizes, std::array<std::int64_t, kTierCount>& kept) {
   const ProductMemory memory = product_memory(scenario);
-  const double ranks = scenario.workload.partition == "none" ? 1 : static_cast<double>(scenario.workload.devices);
+  const auto ranks = static_cast<double>(state_parts(scenario));
   const double held = memory.held_bytes * sizes.parameters + (memory.holds_states ? sizes.state_bytes : 0);
   const auto held_in = [&](Tier tier) { return memory.held_tier == tier ? held : 0; };
   const double training = bytes_of(memory.host, sizes.parameters, memory.power_of_two);

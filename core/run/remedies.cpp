@@ -86,7 +86,7 @@ std::vector<Remedies> remedies(const Scenario& scenario) {
   Remedies partition{.choices = {}, .graded = true};
   if (w.devices > 1)
     for (const char* parts : {"states", "parameters"})
-      if (w.partition == "none" || (w.partition == "states" && std::string(parts) == "parameters"))
+      if (w.partition != parts && w.partition != "parameters")
         partition.choices.push_back(set("workload.partition", parts));
   return {tiles(w, "loss_tiles"),
           tiles(w, "linear_tiles"),

@@ -21,14 +21,19 @@ struct Counts {
         stages(at_least_one(scenario.parallel.pipeline)),
         servers(static_cast<Rank>(server_count(scenario))),
         experts(at_least_one(expert_ranks(scenario))),
-        folded(scenario.parallel.fold) {}
+        shard(at_least_one(scenario.workload.parallel.integer_or("shard", data))),
+        folded(scenario.parallel.fold) {
+    if (data % shard != 0) shard = data;  // core/transforms/partition.cpp refuses it
+  }
   Rank tensor, sequence, data, stages, servers;
   Rank experts;  // of data: who divide them stand in a row
+  Rank shard;    // copies that divide states
   bool folded;
   // Whose ranks are there, of one that folds none.
   Rank copies() const { return folded ? 1 : data; }
   Rank sections() const { return folded ? 1 : sequence; }
   Rank parts() const { return folded ? 1 : tensor; }
+  bool divides_copies() const { return shard < data; }
   Rank trainers() const { return stages * copies() * sections() * parts(); }
   Rank count() const { return trainers() + servers; }
   Rank at(RankPlace p) const {
@@ -43,7 +48,7 @@ struct Counts {
 };
 
 // Kinds of groups, in the order in which they are numbered; then come transfers.
-enum class Kind : std::uint8_t { Data, Pipeline, Tensor, Sequence, Expert, SameExperts, Transfer };
+enum class Kind : std::uint8_t { Data, Shard, Across, Pipeline, Tensor, Sequence, Expert, SameExperts, Transfer };
 
 // The number of the first group of a kind. Each kind has at most as many groups as there are ranks.
 std::int32_t first_number(const Counts& shape, Kind kind) { return static_cast<std::int32_t>(kind) * shape.count(); }
@@ -101,6 +106,28 @@ RankGroup data_group(const Scenario& scenario, Rank rank) {
   for (place.data = 0; place.data < shape.copies(); ++place.data)
     for (place.sequence = 0; place.sequence < shape.sections(); ++place.sequence) members.push_back(shape.at(place));
   return group_of(shape, Kind::Data, std::move(members), std::int64_t{shape.data} * shape.sequence);
+}
+
+RankGroup shard_group(const Scenario& scenario, Rank rank) {
+  const Counts shape(scenario);
+  RankGroup all = data_group(scenario, rank);
+  if (!shape.divides_copies()) return all;
+  const Rank number = place_of(scenario, rank).data / shape.shard;
+  std::erase_if(all.members, [&](Rank member) { return place_of(scenario, member).data / shape.shard != number; });
+  return group_of(shape, Kind::Shard, std::move(all.members), shape.shard);
+}
+
+RankGroup across_group(const Scenario& scenario, Rank rank) {
+  const Counts shape(scenario);
+  if (!shape.divides_copies()) return alone(rank);
+  RankGroup all = data_group(scenario, rank);
+  const Rank part = place_of(scenario, rank).data % shape.shard;
+  std::erase_if(all.members, [&](Rank member) { return place_of(scenario, member).data % shape.shard != part; });
+  return group_of(shape, Kind::Across, std::move(all.members), shape.data / shape.shard);
+}
+
+std::int64_t state_parts(const Scenario& scenario) {
+  return scenario.workload.partition == "none" ? 1 : Counts(scenario).shard;
 }
 
 RankGroup pipeline_group(const Scenario& scenario, Rank rank) {
@@ -171,6 +198,9 @@ std::vector<RankGroup> collective_groups(const Scenario& scenario, Rank rank) {
        std::vector{data_group(scenario, rank), pipeline_group(scenario, rank), tensor_group(scenario, rank),
                    sequence_group(scenario, rank), expert_group(scenario, rank)})
     if (group.members.size() > 1) groups.push_back(std::move(group));
+  if (Counts(scenario).divides_copies())
+    for (RankGroup& group : std::vector{shard_group(scenario, rank), across_group(scenario, rank)})
+      if (group.members.size() > 1) groups.push_back(std::move(group));
   if (RankGroup same = same_experts_group(scenario, rank); expert_ranks(scenario) > 1 && same.members.size() > 1)
     groups.push_back(std::move(same));
   return groups;
@@ -213,6 +243,15 @@ std::int64_t exchange_members_on_a_host(const Scenario& scenario, ExchangeAmong 
   if (among == ExchangeAmong::Expert)
     return members_on_a_host(scenario, std::int64_t{shape.tensor} * shape.sequence, shape.experts);
   return members_on_a_host(scenario, /*stride=*/1, shape.tensor);
+}
+
+std::int64_t shard_members_on_a_host(const Scenario& scenario) {
+  return members_on_a_host(scenario, Counts(scenario).tensor, Counts(scenario).shard);
+}
+
+std::int64_t across_members_on_a_host(const Scenario& scenario) {
+  const Counts shape(scenario);
+  return members_on_a_host(scenario, std::int64_t{shape.tensor} * shape.shard, shape.data / shape.shard);
 }
 
 bool is_other_host(const Scenario& scenario, Rank from, Rank to) {

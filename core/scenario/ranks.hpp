@@ -37,6 +37,12 @@ std::int64_t expert_ranks(const Scenario& scenario);
 
 // All ranks that have the same weights as the rank has, which add up their gradients.
 RankGroup data_group(const Scenario& scenario, Rank rank);
+// Of those, the ones that divide states among them, neighbours: all, unless parallel.shard says how many.
+RankGroup shard_group(const Scenario& scenario, Rank rank);
+// And those that have the same part of the states as the rank has, one of each such group.
+RankGroup across_group(const Scenario& scenario, Rank rank);
+// Into how many parts ranks divide states; 1: they do not.
+std::int64_t state_parts(const Scenario& scenario);
 // All that divide layers with it.
 RankGroup tensor_group(const Scenario& scenario, Rank rank);
 // All that divide samples with it.
@@ -60,8 +66,10 @@ std::vector<RankGroup> transfer_groups(const Scenario& scenario, Rank rank);
 
 // Of `count` ranks, each `stride` after the one before, those that are on the first one's host; 0: all.
 std::int64_t members_on_a_host(const Scenario& scenario, std::int64_t stride, std::int64_t count);
-// The same of data_group(), of same_experts_group(), and of exchange_group().
+// The same of data_group(), shard_group(), across_group(), same_experts_group(), and of exchange_group().
 std::int64_t data_members_on_a_host(const Scenario& scenario);
+std::int64_t shard_members_on_a_host(const Scenario& scenario);
+std::int64_t across_members_on_a_host(const Scenario& scenario);
 std::int64_t same_experts_on_a_host(const Scenario& scenario);
 std::int64_t exchange_members_on_a_host(const Scenario& scenario, ExchangeAmong among);
 // Whether two stages' ranks of one copy are on hosts of their own.

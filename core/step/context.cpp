@@ -18,6 +18,8 @@ StepOptions::StepOptions(const Scenario& scenario, Rank of_rank)
       sequence_group(tandem::sequence_group(scenario, of_rank)),
       expert_group(tandem::expert_group(scenario, of_rank)),
       data_group(tandem::data_group(scenario, of_rank)),
+      shard_group(tandem::shard_group(scenario, of_rank)),
+      across_group(tandem::across_group(scenario, of_rank)),
       same_experts_group(tandem::same_experts_group(scenario, of_rank)),
       gpu(scenario.machine.gpu),
       steps(scenario.steps - scenario.first_step),
@@ -25,14 +27,10 @@ StepOptions::StepOptions(const Scenario& scenario, Rank of_rank)
       saves(!scenario.checkpoint.directory.empty() && of_rank == 0),
       save_every(scenario.checkpoint.every),
       data_on_host(data_members_on_a_host(scenario)),
+      shard_on_host(shard_members_on_a_host(scenario)),
+      across_on_host(across_members_on_a_host(scenario)),
       tensor_on_host(exchange_members_on_a_host(scenario, ExchangeAmong::Tensor)),
       same_experts_on_host(tandem::same_experts_on_a_host(scenario)) {}
-
-std::vector<std::int64_t> StepOptions::collective_sizes(std::int64_t elements) const {
-  std::vector<std::int64_t> sizes{elements, data_group.size};
-  if (data_on_host > 0) sizes.push_back(data_on_host);
-  return sizes;
-}
 
 const RankGroup& StepOptions::exchange_group(ExchangeAmong among) const {
   if (among == ExchangeAmong::Sequence) return sequence_group;
@@ -40,6 +38,12 @@ const RankGroup& StepOptions::exchange_group(ExchangeAmong among) const {
 }
 
 namespace {
+
+std::vector<std::int64_t> sizes_of(std::int64_t elements, const RankGroup& group, std::int64_t on_host) {
+  std::vector<std::int64_t> sizes{elements, group.size};
+  if (on_host > 0) sizes.push_back(on_host);
+  return sizes;
+}
 
 // Policies place what an update needs by layers: each is a stage that is updated, with those after it that are not,
 // such as frozen ones; what comes before the first belongs to it. Where nothing goes backward, each stage is a layer.
@@ -60,6 +64,16 @@ std::vector<std::int32_t> layers_of(const TrainingPlan& plan) {
 }
 
 }  // namespace
+
+std::vector<std::int64_t> StepOptions::collective_sizes(std::int64_t elements) const {
+  return sizes_of(elements, data_group, data_on_host);
+}
+std::vector<std::int64_t> StepOptions::shard_sizes(std::int64_t elements) const {
+  return sizes_of(elements, shard_group, shard_on_host);
+}
+std::vector<std::int64_t> StepOptions::across_sizes(std::int64_t elements) const {
+  return sizes_of(elements, across_group, across_on_host);
+}
 
 StepContext::StepContext(const TrainingPlan& plan, const Scenario& scenario, Rank rank)
     : options(scenario, rank),

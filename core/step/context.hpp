@@ -26,15 +26,19 @@ struct StepOptions {
   Rank rank;                                             // among those that train on samples of their own
   RankGroup tensor_group, sequence_group, expert_group;  // which divide layers, samples, experts
   RankGroup data_group;                                  // which add up their gradients
+  RankGroup shard_group;                                 // of those, which divide states
+  RankGroup across_group;                                // and which have the same part of them
   RankGroup same_experts_group;                          // those of experts
   bool gpu;
   std::int32_t steps, first_step;  // steps of this run, and those before it
   bool saves;
   std::int64_t save_every;
-  std::int64_t data_on_host;  // of data_group, those on one host; 0: all
+  std::int64_t data_on_host, shard_on_host, across_on_host;  // of those groups, the ones on one host; 0: all
   std::int64_t tensor_on_host, same_experts_on_host;
-  // Of a work of data_group: elements, ranks, and those on one host where there are others.
+  // Of a work of data_group: elements, ranks, and those on one host where there are others. And of the other two.
   std::vector<std::int64_t> collective_sizes(std::int64_t elements) const;
+  std::vector<std::int64_t> shard_sizes(std::int64_t elements) const;
+  std::vector<std::int64_t> across_sizes(std::int64_t elements) const;
   const RankGroup& exchange_group(ExchangeAmong among) const;
   bool clips() const { return optimizer.clip_norm > 0; }
 };

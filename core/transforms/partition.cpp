@@ -1,16 +1,22 @@
-// Stages of which each of several ranks has a part: ZeRO (Rajbhandari et al., SC 2020), stages 2 and 3, as ZeRO-Offload
-// (ATC 2021, section 4.2) and ZeRO-Infinity (SC 2021, section 6.1, bandwidth-centric partitioning) have it. A rank's
-// parameter, states and final gradient are a range of the bucket, of which the rest of the step is the same as of a
-// whole one: it travels over the rank's own link, and is updated where policies say.
+// Stages of which each of several ranks has a part: ZeRO (Rajbhandari et al., SC 2020), as ZeRO-Offload (ATC 2021,
+// section 4.2) and ZeRO-Infinity (SC 2021, section 6.1, bandwidth-centric partitioning) have its stages 2 and 3. A
+// rank's parameter, states and final gradient are a range of the bucket, of which the rest of the step is the same as
+// of a whole one: it travels over the rank's own link, and is updated where policies say.
 //
 //   all_gather          reads  the rank's part of the parameter; writes the whole one
 //   reduce_scatter      reads  the rank's whole gradient; writes the mean over ranks of its part
 //   gradient.accumulate reads  the sum so far, a micro-batch's part; writes the sum
+//   all_reduce          reads  a part's gradient; writes its mean over the ranks that have the part, in its place
 //   all_reduce_sum      reads  sums of squares of all stages' parts; writes those of the buckets
 //
-// With `states` a parameter is brought together once an update, before its first use, and stays until its last. With
-// `parameters`, or under a policy that has whole ones on the device near their use alone, it is for each pass over the
-// layers: before a forward, and before what the backward computes again or reads.
+// With `optimizer` (stage 1) gradients are whole until the last micro-batch's is there: reduced once an update, as
+// ranks that divide nothing do. With `states` (stage 2) they are after each micro-batch. With both a parameter is
+// brought together once an update, before its first use, and stays until its last. With `parameters` (stage 3), or
+// under a policy that has whole ones on the device near their use alone, it is for each pass over the layers: before a
+// forward, and before what the backward computes again or reads.
+//
+// Where fewer ranks divide than there are copies (FSDP's HYBRID_SHARD; MiCS: Zhang et al., VLDB 2022), neighbours do,
+// and once an update each part's gradient is reduced among the ranks that have it, one of each such group.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -18,6 +24,7 @@
 #include <vector>
 
 #include "core/base/check.hpp"
+#include "core/base/errors.hpp"
 #include "core/formats/layout.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/families/common/checks.hpp"
@@ -30,7 +37,8 @@ namespace tandem {
 namespace {
 
 struct PartitionOptions {
-  bool parameters = false;        // each rank keeps a part of them alone, too
+  bool gradients = false;         // each rank keeps a part of them alone, while micro-batches add up
+  bool parameters = false;        // and of those, too
   std::int64_t device_bytes = 0;  // that the run can place on a device
 };
 
@@ -45,28 +53,36 @@ class Partition final : public StepTransform {
   void before_use(Graph& graph, std::size_t index, Phase phase) override;
   void before_backward(Graph& graph, std::size_t index, PassesPart&) override;
   void after_backward(Graph& graph, std::size_t index) override;
+  void reduce(Graph& graph, std::size_t index) override;
   void before_control(Graph& graph, ControlPart& control) override;
   void end(Graph& graph) override;
 
  private:
   struct Works {
-    WorkId gather = kNone, scatter = kNone, add = kNone;
+    WorkId gather = kNone, scatter = kNone, add = kNone, across = kNone;
   };
   struct Stage {
     TensorId whole_parameter = kNone, whole_gradient = kNone;
-    std::int32_t gather_label = kNone, scatter_label = kNone, add_label = kNone;
+    std::int32_t gather_label = kNone, scatter_label = kNone, add_label = kNone, across_label = kNone;
     Works works;
     ValueId gathered_from = kNone;     // the part that was brought together last
     std::int32_t gathered_in = kNone;  // and in which pass
     ValueId gradient_so_far = kNone;   // the sum over micro-batches
   };
   bool gathers_ahead(const TrainingPlan& plan) const;
+  bool is_hybrid() const { return context_.options.across_group.size > 1; }
+  Op collective(Graph& graph, std::int32_t label, WorkId work, Phase phase, std::size_t index) const {
+    return context_.collective(graph, label, work, phase, index, context_.options.shard_group);
+  }
   void add_stage(Graph& graph, std::size_t index);
   Works add_works_of(Graph& graph, std::size_t index) const;
   void gather(Graph& graph, std::size_t index, Phase phase);
+  void scatter(Graph& graph, std::size_t index);
+  void reduce_across(Graph& graph, std::size_t index);
 
   StepContext& context_;
   const std::int64_t device_bytes_;
+  const bool divides_gradients_;
   const bool gathers_each_pass_;  // whole parameters; else they stay from an update to the last backward
   bool gathers_ahead_ = true;
   std::vector<Stage> stages_;
@@ -79,6 +95,7 @@ class Partition final : public StepTransform {
 Partition::Partition(StepContext& context, const PartitionOptions& options)
     : context_(context),
       device_bytes_(options.device_bytes),
+      divides_gradients_(options.gradients),
       gathers_each_pass_(options.parameters || context.streams_parameters),
       stages_(context.stage_count()) {
   require_option(!context.needs_whole_gradients, "partition", "this policy's updates need whole gradients",
@@ -86,9 +103,9 @@ Partition::Partition(StepContext& context, const PartitionOptions& options)
   require_option(!context.options.saves && context.options.first_step == 0, "partition",
                  "a checkpoint holds whole states, which no rank has",
                  "allowed: none, or no checkpoint.directory and no --resume");
-  context.parts = context.options.devices;
-  context.part = context.options.rank;
-  context.adds_gradients = false;  // parts are added, after each micro-batch
+  context.parts = context.options.shard_group.size;
+  context.part = context.options.rank % context.parts;
+  context.adds_gradients = !divides_gradients_;  // else parts are added, after each micro-batch
 }
 
 // Pads each bucket, so that all ranks' parts are equal and hold whole blocks of every state.
@@ -132,7 +149,7 @@ void Partition::begin(Graph& graph) {
   for (std::size_t i = 0; i < stages_.size(); ++i) buckets += context_.trains(i);
   norm_sum_work_ = graph.add_work({"all_reduce_sum",
                                    DType::F64,
-                                   context_.options.collective_sizes(buckets),
+                                   context_.options.shard_sizes(buckets),
                                    {memory_kernel(2 * buckets * size_of(DType::F64))}});
   norm_sum_label_ = graph.intern("grad_norm.all_reduce");
 }
@@ -162,6 +179,7 @@ void Partition::add_stage(Graph& graph, std::size_t index) {
   stage.gather_label = graph.intern(s.name + ".all_gather");
   stage.scatter_label = graph.intern(s.name + ".reduce_scatter");
   stage.add_label = graph.intern(s.name + ".accumulate");
+  stage.across_label = graph.intern(s.name + ".all_reduce");
   const auto [found, fresh] = works_.try_emplace(s.elements);
   if (fresh) found->second = add_works_of(graph, index);
   stage.works = found->second;
@@ -171,12 +189,17 @@ Partition::Works Partition::add_works_of(Graph& graph, std::size_t index) const 
   const std::int64_t elements = context_.spec(index).elements;
   const DType type = context_.plan().precision;
   const std::int64_t bytes = elements * size_of(type), part_bytes = 3 * bytes / context_.parts;
-  const std::vector<std::int64_t> sizes = context_.options.collective_sizes(elements);
+  const std::vector<std::int64_t> sizes = context_.options.shard_sizes(elements);
   Works works;
   works.gather = graph.add_work({"all_gather", type, sizes, {memory_kernel(bytes)}});
   works.scatter = graph.add_work({"reduce_scatter", type, sizes, {memory_kernel(bytes)}});
   works.add =
       graph.add_work({"gradient.accumulate", type, {context_.elements_of_part(index)}, {memory_kernel(part_bytes)}});
+  if (is_hybrid())
+    works.across = graph.add_work({"all_reduce",
+                                   type,
+                                   context_.options.across_sizes(context_.elements_of_part(index)),
+                                   {memory_kernel(2 * bytes / context_.parts)}});
   return works;
 }
 
@@ -195,7 +218,7 @@ void Partition::gather(Graph& graph, std::size_t index, Phase phase) {
   if (stage.gathered_from == own && (!gathers_each_pass_ || stage.gathered_in == pass_)) return;
   stage.gathered_from = own;
   stage.gathered_in = pass_;
-  Op op = context_.collective(graph, stage.gather_label, stage.works.gather, phase, index);
+  Op op = collective(graph, stage.gather_label, stage.works.gather, phase, index);
   op.reads.push_back(own);
   const ValueId before = gathers_each_pass_ ? kNone : bucket.whole_parameter;  // takes its place
   bucket.whole_parameter = graph.new_version(stage.whole_parameter);
@@ -221,13 +244,10 @@ void Partition::before_backward(Graph& graph, std::size_t index, PassesPart&) {
 
 // After each micro-batch, so that of all layers' gradients only parts are kept.
 void Partition::after_backward(Graph& graph, std::size_t index) {
+  if (!divides_gradients_) return;
+  scatter(graph, index);
   StepStage& bucket = context_.stages[index];
   Stage& stage = stages_[index];
-  Op op = context_.collective(graph, stage.scatter_label, stage.works.scatter, Phase::Reduce, index);
-  op.reads.push_back(bucket.gradient_value);
-  bucket.gradient_value = graph.new_version(bucket.gradient);
-  op.writes.push_back({bucket.gradient_value, kNone});
-  graph.append(std::move(op));
   if (context_.micro_batch > 0) {
     Op sum = context_.new_op(stage.add_label, stage.works.add, Phase::Reduce, index);
     sum.reads.push_back(stage.gradient_so_far);
@@ -239,8 +259,35 @@ void Partition::after_backward(Graph& graph, std::size_t index) {
   stage.gradient_so_far = bucket.gradient_value;
 }
 
+void Partition::reduce(Graph& graph, std::size_t index) {
+  if (!divides_gradients_) scatter(graph, index);
+  if (is_hybrid()) reduce_across(graph, index);
+}
+
+void Partition::scatter(Graph& graph, std::size_t index) {
+  StepStage& bucket = context_.stages[index];
+  const Stage& stage = stages_[index];
+  Op op = collective(graph, stage.scatter_label, stage.works.scatter, Phase::Reduce, index);
+  op.reads.push_back(bucket.gradient_value);
+  bucket.gradient_value = graph.new_version(bucket.gradient);
+  op.writes.push_back({bucket.gradient_value, kNone});
+  graph.append(std::move(op));
+}
+
+void Partition::reduce_across(Graph& graph, std::size_t index) {
+  StepStage& bucket = context_.stages[index];
+  const Stage& stage = stages_[index];
+  Op op = context_.collective(graph, stage.across_label, stage.works.across, Phase::Reduce, index,
+                              context_.options.across_group);
+  const ValueId local = bucket.gradient_value;
+  op.reads.push_back(local);
+  bucket.gradient_value = graph.new_version(bucket.gradient);
+  op.writes.push_back({bucket.gradient_value, local});
+  graph.append(std::move(op));
+}
+
 void Partition::before_control(Graph& graph, ControlPart& control) {
-  Op op = context_.collective(graph, norm_sum_label_, norm_sum_work_, Phase::Reduce, 0);
+  Op op = collective(graph, norm_sum_label_, norm_sum_work_, Phase::Reduce, 0);
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     if (!context_.trains(i)) continue;
     const ValueId own = control.square_sum_value(i);
@@ -270,16 +317,32 @@ class PartitionRewrite final : public Rewrite {
   PartitionOptions options_;
 };
 
+void require_shard(const WorkloadOptions& w) {
+  const std::int64_t shard = w.parallel.integer_or("shard", w.devices);
+  if (w.devices % shard != 0)
+    throw ConfigError("parallel.shard: " + std::to_string(shard) + " ranks at a time do not divide " +
+                      std::to_string(w.devices) + " copies; allowed: a divisor of parallel.data");
+  if (shard != w.devices && w.partition == "none")
+    throw ConfigError(
+        "parallel.shard: nothing is divided; allowed: none, or workload.partition: optimizer, states or parameters");
+}
+
 std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewrites&) {
   const WorkloadOptions& w = scenario.workload;
+  require_shard(w);
   if (w.devices == 1 || w.partition == "none") return nullptr;
-  return std::make_shared<PartitionRewrite>(
-      PartitionOptions{w.partition == "parameters", tier_capacity_bytes(scenario, Tier::Device)});
+  return std::make_shared<PartitionRewrite>(PartitionOptions{w.partition != "optimizer", w.partition == "parameters",
+                                                             tier_capacity_bytes(scenario, Tier::Device)});
 }
+
+const std::vector<FamilyKey> kKeys = {optional_key(
+    "shard", {2, 4096},
+    "Neighbouring ranks, of parallel.data, that divide what workload.partition says; their parts of gradients "
+    "are added up across such groups once a step (FSDP's HYBRID_SHARD, MiCS). By default all divide.")};
 
 }  // namespace
 }  // namespace tandem
 
 TANDEM_TRANSFORM(partition, of_scenario,
-                 "Ranks divide gradients and optimizer states, or parameters too, which are gathered for each pass",
-                 "workload.partition: states or parameters")
+                 "Ranks divide optimizer states, gradients too, or parameters too, which are gathered for each pass",
+                 "workload.partition: optimizer, states or parameters; parallel.shard", &kKeys)

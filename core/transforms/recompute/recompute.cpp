@@ -8,6 +8,7 @@
 #include "core/base/errors.hpp"
 #include "core/machine/cost_model.hpp"
 #include "core/scenario/capacity.hpp"
+#include "core/scenario/ranks.hpp"
 #include "core/step/context.hpp"
 #include "core/step/passes.hpp"
 #include "core/transforms/common/entry.hpp"
@@ -102,10 +103,11 @@ std::int64_t default_budget(const TrainingPlan& plan, const Scenario& scenario, 
   }
   // Of what ranks divide, a part of all layers, and all of those that are at work: two parameters, a gradient.
   const std::string& partition = scenario.workload.partition;
-  const std::int64_t parts = partition == "none" ? 1 : scenario.workload.devices;
+  const std::int64_t parts = state_parts(scenario);
   std::int64_t held = 2 * elements;
   if (parts > 1)
-    held = elements / parts + (partition == "states" ? elements + largest : elements / parts + 3 * largest);
+    held = elements / parts + (partition == "parameters" ? elements / parts + 3 * largest : elements + largest);
+  if (parts > 1 && partition == "optimizer") held += elements;  // gradients are whole beside the part that follows
   state_bytes /= parts;
   const std::int64_t left = tier_capacity_bytes(scenario, Tier::Device) - held * size_of(plan.precision) -
                             always_there(plan) - lost_in_holes(plan);
