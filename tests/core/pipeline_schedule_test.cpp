@@ -155,6 +155,52 @@ TEST(PipelinePieces, TheLongestIsAsShortAsCanBe) {
   EXPECT_THROW(pieces_of(plan_of({1, 1}), 3), ConfigError);
 }
 
+// An embedding, so many layers of one kind, and a head, with a norm before it where asked.
+TrainingPlan layers_of(std::ptrdiff_t layers, bool norm = false) {
+  TrainingPlan plan = plan_of({1, 10, 1, 400});
+  const StageSpec layer = plan.stages[1];
+  if (!norm) plan.stages.erase(plan.stages.begin() + 2);
+  for (std::ptrdiff_t i = 1; i < layers; ++i) plan.stages.insert(plan.stages.begin() + 1, layer);
+  return plan;
+}
+
+// Megatron-LM's cut: the ends carry embedding and head besides, however long these take.
+TEST(PipelinePieces, HaveAsManyLayers) {
+  EXPECT_THAT(pieces_of(layers_of(4), 2, CutBy::Layers), ::testing::ElementsAre(0, 0, 0, 1, 1, 1));
+  EXPECT_THAT(pieces_of(layers_of(4), 2), ::testing::ElementsAre(0, 0, 0, 0, 0, 1)) << "by time the head is alone";
+  EXPECT_THAT(pieces_of(layers_of(6, /*norm=*/true), 3, CutBy::Layers),
+              ::testing::ElementsAre(0, 0, 0, 1, 1, 2, 2, 2, 2));
+  EXPECT_THAT(pieces_of(layers_of(8), 8, CutBy::Layers), ::testing::ElementsAre(0, 0, 1, 2, 3, 4, 5, 6, 7, 7));
+}
+
+TEST(PipelinePieces, OfOddNumbersOfLayersHaveNoMoreThanTheyMust) {
+  for (const std::ptrdiff_t layers : {5, 7, 11, 13})
+    for (const std::int32_t pieces : {2, 3, 4, 5}) {
+      const std::vector<std::int32_t> piece_of = pieces_of(layers_of(layers), pieces, CutBy::Layers);
+      const std::ptrdiff_t most = (layers + pieces - 1) / pieces;
+      EXPECT_TRUE(std::is_sorted(piece_of.begin(), piece_of.end())) << layers << ' ' << pieces;
+      EXPECT_EQ(piece_of.back(), pieces - 1) << layers << ' ' << pieces;
+      for (std::int32_t piece = 0; piece < pieces; ++piece) {
+        EXPECT_LE(std::count(piece_of.begin() + 1, piece_of.end() - 1, piece), most)
+            << layers << ' ' << pieces << ' ' << piece;
+        EXPECT_GE(std::count(piece_of.begin(), piece_of.end(), piece), 1) << layers << ' ' << pieces << ' ' << piece;
+      }
+    }
+}
+
+// Layers that several ranks divide are modules of several stages each.
+TEST(PipelinePieces, CutNoLayer) {
+  TrainingPlan plan = layers_of(4);
+  StageSpec rest = plan.stages[1];
+  rest.continues = true;
+  for (std::ptrdiff_t at : {5, 4, 3, 2}) plan.stages.insert(plan.stages.begin() + at, rest);
+  EXPECT_THAT(pieces_of(plan, 2, CutBy::Layers), ::testing::ElementsAre(0, 0, 0, 0, 0, 1, 1, 1, 1, 1));
+}
+
+TEST(PipelinePieces, OfLayersThatAllDifferCountEach) {
+  EXPECT_THAT(pieces_of(plan_of({9, 1, 1, 1}), 2, CutBy::Layers), ::testing::ElementsAre(0, 0, 1, 1));
+}
+
 TEST(PipelinePieces, WhatIsHeldIsWithWhoeverReadsIt) {
   TrainingPlan plan = plan_of({1, 1, 1, 1});
   StageSpec held;
