@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <utility>
 
 #include "core/base/check.hpp"
 #include "core/base/units.hpp"
@@ -35,16 +36,16 @@ Plan plan_of(const Space& space, const Tried& tried) {
   return plan;
 }
 
-// The one to take, and the best of each other policy.
+// The one to take, and the best of each other policy and strategy.
 std::vector<Plan> best_plans(const Space& space, const Found& found) {
   const std::vector<std::size_t> ranked = found.ranked();
   std::vector<Plan> plans;
   if (ranked.empty()) return plans;
-  std::vector<int> told;
+  std::vector<std::pair<int, int>> told;
   const auto add = [&](std::size_t i) {
-    const int policy = policy_of(found.tried[i]);
-    if (plans.size() >= kMostPlans || std::find(told.begin(), told.end(), policy) != told.end()) return;
-    told.push_back(policy);
+    const std::pair kind{policy_of(found.tried[i]), strategy_of(space, found.tried[i].point)};
+    if (plans.size() >= kMostPlans || std::find(told.begin(), told.end(), kind) != told.end()) return;
+    told.push_back(kind);
     plans.push_back(plan_of(space, found.tried[i]));
   };
   add(pick(found));

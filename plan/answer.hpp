@@ -28,7 +28,7 @@ struct Plan {
 struct Answer {
   std::string what, machine, with;   // "llama-2-7b", "rtx_4090", "64GB of host memory"
   std::string policy;                // the question's own; "": it was searched
-  std::vector<Plan> best;            // the one to take, then the best ones of other policies; none: nothing fits
+  std::vector<Plan> best;            // the one to take, then the best of other policies, strategies; none: nothing fits
   double fastest_samples_per_s = 0;  // of all: the one to take may be a little slower, and compute less otherwise
   std::optional<Plan> exact;         // the best that computes nothing else, where the first does not
   std::optional<Plan> nearest;       // nothing fits: what lacks least

@@ -9,7 +9,8 @@
 #include "analysis/tier_capacity.hpp"
 #include "core/base/errors.hpp"
 #include "core/scenario/capacity.hpp"
-#include "core/workloads/workload.hpp"
+#include "core/scenario/ranks.hpp"
+#include "plan/bound.hpp"
 #include "sim/forked.hpp"
 #include "sim/simulate.hpp"
 #include "sim/trial.hpp"
@@ -19,17 +20,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Steps repeat each other: the second is like those after it.
-constexpr std::int32_t kBoundedSteps = 2;
 // Of all trials of how much memory is enough for one.
 constexpr std::int64_t kMostTrialCommands = 200'000;
-
-std::int64_t persistent_bytes(const Graph& graph) {
-  std::int64_t bytes = 0;
-  for (TensorId id = 0; id < graph.tensor_count(); ++id)
-    if (const Tensor& tensor = graph.tensor(id); tensor.persistent) bytes += tensor.bytes;
-  return bytes;
-}
 
 std::int64_t room_of(const Scenario& scenario) {
   return tier_capacity_bytes(scenario, Tier::Device) +
@@ -39,17 +31,10 @@ std::int64_t room_of(const Scenario& scenario) {
 
 Json bound(const Question& question, const Settings& settings) {
   try {
-    Scenario scenario = question.with(settings);
-    scenario.steps = kBoundedSteps;
-    Graph graph;
-    const auto source = find_workload(scenario.workload.family)->make(scenario, {}, 0);
-    source->prologue(graph);
-    for (std::int32_t step = 0; step < kBoundedSteps; ++step) source->append_step(graph, 0);
-    const LowerBound least = lower_bound(graph, scenario);
-    return {{"step_s", least.overall()},
-            {"compute_s", least.step_s.at("compute")},
-            {"bytes", persistent_bytes(graph)},
-            {"room", room_of(scenario)}};
+    const Scenario scenario = question.with(settings);
+    const StepBound least = step_bound(scenario);
+    return {
+        {"step_s", least.step_s}, {"compute_s", least.compute_s}, {"bytes", least.bytes}, {"room", room_of(scenario)}};
   } catch (const ConfigError& error) {
     return {{"why_not", error.what()}};
   }
@@ -63,8 +48,12 @@ struct Slow {
 // Follows the first rank's steps by the first forward of each that is done, as steps may overlap behind it.
 class Watch final : public EventLog {
  public:
-  Watch(const Graph& graph, std::int32_t steps, std::int64_t most_commands, double most_step_s)
-      : graph_(graph), steps_(steps), most_commands_(most_commands), most_step_s_(most_step_s) {}
+  Watch(const Graph& graph, const Scenario& scenario, std::int64_t most_commands, double most_step_s)
+      : graph_(graph),
+        steps_(scenario.steps),
+        first_(scenario.parallel.pipeline > 1 ? 2 : 1),
+        most_commands_(most_commands),
+        most_step_s_(most_step_s) {}
 
   void append(const EventBatch& batch) override {
     for (const Event& event : batch.events) {
@@ -77,8 +66,10 @@ class Watch final : public EventLog {
       }
       forwards_.erase(forward);
     }
-    // The first step waits for what is loaded, and after the last one updates go on.
-    if (const double s = seconds(batch.observed.ns - begun_ns_); step_ > 0 && step_ + 1 < steps_ && s > most_step_s_)
+    // The first step waits for what is loaded, and after the last one updates go on. Other stages' first update may be
+    // later than this one's, so that the second step waits, too.
+    if (const double s = seconds(batch.observed.ns - begun_ns_);
+        step_ >= first_ && step_ + 1 < steps_ && s > most_step_s_)
       throw Slow{s};
   }
   void append(std::span<const Command> commands) override {
@@ -93,7 +84,7 @@ class Watch final : public EventLog {
 
  private:
   const Graph& graph_;
-  std::int32_t steps_;
+  std::int32_t steps_, first_;
   std::int64_t most_commands_, count_ = 0, begun_ns_ = 0;
   double most_step_s_;
   std::int32_t step_ = kNone;
@@ -117,19 +108,25 @@ Json approximations(const Rewrites& rewrites) {
   return names;
 }
 
+// One rank of each stage stands for all that are like it, where nothing makes them differ.
+Scenario folded(Scenario scenario) {
+  scenario.parallel.fold = device_count(scenario) > 1 && scenario.policy.name == "resident" &&
+                           scenario.switches.empty() && scenario.truth.noise == 0 && scenario.truth.stragglers.empty();
+  return scenario;
+}
+
 // Of one of many, which is given up where a step takes far longer than `best_s`, seconds a sample, allows.
 Json simulated(const Question& question, const Settings& settings, std::int64_t most_commands, double best_s) {
   constexpr double kSlow = 1.5;
   Json told;
   std::optional<Watch> watch;
   try {
-    const Scenario scenario = question.with(settings);
+    const Scenario scenario = folded(question.with(settings));
     Simulation simulation(scenario);
     told["rewrites"] = approximations(simulation.rewrites());
     if (question.flags().exact && !told["rewrites"].empty())
       return {{"not_allowed", "it computes something else than plain training, which --exact forbids"}};
-    watch.emplace(simulation.graph(), scenario.steps, most_commands,
-                  kSlow * best_s * samples_per_step(scenario.workload));
+    watch.emplace(simulation.graph(), scenario, most_commands, kSlow * best_s * samples_per_step(scenario.workload));
     simulation.run(&*watch);
     add_figures(analyse(simulation.record()), told);
   } catch (const OutOfRoom& refusal) {

@@ -13,6 +13,7 @@
 #include "core/base/errors.hpp"
 #include "core/yaml/checker.hpp"
 #include "plan/answer.hpp"
+#include "plan/strategies.hpp"
 #include "report/origin.hpp"
 
 namespace tandem {
@@ -21,6 +22,8 @@ namespace {
 // A candidate that takes more commands to simulate is given up. A search without a time is over after so much work,
 // some seconds on two cores: a count, so that the same question has the same answer.
 constexpr std::int64_t kMostCommandsEach = 300'000, kWork = 2'000'000;
+// Where devices may share the training in several ways.
+constexpr std::int64_t kWorkOfStrategies = 2 * kWork;
 
 struct Flags {
   PlanFlags question;
@@ -38,7 +41,7 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--host-memory", question.host_memory, "Host memory that there is")->type_name("64GB");
   app.add_option("--device-memory", question.device_memory, "Memory of each device")->type_name("24GB");
   app.add_option("--disk", question.disk_space, "Disk space that there is; 0B: none")->type_name("1TB");
-  app.add_option("--devices", question.devices, "Devices, as data-parallel ranks")
+  app.add_option("--devices", question.devices, "Devices: how they share the training is searched")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   app.add_option("--most-devices", flags.most_devices, "Search how many devices: 1, 2, 4, ... up to so many")
@@ -70,8 +73,8 @@ std::chrono::nanoseconds time_of(const std::string& text) {
 }
 
 // Of one of so many questions.
-Effort effort_of(const Flags& flags, std::size_t questions) {
-  Effort effort{.work = kWork, .exhaustive = flags.exhaustive};
+Effort effort_of(const Flags& flags, const Question& question, std::size_t questions) {
+  Effort effort{.work = searches_strategies(question) ? kWorkOfStrategies : kWork, .exhaustive = flags.exhaustive};
   if (flags.time_budget.empty()) return effort;
   using Clock = std::chrono::steady_clock;
   effort.time_spent = [from = Clock::now(), all = time_of(flags.time_budget) / questions] {
@@ -94,7 +97,9 @@ std::string written_scenario(const Answer& answer) {
 }
 
 std::string how_to_train(const Flags& flags) {
-  if (!flags.output.empty()) return "\nWritten: " + flags.output + "\nTo train it: tandem train " + flags.output + "\n";
+  if (!flags.output.empty())
+    return "\nWritten: " + flags.output + "\nTo simulate it: tandem simulate " + flags.output +
+           "\nTo train it: tandem train " + flags.output + "\n";
   return "\n--output FILE.yaml writes the first one as a scenario, for tandem train.\n";
 }
 
@@ -163,7 +168,8 @@ int plan(int argc, char** argv) {
   const std::vector<Question> asked = questions(flags);
   check_outputs({{"--output", flags.output}, {"--json", flags.json}}, inputs_of(asked.front().base()));
   std::vector<Answer> answers;
-  for (const Question& question : asked) answers.push_back(answer_to(question, flags, effort_of(flags, asked.size())));
+  for (const Question& question : asked)
+    answers.push_back(answer_to(question, flags, effort_of(flags, question, asked.size())));
   write(flags, asked.front(), answers);
   return answers[fastest(answers)].best.empty() ? kDoesNotFit : kDone;
 }

@@ -1,6 +1,6 @@
 // Finds the fastest candidate of a space with few simulations: what its lower bound, its memory or a neighbour's result
-// rules out is not simulated. The same answer whatever the number of cores. Must not know what a candidate means, nor
-// how it is tried.
+// rules out is not simulated. Part by part of the space, as devices share the training in one way after another. The
+// same answer whatever the number of cores. Must not know what a candidate means, nor how it is tried.
 #pragma once
 
 #include <cstdint>

@@ -1,17 +1,17 @@
 #include "plan/space.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <numeric>
+#include <string_view>
+#include <utility>
 
-#include "core/base/errors.hpp"
 #include "core/optimizers/optimizer.hpp"
 #include "core/run/policies.hpp"
 #include "core/workloads/workload.hpp"
+#include "plan/sharing.hpp"
 
 namespace tandem {
 namespace {
-
-enum Mark : std::uint8_t { kSame = 0, kOther = 1, kLastResort = 2 };
 
 // A value of a key. The first of a key is what the others are compared with.
 struct Row {
@@ -46,6 +46,9 @@ constexpr Row kRows[] = {
      "a small GPT's loss of 2.253 became 2.252; two seeds are 0.007 apart (docs/systems.md)"},
 };
 
+// Of one network on a device: a last stage that goes on to its gradients in the forward is not simulated so far.
+constexpr std::string_view kWholeNetworks = "workload.loss_tiles";
+
 // A policy may have blocks recompute by itself.
 constexpr const char* kPoliciesChoose = "workload.recompute";
 
@@ -58,18 +61,11 @@ struct Variant {
 constexpr Variant kVariants[] = {{"zero_offload", "delayed_update: true", "zero_offload, delayed"},
                                  {"balanced", "device_percent: 0", "balanced, updates on the CPU"}};
 
-// Samples that a device's training step has where nobody says: the default of a scenario, more, and fewest.
-struct Samples {
-  std::int64_t each;
-  int marks;
-};
-constexpr Samples kSamples[] = {{8, kSame}, {32, kOther}, {1, kOther | kLastResort}};
-constexpr std::int64_t kMostSearchedMicroBatches = 8;
-
 bool takes(const Scenario& scenario, const std::string& key) {
   const std::string name = key.substr(key.find('.') + 1);
   if (key.starts_with("optimizer.")) return optimizer_of(scenario).quantises;
   if (name == "partition") return scenario.workload.devices > 1;
+  if (key == kWholeNetworks && scenario.parallel.pipeline > 1) return false;
   const WorkloadEntry* family = find_workload(scenario.workload.family);
   const std::vector<std::string>& shared = family->keys->shared;
   return scenario.workload.keys.has(name) || std::find(shared.begin(), shared.end(), name) != shared.end();
@@ -121,67 +117,39 @@ Axis precision_axis(const Scenario& scenario) {
   return axis;
 }
 
-// What a device's `each` samples are cut into, whole batches first.
-std::vector<std::int64_t> cuts(std::int64_t each, std::int64_t most) {
-  std::vector<std::int64_t> parts;
-  for (std::int64_t n = 1; n <= std::min(each, most); ++n)
-    if (each % n == 0) parts.push_back(n);
-  constexpr std::size_t kMost = 10;
-  if (parts.size() > kMost) std::erase_if(parts, [&](std::int64_t n) { return (n & (n - 1)) != 0 && n != each; });
-  return parts;
+constexpr std::string_view kResident = "resident";
+
+bool is_resident(const Choice& policy) { return policy.words == kResident; }
+
+// What of an axis goes with a strategy, by rules of the keys.
+bool goes_with(const Strategy& strategy, int number, bool offloads, const Axis& axis, const Choice& choice) {
+  if (axis.name == "policy") return is_resident(choice) != offloads;
+  if (axis.name == kWholeNetworks) return !strategy.has_stages() || &choice == &axis.choices.front();
+  if (axis.name == "workload.partition") return strategy.only_copies() || &choice == &axis.choices.front();
+  if (axis.name == "workload.recompute")
+    return !strategy.divides_layers() || choice.settings.front() != "workload.recompute=optimal";
+  return (axis.name != "samples" && axis.name != "strategy") || choice.strategy == number;
 }
 
-// Statistics of a batch norm are those of a micro-batch: cut otherwise, it computes something else.
-bool normalises_batches(const Scenario& scenario) {
-  const WorkloadEntry* family = find_workload(scenario.workload.family);
-  if (family->network == nullptr) return false;
-  const Network network = network_of(scenario);
-  return std::any_of(network.modules.begin(), network.modules.end(), [](const NetworkModule& module) {
-    return std::any_of(module.module->program.begin(), module.module->program.end(),
-                       [](const Call& call) { return call.what->name == "batch_norm"; });
-  });
-}
-
-void add_cuts(Axis& axis, const Samples& samples, std::int64_t most, std::int64_t devices) {
-  for (std::int64_t parts : cuts(samples.each, most)) {
-    const std::int64_t batch = samples.each / parts;
-    Choice choice{.settings = {"workload.batch=" + std::to_string(batch)},
-                  .words = "batch " + std::to_string(batch),
-                  .other_mathematics = (samples.marks & kOther) != 0,
-                  .last_resort = (samples.marks & kLastResort) != 0,
-                  .samples = static_cast<double>(samples.each * devices),
-                  // Several micro-batches keep the sum of their gradients.
-                  .thrift = {-static_cast<double>(batch), parts > 1 ? 0.0 : 1.0}};
-    if (parts > 1) {
-      choice.settings.push_back("workload.micro_batches=" + std::to_string(parts));
-      choice.words += " x " + std::to_string(parts);
-    }
-    if (choice.other_mathematics)
-      choice.costs = std::to_string(samples.each * devices) + " samples a step instead of " +
-                     std::to_string(kSamples[0].each * devices) + ": other training";
-    axis.choices.push_back(std::move(choice));
-  }
-}
-
-Axis samples_axis(const Question& question) {
-  Axis axis{"samples", {}, false};
-  const std::int64_t devices = std::max<std::int64_t>(question.base().workload.devices, 1);
-  const std::int64_t asked = question.flags().samples;
-  if (asked % devices != 0)
-    throw ConfigError("--batch: " + std::to_string(asked) + " samples are not divisible by " + std::to_string(devices) +
-                      " devices; allowed: a multiple of " + std::to_string(devices));
-  if (asked > 0) {
-    add_cuts(axis, {asked / devices, kSame}, asked, devices);
-  } else {
-    for (const Samples& samples : kSamples) add_cuts(axis, samples, kMostSearchedMicroBatches, devices);
-  }
-  if (normalises_batches(question.base()))
-    for (Choice& choice : axis.choices)
-      if (choice.settings.size() > 1) {
-        choice.other_mathematics = true;
-        choice.costs += std::string(choice.costs.empty() ? "" : "; ") + "batch norms see a micro-batch at a time";
+// With nothing that leaves the device first. Layers that are divided stay there.
+std::vector<Region> regions_of(const Question& question, const Space& space, const std::vector<Sharing>& sharings) {
+  const bool searched = !question.fixed("policy"), resident = question.base().policy.name == kResident;
+  std::vector<Region> parts;
+  for (const Sharing& sharing : sharings)
+    for (const bool offloads : {false, true}) {
+      if (offloads ? sharing.strategy.divides_layers() : !searched && !resident) continue;
+      if (!searched && offloads == resident) continue;
+      Region part{{}, offloads};
+      for (const Axis& axis : space.axes) {
+        part.choices.emplace_back();
+        for (std::size_t i = 0; i < axis.choices.size(); ++i)
+          if (goes_with(sharing.strategy, sharing.number, offloads, axis, axis.choices[i]))
+            part.choices.back().push_back(static_cast<int>(i));
       }
-  return axis;
+      if (std::none_of(part.choices.begin(), part.choices.end(), [](const auto& some) { return some.empty(); }))
+        parts.push_back(std::move(part));
+    }
+  return parts;
 }
 
 }  // namespace
@@ -198,27 +166,47 @@ Space space_of(const Question& question) {
     space.axes.back().choices.push_back(choice_of(row));
     space.axes.back().choices.back().thrift[0] = static_cast<double>(space.axes.back().choices.size());
   }
+  const std::vector<Sharing> sharings = sharings_of(question);
   if (!question.fixed("workload.batch") && !question.fixed("workload.micro_batches"))
-    space.axes.push_back(samples_axis(question));
+    space.axes.push_back(samples_axis(question, sharings));
+  else if (searches_strategies(question))
+    space.axes.push_back(strategies_axis(question, sharings));
   if (question.flags().exact)
     for (Axis& axis : space.axes)
       std::erase_if(axis.choices, [](const Choice& choice) { return choice.other_mathematics; });
+  if (searches_strategies(question)) space.regions = regions_of(question, space, sharings);
   return space;
 }
 
-std::vector<Point> points_of(const Space& space, bool last_resort) {
-  std::vector<Point> points{{}};
+std::vector<Region> regions_of(const Space& space) {
+  if (!space.regions.empty()) return space.regions;
+  Region all;
   for (const Axis& axis : space.axes) {
+    all.choices.emplace_back(axis.choices.size());
+    std::iota(all.choices.back().begin(), all.choices.back().end(), 0);
+  }
+  return {all};
+}
+
+std::vector<Point> points_of(const Space& space, const Region& part, bool last_resort) {
+  std::vector<Point> points{{}};
+  for (std::size_t axis = 0; axis < space.axes.size(); ++axis) {
     std::vector<Point> longer;
     for (const Point& point : points)
-      for (std::size_t i = 0; i < axis.choices.size(); ++i) {
-        if (axis.choices[i].last_resort && !last_resort) continue;
+      for (const int choice : part.choices[axis]) {
+        if (space.axes[axis].choices[static_cast<std::size_t>(choice)].last_resort && !last_resort) continue;
         longer.push_back(point);
-        longer.back().push_back(static_cast<int>(i));
+        longer.back().push_back(choice);
       }
     points = std::move(longer);
   }
   return points;
+}
+
+bool has_last_resort(const Space& space) {
+  return std::any_of(space.axes.begin(), space.axes.end(), [](const Axis& axis) {
+    return std::any_of(axis.choices.begin(), axis.choices.end(), [](const Choice& c) { return c.last_resort; });
+  });
 }
 
 namespace {
@@ -244,6 +232,12 @@ std::string words_of(const Space& space, const Point& point) {
     if (!choice.words.empty()) words += (words.empty() ? "" : ", ") + choice.words;
   });
   return words;
+}
+
+int strategy_of(const Space& space, const Point& point) {
+  int strategy = 0;
+  each_choice(space, point, [&](const Choice& choice) { strategy += choice.strategy; });
+  return strategy;
 }
 
 int other_mathematics(const Space& space, const Point& point) {

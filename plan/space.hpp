@@ -20,6 +20,7 @@ struct Choice {
   // Of two choices of an axis, one takes no more memory that has no less of both: of the second kind are buffers which
   // a choice needs or does not.
   std::array<double, 2> thrift{};
+  int strategy = 0;  // how devices share the training: which of several
 };
 
 struct Axis {
@@ -28,18 +29,29 @@ struct Axis {
   bool policies_choose = false;  // a policy may take another choice by itself
 };
 
+// Points whose memory compares: of one strategy. Of each axis, the choices that it has; of several devices, whether
+// policies are there that move something out of them.
+struct Region {
+  std::vector<std::vector<int>> choices;
+  bool offloads = true;
+};
+
 // The open keys alone, the policies first. Without choices that change what is computed if the question forbids them.
 struct Space {
   std::vector<Axis> axes;
+  std::vector<Region> regions;  // none: all is one
 };
 using Point = std::vector<int>;  // a choice of each axis
 Space space_of(const Question& question);
 
-// All points, those of last resort among them only if asked.
-std::vector<Point> points_of(const Space& space, bool last_resort);
+std::vector<Region> regions_of(const Space& space);
+// All points of a part, those of last resort among them only if asked.
+std::vector<Point> points_of(const Space& space, const Region& part, bool last_resort);
+bool has_last_resort(const Space& space);
 
 std::vector<std::string> settings_of(const Space& space, const Point& point);
 std::string words_of(const Space& space, const Point& point);
+int strategy_of(const Space& space, const Point& point);
 // Choices that compute something else, as far as the table knows; a policy says it itself (CandidateRun::approximate).
 int other_mathematics(const Space& space, const Point& point);
 

@@ -111,9 +111,9 @@ TEST(PlanQuestion, RefusesByTheNameThatWasWritten) {
   flags.overrides = {"workload.layer=3"};
   EXPECT_NE(refusal(flags).find("did you mean 'layers'?"), std::string::npos);
   flags.overrides = {"machine.collective.bandwidth=10GB/s"};
-  flags.devices = 4;
+  flags.devices = 5;
   flags.samples = 6;
-  EXPECT_NE(refusal(flags).find("--batch: 6 samples are not divisible by 4 devices"), std::string::npos)
+  EXPECT_NE(refusal(flags).find("--batch: 6 samples are not divisible by 5 devices"), std::string::npos)
       << refusal(flags);
 }
 

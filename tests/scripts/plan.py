@@ -86,6 +86,35 @@ def devices_and_prices():
     refuses("a price", "--price: machine.price_per_hour: ", *SMALL, "--price", "cheap")
 
 
+def strategies(folder):
+    """How devices share a training is an answer, too: in words, and as keys that give the same step."""
+    planned = folder / "shared.yaml"
+    larger = {"4MiB": "64MiB", "2": "4"}  # of memory and batch
+    shared = [*(larger.get(word, word) for word in SMALL), "--devices", "4", "--set", "policy={name: resident}"]
+    result = run("plan", *shared, "--output", planned, "--json", folder / "shared.json")
+    check("strategies", result.returncode == 0, result.stderr)
+    check("a command that simulates it", f"tandem simulate {planned}" in result.stdout, result.stdout)
+    if result.returncode != 0:
+        return
+    best = json.loads((folder / "shared.json").read_text())["best"]
+    words = [plan["words"] for plan in best]
+    check("words", all(any(word in plan for word in ("copies", "stages", "layers divided by")) for plan in words), words)
+    check("others beside the first", len(set(words)) == len(words) > 1, words)
+    degrees = {name: next((int(setting.partition("=")[2]) for setting in best[0]["settings"] if setting.startswith(name)), 1)
+               for name in ("workload.devices", "parallel.tensor", "parallel.pipeline")}
+    check("four devices", degrees["workload.devices"] * degrees["parallel.tensor"] * degrees["parallel.pipeline"] == 4, degrees)
+    simulated = run("simulate", planned, "--json", "-")
+    check("simulate takes a strategy", simulated.returncode == 0, simulated.stderr)
+    if simulated.returncode == 0:
+        step = json.loads(simulated.stdout)["step_time_s"]["median"]
+        check("unfolded it takes as long", abs(step - best[0]["step_time_s"]) < 1e-6 * step, f"{step}, said {best[0]['step_time_s']}")
+    # What a file says of sharing is kept.
+    scenario = folder / "pipeline.yaml"
+    scenario.write_text(SCENARIO.replace("batch: 2,", "batch: 1, micro_batches: 2,") + "parallel: {pipeline: 2}\n")
+    kept = run("plan", scenario, "--json", "-", "--exact", "--set", "limits.device_bytes=64MiB")
+    check("a file's stages", kept.returncode == 0 and "pipeline: 2" in json.loads(kept.stdout)["scenario"], kept.stdout + kept.stderr)
+
+
 def no_room():
     result = run("plan", *("1MiB" if word == "4MiB" else word for word in SMALL))
     check("no room", result.returncode == 3, f"exit code {result.returncode}: {result.stderr}")
@@ -133,6 +162,7 @@ def main():
         folder = pathlib.Path(name)
         answers(folder)
         files(folder)
+        strategies(folder)
     same_whatever_the_cores()
     devices_and_prices()
     no_room()
