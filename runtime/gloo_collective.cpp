@@ -10,6 +10,7 @@
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <utility>
 #include <vector>
 
 #include "core/base/errors.hpp"
@@ -73,6 +74,7 @@ GlooCollective::GlooCollective(const GlooOptions& options) : options_(options), 
     return c10::make_intrusive<c10d::ProcessGroupGloo>(store, member, members, gloo_options);
   };
   reporting_loss([&] {
+    bool shared = false;  // by one group: each has an order of its own
     groups_->all = {joined(groups_->store, options.rank, options.ranks), options.ranks, options.rank};
     for (const RankGroup& group : options.groups) {
       const auto own = std::find(group.members.begin(), group.members.end(), options.rank);
@@ -81,7 +83,8 @@ GlooCollective::GlooCollective(const GlooOptions& options) : options_(options), 
       made = {nullptr, static_cast<std::int32_t>(group.members.size()),
               static_cast<std::int32_t>(own - group.members.begin())};
       const auto store = c10::make_intrusive<c10d::PrefixStore>("group" + std::to_string(group.number), groups_->store);
-      made.gloo = made.members == options.ranks ? groups_->all.gloo : joined(store, made.own, made.members);
+      const bool shares = made.members == options.ranks && !std::exchange(shared, true);
+      made.gloo = shares ? groups_->all.gloo : joined(store, made.own, made.members);
     }
   });
 }

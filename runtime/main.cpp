@@ -90,11 +90,12 @@ void announce(const tandem::Scenario& scenario, const tandem::Training& training
 
 int interrupted(const tandem::Scenario& scenario, const tandem::Training& training,
                 const std::vector<std::string>& settings) {
+  const std::string& directory = scenario.checkpoint.directory;
   if (!training.stopped()) {
-    std::fprintf(stderr, "interrupted: what was in flight has finished; nothing was written\n");
+    const std::string left = directory.empty() ? "; nothing was written" : tandem::what_is_left(scenario, settings);
+    std::fprintf(stderr, "interrupted: what was in flight has finished%s\n", left.c_str());
     return tandem::kInterrupted;
   }
-  const std::string& directory = scenario.checkpoint.directory;
   const tandem::SavedState saved = tandem::complete_checkpoints(directory).back();
   std::fprintf(stderr, "interrupted after training step %d of %d; its state is in %s; to go on:\n  %s\n", saved.step,
                scenario.steps, saved.folder.c_str(), tandem::resume_command(scenario, settings, directory).c_str());
@@ -261,7 +262,11 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
   tandem::EventLog& watcher = learns ? learns->watch(adapting, training.graph(), records) : adapting;
   const auto inputs = [&] {
     std::vector<tandem::Input> all = loop.take_inputs();
-    if (tandem::take_checkpoint_request()) all.emplace_back(tandem::Checkpoint{});
+    if (tandem::take_checkpoint_request()) {
+      all.emplace_back(tandem::Checkpoint{});
+      if (scenario.parallel.pipeline > 1 && !common.quiet)
+        tandem::print_warning("the stages of a pipeline save after checkpoint.every steps alone, not when asked");
+    }
     return all;
   };
   run_to_end(training, watcher, inputs, scenario, settings, peers ? &*peers : nullptr);

@@ -15,6 +15,7 @@
 #include "core/formats/masters.hpp"
 #include "core/run/make_scheduler.hpp"
 #include "core/scenario/capacity.hpp"
+#include "core/scenario/saving_group.hpp"
 #include "core/scheduler/driver.hpp"
 #include "runtime/checkpoint/manifest.hpp"
 #include "runtime/executors/failure_text.hpp"
@@ -45,6 +46,9 @@ std::shared_ptr<Collective> join_ranks(const Scenario& scenario, const TrainOpti
   gloo.rank = options.rank;
   gloo.ranks = rank_count(scenario);
   gloo.groups = collective_groups(scenario, options.rank);
+  if (RankGroup saving = saving_group(scenario, options.rank);
+      !scenario.checkpoint.directory.empty() && saving.members.size() > 1)
+    gloo.groups.push_back(std::move(saving));
   gloo.meeting_file = options.meeting_file;
   gloo.timeout = options.watchdog != nullptr ? std::chrono::milliseconds(kLong) : limit + kLater;
   gloo.identity = identity_of(scenario, facts_of(scenario, /*delayed_update=*/false));  // the policy's options say it

@@ -201,18 +201,19 @@ bool Scheduler::replaced_by_a_load(ValueId value) const {
 }
 
 // Saves read what the next optimizer steps overwrite, which wait for them as for any reader. They are issued as soon as
-// all that they read is, so that those updates still find them issued and may be in place. What was fetched to the host
-// for a save alone leaves it again.
+// all that they read is, so that those updates still find them issued and may be in place. What was fetched for a save
+// alone leaves again.
 void Scheduler::issue_saves() {
   while (saves_next_ < saves_.size() && issuable(graph_.op(saves_[saves_next_]))) {
     const OpId id = saves_[saves_next_++];
     const Op& op = graph_.op(id);
+    const Tier tier = operands_of(op.engine);
     boost::container::small_vector<ValueId, 4> fetched;
     for (ValueId read : op.reads)
-      if (residency_.at(read, real(Tier::HostPinned)) == kNone) fetched.push_back(read);
+      if (residency_.at(read, tier) == kNone) fetched.push_back(read);
     const ByteRange all = op.writes.empty() ? ByteRange{} : whole(op.writes.front().value);
-    CHECK(run(id, all, Engine::Loader) == Reply::Issued, graph_.op_name(id), "waits for an op");
-    for (ValueId value : fetched) release(value, real(Tier::HostPinned));
+    CHECK(run(id, all, {op.engine, op.lane_number}) == Reply::Issued, graph_.op_name(id), "waits for an op");
+    for (ValueId value : fetched) release(value, tier);
   }
 }
 

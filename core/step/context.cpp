@@ -5,6 +5,7 @@
 
 #include "core/base/check.hpp"
 #include "core/scenario/ranks.hpp"
+#include "core/scenario/saving_group.hpp"
 
 namespace tandem {
 
@@ -21,10 +22,11 @@ StepOptions::StepOptions(const Scenario& scenario, Rank of_rank)
       shard_group(tandem::shard_group(scenario, of_rank)),
       across_group(tandem::across_group(scenario, of_rank)),
       same_experts_group(tandem::same_experts_group(scenario, of_rank)),
+      saving_group(tandem::saving_group(scenario, of_rank)),
       gpu(scenario.machine.gpu),
       steps(scenario.steps - scenario.first_step),
       first_step(scenario.first_step),
-      saves(!scenario.checkpoint.directory.empty() && of_rank == 0),
+      saves(!scenario.checkpoint.directory.empty() && saves_states(scenario, of_rank)),
       save_every(scenario.checkpoint.every),
       data_on_host(data_members_on_a_host(scenario)),
       shard_on_host(shard_members_on_a_host(scenario)),

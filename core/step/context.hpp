@@ -29,6 +29,7 @@ struct StepOptions {
   RankGroup shard_group;                                 // of those, which divide states
   RankGroup across_group;                                // and which have the same part of them
   RankGroup same_experts_group;                          // those of experts
+  RankGroup saving_group;                                // which make a checkpoint of what each of them has
   bool gpu;
   std::int32_t steps, first_step;  // steps of this run, and those before it
   bool saves;

@@ -203,7 +203,9 @@ struct Turn {
 // Where a step's buckets are, of a plan that has some of them.
 struct BucketOwners {
   RankGroup group;                    // by stage of the pipeline
+  std::int32_t own = 0;               // this rank's place in it
   std::vector<std::int32_t> members;  // of each bucket that the whole network trains, in forward order: whose it is
+  std::vector<std::string> names;     // and of which stage
   bool elsewhere() const { return !members.empty(); }
 };
 

@@ -19,6 +19,20 @@ TensorId add_token(Graph& graph, const std::string& name) {
 
 void SavesPart::add(Graph& graph) {
   if (!context_.options.saves) return;
+  add_stage_saves(graph);
+  if (owners().elsewhere()) add_gathered(graph);
+  if (!commits()) return;
+  const auto tokens =
+      static_cast<std::int64_t>(owners().elsewhere() ? owners().members.size() : context_.stage_count());
+  commit_.label = graph.intern("checkpoint.commit");
+  commit_.token = add_token(graph, "checkpoint.committed");
+  commit_.work = graph.add_work({"checkpoint.commit",
+                                 context_.plan().precision,
+                                 {context_.delayed_update, context_.scales_loss()},
+                                 {memory_kernel(tokens * kTokenBytes)}});
+}
+
+void SavesPart::add_stage_saves(Graph& graph) {
   const TrainingPlan& plan = context_.plan();
   const bool delayed = context_.delayed_update;
   for (std::size_t i = 0; i < context_.stage_count(); ++i) {
@@ -32,13 +46,30 @@ void SavesPart::add(Graph& graph) {
     StageSave& save = stage_saves_.back();
     save.label = graph.intern(s.name + ".save");
     save.token = add_token(graph, s.name + ".saved");
-    save.work = graph.add_work({"checkpoint.save", plan.precision, {s.elements, delayed}, {memory_kernel(bytes)}});
+    std::vector<std::int64_t> sizes{s.elements, delayed};
+    if (!begins()) sizes.push_back(1);
+    save.work = graph.add_work({"checkpoint.save", plan.precision, std::move(sizes), {memory_kernel(bytes)}});
   }
-  const auto tokens = static_cast<std::int64_t>(context_.stage_count());
-  commit_.label = graph.intern("checkpoint.commit");
-  commit_.token = add_token(graph, "checkpoint.committed");
-  commit_.work = graph.add_work(
-      {"checkpoint.commit", plan.precision, {delayed, context_.scales_loss()}, {memory_kernel(tokens * kTokenBytes)}});
+}
+
+void SavesPart::add_gathered(Graph& graph) {
+  begun_ = gathered_of(graph, "checkpoint.begin", {"checkpoint.begun"}, {owners().members.back()});
+  std::vector<std::string> names;
+  for (const std::string& stage : owners().names) names.push_back(stage + ".gathered");
+  saved_ = gathered_of(graph, "checkpoint.gather", names, owners().members);
+}
+
+SavesPart::Gathered SavesPart::gathered_of(Graph& graph, const std::string& label,
+                                           const std::vector<std::string>& names,
+                                           const std::vector<std::int32_t>& members) const {
+  Gathered gathered;
+  gathered.label = graph.intern(label);
+  for (const std::string& name : names) gathered.tokens.push_back(add_token(graph, name));
+  const std::int64_t bytes = static_cast<std::int64_t>(names.size()) * kTokenBytes;
+  std::vector<std::int64_t> sizes{bytes / size_of(DType::I64), owners().group.size, 0};  // as if on one host
+  sizes.insert(sizes.end(), members.begin(), members.end());
+  gathered.work = graph.add_work({"checkpoint.gather", DType::I64, std::move(sizes), {memory_kernel(bytes)}});
+  return gathered;
 }
 
 // Under delayed update the first step uses the parameters from before the last update, and the second the latest: two
@@ -78,23 +109,27 @@ void SavesPart::save_last(Graph& graph) {
   if (context_.options.saves && last >= 0 && saved_step_ != last) save_state(graph, last);
 }
 
+// The first to be saved begins the checkpoint: its place is 0. Ranks that save together wait for it with theirs.
 void SavesPart::save_state(Graph& graph, std::int32_t step) {
   CHECK(stage_saves_.size() == context_.stage_count() && step > saved_step_, "a step is saved once", step, saved_step_);
-  std::int32_t saved = 0;
-  for (std::size_t i = 0; i < stage_saves_.size(); ++i)
-    if (context_.trains(i)) save_stage(graph, i, step, saved++);
-  Op op = context_.loader_op(commit_.label, commit_.work, Phase::Save, 0);
-  op.layer = kNone;
-  op.step = step;
-  for (const StageSave& save : stage_saves_)
-    if (save.token != kNone) op.reads.push_back(save.token_value);
-  if (context_.scales_loss()) op.reads.push_back(context_.loss_scale);
-  op.writes.push_back({graph.new_version(commit_.token), kNone});
-  graph.append(std::move(op));
+  const bool together = owners().elsewhere();
+  if (together && !begins()) gather(graph, begun_, {}, step);
+  std::int32_t saved = begins() ? 0 : 1;
+  std::vector<ValueId> tokens;
+  for (std::size_t i = 0; i < stage_saves_.size(); ++i) {
+    if (!context_.trains(i)) continue;
+    save_stage(graph, i, step, saved++);
+    tokens.push_back(stage_saves_[i].token_value);
+    if (together && begins() && tokens.size() == 1) gather(graph, begun_, tokens, step);
+  }
+  if (together) {
+    gather(graph, saved_, tokens, step);
+    tokens = saved_.values;
+  }
+  if (commits()) commit(graph, tokens, step);
   saved_step_ = step;
 }
 
-// The first to be saved begins the checkpoint: its layer is 0.
 void SavesPart::save_stage(Graph& graph, std::size_t index, std::int32_t step, std::int32_t place) {
   const StepStage& stage = context_.stages[index];
   StageSave& save = stage_saves_[index];
@@ -104,8 +139,34 @@ void SavesPart::save_stage(Graph& graph, std::size_t index, std::int32_t step, s
   if (context_.plan().parameter_leads()) op.reads.push_back(graph.tensor(stage.parameter).latest);
   for (TensorId state : stage.states) op.reads.push_back(graph.tensor(state).latest);
   if (context_.delayed_update) op.reads.push_back(stage.parameter_in_use);
+  if (!begins()) op.reads.push_back(begun_.values.front());
   save.token_value = graph.new_version(save.token);
   op.writes.push_back({save.token_value, kNone});
+  graph.append(std::move(op));
+}
+
+// On a lane and in a group of their own: saves come between a step's other commands, here and there at another place.
+void SavesPart::gather(Graph& graph, Gathered& gathered, std::vector<ValueId> own, std::int32_t step) {
+  constexpr std::int8_t kLane = 1;
+  Op op = context_.collective(graph, gathered.label, gathered.work, Phase::Save, 0, context_.options.saving_group);
+  op.lane_number = kLane;
+  op.step = step;
+  op.reads.assign(own.begin(), own.end());
+  gathered.values.clear();
+  for (const TensorId token : gathered.tokens) {
+    gathered.values.push_back(graph.new_version(token));
+    op.writes.push_back({gathered.values.back(), kNone});
+  }
+  graph.append(std::move(op));
+}
+
+void SavesPart::commit(Graph& graph, const std::vector<ValueId>& tokens, std::int32_t step) {
+  Op op = context_.loader_op(commit_.label, commit_.work, Phase::Save, 0);
+  op.layer = kNone;
+  op.step = step;
+  op.reads.assign(tokens.begin(), tokens.end());
+  if (context_.scales_loss()) op.reads.push_back(context_.loss_scale);
+  op.writes.push_back({graph.new_version(commit_.token), kNone});
   graph.append(std::move(op));
 }
 

@@ -2,8 +2,10 @@
 // know files.
 //
 //   checkpoint.save    reads  the leader (the parameter, or a master copy that it is rounded from), the other states,
-//                             under delayed update the parameter in use; writes a token. Work::sizes: elements, delayed
-//                             update
+//                             under delayed update the parameter in use, [a token that it waits for]; writes a token.
+//                             Work::sizes: elements, delayed update, [1: waits]
+//   checkpoint.gather  reads  tokens that this rank has; writes those of all ranks. Work::sizes: words, ranks, 0, then
+//                             of each token whose it is
 //   checkpoint.commit  reads  the tokens of all stages, [the loss scale]; writes a token of its own. Work::sizes:
 //                             delayed update, loss scale
 //   checkpoint.load           as the family's own load: writes the parameter, then the states
@@ -38,13 +40,31 @@ class SavesPart {
     ValueId token_value = kNone;
   };
   bool saves_after_this_step() const;
+  // What ranks that save together hand over to each other.
+  struct Gathered {
+    std::int32_t label = kNone;
+    WorkId work = kNone;
+    std::vector<TensorId> tokens;
+    std::vector<ValueId> values;
+  };
+  const BucketOwners& owners() const { return context_.plan().buckets; }
+  // Of ranks that save together: who makes the folder, and who gives it its name.
+  bool begins() const { return !owners().elsewhere() || owners().own == owners().members.back(); }
+  bool commits() const { return !owners().elsewhere() || owners().own + 1 == owners().group.size; }
+  void add_stage_saves(Graph& graph);
+  void add_gathered(Graph& graph);
+  Gathered gathered_of(Graph& graph, const std::string& label, const std::vector<std::string>& names,
+                       const std::vector<std::int32_t>& members) const;
   void save_state(Graph& graph, std::int32_t step);
   void save_stage(Graph& graph, std::size_t index, std::int32_t step, std::int32_t place);
+  void gather(Graph& graph, Gathered& gathered, std::vector<ValueId> own, std::int32_t step);
+  void commit(Graph& graph, const std::vector<ValueId>& tokens, std::int32_t step);
 
   StepContext& context_;
   BucketsPart& buckets_;
   std::vector<StageSave> stage_saves_;
   StageSave commit_;
+  Gathered begun_, saved_;           // of ranks that save together: that the folder is there, and all stages' tokens
   std::int32_t saved_step_ = kNone;  // the last whose outcome is saved
 };
 

@@ -52,13 +52,13 @@ void require_finite(const BodyCall& call, ValueId value, const std::byte* begin,
 std::int64_t save(BodyCall& call) {
   const std::string& directory = call.scenario.checkpoint.directory;
   const bool delayed = call.work.sizes.at(1) != 0;
+  const std::size_t count = call.reads.size() - (call.work.sizes.size() > 2 ? 1 : 0);  // the rest is waited for
   std::vector<StageBucket> buckets;
-  for (std::size_t i = 0; i < call.reads.size(); ++i)
-    buckets.push_back(bucket_of(call, call.op.reads[i], call.reads[i], i == 0));
+  for (std::size_t i = 0; i < count; ++i) buckets.push_back(bucket_of(call, call.op.reads[i], call.reads[i], i == 0));
   if (delayed) buckets.back().suffix = kInUse;
   const std::string stage = stage_of(call.graph.tensor_of(call.op.reads[0]).name);
   try {
-    for (std::size_t i = 0; i < call.reads.size(); ++i)
+    for (std::size_t i = 0; i < count; ++i)
       require_finite(call, call.op.reads[i], call.reads[i], ": its checkpoint is not saved");
     if (call.op.layer == 0) begin_checkpoint(directory, steps_done(call));
     const FileSum sum =

@@ -209,7 +209,7 @@ void add_method(const Scenario& scenario, const std::string& method, Facts& fact
   if (method != kPlainUpdate)
     for (const auto& [key, value] : scenario.policy.options)
       options += (options.empty() ? "" : ", ") + key + ": " + value;
-  facts.emplace_back("policy.name (its update)", method + (options.empty() ? "" : " {" + options + "}"));
+  facts.emplace_back(kMethodFact, method + (options.empty() ? "" : " {" + options + "}"));
 }
 
 // Facts that only runs have which do more, or less, than train all weights.

@@ -53,6 +53,7 @@ void verify_files(const std::string& folder, const Manifest& manifest);
 // schedule has two), `steps`, `checkpoint`, when and on how much there is an evaluation, and a policy whose graph
 // computes the same. `method`: of the update, kPlainUpdate or what the policy makes of it.
 inline constexpr const char *kPlainUpdate = "plain", *kSubspaceUpdate = "in a subspace", *kOneBitUpdate = "by signs";
+inline constexpr const char* kMethodFact = "policy.name (its update)";
 Facts facts_of(const Scenario& scenario, bool delayed_update, const std::string& method = kPlainUpdate);
 // Throws ConfigError that names each key on which they differ, with both values. Returns the keys that the manifest, of
 // an earlier build, does not have.

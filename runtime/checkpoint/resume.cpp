@@ -1,6 +1,8 @@
 #include "runtime/checkpoint/resume.hpp"
 
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 
 #include "core/base/errors.hpp"
 #include "core/base/shell_text.hpp"
@@ -74,6 +76,25 @@ Facts wanted_facts(const Scenario& scenario) {
                                    : kPlainUpdate);
 }
 
+// Ranks may share a step's samples in another way: they are the same ones, in the same order. Not where ranks have
+// states of their own.
+void allow_other_ranks(const Manifest& manifest, Facts& wanted) {
+  constexpr const char *kBatch = "workload.batch", *kMicroBatches = "workload.micro_batches",
+                       *kDevices = "workload.devices";
+  std::map<std::string, std::string> saved(manifest.run.begin(), manifest.run.end()),
+      wants(wanted.begin(), wanted.end());
+  const auto samples = [&](std::map<std::string, std::string>& facts) {
+    double product = 1;
+    for (const char* key : {kBatch, kMicroBatches, kDevices}) product *= std::strtod(facts[key].c_str(), nullptr);
+    return product;
+  };
+  const bool plain = saved[kMethodFact] == kPlainUpdate && wants[kMethodFact] == kPlainUpdate;
+  if (!plain || manifest.data.by_micro_batch || saved[kDevices] == wants[kDevices] || samples(saved) != samples(wants))
+    return;
+  for (auto& [key, value] : wanted)
+    if (key == kBatch || key == kMicroBatches || key == kDevices) value = saved[key];
+}
+
 // Of a manifest from before it said all that a run must agree on.
 std::string remark_on(const std::string& folder, std::vector<std::string> unknown, bool knows_data) {
   if (!knows_data) unknown.emplace_back("the data");
@@ -91,7 +112,9 @@ void resume_from(Scenario& scenario, const std::string& path, bool verify) {
   const std::string folder = find_folder(trimmed(path));
   try {
     const Manifest manifest = read_manifest(folder);
-    std::vector<std::string> unknown = require_same_run(folder, manifest.run, wanted_facts(scenario));
+    Facts wanted = wanted_facts(scenario);
+    allow_other_ranks(manifest, wanted);
+    std::vector<std::string> unknown = require_same_run(folder, manifest.run, wanted);
     const bool knows_data = !manifest.data.checksum.empty();
     if (!unknown.empty() || !knows_data) scenario.warnings.push_back(remark_on(folder, std::move(unknown), knows_data));
     scenario.first_step = manifest.step;

@@ -13,8 +13,11 @@ namespace {
 
 std::string stage_name(const std::string& tensor) { return tensor.substr(0, tensor.find('.')); }
 
+// All of them, however ranks share them.
 Graph loads_of(Scenario scenario) {
   scenario.first_step = std::max(scenario.first_step, 1);  // else it would begin anew
+  scenario.parallel.pipeline = scenario.parallel.chunks = 1;
+  scenario.parallel.rank = 0;
   Graph graph;
   const Rewrites rewrites = find_policy(scenario.policy.name)->make(scenario)->traits().rewrites;
   find_workload(scenario.workload.family)->make(scenario, rewrites)->prologue(graph);

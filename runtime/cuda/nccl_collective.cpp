@@ -167,19 +167,19 @@ void NcclCollective::all_gather(std::int32_t number, const std::byte* part, std:
              "all-gather");
 }
 
-void NcclCollective::gather_numbers(std::int32_t number, std::int64_t /*members*/,
-                                    const std::vector<std::int64_t>& owners, const std::vector<std::byte*>& reads,
-                                    const std::vector<std::byte*>& writes) {
+void NcclCollective::gather_each(std::int32_t number, std::int64_t /*members*/, const std::vector<std::int64_t>& owners,
+                                 std::int64_t bytes, const std::vector<std::byte*>& reads,
+                                 const std::vector<std::byte*>& writes) {
   Group& among = group(number);
   std::size_t own = 0;
-  nccl_check(ncclGroupStart(), "beginning to gather numbers");
+  nccl_check(ncclGroupStart(), "beginning to gather values");
   for (std::size_t i = 0; i < owners.size(); ++i) {
     const std::byte* const from = owners[i] == among.own ? reads.at(own++) : nullptr;
-    nccl_check(
-        ncclBroadcast(from, writes[i], sizeof(double), ncclUint8, static_cast<int>(owners[i]), among.comm, stream()),
-        "gathering a number");
+    nccl_check(ncclBroadcast(from, writes[i], static_cast<std::size_t>(bytes), ncclUint8, static_cast<int>(owners[i]),
+                             among.comm, stream()),
+               "gathering a value");
   }
-  nccl_check(ncclGroupEnd(), "gathering numbers");
+  nccl_check(ncclGroupEnd(), "gathering values");
 }
 
 void NcclCollective::copy(std::byte* target, const std::byte* source, std::int64_t bytes) {

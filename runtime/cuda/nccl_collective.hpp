@@ -25,8 +25,9 @@ class NcclCollective final : public Collective {
   void reduce_scatter_mean(std::int32_t group, const std::byte* whole, std::byte* part, std::int64_t elements,
                            DType type) override;
   void all_gather(std::int32_t group, const std::byte* part, std::byte* whole, std::int64_t bytes) override;
-  void gather_numbers(std::int32_t group, std::int64_t members, const std::vector<std::int64_t>& owners,
-                      const std::vector<std::byte*>& reads, const std::vector<std::byte*>& writes) override;
+  void gather_each(std::int32_t group, std::int64_t members, const std::vector<std::int64_t>& owners,
+                   std::int64_t bytes, const std::vector<std::byte*>& reads,
+                   const std::vector<std::byte*>& writes) override;
   void copy(std::byte* target, const std::byte* source, std::int64_t bytes) override;
   void send(const std::byte* data, std::int64_t bytes, Rank to, std::int32_t tag) override;
   void receive(std::byte* data, std::int64_t bytes, Rank from, std::int32_t tag) override;

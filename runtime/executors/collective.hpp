@@ -38,10 +38,11 @@ class Collective {
                                    DType type) = 0;
   // `whole` becomes all parts, of `bytes` each, one after another.
   virtual void all_gather(std::int32_t group, const std::byte* part, std::byte* whole, std::int64_t bytes) = 0;
-  // Numbers that members have, 8 bytes each: all of them, in `writes`. `owners`: of each, whose it is; `reads`: this
-  // rank's own, in that order.
-  virtual void gather_numbers(std::int32_t group, std::int64_t members, const std::vector<std::int64_t>& owners,
-                              const std::vector<std::byte*>& reads, const std::vector<std::byte*>& writes);
+  // Of values of `bytes` each, which members have one by one: all of them, in `writes`. `owners`: of each, whose it is;
+  // `reads`: this rank's own, in that order.
+  virtual void gather_each(std::int32_t group, std::int64_t members, const std::vector<std::int64_t>& owners,
+                           std::int64_t bytes, const std::vector<std::byte*>& reads,
+                           const std::vector<std::byte*>& writes);
   // Within this rank's memory.
   virtual void copy(std::byte* target, const std::byte* source, std::int64_t bytes);
   // Both return once the bytes may be changed, or are there. A pair is matched by its ranks and the tag, which no other

@@ -14,7 +14,8 @@ LiveExecutor::Work LiveExecutor::together_work(const Command& command) {
   CHECK(options_.collective != nullptr, "command", command.id, "is of several ranks in a run of one");
   const tandem::Work& work = graph_.work_of(graph_.op(command.op));
   if (is_transfer(work)) return transfer_work(command);
-  return work.body == "gather_sums" ? gather_work(command) : collective_work(command);
+  const bool gathers = work.body == "gather_sums" || work.body == "checkpoint.gather";
+  return gathers ? gather_work(command) : collective_work(command);
 }
 
 // By the body's name, as core/transforms has them; each read goes with the write at its place.
@@ -58,17 +59,17 @@ LiveExecutor::Work LiveExecutor::collective_work(const Command& command) {
   };
 }
 
-// Numbers that ranks have one by one, each of them as many as it says: all of them, in the order of Work::sizes, which
-// says of each whose it is.
+// What ranks have one by one, all of one size: all of it, in the order of Work::sizes, which says of each whose it is.
 LiveExecutor::Work LiveExecutor::gather_work(const Command& command) {
   const Op& op = graph_.op(command.op);
   const auto reads = operands(command, 0, op.reads.size());
   const auto writes = operands(command, op.reads.size(), op.writes.size());
   const std::vector<std::int64_t>& sizes = graph_.work_of(op).sizes;
   const std::vector<std::int64_t> owners(sizes.end() - static_cast<std::ptrdiff_t>(writes.size()), sizes.end());
-  return [collective = options_.collective, reads, writes, owners, group = op.match_group, members = sizes[1]] {
-    collective->gather_numbers(group, members, owners, reads, writes);
-    return static_cast<std::int64_t>(writes.size() * sizeof(double));
+  const std::int64_t bytes = operand_bytes(op, command, op.writes.front().value);
+  return [collective = options_.collective, reads, writes, owners, bytes, group = op.match_group, members = sizes[1]] {
+    collective->gather_each(group, members, owners, bytes, reads, writes);
+    return bytes * static_cast<std::int64_t>(writes.size());
   };
 }
 

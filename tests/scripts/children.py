@@ -157,7 +157,7 @@ def stopped_ranks(folder, scenario):
 def stages_that_end(folder, scenario):
     """A stage of a pipeline is killed, or stopped, once it trains: the run says so and ends, and no process outlives it."""
     for name, number, most, texts in (
-            ("killed stage", signal.SIGKILL, MOST_S, ("rank 2 of 3", "a peer has stopped", "; rank 0 was ended by signal 9; ", "no checkpoints are made of a pipeline")),
+            ("killed stage", signal.SIGKILL, MOST_S, ("rank 2 of 3", "a peer has stopped", "; rank 0 was ended by signal 9; ", "nothing was saved")),
             ("stopped stage", signal.SIGSTOP, 9, ("nothing has finished for 2", "waits for the other ranks", "rank 0 is stopped, by signal 19"))):
         run = Run(folder, "train", scenario, "--quiet", "--set", "parallel.pipeline=3", "--set", "workload.micro_batches=4",
                   "--set", "workload.layers=6", "--set", "watchdog=2s", child="tandem-train")

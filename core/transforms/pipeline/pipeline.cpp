@@ -24,9 +24,8 @@ void require_built(const Scenario& scenario, const Rewrites& rewrites) {
     require_pipeline(holds, "parallel.pipeline", problem, allowed);
   };
   require(scenario.validation.every == 0, "nothing is evaluated in a pipeline so far", "1, or no validation.every");
-  require(scenario.checkpoint.directory.empty() && scenario.first_step == 0,
-          "a checkpoint holds all states, of which each stage has its own",
-          "1, or no checkpoint.directory and no --resume");
+  require(scenario.checkpoint.directory.empty() || scenario.workload.tensor <= 1,
+          "a checkpoint holds whole layers, which parallel.tensor divides", "1, or no checkpoint.directory");
   require(scenario.switches.empty(), "no policy takes over in a pipeline so far", "1, or no switches");
   constexpr std::array kComposes = {"data", "expert", "recompute", "tensor", "movable_inputs", "stream_parameters"};
   for (const auto& rewrite : rewrites)
@@ -112,9 +111,12 @@ class Divider {
     turns_ = stage_turns(scenario_.parallel.schedule, shape_, shape_.stages - 1 - until_end);
   }
   BucketOwners owners_of(const TrainingPlan& whole) const {
-    BucketOwners owners{pipeline_group(scenario_, rank_at(scenario_, place_)), {}};
-    for (std::size_t i = 0; i < whole.stages.size(); ++i)
-      if (whole.stages[i].trains()) owners.members.push_back(piece_of_[i] % shape_.stages);
+    BucketOwners owners{pipeline_group(scenario_, rank_at(scenario_, place_)), place_.stage, {}, {}};
+    for (std::size_t i = 0; i < whole.stages.size(); ++i) {
+      if (!whole.stages[i].trains()) continue;
+      owners.members.push_back(piece_of_[i] % shape_.stages);
+      owners.names.push_back(whole.stages[i].name);
+    }
     return owners;
   }
   static void require_no_state(const StageSpec& stage) {
