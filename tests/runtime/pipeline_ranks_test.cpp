@@ -66,6 +66,8 @@ Scenario scenario_of(const Pipeline& p) {
   s.workload.parallel["cut"] = p.cut;
   s.parallel = {.pipeline = p.stages, .chunks = p.chunks, .schedule = p.schedule};
   s.optimizer.weight_decay = 0.1;
+  s.validation.every = 2;
+  s.validation.batches = 2;
   s.optimizer.clip_norm = p.clip_norm;
   s.seed = 5;
   return s;

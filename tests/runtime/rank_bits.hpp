@@ -19,7 +19,8 @@ inline std::string argument(const std::string& name) {
   return "";
 }
 
-// The parameters of a rank by name, as text that shows every bit, and the bits of its losses in order.
+// The parameters of a rank by name, as text that shows every bit, and the bits of its losses in order, those on
+// held-out data among them.
 using RankBits = std::map<std::string, std::string>;
 
 inline RankBits bits_of(Training& training) {
@@ -35,10 +36,11 @@ inline RankBits bits_of(Training& training) {
   for (const MemoryLog::Entry& entry : training.log().entries()) {
     for (const Event& event : entry.batch.events)
       if (const auto op = ops.find(event.command); op != ops.end()) losses[op->second] = event.result;
-    for (const Command& command : entry.commands)
-      if (command.op != kNone && training.graph().op(command.op).phase == Phase::Forward &&
-          training.graph().op(command.op).has_result)
-        ops[command.id] = command.op;
+    for (const Command& command : entry.commands) {
+      if (command.op == kNone) continue;
+      const Op& op = training.graph().op(command.op);
+      if (op.has_result && (op.phase == Phase::Forward || op.phase == Phase::Evaluate)) ops[command.id] = command.op;
+    }
   }
   for (const auto& [op, loss] : losses) bits["loss"] += std::to_string(loss) + ' ';
   return bits;
