@@ -1,12 +1,6 @@
 #include "runtime/decode_worker.hpp"
 
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <array>
 #include <bit>
-#include <charconv>
 #include <cstring>
 #include <exception>
 #include <future>
@@ -40,39 +34,7 @@ T within(std::chrono::milliseconds timeout, std::function<T()> action) {
   return result.get();
 }
 
-// The address of this host on the way to that one: no packet is sent.
-std::string own_address_towards(const HostPort& at) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_DGRAM;
-  if (const int error = getaddrinfo(at.host.c_str(), std::to_string(at.port).c_str(), &hints, &found); error != 0)
-    throw DeviceError(gai_strerror(error));
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
-  const int end = ::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  sockaddr_storage own{};
-  socklen_t bytes = sizeof own;
-  std::array<char, NI_MAXHOST> text{};
-  const bool known = end >= 0 && ::connect(end, found->ai_addr, found->ai_addrlen) == 0 &&
-                     ::getsockname(end, reinterpret_cast<sockaddr*>(&own), &bytes) == 0 &&
-                     ::getnameinfo(reinterpret_cast<sockaddr*>(&own), bytes, text.data(), text.size(), nullptr, 0,
-                                   NI_NUMERICHOST) == 0;
-  if (end >= 0) ::close(end);
-  if (!known) throw DeviceError("there is no way to that host");
-  return text.data();
-}
-
 }  // namespace
-
-HostPort parse_host_port(const std::string& flag, const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  HostPort at;
-  if (colon != std::string::npos && colon > 0) {
-    const char *const begin = text.data() + colon + 1, *const end = text.data() + text.size();
-    const auto [stopped, error] = std::from_chars(begin, end, at.port);
-    at.host = text.substr(0, colon);
-    if (error == std::errc{} && stopped == end) return at;
-  }
-  throw ConfigError(flag + ": \"" + text + "\" is no address; allowed: HOST:PORT, such as 10.0.0.2:4711");
-}
 
 struct DecodeWorker::Link {
   c10::intrusive_ptr<c10d::TCPStore> store;

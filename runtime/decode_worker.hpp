@@ -14,16 +14,9 @@
 
 #include "core/base/cropping.hpp"
 #include "core/base/modality.hpp"
+#include "runtime/host_port.hpp"
 
 namespace tandem {
-
-struct HostPort {
-  std::string host;
-  std::uint16_t port = 0;
-  std::string text() const { return host + ":" + std::to_string(port); }
-};
-// "HOST:PORT". Throws ConfigError that names the flag.
-HostPort parse_host_port(const std::string& flag, const std::string& text);
 
 // What a request and an answer are made of has this number. Programs with another one serve each other as little as
 // those with another manifest.

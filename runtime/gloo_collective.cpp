@@ -7,40 +7,23 @@
 #include <exception>
 #include <map>
 #include <stdexcept>
-#include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <utility>
 #include <vector>
 
 #include "core/base/errors.hpp"
+#include "runtime/meeting_store.hpp"
 #include "runtime/torch_error.hpp"
 #include "runtime/torch_types.hpp"
 
 namespace tandem {
 namespace {
 
-// Ranks are processes of one machine.
-constexpr const char* kLoopback = "127.0.0.1";
-
 std::string lost(const GlooOptions& options, const std::exception& error) {
   return "rank " + std::to_string(options.rank) + " of " + std::to_string(options.ranks) +
          ": a collective failed, so a peer has stopped or cannot be reached: " + message_of(error);
 }
-
-class StoreBoard final : public Blackboard {
- public:
-  explicit StoreBoard(c10d::Store& store) : store_(store) {}
-  void write(const std::string& key, const std::string& text) override { store_.set(key, text); }
-  std::string read(const std::string& key) override {
-    if (!store_.check({key})) return "";
-    const std::vector<std::uint8_t> bytes = store_.get(key);
-    return {bytes.begin(), bytes.end()};
-  }
-
- private:
-  c10d::Store& store_;
-};
 
 }  // namespace
 
@@ -50,7 +33,7 @@ struct GlooCollective::Group {
 };
 
 struct GlooCollective::Groups {
-  c10::intrusive_ptr<c10d::FileStore> store;
+  c10::intrusive_ptr<c10d::Store> store;
   Group all;
   std::map<std::int32_t, Group> of;  // by number
 };
@@ -59,18 +42,17 @@ GlooCollective::GlooCollective(const GlooOptions& options) : options_(options), 
   const auto look = [&](const std::string& waits_for) {
     if (options.look) options.look(waits_for);
   };
-  reporting_loss([&] {
-    groups_->store = c10::make_intrusive<c10d::FileStore>(options.meeting_file, options.ranks);
-    groups_->store->setTimeout(options.timeout);
-  });
+  look("the ranks' meeting, to open");
+  groups_->store = open_meeting(options.meeting_file, options.rank, options.ranks, options.timeout);
   if (!options.identity.empty()) {
     StoreBoard board(*groups_->store);
     require_same_ranks(board, options.rank, options.ranks, options.identity, look);
   }
   look("the other ranks, to connect");
+  const std::string here = own_address(options.meeting_file);
   const auto joined = [&](const c10::intrusive_ptr<c10d::Store>& store, std::int32_t member, std::int32_t members) {
     auto gloo_options = c10d::ProcessGroupGloo::Options::create(options.timeout);
-    gloo_options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(kLoopback));
+    gloo_options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(here));
     return c10::make_intrusive<c10d::ProcessGroupGloo>(store, member, members, gloo_options);
   };
   reporting_loss([&] {

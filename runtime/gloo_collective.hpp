@@ -1,4 +1,4 @@
-// Collectives over c10d's Gloo on the loopback device: ranks are processes of one machine.
+// Collectives over c10d's Gloo: on the loopback device, or on the one towards the address at which ranks meet.
 // Must not know ops, arenas or lanes.
 #pragma once
 
@@ -19,7 +19,7 @@ struct GlooOptions {
   Rank rank = 0;
   std::int32_t ranks = 1;
   std::vector<RankGroup> groups;  // of two ranks and more, that this one is of
-  std::string meeting_file;       // the same path for all ranks, of a file that did not exist before the run
+  std::string meeting_file;       // the same for all ranks: as of open_meeting (meeting_store.hpp)
   std::chrono::milliseconds timeout = std::chrono::minutes(5);  // for a peer that has stopped
   RankIdentity identity;                                        // that all ranks must share; empty: not asked
   // Called now and then while a rank is missing, with what is waited for; may throw. Null: nothing.

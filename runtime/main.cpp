@@ -10,12 +10,14 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "adapt/adapt_flags.hpp"
 #include "adapt/learn_ops.hpp"
 #include "cli/attempts.hpp"
 #include "cli/checkpoint_request.hpp"
 #include "cli/cli.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/siblings.hpp"
 #include "core/base/errors.hpp"
 #include "core/base/interrupted.hpp"
@@ -35,6 +37,7 @@
 #include "runtime/monitor/monitor.hpp"
 #include "runtime/open_device.hpp"
 #include "runtime/rank_processes.hpp"
+#include "runtime/rendezvous.hpp"
 #include "runtime/run_watch.hpp"
 #include "runtime/train.hpp"
 
@@ -46,8 +49,9 @@ struct TrainFlags {
   bool resumes = false;               // --resume is there, be it empty
   std::string csv;                    // "": none
   std::int64_t processes = 0;         // 0: as many as the scenario's devices
-  tandem::Rank rank = tandem::kNone;  // given: of a process that the leading rank's started
+  tandem::Rank rank = tandem::kNone;  // given: of a process that follows the leading rank's
   std::string meeting_file;
+  bool started = false;  // by torchrun, or as if
   tandem::AdaptFlags adapt;
   tandem::DecodeFlags decode;
   std::string learn;  // the profile that gets what single ops take; "": none
@@ -122,6 +126,13 @@ std::function<std::unique_ptr<tandem::DataSource>()> open_with_workers(const tan
   };
 }
 
+// Of ranks that nobody here has started, who leaves first is taken for lost.
+void end_with_others(const tandem::Scenario& scenario, const std::string& meeting, tandem::Rank rank,
+                     tandem::Watchdog* watchdog) {
+  std::optional<tandem::Watchdog::Wait> wait(std::in_place, watchdog, "the other ranks, to end");
+  tandem::end_together(meeting, rank, tandem::rank_count(scenario), [](const std::string&) {});
+}
+
 // A rank that another process reports for. Interrupts reach all processes of a terminal; the first is the leading
 // rank's to answer: it needs this one for the steps that it still finishes, and ends it.
 int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
@@ -137,12 +148,14 @@ int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
   tandem::Training training(scenario, options);
   try {
     training.run();
+    if (flags.started) end_with_others(scenario, flags.meeting_file, flags.rank, watchdog.get());
     if (worker && !worker->lost().empty())
       std::fprintf(stderr, "warning: rank %d: %s\n", flags.rank, worker->account().c_str());
   } catch (const tandem::NotFiniteError& error) {  // while this rank is in the group: the leading one then knows why
-    tandem::tell_leader(flags.meeting_file, flags.rank, error);
+    if (!flags.started) tandem::tell_leader(flags.meeting_file, flags.rank, error);
     throw;
   } catch (const tandem::DeviceError& error) {  // beside the leading rank's own, which is that a peer is lost
+    if (flags.started && tandem::interrupts_so_far() > 0) return tandem::kInterrupted;  // as the leading one was
     throw tandem::DeviceError("rank " + std::to_string(flags.rank) + ": " + error.what());
   }
   return tandem::kDone;
@@ -223,14 +236,16 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
   options.rank = tandem::leading_rank(scenario);
   // Before the others begin: where the machine has too few, that is said once.
   options.device = tandem::open_device(flags.device, options.rank, tandem::rank_count(scenario));
-  if (tandem::rank_count(scenario) > 1) {
+  options.look_at_peers = [&] {
+    if (peers) peers->require_alive();
+    if (*options.interrupt) throw tandem::Interrupted("interrupted before the first step; nothing was written");
+  };
+  if (flags.started) {
+    options.meeting_file = flags.meeting_file;
+  } else if (tandem::rank_count(scenario) > 1) {
     peers.emplace(tandem::rank_count(scenario), arguments, "", options.rank);
     options.meeting_file = peers->meeting_file();
     started = &*peers;
-    options.look_at_peers = [&] {
-      peers->require_alive();
-      if (*options.interrupt) throw tandem::Interrupted("interrupted before the first step; nothing was written");
-    };
   }
   std::shared_ptr<tandem::DecodeWorker> worker;
   options.open_data = open_with_workers(scenario, flags.decode, worker);
@@ -280,6 +295,8 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
   if (peers) {
     const tandem::Watchdog::Wait wait(watchdog.get(), "the other ranks, to end");
     finish(*peers, scenario, settings);
+  } else if (flags.started && !training.stopped()) {
+    end_with_others(scenario, flags.meeting_file, options.rank, watchdog.get());
   }
   tandem::Attempts attempt;
   attempt([&] {
@@ -311,7 +328,19 @@ int train(int argc, char** argv) {
   flags.resumes = app.count("--resume") > 0;
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!tandem::has_device(flags.device)) tandem::become("train-" + flags.device, arguments);
+  const std::optional<tandem::StartedRank> started =
+      flags.rank == tandem::kNone && flags.decode.serves.empty() ? tandem::started_rank() : std::nullopt;
+  if (started) {
+    tandem::require_processes(*started, flags.processes);
+    flags.processes = started->ranks;
+    flags.meeting_file = started->meeting;
+    flags.started = true;
+  }
   tandem::Scenario scenario = tandem::load_live_scenario(common, flags.device, flags.processes);
+  if (started) {
+    tandem::require_ranks(*started, tandem::rank_count(scenario), tandem::wants_decode_process(scenario, flags.decode));
+    if (started->rank != tandem::leading_rank(scenario)) flags.rank = started->rank;
+  }
   if (!flags.decode.serves.empty()) tandem::serve_decoding(scenario, flags.decode);
   if (flags.resumes) tandem::resume_from(scenario, flags.resume, /*verify=*/flags.rank == tandem::kNone);
   if (scenario.first_step >= scenario.steps) return nothing_left(scenario);
