@@ -5,6 +5,7 @@
 
 #include "core/base/errors.hpp"
 #include "core/scenario/ranks.hpp"
+#include "core/workloads/workload.hpp"
 #include "runtime/host_memory.hpp"
 
 namespace tandem {
@@ -42,6 +43,18 @@ void refuse_on_gpu(const Scenario& scenario) {
                       " has none; allowed: such a machine, or --device cpu");
 }
 
+// Of ranks on GPUs, what has been tried on CPU processes alone.
+void refuse_ranks_on_gpus(const Scenario& scenario) {
+  const auto refuse = [](bool untried, const std::string& what, const std::string& allowed) {
+    if (untried)
+      throw ConfigError(what + " on GPUs so far; allowed: " + allowed + ", --device cpu, or tandem simulate");
+  };
+  refuse(scenario.workload.tensor > 1, "parallel.tensor: layers are not divided", "1");
+  refuse(server_count(scenario) > 0, "parallel.servers: none are", "0");
+  refuse(scenario.parallel.pipeline > 1 && (!scenario.checkpoint.directory.empty() || scenario.first_step > 0),
+         "checkpoint.directory: no checkpoints are made of a pipeline", "none, and no --resume");
+}
+
 // What it decodes is compared with plain LibTorch in fp32 on the CPU alone so far.
 void refuse_decoding(const Scenario& scenario, const std::string& device) {
   if (scenario.workload.family != "gpt_decode") return;
@@ -51,7 +64,38 @@ void refuse_decoding(const Scenario& scenario, const std::string& device) {
     throw ConfigError("workload.precision: gpt_decode runs in fp32 so far; allowed: fp32, or tandem simulate");
 }
 
+void refuse_divided(bool refused, const std::string& problem, const std::string& allowed) {
+  if (refused) throw ConfigError("parallel.tensor: " + problem + " so far; allowed: 1, or " + allowed);
+}
+
+// A rank's part of what is not a product of its own: its draws, and gradients that a loss makes before it is known.
+void refuse_divided_calls(const Scenario& scenario) {
+  for (const NetworkModule& m : network_of(scenario).modules)
+    for (const Call& call : m.module->program) {
+      if (call.how.integer("ranks", 1) == 1) continue;
+      const std::string name = m.name + "." + call.name;
+      refuse_divided(call.what->primitive.draws_random() && call.how.number("rate") > 0,
+                     name + " would draw numbers for a part of what it drops", "workload.dropout: 0");
+      refuse_divided(std::string_view(call.what->name) == "tiled_loss",
+                     name + " makes gradients of a tile before all ranks know its loss", "workload.loss_tiles: 1");
+    }
+}
+
 }  // namespace
+
+void refuse_of_divided_layers(const Scenario& scenario) {
+  const WorkloadOptions& w = scenario.workload;
+  if (w.tensor == 1) return;
+  refuse_divided(!scenario.checkpoint.directory.empty() || scenario.first_step > 0,
+                 "a checkpoint holds whole states, of which each rank has a part",
+                 "no checkpoint.directory and no --resume");
+  refuse_divided(scenario.policy.name != "resident",
+                 "policy " + scenario.policy.name + " has not trained divided layers", "policy.name: resident");
+  refuse_divided(!scenario.switches.empty(), "no policy takes over where layers are divided", "no switches");
+  refuse_divided(w.partition != "none", "states are not divided twice", "workload.partition: none");
+  refuse_divided(w.lora.rank > 0, "adapters of divided layers are not trained", "workload.lora.rank: 0");
+  refuse_divided_calls(scenario);
+}
 
 Scenario load_live_scenario(const LoadScenario& load, std::vector<std::string>& settings, const std::string& device) {
   Scenario scenario = load_within_memory(load, settings, device);
@@ -59,16 +103,16 @@ Scenario load_live_scenario(const LoadScenario& load, std::vector<std::string>& 
     throw ConfigError(
         "machine.tiers.one_pool: one memory for CPU and device is simulated alone so far; allowed: false, "
         "or tandem simulate");
-  if (device == "cuda") refuse_on_gpu(scenario);
-  if (scenario.workload.tensor > 1 || scenario.parallel.fold)
-    throw ConfigError(
-        "parallel: tensor and fold are simulated alone so far; allowed: data and pipeline, or tandem simulate");
+  if (device == "cuda") refuse_on_gpu(scenario), refuse_ranks_on_gpus(scenario);
+  if (scenario.parallel.fold)
+    throw ConfigError("parallel.fold: one rank for many is simulated alone; allowed: false, or tandem simulate");
   if (scenario.workload.parallel.text_or("sequence_kind", "") == "megatron")
     throw ConfigError(
         "parallel.sequence_kind: megatron is simulated alone so far; allowed: ulysses, or tandem simulate");
   for (const char* key : {"sequence", "expert"})
     if (scenario.workload.parallel.integer_or(key, 1) > 1)
       throw ConfigError(std::string("parallel.") + key + ": is simulated alone so far; allowed: 1, or tandem simulate");
+  refuse_of_divided_layers(scenario);
   refuse_decoding(scenario, device);
   return scenario;
 }
@@ -84,13 +128,15 @@ Scenario load_live_scenario(CommonFlags& common, const std::string& device) {
 
 Scenario load_live_scenario(CommonFlags& common, const std::string& device, std::int64_t processes) {
   if (processes == 0) return load_live_scenario(common, device);
-  const std::int64_t stages = load_scenario(common).parallel.pipeline;
-  if (processes % stages != 0)
-    throw ConfigError("--nproc: " + std::to_string(processes) + " processes are no whole number of pipelines of " +
-                      std::to_string(stages) + " stages (parallel.pipeline); allowed: a multiple of it");
-  const std::string copies = std::to_string(processes / stages);
+  const Scenario one = load_scenario(common);
+  const std::int64_t stages = one.parallel.pipeline, parts = one.workload.tensor, ranks = stages * parts;
+  if (processes % ranks != 0)
+    throw ConfigError("--nproc: " + std::to_string(processes) + " processes are no whole number of copies of " +
+                      std::to_string(stages) + " stages (parallel.pipeline) of " + std::to_string(parts) +
+                      " ranks each (parallel.tensor); allowed: a multiple of " + std::to_string(ranks));
+  const std::string copies = std::to_string(processes / ranks);
   common.overrides.push_back("workload.devices=" + copies);
-  if (stages > 1) common.overrides.push_back("parallel.data=" + copies);
+  if (ranks > 1) common.overrides.push_back("parallel.data=" + copies);
   return load_live_scenario(common, device);
 }
 

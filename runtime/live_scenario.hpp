@@ -20,4 +20,7 @@ Scenario load_live_scenario(CommonFlags& common, const std::string& device, std:
 using LoadScenario = std::function<Scenario(const std::vector<std::string>& settings)>;
 Scenario load_live_scenario(const LoadScenario& load, std::vector<std::string>& settings, const std::string& device);
 
+// What is not trained yet where ranks divide layers (parallel.tensor). Throws ConfigError.
+void refuse_of_divided_layers(const Scenario& scenario);
+
 }  // namespace tandem

@@ -5,6 +5,7 @@
 #include "core/base/check.hpp"
 #include "core/formats/weight_blocks.hpp"
 #include "core/graph/kernels.hpp"
+#include "core/step/sizes_of_part.hpp"
 
 namespace tandem {
 
@@ -63,8 +64,10 @@ Op BucketsPart::load_op(Graph& graph, std::size_t index, const std::string& body
   StepStage& stage = context_.stages[index];
   std::int64_t bytes = graph.tensor(stage.parameter).bytes;
   for (TensorId state : states) bytes += graph.tensor(state).bytes;
-  const WorkId work =
-      graph.add_work({body, context_.plan().precision, {context_.elements_of_part(index)}, {memory_kernel(bytes)}});
+  const WorkId work = graph.add_work({body,
+                                      context_.plan().precision,
+                                      sizes_of_part(context_.options, context_.elements_of_part(index)),
+                                      {memory_kernel(bytes)}});
   Op op = context_.loader_op(graph.intern(context_.spec(index).name + ".load"), work, Phase::Load, index);
   op.step = kNone;
   op.writes.push_back(graph.loaded(stage.parameter));

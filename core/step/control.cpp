@@ -6,6 +6,7 @@
 #include "core/base/check.hpp"
 #include "core/formats/sums.hpp"
 #include "core/graph/kernels.hpp"
+#include "core/step/sizes_of_part.hpp"
 
 namespace tandem {
 namespace {
@@ -27,6 +28,9 @@ void ControlPart::add(Graph& graph) {
   const std::string name = context_.scales_loss() ? "loss_scale" : "clip";
   std::int64_t buckets = 0;
   for (std::size_t i = 0; i < stages_.size(); ++i) buckets += context_.trains(i);
+  if (const std::int64_t ranks = context_.options.tensor_group.size; ranks > 1)
+    exchange_work_ = graph.add_work(
+        {"all_reduce_sum", DType::F64, {buckets, ranks}, {memory_kernel(2 * buckets * size_of(DType::F64))}});
   const BucketOwners& owners = context_.plan().buckets;
   if (owners.elsewhere()) {
     buckets = static_cast<std::int64_t>(owners.members.size());
@@ -61,7 +65,9 @@ void ControlPart::add_works(Graph& graph, std::size_t index) {
   const DType precision = context_.plan().precision;
   const std::int64_t elements = context_.elements_of_part(index);
   const auto [found, fresh] = works_.try_emplace(s.elements, kNone);
-  if (fresh) found->second = graph.add_work({"grad_norm", precision, {elements}, norm_kernels(s, elements, precision)});
+  if (fresh)
+    found->second = graph.add_work(
+        {"grad_norm", precision, sizes_of_part(context_.options, elements), norm_kernels(s, elements, precision)});
   stages_[index].work = found->second;
 }
 
@@ -99,8 +105,26 @@ std::vector<ValueId> ControlPart::own_sums() const {
   return sums;
 }
 
+// Of ranks that divide layers: each sums the squares of its own parts, and one of them those of what all have.
+void ControlPart::add_up_parts(Graph& graph) {
+  if (exchange_work_ == kNone) return;
+  Op op = context_.new_op(graph.intern("grad_norm.parts"), exchange_work_, Phase::Reduce, 0);
+  op.layer = kNone;
+  context_.exchange(graph, op);
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    if (!context_.trains(i)) continue;
+    const ValueId own = stages_[i].value;
+    CHECK(own != kNone, "a step is clipped before all its gradients are final", context_.step);
+    op.reads.push_back(own);
+    stages_[i].value = graph.new_version(stages_[i].square_sum);
+    op.writes.push_back({stages_[i].value, own});
+  }
+  graph.append(std::move(op));
+}
+
 // In the order of the whole network, so that the norm has the bits that one device gives it.
 std::vector<ValueId> ControlPart::all_sums(Graph& graph) {
+  add_up_parts(graph);
   std::vector<ValueId> own = own_sums();
   const BucketOwners& owners = context_.plan().buckets;
   if (!owners.elsewhere()) return own;

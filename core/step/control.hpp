@@ -32,6 +32,7 @@ class ControlPart {
     std::int64_t workspace = 0;
   };
   std::int64_t norm_workspace(std::size_t index) const;
+  void add_up_parts(Graph& graph);
   std::vector<ValueId> own_sums() const;
   std::vector<ValueId> all_sums(Graph& graph);
 
@@ -41,7 +42,7 @@ class ControlPart {
   WorkId work_ = kNone;
   std::int32_t label_ = kNone;
   std::vector<TensorId> gathered_;  // sums of all ranks' buckets, where they have some each
-  WorkId gather_work_ = kNone;
+  WorkId gather_work_ = kNone, exchange_work_ = kNone;
   TensorId control_ = kNone, loss_scale_ = kNone;
 };
 

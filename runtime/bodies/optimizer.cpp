@@ -20,6 +20,7 @@
 #include "runtime/bodies/common/device_kernels.hpp"
 #include "runtime/bodies/common/operands.hpp"
 #include "runtime/bodies/common/update_options.hpp"
+#include "runtime/divided_weights.hpp"
 #include "runtime/executors/not_finite.hpp"
 #include "runtime/executors/thread_team.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"
@@ -50,6 +51,12 @@ void grad_norm_on_device(BodyCall& call) {
   *doubles(call.late_result) = 0;
 }
 
+// What all ranks that divide layers have, the first of them counts.
+bool counts(const BodyCall& call, const std::string& field) {
+  const RankPart part(call.work);
+  return part.ranks == 1 || part.own == 0 || DividedWeights::of(call.scenario)->is_divided(field);
+}
+
 std::int64_t grad_norm(BodyCall& call) {
   const Operands no_autograd(call);
   if (call.processor == Processor::Device) {
@@ -57,8 +64,10 @@ std::int64_t grad_norm(BodyCall& call) {
     return 0;
   }
   const auto& gradient = call.graph.tensor_of(call.op.reads[0]);
+  const std::string stage = gradient.name.substr(0, gradient.name.find('.') + 1);
   double sum = 0;
   for (const Field& field : gradient.layout->fields) {
+    if (!counts(call, stage + field.name)) continue;
     const HeldElements held = held_elements(field, gradient);
     if (held.count > 0)
       sum +=

@@ -7,6 +7,7 @@
 #include "core/graph/kernels.hpp"
 #include "runtime/executors/live_executor.hpp"
 #include "runtime/executors/transfer_tag.hpp"
+#include "runtime/optimizer/low_precision.hpp"
 
 namespace tandem {
 
@@ -18,10 +19,45 @@ LiveExecutor::Work LiveExecutor::together_work(const Command& command) {
   return gathers ? gather_work(command) : collective_work(command);
 }
 
+namespace {
+
+template <typename Number, typename Rounded>
+void add(std::byte* to, const std::byte* more, std::int64_t elements, const Rounded& rounded) {
+  for (std::int64_t i = 0; i < elements; ++i) {
+    Number a{}, b{};
+    std::memcpy(&a, to + i * static_cast<std::int64_t>(sizeof(Number)), sizeof(Number));
+    std::memcpy(&b, more + i * static_cast<std::int64_t>(sizeof(Number)), sizeof(Number));
+    a = rounded(to_float(a) + to_float(b));
+    std::memcpy(to + i * static_cast<std::int64_t>(sizeof(Number)), &a, sizeof(Number));
+  }
+}
+
+void add(std::byte* to, const std::byte* more, std::int64_t elements, DType type) {
+  CHECK(type == DType::F32 || type == DType::BF16 || type == DType::F16, name_of(type));
+  if (type == DType::F32) add<float>(to, more, elements, [](float x) { return x; });
+  if (type == DType::BF16) add<BFloat16>(to, more, elements, [](float x) { return to_bfloat16(x); });
+  if (type == DType::F16) add<Float16>(to, more, elements, [](float x) { return to_float16(x); });
+}
+
+}  // namespace
+
 // By the body's name, as core/transforms has them; each read goes with the write at its place.
 LiveExecutor::Work LiveExecutor::collective_work(const Command& command) {
   const Op& op = graph_.op(command.op);
   const std::string_view body = graph_.work_of(op).body;
+  // The ranks' sum of a gradient goes to what later readers of the value have made of it, which each of them has whole.
+  if (op.reads.size() == 2 && op.writes.size() == 1) {
+    CHECK(body == "all_reduce_sum" && op.writes.front().reuses == op.reads.back(), graph_.op_name(command.op));
+    const std::int64_t bytes = operand_bytes(op, command, op.reads.front());
+    return [collective = options_.collective, summand = operands(command, 0, 1).front(),
+            sum = operands(command, 2, 1).front(), bytes, type = graph_.tensor_of(op.reads.front()).type,
+            group = op.match_group] {
+      std::vector<std::byte> more(summand, summand + bytes);
+      collective->all_reduce_sum(group, more.data(), bytes / size_of(type), type);
+      add(sum, more.data(), bytes / size_of(type), type);
+      return bytes;
+    };
+  }
   CHECK(op.reads.size() == op.writes.size(), "a collective writes what it reads:", graph_.op_name(command.op));
   struct Operand {
     const std::byte* read;

@@ -10,12 +10,14 @@ namespace {
 // The weight is an input: modules share it.
 bool shares(const Call& call) { return call.in.size() > 1; }
 bool biased(const Call& call) { return call.shapes.weights.size() == (shares(call) ? 1 : 2); }
+// Where each rank's result is a summand, one of them has the bias in it; all make its gradient, which is the same.
+bool adds_bias(const Call& call) { return biased(call) && call.how.integer("part", 0) == 0; }
 
 const at::Tensor& weight_of(const Arguments& a) { return shares(a.call) ? a.in[1] : a.weights[0]; }
 
 void forward(Arguments& a) {
   const at::Tensor weight = weight_of(a).t();
-  if (biased(a.call))
+  if (adds_bias(a.call))
     at::addmm_out(a.out[0], a.weights.back(), a.in[0], weight);
   else
     at::mm_out(a.out[0], a.in[0], weight);
@@ -35,7 +37,7 @@ void backward(Arguments& a) {
 
 std::vector<at::Tensor> reference(const ReferenceCall& c) {
   const at::Tensor weight = (shares(c.call) ? c.in[1] : c.weights[0]).t();
-  return {biased(c.call) ? at::addmm(c.weights.back(), c.in[0], weight) : at::mm(c.in[0], weight)};
+  return {adds_bias(c.call) ? at::addmm(c.weights.back(), c.in[0], weight) : at::mm(c.in[0], weight)};
 }
 
 }  // namespace

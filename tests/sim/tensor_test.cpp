@@ -52,12 +52,14 @@ Totals totals_of(const Scenario& scenario, std::size_t* most_ranks = nullptr) {
 }
 
 // Megatron-LM (Shoeybi et al., 2019, section 3): two all-reduces a layer forward and two backward, each of [tokens,
-// hidden]; one more for the embedding, whose rows are divided, and one for the logits' input.
+// hidden]; one more for the embedding, whose rows are divided, and one for the logits' input. And for the loss two fp32
+// numbers of each rank and token, where Megatron-LM has three all-reduces of one.
 TEST(Tensor, ExchangesWhatMegatronDoes) {
   const std::int64_t layers = 4, bytes = 2 * 32 * 64 * 2;  // batch 2, sequence 32, hidden 64, in bf16
   for (const std::int64_t ranks : {2, 4}) {
     const Totals totals = totals_of(gpt(ranks));
-    EXPECT_EQ(totals.exchanges.at("forward"), (2 * layers + 1) * bytes) << ranks;
+    const std::int64_t of_loss = 2 * ranks * (2 * 32) * 4;
+    EXPECT_EQ(totals.exchanges.at("forward"), (2 * layers + 1) * bytes + of_loss) << ranks;
     EXPECT_EQ(totals.exchanges.at("backward"), (2 * layers + 1) * bytes) << ranks;
   }
 }

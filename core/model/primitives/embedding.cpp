@@ -1,6 +1,7 @@
 // A row of a table for each token. The table is the call's own, or a second input: one that modules share. Its gradient
 // is made as a whole table, however few of its rows were read. Attributes: rows, columns, shared; padding: of the rows
-// the last, which no token names.
+// the last, which no token names; ranks, part: where ranks have rows each, how many they are and which one this is. A
+// token that another rank has the row of gets zeros.
 #include <algorithm>
 
 #include "core/base/check.hpp"
@@ -33,8 +34,12 @@ class Embedding final : public Primitive {
     to.push_back(memory_kernel((2 + wanted.accumulates + wanted.contributed) * table));
   }
   // On a GPU tokens are sorted, and sums of rows are made in parts; on a CPU in 16 bits the gradient is copied.
-  void scratch(const Attributes&, const CallShapes& s, Direction direction, Wanted, const RunsOn& where,
+  void scratch(const Attributes& how, const CallShapes& s, Direction direction, Wanted, const RunsOn& where,
                WorkspaceMeter& meter) const override {
+    const std::int64_t tokens = s.in[0].elements();
+    if (how.integer("ranks", 1) > 1)  // places among the rank's own rows, which are not there, and two numbers
+      for (const std::int64_t bytes : {tokens * size_of(DType::I64), tokens, tokens, kCpuGranule, kCpuGranule})
+        meter.take(bytes);
     if (direction == Direction::Forward) return;
     constexpr std::int64_t kMiB = 1 << 20;
     const std::int64_t table = table_of(s).bytes();

@@ -1,6 +1,7 @@
 // y = x weight^T + bias, as torch.nn.Linear: x [rows, inputs], weight [outputs, inputs]. The weight is the call's own,
 // or a second input: one that modules share. Attributes: outputs, bias, shared; padding: of the outputs the last, whose
-// weights and biases are zero.
+// weights and biases are zero; ranks, part: where ranks sum up their results, how many they are and which one this is;
+// sections: of the outputs, which ranks have columns of, so many one after another, each divided among all of them.
 #include <algorithm>
 
 #include "core/base/check.hpp"

@@ -1,6 +1,7 @@
 #include "core/transforms/tensor/split_module.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 #include <string>
@@ -32,6 +33,7 @@ class Splitter {
  public:
   Splitter(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports, bool by_tokens)
       : module_(module),
+        locals_(module.locals),
         ranks_(ranks),
         by_tokens_(by_tokens),
         held_(module.locals.size(), Held::Whole),
@@ -84,6 +86,13 @@ class Splitter {
     const std::int64_t heads = call.how.integer("heads"), keys = call.how.integer("key_heads", 0);
     return is_divisible(heads) && is_divisible(keys > 0 ? keys : heads) && call.how.integer("alibi", 0) == 0;
   }
+  // Queries, keys and values of all heads, one after another.
+  bool is_read_as_thirds(LocalId value) const {
+    const auto readers = readers_.find(value);
+    return readers != readers_.end() &&
+           std::any_of(readers->second.begin(), readers->second.end(),
+                       [](const Call* call) { return std::string_view(call->what->name) == "attention"; });
+  }
   // Made by a linear layer, turned or activated at most.
   bool comes_of_columns(LocalId value) const {
     for (const Call& call : module_.program) {
@@ -124,7 +133,9 @@ class Splitter {
       const Held first = call.in.empty() ? Held::Whole : held_[place(call.in.front())];
       const bool by_divided =
           std::any_of(call.in.begin(), call.in.end(), [&](LocalId in) { return divided_.contains(in); });
-      if (first == Held::Columns) {
+      if (first == Held::Columns && name == "cross_entropy" && !by_tokens_) {
+        step = tell_statistics(call);
+      } else if (first == Held::Columns) {
         step.divides = true;
         held = name == "linear" ? Held::Summand : name == "cross_entropy" ? Held::Whole : Held::Columns;
       } else if (name == "linear" && is_read_by_columns(call.out.front()) &&
@@ -144,12 +155,29 @@ class Splitter {
         require_goes_by_tokens(call);
         held = Held::Rows;
       }
-      for (std::size_t i = 0; i < call.in.size(); ++i)
-        step.segment = std::max(step.segment, readable(call.in[i], step.spread[i]));
-      if (by_tokens_) step.segment = by_turns(step.segment, held == Held::Rows);
-      for (const LocalId out : call.out) held_[place(out)] = held, segment_[place(out)] = step.segment;
-      steps_.push_back(std::move(step));
+      append(std::move(step), held);
     }
+  }
+  void append(Step step, Held held) {
+    for (std::size_t i = 0; i < step.call->in.size(); ++i)
+      step.segment = std::max(step.segment, readable(step.call->in[i], step.spread[i]));
+    if (by_tokens_) step.segment = by_turns(step.segment, held == Held::Rows);
+    for (const LocalId out : step.call->out) held_[place(out)] = held, segment_[place(out)] = step.segment;
+    steps_.push_back(std::move(step));
+  }
+
+  // Of logits whose columns ranks have: each tells the others what they need of it. Returns the step of the loss
+  // itself.
+  Step tell_statistics(const Call& loss) {
+    const Shape& logits = module_.locals[place(loss.in.front())].shape;
+    const auto statistics = static_cast<LocalId>(locals_.size());
+    locals_.push_back({loss.name + "_statistics", Shape({2 * ranks_, logits.rows()}, DType::F32)});
+    held_.push_back(Held::Whole), segment_.push_back(0);
+    Call told{loss.name + "_statistics", find_primitive("column_statistics"), loss.how, loss.in, {statistics}, {}, {}};
+    append({&own_calls_.emplace_back(std::move(told)), 0, true, std::vector<bool>(loss.in.size(), false)},
+           Held::Summand);
+    Call rest{loss.name, find_primitive("statistics_loss"), {}, {statistics, loss.in[1]}, loss.out, {}, {}};
+    return {&own_calls_.emplace_back(std::move(rest)), 0, false, {false, false}};
   }
 
   static const char* name_of(Exchange how) {
@@ -158,7 +186,7 @@ class Splitter {
     return how == Exchange::Forward ? "reduce" : "spread";
   }
   Shape rows_of(LocalId value) const {
-    Shape shape = module_.locals[place(value)].shape;
+    Shape shape = locals_[place(value)].shape;
     CHECK(is_divisible(shape.dims.front()), module_.name, value, ranks_);
     shape.dims.front() /= ranks_;
     return shape;
@@ -166,7 +194,7 @@ class Splitter {
   // Values that ranks exchange, in the order in which they are wanted.
   PieceSource exchanged(LocalId value, Exchange how) {
     if (const auto found = exchanged_.find({value, how}); found != exchanged_.end()) return found->second;
-    const Shape& whole = module_.locals[place(value)].shape;
+    const Shape& whole = locals_[place(value)].shape;
     const PieceSource source = how == Exchange::Gather ? source_of(value, /*spread=*/false) : whole_.at(value);
     auto made = std::make_shared<Module>();
     made->name = name_of(how);
@@ -232,11 +260,11 @@ class Splitter {
       if (const auto found = locals_.find(key); found != locals_.end()) return found->second;
       CHECK(elsewhere || exchanged, all_.module_.name, value);
       sources_.push_back(all_.source_of(value, spread));
-      Shape shape = all_.module_.locals[place(value)].shape;
+      Shape shape = all_.locals_[place(value)].shape;
       if (all_.divided_.contains(value)) shape.dims.front() /= all_.ranks_;
       if (held == Held::Columns) shape.dims.back() /= all_.ranks_;
       if (!spread && all_.is_in_rows(value)) shape = all_.rows_of(value);
-      return locals_[key] = builder_.input(all_.module_.locals[place(value)].name, shape);
+      return locals_[key] = builder_.input(all_.locals_[place(value)].name, shape);
     }
     Attributes attributes(const Step& step) const {
       Attributes how = step.call->how;
@@ -249,7 +277,13 @@ class Splitter {
       if (step.spread[0]) divide("outputs");
       if (name == "embedding") divide("rows");
       if (goes_by_heads(name)) divide("heads"), divide("key_heads");
-      if (how.has("padding")) how.set("padding", std::int64_t{0});  // of the last rank; none is better off
+      static const std::set<std::string_view> kTold = {"column_statistics", "dropout", "embedding", "tiled_loss"};
+      if (kTold.contains(name) || (name == "linear" && !step.spread[0]))
+        how.set("ranks", all_.ranks_);  // tensor.cpp says which of them
+      if (name == "linear" && step.spread[0] && all_.is_read_as_thirds(step.call->out.front()))
+        how.set("sections", std::int64_t{3});
+      // Of the last rank; none is better off.
+      if (how.has("padding") && name != "column_statistics") how.set("padding", std::int64_t{0});
       return how;
     }
     void note_weights(const Step& step) {
@@ -310,6 +344,8 @@ class Splitter {
   }
 
   const Module& module_;
+  std::vector<Local> locals_;   // the module's, and those of own calls
+  std::deque<Call> own_calls_;  // instead of the module's
   const std::int64_t ranks_;
   const bool by_tokens_;
   std::vector<Held> held_;             // by local of the whole module

@@ -12,6 +12,7 @@
 #include "core/formats/masters.hpp"
 #include "runtime/batches.hpp"
 #include "runtime/bodies/common/operands.hpp"
+#include "runtime/divided_weights.hpp"
 #include "runtime/executors/thread_team.hpp"
 #include "runtime/optimizer/low_precision.hpp"
 #include "runtime/optimizer/weight_codes.hpp"
@@ -21,7 +22,16 @@
 namespace tandem {
 namespace {
 
-// Elements [first, first + count) of a field, at `at` of the bf16 parameter that is being loaded, and of the state that
+// Elements [first, first + count) of a field, of which this rank may have a part.
+void fill_own(const BodyCall& call, float* out, std::int64_t first, std::int64_t count, const Field& field,
+              const std::string& name) {
+  if (const RankPart part(call.work); part.ranks > 1)
+    DividedWeights::of(call.scenario)->fill_first(out, first, count, name, part.own, call.scenario);
+  else
+    fill_first_values(out, first, count, field, name, call.scenario);
+}
+
+// The same, at `at` of the bf16 parameter that is being loaded, and of the state that
 // keeps the rest of its masters, if there is one.
 void fill_split(const BodyCall& call, const Field& field, std::int64_t first, std::int64_t count, std::int64_t at,
                 const std::string& name) {
@@ -32,7 +42,7 @@ void fill_split(const BodyCall& call, const Field& field, std::int64_t first, st
   auto* low = has_low ? reinterpret_cast<std::int16_t*>(call.writes[1]) + at : nullptr;
   for (std::int64_t done = 0; done < count; done += kChunk) {
     const std::int64_t some = std::min(kChunk, count - done);
-    fill_first_values(masters.data(), first + done, some, field, name, call.scenario);
+    fill_own(call, masters.data(), first + done, some, field, name);
     for (std::int64_t i = 0; i < some; ++i) {
       const SplitMaster halves = split_master(masters[static_cast<std::size_t>(i)]);
       parameter[done + i] = halves.parameter;
@@ -53,7 +63,7 @@ void fill_codes(const BodyCall& call, const tandem::Tensor& tensor, const std::s
       std::vector<float> numbers(static_cast<std::size_t>(some * block.elements));
       const std::int64_t begin = first * block.elements;
       const std::int64_t count = std::min(some * block.elements, field.elements() - begin);
-      if (count > 0) fill_first_values(numbers.data(), begin, count, field, stage + field.name, call.scenario);
+      if (count > 0) fill_own(call, numbers.data(), begin, count, field, stage + field.name);
       encode_weights(numbers.data(), tensor.code_bits, some, codes + first * block.bytes);
     });
   }
@@ -97,8 +107,7 @@ std::int64_t load_parameters(BodyCall& call) {
       if (tensor.type == DType::BF16)
         fill_split(call, field, held.before + first, count, held.first + first, stage + field.name);
       else
-        fill_first_values(masters + held.first + first, held.before + first, count, field, stage + field.name,
-                          call.scenario);
+        fill_own(call, masters + held.first + first, held.before + first, count, field, stage + field.name);
     });
     if (tensor.type == DType::F16)
       tensor_at(Processor::Host, call.writes[0] + held.first * size_of(DType::F16), {held.count}, at::kHalf)

@@ -1,0 +1,274 @@
+// Divided layers for real: processes that each have a part of every layer train as one process that has all of it, but
+// for the order of sums; and to the bit as they did before.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/scenario/ranks.hpp"
+#include "core/transforms/tensor/weight_parts.hpp"
+#include "core/workloads/workload.hpp"
+#include "runtime/rank_processes.hpp"
+#include "runtime/torch_setup.hpp"
+#include "runtime/train.hpp"
+#include "tests/common/scenarios.hpp"
+#include "tests/runtime/rank_bits.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+
+struct Division {
+  std::string family = "gpt", precision = "fp32", recompute = "none", optimizer = "sgd";
+  std::int64_t tensor = 2, stages = 1, devices = 1, micro_batches = 2, evaluates = 0;
+  double clip_norm = 0;
+};
+
+std::vector<std::string> arguments_of(const Division& d) {
+  return {"--family=" + d.family,
+          "--precision=" + d.precision,
+          "--recompute=" + d.recompute,
+          "--optimizer=" + d.optimizer,
+          "--tensor=" + std::to_string(d.tensor),
+          "--stages=" + std::to_string(d.stages),
+          "--devices=" + std::to_string(d.devices),
+          "--micro=" + std::to_string(d.micro_batches),
+          "--evaluates=" + std::to_string(d.evaluates),
+          "--clip=" + std::to_string(d.clip_norm)};
+}
+
+Division from_arguments() {
+  return {argument("family"),
+          argument("precision"),
+          argument("recompute"),
+          argument("optimizer"),
+          std::stoi(argument("tensor")),
+          std::stoi(argument("stages")),
+          std::stoi(argument("devices")),
+          std::stoi(argument("micro")),
+          std::stoi(argument("evaluates")),
+          std::stod(argument("clip"))};
+}
+
+constexpr std::int64_t kVocabulary = 250, kSequence = 32, kHidden = 64, kFeedForward = 4 * kHidden, kLayers = 4;
+constexpr std::int64_t kBatch = 3;
+
+Scenario scenario_of(const Division& d) {
+  Scenario s = testing::gpt_scenario("resident", 256 * kMiB);
+  s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 256 * kMiB;
+  s.workload.family = d.family;
+  KeyValues& keys = s.workload.keys;
+  if (d.family == "llama") {
+    keys = find_workload("llama")->keys->small_instance();
+    keys["layers"] = kLayers, keys["hidden"] = kHidden, keys["heads"] = 8, keys["key_heads"] = 4;
+    keys["feed_forward"] = kFeedForward, keys["sequence"] = kSequence;
+    keys["qkv_bias"] = true;
+  }
+  if (d.family == "bert" || d.family == "t5") {
+    keys = find_workload(d.family)->keys->small_instance();
+    keys["heads"] = 4;
+  }
+  if (d.family != "t5")
+    keys["vocabulary"] = kVocabulary, keys["vocabulary_multiple"] = 64;  // the last six are nobody's
+  if (d.family == "gpt" || d.family == "llama") keys["tied_embedding"] = d.family == "gpt";
+  s.workload.precision = d.precision == "bf16" ? DType::BF16 : d.precision == "fp16" ? DType::F16 : DType::F32;
+  s.workload.recompute = d.recompute;
+  s.workload.batch = kBatch;
+  s.workload.micro_batches = d.micro_batches;
+  s.workload.devices = d.devices;
+  s.workload.tensor = d.tensor;
+  s.parallel = {.pipeline = d.stages, .chunks = 1, .schedule = "1f1b"};
+  s.optimizer.name = d.optimizer;
+  s.optimizer.learning_rate = d.optimizer == "sgd" ? 0.1 : 1e-3;
+  s.optimizer.clip_norm = d.clip_norm;
+  s.validation.every = static_cast<std::int32_t>(d.evaluates);
+  if (d.evaluates > 0) s.validation.batches = 1;
+  s.seed = 5;
+  return s;
+}
+
+std::string dump_path(const std::string& meeting_file, Rank rank) {
+  return meeting_file + ".rank" + std::to_string(rank);
+}
+
+// Of all ranks, of which this process is the leading one.
+std::vector<RankBits> trained(const Division& d) {
+  const Scenario scenario = scenario_of(d);
+  TrainOptions options;
+  options.rank = leading_rank(scenario);
+  std::vector<RankBits> all(static_cast<std::size_t>(rank_count(scenario)));
+  if (all.size() == 1) {
+    Training training(scenario, options);
+    training.run();
+    return {bits_of(training)};
+  }
+  std::vector<std::string> arguments = arguments_of(d);
+  arguments.insert(arguments.begin(), {"--gtest_filter=*DISABLED_OtherPart*", "--gtest_also_run_disabled_tests"});
+  RankProcesses peers(rank_count(scenario), arguments, "", options.rank);
+  options.meeting_file = peers.meeting_file();
+  Training training(scenario, options);
+  training.run();
+  peers.finish();
+  for (Rank rank = 0; rank < rank_count(scenario); ++rank)
+    all[static_cast<std::size_t>(rank)] =
+        rank == options.rank ? bits_of(training) : read(dump_path(options.meeting_file, rank));
+  return all;
+}
+
+std::vector<float> floats_of(const std::string& text) {
+  std::vector<float> out;
+  std::istringstream in(text);
+  for (std::string word; in >> word;) out.push_back(std::strtof(word.c_str(), nullptr));
+  return out;
+}
+
+// Of the leading rank, by micro-batch and step.
+std::vector<double> losses_of(const Scenario& scenario, const std::vector<RankBits>& all) {
+  std::vector<double> out;
+  std::istringstream in(all[static_cast<std::size_t>(leading_rank(scenario))].at("loss"));
+  for (std::int64_t bits = 0; in >> bits;) out.push_back(std::bit_cast<double>(bits));
+  return out;
+}
+
+using Weights = std::map<std::string, std::vector<float>>;
+
+// Whole weights of the ranks' parts; of what several ranks have, each must have the same bits.
+Weights put_together(const Scenario& scenario, const std::vector<RankBits>& all) {
+  Scenario undivided = scenario;
+  undivided.workload.tensor = 1;
+  const WeightParts parts = weight_parts(network_of(undivided), network_of(scenario));
+  Weights whole;
+  for (Rank rank = 0; rank < rank_count(scenario); ++rank)
+    for (const auto& [name, text] : all[static_cast<std::size_t>(rank)]) {
+      if (name == "loss") continue;
+      const WeightPart& part = parts.at(name);
+      std::vector<float>& to = whole[part.name];
+      to.resize(static_cast<std::size_t>(part.whole.elements()), std::numeric_limits<float>::quiet_NaN());
+      const std::vector<float> from = floats_of(text);
+      for (std::size_t i = 0; i < from.size(); ++i) {
+        const std::int64_t place = part.place(static_cast<std::int64_t>(i), place_of(scenario, rank).tensor);
+        if (place >= part.whole.elements()) {
+          EXPECT_EQ(from[i], 0) << name << " behind the rows of " << part.name;
+          continue;
+        }
+        float& number = to[static_cast<std::size_t>(place)];
+        if (!std::isnan(number)) {
+          EXPECT_EQ(number, from[i]) << "ranks differ in " << name;
+        }
+        number = from[i];
+      }
+    }
+  return whole;
+}
+
+double norm(const std::vector<float>& of, const std::vector<float>& from) {
+  EXPECT_EQ(of.size(), from.size());
+  double sum = 0;
+  for (std::size_t i = 0; i < of.size(); ++i) sum += (double{of[i]} - from[i]) * (double{of[i]} - from[i]);
+  return std::sqrt(sum);
+}
+
+// A number of either run is off by at most (summands) epsilon of the magnitudes that a sum adds up, and goes through a
+// block's four products forward, and backward twice as many, and those of both ends. The longest sums are over all
+// tokens of a micro-batch or over the widest layer. A step's update is its gradient, times the rate, so that the change
+// of a weight is off by as much, step by step; and it is rounded once a step itself.
+double relative_bound() {
+  constexpr std::int64_t kLongestSum = std::max(kBatch * kSequence, kFeedForward);
+  constexpr std::int64_t kProducts = 3 * (4 * kLayers + 2);
+  constexpr double kEpsilon = std::numeric_limits<float>::epsilon() / 2;
+  return 2 * kEpsilon * kLongestSum * kProducts;
+}
+
+void PrintTo(const Division& d, std::ostream* out) {
+  for (const std::string& argument : arguments_of(d)) *out << argument << ' ';
+}
+
+class TensorRanks : public ::testing::TestWithParam<Division> {};
+
+TEST_P(TensorRanks, TrainAsOneDeviceDoes) {
+  const Division d = GetParam();
+  Division one = d;
+  one.tensor = one.stages = 1;
+  const Scenario scenario = scenario_of(d), alone = scenario_of(one);
+  const std::vector<RankBits> all = trained(d), reference = trained(one);
+  const double bound = relative_bound();
+
+  const std::vector<double> losses = losses_of(scenario, all), expected = losses_of(alone, reference);
+  ASSERT_EQ(losses.size(), expected.size());
+  ASSERT_GE(losses.size(), 3U);
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], expected[i], bound * expected[i]) << i;
+  EXPECT_NE(losses.front(), losses.back());
+
+  const Weights weights = put_together(scenario, all), whole = put_together(alone, reference);
+  Division none = one;
+  none.devices = 1;
+  Scenario untrained = scenario_of(none);  // the same weights before any step
+  untrained.optimizer.learning_rate = 0;
+  Training before(untrained);
+  before.run();
+  const Weights first = put_together(untrained, {bits_of(before)});
+  ASSERT_EQ(weights.size(), whole.size());
+  double changed = 0;
+  for (const auto& [name, numbers] : whole) changed = std::max(changed, norm(numbers, first.at(name)));
+  EXPECT_GT(changed, 0);
+  for (const auto& [name, numbers] : whole) {
+    SCOPED_TRACE(name);
+    ASSERT_EQ(weights.count(name), 1U);
+    const double magnitude = norm(numbers, std::vector<float>(numbers.size()));
+    const double rounding = double{std::numeric_limits<float>::epsilon()} * scenario.steps * magnitude;
+    // A change that is much less than others is what is left where larger gradients cancel: theirs is its error.
+    const double change = std::max(norm(numbers, first.at(name)), 1e-2 * changed);
+    EXPECT_LE(norm(weights.at(name), numbers), bound * change + rounding);
+  }
+}
+
+const Division kDivisions[] = {
+    {},
+    {.tensor = 4, .clip_norm = 0.05},
+    {.family = "llama", .recompute = "block", .clip_norm = 0.05},
+    {.family = "llama", .tensor = 4},
+    {.family = "bert"},
+    {.family = "t5"},
+    {.devices = 2, .micro_batches = 1, .clip_norm = 0.05},
+    {.stages = 2, .micro_batches = 4, .clip_norm = 0.05},
+};
+
+std::string name_of_division(const ::testing::TestParamInfo<Division>& test) {
+  const Division& d = test.param;
+  return d.family + "_" + std::to_string(d.tensor) + "x" + std::to_string(d.stages) + "x" + std::to_string(d.devices) +
+         "_" + d.precision + "_" + d.recompute + (d.clip_norm > 0 ? "_clipped" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TensorRanks, ::testing::ValuesIn(kDivisions), name_of_division);
+
+class TensorRepeats : public ::testing::TestWithParam<Division> {};
+
+// Sums go the same way each time.
+TEST_P(TensorRepeats, ToTheBit) { EXPECT_EQ(trained(GetParam()), trained(GetParam())); }
+
+const Division kRepeated[] = {{.optimizer = "adamw", .tensor = 4, .evaluates = 1, .clip_norm = 0.05},
+                              {.precision = "bf16", .optimizer = "adamw"},
+                              {.family = "llama", .precision = "fp16", .optimizer = "adamw"}};
+INSTANTIATE_TEST_SUITE_P(All, TensorRepeats, ::testing::ValuesIn(kRepeated), name_of_division);
+
+// The other processes of the tests above.
+TEST(TensorRanksPeer, DISABLED_OtherPart) {
+  const Scenario scenario = scenario_of(from_arguments());
+  TrainOptions options;
+  options.rank = std::stoi(argument("rank"));
+  options.meeting_file = argument("meeting-file");
+  Training training(scenario, options);
+  training.run();
+  write(bits_of(training), dump_path(options.meeting_file, options.rank));
+}
+
+}  // namespace
+}  // namespace tandem
