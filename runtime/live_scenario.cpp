@@ -89,8 +89,6 @@ void refuse_of_divided_layers(const Scenario& scenario) {
   refuse_divided(!scenario.checkpoint.directory.empty() || scenario.first_step > 0,
                  "a checkpoint holds whole states, of which each rank has a part",
                  "no checkpoint.directory and no --resume");
-  refuse_divided(scenario.policy.name != "resident",
-                 "policy " + scenario.policy.name + " has not trained divided layers", "policy.name: resident");
   refuse_divided(!scenario.switches.empty(), "no policy takes over where layers are divided", "no switches");
   refuse_divided(w.partition != "none", "states are not divided twice", "workload.partition: none");
   refuse_divided(w.lora.rank > 0, "adapters of divided layers are not trained", "workload.lora.rank: 0");

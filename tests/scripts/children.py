@@ -173,6 +173,29 @@ def stages_that_end(folder, scenario):
         check(name, not run.left(), f"left over: {run.left()}")
 
 
+def divided_layers(folder, scenario):
+    """Two ranks with half of every layer train from the command line; where one is killed, both end."""
+    tensor = ("train", scenario, "--quiet", "--set", "policy.name=resident", "--set", "parallel.tensor=2")
+    run = Run(folder, *tensor, "--set", "steps=20", child="tandem-train")
+    _, code, errors = run.end()
+    check("divided layers", code == 0 and not run.left(), f"{code}: {errors} {run.left()}")
+    for setting, word in ((f"checkpoint.directory={folder}/saved", "checkpoint"), ("workload.loss_tiles=2", "loss_tiles"),
+                          ("policy.name=on_demand", "policy: resident")):
+        done = subprocess.run([TANDEM, *tensor, "--set", setting], capture_output=True, text=True, timeout=100, check=False)
+        check(setting, done.returncode == 2 and "parallel.tensor: " in done.stderr and word in done.stderr,
+              f"{done.returncode}: {done.stderr}")
+    run = Run(folder, *tensor, "--set", "watchdog=2s", child="tandem-train")
+    others = wait_for(lambda: [pid for pid in children(run.process.pid) if trains(pid)])
+    check("killed part", others, "the other rank does not begin")
+    time.sleep(0.5)
+    os.kill(others[0], signal.SIGKILL)
+    seconds, code, errors = run.end()
+    check("killed part", code == 4 and seconds < MOST_S, f"{code} after {seconds} s: {errors}")
+    for text in ("rank 0 of 2", "a peer has stopped", "; rank 1 was ended by signal 9; ", "no checkpoints are made of divided layers"):
+        check("killed part", text in errors, f"no {text!r} in {errors!r}")
+    check("killed part", wait_for(lambda: all(map(gone, others)), 5) and not run.left(), f"left over: {run.left()}")
+
+
 def ranks_that_differ(folder, scenario):
     """Rank 0 never comes: the others find out without it."""
     meeting = folder / "meeting"
@@ -219,6 +242,7 @@ def main():
             stopped_ranks(folder, scenario)
             ranks_that_end(folder, scenario)
             stages_that_end(folder, scenario)
+            divided_layers(folder, scenario)
             ranks_that_differ(folder, scenario)
     print("\n".join(failures) or "ok")
     return 1 if failures else 0
