@@ -91,6 +91,7 @@ void refuse_of_divided_layers(const Scenario& scenario) {
                  "no checkpoint.directory and no --resume");
   refuse_divided(!scenario.switches.empty(), "no policy takes over where layers are divided", "no switches");
   refuse_divided(w.partition != "none", "states are not divided twice", "workload.partition: none");
+  refuse_divided(!scenario.weights.empty(), "no test has read parts of weights from files", "no weights");
   refuse_divided(w.lora.rank > 0, "adapters of divided layers are not trained", "workload.lora.rank: 0");
   refuse_divided_calls(scenario);
 }

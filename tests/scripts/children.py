@@ -179,7 +179,8 @@ def divided_layers(folder, scenario):
     run = Run(folder, *tensor, "--set", "steps=20", child="tandem-train")
     _, code, errors = run.end()
     check("divided layers", code == 0 and not run.left(), f"{code}: {errors} {run.left()}")
-    for setting, word in ((f"checkpoint.directory={folder}/saved", "checkpoint"), ("workload.loss_tiles=2", "loss_tiles"),
+    for setting, word in ((f"checkpoint.directory={folder}/saved", "checkpoint"), (f"weights={folder}", "weights"),
+                          ("workload.loss_tiles=2", "loss_tiles"),
                           ("policy.name=on_demand", "policy: resident")):
         done = subprocess.run([TANDEM, *tensor, "--set", setting], capture_output=True, text=True, timeout=100, check=False)
         check(setting, done.returncode == 2 and "parallel.tensor: " in done.stderr and word in done.stderr,
