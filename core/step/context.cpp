@@ -133,8 +133,7 @@ Op StepContext::collective(Graph& graph, std::int32_t label, WorkId work, Phase 
 }
 
 // On a lane of its own: what follows waits for it, while gradients have time.
-void StepContext::exchange(Graph& graph, Op& op, std::size_t index) const {
-  const RankGroup& group = options.exchange_group(spec(index).among);
+void StepContext::exchange(Graph& graph, Op& op, const RankGroup& group) const {
   CHECK(group.size > 1, "an exchange of one rank", group.number);
   op.engine = Engine::Collective;
   op.engines = engine_bit(Engine::Collective);

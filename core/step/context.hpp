@@ -98,7 +98,10 @@ class StepContext {
   Op collective(Graph& graph, std::int32_t label, WorkId work, Phase phase, std::size_t index,
                 const RankGroup& group) const;
   // Of a stage that is one: makes of an op one of the ranks that exchange its value.
-  void exchange(Graph& graph, Op& op, std::size_t index) const;
+  void exchange(Graph& graph, Op& op, std::size_t index) const {
+    exchange(graph, op, options.exchange_group(spec(index).among));
+  }
+  void exchange(Graph& graph, Op& op, const RankGroup& group) const;
   // Of a stage that is one: makes of an op one that sends or receives.
   void transfer(Graph& graph, Op& op, std::size_t index, bool backward) const;
   // "block3.NAME" of a stage; of its bucket, or of this rank's part of it.

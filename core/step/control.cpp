@@ -110,7 +110,7 @@ void ControlPart::add_up_parts(Graph& graph) {
   if (exchange_work_ == kNone) return;
   Op op = context_.new_op(graph.intern("grad_norm.parts"), exchange_work_, Phase::Reduce, 0);
   op.layer = kNone;
-  context_.exchange(graph, op);
+  context_.exchange(graph, op, context_.options.tensor_group);
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     if (!context_.trains(i)) continue;
     const ValueId own = stages_[i].value;

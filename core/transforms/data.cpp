@@ -47,7 +47,8 @@ class AllReduce final : public StepTransform {
 
 void AllReduce::add(Graph&) {
   all_ = 0;
-  for (std::size_t i = 0; i < context_.stage_count(); ++i) all_ += context_.trains(i) && context_.goes_backward(i) && adds(i);
+  for (std::size_t i = 0; i < context_.stage_count(); ++i)
+    all_ += context_.trains(i) && context_.goes_backward(i) && adds(i);
 }
 
 // A bucket's norms are taken when the next one is full, not at once: the compute lane, which is in order, would wait

@@ -84,7 +84,7 @@ constexpr std::int64_t kWarmUpBytes = std::int64_t{64} << 20;
 // All ranks join their groups in the order of their numbers, so that none waits for one that waits for it.
 NcclCollective::NcclCollective(Collective& host, Rank rank, const DeviceGroups& groups) {
   cuda_check(cudaSetDevice(0), "taking the GPU");
-  setenv("NCCL_RUNTIME_CONNECT", "0", /*overwrite=*/0);  // rings and trees now, not at first use
+  setenv("NCCL_RUNTIME_CONNECT", "0", /*overwrite=*/0);    // rings and trees now, not at first use
   std::map<std::int32_t, std::pair<RankGroup, bool>> all;  // and whether it is a transfer's
   for (const RankGroup& group : groups.collectives) all[group.number] = {group, false};
   for (const RankGroup& group : groups.transfers) all[group.number] = {group, true};
