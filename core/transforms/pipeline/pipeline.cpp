@@ -147,9 +147,9 @@ std::function<TrainingPlan(TrainingPlan)> of_rank(const Scenario& scenario, cons
 
 const std::vector<FamilyKey> kKeys = {word_key(
     "cut", {"balanced", "layers", "branches"},
-    "Where the network is cut into pieces. balanced: so that the longest takes as little time as can be. layers: "
-    "so that all have the same number of layers, as Megatron-LM cuts. branches: parts that do not depend on each "
-    "other, such as two encoders, are on different devices and computed at the same time.")};
+    "Where the network is cut into pieces. balanced: so that the longest takes as little time as can be. With "
+    "layers: so that all have the same number of layers, as Megatron-LM cuts. With branches: parts that do not depend "
+    "on each other, such as two encoders, are on different devices and computed at the same time.")};
 
 }  // namespace
 }  // namespace tandem
