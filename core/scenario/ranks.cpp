@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/base/check.hpp"
-#include "core/model/module.hpp"
 
 namespace tandem {
 namespace {
@@ -179,11 +178,6 @@ RankGroup same_experts_group(const Scenario& scenario, Rank rank) {
                   std::int64_t{shape.data / shape.experts} * shape.sequence);
 }
 
-RankGroup exchange_group(const Scenario& scenario, ExchangeAmong among, Rank rank) {
-  if (among == ExchangeAmong::Sequence) return sequence_group(scenario, rank);
-  return among == ExchangeAmong::Expert ? expert_group(scenario, rank) : tensor_group(scenario, rank);
-}
-
 RankGroup transfer_group(const Scenario& scenario, Rank from, Rank to, TransferKind kind) {
   CHECK(from != to, from);
   const Counts shape(scenario);
@@ -235,14 +229,6 @@ std::int64_t same_experts_on_a_host(const Scenario& scenario) {
   const std::int64_t copy = std::int64_t{shape.tensor} * shape.sequence;
   const std::int64_t copies = members_on_a_host(scenario, copy * shape.experts, shape.data / shape.experts);
   return copies == 0 ? 0 : copies * shape.sequence;
-}
-
-std::int64_t exchange_members_on_a_host(const Scenario& scenario, ExchangeAmong among) {
-  const Counts shape(scenario);
-  if (among == ExchangeAmong::Sequence) return members_on_a_host(scenario, shape.tensor, shape.sequence);
-  if (among == ExchangeAmong::Expert)
-    return members_on_a_host(scenario, std::int64_t{shape.tensor} * shape.sequence, shape.experts);
-  return members_on_a_host(scenario, /*stride=*/1, shape.tensor);
 }
 
 std::int64_t shard_members_on_a_host(const Scenario& scenario) {

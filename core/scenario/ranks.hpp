@@ -8,8 +8,6 @@
 
 namespace tandem {
 
-enum class ExchangeAmong : std::uint8_t;  // core/model/module.hpp
-
 // Where a rank stands: its part of each layer and of each sample, the part of each batch that it trains on, its stage
 // of the pipeline.
 struct RankPlace {
@@ -50,8 +48,6 @@ RankGroup sequence_group(const Scenario& scenario, Rank rank);
 // All that divide experts with it; and those that have the same ones.
 RankGroup expert_group(const Scenario& scenario, Rank rank);
 RankGroup same_experts_group(const Scenario& scenario, Rank rank);
-// The one of these that exchanges a value.
-RankGroup exchange_group(const Scenario& scenario, ExchangeAmong among, Rank rank);
 // All ranks of the rank's copy of the pipeline, by stage.
 RankGroup pipeline_group(const Scenario& scenario, Rank rank);
 // From the first member to the second: a group for each kind of transfer, none of which waits for another.
@@ -66,12 +62,11 @@ std::vector<RankGroup> transfer_groups(const Scenario& scenario, Rank rank);
 
 // Of `count` ranks, each `stride` after the one before, those that are on the first one's host; 0: all.
 std::int64_t members_on_a_host(const Scenario& scenario, std::int64_t stride, std::int64_t count);
-// The same of data_group(), shard_group(), across_group(), same_experts_group(), and of exchange_group().
+// The same of data_group(), shard_group(), across_group() and same_experts_group().
 std::int64_t data_members_on_a_host(const Scenario& scenario);
 std::int64_t shard_members_on_a_host(const Scenario& scenario);
 std::int64_t across_members_on_a_host(const Scenario& scenario);
 std::int64_t same_experts_on_a_host(const Scenario& scenario);
-std::int64_t exchange_members_on_a_host(const Scenario& scenario, ExchangeAmong among);
 // Whether two stages' ranks of one copy are on hosts of their own.
 bool is_other_host(const Scenario& scenario, Rank from, Rank to);
 

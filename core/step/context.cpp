@@ -6,6 +6,7 @@
 #include "core/base/check.hpp"
 #include "core/scenario/ranks.hpp"
 #include "core/scenario/saving_group.hpp"
+#include "core/step/exchange_ranks.hpp"
 
 namespace tandem {
 

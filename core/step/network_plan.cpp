@@ -15,6 +15,7 @@
 #include "core/model/passes.hpp"
 #include "core/scenario/capacity.hpp"
 #include "core/scenario/ranks.hpp"
+#include "core/step/exchange_ranks.hpp"
 #include "core/step/pass_operands.hpp"
 #include "core/step/placement.hpp"
 

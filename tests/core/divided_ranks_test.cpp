@@ -8,6 +8,7 @@
 #include "core/machine/cost_model.hpp"
 #include "core/model/module.hpp"
 #include "core/scenario/ranks.hpp"
+#include "core/step/exchange_ranks.hpp"
 #include "tests/common/scenarios.hpp"
 
 namespace tandem::testing {
