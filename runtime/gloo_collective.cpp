@@ -1,12 +1,15 @@
 #include "runtime/gloo_collective.hpp"
 
 #include <ATen/ops/from_blob.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <map>
 #include <stdexcept>
+#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <utility>
@@ -23,6 +26,21 @@ namespace {
 std::string lost(const GlooOptions& options, const std::exception& error) {
   return "rank " + std::to_string(options.rank) + " of " + std::to_string(options.ranks) +
          ": a collective failed, so a peer has stopped or cannot be reached: " + message_of(error);
+}
+
+// The first rank may be who keeps what all read (open_meeting): whoever is there finds the difference, too.
+void leave_last(Blackboard& board, const GlooOptions& options) {
+  constexpr std::chrono::milliseconds kBetween{10};
+  constexpr int kLooks = 500;
+  const auto said = [&](const char* what, Rank rank) { return !board.read(what + std::to_string(rank)).empty(); };
+  board.write("refused" + std::to_string(options.rank), "1");
+  for (int look = 0; options.rank == 0 && look < kLooks; ++look) {
+    bool all = true;
+    for (Rank other = 1; other < options.ranks; ++other)
+      all = all && (!said("identity", other) || said("refused", other));
+    if (all) return;
+    std::this_thread::sleep_for(kBetween);
+  }
 }
 
 }  // namespace
@@ -46,7 +64,14 @@ GlooCollective::GlooCollective(const GlooOptions& options) : options_(options), 
   groups_->store = open_meeting(options.meeting_file, options.rank, options.ranks, options.timeout);
   if (!options.identity.empty()) {
     StoreBoard board(*groups_->store);
-    require_same_ranks(board, options.rank, options.ranks, options.identity, look);
+    try {
+      require_same_ranks(board, options.rank, options.ranks, options.identity, look);
+    } catch (const c10::Error& error) {
+      throw DeviceError(lost(options_, error));
+    } catch (const DeviceError&) {
+      leave_last(board, options);
+      throw;
+    }
   }
   look("the other ranks, to connect");
   const std::string here = own_address(options.meeting_file);

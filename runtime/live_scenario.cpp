@@ -131,8 +131,9 @@ Scenario load_live_scenario(CommonFlags& common, const std::string& device, std:
   const std::int64_t stages = one.parallel.pipeline, parts = one.workload.tensor, ranks = stages * parts;
   if (processes % ranks != 0)
     throw ConfigError("--nproc: " + std::to_string(processes) + " processes are no whole number of copies of " +
-                      std::to_string(stages) + " stages (parallel.pipeline) of " + std::to_string(parts) +
-                      " ranks each (parallel.tensor); allowed: a multiple of " + std::to_string(ranks));
+                      std::to_string(stages) + " stages (parallel.pipeline)" +
+                      (parts > 1 ? " of " + std::to_string(parts) + " ranks each (parallel.tensor)" : "") +
+                      "; allowed: a multiple of " + std::to_string(ranks));
   const std::string copies = std::to_string(processes / ranks);
   common.overrides.push_back("workload.devices=" + copies);
   if (ranks > 1) common.overrides.push_back("parallel.data=" + copies);

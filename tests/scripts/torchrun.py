@@ -116,7 +116,7 @@ def go_wrong(scenario):
                       ["Address already in use", "the ranks' meeting"])
     for name, variables, text in (("half of them", {"WORLD_SIZE": ""}, "WORLD_SIZE (environment): is unset"),
                                   ("no rank of it", {"RANK": "2"}, "allowed: 0 to 1"),
-                                  ("no pipelines", {"WORLD_SIZE": "3"}, "no whole number of pipelines")):
+                                  ("no pipelines", {"WORLD_SIZE": "3"}, "no whole number of copies of 2 stages")):
         errors_of_all(name, [start(scenario, 0, 2, port, **variables)], [text], codes=(2,))
 
 
