@@ -95,6 +95,15 @@ namespace {
 // It does nothing together with all that are like it.
 RankGroup alone(Rank rank) { return {kNone, {rank}, 1}; }
 
+// Of ranks that differ in one part of their place alone, those that are there.
+RankGroup along(const Counts& counts, Rank rank, Kind kind, Rank RankPlace::*part, Rank there, std::int64_t size) {
+  RankPlace place = counts.place(rank);
+  if (place.server != kNone) return alone(rank);
+  std::vector<Rank> members;
+  for (place.*part = 0; place.*part < there; ++(place.*part)) members.push_back(counts.at(place));
+  return group_of(counts, kind, std::move(members), size);
+}
+
 }  // namespace
 
 RankGroup data_group(const Scenario& scenario, Rank rank) {
@@ -130,30 +139,18 @@ std::int64_t state_parts(const Scenario& scenario) {
 }
 
 RankGroup pipeline_group(const Scenario& scenario, Rank rank) {
-  const Counts shape(scenario);
-  RankPlace place = place_of(scenario, rank);
-  if (place.server != kNone) return alone(rank);
-  std::vector<Rank> members;
-  for (place.stage = 0; place.stage < shape.stages; ++place.stage) members.push_back(shape.at(place));
-  return group_of(shape, Kind::Pipeline, std::move(members), shape.stages);
+  const Counts counts(scenario);
+  return along(counts, rank, Kind::Pipeline, &RankPlace::stage, counts.stages, counts.stages);
 }
 
 RankGroup tensor_group(const Scenario& scenario, Rank rank) {
-  const Counts shape(scenario);
-  RankPlace place = place_of(scenario, rank);
-  if (place.server != kNone) return alone(rank);
-  std::vector<Rank> members;
-  for (place.tensor = 0; place.tensor < shape.parts(); ++place.tensor) members.push_back(shape.at(place));
-  return group_of(shape, Kind::Tensor, std::move(members), shape.tensor);
+  const Counts counts(scenario);
+  return along(counts, rank, Kind::Tensor, &RankPlace::tensor, counts.parts(), counts.tensor);
 }
 
 RankGroup sequence_group(const Scenario& scenario, Rank rank) {
-  const Counts shape(scenario);
-  RankPlace place = place_of(scenario, rank);
-  if (place.server != kNone) return alone(rank);
-  std::vector<Rank> members;
-  for (place.sequence = 0; place.sequence < shape.sections(); ++place.sequence) members.push_back(shape.at(place));
-  return group_of(shape, Kind::Sequence, std::move(members), shape.sequence);
+  const Counts counts(scenario);
+  return along(counts, rank, Kind::Sequence, &RankPlace::sequence, counts.sections(), counts.sequence);
 }
 
 RankGroup expert_group(const Scenario& scenario, Rank rank) {

@@ -4,6 +4,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include <cstdlib>
+#include <tuple>
 
 #include "runtime/bodies/common/device_kernels.hpp"
 #include "runtime/cuda/cuda_allocator.hpp"
@@ -54,9 +55,7 @@ bool has_device(const std::string& name) { return name == "cpu" || name == "cuda
 std::shared_ptr<Device> open_device(const std::string& name, Rank rank, Rank ranks) {
   if (name == "cpu") return nullptr;
   if (ranks > 1) {  // before CUDA looks at the variable, at its first call
-    // Of ranks that torchrun has started, those of this host.
-    const char *local = std::getenv("LOCAL_RANK"), *locals = std::getenv("LOCAL_WORLD_SIZE");
-    if (local != nullptr && locals != nullptr) rank = std::atoi(local), ranks = std::atoi(locals);
+    std::tie(rank, ranks) = on_this_host(rank, ranks, [](const char* variable) { return std::getenv(variable); });
     constexpr const char *kVariable = "CUDA_VISIBLE_DEVICES", *kAsGiven = "TANDEM_GIVEN_DEVICES";
     const char* given = std::getenv(kAsGiven);  // by the rank that starts the others
     if (given == nullptr) given = std::getenv(kVariable);

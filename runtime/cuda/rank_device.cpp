@@ -1,6 +1,7 @@
 #include "runtime/cuda/rank_device.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <sstream>
 #include <vector>
 
@@ -23,6 +24,12 @@ std::string visible_devices(const std::string& given, Rank rank, Rank ranks) {
   std::string out;
   for (const std::string& name : names) out += (out.empty() ? "" : ",") + name;
   return out;
+}
+
+std::pair<Rank, Rank> on_this_host(Rank rank, Rank ranks, const std::function<const char*(const char*)>& variable) {
+  const char *world = variable("WORLD_SIZE"), *local = variable("LOCAL_RANK"), *locals = variable("LOCAL_WORLD_SIZE");
+  if (world == nullptr || local == nullptr || locals == nullptr || std::atoi(world) != ranks) return {rank, ranks};
+  return {std::atoi(local), std::atoi(locals)};
 }
 
 }  // namespace tandem

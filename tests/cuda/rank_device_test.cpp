@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+#include <utility>
+
 #include "core/base/errors.hpp"
 
 namespace tandem {
@@ -27,6 +31,24 @@ TEST(RankDevice, FewerThanRanksAreRefused) {
   } catch (const DeviceError& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("names 1 of the 2 GPUs"));
   }
+}
+
+std::pair<Rank, Rank> third_of_four(const std::map<std::string, const char*>& environment) {
+  return on_this_host(2, 4, [&](const char* name) -> const char* {
+    const auto found = environment.find(name);
+    return found != environment.end() ? found->second : nullptr;
+  });
+}
+
+TEST(RankDevice, TorchrunSaysWhichOfAHostItIs) {
+  const auto place = third_of_four({{"WORLD_SIZE", "4"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "2"}});
+  EXPECT_EQ(place, std::pair(0, 2));
+}
+
+TEST(RankDevice, WhatATorchrunOfOneProcessSaysIsOfNoRank) {
+  EXPECT_EQ(third_of_four({{"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}}), std::pair(2, 4));
+  EXPECT_EQ(third_of_four({{"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}}), std::pair(2, 4));
+  EXPECT_EQ(third_of_four({}), std::pair(2, 4));
 }
 
 }  // namespace

@@ -63,10 +63,6 @@ Scenario scenario_of(const Division& d) {
   return s;
 }
 
-std::string dump_path(const std::string& meeting_file, Rank rank) {
-  return meeting_file + ".rank" + std::to_string(rank);
-}
-
 std::vector<double> numbers(const std::string& text) {
   std::vector<double> out;
   std::istringstream in(text);
@@ -174,16 +170,7 @@ TEST_F(GpuRanks, TwoTrainAsOneThatAccumulates) {
 }
 
 // A process of the tests above.
-TEST(GpuRanksPeer, DISABLED_OneOfTheRanks) {
-  const Scenario scenario = scenario_of(from_arguments());
-  TrainOptions options;
-  options.rank = std::stoi(argument("rank"));
-  options.meeting_file = argument("meeting-file");
-  options.device = gpu();
-  Training training(scenario, options);
-  training.run();
-  write(bits_of(training), dump_path(options.meeting_file, options.rank));
-}
+TEST(GpuRanksPeer, DISABLED_OneOfTheRanks) { train_as_told(scenario_of(from_arguments()), gpu()); }
 
 }  // namespace
 }  // namespace tandem

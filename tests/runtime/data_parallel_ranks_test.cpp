@@ -70,10 +70,6 @@ Scenario scenario_of(const Way& w) {
   return s;
 }
 
-std::string dump_path(const std::string& meeting_file, Rank rank) {
-  return meeting_file + ".rank" + std::to_string(rank);
-}
-
 // Trains on all ranks, of which this process is the leading one: what each has, by rank.
 std::vector<RankBits> trained(const Way& w) {
   const Scenario scenario = scenario_of(w);
@@ -242,15 +238,7 @@ TEST(FourRanks, DivideToTheSameBits) {
 }
 
 // The other processes of the tests above.
-TEST(DataParallelPeer, DISABLED_OtherCopy) {
-  const Scenario scenario = scenario_of(from_arguments());
-  TrainOptions options;
-  options.rank = std::stoi(argument("rank"));
-  options.meeting_file = argument("meeting-file");
-  Training training(scenario, options);
-  training.run();
-  write(bits_of(training), dump_path(options.meeting_file, options.rank));
-}
+TEST(DataParallelPeer, DISABLED_OtherCopy) { train_as_told(scenario_of(from_arguments())); }
 
 }  // namespace
 }  // namespace tandem

@@ -73,10 +73,6 @@ Scenario scenario_of(const Pipeline& p) {
   return s;
 }
 
-std::string dump_path(const std::string& meeting_file, Rank rank) {
-  return meeting_file + ".rank" + std::to_string(rank);
-}
-
 // Trains on all ranks, of which this process is the leading one. What all have, together.
 RankBits trained(const Pipeline& p) {
   const Scenario scenario = scenario_of(p);
@@ -160,15 +156,7 @@ INSTANTIATE_TEST_SUITE_P(All, PipelineRanks, ::testing::ValuesIn(kPipelines), []
 });
 
 // The other processes of the tests above.
-TEST(PipelineRanksPeer, DISABLED_OtherStage) {
-  const Scenario scenario = scenario_of(from_arguments());
-  TrainOptions options;
-  options.rank = std::stoi(argument("rank"));
-  options.meeting_file = argument("meeting-file");
-  Training training(scenario, options);
-  training.run();
-  write(bits_of(training), dump_path(options.meeting_file, options.rank));
-}
+TEST(PipelineRanksPeer, DISABLED_OtherStage) { train_as_told(scenario_of(from_arguments())); }
 
 }  // namespace
 }  // namespace tandem

@@ -4,8 +4,10 @@
 
 #include <fstream>
 #include <map>
+#include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "runtime/train.hpp"
 
@@ -59,6 +61,22 @@ inline RankBits read(const std::string& path) {
     bits[line.substr(0, end)] = line.substr(end + 1);
   }
   return bits;
+}
+
+// Where a rank leaves what it came to.
+inline std::string dump_path(const std::string& meeting_file, Rank rank) {
+  return meeting_file + ".rank" + std::to_string(rank);
+}
+
+// What a process does that is another rank of a test's run: it trains as this program's flags say.
+inline void train_as_told(const Scenario& scenario, std::shared_ptr<Device> device = nullptr) {
+  TrainOptions options;
+  options.rank = std::stoi(argument("rank"));
+  options.meeting_file = argument("meeting-file");
+  options.device = std::move(device);
+  Training training(scenario, options);
+  training.run();
+  write(bits_of(training), dump_path(options.meeting_file, options.rank));
 }
 
 }  // namespace tandem

@@ -48,10 +48,6 @@ Scenario scenario_of(const Servers& of) {
   return s;
 }
 
-std::string dump_path(const std::string& meeting_file, Rank rank) {
-  return meeting_file + ".rank" + std::to_string(rank);
-}
-
 // Of each rank.
 std::vector<RankBits> trained(const Servers& of) {
   const Scenario scenario = scenario_of(of);
@@ -124,15 +120,7 @@ TEST(ServerRanks, ThreeWorkersHaveTheServersParameters) {
 }
 
 // The other processes of the tests above.
-TEST(ServerRanksPeer, DISABLED_OtherRank) {
-  const Scenario scenario = scenario_of(from_arguments());
-  TrainOptions options;
-  options.rank = std::stoi(argument("rank"));
-  options.meeting_file = argument("meeting-file");
-  Training training(scenario, options);
-  training.run();
-  write(bits_of(training), dump_path(options.meeting_file, options.rank));
-}
+TEST(ServerRanksPeer, DISABLED_OtherRank) { train_as_told(scenario_of(from_arguments())); }
 
 }  // namespace
 }  // namespace tandem

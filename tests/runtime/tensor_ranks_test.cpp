@@ -95,10 +95,6 @@ Scenario scenario_of(const Division& d) {
   return s;
 }
 
-std::string dump_path(const std::string& meeting_file, Rank rank) {
-  return meeting_file + ".rank" + std::to_string(rank);
-}
-
 // Of all ranks, of which this process is the leading one.
 std::vector<RankBits> trained(const Division& d) {
   const Scenario scenario = scenario_of(d);
@@ -260,15 +256,7 @@ const Division kRepeated[] = {{.optimizer = "adamw", .tensor = 4, .evaluates = 1
 INSTANTIATE_TEST_SUITE_P(All, TensorRepeats, ::testing::ValuesIn(kRepeated), name_of_division);
 
 // The other processes of the tests above.
-TEST(TensorRanksPeer, DISABLED_OtherPart) {
-  const Scenario scenario = scenario_of(from_arguments());
-  TrainOptions options;
-  options.rank = std::stoi(argument("rank"));
-  options.meeting_file = argument("meeting-file");
-  Training training(scenario, options);
-  training.run();
-  write(bits_of(training), dump_path(options.meeting_file, options.rank));
-}
+TEST(TensorRanksPeer, DISABLED_OtherPart) { train_as_told(scenario_of(from_arguments())); }
 
 }  // namespace
 }  // namespace tandem

@@ -33,8 +33,6 @@ Scenario gpt_on(std::int64_t devices, const std::string& policy) {
   return s;
 }
 
-std::string dump_path(const std::string& meeting_file) { return meeting_file + ".rank1"; }
-
 struct Division {
   std::string partition, policy, precision;
   double clip_norm = 0;
@@ -72,7 +70,7 @@ struct FirstOfTwo {
     return options;
   }
   RankBits bits() { return bits_of(training); }
-  RankBits bits_of_peer() const { return read(dump_path(peers.meeting_file())); }
+  RankBits bits_of_peer() const { return read(dump_path(peers.meeting_file(), 1)); }
 
   Scenario scenario;
   RankProcesses peers;
@@ -127,12 +125,7 @@ TEST(TrainRanksPeer, DISABLED_SecondOfDivided) {
   const Scenario scenario =
       scenario_of({argument("partition"), argument("policy"), argument("precision"), std::stod(argument("clip")),
                    std::stoi(argument("bits")), std::stoi(argument("micro"))});
-  TrainOptions options;
-  options.rank = std::stoi(argument("rank"));
-  options.meeting_file = argument("meeting-file");
-  Training training(scenario, options);
-  training.run();
-  write(bits_of(training), dump_path(options.meeting_file));
+  train_as_told(scenario);
 }
 
 class TrainRanksTest : public ::testing::TestWithParam<const char*> {};
@@ -146,7 +139,7 @@ TEST_P(TrainRanksTest, TwoProcessesEqualOneWithTheDoubleBatch) {
   Training first(scenario, options);
   first.run();
   peers.finish();
-  RankBits bits = bits_of(first), second = read(dump_path(peers.meeting_file()));
+  RankBits bits = bits_of(first), second = read(dump_path(peers.meeting_file(), 1));
   bits.erase("loss");
   EXPECT_EQ(second.erase("loss"), 1U);
   EXPECT_EQ(bits, second) << "ranks ended with different parameters";
@@ -169,15 +162,7 @@ TEST_P(TrainRanksTest, TwoProcessesEqualOneWithTheDoubleBatch) {
 INSTANTIATE_TEST_SUITE_P(Policies, TrainRanksTest, ::testing::Values("on_demand", "zero_offload"));
 
 // The other process of the test above.
-TEST(TrainRanksPeer, DISABLED_SecondRank) {
-  const Scenario scenario = gpt_on(2, argument("policy"));
-  TrainOptions options;
-  options.rank = std::stoi(argument("rank"));
-  options.meeting_file = argument("meeting-file");
-  Training training(scenario, options);
-  training.run();
-  write(bits_of(training), dump_path(options.meeting_file));
-}
+TEST(TrainRanksPeer, DISABLED_SecondRank) { train_as_told(gpt_on(2, argument("policy"))); }
 
 TEST(RankProcessesTest, ARankThatFailsIsNamed) {
   RankProcesses peers(3, {}, "/bin/false");

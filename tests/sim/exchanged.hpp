@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "analysis/analysis.hpp"
+#include "core/base/errors.hpp"
 #include "sim/simulate.hpp"
 #include "tests/sim/checked_ranks.hpp"
 
@@ -81,6 +82,16 @@ inline Exchanged exchanged_of(const Scenario& scenario) {
   out.peak_bytes = analysis.peak_bytes.front().second;
   out.step_s = analysis.step_s.median;
   return out;
+}
+
+// Why a scenario is refused; "": it is not.
+inline std::string refusal(const Scenario& s) {
+  try {
+    exchanged_of(s);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
 }
 
 }  // namespace tandem::testing

@@ -26,15 +26,6 @@ Scenario moe(std::int64_t copies, std::int64_t ranks, double imbalance = 1) {
   return s;
 }
 
-std::string refusal(const Scenario& s) {
-  try {
-    exchanged_of(s);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 // A rank's slots go there and back, forward, and gradients of both backward: 4 values of [experts * room, hidden] a
 // layer, however many ranks there are.
 TEST(ExpertParallel, SendsSlotsThereAndBack) {

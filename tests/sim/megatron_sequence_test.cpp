@@ -93,15 +93,6 @@ TEST(MegatronSequence, Composes) {
   }
 }
 
-std::string refusal(const Scenario& s) {
-  try {
-    exchanged_of(s);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(MegatronSequence, RefusesWhatItDoesNotDivide) {
   Scenario odd = gpt(2, "megatron");
   odd.workload.batch = 1;

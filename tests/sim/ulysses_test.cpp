@@ -22,15 +22,6 @@ Scenario gpt(std::int64_t ranks) {
   return s;
 }
 
-std::string refusal(const Scenario& s) {
-  try {
-    exchanged_of(s);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 // Queries, keys, values and what attention makes of them, each of a rank's tokens: 4 sbh/N elements a layer, forward,
 // and their gradients backward (section 3.2). Of N ranks each sends (N-1)/N of that: less, the more there are.
 TEST(Ulysses, SendsFourValuesALayer) {
