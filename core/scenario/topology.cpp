@@ -84,8 +84,9 @@ void check_levels(Rules& rules, std::size_t count) {
     const bool up = rules.has(at + "up"), bandwidth = rules.has(at + "bandwidth"),
                over = rules.has(at + "oversubscription");
     if (i >= count) {
-      rules.require(false, at + "down", std::string("there is no ") + kTreeLevels[i - 1] + " below it",
-                    "all levels below");
+      if (i > 0)  // nothing is below the first
+        rules.require(false, at + "down", std::string("there is no ") + kTreeLevels[i - 1] + " below it",
+                      "all levels below");
     } else if (i + 1 == count) {
       for (const char* key : {"up", "bandwidth", "oversubscription"})
         rules.require(false, at + key, "there is no level above it", "none of it, or a level above");
