@@ -41,7 +41,8 @@ enum class Exchange : std::uint8_t {
   Backward,  // they all have it, and add up their gradients of it
   Gather,    // each has some rows, and gets all of them: an all-gather; back, a reduce-scatter
   Scatter,   // they add up what each has made of it, and each gets some rows: the two by turns
-  AllToAll   // each has a part of all others' parts, and sends it there
+  AllToAll,  // each has a part of all others' parts, and sends it there
+  Shift      // each sends its own to the next rank of a ring, and gets that of the one before; back, the other way
 };
 // Which ranks these are.
 enum class ExchangeAmong : std::uint8_t { Tensor, Sequence, Expert };
