@@ -32,8 +32,13 @@ def result(path):
 FEW = ("--adapt", "--adapt-policies", "balanced,protrain")  # forecasts of all take three times as long
 
 
+CASES = {"adapt_pays": True, "adapt_stays": False}
+if os.environ.get("TANDEM_SANITIZED"):
+    del CASES["adapt_stays"]  # it runs the same code
+
+
 def simulated(folder):
-    for name, switches in (("adapt_pays", True), ("adapt_stays", False)):
+    for name, switches in CASES.items():
         out, log = folder / f"{name}.json", folder / f"{name}.log"
         done = run("simulate", SOURCE / "scenarios" / f"{name}.yaml", *FEW, "--json", out, "--log", log)
         decisions = result(out)["adaptation"]

@@ -4,8 +4,6 @@ import os
 import subprocess
 import sys
 
-if os.environ.get("TANDEM_SANITIZED"):  # simulations like others'
-    sys.exit(77)
 done = subprocess.run([sys.executable, os.path.join(os.environ["TANDEM_SOURCE"], "scripts", "published_parallel.py"), "--check"],
                       capture_output=True, text=True, timeout=300, check=False)
 print(done.stdout + done.stderr)
