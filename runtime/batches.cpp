@@ -2,10 +2,12 @@
 
 #include <ATen/ops/from_blob.h>
 
+#include <cstring>
 #include <vector>
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
+#include "core/scenario/ranks.hpp"
 #include "runtime/made_up_data.hpp"
 #include "runtime/stored_values.hpp"
 #include "runtime/torch_types.hpp"
@@ -76,7 +78,9 @@ void TensorSource::image_batch(BatchKey, std::int64_t, std::int64_t, float*, std
   CHECK(false, "images asked of batches that are tensors");
 }
 
-void fill_batch(const Work& load, const Scenario& scenario, const DataSource& data, BatchKey key,
+namespace {
+
+void fill_whole(const Work& load, const Scenario& scenario, const DataSource& data, BatchKey key,
                 std::span<const BatchPlace> places) {
   if (const auto* given = dynamic_cast<const TensorBatches*>(&data))
     return copy_batch(load, scenario, *given, key, places);
@@ -97,6 +101,34 @@ void fill_batch(const Work& load, const Scenario& scenario, const DataSource& da
     CHECK(load.body == "synthetic.load" || load.body == "imported.load", load.body, "fills no batch");
     make_up_batch(load, scenario, key, places);
   }
+}
+
+// All tokens of each sample are read, and those of the rank's part kept.
+void fill_part(Work load, const Scenario& scenario, const DataSource& data, BatchKey key,
+               std::span<const BatchPlace> places, std::int64_t parts) {
+  CHECK(load.body == "next_tokens.load", load.body, "fills no part of samples");
+  load.sizes.at(1) *= parts;
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<BatchPlace> whole;
+  for (const BatchPlace& place : places) {
+    bytes.emplace_back(static_cast<std::size_t>(parts * place.elements * size_of(place.type)));
+    whole.push_back({bytes.back().data(), place.type, parts * place.elements});
+  }
+  fill_whole(load, scenario, data, key, whole);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const std::int64_t row = places[i].elements / load.sizes.at(0) * size_of(places[i].type);
+    for (std::int64_t sample = 0; sample < load.sizes.at(0); ++sample)
+      std::memcpy(static_cast<std::byte*>(places[i].bytes) + sample * row,
+                  bytes[i].data() + (sample * parts + key.part) * row, static_cast<std::size_t>(row));
+  }
+}
+
+}  // namespace
+
+void fill_batch(const Work& load, const Scenario& scenario, const DataSource& data, BatchKey key,
+                std::span<const BatchPlace> places) {
+  const std::int64_t parts = sequence_ranks(scenario);
+  parts > 1 ? fill_part(load, scenario, data, key, places, parts) : fill_whole(load, scenario, data, key, places);
 }
 
 }  // namespace tandem

@@ -15,6 +15,7 @@ namespace tandem {
 struct BatchKey {
   std::int32_t step = 0, micro_batch = 0, rank = 0;
   bool held_out = false;  // then the step counts for nothing: every evaluation sees the same batches
+  std::int32_t part = 0;  // of each sample's tokens, where ranks divide these
 };
 
 // Items (bytes, images) that are held out, of `items`.

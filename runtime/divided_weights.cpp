@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/errors.hpp"
+#include "core/scenario/ranks.hpp"
 #include "core/workloads/workload.hpp"
 #include "runtime/stored_values.hpp"
 
@@ -14,19 +15,27 @@ namespace {
 
 // As one device trains it.
 Scenario undivided(Scenario scenario) {
-  scenario.workload.tensor = 1;
+  WorkloadOptions& w = scenario.workload;
+  w.tensor = 1;
+  for (const char* key : {"sequence", "expert", "expert_imbalance"}) w.parallel[key] = 1;
+  w.parallel["sequence_kind"] = "ulysses";
   return scenario;
 }
 
 // What decides which weights there are.
 std::string identity_of(const WorkloadOptions& w) {
   std::string text = w.family + "\n" + std::string(name_of(w.precision)) + "\n" + std::to_string(w.tensor);
+  for (const auto& [key, value] : w.parallel.all()) text += "\n" + key + ": " + KeyValues::words(value);
   for (const auto& [key, value] : w.keys.all()) text += "\n" + key + ": " + KeyValues::words(value);
   for (const std::string& pattern : w.trained) text += "\n" + pattern;
   return text;
 }
 
 }  // namespace
+
+bool DividedWeights::are_in(const Scenario& scenario) {
+  return scenario.workload.tensor > 1 || sequence_ranks(scenario) > 1 || expert_ranks(scenario) > 1;
+}
 
 std::shared_ptr<const DividedWeights> DividedWeights::of(const Scenario& scenario) {
   static std::mutex mutex;

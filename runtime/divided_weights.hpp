@@ -21,6 +21,8 @@ struct RankPart {
 
 class DividedWeights {
  public:
+  // Whether ranks divide modules, whose pieces have names of their own.
+  static bool are_in(const Scenario& scenario);
   // Found once for a network. May be asked by several threads.
   static std::shared_ptr<const DividedWeights> of(const Scenario& scenario);
   explicit DividedWeights(const Scenario& scenario);

@@ -9,6 +9,7 @@
 #include "core/base/errors.hpp"
 #include "core/base/shell_text.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
+#include "runtime/divided_weights.hpp"
 
 namespace tandem {
 namespace {
@@ -22,7 +23,7 @@ std::string shown(double number) {
 }
 
 std::string nothing_saved(const Scenario& scenario) {
-  if (scenario.workload.tensor > 1) return "; nothing was saved: no checkpoints are made of divided layers so far";
+  if (DividedWeights::are_in(scenario)) return "; nothing was saved: no checkpoints are made of divided layers so far";
   return "; nothing was saved: set checkpoint.directory and checkpoint.every to lose less";
 }
 

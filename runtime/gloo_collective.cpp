@@ -131,12 +131,17 @@ void GlooCollective::all_reduce_means(std::int32_t number, std::span<const Numbe
 }
 
 // Gloo's own adds in another order from three ranks on; this one's bits are those of a run that divides nothing.
-void GlooCollective::reduce_scatter_mean(std::int32_t number, const std::byte* whole, std::byte* part,
-                                         std::int64_t elements, DType type) {
+void GlooCollective::reduce_scatter_sum(std::int32_t number, const std::byte* whole, std::byte* part,
+                                        std::int64_t elements, DType type) {
   const std::int64_t bytes = elements * size_of(type);
   sums_.assign(whole, whole + bytes * group(number).members);
   all_reduce_sum(number, sums_.data(), elements * group(number).members, type);
   std::memcpy(part, sums_.data() + bytes * group(number).own, static_cast<std::size_t>(bytes));
+}
+
+void GlooCollective::reduce_scatter_mean(std::int32_t number, const std::byte* whole, std::byte* part,
+                                         std::int64_t elements, DType type) {
+  reduce_scatter_sum(number, whole, part, elements, type);
   at::from_blob(part, {elements}, torch_type(type)).div_(group(number).members);
 }
 
@@ -144,6 +149,13 @@ void GlooCollective::all_gather(std::int32_t number, const std::byte* part, std:
   at::Tensor in = at::from_blob(const_cast<std::byte*>(part), {bytes}, at::kByte);
   at::Tensor out = at::from_blob(whole, {bytes * group(number).members}, at::kByte);
   reporting_loss([&] { group(number).gloo->_allgather_base(out, in)->wait(); });
+}
+
+void GlooCollective::exchange_parts(std::int32_t number, const std::byte* from, std::byte* to, std::int64_t bytes) {
+  at::Tensor in = at::from_blob(const_cast<std::byte*>(from), {bytes * group(number).members}, at::kByte);
+  at::Tensor out = at::from_blob(to, {bytes * group(number).members}, at::kByte);
+  std::vector<std::int64_t> equal;  // none: as much to each
+  reporting_loss([&] { group(number).gloo->alltoall_base(out, in, equal, equal)->wait(); });
 }
 
 void GlooCollective::send(const std::byte* data, std::int64_t bytes, Rank to, std::int32_t tag) {

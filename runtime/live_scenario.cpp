@@ -6,6 +6,7 @@
 #include "core/base/errors.hpp"
 #include "core/scenario/ranks.hpp"
 #include "core/workloads/workload.hpp"
+#include "runtime/divided_weights.hpp"
 #include "runtime/host_memory.hpp"
 
 namespace tandem {
@@ -50,6 +51,8 @@ void refuse_ranks_on_gpus(const Scenario& scenario) {
       throw ConfigError(what + " on GPUs so far; allowed: " + allowed + ", --device cpu, or tandem simulate");
   };
   refuse(scenario.workload.tensor > 1, "parallel.tensor: layers are not divided", "1");
+  refuse(sequence_ranks(scenario) > 1, "parallel.sequence: samples are not divided", "1");
+  refuse(expert_ranks(scenario) > 1, "parallel.expert: experts are not divided", "1");
   refuse(server_count(scenario) > 0, "parallel.servers: none are", "0");
   refuse(scenario.parallel.pipeline > 1 && (!scenario.checkpoint.directory.empty() || scenario.first_step > 0),
          "checkpoint.directory: no checkpoints are made of a pipeline", "none, and no --resume");
@@ -64,35 +67,44 @@ void refuse_decoding(const Scenario& scenario, const std::string& device) {
     throw ConfigError("workload.precision: gpt_decode runs in fp32 so far; allowed: fp32, or tandem simulate");
 }
 
-void refuse_divided(bool refused, const std::string& problem, const std::string& allowed) {
-  if (refused) throw ConfigError("parallel.tensor: " + problem + " so far; allowed: 1, or " + allowed);
+// What divides modules: ranks that have parts of layers, of samples, or of experts.
+std::string divides(const Scenario& scenario) {
+  if (scenario.workload.tensor > 1) return "parallel.tensor";
+  return sequence_ranks(scenario) > 1 ? "parallel.sequence" : "parallel.expert";
+}
+
+void refuse_divided(const Scenario& scenario, bool refused, const std::string& problem, const std::string& allowed) {
+  if (refused) throw ConfigError(divides(scenario) + ": " + problem + " so far; allowed: 1, or " + allowed);
 }
 
 // A rank's part of what is not a product of its own: its draws, and gradients that a loss makes before it is known.
 void refuse_divided_calls(const Scenario& scenario) {
+  const bool of_samples = sequence_ranks(scenario) > 1;
   for (const NetworkModule& m : network_of(scenario).modules)
     for (const Call& call : m.module->program) {
-      if (call.how.integer("ranks", 1) == 1) continue;
+      if (call.how.integer("ranks", 1) == 1 && !of_samples) continue;
       const std::string name = m.name + "." + call.name;
-      refuse_divided(call.what->primitive.draws_random() && call.how.number("rate") > 0,
+      refuse_divided(scenario, call.what->primitive.draws_random() && call.how.number("rate") > 0,
                      name + " would draw numbers for a part of what it drops", "workload.dropout: 0");
-      refuse_divided(std::string_view(call.what->name) == "tiled_loss",
+      refuse_divided(scenario, !of_samples && std::string_view(call.what->name) == "tiled_loss",
                      name + " makes gradients of a tile before all ranks know its loss", "workload.loss_tiles: 1");
     }
 }
 
 }  // namespace
 
-void refuse_of_divided_layers(const Scenario& scenario) {
-  const WorkloadOptions& w = scenario.workload;
-  if (w.tensor == 1) return;
-  refuse_divided(!scenario.checkpoint.directory.empty() || scenario.first_step > 0,
-                 "a checkpoint holds whole states, of which each rank has a part",
-                 "no checkpoint.directory and no --resume");
-  refuse_divided(!scenario.switches.empty(), "no policy takes over where layers are divided", "no switches");
-  refuse_divided(w.partition != "none", "states are not divided twice", "workload.partition: none");
-  refuse_divided(!scenario.weights.empty(), "no test has read parts of weights from files", "no weights");
-  refuse_divided(w.lora.rank > 0, "adapters of divided layers are not trained", "workload.lora.rank: 0");
+void refuse_of_divided_modules(const Scenario& scenario) {
+  if (!DividedWeights::are_in(scenario)) return;
+  const auto refuse = [&](bool refused, const std::string& problem, const std::string& allowed) {
+    refuse_divided(scenario, refused, problem, allowed);
+  };
+  refuse(!scenario.checkpoint.directory.empty() || scenario.first_step > 0,
+         "a checkpoint holds whole states, of which each rank has a part, by other names",
+         "no checkpoint.directory and no --resume");
+  refuse(!scenario.switches.empty(), "no policy takes over where modules are divided", "no switches");
+  refuse(scenario.workload.partition != "none", "states are not divided twice", "workload.partition: none");
+  refuse(!scenario.weights.empty(), "no test has read parts of weights from files", "no weights");
+  refuse(scenario.workload.lora.rank > 0, "adapters of divided modules are not trained", "workload.lora.rank: 0");
   refuse_divided_calls(scenario);
 }
 
@@ -105,13 +117,10 @@ Scenario load_live_scenario(const LoadScenario& load, std::vector<std::string>& 
   if (device == "cuda") refuse_on_gpu(scenario), refuse_ranks_on_gpus(scenario);
   if (scenario.parallel.fold)
     throw ConfigError("parallel.fold: one rank for many is simulated alone; allowed: false, or tandem simulate");
-  if (scenario.workload.parallel.text_or("sequence_kind", "") == "megatron")
-    throw ConfigError(
-        "parallel.sequence_kind: megatron is simulated alone so far; allowed: ulysses, or tandem simulate");
-  for (const char* key : {"sequence", "expert"})
-    if (scenario.workload.parallel.integer_or(key, 1) > 1)
-      throw ConfigError(std::string("parallel.") + key + ": is simulated alone so far; allowed: 1, or tandem simulate");
-  refuse_of_divided_layers(scenario);
+  const KeyValues& keys = scenario.workload.parallel;
+  if (keys.has("expert_imbalance") && keys.number("expert_imbalance") != 1)
+    throw ConfigError("parallel.expert_imbalance: is simulated alone; allowed: 1, or tandem simulate");
+  refuse_of_divided_modules(scenario);
   refuse_decoding(scenario, device);
   return scenario;
 }
@@ -128,15 +137,16 @@ Scenario load_live_scenario(CommonFlags& common, const std::string& device) {
 Scenario load_live_scenario(CommonFlags& common, const std::string& device, std::int64_t processes) {
   if (processes == 0) return load_live_scenario(common, device);
   const Scenario one = load_scenario(common);
-  const std::int64_t stages = one.parallel.pipeline, parts = one.workload.tensor, ranks = stages * parts;
+  const std::int64_t stages = one.parallel.pipeline, parts = one.workload.tensor * sequence_ranks(one);
+  const std::int64_t ranks = stages * parts;
   if (processes % ranks != 0)
-    throw ConfigError("--nproc: " + std::to_string(processes) + " processes are no whole number of copies of " +
-                      std::to_string(stages) + " stages (parallel.pipeline)" +
-                      (parts > 1 ? " of " + std::to_string(parts) + " ranks each (parallel.tensor)" : "") +
-                      "; allowed: a multiple of " + std::to_string(ranks));
+    throw ConfigError(
+        "--nproc: " + std::to_string(processes) + " processes are no whole number of copies of " +
+        std::to_string(stages) + " stages (parallel.pipeline)" +
+        (parts > 1 ? " of " + std::to_string(parts) + " ranks each (parallel.tensor, parallel.sequence)" : "") +
+        "; allowed: a multiple of " + std::to_string(ranks));
   const std::string copies = std::to_string(processes / ranks);
-  common.overrides.push_back("workload.devices=" + copies);
-  if (ranks > 1) common.overrides.push_back("parallel.data=" + copies);
+  for (const char* key : {"workload.devices=", "parallel.data="}) common.overrides.push_back(key + copies);
   return load_live_scenario(common, device);
 }
 

@@ -21,6 +21,6 @@ using LoadScenario = std::function<Scenario(const std::vector<std::string>& sett
 Scenario load_live_scenario(const LoadScenario& load, std::vector<std::string>& settings, const std::string& device);
 
 // What is not trained yet where ranks divide layers (parallel.tensor). Throws ConfigError.
-void refuse_of_divided_layers(const Scenario& scenario);
+void refuse_of_divided_modules(const Scenario& scenario);
 
 }  // namespace tandem

@@ -343,7 +343,7 @@ int train(int argc, char** argv) {
   }
   if (!flags.decode.serves.empty()) tandem::serve_decoding(scenario, flags.decode);
   if (flags.resumes) tandem::resume_from(scenario, flags.resume, /*verify=*/flags.rank == tandem::kNone);
-  tandem::refuse_of_divided_layers(scenario);  // where it goes on from a checkpoint
+  tandem::refuse_of_divided_modules(scenario);  // where it goes on from a checkpoint
   if (scenario.first_step >= scenario.steps) return nothing_left(scenario);
   if (flags.rank != tandem::kNone) return follow(scenario, flags);
   return lead(scenario, common, flags, arguments);

@@ -1,6 +1,7 @@
 #include "core/step/network_plan.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 #include <map>
@@ -145,31 +146,36 @@ class Plan {
     s.outputs = {{shape.type, shape.bytes(), /*gradient=*/s.inputs.front().gradient}};
     s.recomputable = m.recomputable && s.inputs.front().gradient;
     const auto [forward, backward] = exchanges_of(s.exchange);
-    s.forward = add_exchange(*m.module, forward);
+    s.forward = add_exchange(*m.module, forward, /*back=*/false);
     if (s.recomputable) s.forward_light = s.recompute = s.forward;
-    if (s.inputs.front().gradient) s.backward = s.backward_accumulate = add_exchange(*m.module, backward);
+    if (s.inputs.front().gradient)
+      s.backward = s.backward_accumulate = add_exchange(*m.module, backward, /*back=*/true);
     if (in_two_ && s.inputs.front().gradient)
       s.backward_inputs = {s.backward, kNone, {{OperandKind::OutputGradient}}, {{OperandKind::InputGradient}}};
     return s;
   }
   // Forward, and backward.
   static std::pair<const char*, const char*> exchanges_of(Exchange how) {
-    if (how == Exchange::Gather) return {"all_gather", "reduce_scatter"};
-    if (how == Exchange::Scatter) return {"reduce_scatter", "all_gather"};
+    if (how == Exchange::Gather) return {"all_gather", "reduce_scatter_sum"};
+    if (how == Exchange::Scatter) return {"reduce_scatter_sum", "all_gather"};
     if (how == Exchange::AllToAll) return {"all_to_all", "all_to_all"};
     return {"all_reduce_sum", "all_reduce_sum"};
   }
   // Its kernel counts what goes around a ring: of a sum twice the value, else all of it once; of values that go
   // straight to where they belong, what the busiest rank has.
-  OpSpecIndex add_exchange(const Module& module, const std::string& body) {
+  OpSpecIndex add_exchange(const Module& module, const std::string& body, bool back) {
     const Shape &in = module.locals.front().shape, &out = module.locals.back().shape;
     const std::int64_t bytes = std::max(in.bytes(), out.bytes()), elements = std::max(in.elements(), out.elements());
     const std::int64_t on_host = exchange_members_on_a_host(scenario_, module.among);
+    const bool deals = module.exchange == Exchange::AllToAll && in.dims.size() == 3;
     Work work{body,
               out.type,
               {elements, module.exchange_ranks},
               {memory_kernel(body == "all_reduce_sum" ? 2 * bytes : bytes)}};
-    if (on_host > 0) work.sizes.push_back(on_host);
+    if (on_host > 0 || deals) work.sizes.push_back(on_host);
+    if (deals)  // what is before the ranks' places, here and there
+      for (const Shape* shape : back ? std::array{&out, &in} : std::array{&in, &out})
+        work.sizes.push_back(shape->dims.front());
     return plan_.add({std::move(work), 0});
   }
   StageSpec stage_of(std::size_t index) {

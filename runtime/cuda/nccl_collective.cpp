@@ -153,18 +153,33 @@ void NcclCollective::all_reduce_mean(std::int32_t number, std::byte* data, std::
   at::from_blob(data, {elements}, on_gpu(type)).div_(group(number).members);
 }
 
+void NcclCollective::reduce_scatter_sum(std::int32_t number, const std::byte* whole, std::byte* part,
+                                        std::int64_t elements, DType type) {
+  nccl_check(ncclReduceScatter(whole, part, static_cast<std::size_t>(elements), nccl_type(type), ncclSum,
+                               group(number).comm, stream()),
+             "reduce-scatter");
+}
+
 void NcclCollective::reduce_scatter_mean(std::int32_t number, const std::byte* whole, std::byte* part,
                                          std::int64_t elements, DType type) {
-  Group& among = group(number);
-  nccl_check(ncclReduceScatter(whole, part, static_cast<std::size_t>(elements), nccl_type(type), ncclSum, among.comm,
-                               stream()),
-             "reduce-scatter");
-  at::from_blob(part, {elements}, on_gpu(type)).div_(among.members);
+  reduce_scatter_sum(number, whole, part, elements, type);
+  at::from_blob(part, {elements}, on_gpu(type)).div_(group(number).members);
 }
 
 void NcclCollective::all_gather(std::int32_t number, const std::byte* part, std::byte* whole, std::int64_t bytes) {
   nccl_check(ncclAllGather(part, whole, static_cast<std::size_t>(bytes), ncclUint8, group(number).comm, stream()),
              "all-gather");
+}
+
+void NcclCollective::exchange_parts(std::int32_t number, const std::byte* from, std::byte* to, std::int64_t bytes) {
+  Group& among = group(number);
+  nccl_check(ncclGroupStart(), "beginning an all-to-all");
+  for (int member = 0; member < among.members; ++member) {
+    const auto count = static_cast<std::size_t>(bytes);
+    nccl_check(ncclSend(from + member * bytes, count, ncclUint8, member, among.comm, stream()), "sending a part");
+    nccl_check(ncclRecv(to + member * bytes, count, ncclUint8, member, among.comm, stream()), "receiving a part");
+  }
+  nccl_check(ncclGroupEnd(), "an all-to-all");
 }
 
 void NcclCollective::gather_each(std::int32_t number, std::int64_t /*members*/, const std::vector<std::int64_t>& owners,

@@ -25,7 +25,8 @@ struct BodyCall {
   const Work& work;
   const Scenario& scenario;
   const DataSource& data;
-  Rank rank = 0;
+  Rank rank = 0;  // of those with samples of their own
+  Rank part = 0;  // of each sample's tokens
   Processor processor = Processor::Host;
   bool elsewhere = false;  // on a lane of workers of another host, whose operands are here
   // Where a body on the device, which returns before its kernels have run, lets them leave Event::result: host memory

@@ -32,8 +32,10 @@ class Collective {
   }
   // The same, but by the sum.
   virtual void all_reduce_sum(std::int32_t group, std::byte* data, std::int64_t elements, DType type) = 0;
-  // Member m's `part` becomes the m-th part of the mean of `whole` over the ranks, each of `elements` elements: the
-  // same bits as all_reduce_mean.
+  // Member m's `part` becomes the m-th part of the sum, or the mean, of `whole` over the ranks, each of `elements`
+  // elements: the same bits as all_reduce_sum, or all_reduce_mean.
+  virtual void reduce_scatter_sum(std::int32_t group, const std::byte* whole, std::byte* part, std::int64_t elements,
+                                  DType type) = 0;
   virtual void reduce_scatter_mean(std::int32_t group, const std::byte* whole, std::byte* part, std::int64_t elements,
                                    DType type) = 0;
   // `whole` becomes all parts, of `bytes` each, one after another.
@@ -43,6 +45,8 @@ class Collective {
   virtual void gather_each(std::int32_t group, std::int64_t members, const std::vector<std::int64_t>& owners,
                            std::int64_t bytes, const std::vector<std::byte*>& reads,
                            const std::vector<std::byte*>& writes);
+  // Member m gets this rank's m-th part, of `bytes`; the m-th part of `to` is what came from there.
+  virtual void exchange_parts(std::int32_t group, const std::byte* from, std::byte* to, std::int64_t bytes) = 0;
   // Within this rank's memory.
   virtual void copy(std::byte* target, const std::byte* source, std::int64_t bytes);
   // Both return once the bytes may be changed, or are there. A pair is matched by its ranks and the tag, which no other

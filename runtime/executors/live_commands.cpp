@@ -110,12 +110,14 @@ BodyCall LiveExecutor::body_call(const Command& command) const {
   const Op& op = graph_.op(command.op);
   CHECK(command.operands.size() == op.reads.size() + op.writes.size() + 1, "command", command.id, "has",
         command.operands.size(), "operands");
+  const RankPlace place = place_of(scenario_, options_.rank);
   BodyCall call{.graph = graph_,
                 .op = op,
                 .work = graph_.work(op.work),
                 .scenario = scenario_,
                 .data = data_,
-                .rank = place_of(scenario_, options_.rank).data,
+                .rank = place.data,
+                .part = place.sequence,
                 .elsewhere = command.lane.kind() == Engine::RemoteLoader,
                 .reads = operands(command, 0, op.reads.size()),
                 .writes = operands(command, op.reads.size(), op.writes.size()),

@@ -39,6 +39,27 @@ void add(std::byte* to, const std::byte* more, std::int64_t elements, DType type
   if (type == DType::F16) add<Float16>(to, more, elements, [](float x) { return to_float16(x); });
 }
 
+// Parts of `bytes` for `ranks` members, as they stand in a value seen as [before, ranks, bytes], one after another; or
+// back to their places there.
+void deal(std::byte* apart, std::byte* value, std::int64_t before, std::int64_t ranks, std::int64_t bytes, bool back) {
+  for (std::int64_t i = 0; i < before; ++i)
+    for (std::int64_t m = 0; m < ranks; ++m) {
+      std::byte *in_value = value + (i * ranks + m) * bytes, *in_part = apart + (m * before + i) * bytes;
+      std::memcpy(back ? in_value : in_part, back ? in_part : in_value, static_cast<std::size_t>(bytes));
+    }
+}
+
+// Work::sizes: elements, ranks, whether of one host, what is before the ranks' places in what it reads, and writes.
+void all_to_all(Collective& collective, std::int32_t group, const std::vector<std::int64_t>& sizes, std::byte* read,
+                std::byte* write, std::int64_t bytes) {
+  CHECK(sizes.size() == 5, "an exchange of ranks that get more or less than others", sizes.size());
+  const std::int64_t ranks = sizes[1];
+  std::vector<std::byte> sent(static_cast<std::size_t>(bytes)), received(sent.size());
+  deal(sent.data(), read, sizes[3], ranks, bytes / (sizes[3] * ranks), /*back=*/false);
+  collective.exchange_parts(group, sent.data(), received.data(), bytes / ranks);
+  deal(received.data(), write, sizes[4], ranks, bytes / (sizes[4] * ranks), /*back=*/true);
+}
+
 }  // namespace
 
 // By the body's name, as core/transforms has them; each read goes with the write at its place.
@@ -60,8 +81,7 @@ LiveExecutor::Work LiveExecutor::collective_work(const Command& command) {
   }
   CHECK(op.reads.size() == op.writes.size(), "a collective writes what it reads:", graph_.op_name(command.op));
   struct Operand {
-    const std::byte* read;
-    std::byte* write;
+    std::byte *read, *write;
     std::int64_t read_bytes, bytes;
     DType type;
   };
@@ -71,7 +91,7 @@ LiveExecutor::Work LiveExecutor::collective_work(const Command& command) {
   for (std::size_t i = 0; i < writes.size(); ++i)
     all.push_back({reads[i], writes[i], operand_bytes(op, command, op.reads[i]),
                    operand_bytes(op, command, op.writes[i].value), graph_.tensor_of(op.writes[i].value).type});
-  return [this, all = std::move(all), body, group = op.match_group] {
+  return [this, all = std::move(all), body, group = op.match_group, sizes = graph_.work_of(op).sizes] {
     Collective& collective = *options_.collective;
     std::int64_t moved = 0;
     std::vector<Collective::Numbers> bucket;
@@ -80,6 +100,10 @@ LiveExecutor::Work LiveExecutor::collective_work(const Command& command) {
       moved += std::max(o.read_bytes, o.bytes);
       if (body == "all_gather") {
         collective.all_gather(group, o.read, o.write, o.read_bytes);
+      } else if (body == "all_to_all") {
+        all_to_all(collective, group, sizes, o.read, o.write, o.bytes);
+      } else if (body == "reduce_scatter_sum") {
+        collective.reduce_scatter_sum(group, o.read, o.write, elements, o.type);
       } else if (body == "reduce_scatter") {
         collective.reduce_scatter_mean(group, o.read, o.write, elements, o.type);
       } else {

@@ -12,9 +12,10 @@ at::Tensor sequences(const Call& call, const at::Tensor& rows) {
   return rows.view({-1, call.how.integer("sequence"), rows.size(1)});
 }
 
-// The rows that the sequence has.
+// The rows that the sequence, or this rank's part of it, has.
 at::Tensor rows_of(const Call& call, const at::Tensor& table) {
-  return table.narrow(0, call.how.integer("first", 0), call.how.integer("sequence"));
+  const std::int64_t places = call.how.integer("sequence"), own = call.how.integer("part", 0) * places;
+  return table.narrow(0, call.how.integer("first", 0) + own, places);
 }
 
 void forward(Arguments& a) {

@@ -112,8 +112,12 @@ class MemoryCollective final : public Collective {
       }
     });
   }
-  void reduce_scatter_mean(std::int32_t /*group*/, const std::byte* whole, std::byte* part, std::int64_t elements,
+  void reduce_scatter_mean(std::int32_t group, const std::byte* whole, std::byte* part, std::int64_t elements,
                            DType type) override {
+    reduce_scatter_sum(group, whole, part, elements, type);
+  }
+  void reduce_scatter_sum(std::int32_t /*group*/, const std::byte* whole, std::byte* part, std::int64_t elements,
+                          DType type) override {
     std::vector<std::byte> all(whole, whole + elements * size_of(type) * group_.ranks());
     all_reduce_sum(0, all.data(), elements * group_.ranks(), type);
     const std::int64_t bytes = elements * size_of(type);
@@ -124,6 +128,14 @@ class MemoryCollective final : public Collective {
     group_.meet(rank_, own.data(), [&](const std::vector<const void*>& parts) {
       for (std::size_t r = 0; r < parts.size(); ++r)
         std::memcpy(whole + static_cast<std::int64_t>(r) * bytes, parts[r], static_cast<std::size_t>(bytes));
+    });
+  }
+  void exchange_parts(std::int32_t /*group*/, const std::byte* from, std::byte* to, std::int64_t bytes) override {
+    const std::vector<std::byte> own(from, from + bytes * group_.ranks());
+    group_.meet(rank_, own.data(), [&](const std::vector<const void*>& parts) {
+      for (std::size_t r = 0; r < parts.size(); ++r)
+        std::memcpy(to + static_cast<std::int64_t>(r) * bytes, static_cast<const std::byte*>(parts[r]) + rank_ * bytes,
+                    static_cast<std::size_t>(bytes));
     });
   }
   void send(const std::byte* data, std::int64_t bytes, Rank to, std::int32_t tag) override {
@@ -151,6 +163,11 @@ class FaultyCollective final : public Collective {
     faults_.pass(Site::Collective);
     collective_->all_reduce_sum(group, data, elements, type);
   }
+  void reduce_scatter_sum(std::int32_t group, const std::byte* whole, std::byte* part, std::int64_t elements,
+                          DType type) override {
+    faults_.pass(Site::Collective);
+    collective_->reduce_scatter_sum(group, whole, part, elements, type);
+  }
   void reduce_scatter_mean(std::int32_t group, const std::byte* whole, std::byte* part, std::int64_t elements,
                            DType type) override {
     faults_.pass(Site::Collective);
@@ -159,6 +176,10 @@ class FaultyCollective final : public Collective {
   void all_gather(std::int32_t group, const std::byte* part, std::byte* whole, std::int64_t bytes) override {
     faults_.pass(Site::Collective);
     collective_->all_gather(group, part, whole, bytes);
+  }
+  void exchange_parts(std::int32_t group, const std::byte* from, std::byte* to, std::int64_t bytes) override {
+    faults_.pass(Site::Collective);
+    collective_->exchange_parts(group, from, to, bytes);
   }
   void send(const std::byte* data, std::int64_t bytes, Rank to, std::int32_t tag) override {
     faults_.pass(Site::Collective);

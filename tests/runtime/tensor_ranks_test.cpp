@@ -1,4 +1,4 @@
-// Divided layers for real: processes that each have a part of every layer train as one process that has all of it, but
+// Divided layers, samples and experts for real: processes that each have a part train as those that have all of it, but
 // for the order of sums; and to the bit as they did before.
 #include <gtest/gtest.h>
 
@@ -26,9 +26,12 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
+constexpr std::int64_t kBatch = 3;  // or less
+
 struct Division {
-  std::string family = "gpt", precision = "fp32", recompute = "none", optimizer = "sgd";
-  std::int64_t tensor = 2, stages = 1, devices = 1, micro_batches = 2, evaluates = 0;
+  std::string family = "gpt", precision = "fp32", recompute = "none", optimizer = "sgd", kind = "ulysses";
+  std::int64_t tensor = 2, sequence = 1, stages = 1, devices = 1, micro_batches = 2, evaluates = 0, batch = kBatch,
+               experts = 1;
   double clip_norm = 0;
 };
 
@@ -37,11 +40,15 @@ std::vector<std::string> arguments_of(const Division& d) {
           "--precision=" + d.precision,
           "--recompute=" + d.recompute,
           "--optimizer=" + d.optimizer,
+          "--kind=" + d.kind,
           "--tensor=" + std::to_string(d.tensor),
+          "--sequence=" + std::to_string(d.sequence),
           "--stages=" + std::to_string(d.stages),
           "--devices=" + std::to_string(d.devices),
           "--micro=" + std::to_string(d.micro_batches),
           "--evaluates=" + std::to_string(d.evaluates),
+          "--batch=" + std::to_string(d.batch),
+          "--experts=" + std::to_string(d.experts),
           "--clip=" + std::to_string(d.clip_norm)};
 }
 
@@ -50,16 +57,19 @@ Division from_arguments() {
           argument("precision"),
           argument("recompute"),
           argument("optimizer"),
+          argument("kind"),
           std::stoi(argument("tensor")),
+          std::stoi(argument("sequence")),
           std::stoi(argument("stages")),
           std::stoi(argument("devices")),
           std::stoi(argument("micro")),
           std::stoi(argument("evaluates")),
+          std::stoi(argument("batch")),
+          std::stoi(argument("experts")),
           std::stod(argument("clip"))};
 }
 
 constexpr std::int64_t kVocabulary = 250, kSequence = 32, kHidden = 64, kFeedForward = 4 * kHidden, kLayers = 4;
-constexpr std::int64_t kBatch = 3;
 
 Scenario scenario_of(const Division& d) {
   Scenario s = testing::gpt_scenario("resident", 256 * kMiB);
@@ -72,19 +82,26 @@ Scenario scenario_of(const Division& d) {
     keys["feed_forward"] = kFeedForward, keys["sequence"] = kSequence;
     keys["qkv_bias"] = true;
   }
+  if (d.family == "moe") {
+    keys = find_workload("moe")->keys->small_instance();
+    keys["experts"] = 4;
+  }
   if (d.family == "bert" || d.family == "t5") {
     keys = find_workload(d.family)->keys->small_instance();
     keys["heads"] = 4;
   }
-  if (d.family != "t5")
+  if (d.family != "t5" && d.family != "moe")
     keys["vocabulary"] = kVocabulary, keys["vocabulary_multiple"] = 64;  // the last six are nobody's
   if (d.family == "gpt" || d.family == "llama") keys["tied_embedding"] = d.family == "gpt";
   s.workload.precision = d.precision == "bf16" ? DType::BF16 : d.precision == "fp16" ? DType::F16 : DType::F32;
   s.workload.recompute = d.recompute;
-  s.workload.batch = kBatch;
+  s.workload.batch = d.batch;
   s.workload.micro_batches = d.micro_batches;
   s.workload.devices = d.devices;
   s.workload.tensor = d.tensor;
+  s.workload.parallel["sequence"] = d.sequence;
+  s.workload.parallel["sequence_kind"] = d.kind;
+  s.workload.parallel["expert"] = d.experts;
   s.parallel = {.pipeline = d.stages, .chunks = 1, .schedule = "1f1b"};
   s.optimizer.name = d.optimizer;
   s.optimizer.learning_rate = d.optimizer == "sgd" ? 0.1 : 1e-3;
@@ -126,12 +143,20 @@ std::vector<float> floats_of(const std::string& text) {
   return out;
 }
 
-// Of the leading rank, by micro-batch and step.
+// Of the leading rank, by micro-batch and step: the mean of those that have tokens of its samples.
 std::vector<double> losses_of(const Scenario& scenario, const std::vector<RankBits>& all) {
-  std::vector<double> out;
-  std::istringstream in(all[static_cast<std::size_t>(leading_rank(scenario))].at("loss"));
-  for (std::int64_t bits = 0; in >> bits;) out.push_back(std::bit_cast<double>(bits));
-  return out;
+  std::vector<double> sums;
+  const std::vector<Rank> members = sequence_group(scenario, leading_rank(scenario)).members;
+  for (const Rank rank : members) {
+    std::istringstream in(all[static_cast<std::size_t>(rank)].at("loss"));
+    std::size_t i = 0;
+    for (std::int64_t bits = 0; in >> bits; ++i) {
+      if (i == sums.size()) sums.push_back(0);
+      sums[i] += std::bit_cast<double>(bits);
+    }
+  }
+  for (double& sum : sums) sum /= static_cast<double>(members.size());
+  return sums;
 }
 
 using Weights = std::map<std::string, std::vector<float>>;
@@ -140,9 +165,13 @@ using Weights = std::map<std::string, std::vector<float>>;
 Weights put_together(const Scenario& scenario, const std::vector<RankBits>& all) {
   Scenario undivided = scenario;
   undivided.workload.tensor = 1;
+  for (const char* key : {"sequence", "expert"}) undivided.workload.parallel[key] = 1;
+  undivided.workload.parallel["sequence_kind"] = "ulysses";
   const WeightParts parts = weight_parts(network_of(undivided), network_of(scenario));
   Weights whole;
-  for (Rank rank = 0; rank < rank_count(scenario); ++rank)
+  for (Rank rank = 0; rank < rank_count(scenario); ++rank) {
+    const RankPlace at = place_of(scenario, rank);
+    const auto own = scenario.workload.tensor > 1 ? at.tensor : static_cast<Rank>(at.data % expert_ranks(scenario));
     for (const auto& [name, text] : all[static_cast<std::size_t>(rank)]) {
       if (name == "loss") continue;
       const WeightPart& part = parts.at(name);
@@ -150,7 +179,7 @@ Weights put_together(const Scenario& scenario, const std::vector<RankBits>& all)
       to.resize(static_cast<std::size_t>(part.whole.elements()), std::numeric_limits<float>::quiet_NaN());
       const std::vector<float> from = floats_of(text);
       for (std::size_t i = 0; i < from.size(); ++i) {
-        const std::int64_t place = part.place(static_cast<std::int64_t>(i), place_of(scenario, rank).tensor);
+        const std::int64_t place = part.place(static_cast<std::int64_t>(i), own);
         if (place >= part.whole.elements()) {
           EXPECT_EQ(from[i], 0) << name << " behind the rows of " << part.name;
           continue;
@@ -162,6 +191,7 @@ Weights put_together(const Scenario& scenario, const std::vector<RankBits>& all)
         number = from[i];
       }
     }
+  }
   return whole;
 }
 
@@ -192,7 +222,8 @@ class TensorRanks : public ::testing::TestWithParam<Division> {};
 TEST_P(TensorRanks, TrainAsOneDeviceDoes) {
   const Division d = GetParam();
   Division one = d;
-  one.tensor = one.stages = 1;
+  one.tensor = one.sequence = one.stages = one.experts = 1;
+  one.kind = "ulysses";
   const Scenario scenario = scenario_of(d), alone = scenario_of(one);
   const std::vector<RankBits> all = trained(d), reference = trained(one);
   const double bound = relative_bound();
@@ -235,12 +266,22 @@ const Division kDivisions[] = {
     {.family = "t5"},
     {.devices = 2, .micro_batches = 1, .clip_norm = 0.05},
     {.stages = 2, .micro_batches = 4, .clip_norm = 0.05},
+    {.kind = "megatron", .tensor = 4, .batch = 1, .clip_norm = 0.05},
+    {.family = "llama", .recompute = "block", .kind = "megatron", .devices = 2, .micro_batches = 1},
+    {.kind = "megatron", .stages = 2, .micro_batches = 4, .batch = 2, .clip_norm = 0.05},
+    {.family = "moe", .tensor = 1, .devices = 2, .experts = 2},
+    {.family = "moe", .tensor = 1, .devices = 4, .micro_batches = 1, .experts = 2},
+    {.tensor = 1, .sequence = 2, .clip_norm = 0.05},
+    {.family = "llama", .recompute = "block", .tensor = 1, .sequence = 4},
+    {.tensor = 1, .sequence = 2, .devices = 2, .micro_batches = 1},
+    {.tensor = 1, .sequence = 2, .stages = 2, .micro_batches = 4, .clip_norm = 0.05},
 };
 
 std::string name_of_division(const ::testing::TestParamInfo<Division>& test) {
   const Division& d = test.param;
-  return d.family + "_" + std::to_string(d.tensor) + "x" + std::to_string(d.stages) + "x" + std::to_string(d.devices) +
-         "_" + d.precision + "_" + d.recompute + (d.clip_norm > 0 ? "_clipped" : "");
+  return d.family + "_" + std::to_string(d.tensor) + "x" + std::to_string(d.sequence) + "x" + std::to_string(d.stages) +
+         "x" + std::to_string(d.devices) + "_" + d.precision + "_" + d.recompute + "_" + d.kind +
+         std::to_string(d.experts) + (d.clip_norm > 0 ? "_clipped" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TensorRanks, ::testing::ValuesIn(kDivisions), name_of_division);
@@ -252,7 +293,8 @@ TEST_P(TensorRepeats, ToTheBit) { EXPECT_EQ(trained(GetParam()), trained(GetPara
 
 const Division kRepeated[] = {{.optimizer = "adamw", .tensor = 4, .evaluates = 1, .clip_norm = 0.05},
                               {.precision = "bf16", .optimizer = "adamw"},
-                              {.family = "llama", .precision = "fp16", .optimizer = "adamw"}};
+                              {.family = "llama", .precision = "fp16", .optimizer = "adamw"},
+                              {.precision = "bf16", .optimizer = "adamw", .tensor = 1, .sequence = 4, .evaluates = 1}};
 INSTANTIATE_TEST_SUITE_P(All, TensorRepeats, ::testing::ValuesIn(kRepeated), name_of_division);
 
 // The other processes of the tests above.

@@ -36,8 +36,8 @@ struct Exchanged {
   }
   // What goes by a link, but for the factor (ranks - 1) / ranks.
   std::int64_t moved(const std::string& phase) const {
-    return 2 * bytes_of(phase, "all_reduce_sum") + bytes_of(phase, "all_gather") + bytes_of(phase, "reduce_scatter") +
-           bytes_of(phase, "all_to_all");
+    return 2 * bytes_of(phase, "all_reduce_sum") + bytes_of(phase, "all_gather") +
+           bytes_of(phase, "reduce_scatter_sum") + bytes_of(phase, "all_to_all");
   }
 };
 

@@ -1,6 +1,6 @@
 // Mixture of experts (Shazeer et al. 2017; Fedus et al. 2022, arXiv 2101.03961; Mixtral, arXiv 2401.04088): Llama's
 // blocks, in which a router sends each token to a few of the feed-forward layers. Experts have room for so many tokens
-// each; who finds none passes by. One rank has all experts.
+// each; who finds none passes by.
 #include <algorithm>
 #include <cmath>
 

@@ -41,11 +41,19 @@ class Cutter {
     auto piece = std::make_shared<Module>();
     piece->name = "all_to_all";
     piece->type = module_.type;
-    piece->locals = {{"input", shapes_[place(value)]}, {"output", cut_.sent(value, shapes_[place(value)])}};
+    const Shape &from = shapes_[place(value)], to = cut_.sent(value, from);
+    const Dealt dealt = cut_.dealt(value);
+    piece->locals = {{"input", seen_from(from, dealt.before)}, {"output", seen_from(to, dealt.before_there)}};
     piece->inputs = {0}, piece->outputs = {1};
     piece->exchange = Exchange::AllToAll, piece->among = cut_.among, piece->exchange_ranks = cut_.ranks;
     out_.pieces.push_back({std::move(piece), {made_.at(value)}});
     return found->second = {static_cast<std::int32_t>(out_.pieces.size()) - 1, 0};
+  }
+
+  Shape seen_from(const Shape& shape, std::int64_t before) const {
+    if (before == 0) return shape;
+    CHECK(shape.elements() % (before * cut_.ranks) == 0, shape.elements(), before, cut_.ranks);
+    return Shape({before, cut_.ranks, shape.elements() / (before * cut_.ranks)}, shape.type);
   }
 
   // What a segment's calls are so far.

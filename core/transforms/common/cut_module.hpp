@@ -18,6 +18,12 @@ struct CutCall {
   bool divides_weights = false;  // the rank has some of the rows
 };
 
+// An all-to-all of N ranks: of a value seen as [before, N, behind], member m gets what stands at m, and puts what comes
+// from member m to place m of a value seen as [before there, N, behind there]. As many numbers go to each.
+struct Dealt {
+  std::int64_t before = 0, before_there = 0;  // 0: not said, as where members get more or less
+};
+
 struct ModuleCut {
   std::vector<CutCall> calls;  // of the program
   std::vector<Shape> ports;    // what the rank has of what each reads
@@ -25,6 +31,7 @@ struct ModuleCut {
   ExchangeAmong among = ExchangeAmong::Sequence;
   std::int64_t ranks = 1;
   std::function<Shape(LocalId, Shape)> sent;  // of a value that is exchanged: what the rank has then
+  std::function<Dealt(LocalId)> dealt;        // and which of it goes to whom
   std::vector<std::int32_t> gradients_among;  // segments whose weights' gradients are of what all these ranks sent
 };
 

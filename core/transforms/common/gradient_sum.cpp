@@ -1,3 +1,5 @@
+// Ops beside collectives:
+//   divide_gradient   reads a gradient; writes it, in its place, divided by so many. Work::sizes: elements, how many
 #include "core/transforms/common/gradient_sum.hpp"
 
 #include <map>
@@ -6,6 +8,7 @@
 #include <vector>
 
 #include "core/graph/kernels.hpp"
+#include "core/model/meter.hpp"
 #include "core/step/context.hpp"
 
 namespace tandem {
@@ -21,9 +24,11 @@ class GradientSum final : public StepTransform {
         stages_(context.stage_count()) {}
 
   void add_works(Graph& graph, std::size_t index) override {
-    if (!adds(index)) return;
+    if (!is_mine(index)) return;
     const std::int64_t elements = context_.elements_of_part(index);
     const DType type = context_.plan().precision;
+    if (of_ == GradientRanks::Expert) add_division(graph, index, elements, type);
+    if (!adds()) return;
     const auto [found, fresh] = works_.try_emplace(elements, kNone);
     if (fresh) {
       std::vector<std::int64_t> sizes{elements, group_.size};
@@ -32,13 +37,55 @@ class GradientSum final : public StepTransform {
       found->second = graph.add_work({body, type, std::move(sizes), {memory_kernel(2 * elements * size_of(type))}});
     }
     const char* label = of_ == GradientRanks::Tensor ? ".tokens_all_reduce" : ".experts_all_reduce";
-    stages_[index] = {graph.intern(context_.spec(index).name + label), found->second};
+    stages_[index].sum = {graph.intern(context_.spec(index).name + label), found->second};
   }
 
   void reduce(Graph& graph, std::size_t index) override {
-    if (!adds(index)) return;
+    if (!is_mine(index)) return;
+    const Stage& stage = stages_[index];
+    if (of_ == GradientRanks::Expert) append_in_place(graph, index, division(index));
+    if (!adds()) return;
+    // Ranks meet in one order: all that a group does is on one lane, that of what its ranks exchange.
+    Op op = context_.new_op(stage.sum.label, stage.sum.work, Phase::Reduce, index);
+    if (of_ == GradientRanks::Tensor)
+      context_.exchange(graph, op, group_);
+    else
+      op = context_.collective(graph, stage.sum.label, stage.sum.work, Phase::Reduce, index, group_);
+    append_in_place(graph, index, std::move(op));
+  }
+
+ private:
+  struct Labelled {
+    std::int32_t label = kNone;
+    WorkId work = kNone;
+  };
+  struct Stage {
+    Labelled sum, division;
+  };
+  bool is_mine(std::size_t index) const { return context_.spec(index).gradients == of_; }
+  bool adds() const { return group_.size > 1; }
+
+  // An expert's gradient is of all samples of the ranks that send to it, and losses are means of a rank's own.
+  void add_division(Graph& graph, std::size_t index, std::int64_t elements, DType type) {
+    const auto [found, fresh] = divisions_.try_emplace(elements, kNone);
+    if (fresh)
+      found->second = graph.add_work({"divide_gradient",
+                                      type,
+                                      {elements, context_.options.expert_group.size},
+                                      {memory_kernel(2 * elements * size_of(type))}});
+    stages_[index].division = {graph.intern(context_.spec(index).name + ".experts_mean"), found->second};
+  }
+  Op division(std::size_t index) const {
+    const Labelled& what = stages_[index].division;
+    Op op = context_.new_op(what.label, what.work, Phase::Reduce, index);
+    WorkspaceMeter meter;  // the divisor, as an integer and as a number
+    meter.take(size_of(DType::I64));
+    meter.take(size_of(context_.plan().precision));
+    op.workspace_bytes = meter.peak();
+    return op;
+  }
+  void append_in_place(Graph& graph, std::size_t index, Op op) {
     StepStage& stage = context_.stages[index];
-    Op op = context_.collective(graph, stages_[index].label, stages_[index].work, Phase::Reduce, index, group_);
     op.reads.push_back(stage.gradient_value);
     const ValueId local = stage.gradient_value;
     stage.gradient_value = graph.new_version(stage.gradient);
@@ -46,19 +93,12 @@ class GradientSum final : public StepTransform {
     graph.append(std::move(op));
   }
 
- private:
-  struct Stage {
-    std::int32_t label = kNone;
-    WorkId work = kNone;
-  };
-  bool adds(std::size_t index) const { return context_.spec(index).gradients == of_ && group_.size > 1; }
-
   StepContext& context_;
   const GradientRanks of_;
   const RankGroup& group_;
   const std::int64_t on_host_;
   std::vector<Stage> stages_;
-  std::map<std::int64_t, WorkId> works_;  // by elements
+  std::map<std::int64_t, WorkId> works_, divisions_;  // by elements
 };
 
 class AddGradients final : public Rewrite {

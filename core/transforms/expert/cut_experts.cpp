@@ -34,6 +34,7 @@ class Plan {
       shape.dims.front() = this_.sent_[place(value)] ? whole.dims.front() : this_.rows_there(whole.dims.front());
       return shape;
     };
+    cut_.dealt = [this_ = *this](LocalId value) { return this_.dealt(value); };
     return cut_;
   }
 
@@ -45,6 +46,12 @@ class Plan {
     return std::llround(std::ceil(rows)) * own;
   }
 
+  // Rows of some experts each; there, of each expert what each rank sent.
+  Dealt dealt(LocalId value) const {
+    if (imbalance_ != 1) return {};
+    const Dealt there{1, experts_ / ranks_};
+    return sent_[place(value)] ? Dealt{there.before_there, there.before} : there;
+  }
   void add(const Call& call) {
     const std::string_view name = call.what->name;
     CutCall cut{0, call.how, {}, false};

@@ -66,8 +66,7 @@ std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewri
 
 const std::vector<FamilyKey> kKeys = {
     size_key("expert", {1, 4096}, 1,
-             "Of the devices that data counts, those that divide each mixture's experts, and send each other tokens. "
-             "Simulated so far."),
+             "Of the devices that data counts, those that divide each mixture's experts, and send each other tokens."),
     number_key("expert_imbalance", 1, 4096, 1,
                "How many times the mean the busiest of these gets of tokens: what all of them wait for.")};
 

@@ -1,14 +1,17 @@
 // Sequence parallel: ranks divide each sample by tokens, and attention by heads (ulysses.hpp). The network becomes that
 // of one rank; all have the same, and whole parameters, whose gradients are added up among all ranks that have tokens
 // of their own. sequence_kind: megatron is tensor parallel's (tensor/tensor.cpp).
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/errors.hpp"
+#include "core/scenario/ranks.hpp"
 #include "core/transforms/common/divided_network.hpp"
 #include "core/transforms/common/entry.hpp"
+#include "core/transforms/common/told_part.hpp"
 #include "core/transforms/sequence/ulysses.hpp"
 
 namespace tandem {
@@ -70,10 +73,13 @@ std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewri
   return nullptr;
 }
 
+std::function<TrainingPlan(TrainingPlan)> of_rank(const Scenario& scenario, const Rewrites&, Rank rank) {
+  return told_part(ranks_of(scenario.workload) > 1 ? place_of(scenario, rank).sequence : 0);
+}
+
 const std::vector<FamilyKey> kKeys = {
     size_key("sequence", {1, 1024}, 1,
-             "Devices that have some tokens of each sample, and some heads of its attention (DeepSpeed-Ulysses). "
-             "Simulated so far."),
+             "Devices that have some tokens of each sample, and some heads of its attention (DeepSpeed-Ulysses)."),
     word_key("sequence_kind", {"ulysses", "megatron"},
              "How tokens are divided. ulysses: among the ranks of sequence, with all-to-alls around attention. "
              "megatron: among the ranks of tensor, where these leave layers whole.")};
@@ -81,6 +87,5 @@ const std::vector<FamilyKey> kKeys = {
 }  // namespace
 }  // namespace tandem
 
-TANDEM_TRANSFORM_OF_BOTH(sequence, of_scenario, on_network,
-                         "Ranks have some tokens of each sample, and some heads of its attention",
-                         "parallel.sequence: N", &kKeys)
+TANDEM_TRANSFORM_ENTRY(sequence, "Ranks have some tokens of each sample, and some heads of its attention",
+                       "parallel.sequence: N", of_scenario, on_network, of_rank, &kKeys)

@@ -1,6 +1,7 @@
 #include "core/transforms/sequence/ulysses.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -41,6 +42,10 @@ class Plan {
       by_heads[place(value)] ? (rows /= ranks, columns *= ranks) : (rows *= ranks, columns /= ranks);
       return shape;
     };
+    cut_.dealt = [by_heads = by_heads_, dealt = dealt_](LocalId value) {
+      const Dealt& to_heads = dealt.at(value);
+      return by_heads[place(value)] ? Dealt{to_heads.before_there, to_heads.before} : to_heads;
+    };
     return std::move(cut_);
   }
 
@@ -65,8 +70,19 @@ class Plan {
       cut.exchanged.push_back(heads != by_heads_[place(in)]);
       cut.segment = std::max(cut.segment, segment_[place(in)] + (cut.exchanged.back() ? 1 : 0));
     }
+    if (heads) {
+      for (const LocalId in : call.in) dealt_[in] = to_heads(call, in, call.in.size() == 1 ? 3 : 1);
+      for (const LocalId out : call.out) dealt_[out] = to_heads(call, out, 1);
+    }
     for (const LocalId out : call.out) by_heads_[place(out)] = heads, segment_[place(out)] = cut.segment;
     cut_.calls.push_back(std::move(cut));
+  }
+  // Each member gets its heads of a rank's tokens, of as many `parts` as lie side by side (queries, keys and values),
+  // and has then those of all tokens of each sample.
+  Dealt to_heads(const Call& call, LocalId value, std::int64_t parts) const {
+    const auto rows_of = [&](LocalId local) { return module_.locals[place(local)].shape.rows(); };
+    const std::int64_t queries = call.how.integer(call.how.has("queries") ? "queries" : "sequence");
+    return {rows_of(value) / ranks_ * parts, rows_of(call.in.front()) / queries};
   }
   [[noreturn]] void refuse(const Call& call, const std::string& problem, const std::string& allowed) const {
     throw ConfigError("parallel.sequence: " + module_.name + "." + call.name + " " + problem + "; allowed: " + allowed);
@@ -84,19 +100,21 @@ class Plan {
     how.set("heads", heads / ranks_);
     if (given > 0) how.set("key_heads", keys / ranks_);
   }
-  // Places are those of the first rank: others' begin further on.
+  // Places are those of the first rank: others' begin further on, as they are told (told_part.hpp).
   void divide_tokens(const Call& call, Attributes& how) const {
     if (!goes_by_tokens(call.what->name)) refuse(call, "does not go by tokens", "1, or a family of plain transformers");
     if (!how.has("sequence")) return;
     const std::int64_t sequence = how.integer("sequence");
     if (call.what->name == "positions" && !how.has("rows")) how.set("rows", sequence);
     how.set("sequence", sequence / ranks_);
+    how.set("ranks", ranks_);
   }
 
   const Module& module_;
   const std::int64_t ranks_;
   std::vector<bool> by_heads_;         // by local: a rank has some heads of all tokens
   std::vector<std::int32_t> segment_;  // that makes it
+  std::map<LocalId, Dealt> dealt_;     // of what attention reads and makes: by tokens to by heads
   ModuleCut cut_;
 };
 

@@ -43,7 +43,9 @@ Attributes places_of_rank(const Call& call, std::int64_t ranks) {
   Attributes how = call.how;
   const std::int64_t sequence = how.integer("sequence");
   if (!how.has("rows")) how.set("rows", sequence);
-  how.set("sequence", std::min(call.shapes.in.front().rows() / ranks, sequence));
+  const std::int64_t rows = call.shapes.in.front().rows() / ranks;
+  if (rows < sequence) how.set("ranks", ranks);  // told_part.hpp says which of them
+  how.set("sequence", std::min(rows, sequence));
   return how;
 }
 

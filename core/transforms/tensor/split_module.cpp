@@ -133,7 +133,7 @@ class Splitter {
       const Held first = call.in.empty() ? Held::Whole : held_[place(call.in.front())];
       const bool by_divided =
           std::any_of(call.in.begin(), call.in.end(), [&](LocalId in) { return divided_.contains(in); });
-      if (first == Held::Columns && name == "cross_entropy" && !by_tokens_) {
+      if (first == Held::Columns && name == "cross_entropy") {
         step = tell_statistics(call);
       } else if (first == Held::Columns) {
         step.divides = true;
@@ -172,6 +172,7 @@ class Splitter {
     const Shape& logits = module_.locals[place(loss.in.front())].shape;
     const auto statistics = static_cast<LocalId>(locals_.size());
     locals_.push_back({loss.name + "_statistics", Shape({2 * ranks_, logits.rows()}, DType::F32)});
+    statistics_.insert(statistics);
     held_.push_back(Held::Whole), segment_.push_back(0);
     Call told{loss.name + "_statistics", find_primitive("column_statistics"), loss.how, loss.in, {statistics}, {}, {}};
     append({&own_calls_.emplace_back(std::move(told)), 0, true, std::vector<bool>(loss.in.size(), false)},
@@ -206,14 +207,16 @@ class Splitter {
     out_.pieces.push_back({std::move(made), {source}});
     return exchanged_[{value, how}] = {static_cast<std::int32_t>(out_.pieces.size()) - 1, 0};
   }
-  bool is_in_rows(LocalId value) const {
-    return held_[place(value)] == Held::Rows || (by_tokens_ && held_[place(value)] == Held::Summand);
+  // By its sum: all but what is told to all.
+  bool becomes_rows(LocalId value) const {
+    return by_tokens_ && held_[place(value)] == Held::Summand && !statistics_.contains(value);
   }
+  bool is_in_rows(LocalId value) const { return held_[place(value)] == Held::Rows || becomes_rows(value); }
   // As a call of a segment reads it.
   PieceSource source_of(LocalId value, bool spread) {
     if (spread && is_in_rows(value)) return exchanged(value, Exchange::Gather);
     if (held_[place(value)] == Held::Summand)
-      return exchanged(value, by_tokens_ ? Exchange::Scatter : Exchange::Forward);
+      return exchanged(value, becomes_rows(value) ? Exchange::Scatter : Exchange::Forward);
     if (spread && held_[place(value)] == Held::Whole) return exchanged(value, Exchange::Backward);
     return whole_.at(value);
   }
@@ -350,6 +353,7 @@ class Splitter {
   const bool by_tokens_;
   std::vector<Held> held_;             // by local of the whole module
   std::vector<std::int32_t> segment_;  // that makes it; kNone: a port
+  std::set<LocalId> statistics_;       // own calls': two numbers of each rank and token
   std::set<LocalId> divided_;          // ports that read a part of a weight's rows
   std::map<LocalId, std::vector<const Call*>> readers_;
   std::vector<Step> steps_;

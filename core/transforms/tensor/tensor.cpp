@@ -3,18 +3,16 @@
 // megatron they divide by tokens what comes between (Korthikanti et al., 2022): a sum becomes one of which each rank
 // gets some rows, which are brought together where columns begin. The network becomes that of one rank; all of a group
 // have the same, and the same samples.
-#include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/errors.hpp"
-#include "core/model/passes.hpp"
 #include "core/scenario/ranks.hpp"
 #include "core/transforms/common/divided_network.hpp"
 #include "core/transforms/common/entry.hpp"
 #include "core/transforms/common/gradient_sum.hpp"
+#include "core/transforms/common/told_part.hpp"
 #include "core/transforms/tensor/split_module.hpp"
 
 namespace tandem {
@@ -46,44 +44,8 @@ std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewri
   return w.tensor > 1 && divides_tokens(w) ? gradient_sum("tensor", GradientRanks::Tensor) : nullptr;
 }
 
-// Bodies are told which rank they are of, where it makes a difference: what the first one does needs no telling.
-class OfRank {
- public:
-  explicit OfRank(Rank part) : part_(part) {}
-  TrainingPlan operator()(TrainingPlan plan) {
-    for (OpSpec& op : plan.ops)
-      if (op.work.pass != nullptr && std::any_of(op.work.pass->calls.begin(), op.work.pass->calls.end(),
-                                                 [](const PassCall& c) { return c.call->how.has("ranks"); }))
-        op.work.pass = told(*op.work.pass);
-    return plan;
-  }
-
- private:
-  std::shared_ptr<const Pass> told(const Pass& pass) {
-    auto own = std::make_shared<Pass>(pass);
-    own->module = told(pass.module);
-    for (PassCall& c : own->calls)
-      c.call = &own->module->program[static_cast<std::size_t>(c.call - pass.module->program.data())];
-    return own;
-  }
-  std::shared_ptr<const Module> told(const std::shared_ptr<const Module>& module) {
-    std::shared_ptr<const Module>& known = told_[module];
-    if (known != nullptr) return known;
-    auto own = std::make_shared<Module>(*module);
-    for (Call& call : own->program)
-      if (call.how.has("ranks")) call.how.set("part", std::int64_t{part_});
-    return known = std::move(own);
-  }
-
-  Rank part_;
-  std::map<std::shared_ptr<const Module>, std::shared_ptr<const Module>> told_;
-};
-
 std::function<TrainingPlan(TrainingPlan)> of_rank(const Scenario& scenario, const Rewrites&, Rank rank) {
-  const Rank part = scenario.workload.tensor > 1 ? place_of(scenario, rank).tensor : 0;
-  if (part == 0) return nullptr;
-  auto own = std::make_shared<OfRank>(part);
-  return [own](TrainingPlan plan) { return (*own)(std::move(plan)); };
+  return told_part(scenario.workload.tensor > 1 ? place_of(scenario, rank).tensor : 0);
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ namespace {
 // Elements [first, first + count) of a field, of which this rank may have a part.
 void fill_own(const BodyCall& call, float* out, std::int64_t first, std::int64_t count, const Field& field,
               const std::string& name) {
-  if (const RankPart part(call.work); part.ranks > 1)
-    DividedWeights::of(call.scenario)->fill_first(out, first, count, name, part.own, call.scenario);
+  if (DividedWeights::are_in(call.scenario))
+    DividedWeights::of(call.scenario)->fill_first(out, first, count, name, RankPart(call.work).own, call.scenario);
   else
     fill_first_values(out, first, count, field, name, call.scenario);
 }
@@ -79,7 +79,7 @@ void zero(ThreadTeam& team, std::byte* bytes, std::int64_t count) {
 }  // namespace
 
 BatchKey key_of(const BodyCall& call) {
-  return {call.step(), call.op.micro_batch, call.rank, call.work.sizes.back() != 0};
+  return {call.step(), call.op.micro_batch, call.rank, call.work.sizes.back() != 0, call.part};
 }
 
 std::int64_t load_parameters(BodyCall& call) {

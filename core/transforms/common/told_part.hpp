@@ -1,0 +1,15 @@
+// Bodies that are told which rank they are of, where that makes a difference. Must not know what ranks divide.
+#pragma once
+
+#include <functional>
+
+#include "core/base/ids.hpp"
+#include "core/step/plan.hpp"
+
+namespace tandem {
+
+// Sets the attribute `part` of all calls that have the attribute `ranks`. Null of part 0: what the first rank does
+// needs no telling.
+std::function<TrainingPlan(TrainingPlan)> told_part(Rank part);
+
+}  // namespace tandem
