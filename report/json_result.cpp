@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "analysis/resources.hpp"
+#include "analysis/staleness.hpp"
 
 namespace tandem {
 namespace {
@@ -173,6 +174,8 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
       {"policy_bound_held_by", analysis.bound.policy_held_by},
   };
   if (!analysis.stages.empty()) result["pipeline"] = pipeline(analysis.stages);
+  if (const auto all = staleness(*record.scenario, analysis.run.steps))
+    result["staleness"] = {{"mean", all->mean}, {"max", all->most}, {"updates", all->updates}};
   if (!record.adaptation.empty()) result["adaptation"] = adaptation(record);
   if (!analysis.evicted_bytes.empty()) result["evicted_bytes"] = evicted_bytes(analysis);
   result["parameters"] = analysis.parameters;

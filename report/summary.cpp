@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/staleness.hpp"
 #include "analysis/tier_capacity.hpp"
 #include "core/base/shell_text.hpp"
 #include "core/scenario/ranks.hpp"
@@ -198,6 +199,11 @@ std::string bubble_line(const std::vector<StageShare>& stages) {
                      format_percent(most->waiting), most->stage);
 }
 
+std::string staleness_line(const Staleness& of) {
+  return fmt::format("{:.1f} updates of others since a worker got its parameters, mean of {}; {} at most", of.mean,
+                     of.updates, of.most);
+}
+
 std::string evicted_line(const Analysis& analysis) {
   std::string text;
   for (const auto& [tier, bytes] : analysis.evicted_bytes)
@@ -314,6 +320,8 @@ std::string summary(const Analysis& analysis, SummaryStyle style) {
   text += line("goes to", fmt::format("[{}]", bar(parts, kBarWidth, style)));
   text += line("", legend(parts, style.columns));
   if (!analysis.stages.empty()) add("bubble", bubble_line(analysis.stages));
+  if (const auto missed = staleness(*analysis.record->scenario, analysis.run.steps))
+    add("staleness", staleness_line(*missed));
   add("start-up", start_up_line(analysis));
   add("throughput", throughput_line(analysis));
   add("model", model_line(analysis));

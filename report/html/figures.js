@@ -16,6 +16,7 @@ function facts() {
       const capacity = run.capacity_bytes[tier];
       fact(`Peak, ${tier}`, bytes(peak), capacity > 0 ? `${percent(peak / capacity)} of ${bytes(capacity)}, over the whole run` : 'over the whole run');
     }
+    if (r.staleness) fact('Staleness of an update', r.staleness.mean.toFixed(1), `updates of others since its worker got the parameters, mean; ${r.staleness.max} at most`);
     const bound = r.lower_bound_s.overall;
     if (bound > 0) fact('Lower bound of a step', time(bound * 1e9), `${words(r.lower_bound_held_by)}; this run's steps: ${(r.steady_step_s / bound).toFixed(2)} times`);
     if (r.policy_bound_s > 0) fact("With the policy's traffic", time(r.policy_bound_s * 1e9), `${words(r.policy_bound_held_by)}; this run's steps: ${(r.steady_step_s / r.policy_bound_s).toFixed(2)} times`);

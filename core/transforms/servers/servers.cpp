@@ -1,7 +1,8 @@
 // Parameter servers (Li et al., OSDI 2014), synchronous: ranks beside those that train have the parameters' masters and
 // the optimizer's states, each of some buckets (owners.hpp). A worker sends each gradient to its bucket's server once
 // it is final; the server adds those of all workers in the order of their ranks, takes the mean, updates the bucket,
-// and sends each worker the new parameter.
+// and sends each worker the new parameter. Asynchronous ones wait for nobody (Dean et al., NIPS 2012): each gradient is
+// an update by itself, in the order of arrivals.hpp, and its worker alone gets the parameter that is made of it.
 //
 //   send, receive       Work::sizes: bytes, whether to another host
 //   mean_of_workers     reads each worker's gradient; writes the mean, in the first one's place. Work::sizes: elements
@@ -21,6 +22,7 @@
 #include "core/step/context.hpp"
 #include "core/step/update.hpp"
 #include "core/transforms/common/entry.hpp"
+#include "core/transforms/servers/arrivals.hpp"
 #include "core/transforms/servers/owners.hpp"
 
 namespace tandem {
@@ -94,8 +96,8 @@ class Worker final : public StepTransform {
   std::vector<Rank> servers_;  // by stage
 };
 
-// Bucket after bucket, in the order in which workers go backward.
-class Server final : public StepTransform {
+// What servers of both kinds do with one bucket: buckets come in the order in which workers go backward.
+class Server : public StepTransform {
  public:
   Server(StepContext& context, std::shared_ptr<const Scenario> scenario, Rank own)
       : context_(context),
@@ -103,6 +105,32 @@ class Server final : public StepTransform {
         updates_(context),
         workers_(static_cast<Rank>(transfers_.scenario().workload.devices)),
         own_(own) {}
+  bool update(Graph&, std::size_t) override { return true; }
+
+ protected:
+  ValueId take_gradient(Graph& graph, std::size_t index, Rank worker, TensorId tensor) {
+    Op receive = transfers_.between(graph, worker, own_, own_, index, Phase::Reduce);
+    const ValueId gradient = graph.new_version(tensor);
+    receive.writes.push_back({gradient, kNone});
+    graph.append(std::move(receive));
+    return gradient;
+  }
+  void give_parameter(Graph& graph, std::size_t index, Rank worker) {
+    Op send = transfers_.between(graph, own_, worker, own_, index, Phase::Gather);
+    send.reads.push_back(context_.stages[index].parameter_in_use);
+    graph.append(std::move(send));
+  }
+
+  StepContext& context_;
+  Transfers transfers_;
+  UpdatePart updates_;
+  Rank workers_, own_;
+};
+
+// Waits for all workers' gradients of a bucket, before it comes to the next.
+class SynchronousServer final : public Server {
+ public:
+  using Server::Server;
 
   void add_gradient(Graph& graph, std::size_t index) override {
     const Tensor first = graph.tensor(context_.stages[index].gradient);
@@ -114,23 +142,19 @@ class Server final : public StepTransform {
   }
   void before_updates(Graph& graph) override {
     for (std::size_t i = context_.stage_count(); i-- > 0;) {
-      take_gradients(graph, i);
+      take_mean(graph, i);
       updates_.optimize(graph, i);
-      give_parameter(graph, i);
+      for (Rank worker = 0; worker < workers_; ++worker) give_parameter(graph, i, worker);
     }
   }
-  bool update(Graph&, std::size_t) override { return true; }
 
  private:
-  void take_gradients(Graph& graph, std::size_t index) {
+  void take_mean(Graph& graph, std::size_t index) {
     StepStage& stage = context_.stages[index];
     std::vector<ValueId> gradients;
     for (Rank worker = 0; worker < workers_; ++worker) {
       const TensorId tensor = worker == 0 ? stage.gradient : received_[index][static_cast<std::size_t>(worker - 1)];
-      Op receive = transfers_.between(graph, worker, own_, own_, index, Phase::Reduce);
-      gradients.push_back(graph.new_version(tensor));
-      receive.writes.push_back({gradients.back(), kNone});
-      graph.append(std::move(receive));
+      gradients.push_back(take_gradient(graph, index, worker, tensor));
     }
     stage.gradient_value = gradients.front();
     if (workers_ == 1) return;
@@ -141,13 +165,6 @@ class Server final : public StepTransform {
     stage.gradient_value = graph.new_version(stage.gradient);
     mean.writes.push_back({stage.gradient_value, gradients.front()});
     graph.append(std::move(mean));
-  }
-  void give_parameter(Graph& graph, std::size_t index) {
-    for (Rank worker = 0; worker < workers_; ++worker) {
-      Op send = transfers_.between(graph, own_, worker, own_, index, Phase::Gather);
-      send.reads.push_back(context_.stages[index].parameter_in_use);
-      graph.append(std::move(send));
-    }
   }
   // LibTorch's division makes a tensor of the number that it divides by, and another one of the gradients' type.
   std::int64_t mean_workspace() const {
@@ -166,12 +183,33 @@ class Server final : public StepTransform {
     return work->second;
   }
 
-  StepContext& context_;
-  Transfers transfers_;
-  UpdatePart updates_;
-  Rank workers_, own_;
   std::map<std::size_t, std::vector<TensorId>> received_;  // of workers but the first
   std::map<std::int64_t, WorkId> works_;                   // by elements
+};
+
+// A step has as many arrivals as there are workers, whoever's: a fast one's twice, perhaps. Which of them an op belongs
+// to, its micro-batch says: updates are numbered by it, from one arrival to the next.
+class AsynchronousServer final : public Server {
+ public:
+  AsynchronousServer(StepContext& context, const std::shared_ptr<const Scenario>& scenario, Rank own)
+      : Server(context, scenario, own), arrivals_(arrival_shape(*scenario)) {}
+
+  void before_updates(Graph& graph) override {
+    const std::int32_t last = context_.micro_batch;
+    for (context_.micro_batch = 0; context_.micro_batch < workers_; ++context_.micro_batch) {
+      const Rank worker = arrivals_.next().worker;
+      for (std::size_t i = context_.stage_count(); i-- > 0;) {
+        StepStage& stage = context_.stages[i];
+        stage.gradient_value = take_gradient(graph, i, worker, stage.gradient);
+        updates_.optimize(graph, i);
+        give_parameter(graph, i, worker);
+      }
+    }
+    context_.micro_batch = last;
+  }
+
+ private:
+  Arrivals arrivals_;
 };
 
 class ParameterServers final : public Rewrite {
@@ -182,7 +220,8 @@ class ParameterServers final : public Rewrite {
   std::unique_ptr<StepTransform> make(StepContext& context) const override {
     const Rank first = context.options.data_group.members.front();  // of a server, itself
     if (place_of(*scenario_, first).server == kNone) return std::make_unique<Worker>(context, scenario_);
-    return std::make_unique<Server>(context, scenario_, first);
+    if (staleness_bound(*scenario_) > 0) return std::make_unique<AsynchronousServer>(context, scenario_, first);
+    return std::make_unique<SynchronousServer>(context, scenario_, first);
   }
 
  private:
@@ -212,7 +251,13 @@ void require_built(const Scenario& scenario) {
 }
 
 std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewrites&) {
-  if (server_count(scenario) == 0) return nullptr;
+  if (server_count(scenario) == 0) {
+    if (staleness_bound(scenario) > 0)
+      throw ConfigError(
+          "parallel.staleness: is of workers beside parameter servers, and there are none; "
+          "allowed: 0, or parallel.servers of 1 or more");
+    return nullptr;
+  }
   require_built(scenario);
   return std::make_shared<ParameterServers>(scenario);
 }
@@ -260,7 +305,10 @@ std::function<TrainingPlan(TrainingPlan)> of_rank(const Scenario& scenario, cons
 const std::vector<FamilyKey> kKeys = {
     size_key("servers", {0, 1024}, 0,
              "Parameter servers: devices beside the data-parallel ones, of the same kind, which have the optimizer's "
-             "states, add up gradients and update the parameters, each of some modules.")};
+             "states, add up gradients and update the parameters, each of some modules."),
+    size_key("staleness", {0, 1 << 20}, 0,
+             "With servers: by how many steps a worker may be ahead of the slowest. 0: servers wait for the gradients "
+             "of all. From 1 on they update with each by itself, in an order that is said beforehand.")};
 
 }  // namespace
 }  // namespace tandem

@@ -2,14 +2,19 @@
 #pragma once
 
 #include "core/scenario/schedule.hpp"
+#include "core/transforms/servers/arrivals.hpp"
 #include "runtime/executors/body.hpp"
 #include "runtime/optimizer/update.hpp"
 #include "runtime/optimizer/update_control.hpp"
 
 namespace tandem {
 
-// Of the update that a call is a part of. UpdateStep counts steps from 1.
-inline std::int64_t update_number(const BodyCall& call) { return call.step() + 1; }
+// Of the update that a call is a part of. UpdateStep counts steps from 1. An asynchronous server makes one of each
+// worker's gradient (core/transforms/servers/servers.cpp).
+inline std::int64_t update_number(const BodyCall& call) {
+  if (staleness_bound(call.scenario) == 0) return call.step() + 1;
+  return call.step() * call.scenario.workload.devices + call.op.micro_batch + 1;
+}
 
 // By rate: that of the step.
 inline UpdateOptions update_options(const OptimizerOptions& o, double rate) {
