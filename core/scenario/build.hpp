@@ -20,6 +20,9 @@ std::shared_ptr<const MeasuredOps> build_measured_ops(const Values& values, cons
 std::shared_ptr<const Topology> build_topology(const Values& values, const std::string& prefix);
 // Parts of a topology that do not go together, or are missing.
 void check_topology(const Values& values, const std::string& prefix, Findings& findings);
+constexpr std::int64_t kMostSteps = 1'000'000'000;  // as the schema has it
+// Of all devices together.
+inline std::int64_t samples_of_step(const WorkloadOptions& w) { return w.batch * w.micro_batches * w.devices; }
 // All but path, text and warnings. Policy options are read from `policy_options` below.
 Scenario build_scenario(const Values& values);
 

@@ -166,11 +166,31 @@ void check_optimizer(Rules& rules, const OptimizerOptions& o) {
                 "the learning rate would have decayed before its warm-up ends", "0, or more than warmup_steps");
 }
 
+bool is_given(const Values& values, const std::string& path) {
+  return values.has(path) && values.position(path)->distance < kDefaultDistance;
+}
+
+// Steps, or epochs of so many samples.
+void check_epochs(Rules& rules, const Values& values, const Scenario& scenario) {
+  if (!rules.can_judge({"epochs", "data.samples"})) return;
+  if (!values.has("epochs")) {
+    rules.require(!values.has("data.samples"), {"data.samples"}, "counts samples of an epoch", "beside epochs");
+    return;
+  }
+  rules.require(!is_given(values, "steps"), {"epochs", "steps"}, "steps is given, too", "one of them");
+  rules.require(values.has("data.samples"), {"epochs"}, "nothing says how many samples an epoch has",
+                "beside data.samples");
+  if (!values.has("data.samples")) return;
+  const std::int64_t step = samples_of_step(scenario.workload), of_epoch = values.integer("data.samples") / step;
+  rules.require(of_epoch > 0, {"data.samples", "workload.batch", "workload.micro_batches", "workload.devices"},
+                "a step takes " + std::to_string(step) + " samples", "at least as many");
+  rules.require(of_epoch <= kMostSteps / values.integer("epochs"), {"epochs", "data.samples"},
+                "an epoch has " + std::to_string(of_epoch) + " steps", "at most 1000000000 steps in all");
+}
+
 // Of the keys that say what is read, those that exclude each other.
 void check_data(Rules& rules, const Values& values) {
-  const auto is_given = [&](const std::string& path) {
-    return values.has(path) && values.position(path)->distance < kDefaultDistance;
-  };
+  const auto is_given = [&](const std::string& path) { return tandem::is_given(values, path); };
   const std::string tokens = "data.tokens";
   for (const std::string other : {"data.text", "data.tokenizer", "data.images"})
     if (rules.can_judge({tokens, other}) && is_given(tokens))
@@ -247,6 +267,7 @@ void check_scenario_rules(const Values& values, const Scenario& scenario, Findin
   check_parallel(rules, values, scenario);
   check_places(rules, scenario);
   check_stragglers(rules, scenario);
+  check_epochs(rules, values, scenario);
   check_switches(rules, scenario);
   check_data(rules, values);
   const bool has_disk = scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes > 0;
