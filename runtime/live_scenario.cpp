@@ -54,6 +54,8 @@ void refuse_ranks_on_gpus(const Scenario& scenario) {
   refuse(sequence_ranks(scenario) > 1, "parallel.sequence: samples are not divided", "1");
   refuse(expert_ranks(scenario) > 1, "parallel.expert: experts are not divided", "1");
   refuse(server_count(scenario) > 0, "parallel.servers: none are", "0");
+  refuse(scenario.workload.parallel.text_or("compress", "none") != "none",
+         "parallel.compress: nothing is compressed between ranks", "none");
   refuse(scenario.parallel.pipeline > 1 && (!scenario.checkpoint.directory.empty() || scenario.first_step > 0),
          "checkpoint.directory: no checkpoints are made of a pipeline", "none, and no --resume");
 }

@@ -6,8 +6,6 @@
 //
 // Homes are those of zero_offload: 16-bit parameters on the device, masters and both moments on the host. From the
 // first step after the warm-up on, what the device keeps of its momentum takes 4 bytes a parameter there.
-#include <algorithm>
-
 #include "core/base/errors.hpp"
 #include "core/formats/one_bit.hpp"
 #include "core/policies/common/buckets.hpp"
@@ -21,13 +19,10 @@ namespace tandem {
 
 class OneBitAdam final : public Policy {
  public:
-  // A warm-up of 15% of the steps is that of the BERT runs in DeepSpeed's announcement (2020). The paper's rule, that v
-  // has stopped changing, would need the data: what a step sends is known before it runs.
   explicit OneBitAdam(const Scenario& scenario) {
     constexpr std::int64_t kMost = 1'000'000'000, kMostBlock = 1 << 20;
-    const std::int64_t share = rounded_up_quotient(std::int64_t{15} * scenario.steps, 100);
-    update_.warmup_steps = int_option(scenario, "warmup_steps", 1, kMost, std::max<std::int64_t>(1, share));
-    update_.block = int_option(scenario, "block", kSignsPerWord, kMostBlock, 1024);
+    update_.warmup_steps = int_option(scenario, "warmup_steps", 1, kMost, default_warmup_steps(scenario.steps));
+    update_.block = int_option(scenario, "block", kSignsPerWord, kMostBlock, kSignBlock);
     update_.error_feedback = bool_option(scenario, "error_feedback", true);
     if (update_.block % kSignsPerWord != 0)
       throw ConfigError("policy.block: '" + text_option(scenario, "block") +

@@ -17,6 +17,7 @@
 #include "runtime/executors/not_finite.hpp"
 #include "runtime/executors/thread_team.hpp"
 #include "runtime/optimizer/one_bit.hpp"
+#include "runtime/optimizer/sent_code.hpp"
 #include "runtime/optimizer/update_control.hpp"
 
 namespace tandem {
@@ -81,11 +82,13 @@ std::int64_t compress(BodyCall& call, float kept_weight) {
 std::int64_t begin(BodyCall& call) { return compress(call, static_cast<float>(call.scenario.optimizer.beta1)); }
 std::int64_t go_on(BodyCall& call) { return compress(call, 1); }
 
+template <class Span>
 struct Update {
   UpdateStep step;
-  SignSpan span;
+  Span span;
 };
-Update part_of(const Update& update, std::int64_t first, std::int64_t elements) {
+template <class Span>
+Update<Span> part_of(const Update<Span>& update, std::int64_t first, std::int64_t elements) {
   return {update.step, tandem::part_of(update.span, first, elements)};
 }
 
@@ -105,11 +108,13 @@ UpdateSpan masters_of(const BodyCall& call) {
   return span;
 }
 
-std::int64_t update(BodyCall& call) {
+// Adam's by a momentum that was sent. `sent`: of a field, its span, given v and the masters; Work::sizes end with the
+// warm-up's steps.
+template <class Span, class Sent>
+std::int64_t update_by(BodyCall& call, std::int64_t block, const Sent& sent) {
   Operands operands(call);
   operands.write_bucket().zero_padding();
   const auto& parameter = call.graph.tensor_of(call.op.writes[0].value);
-  const auto& signs = call.graph.tensor_of(call.op.reads[0]);
   UpdateSpan masters = masters_of(call);
   if (const UpdateControl* control = control_of(call); control != nullptr && control->gradient_scale == 0) {
     copy_bytes(call, call.reads[2], call.writes[0], parameter.bytes);
@@ -118,22 +123,21 @@ std::int64_t update(BodyCall& call) {
   masters.elements = parameter.layout->elements;
   UpdateOptions options = update_options(call);
   options.decoupled = true;  // adam has no decay here
-  const std::int64_t block = call.work.sizes.at(0), warmup = call.work.sizes.at(1);
+  const std::int64_t warmup = call.work.sizes.back();
   const UpdateStep decaying = one_bit_step(options, update_number(call), warmup);
   options.weight_decay = 0;
   const UpdateStep plain = one_bit_step(options, update_number(call), warmup);
-  std::vector<Update> updates;
+  std::vector<Update<Span>> updates;
   for (std::size_t i = 0; i < parameter.layout->fields.size(); ++i) {
     const Field& field = parameter.layout->fields[i];
     const auto* v = reinterpret_cast<const float*>(call.reads[1] + field.offset);
     updates.push_back({decays(call.scenario.optimizer, field) ? decaying : plain,
-                       {field_words(call.reads[0], signs.layout->fields[i]), v, block,
-                        part_of(masters, field.offset / size_of(DType::F32), field.elements())}});
+                       sent(i, v, part_of(masters, field.offset / size_of(DType::F32), field.elements()))});
   }
   std::atomic<bool> finite = true;
-  share_tiles<Update>(
-      updates, block, [](const Update& u) { return u.span.masters.elements; },
-      [&](const Update& tile) {
+  share_tiles<Update<Span>>(
+      updates, block, [](const Update<Span>& u) { return u.span.masters.elements; },
+      [&](const Update<Span>& tile) {
         if (!one_bit_update(tile.step, tile.span)) finite = false;
       });
   if (finite) return 0;
@@ -143,10 +147,27 @@ std::int64_t update(BodyCall& call) {
   return 0;
 }
 
+std::int64_t update(BodyCall& call) {
+  const std::int64_t block = call.work.sizes.at(0);
+  const Layout& signs = *call.graph.tensor_of(call.op.reads[0]).layout;
+  return update_by<SignSpan>(call, block, [&](std::size_t i, const float* v, const UpdateSpan& masters) {
+    return SignSpan{field_words(call.reads[0], signs.fields[i]), v, block, masters};
+  });
+}
+
+// Of a momentum that ranks have made together, in the parameter's layout.
+std::int64_t update_by_momentum(BodyCall& call) {
+  const Layout& layout = *call.graph.tensor_of(call.op.writes[0].value).layout;
+  return update_by<SentSpan>(call, /*block=*/1, [&](std::size_t i, const float* v, const UpdateSpan& masters) {
+    return SentSpan{reinterpret_cast<const float*>(call.reads[0] + layout.fields[i].offset), v, masters};
+  });
+}
+
 constexpr BodyEntry kBodies[] = {
     {"one_bit.begin", begin},
     {"one_bit.compress", go_on},
     {"one_bit.update", update},
+    {"one_bit.by_momentum", update_by_momentum},
 };
 
 }  // namespace

@@ -49,15 +49,16 @@ void deal(std::byte* apart, std::byte* value, std::int64_t before, std::int64_t 
     }
 }
 
-// Work::sizes: elements, ranks, whether of one host, what is before the ranks' places in what it reads, and writes.
+// Work::sizes: elements, ranks, how many are of one host; of values whose parts do not lie one after another, what is
+// before the ranks' places in what it reads, and in what it writes.
 void all_to_all(Collective& collective, std::int32_t group, const std::vector<std::int64_t>& sizes, std::byte* read,
                 std::byte* write, std::int64_t bytes) {
-  CHECK(sizes.size() == 5, "an exchange of ranks that get more or less than others", sizes.size());
-  const std::int64_t ranks = sizes[1];
+  const std::int64_t ranks = sizes[1], before = sizes.size() > 3 ? sizes[3] : 1,
+                     there = sizes.size() > 3 ? sizes[4] : 1;
   std::vector<std::byte> sent(static_cast<std::size_t>(bytes)), received(sent.size());
-  deal(sent.data(), read, sizes[3], ranks, bytes / (sizes[3] * ranks), /*back=*/false);
+  deal(sent.data(), read, before, ranks, bytes / (before * ranks), /*back=*/false);
   collective.exchange_parts(group, sent.data(), received.data(), bytes / ranks);
-  deal(received.data(), write, sizes[4], ranks, bytes / (sizes[4] * ranks), /*back=*/true);
+  deal(received.data(), write, there, ranks, bytes / (there * ranks), /*back=*/true);
 }
 
 }  // namespace

@@ -5,8 +5,8 @@ namespace tandem::test {
 namespace {
 
 const std::string kWork =
-    "machine: {derive_from: m, collective: {bandwidth: 1GB/s}}\nworkload: {family: mlp, layers: 2, hidden: 8, batch: "
-    "10, devices: 3}\n";
+    "machine: {derive_from: m, collective: {bandwidth: 1GB/s}}\n"
+    "workload: {family: mlp, layers: 2, hidden: 8, inputs: 4, classes: 2, batch: 10, devices: 3}\n";
 
 std::int32_t steps_of(const std::string& more) {
   return read_scenario(kWork + more, "good.yaml", {}, kHostileFolder + "/machines", fixed_names(), {}).steps;

@@ -1,0 +1,500 @@
+// What data-parallel ranks send compressed, for real: two and four processes against a plain loop over ranks in this
+// one, which has the gradients that each of them came to.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/analysis.hpp"
+#include "core/formats/layout.hpp"
+#include "core/scenario/ranks.hpp"
+#include "runtime/body_table.hpp"
+#include "runtime/optimizer/low_precision.hpp"
+#include "runtime/optimizer/sent_code.hpp"
+#include "runtime/rank_processes.hpp"
+#include "runtime/torch_setup.hpp"
+#include "runtime/train.hpp"
+#include "tests/common/scenarios.hpp"
+#include "tests/runtime/rank_bits.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+using Floats = std::vector<float>;
+
+struct Way {
+  std::string compress = "bf16", precision = "fp32", optimizer = "adamw";
+  std::int64_t devices = 2, steps = 5, warmup = 2, block = 64, micro_batches = 1, stages = 1, feedback = 1;
+};
+
+std::vector<std::string> arguments_of(const Way& w) {
+  return {"--compress=" + w.compress,
+          "--precision=" + w.precision,
+          "--optimizer=" + w.optimizer,
+          "--devices=" + std::to_string(w.devices),
+          "--steps=" + std::to_string(w.steps),
+          "--warmup=" + std::to_string(w.warmup),
+          "--block=" + std::to_string(w.block),
+          "--micro=" + std::to_string(w.micro_batches),
+          "--stages=" + std::to_string(w.stages),
+          "--feedback=" + std::to_string(w.feedback)};
+}
+
+Way from_arguments() {
+  return {argument("compress"),           argument("precision"),        argument("optimizer"),
+          std::stoi(argument("devices")), std::stoi(argument("steps")), std::stoi(argument("warmup")),
+          std::stoi(argument("block")),   std::stoi(argument("micro")), std::stoi(argument("stages")),
+          std::stoi(argument("feedback"))};
+}
+
+Scenario scenario_of(const Way& w) {
+  Scenario s = testing::gpt_scenario("resident", 64 * kMiB, 2);
+  s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 256 * kMiB;
+  s.workload.precision = w.precision == "bf16" ? DType::BF16 : DType::F32;
+  s.workload.devices = w.devices;
+  s.workload.micro_batches = w.micro_batches;
+  s.parallel.pipeline = w.stages;
+  s.workload.parallel["compress"] = w.compress;
+  s.workload.parallel["error_feedback"] = w.feedback != 0;
+  if (w.compress == "one_bit") {
+    s.workload.parallel["compress_warmup"] = w.warmup;
+    s.workload.parallel["compress_block"] = w.block;
+  }
+  s.optimizer.name = w.optimizer;
+  s.optimizer.weight_decay = 0.1;
+  s.steps = static_cast<std::int32_t>(w.steps);
+  s.seed = 5;
+  return s;
+}
+
+// What bodies of this process read and wrote, by label and step: the gradients that were compressed, and what came of
+// them.
+std::map<std::string, std::vector<Floats>> seen;
+
+Floats floats_at(const BodyCall& call, const std::byte* bytes, ValueId value) {
+  const Tensor& tensor = call.graph.tensor_of(value);
+  Floats numbers(static_cast<std::size_t>(tensor.bytes / size_of(tensor.type)));
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = tensor.type == DType::F32 ? reinterpret_cast<const float*>(bytes)[i]
+                                           : to_float(reinterpret_cast<const BFloat16*>(bytes)[i]);
+  return numbers;
+}
+
+std::int64_t seeing(BodyCall& call) {
+  const bool decodes = call.work.body == "compressed.decode";
+  const std::string label(call.graph.label(call.op.label));
+  if (!decodes) seen[label].push_back(floats_at(call, call.reads[0], call.op.reads[0]));
+  const std::int64_t result = find_body(call.work).body(call);
+  if (decodes) seen[label].push_back(floats_at(call, call.writes[0], call.op.writes[0].value));
+  return result;
+}
+
+const BodyEntry& find_seeing_body(const Work& work) {
+  static constexpr BodyEntry kSeeing{"seeing", &seeing};
+  const bool sees =
+      work.body == "compressed.gradient" || work.body == "compressed.momentum" || work.body == "compressed.decode";
+  return sees ? kSeeing : find_body(work);
+}
+
+// Of a rank: its parameters as text, what it saw, and what lasts.
+struct RankRun {
+  RankBits bits;
+  std::map<std::string, std::vector<Floats>> seen;
+  std::map<std::string, Floats> states;
+};
+
+void save(const std::string& path, const std::map<std::string, std::vector<Floats>>& all) {
+  std::ofstream out(path, std::ios::binary);
+  for (const auto& [name, rows] : all)
+    for (const Floats& row : rows) {
+      out << name << ' ' << row.size() << '\n';
+      out.write(reinterpret_cast<const char*>(row.data()), static_cast<std::streamsize>(row.size() * sizeof(float)));
+    }
+}
+
+std::map<std::string, std::vector<Floats>> load(const std::string& path) {
+  std::map<std::string, std::vector<Floats>> all;
+  std::ifstream in(path, std::ios::binary);
+  std::string name;
+  for (std::size_t size = 0; in >> name >> size;) {
+    in.get();
+    Floats row(size);
+    in.read(reinterpret_cast<char*>(row.data()), static_cast<std::streamsize>(size * sizeof(float)));
+    all[name].push_back(std::move(row));
+  }
+  return all;
+}
+
+std::map<std::string, std::vector<Floats>> states_of(Training& training) {
+  std::map<std::string, std::vector<Floats>> states;
+  const Graph& graph = training.graph();
+  for (TensorId id = 0; id < graph.tensor_count(); ++id) {
+    const Tensor& tensor = graph.tensor(id);
+    if (tensor.role != Role::OptimizerState || tensor.type != DType::F32) continue;
+    const std::vector<std::byte> bytes = training.latest(id);
+    Floats numbers(bytes.size() / sizeof(float));
+    std::memcpy(numbers.data(), bytes.data(), bytes.size());
+    states[tensor.name] = {std::move(numbers)};
+  }
+  return states;
+}
+
+void train_and_save(const Scenario& scenario, TrainOptions options) {
+  set_thread_count(1);
+  options.library = torch_library();
+  options.library.find_body = &find_seeing_body;
+  seen.clear();
+  Training training(scenario, options);
+  training.run();
+  const std::string path = dump_path(options.meeting_file, options.rank);
+  write(bits_of(training), path);
+  save(path + ".seen", seen);
+  save(path + ".states", states_of(training));
+}
+
+// By rank.
+std::vector<RankRun> trained(const Way& w) {
+  const Scenario scenario = scenario_of(w);
+  TrainOptions options;
+  options.rank = leading_rank(scenario);
+  std::vector<std::string> arguments = arguments_of(w);
+  arguments.insert(arguments.begin(), {"--gtest_filter=*DISABLED_OtherSender*", "--gtest_also_run_disabled_tests"});
+  RankProcesses peers(rank_count(scenario), arguments, "", options.rank);
+  options.meeting_file = peers.meeting_file();
+  train_and_save(scenario, options);
+  peers.finish();
+  std::vector<RankRun> ranks;
+  for (Rank rank = 0; rank < rank_count(scenario); ++rank) {
+    const std::string path = dump_path(options.meeting_file, rank);
+    RankRun& run = ranks.emplace_back();
+    run.bits = read(path);
+    run.seen = load(path + ".seen");
+    for (auto& [name, rows] : load(path + ".states")) run.states[name] = rows.front();
+  }
+  return ranks;
+}
+
+// Of a block of numbers: the mean of their magnitudes, added up in the order in which a GPU's warp does.
+float scale_of(const float* numbers, std::size_t count) {
+  constexpr std::size_t kLanes = 32;
+  float lanes[kLanes] = {};
+  for (std::size_t i = 0; i < count; ++i) lanes[i % kLanes] += std::fabs(numbers[i]);
+  for (std::size_t distance = kLanes / 2; distance > 0; distance /= 2)
+    for (std::size_t i = 0; i < distance; ++i) lanes[i] += lanes[i + distance];
+  return lanes[0] / static_cast<float>(count);
+}
+
+// What others see of numbers, of which the rest is kept.
+Floats sent_of(const Way& w, const Floats& numbers, Floats& kept) {
+  Floats all = numbers, sent(numbers.size());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] += w.feedback != 0 ? kept[i] : 0;
+  const std::size_t block = w.compress == "one_bit" ? static_cast<std::size_t>(w.block) : 1;
+  for (std::size_t first = 0; first < all.size(); first += block) {
+    const std::size_t count = std::min(block, all.size() - first);
+    const float scale = scale_of(&all[first], count);
+    for (std::size_t i = first; i < first + count; ++i) {
+      if (w.compress == "bf16") sent[i] = to_float(to_bfloat16(all[i]));
+      if (w.compress == "fp16") sent[i] = to_float(to_float16(all[i]));
+      if (w.compress == "one_bit") sent[i] = all[i] >= 0 ? scale : -scale;
+    }
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) kept[i] = all[i] - sent[i];
+  return sent;
+}
+
+// A stage of all ranks, of which each takes one part.
+struct Stage {
+  std::vector<Floats> kept, kept_of_mean;
+  Floats m;
+};
+
+// The mean that all ranks get of their numbers.
+Floats mean_of(const Way& w, Stage& stage, const std::vector<Floats>& numbers) {
+  std::vector<Floats> sent;
+  for (std::size_t rank = 0; rank < numbers.size(); ++rank) sent.push_back(sent_of(w, numbers[rank], stage.kept[rank]));
+  const std::size_t n = numbers.front().size(), ranks = numbers.size();
+  const std::size_t unit = w.compress == "one_bit" ? static_cast<std::size_t>(w.block) : 2;
+  const std::size_t part = (n + ranks * unit - 1) / (ranks * unit) * unit;
+  Floats all;
+  for (std::size_t own = 0; own < ranks; ++own) {
+    Floats mean;
+    for (std::size_t i = own * part; i < std::min(n, (own + 1) * part); ++i) {
+      float sum = sent[0][i];
+      for (std::size_t rank = 1; rank < ranks; ++rank) sum += sent[rank][i];
+      mean.push_back(sum / static_cast<float>(ranks));
+    }
+    Floats kept(stage.kept_of_mean[own].begin(),
+                stage.kept_of_mean[own].begin() + static_cast<std::ptrdiff_t>(mean.size()));
+    for (const float number : sent_of(w, mean, kept)) all.push_back(number);
+    std::copy(kept.begin(), kept.end(), stage.kept_of_mean[own].begin());
+  }
+  return all;
+}
+
+void PrintTo(const Way& w, std::ostream* out) {
+  for (const std::string& argument : arguments_of(w)) *out << argument << ' ';
+}
+std::string name_of(const ::testing::TestParamInfo<Way>& test) {
+  const Way& w = test.param;
+  return w.compress + "_" + w.precision + "_" + std::to_string(w.devices) + "x" + std::to_string(w.stages) + "_micro" +
+         std::to_string(w.micro_batches) + (w.feedback != 0 ? "" : "_forgetful");
+}
+
+class CompressedRanks : public ::testing::TestWithParam<Way> {};
+
+// Zeros where no field is: gradients have them there, and a momentum that is signs.
+void zero_padding(Floats& numbers, const std::vector<std::pair<std::size_t, std::size_t>>& fields) {
+  Floats clean(numbers.size(), 0);
+  for (const auto& [first, count] : fields)
+    std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(first), count,
+                clean.begin() + static_cast<std::ptrdiff_t>(first));
+  numbers = clean;
+}
+
+// Where the fields of a stage of the whole network lie in its bucket.
+std::map<std::string, std::vector<std::pair<std::size_t, std::size_t>>> fields_of(const Way& w) {
+  Scenario alone = scenario_of(w);
+  alone.workload.devices = 1;
+  alone.parallel.pipeline = 1;
+  alone.steps = 1;
+  Training training(alone);
+  training.run();
+  std::map<std::string, std::vector<std::pair<std::size_t, std::size_t>>> fields;
+  for (TensorId id = 0; id < training.graph().tensor_count(); ++id) {
+    const Tensor& tensor = training.graph().tensor(id);
+    if (tensor.role != Role::Parameter) continue;
+    for (const Field& field : tensor.layout->fields)
+      fields[tensor.name.substr(0, tensor.name.find('.'))].emplace_back(
+          static_cast<std::size_t>(field.offset) / sizeof(float), static_cast<std::size_t>(field.elements()));
+  }
+  return fields;
+}
+
+void expect_same_bits(const Floats& got, const Floats& expected, const std::string& what) {
+  ASSERT_GE(got.size(), expected.size()) << what;
+  EXPECT_EQ(std::memcmp(got.data(), expected.data(), expected.size() * sizeof(float)), 0) << what;
+}
+
+void expect_reference(const Way& w, const std::vector<RankRun>& ranks, const std::vector<RankRun>& warm,
+                      const std::string& name, const std::vector<std::pair<std::size_t, std::size_t>>& fields) {
+  const bool signs = w.compress == "one_bit";
+  const std::string compress = name + ".compress", decode = name + ".decode";
+  const std::size_t steps = ranks.front().seen.at(compress).size();
+  ASSERT_EQ(steps, static_cast<std::size_t>(signs ? w.steps - w.warmup : w.steps));
+  const std::size_t n = ranks.front().seen.at(compress).front().size();
+  Stage stage{std::vector(ranks.size(), Floats(n, 0)), std::vector(ranks.size(), Floats(n, 0)), {}};
+  if (signs) stage.m = warm.front().states.at(name + ".adam_m");
+  const auto beta1 = static_cast<float>(0.9), rest = static_cast<float>(1 - 0.9);
+  for (std::size_t step = 0; step < steps; ++step) {
+    std::vector<Floats> numbers;
+    for (const RankRun& rank : ranks) {
+      Floats& own = numbers.emplace_back(rank.seen.at(compress)[step]);
+      for (std::size_t i = 0; signs && i < n; ++i) own[i] = beta1 * stage.m[i] + rest * own[i];
+    }
+    EXPECT_NE(numbers[0], numbers[1]) << "did they train on the same batch?";
+    Floats mean = mean_of(w, stage, numbers);
+    zero_padding(mean, fields);
+    if (w.precision == "bf16" && !signs)
+      for (float& number : mean) number = to_float(to_bfloat16(number));
+    for (const RankRun& rank : ranks) expect_same_bits(rank.seen.at(decode)[step], mean, decode);
+    if (signs) stage.m = mean;
+  }
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const auto& states = ranks[rank].states;
+    if (signs) {
+      expect_same_bits(states.at(name + ".adam_m"), stage.m, name + ".adam_m");
+      expect_same_bits(states.at(name + ".adam_v"), warm.front().states.at(name + ".adam_v"), name + ".adam_v");
+    }
+    ASSERT_EQ(states.contains(name + ".kept"), w.feedback != 0);
+    if (w.feedback == 0) continue;
+    expect_same_bits(states.at(name + ".kept"), stage.kept[rank], name + ".kept");
+    Floats& of_mean = stage.kept_of_mean[rank];
+    of_mean.resize(states.at(name + ".kept_of_mean").size());
+    expect_same_bits(states.at(name + ".kept_of_mean"), of_mean, name + ".kept_of_mean");
+  }
+}
+
+TEST_P(CompressedRanks, AreAPlainLoopOverRanksToTheBit) {
+  const Way w = GetParam();
+  Way warm_up = w;
+  warm_up.steps = w.warmup;
+  const std::vector<RankRun> ranks = trained(w);
+  const std::vector<RankRun> warm = w.compress == "one_bit" ? trained(warm_up) : std::vector<RankRun>{};
+  const auto fields = fields_of(w);
+  std::size_t stages = 0;
+  for (const auto& [label, rows] : ranks.front().seen) {
+    const std::size_t end = label.find(".compress");
+    if (end == std::string::npos) continue;
+    ++stages;
+    const std::string name = label.substr(0, end);
+    expect_reference(w, ranks, warm, name, fields.at(name));
+  }
+  EXPECT_EQ(stages, 4U);
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
+    RankBits first = ranks.front().bits, other = ranks[rank].bits;
+    EXPECT_NE(first.at("loss"), other.at("loss"));
+    first.erase("loss"), other.erase("loss");
+    EXPECT_EQ(first, other) << "parameters of rank " << rank;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CompressedRanks,
+                         ::testing::Values(Way{.compress = "bf16"},
+                                           Way{.compress = "fp16", .devices = 4, .micro_batches = 2},
+                                           Way{.compress = "bf16", .precision = "bf16", .devices = 4},
+                                           Way{.compress = "bf16", .feedback = 0}, Way{.compress = "one_bit"},
+                                           Way{.compress = "one_bit", .devices = 4, .block = 1024, .micro_batches = 2},
+                                           Way{.compress = "one_bit", .precision = "bf16", .devices = 3},
+                                           Way{.compress = "one_bit", .feedback = 0}),
+                         name_of);
+
+// The mean of gradients of two ranks, and what they get of it in bf16: each step may drop 2^-9 of a number, twice; but
+// all steps together no more than what is kept at the end. Sums of T steps in fp32 have T roundings each.
+TEST(CompressedRanks, ErrorFeedbackKeepsSumsFromDrifting) {
+  const Way w{.compress = "bf16", .steps = 12};
+  const std::vector<RankRun> ranks = trained(w);
+  double worst_step = 0;
+  for (const auto& [label, rows] : ranks[0].seen) {
+    if (!label.ends_with(".compress")) continue;
+    const std::string name = label.substr(0, label.find('.'));
+    const auto& others = ranks[1].seen.at(label);
+    const auto& means = ranks[0].seen.at(name + ".decode");
+    const std::size_t n = rows.front().size();
+    const Floats &kept0 = ranks[0].states.at(name + ".kept"), &kept1 = ranks[1].states.at(name + ".kept");
+    const Floats &mean0 = ranks[0].states.at(name + ".kept_of_mean"),
+                 &mean1 = ranks[1].states.at(name + ".kept_of_mean");
+    for (std::size_t i = 0; i < n; ++i) {
+      double drift = 0, magnitudes = 0, largest = 0;
+      for (std::size_t step = 0; step < rows.size(); ++step) {
+        const double mean = (double{rows[step][i]} + others[step][i]) / 2;
+        const double off = means[step][i] - mean;
+        drift += off;
+        magnitudes += std::fabs(rows[step][i]) + std::fabs(others[step][i]);
+        largest = std::max(largest, std::fabs(double{rows[step][i]}) + std::fabs(double{others[step][i]}));
+        if (mean != 0) worst_step = std::max(worst_step, std::fabs(off / mean));
+      }
+      const float of_mean = i < mean0.size() ? mean0[i] : mean1[i - mean0.size()];
+      const double kept = (double{kept0[i]} + kept1[i]) / 2 + of_mean;
+      EXPECT_NEAR(drift, -kept, 0x1p-22 * magnitudes) << name << ' ' << i;
+      // A rank keeps half a unit of what it sends: 2^-9 of it, and what it sends is the gradient and as little again.
+      EXPECT_LE(std::fabs(drift), 2 * 0x1p-9 * 1.01 * largest + 0x1p-22 * magnitudes) << name << ' ' << i;
+    }
+  }
+  EXPECT_GT(worst_step, 0x1p-9) << "was anything compressed?";
+}
+
+// Two copies of two stages: what one rank of each of two copies comes to.
+TEST(CompressedRanks, AreTheSameInAPipeline) {
+  for (const char* compress : {"bf16", "one_bit"}) {
+    Way w{.compress = compress, .steps = 4, .micro_batches = 2};
+    RankBits whole = trained(w).front().bits;
+    whole.erase("loss");
+    w.stages = 2;
+    const std::vector<RankRun> ranks = trained(w);
+    ASSERT_EQ(ranks.size(), 4U);
+    std::size_t parameters = 0;
+    for (const RankRun& rank : ranks)
+      for (const auto& [name, values] : rank.bits) {
+        if (name == "loss") continue;
+        EXPECT_EQ(values, whole.at(name)) << name;
+        ++parameters;
+      }
+    EXPECT_EQ(parameters, 2 * whole.size());
+  }
+}
+
+double mean_of_last(const RankBits& bits, std::size_t count) {
+  std::istringstream in(bits.at("loss"));
+  std::vector<double> losses;
+  for (std::int64_t word = 0; in >> word;) losses.push_back(std::bit_cast<double>(word));
+  double sum = 0;
+  for (std::size_t i = losses.size() - count; i < losses.size(); ++i) sum += losses[i] / static_cast<double>(count);
+  return sum;
+}
+
+// In 300 steps of two ranks, of which the first 45 are plain Adam's.
+TEST(CompressedRanks, TrainAsPlainTrainingDoes) {
+  constexpr std::size_t kSmooth = 50;
+  const auto loss_of = [](const std::string& compress, std::int64_t feedback) {
+    const Way w{.compress = compress, .steps = 300, .warmup = 45, .block = 1024, .feedback = feedback};
+    return mean_of_last(trained(w).front().bits, kSmooth);
+  };
+  const double plain = loss_of("none", 1), half = loss_of("bf16", 1), signs = loss_of("one_bit", 1),
+               forgetful = loss_of("one_bit", 0);
+  std::printf("loss of the last %zu of 300 steps: plain %.4f, bf16 %.4f, one_bit %.4f, without error feedback %.4f\n",
+              kSmooth, plain, half, signs, forgetful);
+  EXPECT_NEAR(half, plain, 0.005 * plain);
+  EXPECT_NEAR(signs, plain, 0.05 * plain);
+}
+
+// Of 16 bits the code says all, and of signs where all numbers of a block have one magnitude, the same signs on all
+// ranks: means are exact, and nothing is kept.
+TEST(SentCode, SaysAllOfNumbersThatItCanSay) {
+  constexpr std::int64_t kElements = 200, kRanks = 4;
+  for (const SentCode code : {SentCode{SentCode::Kind::Signs, 64}, SentCode{SentCode::Kind::BFloat16, 0},
+                              SentCode{SentCode::Kind::Float16, 0}}) {
+    const auto bytes = static_cast<std::size_t>(code.bytes(kElements));
+    std::vector<std::byte> sent(bytes * kRanks);
+    Floats exact(kElements), mean(kElements), kept(kElements);
+    for (std::int64_t rank = 0; rank < kRanks; ++rank) {
+      Floats numbers;
+      for (std::int64_t i = 0; i < kElements; ++i)
+        numbers.push_back(static_cast<float>(rank + 1 + i / 64) * (i % 3 == 0 ? -0.25F : 0.25F));
+      encode(code, numbers.data(), kept.data(), kElements, &sent[bytes * static_cast<std::size_t>(rank)]);
+      for (std::size_t i = 0; i < exact.size(); ++i) exact[i] += numbers[i] / kRanks;
+      EXPECT_EQ(kept, Floats(kElements, 0));
+    }
+    mean_of_codes(code, sent.data(), kRanks, static_cast<std::int64_t>(bytes), kElements, mean.data());
+    EXPECT_EQ(mean, exact);
+    std::vector<std::byte> common(bytes);
+    encode(code, mean.data(), kept.data(), kElements, common.data());
+    decode(code, common.data(), kElements, mean.data());
+    EXPECT_EQ(mean, exact);
+    EXPECT_EQ(kept, Floats(kElements, 0));
+  }
+}
+
+// Cut anywhere at a whole unit, the code is the same. What fp16 cannot say is kept for later.
+TEST(SentCode, IsTheSameInPartsAndKeepsWhatIsTooLarge) {
+  for (const SentCode code : {SentCode{SentCode::Kind::Signs, 32}, SentCode{SentCode::Kind::Float16, 0}}) {
+    Floats numbers;
+    for (int i = 0; i < 333; ++i) numbers.push_back(std::sin(static_cast<float>(i)));
+    Floats kept(333, 0.125F), kept_in_parts = kept;
+    std::vector<std::byte> whole(static_cast<std::size_t>(code.bytes(333))), parts = whole;
+    encode(code, numbers.data(), kept.data(), 333, whole.data());
+    for (const auto& [first, count] : {std::pair<std::int64_t, std::int64_t>{0, 96}, {96, 160}, {256, 77}})
+      encode(code, &numbers[static_cast<std::size_t>(first)], &kept_in_parts[static_cast<std::size_t>(first)], count,
+             &parts[static_cast<std::size_t>(code.bytes(first))]);
+    EXPECT_EQ(parts, whole);
+    EXPECT_EQ(kept_in_parts, kept);
+  }
+  const SentCode half{SentCode::Kind::Float16, 0};
+  const Floats large{1e5F, -1e5F};
+  Floats kept(2, 0), sent(2);
+  std::byte bytes[4];
+  encode(half, large.data(), kept.data(), 2, bytes);
+  decode(half, bytes, 2, sent.data());
+  EXPECT_EQ(sent, (Floats{65504, -65504}));
+  EXPECT_EQ(kept, (Floats{1e5F - 65504, 65504 - 1e5F}));
+}
+
+// The other processes of the tests above.
+TEST(CompressedPeer, DISABLED_OtherSender) {
+  TrainOptions options;
+  options.rank = std::stoi(argument("rank"));
+  options.meeting_file = argument("meeting-file");
+  train_and_save(scenario_of(from_arguments()), options);
+}
+
+}  // namespace
+}  // namespace tandem
