@@ -7,182 +7,17 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "analysis/analysis.hpp"
 #include "core/formats/layout.hpp"
-#include "core/scenario/ranks.hpp"
-#include "runtime/body_table.hpp"
-#include "runtime/optimizer/low_precision.hpp"
-#include "runtime/optimizer/sent_code.hpp"
-#include "runtime/rank_processes.hpp"
-#include "runtime/torch_setup.hpp"
-#include "runtime/train.hpp"
-#include "tests/common/scenarios.hpp"
-#include "tests/runtime/rank_bits.hpp"
+#include "tests/runtime/compressed_runs.hpp"
 
-namespace tandem {
+namespace tandem::compressed_runs {
 namespace {
-
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-using Floats = std::vector<float>;
-
-struct Way {
-  std::string compress = "bf16", precision = "fp32", optimizer = "adamw";
-  std::int64_t devices = 2, steps = 5, warmup = 2, block = 64, micro_batches = 1, stages = 1, feedback = 1;
-};
-
-std::vector<std::string> arguments_of(const Way& w) {
-  return {"--compress=" + w.compress,
-          "--precision=" + w.precision,
-          "--optimizer=" + w.optimizer,
-          "--devices=" + std::to_string(w.devices),
-          "--steps=" + std::to_string(w.steps),
-          "--warmup=" + std::to_string(w.warmup),
-          "--block=" + std::to_string(w.block),
-          "--micro=" + std::to_string(w.micro_batches),
-          "--stages=" + std::to_string(w.stages),
-          "--feedback=" + std::to_string(w.feedback)};
-}
-
-Way from_arguments() {
-  return {argument("compress"),           argument("precision"),        argument("optimizer"),
-          std::stoi(argument("devices")), std::stoi(argument("steps")), std::stoi(argument("warmup")),
-          std::stoi(argument("block")),   std::stoi(argument("micro")), std::stoi(argument("stages")),
-          std::stoi(argument("feedback"))};
-}
-
-Scenario scenario_of(const Way& w) {
-  Scenario s = testing::gpt_scenario("resident", 64 * kMiB, 2);
-  s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 256 * kMiB;
-  s.workload.precision = w.precision == "bf16" ? DType::BF16 : DType::F32;
-  s.workload.devices = w.devices;
-  s.workload.micro_batches = w.micro_batches;
-  s.parallel.pipeline = w.stages;
-  s.workload.parallel["compress"] = w.compress;
-  s.workload.parallel["error_feedback"] = w.feedback != 0;
-  if (w.compress == "one_bit") {
-    s.workload.parallel["compress_warmup"] = w.warmup;
-    s.workload.parallel["compress_block"] = w.block;
-  }
-  s.optimizer.name = w.optimizer;
-  s.optimizer.weight_decay = 0.1;
-  s.steps = static_cast<std::int32_t>(w.steps);
-  s.seed = 5;
-  return s;
-}
-
-// What bodies of this process read and wrote, by label and step: the gradients that were compressed, and what came of
-// them.
-std::map<std::string, std::vector<Floats>> seen;
-
-Floats floats_at(const BodyCall& call, const std::byte* bytes, ValueId value) {
-  const Tensor& tensor = call.graph.tensor_of(value);
-  Floats numbers(static_cast<std::size_t>(tensor.bytes / size_of(tensor.type)));
-  for (std::size_t i = 0; i < numbers.size(); ++i)
-    numbers[i] = tensor.type == DType::F32 ? reinterpret_cast<const float*>(bytes)[i]
-                                           : to_float(reinterpret_cast<const BFloat16*>(bytes)[i]);
-  return numbers;
-}
-
-std::int64_t seeing(BodyCall& call) {
-  const bool decodes = call.work.body == "compressed.decode";
-  const std::string label(call.graph.label(call.op.label));
-  if (!decodes) seen[label].push_back(floats_at(call, call.reads[0], call.op.reads[0]));
-  const std::int64_t result = find_body(call.work).body(call);
-  if (decodes) seen[label].push_back(floats_at(call, call.writes[0], call.op.writes[0].value));
-  return result;
-}
-
-const BodyEntry& find_seeing_body(const Work& work) {
-  static constexpr BodyEntry kSeeing{"seeing", &seeing};
-  const bool sees =
-      work.body == "compressed.gradient" || work.body == "compressed.momentum" || work.body == "compressed.decode";
-  return sees ? kSeeing : find_body(work);
-}
-
-// Of a rank: its parameters as text, what it saw, and what lasts.
-struct RankRun {
-  RankBits bits;
-  std::map<std::string, std::vector<Floats>> seen;
-  std::map<std::string, Floats> states;
-};
-
-void save(const std::string& path, const std::map<std::string, std::vector<Floats>>& all) {
-  std::ofstream out(path, std::ios::binary);
-  for (const auto& [name, rows] : all)
-    for (const Floats& row : rows) {
-      out << name << ' ' << row.size() << '\n';
-      out.write(reinterpret_cast<const char*>(row.data()), static_cast<std::streamsize>(row.size() * sizeof(float)));
-    }
-}
-
-std::map<std::string, std::vector<Floats>> load(const std::string& path) {
-  std::map<std::string, std::vector<Floats>> all;
-  std::ifstream in(path, std::ios::binary);
-  std::string name;
-  for (std::size_t size = 0; in >> name >> size;) {
-    in.get();
-    Floats row(size);
-    in.read(reinterpret_cast<char*>(row.data()), static_cast<std::streamsize>(size * sizeof(float)));
-    all[name].push_back(std::move(row));
-  }
-  return all;
-}
-
-std::map<std::string, std::vector<Floats>> states_of(Training& training) {
-  std::map<std::string, std::vector<Floats>> states;
-  const Graph& graph = training.graph();
-  for (TensorId id = 0; id < graph.tensor_count(); ++id) {
-    const Tensor& tensor = graph.tensor(id);
-    if (tensor.role != Role::OptimizerState || tensor.type != DType::F32) continue;
-    const std::vector<std::byte> bytes = training.latest(id);
-    Floats numbers(bytes.size() / sizeof(float));
-    std::memcpy(numbers.data(), bytes.data(), bytes.size());
-    states[tensor.name] = {std::move(numbers)};
-  }
-  return states;
-}
-
-void train_and_save(const Scenario& scenario, TrainOptions options) {
-  set_thread_count(1);
-  options.library = torch_library();
-  options.library.find_body = &find_seeing_body;
-  seen.clear();
-  Training training(scenario, options);
-  training.run();
-  const std::string path = dump_path(options.meeting_file, options.rank);
-  write(bits_of(training), path);
-  save(path + ".seen", seen);
-  save(path + ".states", states_of(training));
-}
-
-// By rank.
-std::vector<RankRun> trained(const Way& w) {
-  const Scenario scenario = scenario_of(w);
-  TrainOptions options;
-  options.rank = leading_rank(scenario);
-  std::vector<std::string> arguments = arguments_of(w);
-  arguments.insert(arguments.begin(), {"--gtest_filter=*DISABLED_OtherSender*", "--gtest_also_run_disabled_tests"});
-  RankProcesses peers(rank_count(scenario), arguments, "", options.rank);
-  options.meeting_file = peers.meeting_file();
-  train_and_save(scenario, options);
-  peers.finish();
-  std::vector<RankRun> ranks;
-  for (Rank rank = 0; rank < rank_count(scenario); ++rank) {
-    const std::string path = dump_path(options.meeting_file, rank);
-    RankRun& run = ranks.emplace_back();
-    run.bits = read(path);
-    run.seen = load(path + ".seen");
-    for (auto& [name, rows] : load(path + ".states")) run.states[name] = rows.front();
-  }
-  return ranks;
-}
 
 // Of a block of numbers: the mean of their magnitudes, added up in the order in which a GPU's warp does.
 float scale_of(const float* numbers, std::size_t count) {
@@ -437,57 +272,6 @@ TEST(CompressedRanks, TrainAsPlainTrainingDoes) {
   EXPECT_NEAR(signs, plain, 0.05 * plain);
 }
 
-// Of 16 bits the code says all, and of signs where all numbers of a block have one magnitude, the same signs on all
-// ranks: means are exact, and nothing is kept.
-TEST(SentCode, SaysAllOfNumbersThatItCanSay) {
-  constexpr std::int64_t kElements = 200, kRanks = 4;
-  for (const SentCode code : {SentCode{SentCode::Kind::Signs, 64}, SentCode{SentCode::Kind::BFloat16, 0},
-                              SentCode{SentCode::Kind::Float16, 0}}) {
-    const auto bytes = static_cast<std::size_t>(code.bytes(kElements));
-    std::vector<std::byte> sent(bytes * kRanks);
-    Floats exact(kElements), mean(kElements), kept(kElements);
-    for (std::int64_t rank = 0; rank < kRanks; ++rank) {
-      Floats numbers;
-      for (std::int64_t i = 0; i < kElements; ++i)
-        numbers.push_back(static_cast<float>(rank + 1 + i / 64) * (i % 3 == 0 ? -0.25F : 0.25F));
-      encode(code, numbers.data(), kept.data(), kElements, &sent[bytes * static_cast<std::size_t>(rank)]);
-      for (std::size_t i = 0; i < exact.size(); ++i) exact[i] += numbers[i] / kRanks;
-      EXPECT_EQ(kept, Floats(kElements, 0));
-    }
-    mean_of_codes(code, sent.data(), kRanks, static_cast<std::int64_t>(bytes), kElements, mean.data());
-    EXPECT_EQ(mean, exact);
-    std::vector<std::byte> common(bytes);
-    encode(code, mean.data(), kept.data(), kElements, common.data());
-    decode(code, common.data(), kElements, mean.data());
-    EXPECT_EQ(mean, exact);
-    EXPECT_EQ(kept, Floats(kElements, 0));
-  }
-}
-
-// Cut anywhere at a whole unit, the code is the same. What fp16 cannot say is kept for later.
-TEST(SentCode, IsTheSameInPartsAndKeepsWhatIsTooLarge) {
-  for (const SentCode code : {SentCode{SentCode::Kind::Signs, 32}, SentCode{SentCode::Kind::Float16, 0}}) {
-    Floats numbers;
-    for (int i = 0; i < 333; ++i) numbers.push_back(std::sin(static_cast<float>(i)));
-    Floats kept(333, 0.125F), kept_in_parts = kept;
-    std::vector<std::byte> whole(static_cast<std::size_t>(code.bytes(333))), parts = whole;
-    encode(code, numbers.data(), kept.data(), 333, whole.data());
-    for (const auto& [first, count] : {std::pair<std::int64_t, std::int64_t>{0, 96}, {96, 160}, {256, 77}})
-      encode(code, &numbers[static_cast<std::size_t>(first)], &kept_in_parts[static_cast<std::size_t>(first)], count,
-             &parts[static_cast<std::size_t>(code.bytes(first))]);
-    EXPECT_EQ(parts, whole);
-    EXPECT_EQ(kept_in_parts, kept);
-  }
-  const SentCode half{SentCode::Kind::Float16, 0};
-  const Floats large{1e5F, -1e5F};
-  Floats kept(2, 0), sent(2);
-  std::byte bytes[4];
-  encode(half, large.data(), kept.data(), 2, bytes);
-  decode(half, bytes, 2, sent.data());
-  EXPECT_EQ(sent, (Floats{65504, -65504}));
-  EXPECT_EQ(kept, (Floats{1e5F - 65504, 65504 - 1e5F}));
-}
-
 // The other processes of the tests above.
 TEST(CompressedPeer, DISABLED_OtherSender) {
   TrainOptions options;
@@ -497,4 +281,4 @@ TEST(CompressedPeer, DISABLED_OtherSender) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::compressed_runs
