@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/check.hpp"
+#include "core/base/errors.hpp"
 #include "core/machine/device_clock.hpp"
 #include "core/machine/lanes.hpp"
 #include "core/machine/slow_down.hpp"
@@ -150,6 +151,7 @@ struct SimgridExecutor::Impl {
   void end_fixed(CommandRef ref, LaneIndex lane);
   void begin_flow(CommandRef ref);
   void join_collective(CommandRef ref, const PendingCommand& pending);
+  [[noreturn]] void refuse_standstill();
   void begin_collective(const std::vector<CommandRef>& members);
   bool begin_round(CommandRef leader, Joint& joint);
   void begin_round_flow(CommandRef leader, Joint& joint);
@@ -303,6 +305,23 @@ void SimgridExecutor::Impl::join_collective(CommandRef ref, const PendingCommand
   gathering.erase(key);
   std::sort(members.begin(), members.end(), [](CommandRef a, CommandRef b) { return a.rank < b.rank; });
   begin_collective(members);
+}
+
+// Nothing runs and nothing is due, though commands are in flight: what each of them needs is not issued elsewhere.
+void SimgridExecutor::Impl::refuse_standstill() {
+  std::string text = "ranks wait for each other:";
+  for (const auto& [key, gathered] : gathering) {
+    const CommandRef first = gathered.members.front();
+    RankState& state = rank(first.rank);
+    text +=
+        " rank " + std::to_string(first.rank) + " in " + state.graph->op_name(state.queues.at(first.id).op) + " for";
+    for (const Rank member : state.graph->group(key.first))
+      if (std::none_of(gathered.members.begin(), gathered.members.end(),
+                       [&](CommandRef there) { return there.rank == member; }))
+        text += " rank " + std::to_string(member);
+    text += ";";
+  }
+  throw DeviceError(text + " a policy holds back what others wait for: issue the compute program in its order");
 }
 
 double SimgridExecutor::Impl::slowest(const std::vector<CommandRef>& members) {
@@ -495,6 +514,7 @@ EventBatch SimgridExecutor::wait(TimeNs deadline) {
     double until_ns = deadline_ns;
     if (!sim.timers.empty()) until_ns = std::min(until_ns, sim.timers.top().at_ns);
     if (!sim.seen.empty()) until_ns = std::min(until_ns, sim.seen.front().visible_ns);
+    if (until_ns == kInfinity && sim.platform.idle()) sim.refuse_standstill();
     const std::vector<int>& ended = sim.platform.step(until_ns);
     sim.now_ns = sim.platform.now_ns();
     for (int lane : ended) sim.lane_ended(lane);

@@ -75,7 +75,7 @@ class MlpOffload final : public Policy {
       leaving_.move(view, decisions, buckets_, [](const Bucket&) { return false; });
       progress = updates_.move(view, decisions, buckets_, homes_);
       progress |= updates_.upload(view, decisions, /*staged=*/true);
-      if (!updates_.in_phase()) progress |= stream_.advance(view, decisions, homes_, activations_);
+      if (updates_.may_compute(view)) progress |= stream_.advance(view, decisions, homes_, activations_);
     }
   }
 

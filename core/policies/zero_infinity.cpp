@@ -72,7 +72,7 @@ class ZeroInfinity final : public Policy {
       // The host copy was only a staging buffer, unless the next update reads it. Decoding updates nothing.
       const std::vector<Bucket>& of_step = buckets_.latest();
       progress |= updates_.upload(view, decisions, /*staged=*/of_step.empty() || !of_step.front().reads_parameter);
-      if (!updates_.in_phase())
+      if (updates_.may_compute(view))
         progress |= stream_.advance(view, decisions, homes_, activations_, !blocking_ || !leaving_.on_the_way(view));
     }
   }

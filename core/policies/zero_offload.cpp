@@ -54,7 +54,7 @@ class ZeroOffload final : public Policy {
     buckets_.follow(view.graph());
     bool progress = true;
     while (progress) {
-      progress = !waits_for_parameters(view) && compute(view, decisions);
+      progress = compute(view, decisions);
       send_gradients(view, decisions);
       if (backward_issued(view)) progress |= update(view, decisions);
       progress |= upload_parameters(view, decisions);
@@ -71,6 +71,7 @@ class ZeroOffload final : public Policy {
   bool compute(const View& view, Decisions& decisions) {
     bool any = false;
     const auto may_run = [&] {
+      if (waits_for_parameters(view)) return false;
       if (!blocking_) return true;
       send_gradients(view, decisions);
       return !gradients_.on_the_way(view);
@@ -88,7 +89,7 @@ class ZeroOffload final : public Policy {
   bool waits_for_parameters(const View& view) {
     const auto program = view.compute_program();
     if (delayed_ || program.empty()) return false;
-    if (!uploads_.empty()) return true;
+    if (!uploads_.empty()) return !step_goes_on(view, updated_step_);
     const std::int32_t step = view.graph().op(program.front()).step;
     if (step != arriving_) {
       CHECK(step > arriving_, "steps come in order", step, arriving_);
@@ -97,6 +98,7 @@ class ZeroOffload final : public Policy {
     }
     for (const auto& buckets = buckets_.step(step - 1); arrived_ < buckets.size(); ++arrived_) {
       const ValueId parameter = buckets[arrived_].parameter;
+      if (view.over(parameter)) continue;
       const auto highest =
           std::find_if(kTiers.begin(), kTiers.end(), [&](Tier tier) { return view.valid(parameter, tier); });
       if (highest == kTiers.end() || !view.arrived(parameter, *highest)) return true;
@@ -118,6 +120,7 @@ class ZeroOffload final : public Policy {
       if (view.issued(bucket.optimizer)) continue;
       if (decisions.run(bucket.optimizer, Engine::CpuOptimizer) != Reply::Issued) break;
       uploads_.add(bucket.parameter);
+      updated_step_ = step;
       issued = true;
     }
     return issued;
@@ -145,6 +148,7 @@ class ZeroOffload final : public Policy {
   std::int32_t arriving_ = 0;  // step whose forward waits for parameters
   std::size_t arrived_ = 0;    // of the buckets of the step before, from the first
   ParameterUploads uploads_;
+  std::int32_t updated_step_ = kNone;  // whose parameters they are
 };
 
 }  // namespace tandem

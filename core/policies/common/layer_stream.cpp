@@ -27,6 +27,11 @@ std::int64_t layers_ahead(const View& view, const std::vector<Bucket>& of_step, 
   return most;
 }
 
+// It has no layer, and takes as long as another rank lets it wait: a send is over when that rank has the room.
+bool is_transfer(const Op& op) {
+  return op.engine == Engine::P2P || (op.engine == Engine::Collective && op.lane_number > 1);
+}
+
 // Parameters that are on the device, and on disk, leave the host.
 void drop_on_host(const View& view, Decisions& decisions, const StateHomes& homes, OpId op) {
   for (ValueId read : view.graph().op(op).reads)
@@ -74,7 +79,7 @@ bool LayerStream::advance(const View& view, Decisions& decisions, const StateHom
   if (!may_run || ops == 0 || view.computing() >= kComputeAhead) return false;
   const OpId next = view.compute_program().front();
   if (decisions.run(next) != Reply::Issued) return false;
-  running_.push_back(next);
+  if (!is_transfer(view.graph().op(next))) running_.push_back(next);
   activations.move(view, decisions);
   pass(view, decisions, homes, next, ops - 1);
   return true;

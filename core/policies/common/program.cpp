@@ -8,6 +8,13 @@
 
 namespace tandem {
 
+bool step_goes_on(const View& view, std::int32_t updated_step) {
+  const auto program = view.compute_program();
+  if (program.empty()) return false;
+  const Op& next = view.graph().op(program.front());
+  return next.step <= updated_step && next.phase != Phase::Evaluate;
+}
+
 void prefetch_parameters(const View& view, Decisions& decisions, std::size_t ops) {
   const auto program = view.compute_program();
   for (std::size_t i = 0; i < std::min(ops, program.size()); ++i) {

@@ -36,6 +36,10 @@ bool feed_compute(const View& view, Decisions& decisions, F&& issued) {
       view, decisions, [] { return true; }, issued);
 }
 
+// True where the program's next op is of a step whose updates have begun, and waits for none of them: a stage of a
+// pipeline has gradients to send that others wait for. Passes over held-out data read what is updated.
+bool step_goes_on(const View& view, std::int32_t updated_step);
+
 // Runs the optimizer steps that are ready and `mine(op)`; true if there were any.
 template <typename F>
 bool run_ready_updates(const View& view, Decisions& decisions, Engine engine, F&& mine) {

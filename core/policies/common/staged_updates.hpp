@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/check.hpp"
+#include "core/policies/common/program.hpp"
 #include "core/policies/common/state_homes.hpp"
 #include "core/policies/common/uploads.hpp"
 
@@ -29,6 +30,8 @@ class StagedUpdates {
   // first bucket's, until all updates are done and what leaves the host is at home.
   bool move(const View& view, Decisions& decisions, const Buckets& buckets, const StateHomes& homes);
   bool in_phase() const { return step_ != kNone; }
+  // All computing waits for the phase's end, but for what is left of its step.
+  bool may_compute(const View& view) const { return !in_phase() || step_goes_on(view, step_); }
 
   // Updated parameters to the device, if they live there. `staged`: none stays on the host.
   bool upload(const View& view, Decisions& decisions, bool staged) {

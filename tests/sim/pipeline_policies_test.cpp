@@ -1,0 +1,79 @@
+// Policies that hold back computing while they update, in pipelines: what a stage sends, others wait for.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "analysis/analysis.hpp"
+#include "core/base/errors.hpp"
+#include "sim/simulate.hpp"
+#include "tests/common/scenarios.hpp"
+#include "tests/sim/checked_ranks.hpp"
+
+namespace tandem::testing {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+
+// Forwards of 10 ms to 20, the second stage's backward to 40 and its update to 140, the first one's, which needs the
+// gradient that the second sends at 40, to 60 and 160: no stage's update waits for another's.
+TEST(PipelinePolicies, NoStageSendsAfterItsUpdate) {
+  for (const char* policy : {"zero_offload", "zero_infinity", "mlp_offload"}) {
+    Scenario s = layers_scenario(policy, 16 * kGiB, 2, 64, 10 * kMs, 20 * kMs, 100 * kMs);
+    s.parallel.pipeline = 2;
+    s.steps = 4;
+    Simulation simulation(s);
+    simulation.run();
+    EXPECT_NEAR(analyse(simulation.record()).step_s.median, 160e-3, 1e-4) << policy;
+  }
+}
+
+// Weights that the first stage and the last have in common, few micro-batches: ops of several steps are there at once.
+TEST(PipelinePolicies, NoneWaitsForEver) {
+  for (const char* policy : {"zero_offload", "zero_infinity", "mlp_offload", "deep_optimizer_states", "patrickstar"})
+    for (const char* schedule : {"1f1b", "gpipe", "axonn", "interleaved"})
+      for (const std::int64_t micro_batches : {2, 4})
+        for (const int layers : {2, 6}) {
+          const bool interleaved = schedule == std::string("interleaved");
+          if (interleaved && layers < 4) continue;
+          SCOPED_TRACE(std::string(policy) + " " + schedule + " " + std::to_string(micro_batches) + " " +
+                       std::to_string(layers));
+          Scenario s = gpt_scenario(policy, kGiB, layers);
+          s.machine = round_machine(kGiB, kGiB, kGiB);
+          s.workload.micro_batches = micro_batches;
+          s.parallel = {.pipeline = 2, .chunks = interleaved ? 2 : 1, .schedule = schedule};
+          s.validation = {.every = 2, .batches = 1};
+          Simulation simulation(s);
+          for (const CheckedRank& rank : run_checked(simulation)) EXPECT_EQ(rank.violation, "");
+        }
+}
+
+// It issues the program in order, but nothing that sends.
+class NeverSends final : public Policy {
+ public:
+  void decide(const View& view, Decisions& decisions) override {
+    while (!view.compute_program().empty()) {
+      const OpId next = view.compute_program().front();
+      if (view.graph().op_name(next).find(".sent.") != std::string::npos) return;
+      if (decisions.run(next) != Reply::Issued) return;
+    }
+  }
+};
+
+TEST(PipelinePolicies, WhoWaitsForWhomIsSaid) {
+  Scenario s = layers_scenario("resident", 16 * kGiB, 2, 64, kMs, kMs, kMs);
+  s.parallel.pipeline = 2;
+  Simulation simulation(s, Fidelity::Shared, [](const Scenario&, Rank) { return std::make_unique<NeverSends>(); });
+  try {
+    simulation.run();
+    FAIL();
+  } catch (const DeviceError& stands) {
+    EXPECT_STREQ(stands.what(),
+                 "ranks wait for each other: rank 1 in step0/mb0/layer0.received.forward for rank 0; a policy holds "
+                 "back what others wait for: issue the compute program in its order");
+  }
+}
+
+}  // namespace
+}  // namespace tandem::testing
