@@ -43,6 +43,10 @@ TEST(PipelineSchedule, AsDrawnByHand) {
   EXPECT_EQ(turns("zero_bubble", four, 0), "F0 F1 F2 F3 B0 W0 F4 B1 W1 B2 W2 B3 W3 B4 W4");
   EXPECT_EQ(turns("zero_bubble", four, 2), "F0 F1 B0 F2 B1 F3 B2 W0 F4 B3 W1 B4 W2 W3 W4");
   EXPECT_EQ(turns("zero_bubble", four, 3), "F0 B0 F1 B1 F2 B2 F3 B3 W0 F4 B4 W1 W2 W3 W4");
+  // Hippie: the last of four stages alone takes turns.
+  EXPECT_EQ(turns("hippie", four, 0), "F0 F1 F2 F3 F4 B0 B1 B2 B3 B4");
+  EXPECT_EQ(turns("hippie", four, 2), "F0 F1 F2 F3 F4 B0 B1 B2 B3 B4");
+  EXPECT_EQ(turns("hippie", four, 3), "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4");
   // AxoNN: the second of three stages takes forwards as they come, until the first backward is back.
   const PipelineShape three{.stages = 3, .chunks = 1, .micro_batches = 5};
   EXPECT_EQ(turns("axonn", three, 0), "F0 F1 F2 B0 F3 B1 F4 B2 B3 B4");
@@ -58,7 +62,7 @@ TEST(PipelineSchedule, AsDrawnByHand) {
 // Every pass once; a piece's backwards in the order of micro-batches, each after its forward; and an order of all
 // stages' turns exists, in which each waits for what it reads alone.
 TEST(PipelineSchedule, EveryOrderCanBeRun) {
-  for (const char* schedule : {"naive", "gpipe", "1f1b", "zero_bubble", "axonn", "interleaved"})
+  for (const char* schedule : {"naive", "gpipe", "1f1b", "zero_bubble", "hippie", "axonn", "interleaved"})
     for (const std::int32_t stages : {2, 3, 4, 7})
       for (const std::int32_t chunks : {1, 2, 3})
         for (const std::int32_t rounds : {1, 2, 3}) {
@@ -124,6 +128,7 @@ TEST(PipelineSchedule, MicroBatchesAtOnce) {
   for (std::int32_t stage = 0; stage < 4; ++stage) {
     EXPECT_EQ(at_once("naive", four, stage), 1);
     EXPECT_EQ(at_once("gpipe", four, stage), 8);
+    EXPECT_EQ(at_once("hippie", four, stage), stage == 3 ? 1 : 8);
     EXPECT_EQ(at_once("1f1b", four, stage), 4 - stage);
   }
   EXPECT_EQ(at_once("1f1b", {.stages = 4, .chunks = 1, .micro_batches = 2}, 0), 2);

@@ -76,9 +76,6 @@ Floats mean_of(const Way& w, Stage& stage, const std::vector<Floats>& numbers) {
   return all;
 }
 
-void PrintTo(const Way& w, std::ostream* out) {
-  for (const std::string& argument : arguments_of(w)) *out << argument << ' ';
-}
 std::string name_of(const ::testing::TestParamInfo<Way>& test) {
   const Way& w = test.param;
   return w.compress + "_" + w.precision + "_" + std::to_string(w.devices) + "x" + std::to_string(w.stages) + "_micro" +

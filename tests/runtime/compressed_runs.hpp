@@ -40,6 +40,9 @@ inline std::vector<std::string> arguments_of(const Way& w) {
           "--stages=" + std::to_string(w.stages),
           "--feedback=" + std::to_string(w.feedback)};
 }
+inline void PrintTo(const Way& w, std::ostream* out) {
+  for (const std::string& argument : arguments_of(w)) *out << argument << ' ';
+}
 
 inline Way from_arguments() {
   return {argument("compress"),           argument("precision"),        argument("optimizer"),

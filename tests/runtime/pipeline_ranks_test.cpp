@@ -136,6 +136,8 @@ const Pipeline kPipelines[] = {
     {.family = "moe", .schedule = "1f1b", .stages = 2},
     {.family = "bert", .schedule = "1f1b", .stages = 2},
     {.policy = "zero_offload", .schedule = "axonn", .stages = 3, .micro_batches = 5},
+    {.schedule = "hippie", .stages = 2, .devices = 2},
+    {.policy = "zero_offload", .schedule = "hippie", .precision = "bf16", .stages = 3, .clip_norm = 0.5},
     {.schedule = "zero_bubble", .stages = 2},
     {.schedule = "zero_bubble", .precision = "bf16", .stages = 4, .micro_batches = 6, .clip_norm = 0.5},
     {.schedule = "zero_bubble", .precision = "fp16", .recompute = "block", .stages = 2, .devices = 2},

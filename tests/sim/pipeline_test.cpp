@@ -50,6 +50,7 @@ TEST(Pipeline, BubblesAreThoseOfTheClosedForms) {
       const double filled = (micro_batches + stages - 1) * kAllS / stages;
       EXPECT_NEAR(step_s(twelve_layers(p, "gpipe", m)), filled, kNear * filled);
       EXPECT_NEAR(step_s(twelve_layers(p, "1f1b", m)), filled, kNear * filled);
+      EXPECT_NEAR(step_s(twelve_layers(p, "hippie", m)), filled, kNear * filled);
       // A third of that, where gradients of inputs and of weights take as long as a forward, 1 ms a layer: ZB-H1 (Qi et
       // al., 2024), (P - 1)(F + B - W) once there are as many micro-batches as stages.
       const double third = (micro_batches + (stages - 1) / 3) * kAllS / stages;
@@ -87,7 +88,7 @@ TEST(Pipeline, BesideDataParallel) {
 // still goes backward, for 12 ms: in the bubble. The step waits for the first stage's gradients alone.
 TEST(Pipeline, AddsUpGradientsInTheBubble) {
   constexpr std::int64_t kLayerBytes = 65'536;
-  for (const char* schedule : {"gpipe", "1f1b", "axonn"}) {
+  for (const char* schedule : {"gpipe", "1f1b", "hippie", "axonn"}) {
     SCOPED_TRACE(schedule);
     Scenario s = twelve_layers(2, schedule, 4);
     s.workload.keys["layer_bytes"] = kLayerBytes;
@@ -151,7 +152,7 @@ TEST(Pipeline, EveryFamilyIsCutWithoutLoss) {
     ASSERT_NE(whole, nullptr) << family->name;
     const std::int64_t all_parameters = parameter_bytes(*whole, 1), all_flops = flops(*whole, 1);
     whole.reset();  // one at a time
-    for (const char* schedule : {"naive", "gpipe", "1f1b", "zero_bubble", "axonn", "interleaved"}) {
+    for (const char* schedule : {"naive", "gpipe", "1f1b", "zero_bubble", "hippie", "axonn", "interleaved"}) {
       SCOPED_TRACE(std::string(family->name) + " " + schedule);
       s.parallel = {.pipeline = 2, .chunks = schedule == std::string("interleaved") ? 2 : 1, .schedule = schedule};
       const auto divided = checked(s);
@@ -181,6 +182,7 @@ TEST(Pipeline, ZeroBubbleTakesAboutTheMemoryOf1F1B) {
     return bytes;
   };
   const std::int64_t without = most("1f1b"), with = most("zero_bubble"), all = most("gpipe");
+  EXPECT_LT(most("hippie"), all);  // of whose stages the last one has most
   EXPECT_LE(with, without + without / 5);
   EXPECT_LT(with, all);
 }

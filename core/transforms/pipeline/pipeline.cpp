@@ -129,7 +129,7 @@ class Divider {
     const bool given_whole = stage.backward != kNone && !stage.goes_back_in_two() && stage.exchange == Exchange::None;
     require_pipeline(!given_whole || !goes_back_in_two(scenario_), "parallel.schedule",
                      "zero_bubble takes each backward in two, and that of " + stage.name + " is given whole",
-                     "naive, gpipe, 1f1b, interleaved or axonn");
+                     "naive, gpipe, 1f1b, hippie, interleaved or axonn");
   }
 
   Scenario scenario_;

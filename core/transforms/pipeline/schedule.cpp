@@ -63,6 +63,8 @@ std::vector<StageTurn> stage_turns(const std::string& schedule, const PipelineSh
   if (schedule == "gpipe") return by_turns(shape.micro_batches, shape.micro_batches, plain);
   if (schedule == "1f1b") return by_turns(shape.micro_batches, shape.stages - 1 - stage, plain);
   if (schedule == "zero_bubble") return zero_bubble(shape, stage);
+  if (schedule == "hippie")
+    return by_turns(shape.micro_batches, stage + 1 == shape.stages ? 0 : shape.micro_batches, plain);
   if (schedule == "axonn") return message_driven(shape, stage);
   CHECK(schedule == "interleaved", schedule);
   require_pipeline(shape.micro_batches % shape.stages == 0, "workload.micro_batches",

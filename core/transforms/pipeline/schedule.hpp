@@ -31,6 +31,8 @@ struct PipelineShape {
 //   zero_bubble  1f1b of backwards that make gradients of inputs; those of weights come later by as many micro-batches
 //                as there are stages before this one, so that each stage holds as many as the first (ZB-H1: Qi et al.,
 //                ICLR 2024)
+//   hippie       gpipe, but that the last stage has one forward, one backward by turns, so that gradients are on their
+//                way while forwards still come (last-stage schedule: Ye et al., ICPP 2021)
 //   axonn        as messages arrive (message_driven.hpp)
 //   interleaved  1f1b over several pieces a stage, micro-batches in groups of as many as there are stages (Narayanan et
 //                al., SC 2021, section 2.2)
