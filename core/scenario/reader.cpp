@@ -131,6 +131,7 @@ Scenario read_scenario(const std::string& text, const std::string& name, const s
   findings.raise();
   CHECK(root.find("machine") != nullptr, "the schema requires a machine", name);
   const Node& machine = *root.find("machine");
+  set_text(root, "steps", std::to_string(scenario.steps));  // those of epochs, too
   scenario.machine.text = to_yaml(machine);
   scenario.text = to_yaml(root);
   scenario.machine.path = machine.at.file ? *machine.at.file : name;

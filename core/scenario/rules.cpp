@@ -177,13 +177,14 @@ void check_epochs(Rules& rules, const Values& values, const Scenario& scenario) 
     rules.require(!values.has("data.samples"), {"data.samples"}, "counts samples of an epoch", "beside epochs");
     return;
   }
-  rules.require(!is_given(values, "steps"), {"epochs", "steps"}, "steps is given, too", "one of them");
   rules.require(values.has("data.samples"), {"epochs"}, "nothing says how many samples an epoch has",
                 "beside data.samples");
   if (!values.has("data.samples")) return;
   const std::int64_t step = samples_of_step(scenario.workload), of_epoch = values.integer("data.samples") / step;
   rules.require(of_epoch > 0, {"data.samples", "workload.batch", "workload.micro_batches", "workload.devices"},
                 "a step takes " + std::to_string(step) + " samples", "at least as many");
+  rules.require(!is_given(values, "steps") || values.integer("steps") == scenario.steps, {"steps", "epochs"},
+                "epochs of data.samples are " + std::to_string(scenario.steps), "one of them");
   rules.require(of_epoch <= kMostSteps / values.integer("epochs"), {"epochs", "data.samples"},
                 "an epoch has " + std::to_string(of_epoch) + " steps", "at most 1000000000 steps in all");
 }

@@ -17,6 +17,7 @@ TEST(Epochs, AreWholeSteps) {
   EXPECT_EQ(steps_of("epochs: 7\ndata: {samples: 119}\n"), 21) << "29 samples are left each time";
   EXPECT_EQ(steps_of("epochs: 1\ndata: {samples: 30}\n"), 1);
   EXPECT_EQ(steps_of("steps: 9\n"), 9);
+  EXPECT_EQ(steps_of("steps: 21\nepochs: 7\ndata: {samples: 119}\n"), 21) << "as a log has it";
 }
 
 TEST(Epochs, SayWhatDoesNotGoWithThem) {
@@ -26,7 +27,7 @@ TEST(Epochs, SayWhatDoesNotGoWithThem) {
   EXPECT_EQ(error("data: {samples: 100}\n"),
             "bad.yaml:3:17: data.samples: counts samples of an epoch; allowed: beside epochs");
   EXPECT_EQ(error("epochs: 2\nsteps: 3\ndata: {samples: 100}\n"),
-            "bad.yaml:3:9: epochs: steps is given, too; allowed: one of them");
+            "bad.yaml:4:8: steps: epochs of data.samples are 6; allowed: one of them");
   EXPECT_EQ(error("epochs: 2\ndata: {samples: 29}\n"),
             "bad.yaml:4:17: data.samples: a step takes 30 samples; allowed: at least as many");
   EXPECT_EQ(error("epochs: 1000000000\ndata: {samples: 60}\n"),
