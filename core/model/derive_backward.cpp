@@ -126,10 +126,24 @@ class BackwardPass {
     if (const std::int32_t port = facts_.input_port(mine); port != kNone && adds_to(place(port))) return true;
     return !builder_.is_operand(storage) && !is_shared(storage, mine, index);
   }
-  // What leaves by a port needs a place of its own: another operand's, or one that two ports share, is none.
+  // Whether a call that makes the local, or gets its gradient as it is, hands it on between the halves.
+  bool will_be_handed_on(LocalId local) const {
+    const std::int32_t maker = made_by_[place(local)];
+    if (maker == kNone) return false;
+    if (facts_.wanted_of(place(maker)).weights != 0) return true;
+    const Call& c = facts_.call(place(maker));
+    for (std::size_t k = 0; k < c.in.size(); ++k)
+      if ((c.what->primitive.passes_gradient() & bit(k)) != 0 && will_be_handed_on(c.in[k])) return true;
+    return false;
+  }
+  // What leaves by a port needs a place of its own: another operand's, one that two ports share, or one that is handed
+  // on, is none.
   bool needs_copy(std::size_t index, LocalId in, std::int32_t storage) const {
-    return facts_.input_port(in) != kNone && first_reader_[place(in)] == static_cast<std::int32_t>(index) &&
-           !may_write(storage, in, index);
+    if (facts_.input_port(in) == kNone || first_reader_[place(in)] != static_cast<std::int32_t>(index)) return false;
+    if (half_ == Half::Inputs)
+      for (const LocalId other : facts_.call(index).in)
+        if (other != in && will_be_handed_on(other)) return true;
+    return !may_write(storage, in, index);
   }
   // `passes`: the gradient is what lies in `output_gradient`.
   GradientTarget target_of(std::size_t index, LocalId in, std::int32_t output_gradient, bool passes, bool in_place) {

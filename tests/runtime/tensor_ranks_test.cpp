@@ -29,7 +29,8 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kBatch = 3;  // or less
 
 struct Division {
-  std::string family = "gpt", precision = "fp32", recompute = "none", optimizer = "sgd", kind = "ulysses";
+  std::string family = "gpt", precision = "fp32", recompute = "none", optimizer = "sgd", kind = "ulysses",
+              schedule = "1f1b";
   std::int64_t tensor = 2, sequence = 1, stages = 1, devices = 1, micro_batches = 2, evaluates = 0, batch = kBatch,
                experts = 1;
   double clip_norm = 0;
@@ -41,6 +42,7 @@ std::vector<std::string> arguments_of(const Division& d) {
           "--recompute=" + d.recompute,
           "--optimizer=" + d.optimizer,
           "--kind=" + d.kind,
+          "--schedule=" + d.schedule,
           "--tensor=" + std::to_string(d.tensor),
           "--sequence=" + std::to_string(d.sequence),
           "--stages=" + std::to_string(d.stages),
@@ -58,6 +60,7 @@ Division from_arguments() {
           argument("recompute"),
           argument("optimizer"),
           argument("kind"),
+          argument("schedule"),
           std::stoi(argument("tensor")),
           std::stoi(argument("sequence")),
           std::stoi(argument("stages")),
@@ -102,7 +105,7 @@ Scenario scenario_of(const Division& d) {
   s.workload.parallel["sequence"] = d.sequence;
   s.workload.parallel["sequence_kind"] = d.kind;
   s.workload.parallel["expert"] = d.experts;
-  s.parallel = {.pipeline = d.stages, .chunks = 1, .schedule = "1f1b"};
+  s.parallel = {.pipeline = d.stages, .chunks = 1, .schedule = d.schedule};
   s.optimizer.name = d.optimizer;
   s.optimizer.learning_rate = d.optimizer == "sgd" ? 0.1 : 1e-3;
   s.optimizer.clip_norm = d.clip_norm;
@@ -274,7 +277,13 @@ const Division kDivisions[] = {
     {.tensor = 1, .sequence = 2, .clip_norm = 0.05},
     {.family = "llama", .recompute = "block", .tensor = 1, .sequence = 4},
     {.tensor = 1, .sequence = 2, .devices = 2, .micro_batches = 1},
-    {.tensor = 1, .sequence = 2, .stages = 2, .micro_batches = 4, .clip_norm = 0.05},
+    {.family = "llama",
+     .schedule = "zero_bubble",
+     .tensor = 1,
+     .sequence = 2,
+     .stages = 2,
+     .micro_batches = 4,
+     .clip_norm = 0.05},
 };
 
 std::string name_of_division(const ::testing::TestParamInfo<Division>& test) {

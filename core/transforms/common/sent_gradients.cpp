@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "core/scenario/ranks.hpp"
+
 namespace tandem {
 namespace {
 
@@ -16,7 +18,7 @@ SentCode::Kind kind_of(const std::string& word) {
 SentGradients sent_gradients(const Scenario& scenario) {
   const KeyValues& keys = scenario.workload.parallel;
   SentGradients sent;
-  if (scenario.workload.devices == 1) return sent;
+  if (scenario.workload.devices * sequence_ranks(scenario) == 1) return sent;  // nobody to send to
   sent.code.kind = kind_of(keys.text_or("compress", "none"));
   sent.error_feedback = !keys.has("error_feedback") || keys.flag("error_feedback");
   if (sent.code.kind != SentCode::Kind::Signs) return sent;
