@@ -23,6 +23,7 @@
 #include "core/base/interrupted.hpp"
 #include "core/base/shell_text.hpp"
 #include "core/scenario/ranks.hpp"
+#include "core/transforms/servers/arrivals.hpp"
 #include "report/csv_log.hpp"
 #include "report/skip_watch.hpp"
 #include "runtime/adapter_file.hpp"
@@ -143,6 +144,12 @@ int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
   const std::unique_ptr<tandem::Watchdog> watchdog = tandem::following_watchdog(scenario, flags.rank);
   options.watchdog = watchdog.get();
   options.device = tandem::open_device(flags.device, flags.rank, tandem::rank_count(scenario));
+  if (!flags.started)  // of those, all wait for each other at the end
+    options.lost_worker = [rank = flags.rank](tandem::Rank lost, std::int32_t step) {
+      std::fprintf(stderr,
+                   "warning: rank %d is lost: from training step %d on, rank %d updates without its gradients\n", lost,
+                   step + 1, rank);
+    };
   std::shared_ptr<tandem::DecodeWorker> worker;
   options.open_data = open_with_workers(scenario, flags.decode, worker);
   tandem::Training training(scenario, options);
@@ -188,10 +195,11 @@ void run_to_end(tandem::Training& training, tandem::EventLog& watcher, tandem::M
   }
 }
 
-// Other ranks that end after this one: their errors are the run's.
-void finish(tandem::RankProcesses& peers, const tandem::Scenario& scenario, const std::vector<std::string>& settings) {
+// Other ranks that end after this one: their errors are the run's. Returns as of RankProcesses.
+std::string finish(tandem::RankProcesses& peers, const tandem::Scenario& scenario,
+                   const std::vector<std::string>& settings) {
   try {
-    peers.finish();
+    return peers.finish();
   } catch (const tandem::DeviceError&) {
     if (const auto told = tandem::told_by_rank(peers.meeting_file()))
       throw tandem::DeviceError(told->what() + tandem::after_not_finite(*told, scenario, settings));
@@ -244,6 +252,7 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
     options.meeting_file = flags.meeting_file;
   } else if (tandem::rank_count(scenario) > 1) {
     peers.emplace(tandem::rank_count(scenario), arguments, "", options.rank);
+    peers->spare(tandem::spared_workers(scenario));
     options.meeting_file = peers->meeting_file();
     started = &*peers;
   }
@@ -294,7 +303,8 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
   if (training.interrupted()) return interrupted(scenario, training, settings);
   if (peers) {
     const tandem::Watchdog::Wait wait(watchdog.get(), "the other ranks, to end");
-    finish(*peers, scenario, settings);
+    const std::string lost = finish(*peers, scenario, settings);
+    if (!lost.empty() && !common.quiet) tandem::print_warning("the run went on without some of its ranks:" + lost);
   } else if (flags.started && !training.stopped()) {
     end_with_others(scenario, flags.meeting_file, options.rank, watchdog.get());
   }

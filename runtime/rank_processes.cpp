@@ -2,6 +2,7 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -61,41 +62,48 @@ void RankProcesses::require_alive() {
   }
 }
 
-std::string RankProcesses::told(int changes, const std::function<std::string(const siginfo_t&)>& what) const {
+bool RankProcesses::is_spared(Rank rank) const {
+  return std::find(spared_.begin(), spared_.end(), rank) != spared_.end();
+}
+
+std::string RankProcesses::told(int changes, const std::function<std::string(Rank, const siginfo_t&)>& what) const {
   std::string text;
   for (const Process& process : processes_) {
     siginfo_t info{};
     const auto id = static_cast<id_t>(process.id);
     if (process.id == 0 || waitid(P_PID, id, &info, changes | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) continue;
-    if (const std::string said = what(info); !said.empty())
+    if (const std::string said = what(process.rank, info); !said.empty())
       text += (text.empty() ? "rank " : ", rank ") + std::to_string(process.rank) + said;
   }
   return text;
 }
 
 std::string RankProcesses::struck() const {
-  return told(WEXITED | WSTOPPED, [](const siginfo_t& info) -> std::string {
+  return told(WEXITED | WSTOPPED, [](Rank, const siginfo_t& info) -> std::string {
     if (info.si_code == CLD_STOPPED) return " is stopped, by signal " + std::to_string(info.si_status);
     return info.si_code == CLD_EXITED ? "" : " was ended by signal " + std::to_string(info.si_status);
   });
 }
 
 std::string RankProcesses::lost() const {
-  return told(WEXITED, [](const siginfo_t& info) -> std::string {
-    if (info.si_code != CLD_EXITED) return " was ended by signal " + std::to_string(info.si_status);
+  return told(WEXITED, [this](Rank rank, const siginfo_t& info) -> std::string {
+    if (info.si_code != CLD_EXITED)
+      return is_spared(rank) ? "" : " was ended by signal " + std::to_string(info.si_status);
     return info.si_status == 0 ? "" : " has ended, with exit code " + std::to_string(info.si_status);
   });
 }
 
-void RankProcesses::finish() {
-  std::string failures;
+std::string RankProcesses::finish() {
+  std::string failures, spared;
   for (Process& process : processes_) {
     if (process.id == 0) continue;
     const int status = wait_for(process.id);
     process.id = 0;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) failures += end_of(process.rank, status);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
+    (WIFSIGNALED(status) && is_spared(process.rank) ? spared : failures) += end_of(process.rank, status);
   }
   if (!failures.empty()) throw DeviceError("not all ranks finished:" + failures);
+  return spared;
 }
 
 }  // namespace tandem

@@ -29,13 +29,16 @@ class RankProcesses {
   // Of those that a signal has ended or stopped: "rank 1 was ended by signal 9"; "" where there is none. From any
   // thread, but not beside finish() or the end.
   std::string struck() const;
-  // Of those that have ended, unless all was well: "rank 1 was ended by signal 9". As of struck().
+  // These may be ended by a signal, and the others go on.
+  void spare(const std::vector<Rank>& ranks) { spared_ = ranks; }
+  // Of those that have ended, unless all was well or they are spared: "rank 1 was ended by signal 9". As of struck().
   std::string lost() const;
-  // Waits for all. Throws DeviceError naming a rank that did not end with 0.
-  void finish();
+  // Waits for all. Throws DeviceError naming a rank that did not end with 0. Returns which spared ones did not.
+  std::string finish();
 
  private:
-  std::string told(int changes, const std::function<std::string(const siginfo_t&)>& what) const;
+  bool is_spared(Rank rank) const;
+  std::string told(int changes, const std::function<std::string(Rank, const siginfo_t&)>& what) const;
   RankProcesses();  // delegated to, so that a constructor that throws still ends what it started
 
   TemporaryFolder folder_;
@@ -45,6 +48,7 @@ class RankProcesses {
     pid_t id = 0;  // 0 once waited for
   };
   std::vector<Process> processes_;
+  std::vector<Rank> spared_;
 };
 
 }  // namespace tandem

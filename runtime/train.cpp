@@ -17,6 +17,7 @@
 #include "core/scenario/capacity.hpp"
 #include "core/scenario/saving_group.hpp"
 #include "core/scheduler/driver.hpp"
+#include "core/transforms/servers/arrivals.hpp"
 #include "runtime/checkpoint/manifest.hpp"
 #include "runtime/executors/failure_text.hpp"
 #include "runtime/gloo_collective.hpp"
@@ -87,6 +88,8 @@ LiveExecutorOptions executor_options(const Scenario& scenario, const Scheduler& 
   out.device = options.device;
   out.before_commit = options.before_commit;
   if (rank_count(scenario) > 1) out.collective = join_ranks(scenario, options);
+  if (options.lost_worker && place_of(scenario, options.rank).server != kNone && !spared_workers(scenario).empty())
+    out.lost_peers = std::make_shared<LostPeers>(spared_workers(scenario), options.lost_worker);
   if (options.decorate) options.decorate(out);
   return out;
 }

@@ -34,6 +34,9 @@ struct TrainOptions {
   BodyLibrary library;                  // none: LibTorch's; tests have bodies of it that go wrong
   Watchdog* watchdog = nullptr;         // looks at all that the training waits for; outlives it. Null: nobody
   std::function<void()> look_at_peers;  // called while other ranks are waited for at the start; may throw
+  // Called from a lane's thread where this rank goes on without another (spared_workers), with the training step in
+  // which that was lost, from 0. Null: no rank does.
+  std::function<void(Rank lost, std::int32_t step)> lost_worker;
   std::function<void(std::int32_t)> before_commit;  // see LiveExecutorOptions
   // Tests put what goes wrong between the executor and what it works with: its device, ranks, disk and commands.
   std::function<void(LiveExecutorOptions&)> decorate;

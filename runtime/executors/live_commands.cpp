@@ -38,8 +38,11 @@ std::chrono::nanoseconds held_for(std::int64_t bytes, double bytes_per_s) {
 
 LiveExecutor::Work LiveExecutor::work_of(const Command& command) {
   CHECK(command.lane.rank == options_.rank, "command", command.id, "of rank", command.lane.rank);
-  if (command.kind == CommandKind::Run)
-    return waits_for_ranks(command.lane.kind()) ? together_work(command) : run_work(command);
+  if (command.kind == CommandKind::Run) {
+    if (waits_for_ranks(command.lane.kind())) return together_work(command);
+    const bool updates = graph_.op(command.op).phase == Phase::OptimizerStep;
+    return updates && options_.lost_peers ? update_work(command) : run_work(command);
+  }
   CHECK(command.source.rank == options_.rank && command.target.rank == options_.rank, "command", command.id,
         "copies between ranks, which CPU processes do not");
   const bool disk = command.source.tier == Tier::Disk || command.target.tier == Tier::Disk;

@@ -24,6 +24,7 @@
 #include "runtime/executors/device.hpp"
 #include "runtime/executors/disk_file.hpp"
 #include "runtime/executors/lane_workers.hpp"
+#include "runtime/executors/lost_peers.hpp"
 #include "runtime/executors/not_finite.hpp"
 #include "runtime/executors/stream_lanes.hpp"
 
@@ -40,6 +41,8 @@ struct LiveExecutorOptions {
   std::array<double, kEngineCount>
       copy_bytes_per_s{};                  // slows the copies of a lane down to this; 0: as fast as they go
   std::shared_ptr<Collective> collective;  // runs of several ranks
+  // Null: a lost rank fails the command that needs it. Else an update whose gradient has not come changes nothing.
+  std::shared_ptr<LostPeers> lost_peers;
   bool poison = false;  // fills freed bytes and fresh workspaces with 0xFF (NaN), so that a use after free shows
   std::atomic<bool>* interrupt = nullptr;  // set by a signal handler; outlives the executor
   BodyLibrary library;
@@ -91,6 +94,7 @@ class LiveExecutor final : public Executor {
   using Work = std::function<std::int64_t()>;
   Work work_of(const Command& command);
   Work run_work(const Command& command);
+  Work update_work(const Command& command);
   Work together_work(const Command& command);
   Work collective_work(const Command& command);
   Work gather_work(const Command& command);

@@ -1,10 +1,12 @@
 // Commands that ranks do together: collectives, and what one rank sends to another.
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
+#include "core/scenario/schedule.hpp"
 #include "runtime/executors/live_executor.hpp"
 #include "runtime/executors/transfer_tag.hpp"
 #include "runtime/optimizer/low_precision.hpp"
@@ -144,12 +146,52 @@ LiveExecutor::Work LiveExecutor::transfer_work(const Command& command) {
   std::byte* const address = operands(command, 0, 1).front();
   const std::int64_t bytes = operand_bytes(op, command, sends ? op.reads.front() : op.writes.front().value);
   const std::int32_t tag = transfer_tag(op.match_group, op.match_sequence);
-  return [collective = options_.collective, address, bytes, peer = sends ? pair.back() : pair.front(), tag, sends] {
+  const Rank peer = sends ? pair.back() : pair.front();
+  const auto transfer = [collective = options_.collective, address, bytes, peer, tag, sends] {
     if (sends)
       collective->send(address, bytes, peer, tag);
     else
       collective->receive(address, bytes, peer, tag);
-    return bytes;
+  };
+  if (!options_.lost_peers)
+    return [bytes, transfer] {
+      transfer();
+      return bytes;
+    };
+  return [lost = options_.lost_peers, peer, bytes, transfer, step = training_step(scenario_, op.step),
+          received = sends ? kNone : op.writes.front().value]() -> std::int64_t {
+    if (lost->transfer(peer, step, transfer)) return bytes;
+    if (received != kNone) lost->note_absent(received);
+    return 0;
+  };
+}
+
+// Of a gradient that another rank sends: where it has not come, what would be updated stays as it is.
+LiveExecutor::Work LiveExecutor::update_work(const Command& command) {
+  const Op& op = graph_.op(command.op);
+  const std::int64_t lead_bytes = graph_.value(op.writes.front().value).bytes;
+  CHECK(command.part.bytes == 0 || command.part.bytes == lead_bytes,
+        "an update that may have no gradient is made at once:", graph_.op_name(command.op));
+  const auto reads = operands(command, 0, op.reads.size());
+  const auto writes = operands(command, op.reads.size(), op.writes.size());
+  struct Unchanged {
+    const std::byte* from;
+    std::byte* to;
+    std::size_t bytes;
+  };
+  std::vector<Unchanged> kept;
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    const auto before = std::find(op.reads.begin(), op.reads.end(), op.writes[i].reuses);
+    CHECK(before != op.reads.end(),
+          "an update that may have no gradient is made in place:", graph_.op_name(command.op));
+    kept.push_back({reads[static_cast<std::size_t>(before - op.reads.begin())], writes[i],
+                    static_cast<std::size_t>(graph_.value(op.writes[i].value).bytes)});
+  }
+  return [lost = options_.lost_peers, gradient = op.reads.front(), kept, update = run_work(command)]() -> std::int64_t {
+    if (!lost->take_absent(gradient)) return update();
+    for (const Unchanged& value : kept)
+      if (value.from != value.to) std::memcpy(value.to, value.from, value.bytes);
+    return 0;
   };
 }
 

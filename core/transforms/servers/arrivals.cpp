@@ -4,10 +4,19 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/scenario/ranks.hpp"
 
 namespace tandem {
 
 std::int64_t staleness_bound(const Scenario& scenario) { return scenario.workload.parallel.integer_or("staleness", 0); }
+
+std::vector<Rank> spared_workers(const Scenario& scenario) {
+  std::vector<Rank> spared;
+  if (staleness_bound(scenario) == 0) return spared;
+  for (Rank worker = 0; worker < scenario.workload.devices; ++worker)
+    if (worker != leading_rank(scenario)) spared.push_back(worker);
+  return spared;
+}
 
 ArrivalShape arrival_shape(const Scenario& scenario) {
   ArrivalShape shape{std::vector<double>(static_cast<std::size_t>(scenario.workload.devices), 1),

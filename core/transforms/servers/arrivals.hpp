@@ -12,6 +12,9 @@ namespace tandem {
 // parallel.staleness: by how many steps a worker may be ahead of the slowest; 0: servers wait for all.
 std::int64_t staleness_bound(const Scenario& scenario);
 
+// Workers that such servers, and so all others, can go on without: all but the one that reports.
+std::vector<Rank> spared_workers(const Scenario& scenario);
+
 struct Arrival {
   Rank worker = 0;
   std::int64_t staleness = 0;  // updates that were made of others' gradients since the worker got its parameters
