@@ -48,7 +48,7 @@ class Partition final : public StepTransform {
   void rewrite(TrainingPlan& plan) override;
   void begin(Graph& graph) override;
   void add(Graph& graph) override;
-  void begin_pass(Phase) override { ++pass_; }
+  void begin_pass(Phase phase) override;
   void turn_back() override;
   void before_use(Graph& graph, std::size_t index, Phase phase) override;
   void before_backward(Graph& graph, std::size_t index, PassesPart&) override;
@@ -76,6 +76,7 @@ class Partition final : public StepTransform {
   }
   void add_stage(Graph& graph, std::size_t index);
   Works add_works_of(Graph& graph, std::size_t index) const;
+  bool has_part(std::size_t index) const { return context_.spec(index).elements > 0; }
   void gather(Graph& graph, std::size_t index, Phase phase);
   void scatter(Graph& graph, std::size_t index);
   void reduce_across(Graph& graph, std::size_t index);
@@ -89,7 +90,8 @@ class Partition final : public StepTransform {
   std::map<std::int64_t, Works> works_;  // by elements
   WorkId norm_sum_work_ = kNone;
   std::int32_t norm_sum_label_ = kNone;
-  std::int32_t pass_ = 0;  // over the stages, forward or backward
+  std::int32_t pass_ = 0;                           // over the stages, or some of them, forward or backward
+  std::int32_t forward_pass_ = 0, forward_of_ = 0;  // the latest forward, and its micro-batch
 };
 
 Partition::Partition(StepContext& context, const PartitionOptions& options)
@@ -108,22 +110,30 @@ Partition::Partition(StepContext& context, const PartitionOptions& options)
   context.adds_gradients = !divides_gradients_;  // else parts are added, after each micro-batch
 }
 
-// Pads each bucket, so that all ranks' parts are equal and hold whole blocks of every state.
+// Pads each bucket, so that all ranks' parts are equal and hold whole blocks of every state; and what another stage of
+// a pipeline sends of its own.
 void Partition::rewrite(TrainingPlan& plan) {
   std::int64_t unit = kFieldAlignment;
   for (const StateSpec& state : plan.states) unit = std::lcm(unit, state.block.elements);
   const std::int64_t multiple = context_.parts * unit;
   std::map<const Layout*, std::shared_ptr<const Layout>> padded;  // stages of equal shape share one
-  for (StageSpec& stage : plan.stages) {
-    stage.elements = (stage.elements + multiple - 1) / multiple * multiple;
-    if (stage.layout == nullptr) continue;
-    auto& layout = padded[stage.layout.get()];
+  const auto pad = [&](std::int64_t& elements, std::shared_ptr<const Layout>& own) {
+    elements = (elements + multiple - 1) / multiple * multiple;
+    if (own == nullptr) return;
+    auto& layout = padded[own.get()];
     if (layout == nullptr) {
-      Layout longer = *stage.layout;
-      longer.elements = stage.elements;
+      Layout longer = *own;
+      longer.elements = elements;
       layout = std::make_shared<const Layout>(std::move(longer));
     }
-    stage.layout = layout;
+    own = layout;
+  };
+  for (StageSpec& stage : plan.stages) {
+    pad(stage.elements, stage.layout);
+    if (stage.transfer == nullptr || !stage.transfer->of_bucket) continue;
+    TransferSpec sent = *stage.transfer;
+    pad(sent.elements, sent.layout);
+    stage.transfer = std::make_shared<const TransferSpec>(std::move(sent));
   }
   gathers_ahead_ = gathers_ahead(plan);
 }
@@ -156,7 +166,7 @@ void Partition::begin(Graph& graph) {
 
 void Partition::add(Graph& graph) {
   for (std::size_t i = 0; i < stages_.size(); ++i)
-    if (context_.spec(i).elements > 0) add_stage(graph, i);
+    if (has_part(i)) add_stage(graph, i);
 }
 
 // What is whole is no model state: it is on the device for the ops that read it, and nowhere else unless it is evicted.
@@ -207,11 +217,12 @@ void Partition::before_use(Graph& graph, std::size_t index, Phase phase) {
   const StageSpec& s = context_.spec(index);
   for (const PortSpec& port : s.inputs)
     if (port.from == PortSpec::From::Bucket) gather(graph, static_cast<std::size_t>(port.index), phase);
-  if (s.elements > 0) gather(graph, index, phase);
+  gather(graph, index, phase);
 }
 
 void Partition::gather(Graph& graph, std::size_t index, Phase phase) {
   CHECK(index < stages_.size(), index, stages_.size());
+  if (!has_part(index)) return;  // or another stage of a pipeline sent all of it
   Stage& stage = stages_[index];
   StepStage& bucket = context_.stages[index];
   const ValueId own = bucket.parameter_in_use;
@@ -226,9 +237,16 @@ void Partition::gather(Graph& graph, std::size_t index, Phase phase) {
   graph.append(std::move(op));
 }
 
-// The last stage's backward follows its forward at once, with the parameters that are there.
-void Partition::turn_back() {
+void Partition::begin_pass(Phase phase) {
   ++pass_;
+  if (phase == Phase::Forward) forward_pass_ = pass_, forward_of_ = context_.micro_batch;
+}
+
+// Where a micro-batch's backward follows its forward at once, the last stage's has the parameters that are there.
+void Partition::turn_back() {
+  const bool at_once = forward_pass_ == pass_ && forward_of_ == context_.micro_batch;
+  ++pass_;
+  if (!at_once) return;
   stages_.back().gathered_in = pass_;
   for (const PortSpec& port : context_.plan().stages.back().inputs)
     if (port.from == PortSpec::From::Bucket) stages_[static_cast<std::size_t>(port.index)].gathered_in = pass_;
@@ -300,8 +318,8 @@ void Partition::before_control(Graph& graph, ControlPart& control) {
 
 // After the last step's update no all-gather takes the place of what that has made stale.
 void Partition::end(Graph& graph) {
-  for (const StepStage& bucket : context_.stages)
-    if (bucket.whole_parameter != kNone) graph.retire(bucket.whole_parameter);
+  for (std::size_t i = 0; i < stages_.size(); ++i)
+    if (stages_[i].gathered_from != kNone) graph.retire(context_.stages[i].whole_parameter);
 }
 
 class PartitionRewrite final : public Rewrite {

@@ -26,6 +26,8 @@ struct Way {
   std::string partition = "none", policy = "resident", precision = "fp32", optimizer = "adamw";
   std::int64_t devices = 2, bucket = 0, shard = 0, micro_batches = 1, stages = 1, steps = 3;
   double clip_norm = 0, learning_rate = 1e-3;
+  std::string schedule = "1f1b", recompute = "none";
+  std::int64_t chunks = 1;
 };
 
 std::vector<std::string> arguments_of(const Way& w) {
@@ -40,7 +42,10 @@ std::vector<std::string> arguments_of(const Way& w) {
           "--stages=" + std::to_string(w.stages),
           "--steps=" + std::to_string(w.steps),
           "--clip=" + std::to_string(w.clip_norm),
-          "--rate=" + std::to_string(w.learning_rate)};
+          "--rate=" + std::to_string(w.learning_rate),
+          "--schedule=" + w.schedule,
+          "--recompute=" + w.recompute,
+          "--chunks=" + std::to_string(w.chunks)};
 }
 
 Way from_arguments() {
@@ -49,7 +54,9 @@ Way from_arguments() {
           std::stoi(argument("devices")), std::stoi(argument("bucket")),
           std::stoi(argument("shard")),   std::stoi(argument("micro")),
           std::stoi(argument("stages")),  std::stoi(argument("steps")),
-          std::stod(argument("clip")),    std::stod(argument("rate"))};
+          std::stod(argument("clip")),    std::stod(argument("rate")),
+          argument("schedule"),           argument("recompute"),
+          std::stoi(argument("chunks"))};
 }
 
 Scenario scenario_of(const Way& w) {
@@ -61,7 +68,8 @@ Scenario scenario_of(const Way& w) {
   s.workload.partition = w.partition;
   if (w.bucket > 0) s.workload.parallel["bucket"] = w.bucket;
   if (w.shard > 0) s.workload.parallel["shard"] = w.shard;
-  s.parallel.pipeline = w.stages;
+  s.workload.recompute = w.recompute;
+  s.parallel = {.pipeline = w.stages, .chunks = w.chunks, .schedule = w.schedule};
   s.optimizer.name = w.optimizer;
   s.optimizer.clip_norm = w.clip_norm;
   s.optimizer.learning_rate = w.learning_rate;
@@ -97,6 +105,9 @@ RankBits joined(const std::vector<RankBits>& ranks, std::size_t first, std::size
   return all;
 }
 
+// Ranks that have all of a stage together stand in a row.
+std::size_t parts_of(const Way& w) { return w.partition == "none" ? 1 : static_cast<std::size_t>(w.devices); }
+
 void PrintTo(const Way& w, std::ostream* out) {
   for (const std::string& argument : arguments_of(w)) *out << argument << ' ';
 }
@@ -104,7 +115,7 @@ std::string name_of(const ::testing::TestParamInfo<Way>& test) {
   const Way& w = test.param;
   return w.partition + "_" + w.policy + "_" + w.precision + "_" + std::to_string(w.devices) + "x" +
          std::to_string(w.stages) + "_micro" + std::to_string(w.micro_batches) + (w.clip_norm > 0 ? "_clipped" : "") +
-         (w.bucket > 0 ? "_bucket" : "");
+         (w.bucket > 0 ? "_bucket" : "") + "_" + w.schedule + "_" + w.recompute;
 }
 
 class SameBits : public ::testing::TestWithParam<Way> {};
@@ -118,7 +129,7 @@ TEST_P(SameBits, AsPlainDataParallelism) {
   const std::vector<RankBits> ranks = trained(w), same = trained(plain);
   ASSERT_EQ(ranks.size(), same.size());
   EXPECT_NE(same[same.size() - 2].at("loss"), same.back().at("loss")) << "did they train on the same batch?";
-  const std::size_t parts = w.partition == "none" ? 1 : ranks.size();
+  const std::size_t parts = parts_of(w);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const auto loss = [&](const std::vector<RankBits>& all) {
       return all[rank].contains("loss") ? all[rank].at("loss") : "";
@@ -145,6 +156,59 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Way{.partition = "optimizer", .micro_batches = 3},
                       Way{.partition = "optimizer", .policy = "zero_offload", .precision = "bf16", .micro_batches = 2},
                       Way{.partition = "optimizer", .policy = "balanced", .precision = "fp16"}),
+    name_of);
+
+// Copies of a pipeline divide each stage's among them.
+INSTANTIATE_TEST_SUITE_P(
+    OptimizerOfStages, SameBits,
+    ::testing::Values(
+        Way{.partition = "optimizer", .micro_batches = 3, .stages = 2},
+        Way{.partition = "optimizer",
+            .precision = "bf16",
+            .micro_batches = 2,
+            .stages = 2,
+            .clip_norm = 0.5,
+            .schedule = "gpipe",
+            .recompute = "block"},
+        Way{.partition = "optimizer",
+            .micro_batches = 2,
+            .stages = 2,
+            .clip_norm = 0.5,
+            .schedule = "interleaved",
+            .chunks = 2},
+        Way{.partition = "optimizer", .precision = "fp16", .micro_batches = 2, .stages = 2, .schedule = "zero_bubble"},
+        Way{.partition = "optimizer", .policy = "zero_offload", .precision = "bf16", .micro_batches = 2, .stages = 2},
+        Way{.partition = "parameters", .stages = 2, .schedule = "hippie"}),
+    name_of);
+
+class PipelinesDivide : public ::testing::TestWithParam<Way> {};
+
+// With gradients divided, micro-batches add up what ranks have added up: in the order in which ranks without stages do.
+TEST_P(PipelinesDivide, AsRanksWithoutStagesDo) {
+  const Way w = GetParam();
+  Way flat = w;
+  flat.stages = flat.chunks = 1;
+  flat.schedule = "1f1b";
+  const std::vector<RankBits> ranks = trained(w), same = trained(flat);
+  RankBits all;
+  for (std::size_t rank = 0; rank < ranks.size(); rank += parts_of(w)) all.merge(joined(ranks, rank, parts_of(w)));
+  EXPECT_EQ(all, joined(same, 0, parts_of(w)));
+  for (std::size_t copy = 1; copy <= parts_of(w); ++copy)
+    EXPECT_EQ(ranks[ranks.size() - copy].at("loss"), same[same.size() - copy].at("loss")) << copy;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    States, PipelinesDivide,
+    ::testing::Values(
+        Way{.partition = "states", .micro_batches = 3, .stages = 2, .clip_norm = 0.5},
+        Way{.partition = "states", .precision = "bf16", .micro_batches = 2, .stages = 2, .schedule = "gpipe"},
+        Way{.partition = "parameters", .micro_batches = 2, .stages = 2, .schedule = "interleaved", .chunks = 2},
+        Way{.partition = "parameters",
+            .policy = "zero_offload",
+            .precision = "bf16",
+            .micro_batches = 3,
+            .stages = 2,
+            .recompute = "block"}),
     name_of);
 
 using Numbers = std::map<std::string, std::vector<double>>;

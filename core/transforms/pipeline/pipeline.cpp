@@ -26,7 +26,7 @@ void require_built(const Scenario& scenario, const Rewrites& rewrites) {
   require(scenario.checkpoint.directory.empty() || scenario.workload.tensor <= 1,
           "a checkpoint holds whole layers, which parallel.tensor divides", "1, or no checkpoint.directory");
   require(scenario.switches.empty(), "no policy takes over in a pipeline so far", "1, or no switches");
-  constexpr std::array kComposes = {"data",   "compressed_gradients", "expert",           "recompute",
+  constexpr std::array kComposes = {"data",   "compressed_gradients", "expert",           "partition", "recompute",
                                     "tensor", "movable_inputs",       "stream_parameters"};
   for (const auto& rewrite : rewrites)
     require(std::find(kComposes.begin(), kComposes.end(), rewrite->name()) != kComposes.end(),
