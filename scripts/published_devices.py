@@ -68,9 +68,10 @@ def main():
     for group in devices.GROUPS:
         if arguments.group and arguments.group not in group.title:
             continue
-        of_groups.append((group, group.rows(quick=arguments.check)))
-        print("\n".join(line(row, group.tolerance) for row in of_groups[-1][1]), flush=True)
-        print(summary(group, of_groups[-1][1]), flush=True)
+        rows = group.rows(quick=arguments.check)
+        if rows:
+            of_groups.append((group, rows))
+            print("\n".join([*[line(row, group.tolerance) for row in rows], summary(group, rows)]), flush=True)
     if arguments.write:
         PAGE.write_text(page_text(of_groups), encoding="utf-8")
     if arguments.check:

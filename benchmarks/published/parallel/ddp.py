@@ -15,7 +15,7 @@ gradients' norms for its batch sizes, and its Python launches every kernel of an
 NOTES_SEVERAL = """The same on 2 and 4 hosts, of 1, 2 or 4 GPUs each. AWS lets one connection have 10 Gb/s of a host's 50 (its documentation of EC2), and
 the profile grants 80% of that.
 
-Why rows miss: what was measured fits 3.6 Gb/s, not 8. The hosts' containers had an overlay network (Calico), which wraps all traffic between two hosts into one flow. And
+Why rows miss: what was measured fits 3.6 Gb/s, not 8. The jobs ran in containers with a network of their own, which may wrap all traffic between two hosts into one flow. And
 here mixed precision sends gradients in 16 bits, where apex sends 32: twice the bytes for ResNet-50."""
 NOTES_MEASURED = """The same rows with 445 MB/s of network a host, taken from one step of BERT on two hosts of one GPU each, 12 samples. This is a second figure
 from a row, so the group is apart.
