@@ -21,7 +21,7 @@ namespace tandem {
 namespace {
 
 // A sanitizer sees a race in whichever step it comes; steps take ten times as long under one.
-constexpr std::int32_t kSteps = testing::kSanitized ? 200 : 1000, kDiskSteps = testing::kSanitized ? 60 : 200;
+constexpr std::int32_t kSteps = testing::kSanitized ? 100 : 1000, kDiskSteps = testing::kSanitized ? 30 : 200;
 
 using testing::device_bytes;
 using testing::digest_of;

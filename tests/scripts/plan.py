@@ -163,7 +163,8 @@ def main():
         answers(folder)
         files(folder)
         strategies(folder)
-    same_whatever_the_cores()
+    if not os.environ.get("TANDEM_SANITIZED"):  # where a test of the search itself says as much
+        same_whatever_the_cores()
     devices_and_prices()
     no_room()
     time_budget()

@@ -5,8 +5,6 @@ import re
 import subprocess
 import sys
 
-if os.environ.get("TANDEM_SANITIZED"):  # simulations like others'
-    sys.exit(77)
 SOURCE = os.environ["TANDEM_SOURCE"]
 NOT_QUICK = {"torchgpipe on P40s"}  # imports its networks, which takes a minute
 SCRIPT = os.path.join(SOURCE, "scripts", "published_devices.py")
