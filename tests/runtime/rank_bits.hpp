@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -69,11 +70,13 @@ inline std::string dump_path(const std::string& meeting_file, Rank rank) {
 }
 
 // What a process does that is another rank of a test's run: it trains as this program's flags say.
-inline void train_as_told(const Scenario& scenario, std::shared_ptr<Device> device = nullptr) {
+inline void train_as_told(const Scenario& scenario, std::shared_ptr<Device> device = nullptr,
+                          std::function<void(Rank, std::int32_t)> lost_worker = nullptr) {
   TrainOptions options;
   options.rank = std::stoi(argument("rank"));
   options.meeting_file = argument("meeting-file");
   options.device = std::move(device);
+  options.lost_worker = std::move(lost_worker);
   Training training(scenario, options);
   training.run();
   write(bits_of(training), dump_path(options.meeting_file, options.rank));
