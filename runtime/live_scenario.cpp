@@ -140,14 +140,15 @@ Scenario load_live_scenario(CommonFlags& common, const std::string& device, std:
   if (processes == 0) return load_live_scenario(common, device);
   const Scenario one = load_scenario(common);
   const std::int64_t stages = one.parallel.pipeline, parts = one.workload.tensor * sequence_ranks(one);
-  const std::int64_t ranks = stages * parts;
-  if (processes % ranks != 0)
+  const std::int64_t ranks = stages * parts, servers = server_count(one), workers = processes - servers;
+  const std::string beside = servers > 0 ? " beside " + std::to_string(servers) + " parameter servers" : "";
+  if (workers <= 0 || workers % ranks != 0)
     throw ConfigError(
         "--nproc: " + std::to_string(processes) + " processes are no whole number of copies of " +
         std::to_string(stages) + " stages (parallel.pipeline)" +
         (parts > 1 ? " of " + std::to_string(parts) + " ranks each (parallel.tensor, parallel.sequence)" : "") +
-        "; allowed: a multiple of " + std::to_string(ranks));
-  const std::string copies = std::to_string(processes / ranks);
+        beside + "; allowed: a multiple of " + std::to_string(ranks) + (servers > 0 ? ", and the servers" : ""));
+  const std::string copies = std::to_string(workers / ranks);
   for (const char* key : {"workload.devices=", "parallel.data="}) common.overrides.push_back(key + copies);
   return load_live_scenario(common, device);
 }

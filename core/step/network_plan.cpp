@@ -173,10 +173,13 @@ class Plan {
               {elements, module.exchange_ranks},
               {memory_kernel(body == "all_reduce_sum" ? 2 * bytes : bytes)}};
     if (on_host > 0 || deals) work.sizes.push_back(on_host);
-    if (deals)  // what is before the ranks' places, here and there
-      for (const Shape* shape : back ? std::array{&out, &in} : std::array{&in, &out})
+    std::int64_t workspace = 0;
+    if (deals)  // what is before the ranks' places, here and there; parts that do not lie in a row are brought together
+      for (const Shape* shape : back ? std::array{&out, &in} : std::array{&in, &out}) {
         work.sizes.push_back(shape->dims.front());
-    return plan_.add({std::move(work), 0});
+        if (shape->dims.front() > 1) workspace += shape->bytes();
+      }
+    return plan_.add({std::move(work), workspace});
   }
   StageSpec stage_of(std::size_t index) {
     const NetworkModule& m = at(index);

@@ -202,6 +202,19 @@ void NcclCollective::copy(std::byte* target, const std::byte* source, std::int64
              "copying what is added up");
 }
 
+void NcclCollective::copy_rows(Rows<std::byte> target, Rows<const std::byte> source, std::int64_t bytes,
+                               std::int64_t rows) {
+  cuda_check(cudaMemcpy2DAsync(target.first, static_cast<std::size_t>(target.pitch), source.first,
+                               static_cast<std::size_t>(source.pitch), static_cast<std::size_t>(bytes),
+                               static_cast<std::size_t>(rows), cudaMemcpyDeviceToDevice, stream()),
+             "bringing parts together");
+}
+
+void NcclCollective::add(std::byte* to, const std::byte* more, std::int64_t elements, DType type) {
+  at::from_blob(to, {elements}, on_gpu(type))
+      .add_(at::from_blob(const_cast<std::byte*>(more), {elements}, on_gpu(type)));
+}
+
 void NcclCollective::send(const std::byte* data, std::int64_t bytes, Rank to, std::int32_t tag) {
   nccl_check(ncclSend(data, static_cast<std::size_t>(bytes), ncclUint8, 1, pair(to, true, tag).comm, stream()), "send");
 }

@@ -31,6 +31,8 @@ class NcclCollective final : public Collective {
   void gather_each(std::int32_t group, std::int64_t members, const std::vector<std::int64_t>& owners,
                    std::int64_t bytes, const std::vector<std::byte*>& reads,
                    const std::vector<std::byte*>& writes) override;
+  void copy_rows(Rows<std::byte> target, Rows<const std::byte> source, std::int64_t bytes, std::int64_t rows) override;
+  void add(std::byte* to, const std::byte* more, std::int64_t elements, DType type) override;
   void copy(std::byte* target, const std::byte* source, std::int64_t bytes) override;
   void send(const std::byte* data, std::int64_t bytes, Rank to, std::int32_t tag) override;
   void receive(std::byte* data, std::int64_t bytes, Rank from, std::int32_t tag) override;

@@ -3,7 +3,24 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/check.hpp"
+#include "runtime/optimizer/low_precision.hpp"
+
 namespace tandem {
+namespace {
+
+template <typename Number, typename Rounded>
+void add_numbers(std::byte* to, const std::byte* more, std::int64_t elements, const Rounded& rounded) {
+  for (std::int64_t i = 0; i < elements; ++i) {
+    Number a{}, b{};
+    std::memcpy(&a, to + i * static_cast<std::int64_t>(sizeof(Number)), sizeof(Number));
+    std::memcpy(&b, more + i * static_cast<std::int64_t>(sizeof(Number)), sizeof(Number));
+    a = rounded(to_float(a) + to_float(b));
+    std::memcpy(to + i * static_cast<std::int64_t>(sizeof(Number)), &a, sizeof(Number));
+  }
+}
+
+}  // namespace
 
 void Collective::gather_each(std::int32_t group, std::int64_t members, const std::vector<std::int64_t>& owners,
                              std::int64_t bytes, const std::vector<std::byte*>& reads,
@@ -23,6 +40,19 @@ void Collective::gather_each(std::int32_t group, std::int64_t members, const std
 
 void Collective::copy(std::byte* target, const std::byte* source, std::int64_t bytes) {
   std::memcpy(target, source, static_cast<std::size_t>(bytes));
+}
+
+void Collective::copy_rows(Rows<std::byte> target, Rows<const std::byte> source, std::int64_t bytes,
+                           std::int64_t rows) {
+  for (std::int64_t row = 0; row < rows; ++row)
+    std::memcpy(target.first + row * target.pitch, source.first + row * source.pitch, static_cast<std::size_t>(bytes));
+}
+
+void Collective::add(std::byte* to, const std::byte* more, std::int64_t elements, DType type) {
+  CHECK(type == DType::F32 || type == DType::BF16 || type == DType::F16, name_of(type));
+  if (type == DType::F32) add_numbers<float>(to, more, elements, [](float x) { return x; });
+  if (type == DType::BF16) add_numbers<BFloat16>(to, more, elements, [](float x) { return to_bfloat16(x); });
+  if (type == DType::F16) add_numbers<Float16>(to, more, elements, [](float x) { return to_float16(x); });
 }
 
 }  // namespace tandem

@@ -47,8 +47,16 @@ class Collective {
                            const std::vector<std::byte*>& writes);
   // Member m gets this rank's m-th part, of `bytes`; the m-th part of `to` is what came from there.
   virtual void exchange_parts(std::int32_t group, const std::byte* from, std::byte* to, std::int64_t bytes) = 0;
-  // Within this rank's memory.
+  // Within this rank's memory; of rows, each `pitch` bytes after the one before, so many, `bytes` long each.
   virtual void copy(std::byte* target, const std::byte* source, std::int64_t bytes);
+  template <typename Byte>
+  struct Rows {
+    Byte* first = nullptr;
+    std::int64_t pitch = 0;
+  };
+  virtual void copy_rows(Rows<std::byte> target, Rows<const std::byte> source, std::int64_t bytes, std::int64_t rows);
+  // Each sum is rounded to the type.
+  virtual void add(std::byte* to, const std::byte* more, std::int64_t elements, DType type);
   // Both return once the bytes may be changed, or are there. A pair is matched by its ranks and the tag, which no other
   // pair under way between them has. From any thread, several at once.
   virtual void send(const std::byte* data, std::int64_t bytes, Rank to, std::int32_t tag) = 0;

@@ -9,7 +9,6 @@
 #include "core/scenario/schedule.hpp"
 #include "runtime/executors/live_executor.hpp"
 #include "runtime/executors/transfer_tag.hpp"
-#include "runtime/optimizer/low_precision.hpp"
 
 namespace tandem {
 
@@ -23,44 +22,21 @@ LiveExecutor::Work LiveExecutor::together_work(const Command& command) {
 
 namespace {
 
-template <typename Number, typename Rounded>
-void add(std::byte* to, const std::byte* more, std::int64_t elements, const Rounded& rounded) {
-  for (std::int64_t i = 0; i < elements; ++i) {
-    Number a{}, b{};
-    std::memcpy(&a, to + i * static_cast<std::int64_t>(sizeof(Number)), sizeof(Number));
-    std::memcpy(&b, more + i * static_cast<std::int64_t>(sizeof(Number)), sizeof(Number));
-    a = rounded(to_float(a) + to_float(b));
-    std::memcpy(to + i * static_cast<std::int64_t>(sizeof(Number)), &a, sizeof(Number));
-  }
-}
-
-void add(std::byte* to, const std::byte* more, std::int64_t elements, DType type) {
-  CHECK(type == DType::F32 || type == DType::BF16 || type == DType::F16, name_of(type));
-  if (type == DType::F32) add<float>(to, more, elements, [](float x) { return x; });
-  if (type == DType::BF16) add<BFloat16>(to, more, elements, [](float x) { return to_bfloat16(x); });
-  if (type == DType::F16) add<Float16>(to, more, elements, [](float x) { return to_float16(x); });
-}
-
-// Parts of `bytes` for `ranks` members, as they stand in a value seen as [before, ranks, bytes], one after another; or
-// back to their places there.
-void deal(std::byte* apart, std::byte* value, std::int64_t before, std::int64_t ranks, std::int64_t bytes, bool back) {
-  for (std::int64_t i = 0; i < before; ++i)
-    for (std::int64_t m = 0; m < ranks; ++m) {
-      std::byte *in_value = value + (i * ranks + m) * bytes, *in_part = apart + (m * before + i) * bytes;
-      std::memcpy(back ? in_value : in_part, back ? in_part : in_value, static_cast<std::size_t>(bytes));
-    }
-}
-
 // Work::sizes: elements, ranks, how many are of one host; of values whose parts do not lie one after another, what is
-// before the ranks' places in what it reads, and in what it writes.
+// before the ranks' places in what it reads, and in what it writes. The workspace has room for each such value.
 void all_to_all(Collective& collective, std::int32_t group, const std::vector<std::int64_t>& sizes, std::byte* read,
-                std::byte* write, std::int64_t bytes) {
+                std::byte* write, std::int64_t bytes, std::byte* workspace) {
   const std::int64_t ranks = sizes[1], before = sizes.size() > 3 ? sizes[3] : 1,
                      there = sizes.size() > 3 ? sizes[4] : 1;
-  std::vector<std::byte> sent(static_cast<std::size_t>(bytes)), received(sent.size());
-  deal(sent.data(), read, before, ranks, bytes / (before * ranks), /*back=*/false);
-  collective.exchange_parts(group, sent.data(), received.data(), bytes / ranks);
-  deal(received.data(), write, there, ranks, bytes / (there * ranks), /*back=*/true);
+  const std::int64_t part = bytes / ranks, row = part / before, row_there = part / there;
+  std::byte* const sent = before > 1 ? workspace : read;
+  std::byte* const received = there > 1 ? workspace + (before > 1 ? bytes : 0) : write;
+  for (std::int64_t m = 0; before > 1 && m < ranks; ++m)
+    collective.copy_rows({sent + m * part, row}, {read + m * row, ranks * row}, row, before);
+  collective.exchange_parts(group, sent, received, part);
+  for (std::int64_t m = 0; there > 1 && m < ranks; ++m)
+    collective.copy_rows({write + m * row_there, ranks * row_there}, {received + m * part, row_there}, row_there,
+                         there);
 }
 
 }  // namespace
@@ -73,12 +49,15 @@ LiveExecutor::Work LiveExecutor::collective_work(const Command& command) {
   if (op.reads.size() == 2 && op.writes.size() == 1) {
     CHECK(body == "all_reduce_sum" && op.writes.front().reuses == op.reads.back(), graph_.op_name(command.op));
     const std::int64_t bytes = operand_bytes(op, command, op.reads.front());
+    const bool first = graph_.group(op.match_group).front() == options_.rank;  // which adds what all have
     return [collective = options_.collective, summand = operands(command, 0, 1).front(),
             sum = operands(command, 2, 1).front(), bytes, type = graph_.tensor_of(op.reads.front()).type,
-            group = op.match_group] {
-      std::vector<std::byte> more(summand, summand + bytes);
-      collective->all_reduce_sum(group, more.data(), bytes / size_of(type), type);
-      add(sum, more.data(), bytes / size_of(type), type);
+            group = op.match_group, first] {
+      if (first)
+        collective->add(sum, summand, bytes / size_of(type), type);
+      else
+        collective->copy(sum, summand, bytes);
+      collective->all_reduce_sum(group, sum, bytes / size_of(type), type);
       return bytes;
     };
   }
@@ -94,7 +73,8 @@ LiveExecutor::Work LiveExecutor::collective_work(const Command& command) {
   for (std::size_t i = 0; i < writes.size(); ++i)
     all.push_back({reads[i], writes[i], operand_bytes(op, command, op.reads[i]),
                    operand_bytes(op, command, op.writes[i].value), graph_.tensor_of(op.writes[i].value).type});
-  return [this, all = std::move(all), body, group = op.match_group, sizes = graph_.work_of(op).sizes] {
+  return [this, all = std::move(all), body, group = op.match_group, sizes = graph_.work_of(op).sizes,
+          workspace = workspace_of(command)] {
     Collective& collective = *options_.collective;
     std::int64_t moved = 0;
     std::vector<Collective::Numbers> bucket;
@@ -104,7 +84,7 @@ LiveExecutor::Work LiveExecutor::collective_work(const Command& command) {
       if (body == "all_gather") {
         collective.all_gather(group, o.read, o.write, o.read_bytes);
       } else if (body == "all_to_all") {
-        all_to_all(collective, group, sizes, o.read, o.write, o.bytes);
+        all_to_all(collective, group, sizes, o.read, o.write, o.bytes, workspace);
       } else if (body == "reduce_scatter_sum") {
         collective.reduce_scatter_sum(group, o.read, o.write, elements, o.type);
       } else if (body == "reduce_scatter") {
