@@ -58,6 +58,10 @@ void refuse_ranks_on_gpus(const Scenario& scenario) {
          "parallel.compress: nothing is compressed between ranks", "none");
   refuse(scenario.parallel.pipeline > 1 && (!scenario.checkpoint.directory.empty() || scenario.first_step > 0),
          "checkpoint.directory: no checkpoints are made of a pipeline", "none, and no --resume");
+  refuse(state_parts(scenario) > 1 && scenario.parallel.pipeline > 1,
+         "workload.partition: states are not divided in a pipeline", "none");
+  refuse(state_parts(scenario) > 1 && (!scenario.checkpoint.directory.empty() || scenario.first_step > 0),
+         "checkpoint.directory: no checkpoints are made of divided states", "none, and no --resume");
 }
 
 // What it decodes is compared with plain LibTorch in fp32 on the CPU alone so far.

@@ -288,8 +288,10 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
     std::vector<tandem::Input> all = loop.take_inputs();
     if (tandem::take_checkpoint_request()) {
       all.emplace_back(tandem::Checkpoint{});
-      if (scenario.parallel.pipeline > 1 && !common.quiet)
-        tandem::print_warning("the stages of a pipeline save after checkpoint.every steps alone, not when asked");
+      if ((scenario.parallel.pipeline > 1 || tandem::state_parts(scenario) > 1) && !common.quiet)
+        tandem::print_warning(
+            "stages of a pipeline, and ranks that divide states, save after checkpoint.every steps alone, not when "
+            "asked");
     }
     return all;
   };

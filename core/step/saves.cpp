@@ -20,10 +20,9 @@ TensorId add_token(Graph& graph, const std::string& name) {
 void SavesPart::add(Graph& graph) {
   if (!context_.options.saves) return;
   add_stage_saves(graph);
-  if (owners().elsewhere()) add_gathered(graph);
+  if (together()) add_gathered(graph);
   if (!commits()) return;
-  const auto tokens =
-      static_cast<std::int64_t>(owners().elsewhere() ? owners().members.size() : context_.stage_count());
+  const auto tokens = static_cast<std::int64_t>(together() ? saved_.tokens.size() : context_.stage_count());
   commit_.label = graph.intern("checkpoint.commit");
   commit_.token = add_token(graph, "checkpoint.committed");
   commit_.work = graph.add_work({"checkpoint.commit",
@@ -53,20 +52,32 @@ void SavesPart::add_stage_saves(Graph& graph) {
 }
 
 void SavesPart::add_gathered(Graph& graph) {
-  begun_ = gathered_of(graph, "checkpoint.begin", {"checkpoint.begun"}, {owners().members.back()});
+  BucketOwners all = owners();
+  for (std::size_t i = 0; !owners().elsewhere() && i < context_.stage_count(); ++i) {
+    if (!context_.trains(i)) continue;
+    all.members.push_back(0);
+    all.names.push_back(context_.spec(i).name);
+  }
+  begun_ = gathered_of(graph, "checkpoint.begin", {"checkpoint.begun"}, {member(all.members.back(), 0)});
   std::vector<std::string> names;
-  for (const std::string& stage : owners().names) names.push_back(stage + ".gathered");
-  saved_ = gathered_of(graph, "checkpoint.gather", names, owners().members);
+  std::vector<std::int64_t> members;
+  for (std::size_t i = 0; i < all.members.size(); ++i)
+    for (std::int64_t part = 0; part < context_.parts; ++part) {
+      names.push_back(all.names[i] + ".gathered" + (context_.parts > 1 ? std::to_string(part) : ""));
+      members.push_back(member(all.members[i], part));
+    }
+  saved_ = gathered_of(graph, "checkpoint.gather", names, members);
 }
 
 SavesPart::Gathered SavesPart::gathered_of(Graph& graph, const std::string& label,
                                            const std::vector<std::string>& names,
-                                           const std::vector<std::int32_t>& members) const {
+                                           const std::vector<std::int64_t>& members) const {
   Gathered gathered;
   gathered.label = graph.intern(label);
   for (const std::string& name : names) gathered.tokens.push_back(add_token(graph, name));
   const std::int64_t bytes = static_cast<std::int64_t>(names.size()) * kTokenBytes;
-  std::vector<std::int64_t> sizes{bytes / size_of(DType::I64), owners().group.size, 0};  // as if on one host
+  const std::int64_t ranks = context_.options.saving_group.size;
+  std::vector<std::int64_t> sizes{bytes / size_of(DType::I64), ranks, 0};  // as if on one host
   sizes.insert(sizes.end(), members.begin(), members.end());
   gathered.work = graph.add_work({"checkpoint.gather", DType::I64, std::move(sizes), {memory_kernel(bytes)}});
   return gathered;
@@ -112,17 +123,16 @@ void SavesPart::save_last(Graph& graph) {
 // The first to be saved begins the checkpoint: its place is 0. Ranks that save together wait for it with theirs.
 void SavesPart::save_state(Graph& graph, std::int32_t step) {
   CHECK(stage_saves_.size() == context_.stage_count() && step > saved_step_, "a step is saved once", step, saved_step_);
-  const bool together = owners().elsewhere();
-  if (together && !begins()) gather(graph, begun_, {}, step);
+  if (together() && !begins()) gather(graph, begun_, {}, step);
   std::int32_t saved = begins() ? 0 : 1;
   std::vector<ValueId> tokens;
   for (std::size_t i = 0; i < stage_saves_.size(); ++i) {
     if (!context_.trains(i)) continue;
     save_stage(graph, i, step, saved++);
     tokens.push_back(stage_saves_[i].token_value);
-    if (together && begins() && tokens.size() == 1) gather(graph, begun_, tokens, step);
+    if (together() && begins() && tokens.size() == 1) gather(graph, begun_, tokens, step);
   }
-  if (together) {
+  if (together()) {
     gather(graph, saved_, tokens, step);
     tokens = saved_.values;
   }

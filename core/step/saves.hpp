@@ -48,13 +48,21 @@ class SavesPart {
     std::vector<ValueId> values;
   };
   const BucketOwners& owners() const { return context_.plan().buckets; }
-  // Of ranks that save together: who makes the folder, and who gives it its name.
-  bool begins() const { return !owners().elsewhere() || owners().own == owners().members.back(); }
-  bool commits() const { return !owners().elsewhere() || owners().own + 1 == owners().group.size; }
+  // Ranks that save together, each what it has: stages of a pipeline, those that divide states, or both. Of them: who
+  // makes the folder, and who gives it its name.
+  bool together() const { return owners().elsewhere() || context_.parts > 1; }
+  std::int64_t member(std::int64_t stage, std::int64_t part) const { return stage * context_.parts + part; }
+  std::int64_t own_member() const { return member(owners().own, context_.part); }
+  bool begins() const {
+    return !together() || own_member() == member(owners().elsewhere() ? owners().members.back() : 0, 0);
+  }
+  bool commits() const {
+    return !together() || own_member() == member(owners().elsewhere() ? owners().group.size - 1 : 0, 0);
+  }
   void add_stage_saves(Graph& graph);
   void add_gathered(Graph& graph);
   Gathered gathered_of(Graph& graph, const std::string& label, const std::vector<std::string>& names,
-                       const std::vector<std::int32_t>& members) const;
+                       const std::vector<std::int64_t>& members) const;
   void save_state(Graph& graph, std::int32_t step);
   void save_stage(Graph& graph, std::size_t index, std::int32_t step, std::int32_t place);
   void gather(Graph& graph, Gathered& gathered, std::vector<ValueId> own, std::int32_t step);

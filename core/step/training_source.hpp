@@ -32,8 +32,10 @@ class TrainingSource final : public StepSource {
   void take_over(Graph& graph, std::int32_t step) override;
   void leave(Graph& graph) override { tell(&StepTransform::end, graph); }
   bool append_step(Graph& graph, std::int64_t result) override;
-  // Of a pipeline, stages save after the same steps, which no one of them is asked for.
-  bool saves() const override { return context_.options.saves && !context_.plan().buckets.elsewhere(); }
+  // Ranks that save together do so after the same steps, which no one of them is asked for.
+  bool saves() const override {
+    return context_.options.saves && !context_.plan().buckets.elsewhere() && context_.parts == 1;
+  }
   void append_save(Graph& graph) override { saves_.save_last(graph); }
 
  private:

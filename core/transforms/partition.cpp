@@ -102,9 +102,6 @@ Partition::Partition(StepContext& context, const PartitionOptions& options)
       stages_(context.stage_count()) {
   require_option(!context.needs_whole_gradients, "partition", "this policy's updates need whole gradients",
                  "allowed: none");
-  require_option(!context.options.saves && context.options.first_step == 0, "partition",
-                 "a checkpoint holds whole states, which no rank has",
-                 "allowed: none, or no checkpoint.directory and no --resume");
   context.parts = context.options.shard_group.size;
   context.part = context.options.rank % context.parts;
   context.adds_gradients = !divides_gradients_;  // else parts are added, after each micro-batch

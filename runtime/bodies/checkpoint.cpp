@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/errors.hpp"
 #include "core/formats/layout.hpp"
 #include "core/formats/masters.hpp"
 #include "runtime/body_table.hpp"
@@ -36,8 +37,16 @@ constexpr const char* kInUse = ".in_use";
 // The leader's tensors bear the names of the network's fields; other states add their own.
 StageBucket bucket_of(const BodyCall& call, ValueId value, std::byte* begin, bool leads) {
   const auto& tensor = call.graph.tensor_of(value);
-  return {leads ? "" : suffix_of(tensor.name), tensor.type, tensor.layout.get(), begin,
-          state_block(call.scenario.optimizer.state_bits)};
+  const StateBlock block = state_block(call.scenario.optimizer.state_bits);
+  const std::int64_t elements =
+      tensor.type == DType::U8 ? tensor.bytes / block.bytes * block.elements : tensor.bytes / size_of(tensor.type);
+  return {leads ? "" : suffix_of(tensor.name),
+          tensor.type,
+          tensor.layout.get(),
+          begin,
+          block,
+          tensor.first_element,
+          elements};
 }
 
 // A checkpoint has no number that is not finite: a run could not go on from it.
@@ -61,8 +70,9 @@ std::int64_t save(BodyCall& call) {
     for (std::size_t i = 0; i < count; ++i)
       require_finite(call, call.op.reads[i], call.reads[i], ": its checkpoint is not saved");
     if (call.op.layer == 0) begin_checkpoint(directory, steps_done(call));
-    const FileSum sum =
-        write_stage(stage_file_path(partial_folder(directory, steps_done(call)), stage), stage, buckets);
+    const std::string path = stage_file_path(partial_folder(directory, steps_done(call)), stage);
+    const FileSum sum = buckets.front().is_part() ? FileSum{write_part_of_stage(path, stage, buckets), {}}
+                                                  : write_stage(path, stage, buckets);
     const SaveToken token{sum.bytes, sum.checksum};
     std::memcpy(call.writes[0], &token, sizeof token);
     return sum.bytes;
@@ -82,6 +92,26 @@ std::string update_method(const Graph& graph) {
   return kPlainUpdate;
 }
 
+// Of tokens from `at` on, those of the stage, after which it stands then. Of a file that ranks wrote together no one
+// of them knows the sum: it is read once more.
+FileSum sum_of_stage(const BodyCall& call, const std::string& stage, std::size_t& at, std::size_t tokens) {
+  const std::size_t first = at;
+  SaveToken token;
+  std::int64_t bytes = 0;
+  for (; at < tokens && stage_of(call.graph.tensor_of(call.op.reads[at]).name) == stage; ++at) {
+    std::memcpy(&token, call.reads[at], sizeof token);
+    bytes += token.bytes;
+  }
+  if (at == first + 1) return {bytes, token.checksum};
+  try {
+    return sum_of_file(stage_file_path(partial_folder(call.scenario.checkpoint.directory, steps_done(call)), stage),
+                       bytes);
+  } catch (const DamagedCheckpoint& damage) {
+    throw DeviceError(std::string(damage.what()) +
+                      ", though all ranks have written theirs; checkpoints that were complete stay");
+  }
+}
+
 std::int64_t commit(BodyCall& call) {
   Manifest manifest;
   manifest.step = steps_done(call);
@@ -97,14 +127,13 @@ std::int64_t commit(BodyCall& call) {
                            {"beta1_power", scale.beta1_power},
                            {"beta2_power", scale.beta2_power}};
   }
-  for (std::size_t i = 0; i < tokens; ++i) {
-    SaveToken token;
-    std::memcpy(&token, call.reads[i], sizeof token);
-    const std::string stage = stage_of(call.graph.tensor_of(call.op.reads[i]).name);
-    manifest.files.push_back({stage + ".safetensors", token.bytes, token.checksum.text()});
-    bytes += token.bytes;
-  }
   try {
+    for (std::size_t i = 0; i < tokens;) {
+      const std::string stage = stage_of(call.graph.tensor_of(call.op.reads[i]).name);
+      const FileSum sum = sum_of_stage(call, stage, i, tokens);
+      manifest.files.push_back({stage + ".safetensors", sum.bytes, sum.checksum.text()});
+      bytes += sum.bytes;
+    }
     commit_checkpoint(call.scenario.checkpoint, manifest.step, to_text(manifest));
   } catch (...) {
     discard_checkpoint(call.scenario.checkpoint.directory, manifest.step);
@@ -126,15 +155,11 @@ void read_buckets(const BodyCall& call, const std::vector<StageBucket>& buckets)
   }
 }
 
-// As the optimizer step rounds them.
-void round_bucket(const float* masters, std::byte* parameter, const Layout& layout) {
-  for (const Field& field : layout.fields) {
-    const float* from = masters + field_offset(field, DType::F32) / size_of(DType::F32);
-    std::byte* to = parameter + field_offset(field, DType::F16);
-    for (std::int64_t i = 0; i < field.elements(); ++i) {
-      const Float16 rounded = to_float16(from[i]);
-      std::memcpy(to + i * size_of(DType::F16), &rounded, sizeof rounded);
-    }
+// As the optimizer step rounds them, the zeros between fields as well.
+void round_bucket(const float* masters, std::byte* parameter, std::int64_t bytes) {
+  for (std::int64_t i = 0; i < bytes / size_of(DType::F16); ++i) {
+    const Float16 rounded = to_float16(masters[i]);
+    std::memcpy(parameter + i * size_of(DType::F16), &rounded, sizeof rounded);
   }
 }
 
@@ -147,8 +172,7 @@ std::int64_t load(BodyCall& call) {
     buckets.push_back(bucket_of(call, call.op.writes[i].value, call.writes[i], i == leader));
   read_buckets(call, buckets);
   if (leader == 0) return 0;
-  std::memset(call.writes[0], 0, static_cast<std::size_t>(parameter.bytes));
-  round_bucket(reinterpret_cast<const float*>(call.writes[leader]), call.writes[0], *parameter.layout);
+  round_bucket(reinterpret_cast<const float*>(call.writes[leader]), call.writes[0], parameter.bytes);
   return 0;
 }
 

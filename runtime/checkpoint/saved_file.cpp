@@ -11,6 +11,7 @@
 #include "core/base/errors.hpp"
 #include "core/base/input_file.hpp"
 #include "core/base/system_calls.hpp"
+#include "runtime/checkpoint/shared_file.hpp"
 
 namespace tandem {
 namespace {
@@ -84,11 +85,7 @@ void SavedFile::put(const char* bytes, std::int64_t count) {
 
 FileSum SavedFile::finish() {
   flush();
-  // After a failed sync the page cache's state is unknown: give up, never retry.
-  if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0) fail_at("sync", path_, errno);
-  const int descriptor = descriptor_;
-  descriptor_ = -1;
-  if (!is_closed(::close(descriptor))) fail_at("close", path_, errno);
+  sync_and_close(path_, descriptor_);
   return {bytes_, hasher_.checksum()};
 }
 

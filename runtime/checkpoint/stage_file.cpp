@@ -1,10 +1,12 @@
 #include "runtime/checkpoint/stage_file.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/base/errors.hpp"
 #include "core/formats/layout.hpp"
 #include "runtime/checkpoint/safetensors.hpp"
+#include "runtime/checkpoint/shared_file.hpp"
 
 namespace tandem {
 namespace {
@@ -12,18 +14,42 @@ namespace {
 // A field as a tensor of the file: its numbers in its shape, or [blocks, bytes of a block].
 TensorBytes tensor_of(const std::string& stage, const StageBucket& bucket, const Field& field) {
   const std::string name = stage + "." + field.name + bucket.suffix;
-  if (bucket.type != DType::U8)
-    return {
-        name, bucket.type, {field.shape.begin(), field.shape.end()}, bucket.begin + field_offset(field, bucket.type)};
-  const StateBlock block = bucket.block;
-  const std::int64_t blocks = (field.elements() + block.elements - 1) / block.elements;
-  const std::int64_t first = field.offset / size_of(DType::F32) / block.elements;
-  return {name, bucket.type, {blocks, block.bytes}, bucket.begin + first * block.bytes};
+  if (bucket.type != DType::U8) return {name, bucket.type, {field.shape.begin(), field.shape.end()}};
+  const std::int64_t blocks = (field.elements() + bucket.block.elements - 1) / bucket.block.elements;
+  return {name, bucket.type, {blocks, bucket.block.bytes}};
+}
+
+std::int64_t elements_of(const StageBucket& bucket) {
+  return bucket.elements > 0 ? bucket.elements : bucket.layout->elements;
+}
+
+// What of a field a bucket holds: where it begins in the field's tensor, and in the bucket, both in bytes.
+struct HeldBytes {
+  std::int64_t in_tensor = 0, in_bucket = 0, bytes = 0;
+};
+
+// Parts, and fields of quantised numbers, begin with whole blocks.
+HeldBytes held_of(const StageBucket& bucket, const Field& field) {
+  const std::int64_t begin = field.offset / size_of(DType::F32);
+  const std::int64_t first = std::max(begin, bucket.first);
+  const std::int64_t count = std::min(begin + field.elements(), bucket.first + elements_of(bucket)) - first;
+  if (count <= 0) return {};
+  const bool coded = bucket.type == DType::U8;
+  const std::int64_t unit = coded ? bucket.block.elements : 1,
+                     bytes = coded ? bucket.block.bytes : size_of(bucket.type);
+  return {(first - begin) / unit * bytes, (first - bucket.first) / unit * bytes, (count + unit - 1) / unit * bytes};
 }
 
 std::int64_t bytes_of(const StageBucket& bucket) {
-  if (bucket.type == DType::U8) return bucket.layout->elements / bucket.block.elements * bucket.block.bytes;
-  return bucket.layout->elements * size_of(bucket.type);
+  if (bucket.type == DType::U8) return elements_of(bucket) / bucket.block.elements * bucket.block.bytes;
+  return elements_of(bucket) * size_of(bucket.type);
+}
+
+std::string header_of(const std::string& stage, const std::vector<StageBucket>& buckets) {
+  std::vector<TensorBytes> tensors;
+  for (const StageBucket& bucket : buckets)
+    for (const Field& field : bucket.layout->fields) tensors.push_back(tensor_of(stage, bucket, field));
+  return safetensors_header(tensors);
 }
 
 }  // namespace
@@ -32,14 +58,32 @@ std::string stage_file_path(const std::string& folder, const std::string& stage)
   return folder + "/" + stage + ".safetensors";
 }
 
+bool StageBucket::is_part() const { return elements_of(*this) < layout->elements; }
+
 FileSum write_stage(const std::string& path, const std::string& stage, const std::vector<StageBucket>& buckets) {
-  std::vector<TensorBytes> tensors;
-  for (const StageBucket& bucket : buckets)
-    for (const Field& field : bucket.layout->fields) tensors.push_back(tensor_of(stage, bucket, field));
-  const std::string header = safetensors_header(tensors);
+  const std::string header = header_of(stage, buckets);
   SavedFile file(path);
   file.write(header.data(), static_cast<std::int64_t>(header.size()));
-  for (const TensorBytes& tensor : tensors) file.write(tensor.bytes, tensor.size());
+  for (const StageBucket& bucket : buckets)
+    for (const Field& field : bucket.layout->fields) {
+      const HeldBytes held = held_of(bucket, field);
+      file.write(bucket.begin + held.in_bucket, held.bytes);
+    }
+  return file.finish();
+}
+
+std::int64_t write_part_of_stage(const std::string& path, const std::string& stage,
+                                 const std::vector<StageBucket>& buckets) {
+  const std::string header = header_of(stage, buckets);
+  SharedFile file(path);
+  if (buckets.front().first == 0) file.write_at(0, header.data(), static_cast<std::int64_t>(header.size()));
+  auto begin = static_cast<std::int64_t>(header.size());
+  for (const StageBucket& bucket : buckets)
+    for (const Field& field : bucket.layout->fields) {
+      const HeldBytes held = held_of(bucket, field);
+      file.write_at(begin + held.in_tensor, bucket.begin + held.in_bucket, held.bytes);
+      begin += tensor_of(stage, bucket, field).size();
+    }
   return file.finish();
 }
 
@@ -49,8 +93,9 @@ void read_stage(const std::string& path, const std::string& stage, const std::ve
     for (const StageBucket& bucket : buckets) {
       std::memset(bucket.begin, 0, static_cast<std::size_t>(bytes_of(bucket)));
       for (const Field& field : bucket.layout->fields) {
-        const TensorBytes tensor = tensor_of(stage, bucket, field);
-        file.read(tensor.name, tensor.type, tensor.shape, bucket.begin + (tensor.bytes - bucket.begin));
+        const HeldBytes held = held_of(bucket, field);
+        if (held.bytes == 0) continue;
+        file.read_part(tensor_of(stage, bucket, field), held.in_tensor, held.bytes, bucket.begin + held.in_bucket);
       }
     }
   } catch (const DamagedCheckpoint& damage) {
@@ -61,9 +106,7 @@ void read_stage(const std::string& path, const std::string& stage, const std::ve
 void check_stage(const std::string& path, const std::string& stage, const std::vector<StageBucket>& buckets) {
   const SafetensorsFile file(path);
   std::size_t tensors = 0;
-  std::byte nowhere{};  // places are computed, not used
-  for (StageBucket bucket : buckets) {
-    bucket.begin = &nowhere;
+  for (const StageBucket& bucket : buckets) {
     for (const Field& field : bucket.layout->fields) file.find(tensor_of(stage, bucket, field));
     tensors += bucket.layout->fields.size();
   }

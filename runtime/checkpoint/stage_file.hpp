@@ -19,14 +19,20 @@ struct StageBucket {
   DType type = DType::F32;
   const Layout* layout = nullptr;
   std::byte* begin = nullptr;
-  StateBlock block = {};  // U8: quantised numbers
+  StateBlock block = {};                 // U8: quantised numbers
+  std::int64_t first = 0, elements = 0;  // of a part of the bucket: what comes before it, and its own; 0: all
+  bool is_part() const;
 };
 
 // "DIR/step-00000120/block3.safetensors"
 std::string stage_file_path(const std::string& folder, const std::string& stage);
 // Throw DeviceError.
 FileSum write_stage(const std::string& path, const std::string& stage, const std::vector<StageBucket>& buckets);
-// Fills the fields, and sets what no field covers to zero.
+// A rank's part of it, of a file that ranks write together: each what it has, the first one the header as well. Returns
+// the bytes that it wrote, which are all of the file's once all have.
+std::int64_t write_part_of_stage(const std::string& path, const std::string& stage,
+                                 const std::vector<StageBucket>& buckets);
+// Fills the fields, or the part's elements of them, and sets what no field covers to zero.
 void read_stage(const std::string& path, const std::string& stage, const std::vector<StageBucket>& buckets);
 // Whether the file has just these fields; no bytes of theirs are read, and `begin` is not used. Throws
 // DamagedCheckpoint.

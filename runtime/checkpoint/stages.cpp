@@ -18,6 +18,8 @@ Graph loads_of(Scenario scenario) {
   scenario.first_step = std::max(scenario.first_step, 1);  // else it would begin anew
   scenario.parallel.pipeline = scenario.parallel.chunks = 1;
   scenario.parallel.rank = 0;
+  scenario.workload.partition = "none";
+  scenario.workload.parallel.set("shard", scenario.workload.devices);
   Graph graph;
   const Rewrites rewrites = find_policy(scenario.policy.name)->make(scenario)->traits().rewrites;
   find_workload(scenario.workload.family)->make(scenario, rewrites)->prologue(graph);

@@ -37,17 +37,23 @@ struct Part {
   // This rank is killed while it saves its second stage after that training step.
   Rank victim = kNone;
   std::int32_t killed_after = kNone;
+  std::string partition = "none";
+  int state_bits = 32;
 };
 
 std::vector<std::string> arguments_of(const Part& p) {
-  std::vector<std::string> arguments{"--gtest_filter=*DISABLED_SavingStage*", "--gtest_also_run_disabled_tests",
-                                     "--directory=" + p.directory, "--precision=" + p.precision,
-                                     "--policy=" + p.policy};
+  std::vector<std::string> arguments{"--gtest_filter=*DISABLED_SavingStage*",
+                                     "--gtest_also_run_disabled_tests",
+                                     "--directory=" + p.directory,
+                                     "--precision=" + p.precision,
+                                     "--policy=" + p.policy,
+                                     "--partition=" + p.partition};
   const auto add = [&](const char* name, auto number) {
     arguments.push_back("--" + std::string(name) + "=" + std::to_string(number));
   };
   add("stages", p.stages), add("chunks", p.chunks), add("copies", p.copies), add("steps", p.steps);
   add("clip", p.clip_norm), add("resumes", int{p.resumes}), add("victim", p.victim), add("killed", p.killed_after);
+  add("bits", p.state_bits);
   return arguments;
 }
 
@@ -63,7 +69,9 @@ Part from_arguments() {
           .clip_norm = std::stod(argument("clip")),
           .resumes = number("resumes") != 0,
           .victim = number("victim"),
-          .killed_after = number("killed")};
+          .killed_after = number("killed"),
+          .partition = argument("partition"),
+          .state_bits = number("bits")};
 }
 
 constexpr std::int64_t kSamples = 4;
@@ -79,11 +87,14 @@ Scenario scenario_of(const Part& p) {
   s.workload.batch = kSamples / p.copies;
   s.workload.micro_batches = 2;
   s.workload.devices = p.copies;
+  s.workload.partition = p.partition;
+  s.optimizer.state_bits = p.state_bits;
   s.parallel = {.pipeline = p.stages, .chunks = p.chunks, .schedule = p.chunks > 1 ? "interleaved" : "1f1b"};
   s.optimizer.weight_decay = 0.1;
   s.optimizer.clip_norm = p.clip_norm;
   s.checkpoint = {p.directory, 1, 10};
   s.seed = 5;
+  if (p.victim != kNone) s.watchdog_ns = std::int64_t{2'000'000'000};  // not all talk to the one that is gone
   if (p.resumes) resume_from(s, p.directory, /*verify=*/true);
   return s;
 }
@@ -203,6 +214,53 @@ TEST_F(PipelineCheckpoints, GoOnWithAnotherNumberOfCopies) {
   EXPECT_EQ(steps_in(part.directory), (std::vector<std::int32_t>{1, 2, 3}));
 }
 
+// Each rank writes its part of each file. Two copies have the sums of copies that divide nothing.
+TEST_F(PipelineCheckpoints, RanksThatDivideStatesSaveAndGoOnToTheSameBits) {
+  struct {
+    const char* precision;
+    int state_bits;
+  } const kinds[] = {{"fp32", 32}, {"bf16", 32}, {"fp16", 32}, {"bf16", 8}};
+  for (const auto& kind : kinds) {
+    const std::string name = kind.precision + std::to_string(kind.state_bits);
+    SCOPED_TRACE(name);
+    Part whole{.copies = 2,
+               .steps = 4,
+               .directory = directory("whole_" + name),
+               .precision = kind.precision,
+               .clip_norm = 0,
+               .state_bits = kind.state_bits};
+    trained(whole);
+    Part part = whole;
+    part.directory = directory("parts_" + name);
+    part.steps = 0;
+    for (const auto& [partition, stages] :
+         {std::pair{"optimizer", 2}, {"none", 1}, {"optimizer", 1}, {"optimizer", 2}}) {
+      part.partition = partition;
+      part.stages = stages;
+      ++part.steps;
+      trained(part);
+      part.resumes = true;
+    }
+    ASSERT_EQ(steps_in(part.directory), (std::vector<std::int32_t>{1, 2, 3, 4}));
+    for (int step = 1; step <= 4; ++step) {
+      const std::string saved = "/step-0000000" + std::to_string(step);
+      EXPECT_EQ(files(part.directory + saved), files(whole.directory + saved)) << step;
+    }
+  }
+}
+
+TEST_F(PipelineCheckpoints, DividedStatesGoOnWithAnotherNumberOfCopies) {
+  Part part{.copies = 4, .steps = 1, .directory = directory("divided"), .partition = "states"};
+  trained(part);
+  part.resumes = true;
+  for (const auto& [stages, copies] : {std::pair{2, 2}, {1, 1}, {1, 4}}) {
+    part.stages = stages, part.copies = copies, ++part.steps;
+    part.partition = copies == 1 ? "none" : "parameters";
+    trained(part);
+  }
+  EXPECT_EQ(steps_in(part.directory), (std::vector<std::int32_t>{1, 2, 3, 4}));
+}
+
 TEST_F(PipelineCheckpoints, ARankThatDiesWhileItSavesLeavesTheOneBefore) {
   const Part whole{.steps = 3, .directory = directory("whole")};
   trained(whole);
@@ -216,6 +274,22 @@ TEST_F(PipelineCheckpoints, ARankThatDiesWhileItSavesLeavesTheOneBefore) {
   EXPECT_EQ(steps_in(part.directory), (std::vector<std::int32_t>{1, 2, 3}));
   EXPECT_FALSE(fs::exists(partial_folder(part.directory, 2)));
   EXPECT_EQ(files(part.directory + "/step-00000003"), files(whole.directory + "/step-00000003"));
+}
+
+TEST_F(PipelineCheckpoints, ARankThatDiesWhileItSavesItsPartLeavesTheOneBefore) {
+  Part part{.stages = 2,
+            .copies = 2,
+            .steps = 3,
+            .directory = directory("killed_part"),
+            .victim = 1,
+            .killed_after = 2,
+            .partition = "optimizer"};
+  EXPECT_THROW(trained(part), DeviceError);
+  EXPECT_EQ(steps_in(part.directory), (std::vector<std::int32_t>{1}));
+  part.victim = kNone;
+  part.resumes = true;
+  trained(part);
+  EXPECT_EQ(steps_in(part.directory), (std::vector<std::int32_t>{1, 2, 3}));
 }
 
 // The other processes of the tests above.
