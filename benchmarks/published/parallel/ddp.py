@@ -7,20 +7,23 @@ from published import Row, simulate
 FOLDER = "../parallel"
 TITLE = "PyTorch DDP on T4s"
 NOTES_ONE = """Pollux's authors timed BERT base on SQuAD (fp32, 384 tokens) and ResNet-50 on ImageNet (mixed precision) on AWS g4dn.12xlarge
-([tables](../../benchmarks/published/parallel/tables/ddp.csv)). The machine is [g4dn_t4](../../hardware_profiles/g4dn_t4.yaml). A T4 computes fp32 and
-16 bits on different units, so there are two efficiencies of products, each from one step of one GPU. Times are judged, not memory.
+([tables](../../benchmarks/published/parallel/tables/ddp.csv)). The machine is [g4dn_t4](../../hardware_profiles/g4dn_t4.yaml). A T4
+computes fp32 and 16 bits on different units, so there are two efficiencies of products, each from one step of one GPU. Times are
+judged, not memory.
 
-Why rows miss: below 10 samples of BERT and 80 images a step takes 0.05 to 0.2 s that no kernel's arithmetic explains. There, Pollux takes
-gradients' norms for its batch sizes, and its Python launches every kernel of an unfused optimizer."""
+Why rows miss: below 10 samples of BERT and 80 images a step takes 0.05 to 0.2 s that no kernel's arithmetic explains. There, Pollux
+takes gradients' norms for its batch sizes, and its Python launches every kernel of an unfused optimizer."""
 NOTES_SEVERAL = """The same on 2 and 4 hosts, of 1, 2 or 4 GPUs each. AWS lets one connection have 10 Gb/s of a host's 50 (its documentation of EC2), and
 the profile grants 80% of that.
 
-Why rows miss: what was measured fits 3.6 Gb/s, not 8. The jobs ran in containers with a network of their own, which may wrap all traffic between two hosts into one flow. And
-here mixed precision sends gradients in 16 bits, where apex sends 32: twice the bytes for ResNet-50."""
-NOTES_MEASURED = """The same rows with 445 MB/s of network a host, taken from one step of BERT on two hosts of one GPU each, 12 samples. This is a second figure
-from a row, so the group is apart.
+Why rows miss: what was measured fits 3.6 Gb/s, not 8. The jobs ran in containers with a network of their own, which may wrap all
+traffic between two hosts into one flow. And here mixed precision sends gradients in 16 bits, where apex sends 32: twice the bytes for
+ResNet-50."""
+NOTES_MEASURED = """The same rows with 445 MB/s of network a host, taken from one step of BERT on two hosts of one GPU each, 12 samples. This is a second
+figure from a row, so the group is apart.
 
-Why rows miss: four hosts take less time for BERT than two, which no ring does: so the network was not the same in all runs. ResNet-50's small batches send twice the bytes, as above."""
+Why rows miss: four hosts take less time for BERT than two, which no ring does: so the network was not the same in all runs.
+ResNet-50's small batches send twice the bytes, as above."""
 SCENARIOS = {"bert-base": "ddp_bert", "resnet-50": "ddp_resnet"}
 # What one host gives of its network, taken from one step of BERT on two hosts of one GPU each, 12 samples.
 MEASURED_NETWORK = ("machine.topology.nics.bandwidth=445MB/s",)

@@ -40,7 +40,7 @@ LEFT_OUT = (
     ("VGG-16 on 8 GPUs (PipeDream)", "the family's network has 6 modules to cut"),
     ("ZeRO's throughputs on 400 V100s (SC 2020, figure 2)", "bars without printed figures; batches are not in the tables at hand"),
     ("ZeRO: largest model that fits (table 2)", "batch and width are not stated"),
-    ("ZeRO-2 of 10 billion parameters on 32 V100s (DeepSpeed's tutorial, log)", "its forward takes less than a tenth of the same batch's on one GPU, so the batch was another; it is not stated"),
+    ("ZeRO-2 of 10 billion parameters on 32 V100s (DeepSpeed's tutorial, log)", "the batch is not stated: its forward takes a tenth of one GPU's with 10 samples"),
     ("ZeRO-Infinity, 0.5 to 20 trillion parameters on 512 V100s (figure 5a)", "degrees and batches are in a table that is not at hand"),
     ("ZeRO-Infinity, 8 billion on 4 to 64 GPUs (figure 6c)", "a backward's time alone; figure 6d, of the same runs, is in systems"),
     ("ZeRO-3 Offload, 0.4 to 2 trillion on 512 V100s; 200 billion on 64 to 512", "sizes and batches are not stated"),

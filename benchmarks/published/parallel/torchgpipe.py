@@ -16,12 +16,15 @@ TABLE = (("resnet_101", "baseline", 118, 1, 1, 95.862), ("resnet_101", "pipeline
 NAMES = {"resnet_101": "ResNet-101", "unet": "U-Net (5, 64)"}
 # U-Net's convolutions are all of 3 x 3, which cuDNN computes with fewer multiplications than are counted (Winograd): an efficiency of its own.
 EFFICIENCY = {"resnet_101": (), "unet": ("machine.compute.efficiency.gemm=[[10MFLOP, 0.5], [1GFLOP, 1]]",)}
-NOTES = """GPipe in PyTorch on 8 Tesla P40s, fp32 (github kakaobrain/torchgpipe, docs/benchmarks.rst; micro-batches and their numbers from its scripts). The machine is
-[p40_node](../../hardware_profiles/p40_node.yaml); each network has one efficiency of products, from its plain training on one GPU. U-Net's is 1, as cuDNN computes convolutions of 3 x 3 with fewer multiplications
-than are counted. The networks are [imported](../../benchmarks/published/parallel/pipelined_networks.py), with group norm for batch norm. Pipelines recompute each piece.
+NOTES = """GPipe in PyTorch on 8 Tesla P40s, fp32 (github kakaobrain/torchgpipe, docs/benchmarks.rst; micro-batches and their numbers from its
+scripts). The machine is [p40_node](../../hardware_profiles/p40_node.yaml); each network has one efficiency of products, from its plain
+training on one GPU. U-Net's is 1, as cuDNN computes convolutions of 3 x 3 with fewer multiplications than are counted. The networks
+are [imported](../../benchmarks/published/parallel/pipelined_networks.py), with group norm for batch norm. Pipelines recompute each
+piece.
 
-Why rows miss: torchgpipe's scripts cut these networks layer by layer, so that stages take as long. Here the cut is between blocks, and it supposes 100 operations a byte of memory, as on newer GPUs; a P40 computes
-34. So its first stage, whose values are largest, gets too few blocks."""
+Why rows miss: torchgpipe's scripts cut these networks layer by layer, so that stages take as long. Here the cut is between blocks, and
+it supposes 100 operations a byte of memory, as on newer GPUs; a P40 computes 34. So its first stage, whose values are largest, gets
+too few blocks."""
 
 
 @functools.lru_cache(maxsize=None)

@@ -16,11 +16,12 @@ MEMORY = ((7.5, 1, "optimizer", 120), (7.5, 4, "optimizer", 52.5), (7.5, 4, "sta
           (7.5, 16, "states", 21.6), (7.5, 16, "parameters", 7.5), (7.5, 64, "optimizer", 31.4), (7.5, 256, "optimizer", 30.4),
           (7.5, 1024, "optimizer", 30.1), (7.5, 1024, "states", 15.1), (7.5, 1024, "parameters", 0.12), (128, 64, "optimizer", 536),
           (128, 64, "parameters", 32), (1000, 1024, "optimizer", 4011), (1000, 1024, "states", 2013), (1000, 1024, "parameters", 15.6))
-MEMORY_NOTES = """ZeRO's Table 1 says what a device keeps of a model: parameters and gradients in 16 bits, Adam's states in 32 (Rajbhandari et al., SC 2020). Here it is the
-peak of a simulated step of a GPT of about as many parameters, scaled to as many. Its sequences have 16 tokens, and a step two micro-batches, so that all gradients are
-there at once. Nothing is calibrated.
+MEMORY_NOTES = """ZeRO's Table 1 says what a device keeps of a model: parameters and gradients in 16 bits, Adam's states in 32 (Rajbhandari et al., SC
+2020). Here it is the peak of a simulated step of a GPT of about as many parameters, scaled to as many. Its sequences have 16 tokens,
+and a step two micro-batches, so that all gradients are there at once. Nothing is calibrated.
 
-Why rows miss: ZeRO-3 gathers each layer before it computes, and the table does not count that. Of many devices it is most of what one has."""
+Why rows miss: ZeRO-3 gathers each layer before it computes, and the table does not count that. Of many devices it is most of what one
+has."""
 
 
 def memory_row(billions, devices, stage, published):
@@ -40,12 +41,13 @@ ON_V100 = ((1, 20, 2048, 32, 1, 16, "none", 26.9), (1, 20, 2048, 32, 1, 16, "sta
            (8, 72, 3072, 16, 2, 16, "states", 36.9), (10, 50, 4096, 10, 1, 32, "states", 30), (10, 50, 4096, 10, 1, 64, "states", 34.5),
            (10, 50, 4096, 10, 1, 128, "states", 40))
 NAMES = {"none": "PyTorch", "states": "ZeRO-2"}
-V100_NOTES = """ZeRO-Offload's authors measured plain PyTorch and ZeRO-2 on DGX-2s of 16 V100s (ATC 2021, figures 10 and 11, bars digitised to 0.5). The machine is
-[dgx2_v100](../../hardware_profiles/dgx2_v100.yaml), whose efficiency is from another row, of ZeRO-Offload on one GPU; a node has 800 Gb/s of InfiniBand. Flops are the paper's, 8 a parameter and token.
-Up to 16 GPUs a step has 512 samples.
+V100_NOTES = """ZeRO-Offload's authors measured plain PyTorch and ZeRO-2 on DGX-2s of 16 V100s (ATC 2021, figures 10 and 11, bars digitised to 0.5).
+The machine is [dgx2_v100](../../hardware_profiles/dgx2_v100.yaml), whose efficiency is from another row, of ZeRO-Offload on one GPU; a
+node has 800 Gb/s of InfiniBand. Flops are the paper's, 8 a parameter and token. Up to 16 GPUs a step has 512 samples.
 
-Why rows miss: from 32 to 128 GPUs the paper's rates rise from 30 to 40. The more ranks divide the states, the more memory is left, so batches may have grown: they are not
-printed, and here each GPU has 10 samples. PyTorch keeps all states on each GPU, which leaves little room for a batch. That one is not printed either."""
+Why rows miss: from 32 to 128 GPUs the paper's rates rise from 30 to 40. The more ranks divide the states, the more memory is left, so
+batches may have grown: they are not printed, and here each GPU has 10 samples. PyTorch keeps all states on each GPU, which leaves
+little room for a batch. That one is not printed either."""
 
 
 def on_v100(quick=False):
@@ -60,12 +62,13 @@ def on_v100(quick=False):
 
 # FSDP's figure 7b: samples of a GPU, GPUs, TFLOPS a GPU.
 ON_A100 = ((1, 128, 173.5), (1, 512, 170.4), (2, 128, 90), (2, 192, 186.5), (2, 512, 185))
-FSDP_NOTES = """GPT-175B with divided parameters on DGX-like hosts of 8 A100s 80 GB (Zhao et al., VLDB 2023, figure 7b, digitised to 0.5). The machine is
-[selene_a100](../../hardware_profiles/selene_a100.yaml) with another efficiency of products, from the first row: 54% of the peak, where Megatron-LM's fused kernels and their profile have 80%. Flops are counted as by
-Megatron-LM, with recompute.
+FSDP_NOTES = """GPT-175B with divided parameters on DGX-like hosts of 8 A100s 80 GB (Zhao et al., VLDB 2023, figure 7b, digitised to 0.5). The machine
+is [selene_a100](../../hardware_profiles/selene_a100.yaml) with another efficiency of products, from the first row: 54% of the peak,
+where Megatron-LM's fused kernels and their profile have 80%. Flops are counted as by Megatron-LM, with recompute.
 
-Why rows miss: with two samples on 128 GPUs the memory is full there, and PyTorch's allocator gives its cached blocks back again and again. Times are judged here, not memory.
-Two samples a GPU also reach 7% more there than one, and here products of one sample are as fast as larger ones."""
+Why rows miss: with two samples on 128 GPUs the memory is full there, and PyTorch's allocator gives its cached blocks back again and
+again. Times are judged here, not memory. Two samples a GPU also reach 7% more there than one, and here products of one sample are as
+fast as larger ones."""
 
 
 def on_a100(quick=False):
