@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/analysis.hpp"
 #include "core/scenario/ranks.hpp"
 #include "runtime/body_table.hpp"
 #include "runtime/optimizer/low_precision.hpp"
@@ -25,7 +26,7 @@ using Floats = std::vector<float>;
 
 struct Way {
   std::string compress = "bf16", precision = "fp32", optimizer = "adamw";
-  std::int64_t devices = 2, steps = 5, warmup = 2, block = 64, micro_batches = 1, stages = 1, feedback = 1;
+  std::int64_t devices = 2, steps = 5, warmup = 2, block = 64, micro_batches = 1, stages = 1, feedback = 1, looks = 1;
 };
 
 inline std::vector<std::string> arguments_of(const Way& w) {
@@ -38,17 +39,20 @@ inline std::vector<std::string> arguments_of(const Way& w) {
           "--block=" + std::to_string(w.block),
           "--micro=" + std::to_string(w.micro_batches),
           "--stages=" + std::to_string(w.stages),
-          "--feedback=" + std::to_string(w.feedback)};
+          "--feedback=" + std::to_string(w.feedback),
+          "--looks=" + std::to_string(w.looks)};
 }
 inline void PrintTo(const Way& w, std::ostream* out) {
   for (const std::string& argument : arguments_of(w)) *out << argument << ' ';
 }
 
 inline Way from_arguments() {
-  return {argument("compress"),           argument("precision"),        argument("optimizer"),
-          std::stoi(argument("devices")), std::stoi(argument("steps")), std::stoi(argument("warmup")),
-          std::stoi(argument("block")),   std::stoi(argument("micro")), std::stoi(argument("stages")),
-          std::stoi(argument("feedback"))};
+  return {argument("compress"),          argument("precision"),
+          argument("optimizer"),         std::stoi(argument("devices")),
+          std::stoi(argument("steps")),  std::stoi(argument("warmup")),
+          std::stoi(argument("block")),  std::stoi(argument("micro")),
+          std::stoi(argument("stages")), std::stoi(argument("feedback")),
+          std::stoi(argument("looks"))};
 }
 
 inline Scenario scenario_of(const Way& w) {
@@ -100,11 +104,11 @@ inline const BodyEntry& find_seeing_body(const Work& work) {
   return sees ? kSeeing : find_body(work);
 }
 
-// Of a rank: its parameters as text, what it saw, and what lasts.
+// Of a rank: what it saw, and what lasts.
 struct RankRun {
-  RankBits bits;
   std::map<std::string, std::vector<Floats>> seen;
-  std::map<std::string, Floats> states;
+  std::map<std::string, Floats> states, parameters;
+  Floats losses;
 };
 
 inline void save(const std::string& path, const std::map<std::string, std::vector<Floats>>& all) {
@@ -143,15 +147,22 @@ inline std::map<std::string, std::vector<Floats>> states_of(Training& training) 
   return states;
 }
 
-inline void train_and_save(const Scenario& scenario, TrainOptions options) {
+inline void train_and_save(const Way& w, TrainOptions options) {
   set_thread_count(1);
+  const Scenario scenario = scenario_of(w);
   options.library = torch_library();
-  options.library.find_body = &find_seeing_body;
+  if (w.looks != 0) options.library.find_body = &find_seeing_body;
   seen.clear();
   Training training(scenario, options);
   training.run();
   const std::string path = dump_path(options.meeting_file, options.rank);
-  write(bits_of(training), path);
+  std::map<std::string, std::vector<Floats>> parameters, losses;
+  for (auto& [name, numbers] : training.parameters()) parameters[name] = {numbers};
+  const RunRecord record = training.record();
+  losses["loss"].emplace_back();
+  for (const double loss : analyse(record).loss) losses["loss"].front().push_back(static_cast<float>(loss));
+  save(path + ".parameters", parameters);
+  save(path + ".losses", losses);
   save(path + ".seen", seen);
   save(path + ".states", states_of(training));
 }
@@ -165,14 +176,15 @@ inline std::vector<RankRun> trained(const Way& w) {
   arguments.insert(arguments.begin(), {"--gtest_filter=*DISABLED_OtherSender*", "--gtest_also_run_disabled_tests"});
   RankProcesses peers(rank_count(scenario), arguments, "", options.rank);
   options.meeting_file = peers.meeting_file();
-  train_and_save(scenario, options);
+  train_and_save(w, options);
   peers.finish();
   std::vector<RankRun> ranks;
   for (Rank rank = 0; rank < rank_count(scenario); ++rank) {
     const std::string path = dump_path(options.meeting_file, rank);
     RankRun& run = ranks.emplace_back();
-    run.bits = read(path);
     run.seen = load(path + ".seen");
+    for (auto& [name, rows] : load(path + ".parameters")) run.parameters[name] = rows.front();
+    for (auto& [name, rows] : load(path + ".losses")) run.losses = rows.front();
     for (auto& [name, rows] : load(path + ".states")) run.states[name] = rows.front();
   }
   return ranks;
