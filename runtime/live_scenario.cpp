@@ -126,6 +126,8 @@ Scenario load_live_scenario(const LoadScenario& load, std::vector<std::string>& 
   const KeyValues& keys = scenario.workload.parallel;
   if (keys.has("expert_imbalance") && keys.number("expert_imbalance") != 1)
     throw ConfigError("parallel.expert_imbalance: is simulated alone; allowed: 1, or tandem simulate");
+  if (keys.text_or("sequence_kind", "") == "ring")
+    throw ConfigError("parallel.sequence_kind: ring is simulated alone so far; allowed: ulysses, or tandem simulate");
   refuse_of_divided_modules(scenario);
   refuse_decoding(scenario, device);
   return scenario;

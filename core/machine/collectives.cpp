@@ -129,6 +129,12 @@ std::vector<Round> all_to_all(std::int64_t p) {
   return rounds;
 }
 
+std::vector<Round> shift(std::int64_t p) {
+  Round round{1, 1, {}};
+  for (std::int64_t place = 0; place < p; ++place) round.flows.emplace_back(narrow(place), narrow((place + 1) % p));
+  return {round};
+}
+
 // In a row where hosts have different numbers of them.
 Members members_of(const Fabric& fabric, const Devices& devices) {
   std::map<std::int64_t, std::int64_t> by_host;
@@ -220,6 +226,7 @@ CollectiveKind collective_kind(std::string_view body) {
   if (body == "send" || body == "receive") return CollectiveKind::Send;
   if (body.starts_with("all_reduce")) return CollectiveKind::AllReduce;
   if (body.starts_with("all_to_all")) return CollectiveKind::AllToAll;
+  if (body == "shift") return CollectiveKind::Shift;
   return body.starts_with("reduce_scatter") ? CollectiveKind::ReduceScatter : CollectiveKind::AllGather;
 }
 
@@ -231,6 +238,7 @@ std::vector<Round> collective_rounds(CollectiveKind kind, CollectiveAlgorithm al
   CHECK(members.count() >= 2 && algorithm != CollectiveAlgorithm::Auto, members.hosts, members.on_host);
   if (kind == CollectiveKind::Send) return {{1, 1, {{0, 1}}}};
   if (kind == CollectiveKind::AllToAll) return all_to_all(members.count());
+  if (kind == CollectiveKind::Shift) return shift(members.count());
   switch (algorithm) {
     case CollectiveAlgorithm::HalvingDoubling:
       return halving_doubling(kind, members.count());

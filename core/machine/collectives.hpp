@@ -15,7 +15,7 @@
 
 namespace tandem {
 
-enum class CollectiveKind : std::uint8_t { AllReduce, ReduceScatter, AllGather, AllToAll, Send };
+enum class CollectiveKind : std::uint8_t { AllReduce, ReduceScatter, AllGather, AllToAll, Shift, Send };
 // By the name of an op's body.
 CollectiveKind collective_kind(std::string_view body);
 // That its rounds share, of those that its kernel counts: an all-reduce's go around a ring twice.
@@ -35,7 +35,8 @@ struct Members {
       1;  // network cards of a host that the members have, each the way of a ring, or trees, of its own
   std::int64_t count() const { return hosts * on_host; }
 };
-// Of one that is there: not Auto. Tree is of all-reduces alone; other kinds take a ring. All-to-alls are pairwise.
+// Of one that is there: not Auto. Tree is of all-reduces alone; other kinds take a ring. All-to-alls are pairwise. In a
+// shift each sends all that it has to the next one, whatever the algorithm.
 std::vector<Round> collective_rounds(CollectiveKind kind, CollectiveAlgorithm algorithm, const Members& members);
 
 // What a round loads.

@@ -202,6 +202,16 @@ double leaving_ns(const HardwareProfile& profile, std::int64_t bytes, std::int64
          at_rate_ns(share * static_cast<double>(bytes), profile.network_bytes_per_s, "the network");
 }
 
+// Each rank sends all that it has to the next one; of those next to each other, some are on two hosts, and one card
+// takes it there.
+double shift_ns(const HardwareProfile& profile, std::int64_t bytes, std::int64_t ranks, std::int64_t on_host) {
+  const bool leaves = on_host > 0 && on_host < ranks && profile.network_bytes_per_s > 0;
+  const double rate =
+      leaves ? std::min(profile.collective_bytes_per_s, profile.network_bytes_per_s) : profile.collective_bytes_per_s;
+  return static_cast<double>(profile.collective_latency_ns + (leaves ? profile.network_latency_ns : 0)) +
+         at_rate_ns(static_cast<double>(bytes), rate, "collectives");
+}
+
 }  // namespace
 
 double CostModel::lane_time(Engine engine) const { return tandem::lane_time(*profile_, engine); }
@@ -221,6 +231,7 @@ double CostModel::compute_run_ns(const Work& work, Engine engine) const {
     const std::int64_t ranks = work.sizes.size() > 1 ? work.sizes[1] : 1;
     const std::int64_t on_host = work.sizes.size() > 2 ? work.sizes[2] : 0;
     const std::int64_t bytes = memory_bytes(work);
+    if (work.body == "shift") return shift_ns(*profile_, bytes, ranks, on_host);
     const auto around = static_cast<double>(collective_ns(bytes, ranks, on_host));
     return work.body == "all_to_all" ? std::max(around, leaving_ns(*profile_, bytes, ranks, on_host)) : around;
   }

@@ -39,6 +39,7 @@ PortSpec::From from_of(Source::From from) {
 // What a module trains, by what it reads and what reads it.
 struct ModuleGradients {
   bool output_has_gradient = false;
+  Bits hands_on = 0;  // ports
   DeriveOptions derive;
 };
 
@@ -107,6 +108,14 @@ class Plan {
     const Opaque* given = at(index).module->opaque.get();
     return roles_[index].output_has_gradient && (given == nullptr || given->output_has_gradient(output));
   }
+  // Of what rounds of a ring have made so far, the gradient is that of the last one's result.
+  static bool hands_on(const Module& module, std::size_t port) {
+    if (module.program.size() != 1 || module.program.front().what->name != "ring_attention") return false;
+    const Call& call = module.program.front();
+    for (std::size_t k = 0; k < call.in.size(); ++k)
+      if (call.in[k] == module.inputs[port] && (call.what->primitive.passes_gradient() & bit(k)) != 0) return true;
+    return false;
+  }
   // Forward: whose outputs have gradients. Backward: the last reader writes a gradient, those before it add.
   void find_gradients() {
     roles_.resize(network_.modules.size());
@@ -116,13 +125,16 @@ class Plan {
       role.derive.where.or_cpu = or_cpu_ || at(i).module->may_run_on_cpu;
       if (on_cpu_[i]) role.derive.where.gpu = false;
       for (std::size_t p = 0; p < at(i).inputs.size(); ++p)
-        if (wants_gradient(at(i).inputs[p])) role.derive.input_gradients |= bit(p);
+        if (wants_gradient(at(i).inputs[p]))
+          (hands_on(*at(i).module, p) ? role.hands_on : role.derive.input_gradients) |= bit(p);
       role.output_has_gradient = trains(*at(i).module) || role.derive.input_gradients != 0;
     }
     std::set<std::tuple<Source::From, std::int32_t, std::int32_t>> written;
     for (std::size_t i = roles_.size(); i-- > 0;)
       for (std::size_t p = 0; p < at(i).inputs.size(); ++p) {
         const Source& s = at(i).inputs[p];
+        if ((roles_[i].hands_on & bit(p)) != 0)
+          CHECK(written.emplace(s.from, s.index, s.place).second, at(i).name, "is not the only one that reads", p);
         if ((roles_[i].derive.input_gradients & bit(p)) == 0) continue;
         if (!written.emplace(s.from, s.index, s.place).second) roles_[i].derive.gradients_so_far |= bit(p);
         if (s.from != Source::From::Weight) continue;
@@ -159,6 +171,7 @@ class Plan {
     if (how == Exchange::Gather) return {"all_gather", "reduce_scatter_sum"};
     if (how == Exchange::Scatter) return {"reduce_scatter_sum", "all_gather"};
     if (how == Exchange::AllToAll) return {"all_to_all", "all_to_all"};
+    if (how == Exchange::Shift) return {"shift", "shift"};
     return {"all_reduce_sum", "all_reduce_sum"};
   }
   // Its kernel counts what goes around a ring: of a sum twice the value, else all of it once; of values that go

@@ -148,10 +148,9 @@ void PassesPart::append_forward(Graph& graph, std::size_t index, Op op, bool wri
   if (context_.spec(index).transfer != nullptr) context_.transfer(graph, op, index, /*backward=*/false);
   if (saves && context_.spec(index).loss_gradient_in_forward && context_.scales_loss())
     op.reads.push_back(context_.loss_scale);
-  const bool in_place = context_.spec(index).exchange == Exchange::Forward;
   for (std::size_t i = 0; writes_output && i < stage.outputs.size(); ++i) {
     stage.output_values[i] = graph.new_version(stage.outputs[i]);
-    op.writes.push_back({stage.output_values[i], in_place ? op.reads.front() : kNone});
+    op.writes.push_back({stage.output_values[i], written_over(graph, index, op, stage.output_values[i])});
   }
   if (stage.received != kNone) write_received(graph, index, op);
   CHECK(context_.stages[index].carried.empty() || op.phase == Phase::Forward, context_.spec(index).name,
@@ -164,6 +163,21 @@ void PassesPart::append_forward(Graph& graph, std::size_t index, Op op, bool wri
   op.has_result = context_.spec(index).has_result;
   if (context_.spec(index).chooses()) op.phase = Phase::Sample, op.grows = true;
   graph.append(std::move(op));
+}
+
+// Of what rounds of a ring have made so far, which has a gradient, no backward makes one: it is that of the result.
+bool PassesPart::hands_on(std::size_t index, const PortSpec& port) const {
+  const StageSpec& s = context_.spec(index);
+  if (s.backward == kNone || s.exchange != Exchange::None || s.transfer != nullptr) return false;
+  return port.from == PortSpec::From::Stage && !port.gradient && context_.plan().output_of(port).gradient;
+}
+
+// What an output takes the place of: the summand of a sum, or what rounds have made so far.
+ValueId PassesPart::written_over(const Graph& graph, std::size_t index, const Op& op, ValueId output) const {
+  if (context_.spec(index).exchange == Exchange::Forward) return op.reads.front();
+  for (const PortSpec& port : context_.spec(index).inputs)
+    if (hands_on(index, port) && graph.value(value_of(port)).bytes == graph.value(output).bytes) return value_of(port);
+  return kNone;
 }
 
 // In the place of the one before.
@@ -254,10 +268,36 @@ void PassesPart::gather_again(Graph& graph, std::size_t index) {
   }
 }
 
+// Nobody keeps what has come round a ring, but the last of it: while it goes backward, it is sent back the way that it
+// came, for the round before.
+void PassesPart::send_back(Graph& graph, std::size_t index) {
+  for (const PortSpec& port : context_.spec(index).inputs) {
+    const auto from = static_cast<std::size_t>(port.index);
+    if (port.from != PortSpec::From::Stage || !port.backward_reads) continue;
+    if (context_.spec(from).exchange != Exchange::Shift) continue;
+    const PortSpec& before = context_.spec(from).inputs.front();
+    Stage& owner = stages_[static_cast<std::size_t>(before.index)];
+    const auto output = static_cast<std::size_t>(before.output);
+    Op op = op_of(stages_[from].labels.recompute, context_.spec(from).forward, Phase::Recompute, from);
+    op.reads.push_back(value_of(port));
+    context_.exchange(graph, op, from);
+    owner.output_values[output] = graph.new_version(owner.outputs[output]);
+    op.writes.push_back({owner.output_values[output], kNone});
+    graph.append(std::move(op));
+  }
+}
+
+void PassesPart::hand_gradients_on(std::size_t index) {
+  for (const PortSpec& port : context_.spec(index).inputs)
+    if (hands_on(index, port)) gradient_of(port) = stages_[index].output_gradient_values.front();
+}
+
 void PassesPart::backward(Graph& graph, std::size_t index) {
   const StageSpec& s = context_.spec(index);
   if (passes_gradient_on(index)) return;
   gather_again(graph, index);
+  send_back(graph, index);
+  hand_gradients_on(index);
   const bool adds = adds_gradient(index);
   Op op = op_of(stages_[index].labels.backward, adds ? s.backward_accumulate : s.backward, Phase::Backward, index);
   for (const auto& transform : context_.transforms)

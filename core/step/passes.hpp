@@ -57,6 +57,10 @@ class PassesPart {
   void write_received(Graph& graph, std::size_t index, Op& op);
   void append_forward(Graph& graph, std::size_t index, Op op, bool writes_output, bool saves);
   void gather_again(Graph& graph, std::size_t index);
+  void send_back(Graph& graph, std::size_t index);
+  bool hands_on(std::size_t index, const PortSpec& port) const;
+  void hand_gradients_on(std::size_t index);
+  ValueId written_over(const Graph& graph, std::size_t index, const Op& op, ValueId output) const;
   ValueId value_of(const PortSpec& port) const;
   void read_forward_operands(std::size_t index, Op& op) const;
   void read_backward_operands(std::size_t index, Op& op) const;

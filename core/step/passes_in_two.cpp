@@ -10,6 +10,8 @@ namespace tandem {
 void PassesPart::backward_inputs(Graph& graph, std::size_t index) {
   if (passes_gradient_on(index)) return;
   gather_again(graph, index);
+  send_back(graph, index);
+  hand_gradients_on(index);
   backward_half(graph, index, context_.spec(index).backward_inputs, stages_[index].labels.backward_inputs);
 }
 

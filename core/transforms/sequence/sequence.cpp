@@ -1,6 +1,7 @@
-// Sequence parallel: ranks divide each sample by tokens, and attention by heads (ulysses.hpp). The network becomes that
-// of one rank; all have the same, and whole parameters, whose gradients are added up among all ranks that have tokens
-// of their own. sequence_kind: megatron is tensor parallel's (tensor/tensor.cpp).
+// Sequence parallel: ranks divide each sample by tokens, and attention by heads (ulysses.hpp) or by queries, with keys
+// and values that go round (ring.hpp). The network becomes that of one rank; all have the same, and whole parameters,
+// whose gradients are added up among all ranks that have tokens of their own. sequence_kind: megatron is tensor
+// parallel's (tensor/tensor.cpp).
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "core/transforms/common/divided_network.hpp"
 #include "core/transforms/common/entry.hpp"
 #include "core/transforms/common/told_part.hpp"
+#include "core/transforms/sequence/ring.hpp"
 #include "core/transforms/sequence/ulysses.hpp"
 
 namespace tandem {
@@ -23,9 +25,13 @@ std::int64_t ranks_of(const WorkloadOptions& w) { return w.parallel.integer_or("
   throw ConfigError("parallel.sequence: " + problem + "; allowed: " + allowed);
 }
 
+std::string kind_of(const WorkloadOptions& w) { return w.parallel.text_or("sequence_kind", "ulysses"); }
+bool is_ring(const WorkloadOptions& w) { return ranks_of(w) > 1 && kind_of(w) == "ring"; }
+bool is_contiguous(const WorkloadOptions& w) { return w.parallel.text_or("ring_layout", "striped") == "contiguous"; }
+
 void require_suits(const WorkloadOptions& w) {
-  if (w.parallel.text_or("sequence_kind", "ulysses") != "ulysses")
-    refuse("sequence_kind: megatron divides tokens among the ranks of tensor", "1, or sequence_kind: ulysses");
+  if (kind_of(w) == "megatron")
+    refuse("sequence_kind: megatron divides tokens among the ranks of tensor", "1, or sequence_kind: ulysses or ring");
   if (w.tensor > 1) refuse("with tensor it is not built so far", "1, or parallel.tensor: 1");
   if (w.parallel.integer_or("expert", 1) > 1) refuse("with expert it is not built so far", "1, or parallel.expert: 1");
   if (w.partition != "none") refuse("with divided states it is not built so far", "1, or workload.partition: none");
@@ -55,12 +61,17 @@ void divide_batch(Network& network, std::int64_t ranks) {
 
 Network on_network(Network network, const WorkloadOptions& w) {
   const std::int64_t ranks = ranks_of(w);
+  if (is_contiguous(w) && !is_ring(w))
+    throw ConfigError(
+        "parallel.ring_layout: nothing goes round a ring; allowed: striped, or sequence_kind: ring and a sequence of 2 "
+        "or more");
   if (ranks == 1) return network;
   require_suits(w);
   require_divisible(network, ranks);
   Network divided = divided_network(network, {"parallel.sequence", /*tokens_between=*/true, /*tokens_of_batch=*/true,
                                               [&](const Module& module, const std::vector<PortPart>& ports) {
-                                                return ulysses(module, ranks, ports);
+                                                if (!is_ring(w)) return ulysses(module, ranks, ports);
+                                                return ring(module, ranks, ports, is_contiguous(w));
                                               }});
   divide_batch(divided, ranks);
   return divided;
@@ -68,7 +79,11 @@ Network on_network(Network network, const WorkloadOptions& w) {
 
 // Gradients are added up as those of other samples are (data.cpp).
 std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewrites&) {
-  if (ranks_of(scenario.workload) > 1 && scenario.policy.name != "resident")
+  if (ranks_of(scenario.workload) == 1) return nullptr;
+  if (scenario.parallel.pipeline > 1 && scenario.parallel.schedule == "zero_bubble")
+    refuse("gradients that leave a part of a layer are its weights' as well, which zero_bubble would make later",
+           "1, or another parallel.schedule");
+  if (scenario.policy.name != "resident")
     refuse("offloading of samples that ranks divide is not built so far", "1, or policy: resident");
   return nullptr;
 }
@@ -78,14 +93,24 @@ std::function<TrainingPlan(TrainingPlan)> of_rank(const Scenario& scenario, cons
 }
 
 const std::vector<FamilyKey> kKeys = {
-    size_key("sequence", {1, 1024}, 1,
-             "Devices that have some tokens of each sample, and some heads of its attention (DeepSpeed-Ulysses)."),
-    word_key("sequence_kind", {"ulysses", "megatron"},
-             "How tokens are divided. ulysses: among the ranks of sequence, with all-to-alls around attention. "
-             "megatron: among the ranks of tensor, where these leave layers whole.")};
+    size_key("sequence", {1, 1024}, 1, "Devices that have some tokens of each sample: see sequence_kind."),
+    word_key(
+        "sequence_kind", {"ulysses", "ring", "megatron"},
+        "How tokens are divided. ulysses: among the ranks of sequence, with all-to-alls around attention, of which "
+        "each has some heads (DeepSpeed-Ulysses). ring: among them, with keys and values that go from each to the "
+        "next while it attends to those that it has (ring attention); simulated alone. megatron: among the ranks of "
+        "tensor, where these leave layers whole."),
+    word_key(
+        "ring_layout", {"striped", "contiguous"},
+        "Which tokens a rank of a ring has. striped: every N-th, so that under a causal mask all have as much to do "
+        "in each round (striped attention). contiguous: a part in a row, so that in all rounds but the first "
+        "the last rank has twice as much as it would have, and others wait for it.")};
 
 }  // namespace
 }  // namespace tandem
 
-TANDEM_TRANSFORM_ENTRY(sequence, "Ranks have some tokens of each sample, and some heads of its attention",
-                       "parallel.sequence: N", of_scenario, on_network, of_rank, &kKeys)
+TANDEM_TRANSFORM_ENTRY(
+    sequence,
+    "Ranks have some tokens of each sample, and some heads of its attention, or keys and values that "
+    "go round a ring",
+    "parallel.sequence: N", of_scenario, on_network, of_rank, &kKeys)

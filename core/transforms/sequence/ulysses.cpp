@@ -23,12 +23,15 @@ bool goes_by_tokens(std::string_view name) {
                                                     "rotary",     "scale",  "softcap",       "tiled_loss"};
   return kNames.contains(name);
 }
-bool attends(std::string_view name) { return name == "attention" || name == "qkv_attention"; }
-
 class Plan {
  public:
-  Plan(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports)
-      : module_(module), ranks_(ranks), by_heads_(module.locals.size(), false), segment_(module.locals.size(), 0) {
+  // `apart`: attention is not divided by heads, but a piece of its own.
+  Plan(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports, bool apart)
+      : module_(module),
+        ranks_(ranks),
+        apart_(apart),
+        by_heads_(module.locals.size(), false),
+        segment_(module.locals.size(), 0) {
     cut_.among = ExchangeAmong::Sequence, cut_.ranks = ranks;
     for (std::size_t p = 0; p < module.inputs.size(); ++p)
       cut_.ports.push_back(part_of(module.locals[place(module.inputs[p])].shape, ports[p]));
@@ -60,21 +63,25 @@ class Plan {
 
   void add(const Call& call) {
     const std::string_view name = call.what->name;
-    const bool heads = attends(name);
+    const bool heads = attends(name) && !apart_;
     CutCall cut{0, call.how, {}};
     if (heads)
       divide_heads(call, cut.how);
+    else if (apart_ && attends(name))
+      divide_places(call, cut.how);
     else
       divide_tokens(call, cut.how);
     for (const LocalId in : call.in) {
-      cut.exchanged.push_back(heads != by_heads_[place(in)]);
-      cut.segment = std::max(cut.segment, segment_[place(in)] + (cut.exchanged.back() ? 1 : 0));
+      const bool exchanged = heads != by_heads_[place(in)], moves = exchanged || (apart_ && attends(name));
+      cut.exchanged.push_back(exchanged);
+      cut.segment = std::max(cut.segment, segment_[place(in)] + (moves ? 1 : 0));
     }
     if (heads) {
       for (const LocalId in : call.in) dealt_[in] = to_heads(call, in, call.in.size() == 1 ? 3 : 1);
       for (const LocalId out : call.out) dealt_[out] = to_heads(call, out, 1);
     }
-    for (const LocalId out : call.out) by_heads_[place(out)] = heads, segment_[place(out)] = cut.segment;
+    const std::int32_t next = cut.segment + (apart_ && attends(name) ? 1 : 0);
+    for (const LocalId out : call.out) by_heads_[place(out)] = heads, segment_[place(out)] = next;
     cut_.calls.push_back(std::move(cut));
   }
   // Each member gets its heads of a rank's tokens, of as many `parts` as lie side by side (queries, keys and values),
@@ -100,6 +107,18 @@ class Plan {
     how.set("heads", heads / ranks_);
     if (given > 0) how.set("key_heads", keys / ranks_);
   }
+  void divide_places(const Call& call, Attributes& how) const {
+    for (const char* key : {"sequence", "queries", "keys"}) {
+      if (!how.has(key)) continue;
+      const std::int64_t places = how.integer(key);
+      if (places % ranks_ != 0)
+        refuse(
+            call,
+            "has " + std::to_string(places) + " " + key + ", which " + std::to_string(ranks_) + " ranks do not divide",
+            "1, or a divisor of them");
+      how.set(key, places / ranks_);
+    }
+  }
   // Places are those of the first rank: others' begin further on, as they are told (told_part.hpp).
   void divide_tokens(const Call& call, Attributes& how) const {
     if (!goes_by_tokens(call.what->name)) refuse(call, "does not go by tokens", "1, or a family of plain transformers");
@@ -112,6 +131,7 @@ class Plan {
 
   const Module& module_;
   const std::int64_t ranks_;
+  const bool apart_;
   std::vector<bool> by_heads_;         // by local: a rank has some heads of all tokens
   std::vector<std::int32_t> segment_;  // that makes it
   std::map<LocalId, Dealt> dealt_;     // of what attention reads and makes: by tokens to by heads
@@ -120,9 +140,16 @@ class Plan {
 
 }  // namespace
 
+bool attends(std::string_view name) { return name == "attention" || name == "qkv_attention"; }
+
 SplitModule ulysses(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports) {
   CHECK(ports.size() == module.inputs.size(), ports.size(), module.inputs.size());
-  return cut_module(module, Plan(module, ranks, ports).build());
+  return cut_module(module, Plan(module, ranks, ports, /*apart=*/false).build());
+}
+
+SplitModule with_attention_apart(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports) {
+  CHECK(ports.size() == module.inputs.size(), ports.size(), module.inputs.size());
+  return cut_module(module, Plan(module, ranks, ports, /*apart=*/true).build());
 }
 
 }  // namespace tandem

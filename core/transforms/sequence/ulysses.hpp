@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "core/transforms/common/module_pieces.hpp"
@@ -13,5 +14,11 @@ namespace tandem {
 // a batch, [tokens, columns] of other modules. Queries, keys and values are sent to the ranks that have their heads,
 // and what attention makes of them is sent back. Throws ConfigError for what cannot be divided so.
 SplitModule ulysses(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports);
+
+// Nothing is sent: each call that attends is a piece of its own, of a rank's queries to its own keys and values alone.
+SplitModule with_attention_apart(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports);
+
+// By the name of a primitive.
+bool attends(std::string_view name);
 
 }  // namespace tandem
