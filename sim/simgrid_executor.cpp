@@ -104,6 +104,13 @@ int lanes_of_a_kind(const HardwareProfile& truth) {
 
 std::int64_t round_ns(double ns) { return std::llround(ns); }
 
+// A pod's thousands of devices, of which a folded run has one, are not built; those of a common host are, so that later
+// runs of the process find them.
+int devices_to_build(std::int32_t per_host, int ranks) {
+  constexpr int kOfACommonHost = 16;
+  return per_host > 0 ? std::min(per_host, std::max(ranks, kOfACommonHost)) : ranks;
+}
+
 }  // namespace
 
 TokenSource seeded_tokens(std::uint64_t seed, std::int64_t vocabulary, std::int64_t stop_token) {
@@ -122,7 +129,7 @@ struct SimgridExecutor::Impl {
         tokens(std::move(token_source)),
         network(truth.topology.get(), static_cast<std::int64_t>(graphs.size()), std::move(alike)),
         platform(static_cast<int>(graphs.size()),
-                 profile.devices_per_host > 0 ? profile.devices_per_host : static_cast<int>(graphs.size()),
+                 devices_to_build(profile.devices_per_host, static_cast<int>(graphs.size())),
                  shared_rates(profile, fidelity), lanes_of_a_kind(profile), network.bytes_per_s()) {
     const auto on_host = profile.devices_per_host > 0
                              ? std::min(graphs.size(), static_cast<std::size_t>(profile.devices_per_host))

@@ -62,6 +62,7 @@ class Splitter {
     std::int32_t segment = 0;
     bool divides = false;      // its attributes are a rank's part
     std::vector<bool> spread;  // by input: read where each rank's gradient is a summand
+    bool sums = false;         // it reads summands as they are, and makes one
   };
 
   bool is_divisible(std::int64_t size) const { return size % ranks_ == 0; }
@@ -75,6 +76,9 @@ class Splitter {
       const std::string_view name = call->what->name;
       if (name == "linear") return call->in.size() == 1 && is_divisible(module_.locals[place(value)].shape.columns());
       if (name == "cross_entropy") return call->in.front() == value;
+      if (shares_one_head(*call))
+        return value == call->in.front() && is_divisible(call->how.integer("heads")) &&
+               is_read_by_columns(call->out.front());
       if (goes_by_heads(name) && (call->in.size() > 3 || !has_divisible_heads(*call))) return false;
       if (!goes_by_columns(name) && !goes_by_heads(name)) return false;
       const bool all_made_by_linear = std::all_of(call->in.begin(), call->in.end(),
@@ -85,6 +89,12 @@ class Splitter {
   bool has_divisible_heads(const Call& call) const {
     const std::int64_t heads = call.how.integer("heads"), keys = call.how.integer("key_heads", 0);
     return is_divisible(heads) && is_divisible(keys > 0 ? keys : heads) && call.how.integer("alibi", 0) == 0;
+  }
+  // Keys and values of one head, which all heads of queries read: each rank has them whole, and makes summands of their
+  // gradients (multi-query attention: Shazeer, 2019; Chowdhery et al., 2022, section 4).
+  static bool shares_one_head(const Call& call) {
+    return std::string_view(call.what->name) == "qkv_attention" && call.in.size() == 3 &&
+           call.how.integer("key_heads", 0) == 1 && call.how.integer("heads") > 1 && call.how.integer("alibi", 0) == 0;
   }
   // Queries, keys and values of all heads, one after another.
   bool is_read_as_thirds(LocalId value) const {
@@ -105,10 +115,10 @@ class Splitter {
   }
 
   // The first segment in which a value can be read as a whole, or `spread`.
-  std::int32_t readable(LocalId value, bool spread) const {
+  std::int32_t readable(LocalId value, bool spread, bool sums) const {
     const std::int32_t made = segment_[place(value)];
     const Held held = held_[place(value)];
-    if (held == Held::Summand) return made + 1;
+    if (held == Held::Summand) return sums ? made : made + 1;
     if ((held == Held::Whole || held == Held::Rows) && spread) return made + 1;
     return std::max(made, 0);
   }
@@ -127,7 +137,7 @@ class Splitter {
 
   void plan() {
     for (const Call& call : module_.program) {
-      Step step{&call, 0, false, std::vector<bool>(call.in.size(), false)};
+      Step step{&call, 0, false, std::vector<bool>(call.in.size(), false), false};
       Held held = Held::Whole;
       const std::string_view name = call.what->name;
       const Held first = call.in.empty() ? Held::Whole : held_[place(call.in.front())];
@@ -137,7 +147,11 @@ class Splitter {
         step = tell_statistics(call);
       } else if (first == Held::Columns) {
         step.divides = true;
+        if (shares_one_head(call)) step.spread[1] = step.spread[2] = true;
         held = name == "linear" ? Held::Summand : name == "cross_entropy" ? Held::Whole : Held::Columns;
+      } else if (name == "add" && adds_summands(call)) {
+        step.sums = true;
+        held = Held::Summand;
       } else if (name == "linear" && is_read_by_columns(call.out.front()) &&
                  (by_divided || (call.in.size() == 1 && is_divisible(call.shapes.out.front().columns())))) {
         step.divides = step.spread[0] = true;
@@ -158,9 +172,12 @@ class Splitter {
       append(std::move(step), held);
     }
   }
+  bool adds_summands(const Call& call) const {
+    return std::all_of(call.in.begin(), call.in.end(), [&](LocalId in) { return held_[place(in)] == Held::Summand; });
+  }
   void append(Step step, Held held) {
     for (std::size_t i = 0; i < step.call->in.size(); ++i)
-      step.segment = std::max(step.segment, readable(step.call->in[i], step.spread[i]));
+      step.segment = std::max(step.segment, readable(step.call->in[i], step.spread[i], step.sums));
     if (by_tokens_) step.segment = by_turns(step.segment, held == Held::Rows);
     for (const LocalId out : step.call->out) held_[place(out)] = held, segment_[place(out)] = step.segment;
     steps_.push_back(std::move(step));
@@ -175,10 +192,10 @@ class Splitter {
     statistics_.insert(statistics);
     held_.push_back(Held::Whole), segment_.push_back(0);
     Call told{loss.name + "_statistics", find_primitive("column_statistics"), loss.how, loss.in, {statistics}, {}, {}};
-    append({&own_calls_.emplace_back(std::move(told)), 0, true, std::vector<bool>(loss.in.size(), false)},
+    append({&own_calls_.emplace_back(std::move(told)), 0, true, std::vector<bool>(loss.in.size(), false), false},
            Held::Summand);
     Call rest{loss.name, find_primitive("statistics_loss"), {}, {statistics, loss.in[1]}, loss.out, {}, {}};
-    return {&own_calls_.emplace_back(std::move(rest)), 0, false, {false, false}};
+    return {&own_calls_.emplace_back(std::move(rest)), 0, false, {false, false}, false};
   }
 
   static const char* name_of(Exchange how) {
@@ -229,7 +246,7 @@ class Splitter {
     void add(const Step& step) {
       const Call& call = *step.call;
       std::vector<LocalId> in;
-      for (std::size_t i = 0; i < call.in.size(); ++i) in.push_back(local(call.in[i], step.spread[i]));
+      for (std::size_t i = 0; i < call.in.size(); ++i) in.push_back(local(call.in[i], step.spread[i], step.sums));
       const LocalId first = builder_.call(call.name, std::string(call.what->name), std::move(in), attributes(step));
       const std::vector<LocalId>& out = builder_.so_far().program.back().out;
       for (std::size_t i = 0; i < call.out.size(); ++i) locals_[{call.out[i], false}] = out[i];
@@ -255,14 +272,14 @@ class Splitter {
     }
 
    private:
-    LocalId local(LocalId value, bool spread) {
+    LocalId local(LocalId value, bool spread, bool sums) {
       const bool elsewhere = all_.segment_[place(value)] != number_;
       const Held held = all_.held_[place(value)];
-      const bool exchanged = held == Held::Summand || (spread && held != Held::Columns);
+      const bool exchanged = !sums && (held == Held::Summand || (spread && held != Held::Columns));
       const std::pair key{value, exchanged};
       if (const auto found = locals_.find(key); found != locals_.end()) return found->second;
       CHECK(elsewhere || exchanged, all_.module_.name, value);
-      sources_.push_back(all_.source_of(value, spread));
+      sources_.push_back(sums ? all_.whole_.at(value) : all_.source_of(value, spread));
       Shape shape = all_.locals_[place(value)].shape;
       if (all_.divided_.contains(value)) shape.dims.front() /= all_.ranks_;
       if (held == Held::Columns) shape.dims.back() /= all_.ranks_;
@@ -279,7 +296,8 @@ class Splitter {
       };
       if (step.spread[0]) divide("outputs");
       if (name == "embedding") divide("rows");
-      if (goes_by_heads(name)) divide("heads"), divide("key_heads");
+      if (goes_by_heads(name)) divide("heads");
+      if (goes_by_heads(name) && !shares_one_head(*step.call)) divide("key_heads");
       static const std::set<std::string_view> kTold = {"column_statistics", "dropout", "embedding", "tiled_loss"};
       if (kTold.contains(name) || (name == "linear" && !step.spread[0]))
         how.set("ranks", all_.ranks_);  // tensor.cpp says which of them

@@ -107,7 +107,8 @@ Signal decoder_block(NetworkBuilder& n, const DecoderSizes& s, std::int64_t inde
     const auto norm = [&](const char* name, LocalId x) { return rms_norm(m, name, x, s.epsilon, s.unit_offset); };
     const auto added = [&](const char* name, LocalId x) { return s.post_norms ? norm(name, x) : x; };
     const LocalId x = m.in("input", input);
-    const LocalId attended = attention(m, s, index, norm("attention_norm", x));
+    const LocalId first = norm("attention_norm", x), attended = attention(m, s, index, first);
+    if (s.parallel) return m.output(m.add("sum", x, m.add("halves", attended, second(m, first))));
     LocalId middle = m.add("middle", x, added("attention_post_norm", attended));
     if (options.between) middle = m.add("between_sum", middle, options.between(m, middle));
     const LocalId made = second(m, norm("feed_forward_norm", middle));

@@ -16,6 +16,7 @@ struct DecoderSizes : TransformerSizes {
   explicit DecoderSizes(const WorkloadOptions& w);
   std::int64_t key_heads = 0, head_size = 0, window = 0;
   double theta = 10000, epsilon = 1e-5, attention_softcap = 0, output_softcap = 0, query_scale = 0;
+  bool parallel = false;  // both halves of a block read one norm, and are added to it together
   bool qkv_bias = false, alternates = false, post_norms = false, scales_embedding = false, unit_offset = false;
   std::string gate;  // activation of the feed-forward
 };
