@@ -31,8 +31,9 @@ TEST(PipelinePolicies, NoStageSendsAfterItsUpdate) {
 
 // Weights that the first stage and the last have in common, few micro-batches: ops of several steps are there at once.
 TEST(PipelinePolicies, NoneWaitsForEver) {
-  for (const char* policy : {"zero_offload", "zero_infinity", "mlp_offload", "deep_optimizer_states", "patrickstar"})
-    for (const char* schedule : {"1f1b", "gpipe", "axonn", "interleaved"})
+  for (const char* policy :
+       {"zero_offload", "zero_infinity", "mlp_offload", "deep_optimizer_states", "patrickstar", "stronghold"})
+    for (const char* schedule : {"1f1b", "gpipe", "hippie", "axonn", "interleaved"})
       for (const std::int64_t micro_batches : {2, 4})
         for (const int layers : {2, 6}) {
           const bool interleaved = schedule == std::string("interleaved");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/policies/common/layers.hpp"
 #include "core/policies/common/program.hpp"
 
@@ -25,11 +26,6 @@ std::int64_t layers_ahead(const View& view, const std::vector<Bucket>& of_step, 
     if (hidden_ns >= way_ns(l)) most = std::max(most, ahead);
   }
   return most;
-}
-
-// It has no layer, and takes as long as another rank lets it wait: a send is over when that rank has the room.
-bool is_transfer(const Op& op) {
-  return op.engine == Engine::P2P || (op.engine == Engine::Collective && op.lane_number > 1);
 }
 
 // Parameters that are on the device, and on disk, leave the host.
@@ -79,7 +75,8 @@ bool LayerStream::advance(const View& view, Decisions& decisions, const StateHom
   if (!may_run || ops == 0 || view.computing() >= kComputeAhead) return false;
   const OpId next = view.compute_program().front();
   if (decisions.run(next) != Reply::Issued) return false;
-  if (!is_transfer(view.graph().op(next))) running_.push_back(next);
+  // What a stage of a pipeline sends has no layer, and takes as long as another rank lets it wait.
+  if (!is_transfer(view.graph().work_of(view.graph().op(next)))) running_.push_back(next);
   activations.move(view, decisions);
   pass(view, decisions, homes, next, ops - 1);
   return true;
