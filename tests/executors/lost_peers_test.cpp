@@ -19,6 +19,8 @@ class OnePeer final : public Collective {
   void all_reduce_mean(std::int32_t, std::byte*, std::int64_t, DType) override {}
   void all_reduce_sum(std::int32_t, std::byte*, std::int64_t, DType) override {}
   void reduce_scatter_mean(std::int32_t, const std::byte*, std::byte*, std::int64_t, DType) override {}
+  void reduce_scatter_sum(std::int32_t, const std::byte*, std::byte*, std::int64_t, DType) override {}
+  void exchange_parts(std::int32_t, const std::byte*, std::byte*, std::int64_t) override {}
   void all_gather(std::int32_t, const std::byte*, std::byte*, std::int64_t) override {}
   void send(const std::byte*, std::int64_t, Rank, std::int32_t) override { call(); }
   void receive(std::byte* data, std::int64_t bytes, Rank, std::int32_t) override {

@@ -32,7 +32,7 @@ struct Division {
   std::string family = "gpt", precision = "fp32", recompute = "none", optimizer = "sgd", kind = "ulysses",
               schedule = "1f1b";
   std::int64_t tensor = 2, sequence = 1, stages = 1, devices = 1, micro_batches = 2, evaluates = 0, batch = kBatch,
-               experts = 1;
+               experts = 1, key_heads = 4;
   double clip_norm = 0;
 };
 
@@ -51,6 +51,7 @@ std::vector<std::string> arguments_of(const Division& d) {
           "--evaluates=" + std::to_string(d.evaluates),
           "--batch=" + std::to_string(d.batch),
           "--experts=" + std::to_string(d.experts),
+          "--key_heads=" + std::to_string(d.key_heads),
           "--clip=" + std::to_string(d.clip_norm)};
 }
 
@@ -69,6 +70,7 @@ Division from_arguments() {
           std::stoi(argument("evaluates")),
           std::stoi(argument("batch")),
           std::stoi(argument("experts")),
+          std::stoi(argument("key_heads")),
           std::stod(argument("clip"))};
 }
 
@@ -81,7 +83,7 @@ Scenario scenario_of(const Division& d) {
   KeyValues& keys = s.workload.keys;
   if (d.family == "llama") {
     keys = find_workload("llama")->keys->small_instance();
-    keys["layers"] = kLayers, keys["hidden"] = kHidden, keys["heads"] = 8, keys["key_heads"] = 4;
+    keys["layers"] = kLayers, keys["hidden"] = kHidden, keys["heads"] = 8, keys["key_heads"] = d.key_heads;
     keys["feed_forward"] = kFeedForward, keys["sequence"] = kSequence;
     keys["qkv_bias"] = true;
   }
@@ -265,6 +267,7 @@ const Division kDivisions[] = {
     {.tensor = 4, .clip_norm = 0.05},
     {.family = "llama", .recompute = "block", .clip_norm = 0.05},
     {.family = "llama", .tensor = 4},
+    {.family = "llama", .key_heads = 1},
     {.family = "bert"},
     {.family = "t5"},
     {.devices = 2, .micro_batches = 1, .clip_norm = 0.05},
@@ -290,7 +293,7 @@ std::string name_of_division(const ::testing::TestParamInfo<Division>& test) {
   const Division& d = test.param;
   return d.family + "_" + std::to_string(d.tensor) + "x" + std::to_string(d.sequence) + "x" + std::to_string(d.stages) +
          "x" + std::to_string(d.devices) + "_" + d.precision + "_" + d.recompute + "_" + d.kind +
-         std::to_string(d.experts) + (d.clip_norm > 0 ? "_clipped" : "");
+         std::to_string(d.experts) + "_" + std::to_string(d.key_heads) + (d.clip_norm > 0 ? "_clipped" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TensorRanks, ::testing::ValuesIn(kDivisions), name_of_division);

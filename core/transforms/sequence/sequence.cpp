@@ -80,9 +80,6 @@ Network on_network(Network network, const WorkloadOptions& w) {
 // Gradients are added up as those of other samples are (data.cpp).
 std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewrites&) {
   if (ranks_of(scenario.workload) == 1) return nullptr;
-  if (scenario.parallel.pipeline > 1 && scenario.parallel.schedule == "zero_bubble")
-    refuse("gradients that leave a part of a layer are its weights' as well, which zero_bubble would make later",
-           "1, or another parallel.schedule");
   if (scenario.policy.name != "resident")
     refuse("offloading of samples that ranks divide is not built so far", "1, or policy: resident");
   return nullptr;
