@@ -41,18 +41,22 @@ struct Machine {
   }
 };
 
-// Machines of another kind, of which an expectation does not hold.
-using Kind = bool (*)(const Machine&);
-
 bool within(double ratio, double least, double most) { return ratio >= least && ratio <= most; }
+
+// Machines of another kind, of which an expectation does not hold: by the ratio of two figures.
+struct Kind {
+  const char *path, *other;
+  double least, most;
+  bool is(const Machine& m) const { return within(m.ratio(path, other), least, most); }
+  // A question may have made a machine of this kind, or of no kind.
+  bool is_asked(const Machine& m) const {
+    return (m.has(path) && m.is_asked(path)) || (m.has(other) && m.is_asked(other));
+  }
+};
 // GPUs of 2016 for games do 16 bits at a 64th of fp32's rate.
-bool hardly_does_half(const Machine& m) {
-  return within(m.ratio("compute.peak.fp16", "compute.peak.fp32"), 1 / 80.0, 1 / 50.0);
-}
+constexpr Kind kHardlyDoesHalf{"compute.peak.fp16", "compute.peak.fp32", 1 / 80.0, 1 / 50.0};
 // Devices that reach each other over the bus, or over one link of many that is about as fast.
-bool peers_over_a_bus(const Machine& m) {
-  return within(m.ratio("copies.peer.bandwidth", "copies.h2d.bandwidth"), 0.25, 1.18);
-}
+constexpr Kind kPeersOverABus{"copies.peer.bandwidth", "copies.h2d.bandwidth", 0.25, 1.18};
 
 // `path` is from `least` to `most` times `other` (null: times 1), where both are given, `unless` is not, and the
 // machine is not of the kind `but_for`.
@@ -63,7 +67,7 @@ struct Expectation {
   Of of = Of::Gpu;
   const char* unless = nullptr;
   double measured_slack = 1;  // where calibration measured one of both, which varies with the machine's load
-  Kind but_for = nullptr;
+  const Kind* but_for = nullptr;
 };
 // An event was seen after 2.5 us on one machine, after 62 us on another of its kind.
 constexpr double kLoose = 4, kSomewhat = 1.5;
@@ -109,10 +113,10 @@ constexpr const char *kDeviceWhy = "a device reads all of its memory in 25 to 10
 constexpr Expectation kExpectations[] = {
     {"tiers.device.capacity", kBytes, "tiers.device.bandwidth", kBytesPerS, 0.0135, 0.18, kDeviceWhy},
     {"compute.peak.fp16", kFlopsPerS, "tiers.device.bandwidth", kBytesPerS, 22, 480, kHalfPeakWhy, Of::Gpu, nullptr, 1,
-     hardly_does_half},
+     &kHardlyDoesHalf},
     {"compute.peak.fp32", kFlopsPerS, "tiers.device.bandwidth", kBytesPerS, 8, 125, kPeakWhy},
     {"compute.peak.fp16", kFlopsPerS, "compute.peak.fp32", kFlopsPerS, 1.7, 36, kTensorWhy, Of::Gpu, nullptr, 1,
-     hardly_does_half},
+     &kHardlyDoesHalf},
     {"compute.peak.bf16", kFlopsPerS, "compute.peak.fp16", kFlopsPerS, 0.3, 3, kSameUnitsWhy},
     {"tiers.host_pinned.bandwidth", kBytesPerS, "cpu.cores", kNone, 2.1e9, 19.5e9, kCoreDramWhy},
     {"tiers.host_pinned.capacity", kBytes, "cpu.cores", kNone, 1.05e9, 36e9, kCoreCapacityWhy},
@@ -129,10 +133,10 @@ constexpr Expectation kExpectations[] = {
     {"copies.shared_bandwidth", kBytesPerS, "copies.h2d.bandwidth", kBytesPerS, 0.95, 2.2, kSharedWhy, Of::Any},
     {"copies.host_bandwidth", kBytesPerS, "copies.h2d.bandwidth", kBytesPerS, 0.95, 30, kSwitchWhy},
     {"copies.peer.bandwidth", kBytesPerS, "tiers.device.bandwidth", kBytesPerS, 0.03, 0.5, kPeerWhy, Of::Gpu, nullptr,
-     1, peers_over_a_bus},
+     1, &kPeersOverABus},
     {"copies.peer.latency", kTime, nullptr, kNone, 2 * kUs, 35 * kUs, kPeerLatencyWhy},
     {"collective.bandwidth", kBytesPerS, "copies.peer.bandwidth", kBytesPerS, 0.3, 2.5, kCollectiveWhy, Of::Gpu,
-     nullptr, 1, peers_over_a_bus},
+     nullptr, 1, &kPeersOverABus},
     {"collective.bandwidth", kBytesPerS, "copies.peer.bandwidth", kBytesPerS, 0.3, 6.3, kMeshWhy},
     {"collective.bandwidth", kBytesPerS, "copies.h2d.bandwidth", kBytesPerS, 0.3, 2.5, kBusCollectiveWhy, Of::Gpu,
      "copies.peer.bandwidth"},
@@ -180,7 +184,8 @@ Contradiction contradiction(const Machine& m, const Expectation& e, double scale
   return {e.path, shown_figure(value, e.unit) + " is not plausible" + beside + ": " + e.why,
           "from " + shown_figure(e.least / slack * scale, e.unit) + " to " +
               shown_figure(e.most * slack * scale, e.unit) + kNoSource,
-          m.has_source(e.path) && (e.other == nullptr || m.has_source(e.other))};
+          m.has_source(e.path) && (e.other == nullptr || m.has_source(e.other)) &&
+              (e.but_for == nullptr || !e.but_for->is_asked(m))};
 }
 
 void look_at_double(const Machine& m, std::vector<Contradiction>& out) {
@@ -206,7 +211,7 @@ std::vector<Contradiction> contradictions(const Machine& m) {
   for (const Expectation& e : kExpectations) {
     if ((e.of == Of::Gpu && !gpu) || (e.of == Of::Cpu && gpu) || !m.has(e.path)) continue;
     if ((e.other != nullptr && !m.has(e.other)) || (e.unless != nullptr && m.has(e.unless))) continue;
-    if (e.but_for != nullptr && e.but_for(m)) continue;
+    if (e.but_for != nullptr && e.but_for->is(m)) continue;
     const double scale = e.other == nullptr ? 1 : m.number(e.other), value = m.number(e.path);
     CHECK(scale > 0 && value > 0, e.path, value, scale);
     const bool measured = !m.has_own_source(e.path) || (e.other != nullptr && !m.has_own_source(e.other));
