@@ -93,15 +93,15 @@ const std::vector<FamilyKey> kKeys = {
     size_key("sequence", {1, 1024}, 1, "Devices that have some tokens of each sample: see sequence_kind."),
     word_key(
         "sequence_kind", {"ulysses", "ring", "megatron"},
-        "How tokens are divided. ulysses: among the ranks of sequence, with all-to-alls around attention, of which "
-        "each has some heads (DeepSpeed-Ulysses). ring: among them, with keys and values that go from each to the "
-        "next while it attends to those that it has (ring attention); simulated alone. megatron: among the ranks of "
-        "tensor, where these leave layers whole."),
+        "How tokens are divided. With ulysses, each rank of sequence has some heads of attention, and all-to-alls "
+        "stand around it (DeepSpeed-Ulysses). With ring, keys and values go from each rank of sequence to the next "
+        "while it attends to those that it has (ring attention). That is simulated alone. With megatron, ranks of "
+        "tensor divide by tokens what they leave whole."),
     word_key(
         "ring_layout", {"striped", "contiguous"},
-        "Which tokens a rank of a ring has. striped: every N-th, so that under a causal mask all have as much to do "
-        "in each round (striped attention). contiguous: a part in a row, so that in all rounds but the first "
-        "the last rank has twice as much as it would have, and others wait for it.")};
+        "Which tokens a rank of a ring has. With striped, every N-th: under a causal mask all ranks have as much to "
+        "do in each round (striped attention). With contiguous, a part in a row: the last rank has twice as much "
+        "in all rounds but the first, and others wait for it.")};
 
 }  // namespace
 }  // namespace tandem
