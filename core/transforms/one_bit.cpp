@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "core/base/check.hpp"
-#include "core/formats/masters.hpp"
 #include "core/formats/one_bit.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/step/context.hpp"
 #include "core/transforms/common/entry.hpp"
+#include "core/transforms/common/named_moments.hpp"
 
 namespace tandem {
 namespace {
@@ -29,7 +29,7 @@ class OneBit final : public StepTransform {
     context.needs_whole_gradients = true;
   }
 
-  void rewrite(TrainingPlan& plan) override;
+  void rewrite(TrainingPlan& plan) override { name_moments(plan); }
   void add(Graph& graph) override;
   void finish_gradient(Graph& graph, std::size_t index) override;
   void before_updates(Graph& graph) override;
@@ -56,13 +56,6 @@ class OneBit final : public StepTransform {
   std::map<std::int64_t, Works> works_;  // by elements
 };
 
-// Both moments are needed by name.
-void OneBit::rewrite(TrainingPlan& plan) {
-  if (plan.master != Master::InState) return;
-  plan.states = {{std::string(kMaster)}, {"adam_m"}, {"adam_v"}};
-  plan.master = Master::FirstState;
-}
-
 void OneBit::add(Graph& graph) {
   for (std::size_t i = 0; i < stages_.size(); ++i)
     if (context_.trains(i)) add_stage(graph, i);
@@ -85,13 +78,8 @@ bool OneBit::update(Graph& graph, std::size_t index) {
 
 void OneBit::add_stage(Graph& graph, std::size_t index) {
   const StageSpec& s = context_.spec(index);
-  const TrainingPlan& plan = context_.plan();
   Stage& one_bit = stages_[index];
-  for (std::size_t i = 0; i < plan.states.size(); ++i) {
-    if (plan.states[i].name == "adam_m") one_bit.m = context_.stages[index].states[i];
-    if (plan.states[i].name == "adam_v") one_bit.v = context_.stages[index].states[i];
-  }
-  CHECK(one_bit.m != kNone && one_bit.v != kNone, s.name);
+  one_bit.m = state_named(context_, index, "adam_m"), one_bit.v = state_named(context_, index, "adam_v");
   Tensor signs = context_.tensor_of(index, "signs", Role::Gradient, DType::F32, 0);  // words of 4 bytes
   if (s.layout != nullptr) signs.layout = sign_layout(*s.layout, update_.block);
   signs.bytes =
@@ -147,13 +135,8 @@ void OneBit::optimize_by_signs(Graph& graph, std::size_t index) {
   op.engines = engine_bit(Engine::CpuOptimizer);
   op.reads.push_back(stage.gradient_value);
   op.reads.push_back(graph.tensor(one_bit.v).latest);
-  const ValueId before = graph.tensor(stage.parameter).latest;
-  if (context_.plan().update_reads_parameter()) op.reads.push_back(before);
-  op.writes.push_back({graph.new_version(stage.parameter), before});
-  for (std::size_t i = 0; i < context_.plan().states.size(); ++i)
-    if (stage.states[i] != one_bit.m && stage.states[i] != one_bit.v) update_in_place(graph, op, stage.states[i]);
+  write_by_moments(context_, graph, op, index);
   if (context_.controls_update()) op.reads.push_back(context_.control);
-  stage.parameter_in_use = op.writes.front().value;
   graph.append(std::move(op));
 }
 

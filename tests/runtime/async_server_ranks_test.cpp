@@ -131,17 +131,9 @@ struct Trained {
 
 Trained trained(const AsyncServers& of) {
   const Scenario scenario = scenario_of(of);
-  std::vector<std::string> arguments = arguments_of(of);
-  arguments.insert(arguments.begin(), {"--gtest_filter=AsyncServerRanksPeer*", "--gtest_also_run_disabled_tests"});
-  RankProcesses peers(rank_count(scenario), arguments);
-  TrainOptions options;
-  options.meeting_file = peers.meeting_file();
-  Training training(scenario, options);
-  training.run();
-  peers.finish();
-  Trained both{{bits_of(training)}, in_one_process(scenario, training.data())};
-  for (Rank rank = 1; rank < rank_count(scenario); ++rank)
-    both.ranks.push_back(read(dump_path(options.meeting_file, rank)));
+  Trained both;
+  both.ranks = train_ranks(scenario, "AsyncServerRanksPeer*", arguments_of(of),
+                           [&](Training& training) { both.expected = in_one_process(scenario, training.data()); });
   return both;
 }
 
@@ -158,9 +150,7 @@ TEST_P(AsyncServerRanks, TrainAsOneProcessThatUpdatesInTheirOrder) {
   ASSERT_EQ(both.ranks.size(), static_cast<std::size_t>(of.workers + of.servers));
   for (std::size_t worker = 0; worker < workers; ++worker)
     EXPECT_EQ(both.ranks[worker], both.expected[worker]) << worker;
-  RankBits held;
-  for (std::size_t server = workers; server < both.ranks.size(); ++server)
-    for (const auto& [name, values] : both.ranks[server]) EXPECT_TRUE(held.emplace(name, values).second) << name;
+  const RankBits held = held_together(both.ranks, workers);
   EXPECT_GT(held.size(), 4U);
   EXPECT_EQ(held, both.expected.back());
   EXPECT_NE(both.ranks[0].at("loss"), both.ranks[1].at("loss")) << "did they train on the same batch?";

@@ -80,20 +80,7 @@ Scenario scenario_of(const Way& w) {
 
 // Trains on all ranks, of which this process is the leading one: what each has, by rank.
 std::vector<RankBits> trained(const Way& w) {
-  const Scenario scenario = scenario_of(w);
-  TrainOptions options;
-  options.rank = leading_rank(scenario);
-  std::vector<std::string> arguments = arguments_of(w);
-  arguments.insert(arguments.begin(), {"--gtest_filter=*DISABLED_OtherCopy*", "--gtest_also_run_disabled_tests"});
-  RankProcesses peers(rank_count(scenario), arguments, "", options.rank);
-  options.meeting_file = peers.meeting_file();
-  Training training(scenario, options);
-  training.run();
-  peers.finish();
-  std::vector<RankBits> ranks;
-  for (Rank rank = 0; rank < rank_count(scenario); ++rank)
-    ranks.push_back(rank == options.rank ? bits_of(training) : read(dump_path(options.meeting_file, rank)));
-  return ranks;
+  return train_ranks(scenario_of(w), "*DISABLED_OtherCopy*", arguments_of(w));
 }
 
 // The parameters that `parts` ranks have together, the first of which is `first`.

@@ -76,24 +76,11 @@ Scenario scenario_of(const Pipeline& p) {
 // Trains on all ranks, of which this process is the leading one. What all have, together.
 RankBits trained(const Pipeline& p) {
   const Scenario scenario = scenario_of(p);
-  TrainOptions options;
-  options.rank = leading_rank(scenario);
-  if (rank_count(scenario) == 1) {
-    Training training(scenario, options);
-    training.run();
-    return bits_of(training);
-  }
-  std::vector<std::string> arguments = arguments_of(p);
-  arguments.insert(arguments.begin(), {"--gtest_filter=*DISABLED_OtherStage*", "--gtest_also_run_disabled_tests"});
-  RankProcesses peers(rank_count(scenario), arguments, "", options.rank);
-  options.meeting_file = peers.meeting_file();
-  Training training(scenario, options);
-  training.run();
-  peers.finish();
-  RankBits bits = bits_of(training);
+  const std::vector<RankBits> ranks = train_ranks(scenario, "*DISABLED_OtherStage*", arguments_of(p));
+  RankBits bits = ranks[static_cast<std::size_t>(leading_rank(scenario))];
   for (Rank rank = 0; rank < rank_count(scenario); ++rank) {
-    if (rank == options.rank) continue;
-    RankBits others = read(dump_path(options.meeting_file, rank));
+    if (rank == leading_rank(scenario)) continue;
+    RankBits others = ranks[static_cast<std::size_t>(rank)];
     EXPECT_FALSE(others.empty()) << "rank " << rank;
     others.erase("loss");
     for (const auto& [name, values] : others) {

@@ -2,14 +2,20 @@
 // leave what they came to in files.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "core/scenario/ranks.hpp"
+#include "runtime/rank_processes.hpp"
 #include "runtime/train.hpp"
 
 namespace tandem {
@@ -80,6 +86,37 @@ inline void train_as_told(const Scenario& scenario, std::shared_ptr<Device> devi
   Training training(scenario, options);
   training.run();
   write(bits_of(training), dump_path(options.meeting_file, options.rank));
+}
+
+// Trains on all ranks, of which this process is the leading one, and the others the program's test `peer`: what each
+// has, by rank. `look`: at this one's, once all have ended.
+inline std::vector<RankBits> train_ranks(const Scenario& scenario, const std::string& peer,
+                                         std::vector<std::string> arguments,
+                                         const std::function<void(Training&)>& look = nullptr) {
+  TrainOptions options;
+  options.rank = leading_rank(scenario);
+  std::optional<RankProcesses> peers;
+  if (rank_count(scenario) > 1) {
+    arguments.insert(arguments.begin(), {"--gtest_filter=" + peer, "--gtest_also_run_disabled_tests"});
+    peers.emplace(rank_count(scenario), arguments, "", options.rank);
+    options.meeting_file = peers->meeting_file();
+  }
+  Training training(scenario, options);
+  training.run();
+  if (peers) peers->finish();
+  if (look) look(training);
+  std::vector<RankBits> ranks;
+  for (Rank rank = 0; rank < rank_count(scenario); ++rank)
+    ranks.push_back(rank == options.rank ? bits_of(training) : read(dump_path(options.meeting_file, rank)));
+  return ranks;
+}
+
+// What ranks from `first` on have together, each of them something of its own.
+inline RankBits held_together(const std::vector<RankBits>& ranks, std::size_t first) {
+  RankBits held;
+  for (std::size_t rank = first; rank < ranks.size(); ++rank)
+    for (const auto& [name, values] : ranks[rank]) EXPECT_TRUE(held.emplace(name, values).second) << name;
+  return held;
 }
 
 }  // namespace tandem

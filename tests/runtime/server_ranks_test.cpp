@@ -50,18 +50,7 @@ Scenario scenario_of(const Servers& of) {
 
 // Of each rank.
 std::vector<RankBits> trained(const Servers& of) {
-  const Scenario scenario = scenario_of(of);
-  std::vector<std::string> arguments = arguments_of(of);
-  arguments.insert(arguments.begin(), {"--gtest_filter=*DISABLED_OtherRank*", "--gtest_also_run_disabled_tests"});
-  RankProcesses peers(rank_count(scenario), arguments);
-  TrainOptions options;
-  options.meeting_file = peers.meeting_file();
-  Training training(scenario, options);
-  training.run();
-  peers.finish();
-  std::vector<RankBits> bits{bits_of(training)};
-  for (Rank rank = 1; rank < rank_count(scenario); ++rank) bits.push_back(read(dump_path(options.meeting_file, rank)));
-  return bits;
+  return train_ranks(scenario_of(of), "*DISABLED_OtherRank*", arguments_of(of));
 }
 
 void PrintTo(const Servers& s, std::ostream* out) {
@@ -84,9 +73,7 @@ TEST_P(ServerRanks, TrainAsDataParallelRanksDo) {
     }
   }
   EXPECT_NE(ranks[0].at("loss"), ranks[1].at("loss")) << "did they train on the same batch?";
-  RankBits held;
-  for (std::size_t server = workers; server < ranks.size(); ++server)
-    for (const auto& [name, values] : ranks[server]) EXPECT_TRUE(held.emplace(name, values).second) << name;
+  const RankBits held = held_together(ranks, workers);
   RankBits all = alone[0];
   all.erase("loss");
   EXPECT_GT(all.size(), 4U);

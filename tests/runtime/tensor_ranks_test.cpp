@@ -119,26 +119,7 @@ Scenario scenario_of(const Division& d) {
 
 // Of all ranks, of which this process is the leading one.
 std::vector<RankBits> trained(const Division& d) {
-  const Scenario scenario = scenario_of(d);
-  TrainOptions options;
-  options.rank = leading_rank(scenario);
-  std::vector<RankBits> all(static_cast<std::size_t>(rank_count(scenario)));
-  if (all.size() == 1) {
-    Training training(scenario, options);
-    training.run();
-    return {bits_of(training)};
-  }
-  std::vector<std::string> arguments = arguments_of(d);
-  arguments.insert(arguments.begin(), {"--gtest_filter=*DISABLED_OtherPart*", "--gtest_also_run_disabled_tests"});
-  RankProcesses peers(rank_count(scenario), arguments, "", options.rank);
-  options.meeting_file = peers.meeting_file();
-  Training training(scenario, options);
-  training.run();
-  peers.finish();
-  for (Rank rank = 0; rank < rank_count(scenario); ++rank)
-    all[static_cast<std::size_t>(rank)] =
-        rank == options.rank ? bits_of(training) : read(dump_path(options.meeting_file, rank));
-  return all;
+  return train_ranks(scenario_of(d), "*DISABLED_OtherPart*", arguments_of(d));
 }
 
 std::vector<float> floats_of(const std::string& text) {

@@ -13,6 +13,7 @@
 #include "sim/simulate.hpp"
 #include "tests/common/scenarios.hpp"
 #include "tests/sim/checked_ranks.hpp"
+#include "tests/sim/servers_refused.hpp"
 
 namespace tandem::testing {
 namespace {
@@ -102,29 +103,12 @@ TEST(AsyncServers, KeepBytesInOrder) {
 }
 
 TEST(AsyncServers, SayWhatIsNotBuilt) {
-  const auto problem = [](const auto& change) -> std::string {
-    Scenario s = gpt_scenario("resident", kGiB);
-    s.workload.devices = 2;
-    s.workload.parallel["servers"] = 1;
-    s.workload.parallel["staleness"] = 1;
-    change(s);
-    try {
-      Simulation simulation(s);
-      simulation.run();
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
-  };
+  const auto problem = [](const auto& change) { return problem_with_servers(1, change); };
   EXPECT_EQ(problem([](Scenario&) {}), "");
   EXPECT_EQ(problem([](Scenario& s) { s.workload.parallel["servers"] = 0; }),
             "parallel.staleness: is of workers beside parameter servers, and there are none; allowed: 0, or "
             "parallel.servers of 1 or more");
-  const auto refuses = [&](const auto& change) {
-    const std::string what = problem(change);
-    EXPECT_TRUE(what.starts_with("parallel.servers: ")) << what;
-    EXPECT_NE(what.find("; allowed: "), std::string::npos) << what;
-  };
+  const auto refuses = [](const auto& change) { expect_refused_with_servers(1, change); };
   refuses([](Scenario& s) { s.optimizer.clip_norm = 1; });
   refuses([](Scenario& s) { s.validation.every = 1; });
   refuses([](Scenario& s) { s.checkpoint.directory = "somewhere"; });

@@ -5,7 +5,7 @@
 
 #include "core/base/errors.hpp"
 #include "tests/common/scenarios.hpp"
-#include "tests/sim/exchanged.hpp"
+#include "tests/sim/divided_samples.hpp"
 
 namespace tandem::testing {
 namespace {
@@ -70,21 +70,7 @@ TEST(ExpertParallel, AllWaitForTheBusiest) {
 }
 
 TEST(ExpertParallel, Composes) {
-  for (const char* with : {"pipeline", "recompute", "micro_batches", "fold"}) {
-    SCOPED_TRACE(with);
-    Scenario s = moe(4, 2);
-    const std::string what = with;
-    if (what == "pipeline") s.parallel.pipeline = 2, s.workload.micro_batches = 4;
-    if (what == "recompute") s.workload.recompute = "block";
-    if (what == "micro_batches") s.workload.micro_batches = 3;
-    Scenario whole = s;
-    whole.workload.parallel = {};
-    const Exchanged divided = exchanged_of(s), plain = exchanged_of(whole);
-    EXPECT_EQ(divided.flops, plain.flops);
-    if (what != "fold") continue;
-    s.parallel.fold = true;
-    EXPECT_NEAR(exchanged_of(s).step_s, divided.step_s, 1e-6 * divided.step_s);
-  }
+  for (const char* with : {"pipeline", "recompute", "micro_batches", "fold"}) expect_composes(moe(4, 2), with);
 }
 
 TEST(ExpertParallel, RefusesWhatItDoesNotDivide) {

@@ -12,6 +12,7 @@
 #include "sim/simulate.hpp"
 #include "tests/common/scenarios.hpp"
 #include "tests/sim/checked_ranks.hpp"
+#include "tests/sim/servers_refused.hpp"
 
 namespace tandem::testing {
 namespace {
@@ -74,25 +75,9 @@ TEST(Servers, HaveAboutAsManyElementsEach) {
 }
 
 TEST(Servers, SayWhatIsNotBuilt) {
-  const auto problem = [](const auto& change) -> std::string {
-    Scenario s = gpt_scenario("resident", kGiB);
-    s.workload.devices = 2;
-    s.workload.parallel["servers"] = 1;
-    change(s);
-    try {
-      Simulation simulation(s);
-      simulation.run();
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
-  };
+  const auto problem = [](const auto& change) { return problem_with_servers(0, change); };
   EXPECT_EQ(problem([](Scenario&) {}), "");
-  const auto refuses = [&](const auto& change) {
-    const std::string what = problem(change);
-    EXPECT_TRUE(what.starts_with("parallel.servers: ")) << what;
-    EXPECT_NE(what.find("; allowed: "), std::string::npos) << what;
-  };
+  const auto refuses = [](const auto& change) { expect_refused_with_servers(0, change); };
   refuses([](Scenario& s) { s.parallel.pipeline = 2; });
   refuses([](Scenario& s) { s.workload.tensor = 2; });
   refuses([](Scenario& s) { s.workload.partition = "states"; });

@@ -7,7 +7,7 @@
 #include "core/base/errors.hpp"
 #include "core/workloads/workload.hpp"
 #include "tests/common/scenarios.hpp"
-#include "tests/sim/exchanged.hpp"
+#include "tests/sim/divided_samples.hpp"
 
 namespace tandem::testing {
 namespace {
@@ -58,66 +58,24 @@ TEST(Ulysses, AddsUpGradientsAmongAll) {
 }
 
 TEST(Ulysses, Composes) {
-  for (const char* with : {"pipeline", "recompute", "tied", "fold", "tiles"}) {
-    SCOPED_TRACE(with);
-    Scenario s = gpt(2);
-    const std::string what = with;
-    s.workload.devices = 2;
-    if (what == "pipeline") s.parallel.pipeline = 2, s.workload.micro_batches = 4;
-    if (what == "recompute") s.workload.recompute = "block";
-    if (what == "tied") s.workload.keys["tied_embedding"] = true;
-    if (what == "tiles") s.workload.keys["loss_tiles"] = 4;
-    Scenario whole = s;
-    whole.workload.parallel = {};
-    const Exchanged divided = exchanged_of(s), plain = exchanged_of(whole);
-    EXPECT_EQ(divided.flops, plain.flops);
-    if (what != "fold") continue;
-    s.parallel.fold = true;
-    EXPECT_NEAR(exchanged_of(s).step_s, divided.step_s, 1e-6 * divided.step_s);
-  }
+  Scenario s = gpt(2);
+  s.workload.devices = 2;
+  for (const char* with : {"pipeline", "recompute", "tied", "fold", "tiles"}) expect_composes(s, with);
 }
 
 // What is not divided says so, and what would be.
 TEST(Ulysses, EveryFamilyIsDividedOrSaysWhyNot) {
-  int divided = 0;
-  for (const WorkloadEntry* family : workloads()) {
-    if (family->network == nullptr) continue;
-    SCOPED_TRACE(std::string(family->name));
-    Scenario s = gpt(1);
-    s.workload.family = family->name;
-    s.workload.keys = family->keys->small_instance();
-    if (s.workload.keys.has("sequence") && family->name != "imported") s.workload.keys["sequence"] = 36;
-    s.workload.precision = family->name == "mlp" || family->name == "imported" ? DType::F32 : DType::BF16;
-    const std::int64_t flops = exchanged_of(s).flops;
+  expect_divided_or_refused(gpt(1), 36, [](Scenario& s) {
     s.workload.parallel["sequence"] = s.workload.keys.integer_or("key_heads", 0) == 2 ? 2 : 3;
-    const std::string why = refusal(s);
-    if (!why.empty()) {
-      EXPECT_TRUE(why.starts_with("parallel.sequence: ")) << why;
-      EXPECT_NE(why.find("; allowed: 1"), std::string::npos) << why;
-      continue;
-    }
-    EXPECT_EQ(exchanged_of(s).flops, flops);
-    ++divided;
-  }
-  EXPECT_GE(divided, 2);
+  });
 }
 
 TEST(Ulysses, RefusesWhatItDoesNotDivide) {
-  Scenario odd = gpt(2);
-  odd.workload.keys["sequence"] = 777;
-  EXPECT_EQ(refusal(odd),
-            "parallel.sequence: 2 ranks do not divide 777 tokens of a sample evenly; allowed: 1, or a divisor of "
-            "workload.sequence");
+  expect_refusals_of_divided_samples(gpt(2));
   Scenario heads = gpt(8);
   EXPECT_EQ(refusal(heads),
             "parallel.sequence: block.attention has 4 heads, and 4 of keys, which 8 ranks do not divide; allowed: 1, "
             "or a divisor of both");
-  Scenario both = gpt(2);
-  both.workload.tensor = 2;
-  EXPECT_NE(refusal(both).find("parallel.tensor: 1"), std::string::npos);
-  Scenario offloads = gpt(2);
-  offloads.policy.name = "zero_offload";
-  EXPECT_NE(refusal(offloads).find("policy: resident"), std::string::npos);
 }
 
 }  // namespace

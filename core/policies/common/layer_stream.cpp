@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
-#include "core/graph/kernels.hpp"
 #include "core/policies/common/layers.hpp"
 #include "core/policies/common/program.hpp"
 
@@ -75,8 +74,7 @@ bool LayerStream::advance(const View& view, Decisions& decisions, const StateHom
   if (!may_run || ops == 0 || view.computing() >= kComputeAhead) return false;
   const OpId next = view.compute_program().front();
   if (decisions.run(next) != Reply::Issued) return false;
-  // What a stage of a pipeline sends has no layer, and takes as long as another rank lets it wait.
-  if (!is_transfer(view.graph().work_of(view.graph().op(next)))) running_.push_back(next);
+  if (!goes_between_stages(view, next)) running_.push_back(next);
   activations.move(view, decisions);
   pass(view, decisions, homes, next, ops - 1);
   return true;

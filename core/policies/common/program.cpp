@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
+#include "core/graph/kernels.hpp"
 #include "core/policies/common/first_step.hpp"
 #include "core/scenario/capacity.hpp"
 
@@ -14,6 +15,8 @@ bool step_goes_on(const View& view, std::int32_t updated_step) {
   const Op& next = view.graph().op(program.front());
   return next.step <= updated_step && next.phase != Phase::Evaluate;
 }
+
+bool goes_between_stages(const View& view, OpId op) { return is_transfer(view.graph().work_of(view.graph().op(op))); }
 
 void prefetch_parameters(const View& view, Decisions& decisions, std::size_t ops) {
   const auto program = view.compute_program();

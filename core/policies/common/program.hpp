@@ -40,6 +40,10 @@ bool feed_compute(const View& view, Decisions& decisions, F&& issued) {
 // pipeline has gradients to send that others wait for. Passes over held-out data read what is updated.
 bool step_goes_on(const View& view, std::int32_t updated_step);
 
+// Whether a stage of a pipeline sends or receives by it: that has no layer, and takes as long as another rank lets it
+// wait.
+bool goes_between_stages(const View& view, OpId op);
+
 // Runs the optimizer steps that are ready and `mine(op)`; true if there were any.
 template <typename F>
 bool run_ready_updates(const View& view, Decisions& decisions, Engine engine, F&& mine) {

@@ -11,7 +11,6 @@
 #include <deque>
 
 #include "core/base/check.hpp"
-#include "core/graph/kernels.hpp"
 #include "core/policies/common/activations.hpp"
 #include "core/policies/common/buckets.hpp"
 #include "core/policies/common/gradients.hpp"
@@ -78,8 +77,7 @@ class Stronghold final : public Policy {
     if (ops == 0 || view.computing() >= kComputeAhead) return false;
     const OpId next = view.compute_program().front();
     if (decisions.run(next) != Reply::Issued) return false;
-    // What a stage of a pipeline sends has no layer, and takes as long as another rank lets it wait.
-    if (!is_transfer(view.graph().work_of(view.graph().op(next)))) running_.push_back(next);
+    if (!goes_between_stages(view, next)) running_.push_back(next);
     activations_.move(view, decisions);
     for (ValueId read : view.graph().op(next).reads)
       if (view.graph().tensor_of(read).role == Role::Parameter && !read_in_window(view, read, ops - 1))

@@ -38,14 +38,10 @@ class Cutter {
     if (!exchanged) return made_.at(value);
     const auto [found, fresh] = exchanged_.try_emplace(value);
     if (!fresh) return found->second;
-    auto piece = std::make_shared<Module>();
-    piece->name = "all_to_all";
-    piece->type = module_.type;
     const Shape &from = shapes_[place(value)], to = cut_.sent(value, from);
     const Dealt dealt = cut_.dealt(value);
-    piece->locals = {{"input", seen_from(from, dealt.before)}, {"output", seen_from(to, dealt.before_there)}};
-    piece->inputs = {0}, piece->outputs = {1};
-    piece->exchange = Exchange::AllToAll, piece->among = cut_.among, piece->exchange_ranks = cut_.ranks;
+    auto piece = exchange_module("all_to_all", module_.type, Exchange::AllToAll, cut_.among, cut_.ranks,
+                                 seen_from(from, dealt.before), seen_from(to, dealt.before_there));
     out_.pieces.push_back({std::move(piece), {made_.at(value)}});
     return found->second = {static_cast<std::int32_t>(out_.pieces.size()) - 1, 0};
   }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/graph/kernels.hpp"
-#include "core/model/meter.hpp"
 #include "core/step/context.hpp"
+#include "core/transforms/common/division.hpp"
 
 namespace tandem {
 namespace {
@@ -78,10 +78,7 @@ class GradientSum final : public StepTransform {
   Op division(std::size_t index) const {
     const Labelled& what = stages_[index].division;
     Op op = context_.new_op(what.label, what.work, Phase::Reduce, index);
-    WorkspaceMeter meter;  // the divisor, as an integer and as a number
-    meter.take(size_of(DType::I64));
-    meter.take(size_of(context_.plan().precision));
-    op.workspace_bytes = meter.peak();
+    op.workspace_bytes = division_workspace(context_.plan().precision);
     return op;
   }
   void append_in_place(Graph& graph, std::size_t index, Op op) {

@@ -32,6 +32,10 @@ struct SplitModule {
   std::vector<bool> divided;         // by weight: a rank has a part of its rows
 };
 
+// A module without a program, between pieces: what so many ranks do with a value of shape `in`.
+std::shared_ptr<const Module> exchange_module(const char* name, DType type, Exchange how, ExchangeAmong among,
+                                              std::int64_t ranks, Shape in, Shape out);
+
 // What a rank has of what a port reads: all of it, some rows of another module's weight, or some tokens.
 enum class PortPart : std::uint8_t { Whole, WeightRows, Tokens };
 

@@ -12,13 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/check.hpp"
-#include "core/formats/masters.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/step/context.hpp"
 #include "core/transforms/common/all_reduce.hpp"
 #include "core/transforms/common/compressed_mean.hpp"
 #include "core/transforms/common/entry.hpp"
+#include "core/transforms/common/named_moments.hpp"
 #include "core/transforms/compressed_gradients/refuse.hpp"
 
 namespace tandem {
@@ -29,7 +28,9 @@ class CompressedGradients final : public StepTransform {
   CompressedGradients(StepContext& context, const SentGradients& sent)
       : context_(context), sent_(sent), plain_(context, 0), mean_(context, sent) {}
 
-  void rewrite(TrainingPlan& plan) override;
+  void rewrite(TrainingPlan& plan) override {
+    if (sent_.code.kind == SentCode::Kind::Signs) name_moments(plan);
+  }
   void add(Graph& graph) override;
   void load(Graph& graph, std::size_t index) override { mean_.load(graph, index); }
   void reduce(Graph& graph, std::size_t index) override;
@@ -40,7 +41,7 @@ class CompressedGradients final : public StepTransform {
     return sent_.code.kind == SentCode::Kind::Signs && context_.training_step() >= sent_.warmup_steps;
   }
   bool is_warming_up() const { return sent_.code.kind == SentCode::Kind::Signs && !sends_momentum(); }
-  TensorId state(std::size_t index, std::string_view name) const;
+  TensorId momentum(std::size_t index) const { return state_named(context_, index, "adam_m"); }
   void finish(Graph& graph, std::size_t index);
   WorkId update_work(Graph& graph, std::size_t index);
 
@@ -54,13 +55,6 @@ class CompressedGradients final : public StepTransform {
   std::map<std::int64_t, WorkId> works_;  // of updates by momentum, by elements
 };
 
-// Both moments are needed by name.
-void CompressedGradients::rewrite(TrainingPlan& plan) {
-  if (sent_.code.kind != SentCode::Kind::Signs || plan.master != Master::InState) return;
-  plan.states = {{std::string(kMaster)}, {"adam_m"}, {"adam_v"}};
-  plan.master = Master::FirstState;
-}
-
 void CompressedGradients::add(Graph& graph) {
   plain_.add(graph);
   for (std::size_t i = 0; i < context_.stage_count(); ++i) {
@@ -70,20 +64,12 @@ void CompressedGradients::add(Graph& graph) {
   }
 }
 
-TensorId CompressedGradients::state(std::size_t index, std::string_view name) const {
-  const std::vector<StateSpec>& states = context_.plan().states;
-  for (std::size_t i = 0; i < states.size(); ++i)
-    if (states[i].name == name) return context_.stages[index].states[i];
-  CHECK(false, context_.spec(index).name, "has no", name);
-  return kNone;
-}
-
 // The compute lane is in order: what waits for ranks comes a gradient later, lest the backward wait for it, too.
 void CompressedGradients::reduce(Graph& graph, std::size_t index) {
   if (is_warming_up()) return plain_.reduce(graph, index);
   std::vector<std::size_t>& final = context_.final_gradients;
   final.clear();
-  mean_.send(graph, index, sends_momentum() ? state(index, "adam_m") : kNone);
+  mean_.send(graph, index, sends_momentum() ? momentum(index) : kNone);
   sent_yet_.push_back(index);
   const bool last = sent_yet_.size() == all_;
   while (taken_ + 1 < sent_yet_.size() || (last && taken_ < all_)) {
@@ -97,7 +83,7 @@ void CompressedGradients::reduce(Graph& graph, std::size_t index) {
 void CompressedGradients::finish(Graph& graph, std::size_t index) {
   StepStage& stage = context_.stages[index];
   if (sends_momentum()) {
-    mean_.decode(graph, index, state(index, "adam_m"));
+    mean_.decode(graph, index, momentum(index));
     return;
   }
   stage.gradient_value = mean_.decode(graph, index, stage.gradient);
@@ -121,17 +107,11 @@ WorkId CompressedGradients::update_work(Graph& graph, std::size_t index) {
 
 bool CompressedGradients::update(Graph& graph, std::size_t index) {
   if (!sends_momentum()) return false;
-  StepStage& stage = context_.stages[index];
-  const TensorId m = state(index, "adam_m"), v = state(index, "adam_v");
-  Op op = context_.new_op(stage.optimizer_label, update_work(graph, index), Phase::OptimizerStep, index);
-  op.reads.push_back(graph.tensor(m).latest);
-  op.reads.push_back(graph.tensor(v).latest);
-  const ValueId before = graph.tensor(stage.parameter).latest;
-  if (context_.plan().update_reads_parameter()) op.reads.push_back(before);
-  op.writes.push_back({graph.new_version(stage.parameter), before});
-  for (std::size_t i = 0; i < context_.plan().states.size(); ++i)
-    if (stage.states[i] != m && stage.states[i] != v) update_in_place(graph, op, stage.states[i]);
-  stage.parameter_in_use = op.writes.front().value;
+  Op op =
+      context_.new_op(context_.stages[index].optimizer_label, update_work(graph, index), Phase::OptimizerStep, index);
+  for (const char* moment : {"adam_m", "adam_v"})
+    op.reads.push_back(graph.tensor(state_named(context_, index, moment)).latest);
+  write_by_moments(context_, graph, op, index);
   graph.append(std::move(op));
   return true;
 }

@@ -84,11 +84,13 @@ class Rounds {
     const auto first = round_of(*piece.module, call, q, kv, /*first=*/true, /*last=*/false);
     const auto middle = round_of(*piece.module, call, q, kv, false, false);
     const auto last = round_of(*piece.module, call, q, kv, false, true);
+    const auto shift =
+        exchange_module("shift", piece.module->type, Exchange::Shift, ExchangeAmong::Sequence, ranks_, kv, kv);
     PieceSource so_far;
     for (std::int64_t round = 0; round < ranks_; ++round) {
       const PieceSource in_hand = keys;
       const bool ends = round == ranks_ - 1;
-      if (!ends) keys = {add(shift_of(kv, piece.module->type), {in_hand}), 0};
+      if (!ends) keys = {add(shift, {in_hand}), 0};
       std::vector<PieceSource> inputs{queries, in_hand};
       if (round > 0) inputs.push_back(so_far);
       so_far = {add(round == 0 ? first : ends ? last : middle, std::move(inputs)), 0};
@@ -128,16 +130,6 @@ class Rounds {
                      {"causal", std::int64_t{how.causal && (first || !contiguous_)}},
                      {"last", std::int64_t{last}}}));
     return m.build();
-  }
-
-  std::shared_ptr<const Module> shift_of(const Shape& shape, DType type) const {
-    auto shift = std::make_shared<Module>();
-    shift->name = "shift";
-    shift->type = type;
-    shift->locals = {{"input", shape}, {"output", shape}};
-    shift->inputs = {0}, shift->outputs = {1};
-    shift->exchange = Exchange::Shift, shift->among = ExchangeAmong::Sequence, shift->exchange_ranks = ranks_;
-    return shift;
   }
 
   const SplitModule whole_;

@@ -17,10 +17,10 @@
 
 #include "core/base/errors.hpp"
 #include "core/graph/kernels.hpp"
-#include "core/model/meter.hpp"
 #include "core/scenario/ranks.hpp"
 #include "core/step/context.hpp"
 #include "core/step/update.hpp"
+#include "core/transforms/common/division.hpp"
 #include "core/transforms/common/entry.hpp"
 #include "core/transforms/servers/arrivals.hpp"
 #include "core/transforms/servers/owners.hpp"
@@ -160,18 +160,11 @@ class SynchronousServer final : public Server {
     if (workers_ == 1) return;
     Op mean = context_.new_op(graph.intern(context_.spec(index).name + ".mean"), mean_work(graph, index), Phase::Reduce,
                               index);
-    mean.workspace_bytes = mean_workspace();
+    mean.workspace_bytes = division_workspace(context_.plan().precision);
     mean.reads.assign(gradients.begin(), gradients.end());
     stage.gradient_value = graph.new_version(stage.gradient);
     mean.writes.push_back({stage.gradient_value, gradients.front()});
     graph.append(std::move(mean));
-  }
-  // LibTorch's division makes a tensor of the number that it divides by, and another one of the gradients' type.
-  std::int64_t mean_workspace() const {
-    WorkspaceMeter meter;
-    meter.take(size_of(DType::I64));
-    meter.take(size_of(context_.plan().precision));
-    return meter.peak();
   }
   WorkId mean_work(Graph& graph, std::size_t index) {
     const std::int64_t elements = context_.spec(index).elements;

@@ -214,13 +214,9 @@ class Splitter {
     if (const auto found = exchanged_.find({value, how}); found != exchanged_.end()) return found->second;
     const Shape& whole = locals_[place(value)].shape;
     const PieceSource source = how == Exchange::Gather ? source_of(value, /*spread=*/false) : whole_.at(value);
-    auto made = std::make_shared<Module>();
-    made->name = name_of(how);
-    made->type = module_.type;
-    made->locals = {{"input", how == Exchange::Gather ? rows_of(value) : whole},
-                    {"output", how == Exchange::Scatter ? rows_of(value) : whole}};
-    made->inputs = {0}, made->outputs = {1};
-    made->exchange = how, made->exchange_ranks = ranks_;
+    auto made = exchange_module(name_of(how), module_.type, how, ExchangeAmong::Tensor, ranks_,
+                                how == Exchange::Gather ? rows_of(value) : whole,
+                                how == Exchange::Scatter ? rows_of(value) : whole);
     out_.pieces.push_back({std::move(made), {source}});
     return exchanged_[{value, how}] = {static_cast<std::int32_t>(out_.pieces.size()) - 1, 0};
   }
