@@ -11,6 +11,7 @@
 #include "core/scenario/reader.hpp"
 #include "core/step/placement.hpp"
 #include "core/transforms/common/entry.hpp"
+#include "core/transforms/generation/generation_keys.hpp"
 #include "core/workloads/workload.hpp"
 #include "core/yaml/yaml_tree.hpp"
 
@@ -23,7 +24,7 @@ std::string folder_of(const std::string& path) {
 }
 
 DeclaredKeys declared_keys() {
-  DeclaredKeys declared{{}, parallel_keys()};
+  DeclaredKeys declared{{}, parallel_keys(), generation_keys()};
   for (const WorkloadEntry* entry : workloads()) declared.families.push_back({entry->name, entry->keys});
   return declared;
 }

@@ -139,6 +139,13 @@ ParallelOptions build_parallel(const Values& values, WorkloadOptions& workload) 
   return out;
 }
 
+KeyValues build_generate(const Values& values) {
+  KeyValues out;
+  for (const auto& [key, value] : values.below("generate."))
+    out.set(key, std::visit([](const auto& item) { return KeyValue(item); }, value));
+  return out;
+}
+
 ValidationOptions build_validation(const Values& values, ValidationOptions out) {
   out.every = static_cast<std::int32_t>(values.integer("validation.every", out.every));
   out.batches = static_cast<std::int32_t>(values.integer("validation.batches", out.batches));
@@ -194,6 +201,7 @@ Scenario build_scenario(const Values& values) {
   out.product.version = values.text("product.version");
   out.workload = build_workload(values);
   out.parallel = build_parallel(values, out.workload);
+  out.workload.generate = build_generate(values);
   out.optimizer = build_optimizer(values);
   out.data_text = values.text("data.text", out.data_text);
   out.data_images = values.text("data.images");
@@ -214,6 +222,7 @@ Scenario build_scenario(const Values& values) {
   out.checkpoint.keep = values.integer("checkpoint.keep");
   out.watchdog_ns = values.integer("watchdog");
   out.steps = static_cast<std::int32_t>(values.integer("steps"));
+  if (values.has("generate.new_tokens")) out.steps = static_cast<std::int32_t>(values.integer("generate.new_tokens"));
   if (values.has("epochs") && values.has("data.samples")) {  // rules.cpp says where there are too few or too many
     const std::int64_t of_epoch = values.integer("data.samples") / samples_of_step(out.workload);
     out.steps = static_cast<std::int32_t>(std::clamp<std::int64_t>(of_epoch, 1, kMostSteps / values.integer("epochs")) *

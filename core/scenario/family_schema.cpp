@@ -93,6 +93,11 @@ std::string scenario_schema_text(const DeclaredKeys& declared) {
   for (const DeclaredFamily& family : families) workload["allOf"].push_back(case_of(family, common));
   for (const FamilyKey& key : declared.parallel)
     schema["properties"]["parallel"]["properties"][key.name] = rule_of(key);
+  Json& generate = schema["properties"]["generate"];
+  for (const FamilyKey& key : declared.generate) {
+    generate["properties"][key.name] = rule_of(key);
+    if (key.required) generate["required"].push_back(key.name);
+  }
   return schema.dump(2) + "\n";
 }
 

@@ -19,6 +19,7 @@ struct DeclaredFamily {
 struct DeclaredKeys {
   std::vector<DeclaredFamily> families;
   std::vector<FamilyKey> parallel;  // of transforms, under `parallel`
+  std::vector<FamilyKey> generate;  // under `generate`
 };
 
 // As a JSON Schema, for editors (docs/scenario.schema.json) ...

@@ -85,6 +85,7 @@ struct WorkloadOptions {
   MixOptions mix;
   KeyValues keys;      // those that the family's file declares
   KeyValues parallel;  // of `parallel`, those that transforms' files declare
+  KeyValues generate;  // what the network generates (core/transforms/generation); none: it is trained
   // What the samples of a micro-batch have of each modality, where they are not all alike: "image": so many items.
   // None: each sample has one of each.
   std::map<std::string, std::int64_t> items;

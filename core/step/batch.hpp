@@ -19,8 +19,11 @@ class BatchPart {
   void load(Graph& graph) { load(graph, /*held_out=*/false); }
   void load_held_out(Graph& graph) { load(graph, /*held_out=*/true); }
   ValueId value(std::size_t index) const { return values_[index]; }
-  // What another op made takes the place of what was loaded.
-  void give(std::size_t index, ValueId value) { values_[index] = value; }
+  // What another op made takes the place of what was loaded, or comes behind it.
+  void give(std::size_t index, ValueId value) {
+    if (index >= values_.size()) values_.resize(index + 1, kNone);
+    values_[index] = value;
+  }
 
  private:
   // An op of the batch: of training data, and of data that is held out.

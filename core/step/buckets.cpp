@@ -62,6 +62,7 @@ void BucketsPart::load(Graph& graph, std::size_t index) {
 
 Op BucketsPart::load_op(Graph& graph, std::size_t index, const std::string& body, std::span<const TensorId> states) {
   StepStage& stage = context_.stages[index];
+  CHECK(stage.parameter != kNone, context_.spec(index).name, "has no weights to load states with");
   std::int64_t bytes = graph.tensor(stage.parameter).bytes;
   for (TensorId state : states) bytes += graph.tensor(state).bytes;
   const WorkId work = graph.add_work({body,

@@ -271,7 +271,6 @@ class Plan {
     s.backward_reads_parameter = s.trained ? passes.backward_reads_weights : passes.backward_reads_frozen;
     s.recomputable = m.recomputable && trained_or_passes(s);
     CHECK(s.carried.empty() || !s.recomputable, m.name, "would carry on from what the same step left");
-    CHECK(s.carried.empty() || s.elements > 0, m.name, "carries state that is loaded with weights, and has none");
     s.may_run_on_cpu = m.module->may_run_on_cpu;
     add_passes(m, passes, s);
     return s;

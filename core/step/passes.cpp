@@ -8,8 +8,12 @@
 
 namespace tandem {
 
-void PassesPart::add_works(Graph& graph) {
+void PassesPart::forget_works(Graph& graph) {
   for (const WorkId work : works_) graph.forget_pass(work);
+  works_.clear();
+}
+
+void PassesPart::add_works(Graph& graph) {
   works_.clear();
   for (const OpSpec& op_spec : context_.plan().ops) works_.push_back(graph.add_work(op_spec.work));
 }
@@ -20,15 +24,16 @@ void PassesPart::add_stage(Graph& graph, std::size_t index) {
   for (const PortSpec& port : s.inputs)
     CHECK(port.from == PortSpec::From::Batch || port.index < static_cast<std::int32_t>(index), s.name, port.index);
   Stage& stage = stages_.emplace_back();
-  const auto add = [&](const std::string& name, DType type, std::int64_t bytes, bool persistent = false) {
-    Tensor tensor = context_.tensor_of(index, prefix_ + name, Role::Activation, type, bytes);
+  const auto add = [&](const std::string& name, DType type, std::int64_t bytes, bool persistent = false,
+                       Role role = Role::Activation) {
+    Tensor tensor = context_.tensor_of(index, prefix_ + name, role, type, bytes);
     tensor.persistent = persistent;
     return graph.add_tensor(std::move(tensor));
   };
   for (std::size_t i = 0; i < s.outputs.size(); ++i) {
     const OutputSpec& output = s.outputs[i];
     const std::string number = i == 0 ? "" : std::to_string(i);
-    stage.outputs.push_back(add("output" + number, output.type, output.bytes, output.persistent));
+    stage.outputs.push_back(add("output" + number, output.type, output.bytes, output.persistent, output.role));
     stage.output_gradients.push_back(output.gradient ? add("output_gradient" + number, output.type, output.bytes)
                                                      : kNone);
   }

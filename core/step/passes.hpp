@@ -16,8 +16,12 @@ class PassesPart {
   // `prefix`: of its tensors' names, where there are several.
   PassesPart(StepContext& context, const BatchPart& batch, std::string prefix = "")
       : context_(context), batch_(batch), prefix_(std::move(prefix)) {}
-  // Of the plan in hand, in the place of those that were there, whose ops are over.
+  // Of the plan in hand, in the place of those that were there.
   void add_works(Graph& graph);
+  // Those that are there: their ops are over.
+  void forget_works(Graph& graph);
+  // Those of another part, which has the same plan.
+  void share_works(const PassesPart& part) { works_ = part.works_; }
   void add_stage(Graph& graph, std::size_t index);
 
   // Stages [first, end) of those that were added; or all of them.

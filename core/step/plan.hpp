@@ -56,6 +56,7 @@ struct OutputSpec {
   bool gradient = true;  // somebody's backward makes one
   bool backward_reads = false;
   bool persistent = false;  // the next step reads it
+  Role role = Role::Activation;
 };
 
 // Of a stage that computes nothing: what its one port reads goes to another rank on its forward, and the gradient comes

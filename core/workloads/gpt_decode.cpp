@@ -138,6 +138,7 @@ bool DecodeSource::append_step(Graph& graph, std::int64_t result) {
   else
     use_plan_of(1, prompt_tokens_ + context_.step - 1);
   PassesPart& passes = reads_prompt ? prompt_ : token_;
+  passes.forget_works(graph);
   passes.add_works(graph);
   passes.forward(graph);
   graph.retire(batch_.value(0));

@@ -11,6 +11,8 @@
 #include "core/step/network_plan.hpp"
 #include "core/step/training_source.hpp"
 #include "core/transforms/common/entry.hpp"
+#include "core/transforms/generation/generation_keys.hpp"
+#include "core/transforms/generation/generation_source.hpp"
 #include "core/workloads/common/options.hpp"
 #include "core/workloads/sample_plan.hpp"
 
@@ -65,6 +67,14 @@ std::unique_ptr<StepSource> WorkloadEntry::make(const Scenario& scenario, const 
   complete.workload = complete_for(*this, scenario);
   if (rank == kNone) rank = scenario.parallel.rank;
   if (source != nullptr) return source(complete, rewrites, rank);
+  if (generates(complete)) {
+    const auto of_tokens = [this, workload = complete.workload](std::int64_t tokens) {
+      WorkloadOptions of_step = workload;
+      of_step.keys["sequence"] = tokens;
+      return network(of_step);
+    };
+    return make_generation(complete, all_rewrites(complete, rewrites), of_tokens, rank);
+  }
   require_training_options(complete);
   const Rewrites all = all_rewrites(complete, rewrites);
   const bool or_cpu = find_rewrite(rewrites, "split_batch") != nullptr;

@@ -1,5 +1,5 @@
-// The index of the greatest logit of one row, the first of equals: a choice, which is the op's result. `padding`: the
-// last logits of the row, which are nobody's. There is no backward.
+// The index of the greatest logit of each row, the first of equals: a choice. The first row's is the op's result.
+// `padding`: the last logits of a row, which are nobody's. There is no backward.
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/library_scratch.hpp"
@@ -13,9 +13,9 @@ class Likeliest final : public Primitive {
   void infer(const Attributes& how, CallShapes& s) const override {
     const Shape& logits = s.in.at(0);
     const std::int64_t padding = how.integer("padding", 0);
-    CHECK(logits.dims.size() == 2 && logits.rows() == 1, "a choice is one number", logits.rows());
+    CHECK(logits.dims.size() == 2, "a choice is of a row's numbers", logits.dims.size());
     CHECK(padding >= 0 && padding < logits.columns(), padding, logits.columns());
-    s.out = {Shape({1}, DType::I64)};
+    s.out = {Shape({logits.rows()}, DType::I64)};
   }
   Keeps keeps(const Attributes&, Wanted) const override { return {}; }
   void kernels(const Attributes&, const CallShapes& s, Direction direction, Wanted,

@@ -1,0 +1,40 @@
+// What a call of paged_attention is told: sizes, and where new keys and values go. Read by the primitive and by its
+// body.
+#pragma once
+
+#include <algorithm>
+
+#include "core/model/primitive.hpp"
+
+namespace tandem {
+
+struct PagedAttentionSizes {
+  PagedAttentionSizes(const Attributes& how, const CallShapes& s)
+      : heads(how.integer("heads")),
+        key_heads(how.integer("key_heads", heads)),
+        tokens(how.integer("tokens")),
+        position(how.integer("position")),
+        rows(how.integer("rows")),
+        window(how.integer("window", 0)),
+        fused_input(how.integer("fused_input", 0) != 0),
+        fills(how.integer("fills", 0) != 0),
+        scale(how.has("scale") ? how.number("scale") : 0),
+        batch(s.in[0].rows() / tokens),
+        size(s.in[0].columns() / (fused_input ? 3 * heads : heads)) {}
+  // Inputs before the pages: queries, keys and values, side by side or one each.
+  std::size_t first_page() const { return fused_input ? 1 : 3; }
+  std::int64_t key_width() const { return key_heads * size; }
+  std::int64_t keys() const { return position + tokens; }
+  // Those that a query sees: a single token's may be fewer.
+  std::int64_t seen() const { return window > 0 && tokens == 1 ? std::min(window, keys()) : keys(); }
+  std::int64_t group() const { return heads / key_heads; }
+  bool causal() const { return tokens > 1; }
+
+  std::int64_t heads, key_heads, tokens, position, rows, window;
+  bool fused_input;  // queries, keys and values are columns of one input
+  bool fills;        // the last page is there, and gets the new rows: else it begins with them
+  double scale;      // 0: one over the root of size
+  std::int64_t batch, size;
+};
+
+}  // namespace tandem

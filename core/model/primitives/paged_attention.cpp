@@ -1,0 +1,84 @@
+// Attention of `tokens` new tokens of each of a batch of texts to all of theirs so far, whose keys and values lie in
+// pages [rows, 2, batch, key_heads size], the oldest first. Inputs: queries [batch tokens, heads size], keys and values
+// (or all three as columns of one, `fused_input`), then the pages. The new ones go into the last page: where it
+// `fills`, it is the last input, which is updated; else it begins, and is the second output. Several new tokens are a
+// text's first ones (position 0), and see themselves and those before them. Scores are in no memory; there is no
+// backward.
+#include "core/base/check.hpp"
+#include "core/graph/kernels.hpp"
+#include "core/model/attention_scratch.hpp"
+#include "core/model/library_scratch.hpp"
+#include "core/model/paged_attention_shape.hpp"
+
+namespace tandem {
+namespace {
+
+using Sizes = PagedAttentionSizes;
+
+class PagedAttention final : public Primitive {
+ public:
+  void infer(const Attributes& how, CallShapes& s) const override {
+    const Sizes a(how, s);
+    CHECK(s.in.size() >= a.first_page() + (a.fills ? 1 : 0), "an input is missing", s.in.size());
+    CHECK(a.heads % a.key_heads == 0 && a.batch * a.tokens == s.in[0].rows(), a.heads, a.key_heads, a.tokens);
+    CHECK(a.position >= 0 && (a.tokens == 1 || a.position == 0), "only a text's first tokens come at once", a.position);
+    CHECK(a.window == 0 || a.tokens <= a.window, "a mask of windows is not built", a.window, a.tokens);
+    std::int64_t rows = 0;
+    for (std::size_t i = a.first_page(); i < s.in.size(); ++i) {
+      const auto& dims = s.in[i].dims;
+      CHECK(dims.size() == 4 && dims[1] == 2 && dims[2] == a.batch && dims[3] == a.key_width(), "a page", i);
+      rows += dims[0];
+    }
+    const std::int64_t last = a.fills ? s.in.back().dims[0] : 0;
+    CHECK(a.position <= rows && (!a.fills || a.position > rows - last), "pages before hold all tokens", a.position);
+    CHECK(a.keys() <= rows + (a.fills ? 0 : a.rows), "the last page is full", a.keys(), rows);
+    s.out = {Shape({a.batch * a.tokens, a.heads * a.size}, s.in[0].type)};
+    if (!a.fills) s.out.push_back(Shape({a.rows, 2, a.batch, a.key_width()}, s.in[0].type));
+  }
+  Keeps keeps(const Attributes&, Wanted) const override { return {}; }
+  void kernels(const Attributes& how, const CallShapes& s, Direction direction, Wanted,
+               std::vector<Kernel>& to) const override {
+    CHECK(direction == Direction::Forward, "attention to pages has no backward");
+    const Sizes a(how, s);
+    to.push_back(memory_kernel(2 * rows_bytes(a, s, a.tokens)));  // into the page
+    if (a.tokens > 1)
+      return to.push_back(attention_forward(a.batch * a.heads, a.tokens, a.keys(), a.size, s.in[0].type, a.causal()));
+    to.push_back(memory_kernel(2 * rows_bytes(a, s, a.seen())));  // pages, brought together
+    // Heads that share keys are as many queries.
+    to.push_back(attention_forward(a.batch * a.key_heads, a.group(), a.seen(), a.size, s.in[0].type, false));
+  }
+  void scratch(const Attributes& how, const CallShapes& s, Direction, Wanted, const RunsOn& where,
+               WorkspaceMeter& meter) const override {
+    const Sizes a(how, s);
+    const std::int64_t type = size_of(s.in[0].type), number = size_of(DType::F32);
+    const std::int64_t row = s.out[0].bytes(), together = a.tokens > 1 ? 0 : rows_bytes(a, s, a.seen()) / 2;
+    // A GPU's kernel in fp32 does not know groups.
+    const std::int64_t repeated =
+        where.gpu && a.group() > 1 && s.in[0].type == DType::F32 ? rows_bytes(a, s, a.seen()) / 2 * a.group() : 0;
+    for (const std::int64_t bytes : {together, together, repeated, repeated}) meter.take(bytes);
+    const std::int64_t sums = a.batch * a.heads * (a.tokens + 31) * number;
+    if (where.gpu) {
+      const std::int64_t split =
+          s.in[0].type == DType::F32 ? 0 : gpu_split_keys_bytes(a.batch * a.heads, a.tokens, a.seen(), a.size);
+      return meter.touch_all({row, sums, sums, split, kNumberBytes, kNumberBytes, kNumberBytes});
+    }
+    const std::int64_t q = cpu_query_split(a.tokens), k = cpu_key_split(a.seen()), threads = where.threads;
+    const std::int64_t rounded = s.in[0].type == DType::F32 ? 0 : threads * q * k * type;
+    const std::int64_t packed =
+        s.in[0].type == DType::F32 ? 0 : cpu_tile_bytes(threads) + rows_bytes(a, s, a.seen()) * a.group();
+    meter.touch_all({row, sums, threads * (q * k + 2 * q + q * a.size) * number, rounded, packed});
+  }
+  // The last of any number.
+  Bits updates() const override { return 0; }
+
+ private:
+  // Keys and values of so many tokens of each text.
+  static std::int64_t rows_bytes(const Sizes& a, const CallShapes& s, std::int64_t tokens) {
+    return 2 * a.batch * tokens * a.key_width() * size_of(s.in[0].type);
+  }
+};
+
+}  // namespace
+}  // namespace tandem
+
+TANDEM_PRIMITIVE(paged_attention, PagedAttention)

@@ -1,0 +1,36 @@
+// The network of a step that generates, made of the one that is trained: nothing is kept for a backward, attention
+// reads the keys and values of earlier steps, and what comes out is a token of each text. Must not know steps.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/model/network.hpp"
+
+namespace tandem {
+
+// Which tokens of each text a step computes, and which pages of keys and values it finds: page 0 has the prompt's, each
+// later one so many tokens'.
+struct GeneratingStep {
+  std::int64_t tokens = 1, position = 0;  // how many, and the place of the first
+  std::int64_t prompt = 1, page = 1;
+  std::int64_t places = 1;  // that the network has positions for
+
+  std::int64_t pages_before() const;  // those that other steps have filled
+  bool begins_page() const;           // else it goes on with one
+  std::int64_t rows() const { return position == 0 ? prompt : page; }
+};
+
+// Of each attention in forward order: its module, whose second output is the page where the step begins one.
+struct GeneratingNetwork {
+  Network network;
+  std::vector<std::int32_t> attentions;
+};
+
+// `trained`: of sequences of step.tokens tokens. Pages come as tensors of the batch behind its one tensor of tokens:
+// that of attention a and page p is 1 + a * most_pages + p; one that the step goes on with is carried. Throws
+// ConfigError for a network that is no decoder of one text, or whose attention has no pages so far.
+GeneratingNetwork generating_network(const Network& trained, const GeneratingStep& step, std::int64_t most_pages);
+
+}  // namespace tandem

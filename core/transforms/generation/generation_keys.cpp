@@ -1,0 +1,31 @@
+#include "core/transforms/generation/generation_keys.hpp"
+
+#include "core/base/ids.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kMostTokens = 1 << 24, kMostVocabulary = std::int64_t{1} << 31;
+
+}  // namespace
+
+const std::vector<FamilyKey>& generation_keys() {
+  static const std::vector<FamilyKey> kKeys = {
+      size_key("prompt", {1, kMostTokens}, "Tokens of a prompt, all computed in the first step."),
+      size_key("new_tokens", {1, kMostTokens}, "Tokens to generate of each text, one a step: the steps of the run."),
+      size_key("page", {1, kMostTokens}, 16,
+               "Tokens whose keys and values are kept together, and move together. Those of a prompt are, too."),
+      optional_key("stop_token", {0, kMostVocabulary - 1},
+                   "The token that ends a text; none where not given. Of one text at a time.")};
+  return kKeys;
+}
+
+bool generates(const Scenario& scenario) { return scenario.workload.generate.has("prompt"); }
+
+GenerationSizes::GenerationSizes(const WorkloadOptions& workload)
+    : prompt(workload.generate.integer("prompt")),
+      new_tokens(workload.generate.integer("new_tokens")),
+      page(workload.generate.integer_or("page", 16)),
+      stop_token(workload.generate.integer_or("stop_token", kNone)) {}
+
+}  // namespace tandem

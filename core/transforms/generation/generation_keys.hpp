@@ -1,0 +1,22 @@
+// The keys of a scenario's `generate`. Must not know networks.
+#pragma once
+
+#include <vector>
+
+#include "core/scenario/family_keys.hpp"
+#include "core/scenario/scenario.hpp"
+
+namespace tandem {
+
+const std::vector<FamilyKey>& generation_keys();
+bool generates(const Scenario& scenario);
+
+// Of every text of a block.
+struct GenerationSizes {
+  explicit GenerationSizes(const WorkloadOptions& workload);
+  std::int64_t prompt, new_tokens;
+  std::int64_t page;        // tokens whose keys and values lie together, behind the prompt's, which do as well
+  std::int64_t stop_token;  // kNone: texts end after new_tokens
+};
+
+}  // namespace tandem
