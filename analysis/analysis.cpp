@@ -45,6 +45,8 @@ void add_lanes(Analysis& analysis) {
 }
 
 void add_throughput(Analysis& analysis) {
+  analysis.generated =
+      generated(*analysis.record->scenario, analysis.timeline, analysis.run.head_ns, analysis.run.times_ns);
   if (analysis.step_s.median <= 0) return;
   const RunRecord& record = *analysis.record;
   const double per_step = 1 / analysis.step_s.median;
@@ -202,7 +204,8 @@ double samples_per_step(const WorkloadOptions& workload) {
 }
 
 double tokens_per_step(const WorkloadOptions& workload) {
-  const std::int64_t tokens_per_sample = workload.keys.has("new_tokens") ? 1 : workload.keys.integer_or("sequence", 0);
+  const bool generates = workload.keys.has("new_tokens") || workload.generate.has("new_tokens");
+  const std::int64_t tokens_per_sample = generates ? 1 : workload.keys.integer_or("sequence", 0);
   return samples_per_step(workload) * static_cast<double>(tokens_per_sample);
 }
 

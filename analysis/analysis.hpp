@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/generated.hpp"
 #include "analysis/holder.hpp"
 #include "analysis/interval.hpp"
 #include "analysis/lower_bound.hpp"
@@ -62,6 +63,7 @@ struct Analysis {
   std::int64_t trained_parameters = 0;     // of those; the others are frozen
   std::int64_t compressed_parameters = 0;  // of the frozen ones: kept as codes
   double samples_per_s = 0, tokens_per_s = 0, model_flops_per_s = 0;
+  std::optional<Generated> generated;
   double flop_use = 0;  // model_flops_per_s over the devices' peak in the workload's precision; 0: not known
   std::vector<std::pair<std::string, std::int64_t>> peak_bytes;     // device0..., host, host_pinned, disk
   std::vector<std::pair<std::string, std::int64_t>> evicted_bytes;  // RankRecord's by tier, of all ranks; where any

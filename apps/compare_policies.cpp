@@ -24,17 +24,25 @@ struct Ended {
   std::string why;
 };
 
-std::vector<std::string> all_policies() {
+std::vector<std::string> names_of(const std::vector<const PolicyEntry*>& entries) {
   std::vector<std::string> names;
-  for (const PolicyEntry* entry : policies()) names.emplace_back(entry->name);
+  for (const PolicyEntry* entry : entries) names.emplace_back(entry->name);
+  return names;
+}
+
+// What generates, and what runs anything as it comes.
+std::vector<std::string> generating_names() {
+  std::vector<std::string> names = names_of(generating_policies());
+  names.insert(names.end(), {"on_demand", "resident"});
   return names;
 }
 
 // An option of the scenario's own policy varies that one alone; the others, if asked for, are the same with each value.
 std::vector<std::string> names_to_compare(const PoliciesFlags& flags, const std::string& own, const std::string& over) {
   const bool varies_own = over.starts_with("policy.");
-  if (flags.policies.empty()) return varies_own ? std::vector<std::string>{own} : all_policies();
-  std::vector<std::string> names = read_names("--policies", flags.policies, all_policies());
+  if (flags.policies.empty() && varies_own) return {own};
+  if (flags.policies.empty()) return find_generating_policy(own) != nullptr ? generating_names() : names_of(policies());
+  std::vector<std::string> names = read_names("--policies", flags.policies, names_of(all_policies()));
   if (varies_own && std::find(names.begin(), names.end(), own) == names.end())
     throw ConfigError("--over: " + over + " is an option of " + own +
                       ", the scenario's own policy, which --policies leaves out");

@@ -93,7 +93,7 @@ void print_names(const Entries& entries) {
 
 int list_names(const std::string& what) {
   if (what == "policies") {
-    print_names(policies());
+    print_names(all_policies());
   } else if (what == "workloads") {
     print_names(workloads());
   } else if (what == "optimizers") {
@@ -109,7 +109,7 @@ int list_names(const std::string& what) {
 
 int list(const std::string& what) {
   if (what == "policies") {
-    for (const PolicyEntry* entry : policies())
+    for (const PolicyEntry* entry : all_policies())
       print_entry(entry->name, std::string(entry->summary) + options_of(*entry));
   } else if (what == "workloads") {
     for (const WorkloadEntry* entry : workloads()) print_entry(entry->name, entry->summary);

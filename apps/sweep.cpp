@@ -27,7 +27,7 @@ namespace {
 
 std::vector<std::string> names_of_policies() {
   std::vector<std::string> names;
-  for (const PolicyEntry* entry : policies()) names.emplace_back(entry->name);
+  for (const PolicyEntry* entry : all_policies()) names.emplace_back(entry->name);
   return names;
 }
 

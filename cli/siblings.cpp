@@ -28,10 +28,10 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return all;
 }
 
-// LibTorch's libraries, and those that decode, take this much of the address space before the program begins: without
-// it their start ends by a signal.
+// LibTorch's libraries, and those that decode, take most of this much of the address space before the program begins,
+// and its threads the rest: without it their start, or that of a thread, ends by a signal.
 void require_address_space(const std::string& part) {
-  constexpr rlim_t kLeastBytes = rlim_t{640} << 20;
+  constexpr rlim_t kLeastBytes = rlim_t{1280} << 20;
   rlimit limit{};
   const bool uses_libtorch = part.starts_with("train") || part.starts_with("calibrate");
   if (!uses_libtorch || ::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= kLeastBytes) return;

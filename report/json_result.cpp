@@ -135,6 +135,14 @@ Json adaptation(const RunRecord& record) {
   return all;
 }
 
+// Of a run that generates text.
+Json generated_json(const Generated& of) {
+  return {{"first_token_s", of.first_token_s},
+          {"token_s", of.token_s},
+          {"tokens_per_s", of.tokens_per_s},
+          {"later_tokens_per_s", of.later_tokens_per_s}};
+}
+
 }  // namespace
 
 nlohmann::ordered_json to_json(const Analysis& analysis) {
@@ -173,6 +181,7 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
       {"policy_bound_s", analysis.bound.policy_step_s},
       {"policy_bound_held_by", analysis.bound.policy_held_by},
   };
+  if (analysis.generated) result["generation"] = generated_json(*analysis.generated);
   if (!analysis.stages.empty()) result["pipeline"] = pipeline(analysis.stages);
   if (const auto all = staleness(*record.scenario, analysis.run.steps))
     result["staleness"] = {{"mean", all->mean}, {"max", all->most}, {"updates", all->updates}};

@@ -79,6 +79,15 @@ std::string throughput_line(const Analysis& analysis) {
   return text;
 }
 
+// A text's first token, and all of them.
+std::string generated_line(const Analysis& analysis) {
+  if (!analysis.generated) return "";
+  const Generated& of = *analysis.generated;
+  std::string text =
+      fmt::format("{} tokens/s; first token after {}", format_count(of.tokens_per_s), format_time(of.first_token_s));
+  return of.token_s > 0 ? text + fmt::format(", then {} a token of each text", format_time(of.token_s)) : text;
+}
+
 std::string model_line(const Analysis& analysis) {
   const auto count = [](std::int64_t n) { return format_count(static_cast<double>(n)); };
   std::string text = count(analysis.parameters) + " parameters";
@@ -324,6 +333,7 @@ std::string summary(const Analysis& analysis, SummaryStyle style) {
     add("staleness", staleness_line(*missed));
   add("start-up", start_up_line(analysis));
   add("throughput", throughput_line(analysis));
+  add("generated", generated_line(analysis));
   add("model", model_line(analysis));
   text += memory_lines(analysis, all);
   add("moved", traffic_line(analysis, all));

@@ -5,6 +5,7 @@
 
 #include "core/base/errors.hpp"
 #include "core/scenario/ranks.hpp"
+#include "core/transforms/generation/generation_keys.hpp"
 #include "core/workloads/workload.hpp"
 #include "runtime/divided_weights.hpp"
 #include "runtime/host_memory.hpp"
@@ -66,6 +67,8 @@ void refuse_ranks_on_gpus(const Scenario& scenario) {
 
 // What it decodes is compared with plain LibTorch in fp32 on the CPU alone so far.
 void refuse_decoding(const Scenario& scenario, const std::string& device) {
+  if (generates(scenario))
+    throw ConfigError("generate: text is generated in simulations alone so far; allowed: tandem simulate");
   if (scenario.workload.family != "gpt_decode") return;
   if (device == "cuda")
     throw ConfigError("--device: gpt_decode runs on the CPU so far; allowed: --device cpu, or tandem simulate");

@@ -35,7 +35,7 @@ INDEX = "docs/reference/policies.md"
 PAGES = "docs/reference/policies"
 KEYS = re.compile(r"(<!-- keys: [^>]*-->\n).*?(<!-- end of keys -->\n)", re.DOTALL)
 # As the last line of a policy's source registers it: name, class, summary, options.
-POLICY = re.compile(r"^TANDEM_POLICY\((\w+),\s*\w+,\s*(.*?)\)$", re.MULTILINE | re.DOTALL)
+POLICY = re.compile(r"^TANDEM_(?:GENERATING_)?POLICY\((\w+),\s*\w+,\s*(.*?)\)$", re.MULTILINE | re.DOTALL)
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 # Families that a key must be in to be told once, for all.
 SHARED_BY = 15
@@ -154,7 +154,7 @@ def option_rows(tables, options):
 def registered(root):
     """Options by policy, as the sources have them. CMake makes a policy of each file that this looks at."""
     folder = root / "core" / "policies"
-    sources = [*folder.glob("*.cpp"), *(path / f"{path.name}.cpp" for path in folder.iterdir() if path.is_dir())]
+    sources = [*folder.glob("*.cpp"), *folder.glob("generation/*.cpp"), *(path / f"{path.name}.cpp" for path in folder.iterdir() if path.is_dir())]
     found = {}
     for source in sources:
         match = POLICY.search(source.read_text(encoding="utf-8")) if source.is_file() else None

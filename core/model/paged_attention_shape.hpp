@@ -4,9 +4,17 @@
 
 #include <algorithm>
 
+#include "core/formats/weight_blocks.hpp"
 #include "core/model/primitive.hpp"
 
 namespace tandem {
+
+// Keys and values of so many tokens of each text: as numbers, or as codes of a row's blocks.
+inline Shape page_shape(std::int64_t rows, std::int64_t batch, std::int64_t width, DType type, std::int64_t bits) {
+  if (bits == 0) return Shape({rows, 2, batch, width}, type);
+  const StateBlock block = weight_block(bits);
+  return Shape({rows, 2, batch, (width + block.elements - 1) / block.elements * block.bytes}, DType::U8);
+}
 
 struct PagedAttentionSizes {
   PagedAttentionSizes(const Attributes& how, const CallShapes& s)
@@ -16,6 +24,8 @@ struct PagedAttentionSizes {
         position(how.integer("position")),
         rows(how.integer("rows")),
         window(how.integer("window", 0)),
+        bits(how.integer("bits", 0)),
+        eager(how.integer("eager", 0) != 0),
         fused_input(how.integer("fused_input", 0) != 0),
         fills(how.integer("fills", 0) != 0),
         scale(how.has("scale") ? how.number("scale") : 0),
@@ -31,9 +41,11 @@ struct PagedAttentionSizes {
   bool causal() const { return tokens > 1; }
 
   std::int64_t heads, key_heads, tokens, position, rows, window;
-  bool fused_input;  // queries, keys and values are columns of one input
-  bool fills;        // the last page is there, and gets the new rows: else it begins with them
-  double scale;      // 0: one over the root of size
+  std::int64_t bits;  // of the pages' codes; 0: they are numbers
+  bool eager;         // codes are made and read by a kernel for each operation
+  bool fused_input;   // queries, keys and values are columns of one input
+  bool fills;         // the last page is there, and gets the new rows: else it begins with them
+  double scale;       // 0: one over the root of size
   std::int64_t batch, size;
 };
 

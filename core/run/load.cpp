@@ -57,7 +57,7 @@ KnownNames registered_names() {
   names.scenario = kSchema;
   for (const WorkloadEntry* entry : workloads()) names.workloads.emplace_back(entry->name);
   for (const OptimizerEntry* entry : optimizers()) names.optimizers.emplace_back(entry->name, entry->betas);
-  for (const PolicyEntry* entry : policies()) {
+  for (const PolicyEntry* entry : all_policies()) {
     names.policies.emplace_back(entry->name, std::vector<std::string>(entry->options.begin(), entry->options.end()));
     names.policies.back().second.emplace_back(kCpuModules);
   }

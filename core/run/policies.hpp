@@ -8,9 +8,14 @@
 
 namespace tandem {
 
-// All policies in alphabetical order.
+// Those that train, in alphabetical order; and those of core/policies/generation, which only generate.
 const std::vector<const PolicyEntry*>& policies();
+const std::vector<const PolicyEntry*>& generating_policies();
 // Null where none is called so.
-const PolicyEntry* find_policy(std::string_view name);
+const PolicyEntry* find_training_policy(std::string_view name);
+const PolicyEntry* find_generating_policy(std::string_view name);
+const PolicyEntry* find_policy(std::string_view name);  // of both kinds
+// Both, one after the other.
+std::vector<const PolicyEntry*> all_policies();
 
 }  // namespace tandem

@@ -63,7 +63,9 @@ Network on_network(Network network, const WorkloadOptions& w) {
 
 class WeightCompression final : public StepTransform {
  public:
-  explicit WeightCompression(StepContext& context) : context_(context), stages_(context.stage_count()) {
+  // `eager`: as FlexLLMGen reads codes, by six kernels (compression.py): paged_attention.cpp says of which bytes.
+  WeightCompression(StepContext& context, bool eager)
+      : context_(context), eager_(eager), stages_(context.stage_count()) {
     require_option(context.parts == 1, "compress", "codes are not divided among ranks",
                    "allowed: workload.partition none");
   }
@@ -81,7 +83,10 @@ class WeightCompression final : public StepTransform {
   };
   void decode(Graph& graph, std::size_t index, std::size_t user, Phase phase);
 
+  std::vector<Kernel> kernels_of(std::int64_t elements, std::int64_t bits) const;
+
   StepContext& context_;
+  const bool eager_;
   std::vector<Stage> stages_;
   std::map<std::pair<std::int64_t, std::int64_t>, WorkId> works_;  // by elements and bits
   // Ops in a row of one stage, such as a recompute and its backward, share what was made for the first of them.
@@ -115,12 +120,16 @@ void WeightCompression::add(Graph& graph) {
     const auto [work, fresh] = works_.try_emplace({s.elements, s.code_bits}, kNone);
     if (fresh)
       work->second =
-          graph.add_work({"weights.decode",
-                          type,
-                          {s.elements, s.code_bits},
-                          {memory_kernel(coded_bytes(s.code_bits, s.elements) + s.elements * size_of(type))}});
+          graph.add_work({"weights.decode", type, {s.elements, s.code_bits}, kernels_of(s.elements, s.code_bits)});
     stages_[i].work = work->second;
   }
+}
+
+std::vector<Kernel> WeightCompression::kernels_of(std::int64_t elements, std::int64_t bits) const {
+  constexpr std::size_t kKernels = 6;
+  constexpr std::int64_t kBytes = 20;
+  if (eager_) return std::vector<Kernel>(kKernels, memory_kernel(kBytes * elements / std::int64_t{kKernels}));
+  return {memory_kernel(coded_bytes(bits, elements) + elements * size_of(context_.plan().precision))};
 }
 
 void WeightCompression::before_use(Graph& graph, std::size_t index, Phase phase) {
@@ -148,17 +157,22 @@ void WeightCompression::decode(Graph& graph, std::size_t index, std::size_t user
 
 class WeightCompressionRewrite final : public Rewrite {
  public:
+  explicit WeightCompressionRewrite(bool eager) : eager_(eager) {}
   std::string_view name() const override { return "weight_compression"; }
   Order order() const override { return Order::Ranks; }  // what is divided among them is known by then
   bool approximate() const override { return true; }
   std::unique_ptr<StepTransform> make(StepContext& context) const override {
-    return std::make_unique<WeightCompression>(context);
+    return std::make_unique<WeightCompression>(context, eager_);
   }
+
+ private:
+  bool eager_;
 };
 
 std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewrites&) {
   if (scenario.workload.compress.weights == 0) return nullptr;
-  return std::make_shared<WeightCompressionRewrite>();
+  const bool eager = scenario.workload.generate.text_or("codes", "fused") == "eager";
+  return std::make_shared<WeightCompressionRewrite>(eager);
 }
 
 }  // namespace

@@ -26,24 +26,24 @@ class PagedAttention final : public Primitive {
     std::int64_t rows = 0;
     for (std::size_t i = a.first_page(); i < s.in.size(); ++i) {
       const auto& dims = s.in[i].dims;
-      CHECK(dims.size() == 4 && dims[1] == 2 && dims[2] == a.batch && dims[3] == a.key_width(), "a page", i);
+      CHECK(dims.size() == 4 && s.in[i] == page_shape(dims[0], a.batch, a.key_width(), s.in[0].type, a.bits), i);
       rows += dims[0];
     }
     const std::int64_t last = a.fills ? s.in.back().dims[0] : 0;
     CHECK(a.position <= rows && (!a.fills || a.position > rows - last), "pages before hold all tokens", a.position);
     CHECK(a.keys() <= rows + (a.fills ? 0 : a.rows), "the last page is full", a.keys(), rows);
     s.out = {Shape({a.batch * a.tokens, a.heads * a.size}, s.in[0].type)};
-    if (!a.fills) s.out.push_back(Shape({a.rows, 2, a.batch, a.key_width()}, s.in[0].type));
+    if (!a.fills) s.out.push_back(page_shape(a.rows, a.batch, a.key_width(), s.in[0].type, a.bits));
   }
   Keeps keeps(const Attributes&, Wanted) const override { return {}; }
   void kernels(const Attributes& how, const CallShapes& s, Direction direction, Wanted,
                std::vector<Kernel>& to) const override {
     CHECK(direction == Direction::Forward, "attention to pages has no backward");
     const Sizes a(how, s);
-    to.push_back(memory_kernel(2 * rows_bytes(a, s, a.tokens)));  // into the page
+    keep(a, s, to);
     if (a.tokens > 1)
       return to.push_back(attention_forward(a.batch * a.heads, a.tokens, a.keys(), a.size, s.in[0].type, a.causal()));
-    to.push_back(memory_kernel(2 * rows_bytes(a, s, a.seen())));  // pages, brought together
+    bring_together(a, s, to);
     // Heads that share keys are as many queries.
     to.push_back(attention_forward(a.batch * a.key_heads, a.group(), a.seen(), a.size, s.in[0].type, false));
   }
@@ -72,6 +72,29 @@ class PagedAttention final : public Primitive {
   Bits updates() const override { return 0; }
 
  private:
+  // FlexLLMGen's kernels on each number (compression.py), and bytes at a streaming kernel's rate: they touch 25.5 and 13
+  // bytes, at 0.65 of that rate by its row of OPT-6.7B, prompt 256, 4 bits: 56.72 tokens/s (bench_suite.py).
+  static constexpr std::int64_t kEncoding = 12, kDecoding = 6;
+  static constexpr double kEncodingBytes = 39, kDecodingBytes = 20;
+
+  static void eager(std::int64_t kernels, double bytes, std::int64_t elements, std::vector<Kernel>& to) {
+    const double of_each = bytes * static_cast<double>(elements) / static_cast<double>(kernels);
+    to.insert(to.end(), static_cast<std::size_t>(kernels), memory_kernel(static_cast<std::int64_t>(of_each)));
+  }
+  // The new tokens' go into the page.
+  static void keep(const Sizes& a, const CallShapes& s, std::vector<Kernel>& to) {
+    const std::int64_t bytes = rows_bytes(a, s, a.tokens);
+    if (a.bits > 0 && a.eager) return eager(kEncoding, kEncodingBytes, bytes / size_of(s.in[0].type), to);
+    to.push_back(memory_kernel(bytes + page_bytes(a, s, a.tokens)));
+  }
+  static void bring_together(const Sizes& a, const CallShapes& s, std::vector<Kernel>& to) {
+    const std::int64_t bytes = rows_bytes(a, s, a.seen());
+    if (a.bits > 0 && a.eager) return eager(kDecoding, kDecodingBytes, bytes / size_of(s.in[0].type), to);
+    to.push_back(memory_kernel(bytes + page_bytes(a, s, a.seen())));
+  }
+  static std::int64_t page_bytes(const Sizes& a, const CallShapes& s, std::int64_t tokens) {
+    return page_shape(tokens, a.batch, a.key_width(), s.in[0].type, a.bits).bytes();
+  }
   // Keys and values of so many tokens of each text.
   static std::int64_t rows_bytes(const Sizes& a, const CallShapes& s, std::int64_t tokens) {
     return 2 * a.batch * tokens * a.key_width() * size_of(s.in[0].type);

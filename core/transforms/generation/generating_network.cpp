@@ -8,6 +8,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
+#include "core/model/paged_attention_shape.hpp"
 
 namespace tandem {
 namespace {
@@ -165,6 +166,7 @@ void Rewriting::add_piece(const NetworkModule& m, std::int32_t piece) {
       for (const NamedShape& trained : module.weights)
         if (trained.name == weight.name) scope.begin_as(weight.name, trained.initial);
   });
+  builder_.network().modules.back().continues = piece > 0;
   for (std::size_t i = 0; i < leaves.size(); ++i) made_[leaves[i]] = builder_.output(i);
   if (is_attention) attentions_.push_back(static_cast<std::int32_t>(builder_.network().modules.size()) - 1);
   note_weights(m, calls);
@@ -261,7 +263,10 @@ LocalId Rewriting::attend(const Call& call, std::vector<LocalId> in, ModuleScope
   const std::int64_t keys = how.integer("key_heads"), columns = scope.shape(in.front()).columns();
   const std::int64_t size = columns / (fused ? 3 * heads : heads),
                      batch = scope.shape(in.front()).rows() / step_.tokens;
-  const auto page = [&](std::int64_t rows) { return Shape({rows, 2, batch, keys * size}, scope.type()); };
+  if (step_.cache_bits > 0) how.set("bits", step_.cache_bits), how.set("eager", std::int64_t{step_.eager_codes});
+  const auto page = [&](std::int64_t rows) {
+    return page_shape(rows, batch, keys * size, scope.type(), step_.cache_bits);
+  };
   const auto first = 1 + static_cast<std::int64_t>(attentions_.size()) * most_pages_;
   const std::int64_t before = step_.pages_before();
   for (std::int64_t i = 0; i < before; ++i) {

@@ -16,6 +16,8 @@ struct GeneratingStep {
   std::int64_t tokens = 1, position = 0;  // how many, and the place of the first
   std::int64_t prompt = 1, page = 1;
   std::int64_t places = 1;  // that the network has positions for
+  std::int64_t cache_bits = 0;
+  bool eager_codes = false;
 
   std::int64_t pages_before() const;  // those that other steps have filled
   bool begins_page() const;           // else it goes on with one

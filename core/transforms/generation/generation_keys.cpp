@@ -15,6 +15,13 @@ const std::vector<FamilyKey>& generation_keys() {
       size_key("new_tokens", {1, kMostTokens}, "Tokens to generate of each text, one a step: the steps of the run."),
       size_key("page", {1, kMostTokens}, 16,
                "Tokens whose keys and values are kept together, and move together. Those of a prompt are, too."),
+      {"cache_bits",
+       R"({"description": "Keys and values are kept as codes of so many bits, by blocks of 64 numbers with a scale. Simulated so far; not given: as numbers.", "type": "integer", "enum": [4]})",
+       {}},
+      word_key(
+          "codes", {"fused", "eager"},
+          "How codes of weights and of the cache are made and read. fused: by one kernel; eager: by a dozen and by "
+          "six, one operation each, as FlexLLMGen's."),
       optional_key("stop_token", {0, kMostVocabulary - 1},
                    "The token that ends a text; none where not given. Of one text at a time.")};
   return kKeys;
@@ -26,6 +33,8 @@ GenerationSizes::GenerationSizes(const WorkloadOptions& workload)
     : prompt(workload.generate.integer("prompt")),
       new_tokens(workload.generate.integer("new_tokens")),
       page(workload.generate.integer_or("page", 16)),
+      cache_bits(workload.generate.integer_or("cache_bits", 0)),
+      eager_codes(workload.generate.text_or("codes", "fused") == "eager"),
       stop_token(workload.generate.integer_or("stop_token", kNone)) {}
 
 }  // namespace tandem

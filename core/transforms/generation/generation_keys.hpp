@@ -16,6 +16,8 @@ struct GenerationSizes {
   explicit GenerationSizes(const WorkloadOptions& workload);
   std::int64_t prompt, new_tokens;
   std::int64_t page;        // tokens whose keys and values lie together, behind the prompt's, which do as well
+  std::int64_t cache_bits;  // of a number of a page; 0: as it is computed
+  bool eager_codes;         // codes are made and read by a kernel for each operation
   std::int64_t stop_token;  // kNone: texts end after new_tokens
 };
 

@@ -75,7 +75,6 @@ class GenerationSource final : public StepSource {
   void give_pages(const Graph& graph, std::size_t batch, const GeneratingStep& step);
   void note_pages(const Graph& graph, Passes& passes);
   void forward(Graph& graph, Passes& passes, std::size_t stage, std::size_t batch, const GeneratingStep& step);
-  const std::vector<std::int32_t>& attentions() const { return attentions_; }
 
   const Scenario scenario_;
   const NetworkOfTokens network_;
@@ -106,7 +105,13 @@ GenerationSource::GenerationSource(const Scenario& scenario, const Rewrites& rew
 }
 
 GeneratingStep GenerationSource::step_at(std::int64_t position) const {
-  return {position == 0 ? sizes_.prompt : 1, position, sizes_.prompt, sizes_.page, places_};
+  return {position == 0 ? sizes_.prompt : 1,
+          position,
+          sizes_.prompt,
+          sizes_.page,
+          places_,
+          sizes_.cache_bits,
+          sizes_.eager_codes};
 }
 
 TrainingPlan GenerationSource::plan_of(const GeneratingStep& step) {
@@ -198,8 +203,11 @@ bool GenerationSource::append_step(Graph& graph, std::int64_t result) {
     if (context_.step == 0) batches_[m]->tokens.load(graph);
     give_pages(graph, m, step);
   }
-  for (std::size_t i = 0; i < context_.stage_count(); ++i)
-    for (std::size_t m = 0; m < batches_.size(); ++m) forward(graph, passes, i, m, step);
+  for (std::size_t i = 0, end = 0; i < context_.stage_count(); i = end) {
+    for (end = i + 1; end < context_.stage_count() && context_.spec(end).continues;) ++end;
+    for (std::size_t m = 0; m < batches_.size(); ++m)
+      for (std::size_t of_layer = i; of_layer < end; ++of_layer) forward(graph, passes, of_layer, m, step);
+  }
   if (step.begins_page()) note_pages(graph, passes);
   for (std::size_t m = 0; m < batches_.size(); ++m) {
     graph.retire(batches_[m]->tokens.value(0));

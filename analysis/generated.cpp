@@ -1,0 +1,42 @@
+#include "analysis/generated.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "core/transforms/generation/generation_keys.hpp"
+
+namespace tandem {
+namespace {
+
+bool computes(const TimedCommand& timed, const Graph& graph) {
+  const Engine kind = timed.command->lane.kind();
+  const bool on_lane = kind == Engine::Compute || kind == Engine::CpuCompute;
+  return on_lane && timed.done && timed.command->op != kNone && graph.op(timed.command->op).step != kNone;
+}
+
+std::int64_t first_start_ns(const Timeline& timeline) {
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  for (const RankTimeline& rank : timeline.ranks)
+    for (const TimedCommand& timed : rank.commands)
+      if (computes(timed, *rank.graph)) first = std::min(first, timed.started.ns);
+  return first;
+}
+
+}  // namespace
+
+std::optional<Generated> generated(const Scenario& scenario, const Timeline& timeline, std::int64_t head_ns,
+                                   const std::vector<std::int64_t>& times_ns) {
+  const std::int64_t start_ns = first_start_ns(timeline);
+  if (!generates(scenario) || head_ns <= start_ns) return std::nullopt;
+  const auto texts = static_cast<double>(scenario.workload.batch * scenario.workload.micro_batches);
+  const auto later = static_cast<double>(times_ns.size());
+  const double later_s = 1e-9 * static_cast<double>(std::accumulate(times_ns.begin(), times_ns.end(), std::int64_t{0}));
+  Generated of;
+  of.first_token_s = 1e-9 * static_cast<double>(head_ns - start_ns);
+  of.tokens_per_s = texts * (1 + later) / (of.first_token_s + later_s);
+  if (later_s > 0) of.token_s = later_s / later, of.later_tokens_per_s = texts * later / later_s;
+  return of;
+}
+
+}  // namespace tandem

@@ -1,0 +1,27 @@
+// What a run that generates text comes to: when the first token of each text is there, and how many come a second.
+// Must not know formats or worlds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analysis/timeline.hpp"
+#include "core/scenario/scenario.hpp"
+
+namespace tandem {
+
+struct Generated {
+  // From the first command that computes, when weights may still be on their way, to the end of the first step.
+  double first_token_s = 0;
+  double token_s = 0;             // a later step, the mean
+  double tokens_per_s = 0;        // of all texts, the first step with its prompts among the time
+  double later_tokens_per_s = 0;  // without the first step
+};
+
+// None for a scenario that trains, and where no step is complete. `head_ns`: from the run's start to the end of its
+// first step; `times_ns`: of later steps.
+std::optional<Generated> generated(const Scenario& scenario, const Timeline& timeline, std::int64_t head_ns,
+                                   const std::vector<std::int64_t>& times_ns);
+
+}  // namespace tandem

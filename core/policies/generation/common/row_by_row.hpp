@@ -1,0 +1,38 @@
+// Generating layer by layer, for one batch after another: the weights of a layer come when it is its turn, and go when
+// it is passed; keys, values and hidden states stay on the device. Must not know which product does it so.
+#pragma once
+
+#include <map>
+
+#include "core/scheduler/policy.hpp"
+
+namespace tandem {
+
+struct RowByRowOptions {
+  Tier weights = Tier::HostPinned;  // where they live: or the device, or the disk
+  std::size_t ahead = 0;            // layers' weights that come while another computes
+  bool blocking = false;            // nothing computes while weights come, nor the other way round
+};
+
+class RowByRow : public Policy {
+ public:
+  // `name`: of the policy, for messages. Throws ConfigError for a scenario that trains.
+  RowByRow(const Scenario& scenario, const std::string& name, const RowByRowOptions& options);
+  Tier home(const View& view, TensorId tensor) override;
+  void decide(const View& view, Decisions& decisions) override;
+
+ private:
+  bool loaded(const View& view);
+  bool waits(const View& view, OpId next) const;
+  void fetch_ahead(const View& view, Decisions& decisions) const;
+  void leave(const View& view, Decisions& decisions, const Op& op) const;
+
+  const RowByRowOptions options_;
+  std::map<TensorId, Tier> homes_;
+  bool loaded_ = false;
+};
+
+// Option `weights`: host | device | disk.
+Tier weights_option(const Scenario& scenario);
+
+}  // namespace tandem

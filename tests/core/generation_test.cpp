@@ -1,0 +1,157 @@
+// Steps that generate: pages of keys and values, what each op reads and makes, and what cannot be generated.
+#include "tests/common/generation.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/errors.hpp"
+#include "core/run/policies.hpp"
+#include "core/workloads/workload.hpp"
+#include "tests/common/refusal.hpp"
+
+namespace tandem::testing {
+namespace {
+
+constexpr std::int64_t kRoomy = std::int64_t{64} << 20;
+
+// Names of what a step's op writes and reads of the cache, of the first attention and the first batch.
+struct Attention {
+  std::vector<std::int64_t> read_bytes;
+  std::int64_t written_bytes = 0;
+  bool in_place = false;
+};
+
+std::map<std::int32_t, Attention> first_attentions(const Graph& graph) {
+  std::map<std::int32_t, Attention> found;
+  for (OpId id = 0; id < graph.op_count(); ++id) {
+    const Op& op = graph.op(id);
+    if (!op.may_run_on(Engine::CpuCompute) || op.micro_batch > 0 || found.contains(op.step)) continue;
+    Attention& a = found[op.step];
+    for (const ValueId read : op.reads)
+      if (graph.tensor_of(read).role == Role::KvCache) a.read_bytes.push_back(graph.value(read).bytes);
+    for (const Write& write : op.writes)
+      if (graph.tensor_of(write.value).role == Role::KvCache)
+        a.written_bytes = graph.value(write.value).bytes, a.in_place = write.reuses != kNone;
+  }
+  return found;
+}
+
+// A token's keys and values are 2 x 3 texts x 64 numbers of 2 bytes.
+TEST(Generation, PagesBeginWithThePromptAndThenEveryFewTokens) {
+  const NullRun run = run_null(generating_scenario("resident", kRoomy));
+  ASSERT_EQ(run.violation, "");
+  constexpr std::int64_t kToken = 2 * 3 * 64 * 2, kPrompt = 7 * kToken, kPage = 4 * kToken;
+  const auto found = first_attentions(run.scheduler->graph());
+  ASSERT_EQ(found.size(), 6U);
+  EXPECT_THAT(found.at(0).read_bytes, ::testing::IsEmpty());
+  EXPECT_EQ(found.at(0).written_bytes, kPrompt);
+  EXPECT_THAT(found.at(1).read_bytes, ::testing::ElementsAre(kPrompt));
+  EXPECT_FALSE(found.at(1).in_place);
+  for (const int step : {2, 3, 4}) {
+    EXPECT_THAT(found.at(step).read_bytes, ::testing::ElementsAre(kPrompt, kPage)) << step;
+    EXPECT_TRUE(found.at(step).in_place) << step;
+  }
+  EXPECT_THAT(found.at(5).read_bytes, ::testing::ElementsAre(kPrompt, kPage));
+  EXPECT_FALSE(found.at(5).in_place);
+}
+
+// Of a step of 1 token: 4 x (qkv, projection, two of the feed-forward) and the head; attention sees all so far.
+TEST(Generation, CountsWhatATokenTakes) {
+  const NullRun run = run_null(generating_scenario("resident", kRoomy));
+  const Graph& graph = run.scheduler->graph();
+  std::map<std::int32_t, std::int64_t> flops;
+  for (OpId id = 0; id < graph.op_count(); ++id)
+    if (graph.op(id).step != kNone) flops[graph.op(id).step] += graph.work_of(graph.op(id)).flops();
+  constexpr std::int64_t kTexts = 6, kHidden = 64, kLayers = 4, kVocabulary = 256;
+  const auto products = [&](std::int64_t tokens) {
+    return kTexts * (tokens * kLayers * 2 * 12 * kHidden * kHidden + 2 * kHidden * kVocabulary);
+  };
+  const auto attention = [&](std::int64_t tokens, std::int64_t keys) {
+    return kTexts * kLayers * tokens * 4 * kHidden * keys;
+  };
+  EXPECT_EQ(flops.at(0), products(7) + attention(7, 7));
+  for (std::int32_t step = 1; step < 6; ++step) EXPECT_EQ(flops.at(step), products(1) + attention(1, 7 + step)) << step;
+}
+
+TEST(Generation, GroupedHeadsKeepFewerKeys) {
+  Scenario s = generating_scenario("resident", kRoomy);
+  s.workload.keys["key_heads"] = 2;
+  s.workload.keys["positions"] = "rotary";
+  const NullRun run = run_null(s);
+  EXPECT_EQ(first_attentions(run.scheduler->graph()).at(0).written_bytes, 7 * 2 * 3 * 32 * 2);
+}
+
+TEST(Generation, CodesTakeABlockOf36BytesFor64Numbers) {
+  Scenario s = generating_scenario("resident", kRoomy);
+  s.workload.generate["cache_bits"] = 4;
+  const NullRun run = run_null(s);
+  EXPECT_EQ(first_attentions(run.scheduler->graph()).at(0).written_bytes, 7 * 2 * 3 * 36);
+}
+
+// Each policy, of both kinds, with much memory and with so little that weights and pages move.
+TEST(Generation, EveryPolicyGeneratesOrSaysWhyNot) {
+  std::vector<std::string> with_little;
+  for (const PolicyEntry* policy : all_policies())
+    for (const std::int64_t kib : {65536, 640}) {
+      SCOPED_TRACE(std::string(policy->name) + " " + std::to_string(kib));
+      const std::string why = refusal_of(generating_scenario(std::string(policy->name), kib << 10));
+      if (kib == 640 && why.empty()) with_little.emplace_back(policy->name);
+      const bool generates = find_generating_policy(policy->name) != nullptr;
+      EXPECT_TRUE(why.empty() || !generates) << why;
+    }
+  for (const char* name : {"on_demand", "flexgen", "accelerate", "deepspeed_inference"})
+    EXPECT_THAT(with_little, ::testing::Contains(name));
+}
+
+TEST(Generation, SharesAreKeptWithinABucket) {
+  Scenario s = generating_scenario("flexgen", kRoomy);
+  s.workload.keys["layers"] = 10;
+  for (const char* key : {"wg", "cg", "hg"}) s.policy.options[key] = "30";
+  s.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes = std::int64_t{1} << 30;
+  for (const char* key : {"wc", "cc", "hc"}) s.policy.options[key] = "50";
+  EXPECT_EQ(refusal_of(s), "");
+  s.policy.options["cpu_attention"] = "true";
+  EXPECT_EQ(refusal_of(s), "");
+}
+
+TEST(Generation, LlamaAndMixturesGenerate) {
+  for (const char* family : {"llama", "moe"}) {
+    Scenario s = generating_scenario("flexgen", kRoomy);
+    s.workload.family = family;
+    s.workload.keys = find_workload(family)->keys->small_instance();
+    s.workload.keys["sequence"] = 32;
+    EXPECT_EQ(refusal_of(s), "") << family;
+  }
+}
+
+TEST(Generation, WhatCannotIsRefusedByName) {
+  const auto refused = [](auto change) {
+    Scenario s = generating_scenario("resident", kRoomy);
+    change(s);
+    return refusal_of(s);
+  };
+  using ::testing::HasSubstr;
+  EXPECT_THAT(refused([](Scenario& s) { s.workload.generate["new_tokens"] = 26; }), HasSubstr("33, sequence only 32"));
+  EXPECT_THAT(refused([](Scenario& s) { s.workload.devices = 2; }), HasSubstr("one device so far"));
+  EXPECT_THAT(refused([](Scenario& s) { s.workload.keys["loss_tiles"] = 2; }), HasSubstr("loss_tiles: 1"));
+  EXPECT_THAT(refused([](Scenario& s) { s.workload.keys["positions"] = "alibi"; }),
+              HasSubstr("adds something to scores"));
+  EXPECT_THAT(refused([](Scenario& s) { s.workload.generate["stop_token"] = 3; }), HasSubstr("go on together"));
+  for (const char* family : {"bert", "vit", "t5"}) {
+    const std::string why = refused([&](Scenario& s) {
+      s.workload.family = family;
+      s.workload.keys = find_workload(family)->keys->small_instance();
+    });
+    EXPECT_THAT(why, HasSubstr("generate: ")) << family;
+  }
+  for (const PolicyEntry* policy : generating_policies())
+    EXPECT_THAT(refusal_of(gpt_scenario(std::string(policy->name), kRoomy)), HasSubstr("with `generate`"));
+}
+
+}  // namespace
+}  // namespace tandem::testing
