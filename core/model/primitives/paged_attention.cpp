@@ -72,8 +72,8 @@ class PagedAttention final : public Primitive {
   Bits updates() const override { return 0; }
 
  private:
-  // FlexLLMGen's kernels on each number (compression.py), and bytes at a streaming kernel's rate: they touch 25.5 and 13
-  // bytes, at 0.65 of that rate by its row of OPT-6.7B, prompt 256, 4 bits: 56.72 tokens/s (bench_suite.py).
+  // FlexLLMGen's kernels on each number (compression.py), and bytes at a streaming kernel's rate: they touch 25.5 and
+  // 13 bytes, at 0.65 of that rate by its row of OPT-6.7B, prompt 256, 4 bits: 56.72 tokens/s (bench_suite.py).
   static constexpr std::int64_t kEncoding = 12, kDecoding = 6;
   static constexpr double kEncodingBytes = 39, kDecodingBytes = 20;
 
