@@ -256,7 +256,8 @@ TEST(CompressedRanks, TrainAsPlainTrainingDoes) {
               kSmooth, plain, half, signs, forgetful);
   EXPECT_NEAR(half, plain, 0.005 * plain);
   EXPECT_NEAR(signs, plain, 0.05 * plain);
-  EXPECT_GT(forgetful, signs + 0.3);
+  // By how much differs between processors, whose sums are rounded differently.
+  EXPECT_GT(forgetful - plain, 2 * (signs - plain));
 }
 
 // The other processes of the tests above.

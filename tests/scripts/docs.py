@@ -173,6 +173,12 @@ def values_of(node):
 BOUND_ELSEWHERE = {("lsp_offload", "nonzeros", 32767), ("l2l", "recompute_blocks", -1)}
 ROOMY = ("machine: round_numbers\nlimits: {device_bytes: 4GiB, host_bytes: 16GiB}\nsteps: 3\n"
          "workload: {family: gpt, layers: 4, hidden: 128, heads: 2, vocabulary: 128, sequence: 64, batch: 4, precision: bf16}\n")
+GENERATING = {source.stem for source in (SOURCE / "core" / "policies" / "generation").glob("*.cpp")}
+
+
+def roomy(policy):
+    """Of a policy that generates, a scenario that does."""
+    return ROOMY + ("generate: {prompt: 9, new_tokens: 3}\n" if policy in GENERATING else "")
 
 
 def options():
@@ -185,7 +191,7 @@ def options():
                 for value, allowed in values_of(node):
                     if (policy, option, value) not in BOUND_ELSEWHERE:
                         path = pathlib.Path(folder) / f"{len(files)}.yaml"
-                        path.write_text(f"{ROOMY}policy: {json.dumps({'name': policy, option: value})}\n", encoding="utf-8")
+                        path.write_text(f"{roomy(policy)}policy: {json.dumps({'name': policy, option: value})}\n", encoding="utf-8")
                         files[path.name] = (f"{policy}: {option}: {value}", allowed)
         command = [str(BUILD / "bin" / "tandem"), "check", *files]
         result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
@@ -202,7 +208,7 @@ def defaults(of_all, folder):
         path = folder / "scenario.yaml"
         texts = []
         for options_given in ({}, given):
-            path.write_text(f"{ROOMY}policy: {json.dumps({'name': policy, **options_given})}\n", encoding="utf-8")
+            path.write_text(f"{roomy(policy)}policy: {json.dumps({'name': policy, **options_given})}\n", encoding="utf-8")
             command = [str(BUILD / "bin" / "tandem"), "simulate", path.name, "--quiet", "--json", "-"]
             result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
             check(f"{policy} {options_given}", result.returncode == 0, result.stderr)

@@ -29,8 +29,10 @@ namespace tandem {
 namespace {
 
 Shares shares_of(const Scenario& scenario, const std::string& device, const std::string& host) {
-  const std::int64_t on_device = int_option(scenario, device, 0, 100, device == "wg" ? 0 : 100);
-  const std::int64_t on_host = int_option(scenario, host, 0, 100, 100 - on_device);
+  const std::int64_t host_given = int_option(scenario, host, 0, 100, kNone);
+  const std::int64_t rest = device == "wg" ? 0 : 100 - std::max<std::int64_t>(host_given, 0);
+  const std::int64_t on_device = int_option(scenario, device, 0, 100, rest);
+  const std::int64_t on_host = host_given == kNone ? 100 - on_device : host_given;
   if (on_device + on_host > 100)
     throw ConfigError("policy." + device + ", policy." + host + ": are " + std::to_string(on_device + on_host) +
                       " percent together; allowed: at most 100, of which the disk has the rest");
