@@ -67,13 +67,15 @@ void refuse_ranks_on_gpus(const Scenario& scenario) {
 
 // What it decodes is compared with plain LibTorch in fp32 on the CPU alone so far.
 void refuse_decoding(const Scenario& scenario, const std::string& device) {
-  if (generates(scenario))
-    throw ConfigError("generate: text is generated in simulations alone so far; allowed: tandem simulate");
-  if (scenario.workload.family != "gpt_decode") return;
+  const bool pages = generates(scenario);
+  if (scenario.workload.family != "gpt_decode" && !pages) return;
+  const std::string what = pages ? "what generates" : "gpt_decode";
   if (device == "cuda")
-    throw ConfigError("--device: gpt_decode runs on the CPU so far; allowed: --device cpu, or tandem simulate");
+    throw ConfigError("--device: " + what + " runs on the CPU so far; allowed: --device cpu, or tandem simulate");
   if (scenario.workload.precision != DType::F32)
-    throw ConfigError("workload.precision: gpt_decode runs in fp32 so far; allowed: fp32, or tandem simulate");
+    throw ConfigError("workload.precision: " + what + " runs in fp32 so far; allowed: fp32, or tandem simulate");
+  if (pages && GenerationSizes(scenario.workload).cache_bits > 0)
+    throw ConfigError("generate.cache_bits: codes are simulated so far; allowed: none, or tandem simulate");
 }
 
 // What divides modules: ranks that have parts of layers, of samples, or of experts.

@@ -81,7 +81,8 @@ std::int64_t give_result(BodyCall& call, const at::Tensor& number) {
   return give_result(call.processor, call.late_result, number);
 }
 
-std::int64_t give_result(Processor processor, std::int64_t* late_result, const at::Tensor& number) {
+std::int64_t give_result(Processor processor, std::int64_t* late_result, const at::Tensor& numbers) {
+  const at::Tensor number = numbers.numel() == 1 ? numbers : numbers.view({-1}).narrow(0, 0, 1);
   const bool is_integer = number.scalar_type() == at::kLong;
   if (processor == Processor::Host)
     return is_integer ? number.item<std::int64_t>() : std::bit_cast<std::int64_t>(number.item<double>());

@@ -1,0 +1,122 @@
+#include <ATen/ops/_scaled_dot_product_efficient_attention.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <vector>
+
+#include "core/model/paged_attention_shape.hpp"
+#include "runtime/primitives/common/primitive_body.hpp"
+
+#undef CHECK  // LibTorch's logging defines one, too
+#include "core/base/check.hpp"
+
+namespace tandem {
+namespace {
+
+using at::Tensor;
+
+// The pages of a call, the last of which has the new tokens' keys and values once this is made.
+class Pages {
+ public:
+  // `begun`: the page that the call begins, else undefined.
+  Pages(const Call& call, const std::vector<Tensor>& in, const Tensor& begun) : sizes(call.how, call.shapes) {
+    CHECK(sizes.bits == 0, "codes of keys and values have no body");
+    pages_.assign(in.begin() + static_cast<std::ptrdiff_t>(sizes.first_page()), in.end());
+    if (!sizes.fills) pages_.push_back(begun);
+    const std::int64_t width = sizes.heads * sizes.size;
+    for (const std::int64_t part : {0, 1, 2})
+      rows_.push_back(sizes.fused_input ? in[0].narrow(1, part * width, width) : in[static_cast<std::size_t>(part)]);
+    keep();
+  }
+  Tensor query() const { return of_rows(rows_[0], sizes.heads); }
+  // Keys (0) or values (1), [batch, key_heads, keys, size]: a prompt's own, or those of all pages that a token sees.
+  Tensor seen(std::int64_t part) const {
+    if (sizes.tokens > 1) return of_rows(rows_[static_cast<std::size_t>(1 + part)], sizes.key_heads);
+    return together(part).unflatten(2, {sizes.key_heads, sizes.size}).permute({1, 2, 0, 3});
+  }
+  // Of rows [batch tokens, heads size]: [batch, heads, tokens, size].
+  Tensor of_rows(const Tensor& rows, std::int64_t heads) const {
+    return rows.unflatten(1, {heads, sizes.size}).unflatten(0, {sizes.batch, sizes.tokens}).transpose(1, 2);
+  }
+  double scale() const { return sizes.scale > 0 ? sizes.scale : 1 / std::sqrt(static_cast<double>(sizes.size)); }
+  PagedAttentionSizes sizes;
+
+ private:
+  void keep() const {
+    std::int64_t at = sizes.position;
+    for (std::size_t i = 0; i + 1 < pages_.size(); ++i) at -= pages_[i].size(0);
+    const Tensor& page = pages_.back();
+    for (const std::int64_t part : {0, 1})
+      page.select(1, part)
+          .narrow(0, at, sizes.tokens)
+          .copy_(rows_[static_cast<std::size_t>(1 + part)].unflatten(0, {sizes.batch, sizes.tokens}).transpose(0, 1));
+    // No token sees the rest before it is written, and what leaves the device follows from the run alone.
+    if (!sizes.fills) page.narrow(0, at + sizes.tokens, page.size(0) - at - sizes.tokens).zero_();
+  }
+  // [seen, batch, key_width], the oldest first.
+  Tensor together(std::int64_t part) const {
+    const std::int64_t from = sizes.keys() - sizes.seen();
+    const Tensor all = at::empty({sizes.seen(), sizes.batch, sizes.key_width()}, pages_.back().options());
+    std::int64_t first = 0;  // of the page
+    for (const Tensor& page : pages_) {
+      const std::int64_t begin = std::max(from, first), end = std::min(sizes.keys(), first + page.size(0));
+      if (begin < end)
+        all.narrow(0, begin - from, end - begin).copy_(page.select(1, part).narrow(0, begin - first, end - begin));
+      first += page.size(0);
+    }
+    return all;
+  }
+
+  std::vector<Tensor> pages_, rows_;
+};
+
+// The memory-efficient kernel has no groups.
+Tensor repeated(const PagedAttentionSizes& sizes, const Tensor& keys) {
+  if (sizes.group() == 1) return keys;
+  return keys.unsqueeze(2)
+      .expand({sizes.batch, sizes.key_heads, sizes.group(), keys.size(2), sizes.size})
+      .reshape({sizes.batch, sizes.heads, keys.size(2), sizes.size});
+}
+
+Tensor attend(const Pages& p) {
+  const Tensor query = p.query(), key = p.seen(0), value = p.seen(1);
+  const bool causal = p.sizes.causal();
+  if (!query.is_cuda())
+    return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, /*dropout=*/0.0, causal,
+                                                                       /*mask=*/{}, p.scale()));
+  // FlashAttention takes 16-bit numbers only.
+  if (query.scalar_type() != at::kFloat)
+    return std::get<0>(at::_scaled_dot_product_flash_attention(query, key, value, 0.0, causal,
+                                                               /*return_debug_mask=*/false, p.scale()));
+  return std::get<0>(at::_scaled_dot_product_efficient_attention(query, repeated(p.sizes, key),
+                                                                 repeated(p.sizes, value), /*bias=*/{},
+                                                                 /*compute_log_sumexp=*/true, 0.0, causal, p.scale()));
+}
+
+void forward(Arguments& a) {
+  const Pages p(a.call, a.in, a.out.size() > 1 ? a.out[1] : Tensor());
+  p.of_rows(a.out[0], p.sizes.heads).copy_(attend(p));
+}
+
+std::vector<Tensor> reference(const ReferenceCall& r) {
+  const PagedAttentionSizes sizes(r.call.how, r.call.shapes);
+  Tensor begun;
+  if (!sizes.fills) begun = at::zeros({sizes.rows, 2, sizes.batch, sizes.key_width()}, r.in[0].options());
+  const Pages p(r.call, r.in, begun);
+  const Tensor out = at::scaled_dot_product_attention(p.query(), p.seen(0), p.seen(1), /*mask=*/{}, /*dropout_p=*/0.0,
+                                                      sizes.causal(), p.scale(), /*enable_gqa=*/sizes.group() > 1);
+  std::vector<Tensor> made = {out.transpose(1, 2).reshape({sizes.batch * sizes.tokens, sizes.heads * sizes.size})};
+  if (begun.defined()) made.push_back(begun);
+  return made;
+}
+
+}  // namespace
+}  // namespace tandem
+
+TANDEM_PRIMITIVE_BODY(paged_attention, forward, nullptr, reference)

@@ -1,0 +1,96 @@
+// Attention to pages: a prompt, tokens that begin a page and that go on with one, heads that share keys, windows.
+#include <ATen/ops/cat.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/zeros.h>
+
+#include "tests/runtime/primitive_case.hpp"
+
+namespace tandem::testing {
+namespace {
+
+constexpr std::int64_t kBatch = 3, kHeads = 6, kSize = 8, kRows = 5;
+
+struct Sizes {
+  std::int64_t key_heads = kHeads, tokens = 1;
+  std::vector<std::int64_t> pages = {};  // rows of those that are full
+  std::int64_t filled = 0;               // rows of the last page that others filled; 0: the call begins it
+  std::int64_t window = 0;
+
+  std::int64_t before() const {
+    std::int64_t rows = filled;
+    for (const std::int64_t page : pages) rows += page;
+    return rows;
+  }
+  std::int64_t rows() const { return tokens > 1 ? tokens : kRows; }
+};
+
+// [batch, key_heads, keys, size] of [keys, batch, key_heads size], each head as often as queries read it.
+at::Tensor heads_of(const at::Tensor& keys, std::int64_t key_heads) {
+  return keys.reshape({keys.size(0), kBatch, key_heads, kSize})
+      .permute({1, 2, 0, 3})
+      .repeat_interleave(kHeads / key_heads, 1);
+}
+
+// Of all keys and values put together.
+Tensors attended(const Sizes& s, const Tensors& in) {
+  const std::int64_t width = s.key_heads * kSize, before = s.before(), keys = before + s.tokens;
+  const at::Tensor page = s.filled > 0 ? in.back() : at::zeros({s.rows(), 2, kBatch, width}, in[0].options());
+  std::vector<at::Tensor> all;
+  for (const std::int64_t part : {0, 1}) {
+    page.select(1, part)
+        .narrow(0, s.filled, s.tokens)
+        .copy_(in[static_cast<std::size_t>(1 + part)].view({kBatch, s.tokens, width}).transpose(0, 1));
+    std::vector<at::Tensor> parts;
+    for (std::size_t i = 0; i < s.pages.size(); ++i) parts.push_back(in[3 + i].select(1, part));
+    parts.push_back(page.select(1, part));
+    const std::int64_t first = s.window > 0 && s.window < keys ? keys - s.window : 0;
+    all.push_back(heads_of(at::cat(parts).narrow(0, first, keys - first), s.key_heads));
+  }
+  const at::Tensor query = in[0].view({kBatch, s.tokens, kHeads, kSize}).transpose(1, 2);
+  const at::Tensor out = at::scaled_dot_product_attention(query, all[0], all[1], {}, 0.0, s.tokens > 1);
+  Tensors made = {out.transpose(1, 2).reshape({kBatch * s.tokens, kHeads * kSize})};
+  if (s.filled == 0) made.push_back(page);
+  return made;
+}
+
+PrimitiveCase paged(const std::string& name, const Sizes& s) {
+  const std::int64_t width = s.key_heads * kSize, rows = kBatch * s.tokens;
+  PrimitiveCase c;
+  c.name = "paged_attention_" + name;
+  c.inputs = {{{rows, kHeads * kSize}}, {{rows, width}}, {{rows, width}}};
+  for (const std::int64_t page : s.pages) c.inputs.push_back({{page, 2, kBatch, width}});
+  if (s.filled > 0) c.carried = {{{kRows, 2, kBatch, width}}};
+  c.goes_backward = false;
+  c.build = [s](ModuleBuilder& m, const Locals& in) {
+    const LocalId out = m.call("attention", "paged_attention", in,
+                               {{"heads", kHeads},
+                                {"key_heads", s.key_heads},
+                                {"tokens", s.tokens},
+                                {"position", s.before()},
+                                {"rows", s.rows()},
+                                {"fills", std::int64_t{s.filled > 0}},
+                                {"window", s.window}});
+    return s.filled > 0 ? Locals{out} : Locals{out, out + 1};
+  };
+  c.reference = [s](const Tensors& in, const Tensors&) { return attended(s, in); };
+  c.fp32_error = 1e-6, c.bf16_error = 1e-2;  // keys lie in another order, and are summed so
+  return c;
+}
+
+std::vector<PrimitiveCase> cases() {
+  return {paged("prompt", {.tokens = 7}),
+          paged("prompt_of_groups", {.key_heads = 2, .tokens = 7}),
+          paged("first_token", {}),
+          paged("begins_page", {.pages = {7, kRows}}),
+          paged("goes_on", {.pages = {7, kRows}, .filled = 2}),
+          paged("fills_page", {.pages = {7}, .filled = kRows - 1}),
+          paged("goes_on_with_groups", {.key_heads = 2, .pages = {7, kRows}, .filled = 3}),
+          paged("window", {.pages = {7, kRows}, .filled = 2, .window = 4}),
+          paged("window_of_groups", {.key_heads = 1, .pages = {7, kRows}, .filled = 1, .window = 9}),
+          paged("long", {.key_heads = 3, .pages = {700, kRows}, .filled = 1})};
+}
+
+}  // namespace
+}  // namespace tandem::testing
+
+TANDEM_PRIMITIVE_CASES(tandem::testing::cases)
