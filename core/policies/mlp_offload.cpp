@@ -115,8 +115,8 @@ class MlpOffload final : public Policy {
 
   // Beside those that keep reading, updating and writing busy.
   std::int64_t more_buffers(const View& view) const {
-    const std::int64_t bytes = std::max(std::int64_t{1}, widest_update(view.graph(), buckets_.first()));
-    return std::max(std::int64_t{0}, homes_.room_bytes()) / bytes;
+    const std::int64_t bytes = widest_update(view.graph(), buckets_.first());
+    return bytes > 0 ? std::max(std::int64_t{0}, homes_.room_bytes()) / bytes : 0;  // 0: nothing is updated
   }
 
   HomeChoice named_, choice_;
