@@ -27,8 +27,9 @@ std::int64_t first_start_ns(const Timeline& timeline) {
 
 std::optional<Generated> generated(const Scenario& scenario, const Timeline& timeline, std::int64_t head_ns,
                                    const std::vector<std::int64_t>& times_ns) {
+  if (!generates(scenario)) return std::nullopt;
   const std::int64_t start_ns = first_start_ns(timeline);
-  if (!generates(scenario) || head_ns <= start_ns) return std::nullopt;
+  if (head_ns <= start_ns) return std::nullopt;
   const auto texts = static_cast<double>(scenario.workload.batch * scenario.workload.micro_batches);
   const auto later = static_cast<double>(times_ns.size());
   const double later_s = 1e-9 * static_cast<double>(std::accumulate(times_ns.begin(), times_ns.end(), std::int64_t{0}));

@@ -16,6 +16,7 @@
 #include "core/formats/layout.hpp"
 #include "core/formats/weight_blocks.hpp"
 #include "core/graph/kernels.hpp"
+#include "core/model/eager_codes.hpp"
 #include "core/model/families/common/checks.hpp"
 #include "core/step/context.hpp"
 #include "core/transforms/common/entry.hpp"
@@ -63,7 +64,7 @@ Network on_network(Network network, const WorkloadOptions& w) {
 
 class WeightCompression final : public StepTransform {
  public:
-  // `eager`: as FlexLLMGen reads codes, by six kernels (compression.py): paged_attention.cpp says of which bytes.
+  // `eager`: as core/model/eager_codes.hpp has it.
   WeightCompression(StepContext& context, bool eager)
       : context_(context), eager_(eager), stages_(context.stage_count()) {
     require_option(context.parts == 1, "compress", "codes are not divided among ranks",
@@ -126,9 +127,7 @@ void WeightCompression::add(Graph& graph) {
 }
 
 std::vector<Kernel> WeightCompression::kernels_of(std::int64_t elements, std::int64_t bits) const {
-  constexpr std::size_t kKernels = 6;
-  constexpr std::int64_t kBytes = 20;
-  if (eager_) return std::vector<Kernel>(kKernels, memory_kernel(kBytes * elements / std::int64_t{kKernels}));
+  if (eager_) return eager_kernels(kEagerDecoding, elements);
   return {memory_kernel(coded_bytes(bits, elements) + elements * size_of(context_.plan().precision))};
 }
 

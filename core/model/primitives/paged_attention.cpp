@@ -7,6 +7,7 @@
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/attention_scratch.hpp"
+#include "core/model/eager_codes.hpp"
 #include "core/model/library_scratch.hpp"
 #include "core/model/paged_attention_shape.hpp"
 
@@ -68,28 +69,19 @@ class PagedAttention final : public Primitive {
         s.in[0].type == DType::F32 ? 0 : cpu_tile_bytes(threads) + rows_bytes(a, s, a.seen()) * a.group();
     meter.touch_all({row, sums, threads * (q * k + 2 * q + q * a.size) * number, rounded, packed});
   }
-  // The last of any number.
+  // Of what it fills, the place differs: no bit says it.
   Bits updates() const override { return 0; }
 
  private:
-  // FlexLLMGen's kernels on each number (compression.py), and bytes at a streaming kernel's rate: they touch 25.5 and
-  // 13 bytes, at 0.65 of that rate by its row of OPT-6.7B, prompt 256, 4 bits: 56.72 tokens/s (bench_suite.py).
-  static constexpr std::int64_t kEncoding = 12, kDecoding = 6;
-  static constexpr double kEncodingBytes = 39, kDecodingBytes = 20;
-
-  static void eager(std::int64_t kernels, double bytes, std::int64_t elements, std::vector<Kernel>& to) {
-    const double of_each = bytes * static_cast<double>(elements) / static_cast<double>(kernels);
-    to.insert(to.end(), static_cast<std::size_t>(kernels), memory_kernel(static_cast<std::int64_t>(of_each)));
-  }
   // The new tokens' go into the page.
   static void keep(const Sizes& a, const CallShapes& s, std::vector<Kernel>& to) {
     const std::int64_t bytes = rows_bytes(a, s, a.tokens);
-    if (a.bits > 0 && a.eager) return eager(kEncoding, kEncodingBytes, bytes / size_of(s.in[0].type), to);
+    if (a.bits > 0 && a.eager) return append(to, eager_kernels(kEagerEncoding, bytes / size_of(s.in[0].type)));
     to.push_back(memory_kernel(bytes + page_bytes(a, s, a.tokens)));
   }
   static void bring_together(const Sizes& a, const CallShapes& s, std::vector<Kernel>& to) {
     const std::int64_t bytes = rows_bytes(a, s, a.seen());
-    if (a.bits > 0 && a.eager) return eager(kDecoding, kDecodingBytes, bytes / size_of(s.in[0].type), to);
+    if (a.bits > 0 && a.eager) return append(to, eager_kernels(kEagerDecoding, bytes / size_of(s.in[0].type)));
     to.push_back(memory_kernel(bytes + page_bytes(a, s, a.seen())));
   }
   static std::int64_t page_bytes(const Sizes& a, const CallShapes& s, std::int64_t tokens) {

@@ -11,10 +11,14 @@ namespace tandem {
 class DeepSpeedInference final : public RowByRow {
  public:
   explicit DeepSpeedInference(const Scenario& scenario)
+      : DeepSpeedInference(scenario, int_option(scenario, "prefetch", 0, 1000, 1)) {}
+
+ private:
+  DeepSpeedInference(const Scenario& scenario, std::int64_t prefetch)
       : RowByRow(scenario, "deepspeed_inference",
                  {.weights = weights_option(scenario),
-                  .ahead = static_cast<std::size_t>(int_option(scenario, "prefetch", 0, 1000, 1)),
-                  .blocking = int_option(scenario, "prefetch", 0, 1000, 1) == 0}) {}
+                  .ahead = static_cast<std::size_t>(prefetch),
+                  .blocking = prefetch == 0}) {}
 };
 
 }  // namespace tandem

@@ -23,6 +23,7 @@
 #include "core/policies/common/program.hpp"
 #include "core/policies/generation/common/entry.hpp"
 #include "core/policies/generation/common/shares.hpp"
+#include "core/policies/generation/common/weight_homes.hpp"
 #include "core/transforms/generation/generation_keys.hpp"
 
 namespace tandem {
@@ -95,11 +96,11 @@ class FlexGen final : public Policy {
 
   Tier home(const View& view, TensorId tensor) override {
     const Tensor& of = view.graph().tensor(tensor);
-    return of.role == Role::Parameter ? homes_[tensor] = weights_.next(of.bytes) : Tier::HostPinned;
+    return of.role == Role::Parameter ? homes_.give(tensor, weights_.next(of.bytes)) : Tier::HostPinned;
   }
 
   void decide(const View& view, Decisions& decisions) override {
-    if (!loaded(view)) return;
+    if (!homes_.loaded(view)) return;
     fetch_ahead(view, decisions);
     while (view.computing() < kComputeAhead && !view.compute_program().empty()) {
       const OpId next = view.compute_program().front();
@@ -119,14 +120,6 @@ class FlexGen final : public Policy {
   static constexpr std::size_t kWeightsAhead = 4;
   static constexpr int kAttentionsAhead = 2;
 
-  // All weights are in their places: what was loaded is no part of the first token's time.
-  bool loaded(const View& view) {
-    if (loaded_) return true;
-    for (const auto& [tensor, tier] : homes_)
-      if (!view.arrived(view.graph().tensor(tensor).latest, tier)) return false;
-    return loaded_ = true;
-  }
-
   Tier tier_of_cache(const Graph& graph, const Op& op) {
     const auto [found, fresh] = tiers_of_cache_.try_emplace({op.layer, op.micro_batch}, Tier::Device);
     if (fresh) found->second = cache_.next(page_bytes(graph, op));
@@ -138,12 +131,7 @@ class FlexGen final : public Policy {
     return 0;
   }
   Tier tier_of(const Graph& graph, ValueId value) {
-    const Tensor& tensor = graph.tensor_of(value);
-    if (tensor.role == Role::Parameter) {
-      const auto home = homes_.find(graph.value(value).tensor);
-      return home == homes_.end() ? Tier::Device : home->second;
-    }
-    if (tensor.role != Role::KvCache) return Tier::Device;
+    if (graph.tensor_of(value).role != Role::KvCache) return homes_.of(graph, value);
     return tier_of_cache(graph, graph.op(graph.value(value).producer));
   }
 
@@ -179,14 +167,14 @@ class FlexGen final : public Policy {
     const Graph& graph = view.graph();
     for (const ValueId read : op.reads) {
       const Role role = graph.tensor_of(read).role;
-      if (role == Role::Parameter ? is_read_soon(view, read) : role != Role::KvCache) continue;
+      if (role == Role::Parameter ? is_read(view, read, kOpsOfLayer * batches_) : role != Role::KvCache) continue;
       drop(decisions, read, tier_of(graph, read));
     }
     for (const Write& write : op.writes) {
       const Role role = graph.tensor_of(write.value).role;
       if (role == Role::KvCache) send(decisions, write.value, tier_of_cache(graph, op));
-      if (role == Role::Activation && !is_read_soon(view, write.value) && waits_for_its_layer(view, write.value))
-        send(decisions, write.value, tier_of_hidden(graph, op, write.value));
+      const bool waits = !is_read(view, write.value, kOpsOfLayer - 1) && !view.over(write.value);
+      if (role == Role::Activation && waits) send(decisions, write.value, tier_of_hidden(graph, op, write.value));
     }
   }
   static void drop(Decisions& decisions, ValueId value, Tier kept) {
@@ -200,21 +188,15 @@ class FlexGen final : public Policy {
     if (to == Tier::Disk && decisions.copy(value, Tier::Disk) != Reply::Issued) return;
     drop(decisions, value, to);
   }
-  // By ops of the layer in hand.
-  bool is_read_soon(const View& view, ValueId value) const {
+  // By one of the next `ops`.
+  static bool is_read(const View& view, ValueId value, std::size_t ops) {
     const auto program = view.compute_program();
-    if (program.empty()) return false;
-    const std::int32_t batch = view.graph().tensor_of(value).role == Role::Parameter ? kNone : 0;
-    // A layer's ops: of each batch some, of a value of one batch the next ones.
-    const std::size_t ops = batch == kNone ? kOpsOfLayer * batches_ : kOpsOfLayer - 1;
-    for (std::size_t i = 0; i < std::min(ops, program.size()); ++i) {
-      const auto& reads = view.graph().op(program[i]).reads;
-      if (std::find(reads.begin(), reads.end(), value) != reads.end()) return true;
-    }
-    return false;
+    return std::any_of(program.begin(), program.begin() + static_cast<std::ptrdiff_t>(std::min(ops, program.size())),
+                       [&](OpId id) {
+                         const auto& reads = view.graph().op(id).reads;
+                         return std::find(reads.begin(), reads.end(), value) != reads.end();
+                       });
   }
-  // Some op is to come that reads it.
-  static bool waits_for_its_layer(const View& view, ValueId value) { return !view.over(value); }
   Tier tier_of_hidden(const Graph& graph, const Op& op, ValueId value) {
     const auto [found, fresh] = tiers_of_hidden_.try_emplace({op.layer, op.micro_batch}, Tier::Device);
     if (fresh) found->second = hidden_.next(graph.value(value).bytes);
@@ -225,8 +207,7 @@ class FlexGen final : public Policy {
   Shares weights_, cache_, hidden_;
   const bool cpu_attention_, as_product_;
   const std::size_t batches_;
-  bool loaded_ = false;
-  std::map<TensorId, Tier> homes_;                                                          // of weights
+  WeightHomes homes_;
   std::map<std::pair<std::int32_t, std::int32_t>, Tier> tiers_of_cache_, tiers_of_hidden_;  // by layer and batch
 };
 

@@ -27,15 +27,7 @@ RowByRow::RowByRow(const Scenario& scenario, const std::string& name, const RowB
 
 Tier RowByRow::home(const View& view, TensorId tensor) {
   if (view.graph().tensor(tensor).role != Role::Parameter) return Tier::HostPinned;
-  return homes_[tensor] = options_.weights;
-}
-
-// What was loaded is no part of the first token's time.
-bool RowByRow::loaded(const View& view) {
-  if (loaded_) return true;
-  for (const auto& [tensor, tier] : homes_)
-    if (!view.arrived(view.graph().tensor(tensor).latest, tier)) return false;
-  return loaded_ = true;
+  return homes_.give(tensor, options_.weights);
 }
 
 // A blocking product goes on when all before is done, copies too.
@@ -48,7 +40,7 @@ bool RowByRow::waits(const View& view, OpId next) const {
 }
 
 void RowByRow::decide(const View& view, Decisions& decisions) {
-  if (!loaded(view)) return;
+  if (!homes_.loaded(view)) return;
   while (view.computing() < kComputeAhead && !view.compute_program().empty()) {
     const OpId next = view.compute_program().front();
     if (waits(view, next) || decisions.run(next) != Reply::Issued) return;
@@ -74,13 +66,13 @@ void RowByRow::fetch_ahead(const View& view, Decisions& decisions) const {
     }
 }
 
+// But what the next op reads as well.
 void RowByRow::leave(const View& view, Decisions& decisions, const Op& op) const {
+  if (options_.weights == Tier::Device) return;
   const auto program = view.compute_program();
   for (const ValueId read : op.reads) {
-    if (!is_weight(view.graph(), read) || options_.weights == Tier::Device) continue;
-    const bool again = !program.empty() && std::count(view.graph().op(program.front()).reads.begin(),
-                                                      view.graph().op(program.front()).reads.end(), read) > 0;
-    if (again) continue;
+    if (!is_weight(view.graph(), read)) continue;
+    if (!program.empty() && std::ranges::count(view.graph().op(program.front()).reads, read) > 0) continue;
     decisions.release(read, Tier::Device);
     if (options_.weights == Tier::Disk) decisions.release(read, Tier::HostPinned);
   }

@@ -2,8 +2,7 @@
 // it is passed; keys, values and hidden states stay on the device. Must not know which product does it so.
 #pragma once
 
-#include <map>
-
+#include "core/policies/generation/common/weight_homes.hpp"
 #include "core/scheduler/policy.hpp"
 
 namespace tandem {
@@ -22,14 +21,12 @@ class RowByRow : public Policy {
   void decide(const View& view, Decisions& decisions) override;
 
  private:
-  bool loaded(const View& view);
   bool waits(const View& view, OpId next) const;
   void fetch_ahead(const View& view, Decisions& decisions) const;
   void leave(const View& view, Decisions& decisions, const Op& op) const;
 
   const RowByRowOptions options_;
-  std::map<TensorId, Tier> homes_;
-  bool loaded_ = false;
+  WeightHomes homes_;
 };
 
 // Option `weights`: host | device | disk.
