@@ -36,14 +36,18 @@ struct Kind {
   std::vector<std::pair<const char*, std::int64_t>> sizes;
 };
 
-// Odd sizes; the last two have positions by rotation and heads that share keys.
+// Odd sizes; all but the first have positions by rotation and heads that share keys.
 std::vector<Kind> kinds() {
   return {{"gpt", "gpt", "learned", {{"hidden", 36}, {"heads", 3}, {"sequence", 19}}},
           {"rotary gpt", "gpt", "rotary", {{"hidden", 48}, {"heads", 6}, {"key_heads", 3}, {"sequence", 19}}},
           {"llama",
            "llama",
            nullptr,
-           {{"hidden", 48}, {"heads", 6}, {"key_heads", 2}, {"feed_forward", 88}, {"sequence", 17}}}};
+           {{"hidden", 48}, {"heads", 6}, {"key_heads", 2}, {"feed_forward", 88}, {"sequence", 17}}},
+          {"llama with windows",
+           "llama",
+           nullptr,
+           {{"hidden", 40}, {"heads", 4}, {"key_heads", 1}, {"feed_forward", 72}, {"sequence", 15}, {"window", 8}}}};
 }
 
 Scenario scenario_of(const Kind& kind, std::int64_t page, const std::string& policy, std::int64_t device_bytes) {
@@ -146,6 +150,17 @@ TEST(GenerationRunTest, EveryTextIsThatOfWholePasses) {
       ASSERT_EQ(expected.size(), 12U);
       EXPECT_EQ(interpreted(scenario, data), expected) << kind.name << " in pages of " << page;
     }
+}
+
+// Nothing is causal then, and the first page has one row.
+TEST(GenerationRunTest, APromptMayBeOneToken) {
+  set_thread_count(1);
+  const HashedData data(kVocabulary);
+  for (const Kind& kind : kinds()) {
+    Scenario scenario = scenario_of(kind, 3, "resident", 64 * kMiB);
+    scenario.workload.generate["prompt"] = 1;
+    EXPECT_EQ(interpreted(scenario, data), whole_passes(scenario, data)) << kind.name;
+  }
 }
 
 struct Placement {

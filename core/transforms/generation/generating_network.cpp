@@ -9,6 +9,7 @@
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/model/paged_attention_shape.hpp"
+#include "core/transforms/sequence/ulysses.hpp"
 
 namespace tandem {
 namespace {
@@ -19,7 +20,7 @@ std::size_t place(std::int32_t id) { return static_cast<std::size_t>(id); }
   throw ConfigError("generate: " + problem + "; allowed: " + allowed);
 }
 
-bool attends(const Call& call) { return call.what->name == "attention" || call.what->name == "qkv_attention"; }
+bool attends(const Call& call) { return tandem::attends(call.what->name); }
 
 bool has_own_loss(const Module& module) {
   return std::any_of(module.program.begin(), module.program.end(),
@@ -33,18 +34,17 @@ struct WeightPlace {
 
 class Rewriting {
  public:
-  Rewriting(const Network& trained, const GeneratingStep& step, std::int64_t most_pages)
-      : trained_(trained), step_(step), most_pages_(most_pages), builder_(trained.family, trained.type) {}
+  Rewriting(const Network& trained, const GeneratingStep& step, const std::vector<std::int64_t>& windows,
+            std::int64_t most_pages)
+      : trained_(trained),
+        step_(step),
+        windows_(windows),
+        most_pages_(most_pages),
+        builder_(trained.family, trained.type) {}
 
   GeneratingNetwork build();
 
  private:
-  // A value of the module in hand: where it was made, for pieces that read it.
-  struct Made {
-    std::int32_t piece = kNone;  // kNone: a port of the module
-    LocalId local = kNone;       // there
-  };
-
   void add(std::size_t index);
   void add_piece(const NetworkModule& m, std::int32_t piece);
   void add_call(const NetworkModule& m, const Call& call, std::int32_t piece, ModuleScope& scope);
@@ -52,11 +52,12 @@ class Rewriting {
   LocalId read(const NetworkModule& m, LocalId local, std::int32_t piece, ModuleScope& scope);
   Signal signal_of(const NetworkModule& m, std::size_t port) const;
   void note_weights(const NetworkModule& m, const std::vector<const Call*>& calls);
-  static Attributes placed(const Call& call, const GeneratingStep& step);
+  Attributes placed(const Call& call) const;
   std::vector<std::int32_t> pieces_of(const Module& module) const;
 
   const Network& trained_;
   const GeneratingStep step_;
+  const std::vector<std::int64_t>& windows_;  // by attention
   const std::int64_t most_pages_;
   NetworkBuilder builder_;
   std::vector<std::int32_t> attentions_;
@@ -83,8 +84,9 @@ std::vector<std::int32_t> Rewriting::pieces_of(const Module& module) const {
 
 GeneratingNetwork Rewriting::build() {
   builder_.freeze();
-  const BatchTensor& tokens = trained_.batch.front();
-  if (tokens.shape.type != DType::I64 || !tokens.media.empty() || trained_.batch.size() > 2)
+  const bool reads_text = !trained_.batch.empty() && trained_.batch.size() <= 2;
+  const BatchTensor tokens = reads_text ? trained_.batch.front() : BatchTensor{};
+  if (!reads_text || tokens.shape.type != DType::I64 || !tokens.media.empty())
     refuse("family " + trained_.family + " reads more than one text, or other things than tokens",
            "a decoder of text: gpt, llama, or a named model of theirs");
   builder_.batch(tokens.name, tokens.shape, tokens.below);
@@ -190,16 +192,16 @@ void Rewriting::note_weights(const NetworkModule& m, const std::vector<const Cal
 }
 
 // Places count from the step's first token.
-Attributes Rewriting::placed(const Call& call, const GeneratingStep& step) {
+Attributes Rewriting::placed(const Call& call) const {
   Attributes how = call.how;
   if (call.what->name == "positions") {
-    how.set("rows", step.places);
-    how.set("first", step.position);
+    how.set("rows", step_.places);
+    how.set("first", step_.position);
   }
   if (call.what->name == "rotary") {
-    CHECK(step.position % step.tokens == 0, step.position, step.tokens);
-    how.set("ranks", step.position / step.tokens + 1);
-    how.set("part", step.position / step.tokens);
+    CHECK(step_.position % step_.tokens == 0, step_.position, step_.tokens);
+    how.set("ranks", step_.position / step_.tokens + 1);
+    how.set("part", step_.position / step_.tokens);
   }
   return how;
 }
@@ -232,7 +234,7 @@ void Rewriting::add_call(const NetworkModule& m, const Call& call, std::int32_t 
         scope.call(call.name, "likeliest", std::move(in), {{"padding", call.how.integer("padding", 0)}});
     return;
   }
-  scope.call(call.name, std::string(name), std::move(in), placed(call, step_));
+  scope.call(call.name, std::string(name), std::move(in), placed(call));
   const std::vector<LocalId>& out = scope.so_far().program.back().out;
   for (std::size_t i = 0; i < call.out.size(); ++i) here_[call.out[i]] = out[i];
 }
@@ -247,7 +249,7 @@ LocalId Rewriting::attend(const Call& call, std::vector<LocalId> in, ModuleScope
   if (in.size() != (fused ? 1 : 3) || call.how.integer("alibi", 0) != 0 || capped)
     refuse(call.name + " adds something to scores, or caps them, which pages have not so far",
            "positions other than alibi, attention_softcap: 0");
-  const std::int64_t window = call.how.integer("window", 0);
+  const std::int64_t window = windows_.at(attentions_.size());
   if (window > 0 && step_.tokens > window)
     refuse("a prompt of " + std::to_string(step_.tokens) + " tokens is longer than the window of " + call.name,
            "a prompt of at most " + std::to_string(window));
@@ -283,8 +285,17 @@ std::int64_t GeneratingStep::pages_before() const { return position == 0 ? 0 : 1
 
 bool GeneratingStep::begins_page() const { return position == 0 || (position - prompt) % page == 0; }
 
-GeneratingNetwork generating_network(const Network& trained, const GeneratingStep& step, std::int64_t most_pages) {
-  return Rewriting(trained, step, most_pages).build();
+std::vector<std::int64_t> attention_windows(const Network& of_whole_sequences) {
+  std::vector<std::int64_t> windows;
+  for (const NetworkModule& m : of_whole_sequences.modules)
+    for (const Call& call : m.module->program)
+      if (attends(call)) windows.push_back(call.how.integer("window", 0));
+  return windows;
+}
+
+GeneratingNetwork generating_network(const Network& trained, const GeneratingStep& step,
+                                     const std::vector<std::int64_t>& windows, std::int64_t most_pages) {
+  return Rewriting(trained, step, windows, most_pages).build();
 }
 
 }  // namespace tandem

@@ -80,8 +80,9 @@ class GenerationSource final : public StepSource {
   const NetworkOfTokens network_;
   const GenerationSizes sizes_;
   std::int64_t places_;
-  std::vector<std::int32_t> attentions_;  // stages
-  TrainingPlan plan_;                     // of the step in hand
+  const std::vector<std::int64_t> windows_;  // by attention
+  std::vector<std::int32_t> attentions_;     // stages
+  TrainingPlan plan_;                        // of the step in hand
   StepContext context_;
   BucketsPart buckets_{context_};
   std::vector<std::unique_ptr<Batch>> batches_;
@@ -94,6 +95,7 @@ GenerationSource::GenerationSource(const Scenario& scenario, const Rewrites& rew
       network_(std::move(network)),
       sizes_(scenario.workload),
       places_(scenario.workload.keys.integer_or("sequence", sizes_.prompt + sizes_.new_tokens)),
+      windows_(attention_windows(network_(places_))),
       plan_(plan_of(step_at(0))),
       context_(plan_, scenario_, rank) {
   for (const auto& rewrite : rewrites) {
@@ -115,7 +117,7 @@ GeneratingStep GenerationSource::step_at(std::int64_t position) const {
 }
 
 TrainingPlan GenerationSource::plan_of(const GeneratingStep& step) {
-  GeneratingNetwork made = generating_network(network_(step.tokens), step, most_pages());
+  GeneratingNetwork made = generating_network(network_(step.tokens), step, windows_, most_pages());
   Network network = transformed(std::move(made.network), scenario_.workload);
   CHECK(network.modules.size() > place(made.attentions.back()), "transforms leave modules in their places");
   TrainingPlan plan = network_plan(network, scenario_);
