@@ -101,7 +101,7 @@ BlockId Scheduler::take_over(ValueId value, ByteRange range, Tier tier) {
   const Op& op = graph_.op(graph_.value(value).producer);
   const auto write = std::find_if(op.writes.begin(), op.writes.end(), [&](const Write& w) { return w.value == value; });
   CHECK(write != op.writes.end(), graph_.value_name(value), "is not written by its producer");
-  if (write->reuses == kNone) return kNone;
+  if (write->reuses == kNone || forgotten(write->reuses)) return kNone;
   const BlockId id = residency_.at(write->reuses, tier);
   if (id == kNone || !residency_.block(id).covers(range) || !may_overwrite(op, write->reuses, tier)) return kNone;
   residency_.block(id).holders.push_back(value);

@@ -119,6 +119,26 @@ TEST(Generation, SharesAreKeptWithinABucket) {
   EXPECT_EQ(refusal_of(s), "");
 }
 
+// What is over is forgotten long before the last token. Pages are read on, whose earlier versions are gone.
+TEST(Generation, ALongTextIsForgottenAsItGoes) {
+  for (const char* policy : {"on_demand", "flexgen", "accelerate", "deepspeed_inference"}) {
+    SCOPED_TRACE(policy);
+    Scenario s = generating_scenario(policy, 4 << 20);
+    s.workload.keys["sequence"] = 256, s.workload.keys["layers"] = 16;
+    s.workload.generate["new_tokens"] = s.steps = 200, s.workload.generate["page"] = 33;
+    if (policy == std::string("flexgen")) s.policy.options = {{"cg", "0"}, {"hg", "0"}};
+    const CostModel estimate(s.machine);
+    const auto scheduler = make_scheduler(s, estimate);
+    scheduler->forget_what_is_over();
+    NullExecutor executor({});
+    NoLog none;
+    Scheduler* ranks[] = {scheduler.get()};
+    drive(ranks, executor, none);
+    EXPECT_TRUE(scheduler->finished());
+    EXPECT_LT(scheduler->graph().held(), 40'000U);  // 200 steps have 22,000 ops and more values
+  }
+}
+
 TEST(Generation, LlamaAndMixturesGenerate) {
   for (const char* family : {"llama", "moe"}) {
     Scenario s = generating_scenario("flexgen", kRoomy);
