@@ -45,37 +45,27 @@ void refuse_on_gpu(const Scenario& scenario) {
                       " has none; allowed: such a machine, or --device cpu");
 }
 
-// Of ranks on GPUs, what has been tried on CPU processes alone.
+// Of ranks on GPUs, what has been seen on CPU processes alone.
 void refuse_ranks_on_gpus(const Scenario& scenario) {
-  const auto refuse = [](bool untried, const std::string& what, const std::string& allowed) {
-    if (untried)
-      throw ConfigError(what + " on GPUs so far; allowed: " + allowed + ", --device cpu, or tandem simulate");
+  const auto refuse = [](bool unseen, const std::string& what, const std::string& allowed) {
+    if (unseen) throw ConfigError(what + " on GPUs so far; allowed: " + allowed + ", --device cpu, or tandem simulate");
   };
-  refuse(scenario.workload.tensor > 1, "parallel.tensor: layers are not divided", "1");
-  refuse(sequence_ranks(scenario) > 1, "parallel.sequence: samples are not divided", "1");
-  refuse(expert_ranks(scenario) > 1, "parallel.expert: experts are not divided", "1");
+  const bool divides = state_parts(scenario) > 1;
   refuse(server_count(scenario) > 0, "parallel.servers: none are", "0");
-  refuse(scenario.workload.parallel.text_or("compress", "none") != "none",
-         "parallel.compress: nothing is compressed between ranks", "none");
-  refuse(scenario.parallel.pipeline > 1 && (!scenario.checkpoint.directory.empty() || scenario.first_step > 0),
-         "checkpoint.directory: no checkpoints are made of a pipeline", "none, and no --resume");
-  refuse(state_parts(scenario) > 1 && scenario.parallel.pipeline > 1,
-         "workload.partition: states are not divided in a pipeline", "none");
-  refuse(state_parts(scenario) > 1 && (!scenario.checkpoint.directory.empty() || scenario.first_step > 0),
+  refuse(divides && scenario.parallel.pipeline > 1, "workload.partition: states are not divided in a pipeline", "none");
+  refuse(divides && (!scenario.checkpoint.directory.empty() || scenario.first_step > 0),
          "checkpoint.directory: no checkpoints are made of divided states", "none, and no --resume");
 }
 
 // What it decodes is compared with plain LibTorch in fp32 on the CPU alone so far.
 void refuse_decoding(const Scenario& scenario, const std::string& device) {
-  const bool pages = generates(scenario);
-  if (scenario.workload.family != "gpt_decode" && !pages) return;
-  const std::string what = pages ? "what generates" : "gpt_decode";
-  if (device == "cuda")
-    throw ConfigError("--device: " + what + " runs on the CPU so far; allowed: --device cpu, or tandem simulate");
-  if (scenario.workload.precision != DType::F32)
-    throw ConfigError("workload.precision: " + what + " runs in fp32 so far; allowed: fp32, or tandem simulate");
-  if (pages && GenerationSizes(scenario.workload).cache_bits > 0)
+  if (generates(scenario) && GenerationSizes(scenario.workload).cache_bits > 0)
     throw ConfigError("generate.cache_bits: codes are simulated so far; allowed: none, or tandem simulate");
+  if (scenario.workload.family != "gpt_decode") return;
+  if (device == "cuda")
+    throw ConfigError("--device: gpt_decode runs on the CPU so far; allowed: --device cpu, or tandem simulate");
+  if (scenario.workload.precision != DType::F32)
+    throw ConfigError("workload.precision: gpt_decode runs in fp32 so far; allowed: fp32, or tandem simulate");
 }
 
 // What divides modules: ranks that have parts of layers, of samples, or of experts.

@@ -23,6 +23,7 @@
 #include "runtime/gloo_collective.hpp"
 #include "runtime/optimizer/low_precision.hpp"
 #include "runtime/optimizer/weight_codes.hpp"
+#include "runtime/rank_links.hpp"
 #include "runtime/torch_setup.hpp"
 
 namespace tandem {
@@ -37,7 +38,8 @@ int cpu_threads(const Scenario& scenario) {
   return static_cast<int>(std::max<std::int64_t>(cores - 1, 1));
 }
 
-std::shared_ptr<Collective> join_ranks(const Scenario& scenario, const TrainOptions& options) {
+std::shared_ptr<Collective> join_ranks(const Scenario& scenario, const CostModel& estimate,
+                                       const TrainOptions& options) {
   // Where a watchdog looks, it is who says that a rank has stopped: it knows what the others wait for.
   constexpr std::chrono::hours kLong{24};
   constexpr std::chrono::seconds kLater{10};
@@ -65,18 +67,33 @@ std::shared_ptr<Collective> join_ranks(const Scenario& scenario, const TrainOpti
   };
   auto host = std::make_shared<GlooCollective>(gloo);
   if (!options.device) return host;
-  return options.device->collective(*host, options.rank, {gloo.groups, transfer_groups(scenario, options.rank)});
+  return options.device->collective(*host, options.rank, {gloo.groups, links_of(scenario, estimate, options.rank)});
 }
 
-LiveExecutorOptions executor_options(const Scenario& scenario, const Scheduler& scheduler,
-                                     const TrainOptions& options) {
-  LiveExecutorOptions out;
-  out.rank = options.rank;
+void size_arenas(LiveExecutorOptions& out, const Scenario& scenario, const Scheduler& scheduler) {
   for (int tier = 0; tier < kTierCount; ++tier)
     out.arena_bytes[static_cast<std::size_t>(tier)] = scheduler.pool(static_cast<Tier>(tier)).capacity_bytes();
   const auto host_bytes = out.arena_bytes[static_cast<std::size_t>(Tier::HostPinned)];
   out.pageable_bytes =
       host_bytes - std::min(host_bytes, pinned_capacity_bytes(scenario.machine, ranks_on_host(scenario)));
+}
+
+// A profile's capacity is that of a GPU that one process has for itself: links between ranks take some of it. A limit
+// that is given is taken at its word. True: the scenario's is less now.
+bool fit_device(Scenario& scenario, const LiveExecutorOptions& executor) {
+  constexpr std::int64_t kForLibraries = std::int64_t{2} << 30;  // cuBLAS asks for its own once there are streams
+  if (executor.device == nullptr || executor.collective == nullptr || scenario.limits.device_bytes > 0) return false;
+  const std::int64_t free = executor.device->facts().free_bytes, usable = free - kForLibraries;
+  if (free == 0 || executor.arena_bytes[static_cast<std::size_t>(Tier::Device)] <= usable) return false;
+  scenario.limits.device_bytes = usable;
+  return true;
+}
+
+LiveExecutorOptions executor_options(const Scenario& scenario, const Scheduler& scheduler, const CostModel& estimate,
+                                     const TrainOptions& options) {
+  LiveExecutorOptions out;
+  out.rank = options.rank;
+  size_arenas(out, scenario, scheduler);
   out.scratch_directory = options.scratch_directory;
   out.cpu_threads = cpu_threads(scenario);
   out.copy_bytes_per_s[static_cast<std::size_t>(Engine::H2D)] = scenario.limits.h2d_bytes_per_s;
@@ -87,8 +104,10 @@ LiveExecutorOptions executor_options(const Scenario& scenario, const Scheduler& 
   if (options.library.find_body != nullptr) out.library = options.library;
   out.device = options.device;
   out.before_commit = options.before_commit;
-  if (rank_count(scenario) > 1) out.collective = join_ranks(scenario, options);
-  if (options.lost_worker && place_of(scenario, options.rank).server != kNone && !spared_workers(scenario).empty())
+  if (rank_count(scenario) > 1) out.collective = join_ranks(scenario, estimate, options);
+  // GPUs' ranks are one group, which no member leaves.
+  const bool is_server = place_of(scenario, options.rank).server != kNone;
+  if (options.lost_worker && !options.device && is_server && !spared_workers(scenario).empty())
     out.lost_peers = std::make_shared<LostPeers>(spared_workers(scenario), options.lost_worker);
   if (options.decorate) options.decorate(out);
   return out;
@@ -121,15 +140,19 @@ NotFiniteError::NotFiniteError(const Scenario& scenario, const FirstNotFinite& f
 Training::Training(const Scenario& scenario, const TrainOptions& options)
     : scenario_(scenario),
       watchdog_(options.watchdog),
-      estimate_(scenario.machine),
+      estimate_(scenario_.machine),
       loss_scale_before_(tandem::loss_scale_before(scenario)),
       data_(options.open_data ? options.open_data() : open_data(scenario)) {
   CHECK(options.rank >= 0 && options.rank < rank_count(scenario), options.rank, rank_count(scenario));
   CHECK(rank_count(scenario) == 1 || !options.meeting_file.empty(), "ranks need a file to meet at");
-  scheduler_ = make_scheduler(scenario, estimate_, options.rank);
-  executor_ = std::make_unique<LiveExecutor>(scheduler_->graph(), scenario, *data_,
-                                             executor_options(scenario, *scheduler_, options));
-  log_ = std::make_unique<RunLog>(std::vector{&scheduler_->graph()}, scenario, loss_scale_before_,
+  scheduler_ = make_scheduler(scenario_, estimate_, options.rank);
+  LiveExecutorOptions executor = executor_options(scenario_, *scheduler_, estimate_, options);
+  if (fit_device(scenario_, executor)) {
+    scheduler_ = make_scheduler(scenario_, estimate_, options.rank);
+    size_arenas(executor, scenario_, *scheduler_);
+  }
+  executor_ = std::make_unique<LiveExecutor>(scheduler_->graph(), scenario_, *data_, executor);
+  log_ = std::make_unique<RunLog>(std::vector{&scheduler_->graph()}, scenario_, loss_scale_before_,
                                   [this] { scheduler_->forget_what_is_over(); });
   if (watchdog_ != nullptr) watchdog_->watch([this] { return executor_->standstill(); });
 }

@@ -98,7 +98,7 @@ class Training {
   std::vector<float> masters(TensorId parameter);
   void drive_to_end(EventLog* watcher, MoreInputs more);
 
-  const Scenario& scenario_;
+  Scenario scenario_;  // on a device, within the memory that is free there
   Watchdog* watchdog_;
   CostModel estimate_;
   std::optional<LossScaleState> loss_scale_before_;

@@ -2,7 +2,7 @@
 """Trainings that several GPUs of a host share: what their steps take beside what was said, and beside PyTorch's own.
 
     benchmarks/live/ranks.py --tandem build/bin/tandem --machine machine.yaml --text docs/architecture.md --output ranks.json
-    benchmarks/live/ranks.py ... --peers        # DDP and FSDP2, the same network, by turns with ours
+    benchmarks/live/ranks.py ... --peers        # PyTorch's and DeepSpeed's ways, the same network, beside ours
 
 `--machine` is a profile of this machine with links and collectives (`tandem calibrate --nproc 2`). The cases are networks that no calibration has,
 under each strategy. Prints every row, those that miss by more than 10 % marked; then the median error and the 90th percentile.
@@ -32,7 +32,9 @@ CASES = [
     ("states divided", LARGE, {"data": 2}, "resident", {"partition": "states"}),
     ("states divided, host", LARGE, {"data": 2}, "balanced", {"partition": "states", "limits": {"device_bytes": "18GiB"}}),
     ("1f1b", {**LARGE, "batch": 2}, {"pipeline": 2, "schedule": "1f1b"}, "resident", {"micro_batches": 8}),
+    ("gpipe", {**LARGE, "batch": 2}, {"pipeline": 2, "schedule": "gpipe"}, "resident", {"micro_batches": 8}),
     ("interleaved", {**LARGE, "batch": 2}, {"pipeline": 2, "schedule": "interleaved", "chunks": 2}, "resident", {"micro_batches": 8}),
+    ("tensor", LARGE, {"tensor": 2}, "resident", {}),
 ]
 HELD_OUT = [
     ("data", gpt(12, 768, 12, 50257, 1024, 12), {"data": 2}, "resident", {}),
@@ -50,6 +52,10 @@ HELD_OUT = [
     ("1f1b", {**gpt(14, 2304, 18, 32000, 1024, 3), "family": "llama", "feed_forward": FEED_FORWARD}, {"pipeline": 2, "schedule": "1f1b"}, "resident", {"micro_batches": 8}),
     ("interleaved", gpt(32, 1536, 12, 50257, 768, 3), {"pipeline": 2, "schedule": "interleaved", "chunks": 2}, "resident", {"micro_batches": 8}),
     ("1f1b", gpt(26, 1728, 12, 50304, 512, 8), {"pipeline": 2, "schedule": "1f1b"}, "zero_offload", {"micro_batches": 4}),
+    ("tensor", gpt(18, 1536, 12, 50257, 1000, 6), {"tensor": 2}, "resident", {}),
+    ("tensor, by tokens", {**gpt(16, 2048, 16, 32000, 2048, 2), "family": "llama", "feed_forward": FEED_FORWARD},
+     {"tensor": 2, "sequence_kind": "megatron"}, "resident", {}),
+    ("sequence", gpt(12, 2048, 16, 32003, 4096, 1), {"sequence": 2}, "resident", {}),
     ("naive", gpt(15, 1856, 29, 25013, 999, 4), {"pipeline": 2, "schedule": "naive"}, "resident", {"micro_batches": 3}),
 ]
 
@@ -61,6 +67,10 @@ def scenario_text(args, workload, parallel, policy, more):
                        **({"parallel": parallel} if parallel else {}), "limits": limits, "policy": {"name": policy},
                        "optimizer": {"name": "adamw", "learning_rate": 1e-4}, "steps": WARM + args.steps,
                        **({"data": {"text": str(pathlib.Path(args.text).resolve())}} if args.text else {})})
+
+
+def chosen(args, name):
+    return not args.only or any(part in name for part in args.only)
 
 
 def step_s(args, words, path):
@@ -99,12 +109,24 @@ def run_cases(args, folder, cases):
 def run_peers(args):
     """The same network as CASES' by PyTorch, on as many GPUs."""
     rows = []
-    script = pathlib.Path(__file__).parents[1] / "peers" / "bench_deepspeed_offload.py"
+    folder = pathlib.Path(__file__).parents[1] / "peers"
+    offload, parallel = "bench_deepspeed_offload.py", "bench_parallel.py"
+    micro = ["--batch", "2", "--accum", "8"]
     sizes = ["--layers", "24", "--hidden", "2048", "--heads", "16", "--seq", "1024", "--batch", "8", "--steps", str(args.steps), "--warmup", "3"]
-    for name, gpus, flags in (("plain, one GPU", 1, ["--mode", "plain"]), ("DDP, bf16 states", 2, ["--mode", "plain", "--master", "bf16"]),
-                              ("DDP, fp32 masters", 2, ["--mode", "plain"]), ("FSDP2", 2, ["--mode", "fsdp2", "--fsdp-no-offload"]),
-                              ("FSDP2, CPU offload", 2, ["--mode", "fsdp2"])):
-        words = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={gpus}", "--", str(script), *flags, *sizes]
+    for name, gpus, script, flags in (
+            ("plain, one GPU", 1, offload, ["--mode", "plain"]),
+            ("DDP, bf16 states", 2, offload, ["--mode", "plain", "--master", "bf16"]),
+            ("DDP, fp32 masters", 2, offload, ["--mode", "plain"]),
+            ("FSDP2", 2, offload, ["--mode", "fsdp2", "--fsdp-no-offload"]),
+            ("FSDP2, CPU offload", 2, offload, ["--mode", "fsdp2"]),
+            ("DeepSpeed ZeRO-2 offload", 2, offload, ["--mode", "ds2"]),
+            ("torch 1f1b", 2, parallel, ["--mode", "pipeline", "--schedule", "1f1b", *micro]),
+            ("torch gpipe", 2, parallel, ["--mode", "pipeline", "--schedule", "gpipe", *micro]),
+            ("torch interleaved", 2, parallel, ["--mode", "pipeline", "--schedule", "interleaved", *micro]),
+            ("torch tensor", 2, parallel, ["--mode", "tensor"])):
+        if not chosen(args, name):
+            continue
+        words = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={gpus}", "--", str(folder / script), *sizes, *flags]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
         if not lines:
@@ -123,13 +145,14 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--text", help="a file of text to train on; without one, the installed corpus")
     parser.add_argument("--steps", type=int, default=6, help="that count, after three that do not")
-    parser.add_argument("--peers", action="store_true", help="PyTorch's DDP and FSDP2, and ours beside them, instead of the held-out cases")
+    parser.add_argument("--peers", action="store_true", help="DDP, FSDP2, torch's tensor and pipeline parallelism and DeepSpeed, and ours beside them, instead of the held-out cases")
+    parser.add_argument("--only", nargs="*", help="strategies and peers whose names have one of these in them")
     parser.add_argument("--output", required=True)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         said = {"peers": run_peers(args) if args.peers else []}
-        said["ours"] = run_cases(args, folder, CASES if args.peers else HELD_OUT)
+        said["ours"] = run_cases(args, folder, [case for case in (CASES if args.peers else HELD_OUT) if chosen(args, case[0])])
     pathlib.Path(args.output).write_text(json.dumps(said, indent=1))
     errors = sorted(abs(row["error"]) for row in said["ours"] if "error" in row)
     if errors:

@@ -39,6 +39,8 @@ struct PagedAttentionSizes {
   std::int64_t seen() const { return window > 0 && tokens == 1 ? std::min(window, keys()) : keys(); }
   std::int64_t group() const { return heads / key_heads; }
   bool causal() const { return tokens > 1; }
+  // Whether a GPU's FlashAttention takes it; what it does not is two products, with scores in memory.
+  bool is_flash(DType type) const { return type != DType::F32 && size % 8 == 0 && size <= 256; }
 
   std::int64_t heads, key_heads, tokens, position, rows, window;
   std::int64_t bits;  // of the pages' codes; 0: they are numbers

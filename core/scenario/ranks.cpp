@@ -199,6 +199,12 @@ std::vector<RankGroup> collective_groups(const Scenario& scenario, Rank rank) {
 
 std::vector<RankGroup> transfer_groups(const Scenario& scenario, Rank rank) {
   std::vector<RankGroup> groups;
+  const bool serves = place_of(scenario, rank).server != kNone;
+  for (Rank other = 0; server_count(scenario) > 0 && other < rank_count(scenario); ++other) {
+    if ((place_of(scenario, other).server != kNone) == serves) continue;             // workers and servers
+    groups.push_back(transfer_group(scenario, rank, other, {.backward = !serves}));  // gradients, to a server
+    groups.push_back(transfer_group(scenario, other, rank, {.backward = serves}));
+  }
   for (const Rank other : pipeline_group(scenario, rank).members)
     for (const bool backward : {false, true})
       for (const bool of_bucket : {false, true}) {

@@ -79,14 +79,18 @@ void check_workload(Rules& rules, const Scenario& scenario) {
                   "one training step would take more than 4e18 operations or bytes", "smaller sizes");
 }
 
-// Devices that train one model add up their gradients.
+// Devices that train one model add up their gradients, and those that divide layers what their parts come to.
 void check_devices(Rules& rules, const Scenario& scenario) {
-  const bool adds_up = scenario.workload.devices * sequence_ranks(scenario) > 1 && server_count(scenario) == 0;
-  if (!adds_up || rules.is_open("machine")) return;
-  const std::string key = scenario.workload.devices > 1 ? "workload.devices" : "parallel.sequence";
+  const bool divides = scenario.workload.tensor > 1, of_samples = sequence_ranks(scenario) > 1;
+  const bool adds_up = (scenario.workload.devices > 1 || of_samples) && server_count(scenario) == 0;
+  if (!(adds_up || divides) || rules.is_open("machine")) return;
+  const std::string key = divides                         ? "parallel.tensor"
+                          : scenario.workload.devices > 1 ? "workload.devices"
+                                                          : "parallel.sequence";
   rules.require(scenario.machine.collective_bytes_per_s > 0 || scenario.machine.topology,
                 {key, "machine.collective.bandwidth"},
-                scenario.machine.name + " has no collective.bandwidth, the rate at which devices add up gradients",
+                scenario.machine.name + " has no collective.bandwidth, the rate at which devices add up " +
+                    (divides ? "what their parts of layers come to" : "gradients"),
                 "1, or a machine with collective.bandwidth, such as --set machine.collective.bandwidth=10GB/s");
 }
 

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <type_traits>
 #include <vector>
 
+#include "core/base/check.hpp"
 #include "core/formats/layout.hpp"
 #include "runtime/bodies/common/decay_groups.hpp"
 #include "runtime/bodies/common/device_kernels.hpp"
@@ -116,10 +118,13 @@ std::int64_t update_by(BodyCall& call, std::int64_t block, const Sent& sent) {
   operands.write_bucket().zero_padding();
   const auto& parameter = call.graph.tensor_of(call.op.writes[0].value);
   UpdateSpan masters = masters_of(call);
-  if (const UpdateControl* control = control_of(call); control != nullptr && control->gradient_scale == 0) {
+  const UpdateControl* control = control_of(call);
+  const bool on_device = call.processor == Processor::Device;
+  if (!on_device && control != nullptr && control->gradient_scale == 0) {
     copy_bytes(call, call.reads[2], call.writes[0], parameter.bytes);
     return 0;
   }
+  masters.not_finite = call.late_result;
   masters.elements = parameter.layout->elements;
   UpdateOptions options = update_options(call);
   options.decoupled = true;  // adam has no decay here
@@ -134,6 +139,12 @@ std::int64_t update_by(BodyCall& call, std::int64_t block, const Sent& sent) {
     updates.push_back({decays(call.scenario.optimizer, field) ? decaying : plain,
                        sent(i, v, part_of(masters, field.offset / size_of(DType::F32), field.elements()))});
   }
+  if constexpr (std::is_same_v<Span, SentSpan>)
+    if (on_device) {
+      for (const Update<Span>& u : updates) device_kernels().sent_update(u.step, u.span, control);
+      return 0;
+    }
+  CHECK(!on_device, "signs that travelled are the host's");
   std::atomic<bool> finite = true;
   share_tiles<Update<Span>>(
       updates, block, [](const Update<Span>& u) { return u.span.masters.elements; },

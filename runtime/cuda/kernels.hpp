@@ -6,6 +6,7 @@
 
 #include "runtime/media/device_pictures.hpp"
 #include "runtime/optimizer/one_bit.hpp"
+#include "runtime/optimizer/sent_code.hpp"
 #include "runtime/optimizer/sparse_blocks.hpp"
 #include "runtime/optimizer/update.hpp"
 #include "runtime/optimizer/update_control.hpp"
@@ -33,6 +34,12 @@ void launch_control(const UpdateRules& rules, const double* sum, const LossScale
 
 // compress_momentum() with the control's scale of the gradient (null: 1).
 void launch_compress_momentum(const MomentumSpan& span, const UpdateControl* control, cudaStream_t stream);
+
+// encode() and decode() of what ranks send; one_bit_update() by a momentum that was sent, unless the control skips it.
+void launch_encode_sent(const EncodeSpan& span, cudaStream_t stream);
+void launch_decode_sent(const DecodeSpan& span, cudaStream_t stream);
+void launch_sent_update(const UpdateStep& step, const SentSpan& span, const UpdateControl* control,
+                        cudaStream_t stream);
 
 // decode_weights().
 void launch_decode_weights(const WeightSpan& span, cudaStream_t stream);

@@ -38,6 +38,14 @@ void compress_momentum(const MomentumSpan& span, const UpdateControl* control) {
   launch_compress_momentum(span, control, stream());
 }
 
+void encode_sent(const EncodeSpan& span) { launch_encode_sent(span, stream()); }
+
+void decode_sent(const DecodeSpan& span) { launch_decode_sent(span, stream()); }
+
+void sent_update(const UpdateStep& step, const SentSpan& span, const UpdateControl* control) {
+  launch_sent_update(step, span, control, stream());
+}
+
 void decode_on_stream(const WeightSpan& span) { launch_decode_weights(span, stream()); }
 
 void encode_sparse_on_stream(const SparseSpan& span) { launch_encode_sparse(span, stream()); }
@@ -68,8 +76,9 @@ std::shared_ptr<Device> open_device(const std::string& name, Rank rank, Rank ran
   }
   auto device = std::make_shared<CudaDevice>(ranks);
   install_cuda_workspace_allocator();
-  set_device_kernels({&update, &square_sum, &sum, &control, &compress_momentum, &decode_on_stream,
-                      &encode_sparse_on_stream, &decode_sparse_on_stream, &decode_jpegs_on_stream, &resize_on_stream});
+  set_device_kernels({&update, &square_sum, &sum, &control, &compress_momentum, &encode_sent, &decode_sent,
+                      &sent_update, &decode_on_stream, &encode_sparse_on_stream, &decode_sparse_on_stream,
+                      &decode_jpegs_on_stream, &resize_on_stream});
   return device;
 }
 

@@ -1,30 +1,23 @@
 #include "runtime/optimizer/sent_code.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "core/base/check.hpp"
 #include "runtime/optimizer/low_precision.hpp"
 #include "runtime/optimizer/one_bit.hpp"
 #include "runtime/optimizer/one_bit_formula.hpp"
+#include "runtime/optimizer/sent_code_formula.hpp"
 
 namespace tandem {
 namespace {
-
-constexpr float kLargestFloat16 = 65504;
-
-Float16 rounded_to(Float16, float number) {
-  return to_float16(std::isfinite(number) ? std::clamp(number, -kLargestFloat16, kLargestFloat16) : number);
-}
-BFloat16 rounded_to(BFloat16, float number) { return to_bfloat16(number); }
 
 template <class Narrow>
 void encode_each(const float* numbers, float* kept, std::int64_t elements, std::byte* sent) {
   auto* const narrow = reinterpret_cast<Narrow*>(sent);
   for (std::int64_t i = 0; i < elements; ++i) {
     const float all = kept == nullptr ? numbers[i] : rounded::add(numbers[i], kept[i]);
-    narrow[i] = rounded_to(Narrow{}, all);
+    narrow[i] = sent_as(Narrow{}, all);
     if (kept != nullptr) kept[i] = rounded::subtract(all, to_float(narrow[i]));
   }
 }
@@ -60,9 +53,7 @@ void decode_signs(std::int64_t block, const std::byte* sent, std::int64_t elemen
   }
 }
 
-}  // namespace
-
-void encode(const SentCode& code, const float* numbers, float* kept, std::int64_t elements, std::byte* sent) {
+void encode_numbers(const SentCode& code, const float* numbers, float* kept, std::int64_t elements, std::byte* sent) {
   switch (code.kind) {
     case SentCode::Kind::BFloat16:
       return encode_each<BFloat16>(numbers, kept, elements, sent);
@@ -76,7 +67,7 @@ void encode(const SentCode& code, const float* numbers, float* kept, std::int64_
   CHECK(false, "numbers without a code are sent as they are");
 }
 
-void decode(const SentCode& code, const std::byte* sent, std::int64_t elements, float* numbers) {
+void decode_numbers(const SentCode& code, const std::byte* sent, std::int64_t elements, float* numbers) {
   switch (code.kind) {
     case SentCode::Kind::BFloat16:
       return decode_each<BFloat16>(sent, elements, numbers);
@@ -90,15 +81,78 @@ void decode(const SentCode& code, const std::byte* sent, std::int64_t elements, 
   CHECK(false, "numbers without a code are sent as they are");
 }
 
-void mean_of_codes(const SentCode& code, const std::byte* sent, std::int64_t ranks, std::int64_t stride,
-                   std::int64_t elements, float* mean) {
-  std::vector<float> other(static_cast<std::size_t>(elements));
-  decode(code, sent, elements, mean);
-  for (std::int64_t rank = 1; rank < ranks; ++rank) {
-    decode(code, sent + rank * stride, elements, other.data());
-    for (std::int64_t i = 0; i < elements; ++i) mean[i] = rounded::add(mean[i], other[static_cast<std::size_t>(i)]);
+using Numbers = std::vector<float>;
+
+void mean_of_codes(const EncodeSpan& span, Numbers& mean) {
+  const SentNumbers& of = span.numbers;
+  Numbers other(mean.size());
+  decode_numbers(span.code, of.codes, span.elements, mean.data());
+  for (std::int64_t rank = 1; rank < of.ranks; ++rank) {
+    decode_numbers(span.code, of.codes + rank * of.stride, span.elements, other.data());
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] = rounded::add(mean[i], other[i]);
   }
-  for (std::int64_t i = 0; i < elements; ++i) mean[i] = rounded::divide(mean[i], static_cast<float>(ranks));
+  for (float& number : mean) number = rounded::divide(number, static_cast<float>(of.ranks));
+}
+
+template <class Gradient>
+void take_gradient(const SentNumbers& of, Numbers& numbers) {
+  const auto* gradient = static_cast<const Gradient*>(of.gradient);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = of.momentum == nullptr ? to_float(gradient[i])
+                                        : momentum_to_send(of.momentum_weight, of.momentum[i], of.gradient_weight,
+                                                           to_float(gradient[i]), /*gradient_scale=*/1);
+}
+
+Numbers numbers_of(const EncodeSpan& span) {
+  Numbers numbers(static_cast<std::size_t>(span.elements));
+  if (span.numbers.gradient == nullptr)
+    mean_of_codes(span, numbers);
+  else if (span.numbers.gradient_type == DType::F32)
+    take_gradient<float>(span.numbers, numbers);
+  else
+    take_gradient<BFloat16>(span.numbers, numbers);
+  return numbers;
+}
+
+}  // namespace
+
+void encode(const EncodeSpan& span) {
+  CHECK(span.numbers.gradient_type == DType::F32 || span.numbers.gradient_type == DType::BF16,
+        name_of(span.numbers.gradient_type));
+  encode_numbers(span.code, numbers_of(span).data(), span.kept, span.elements, span.sent);
+}
+
+void decode(const DecodeSpan& span) {
+  CHECK(span.type == DType::F32 || span.type == DType::BF16, name_of(span.type));
+  if (span.type == DType::F32)
+    return decode_numbers(span.code, span.sent, span.elements, static_cast<float*>(span.numbers));
+  Numbers numbers(static_cast<std::size_t>(span.elements));
+  decode_numbers(span.code, span.sent, span.elements, numbers.data());
+  auto* const narrow = static_cast<BFloat16*>(span.numbers);
+  for (std::size_t i = 0; i < numbers.size(); ++i) narrow[i] = to_bfloat16(numbers[i]);
+}
+
+EncodeSpan part_of(const EncodeSpan& span, std::int64_t first, std::int64_t elements) {
+  CHECK(first % span.code.unit() == 0 && elements <= span.elements - first, first, elements, span.code.unit());
+  EncodeSpan part = span;
+  SentNumbers& of = part.numbers;
+  if (of.gradient != nullptr)
+    of.gradient = static_cast<const std::byte*>(of.gradient) + first * size_of(of.gradient_type);
+  if (of.momentum != nullptr) of.momentum += first;
+  if (of.codes != nullptr) of.codes += span.code.bytes(first);
+  if (part.kept != nullptr) part.kept += first;
+  part.sent += span.code.bytes(first);
+  part.elements = elements;
+  return part;
+}
+
+DecodeSpan part_of(const DecodeSpan& span, std::int64_t first, std::int64_t elements) {
+  CHECK(first % span.code.unit() == 0 && elements <= span.elements - first, first, elements, span.code.unit());
+  DecodeSpan part = span;
+  part.sent += span.code.bytes(first);
+  part.numbers = static_cast<std::byte*>(span.numbers) + first * size_of(span.type);
+  part.elements = elements;
+  return part;
 }
 
 // A number whose v is 0 had no gradient in the warm-up, and is not updated.

@@ -1,14 +1,16 @@
+#include <ATen/core/Reduction.h>
 #include <ATen/ops/amax.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/log.h>
 #include <ATen/ops/logsumexp.h>
-#include <ATen/ops/mul.h>
+#include <ATen/ops/nll_loss_backward.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <limits>
@@ -58,13 +60,13 @@ void backward(Arguments& a) {
   const Tensor of_sum = a.output_gradient.select(0, 2 * part_of(a.call));
   const Tensor of_target = a.output_gradient.select(0, 2 * part_of(a.call) + 1);
   const OwnRows rows(a.call, a.in[1], a.saved[0].size(1));
-  const Tensor places = rows.places.unsqueeze(1), here = of_target.masked_fill(rows.elsewhere, 0).unsqueeze(1);
+  // To scatter is deterministic on a GPU by way of a sort, which this is not.
+  const Tensor here = of_target.masked_fill(rows.elsewhere, 0).neg_(), count = at::empty({}, here.options());
   a.input_gradients[0].make([&](Tensor out) {
     const bool apart = out.scalar_type() != at::kFloat;
-    Tensor gradient = apart ? at::zeros_like(a.saved[0]) : out;
-    at::mul_out(gradient, a.saved[0], of_sum.unsqueeze(1));
-    const Tensor at_target = at::gather(gradient, 1, places).add_(here);
-    gradient.scatter_(1, places, at_target);
+    Tensor gradient = apart ? at::empty_like(a.saved[0]) : out;
+    at::nll_loss_backward_out(gradient, here, a.saved[0], rows.places, {}, at::Reduction::None, kIgnoredTarget, count);
+    gradient.addcmul_(a.saved[0], of_sum.unsqueeze(1));
     if (apart) out.copy_(gradient);
   });
 }

@@ -1,12 +1,15 @@
-#include <ATen/ops/_scaled_dot_product_efficient_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_softmax.h>
+#include <ATen/ops/bmm.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 #include <vector>
 
@@ -25,7 +28,8 @@ using at::Tensor;
 class Pages {
  public:
   // `begun`: the page that the call begins, else undefined.
-  Pages(const Call& call, const std::vector<Tensor>& in, const Tensor& begun) : sizes(call.how, call.shapes) {
+  Pages(const Call& call, const std::vector<Tensor>& in, const Tensor& begun)
+      : sizes(call.how, call.shapes), type(call.shapes.in[0].type) {
     CHECK(sizes.bits == 0, "codes of keys and values have no body");
     pages_.assign(in.begin() + static_cast<std::ptrdiff_t>(sizes.first_page()), in.end());
     if (!sizes.fills) pages_.push_back(begun);
@@ -46,6 +50,7 @@ class Pages {
   }
   double scale() const { return sizes.scale > 0 ? sizes.scale : 1 / std::sqrt(static_cast<double>(sizes.size)); }
   PagedAttentionSizes sizes;
+  DType type;
 
  private:
   void keep() const {
@@ -76,12 +81,20 @@ class Pages {
   std::vector<Tensor> pages_, rows_;
 };
 
-// The memory-efficient kernel has no groups.
-Tensor repeated(const PagedAttentionSizes& sizes, const Tensor& keys) {
-  if (sizes.group() == 1) return keys;
-  return keys.unsqueeze(2)
-      .expand({sizes.batch, sizes.key_heads, sizes.group(), keys.size(2), sizes.size})
-      .reshape({sizes.batch, sizes.heads, keys.size(2), sizes.size});
+// Scores in memory: for what no fused kernel of a GPU takes, fp32 and odd sizes of heads. Heads that share keys are as
+// many queries of theirs.
+Tensor attend_by_products(const PagedAttentionSizes& s, const Tensor& query, const Tensor& key, const Tensor& value,
+                          double scale) {
+  const std::int64_t keys = key.size(2), groups = s.batch * s.key_heads;
+  const Tensor scores = at::empty({groups, s.group() * s.tokens, keys}, query.options());
+  scores.baddbmm_(query.reshape({groups, s.group() * s.tokens, s.size}),
+                  key.reshape({groups, keys, s.size}).transpose(1, 2), /*beta=*/0, scale);
+  if (s.causal())
+    scores.view({groups, s.group(), s.tokens, keys})
+        .masked_fill_(at::ones({s.tokens, keys}, query.options().dtype(at::kBool)).triu_(1),
+                      -std::numeric_limits<double>::infinity());
+  return at::bmm(at::_softmax(scores, 2, /*half_to_float=*/false), value.reshape({groups, keys, s.size}))
+      .view({s.batch, s.heads, s.tokens, s.size});
 }
 
 Tensor attend(const Pages& p) {
@@ -90,13 +103,10 @@ Tensor attend(const Pages& p) {
   if (!query.is_cuda())
     return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, /*dropout=*/0.0, causal,
                                                                        /*mask=*/{}, p.scale()));
-  // FlashAttention takes 16-bit numbers only.
-  if (query.scalar_type() != at::kFloat)
+  if (p.sizes.is_flash(p.type))
     return std::get<0>(at::_scaled_dot_product_flash_attention(query, key, value, 0.0, causal,
                                                                /*return_debug_mask=*/false, p.scale()));
-  return std::get<0>(at::_scaled_dot_product_efficient_attention(query, repeated(p.sizes, key),
-                                                                 repeated(p.sizes, value), /*bias=*/{},
-                                                                 /*compute_log_sumexp=*/true, 0.0, causal, p.scale()));
+  return attend_by_products(p.sizes, query, key, value, p.scale());
 }
 
 void forward(Arguments& a) {

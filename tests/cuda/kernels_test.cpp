@@ -220,6 +220,101 @@ TEST_F(CudaKernels, MomentumAndItsSignsAreTheCpus) {
   }
 }
 
+// What a rank sends and what comes back, by both processors.
+struct SentBytes {
+  static constexpr std::size_t kMany = 100'003, kRanks = 3;
+  SentBytes(const SentCode& of, bool keeps) : code(of), kept(kMany), feeds_back(keeps) {}
+  EncodeSpan encoding(const SentNumbers& of) {
+    return {code, of, feeds_back ? kept.data() : nullptr, sent.data(), kMany};
+  }
+  SentCode code;
+  Shared<float> kept, numbers{kMany};
+  Shared<BFloat16> narrow{kMany};
+  Shared<std::byte> sent{kRanks * kMany * 4};
+  bool feeds_back;
+};
+
+TEST_F(CudaKernels, WhatRanksSendHasTheCpusBits) {
+  constexpr std::size_t kMany = SentBytes::kMany;
+  Shared<float> gradient(kMany), momentum(kMany);
+  Shared<BFloat16> narrow(kMany);
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    gradient[i] = i % 1000 == 7 ? 1e6F * normal(random) : normal(random);  // beyond fp16's largest
+    narrow[i] = to_bfloat16(gradient[i]);
+    momentum[i] = normal(random);
+  }
+  const SentNumbers kinds[] = {
+      {.gradient = gradient.data()},
+      {.gradient = narrow.data(), .gradient_type = DType::BF16},
+      {.gradient = gradient.data(), .momentum = momentum.data(), .momentum_weight = 0.9F, .gradient_weight = 0.1F}};
+  using Kind = SentCode::Kind;
+  for (const SentCode code : {SentCode{Kind::BFloat16, 0}, SentCode{Kind::Float16, 0}, SentCode{Kind::Signs, 64},
+                              SentCode{Kind::Signs, 1024}})
+    for (const bool keeps : {true, false}) {
+      SentBytes cpu(code, keeps), gpu(code, keeps);
+      for (const SentNumbers& numbers : kinds) {  // each by what the one before has kept
+        encode(cpu.encoding(numbers));
+        launch_encode_sent(gpu.encoding(numbers), nullptr);
+        finish();
+        EXPECT_TRUE(same_bytes(cpu.sent.copy(), gpu.sent.copy()));
+        EXPECT_TRUE(same_bytes(cpu.kept.copy(), gpu.kept.copy()));
+      }
+      const std::int64_t stride = code.bytes(kMany / code.unit() * code.unit()), ranks = 2;
+      Shared<std::byte> codes(static_cast<std::size_t>(ranks * stride));
+      for (const std::int64_t rank : {0, 1}) {
+        EncodeSpan one = cpu.encoding(kinds[rank]);
+        one.sent = codes.data() + rank * stride;
+        one.elements = kMany / code.unit() * code.unit();
+        encode(one);
+      }
+      const SentNumbers mean{.codes = codes.data(), .ranks = ranks, .stride = stride};
+      SentBytes cpu_mean(code, keeps), gpu_mean(code, keeps);
+      EncodeSpan on_cpu = cpu_mean.encoding(mean), on_gpu = gpu_mean.encoding(mean);
+      on_cpu.elements = on_gpu.elements = kMany / code.unit() * code.unit() - 5;
+      encode(on_cpu);
+      launch_encode_sent(on_gpu, nullptr);
+      finish();
+      EXPECT_TRUE(same_bytes(cpu_mean.sent.copy(), gpu_mean.sent.copy()));
+      EXPECT_TRUE(same_bytes(cpu_mean.kept.copy(), gpu_mean.kept.copy()));
+      decode({code, cpu.sent.data(), cpu.numbers.data(), DType::F32, kMany});
+      decode({code, cpu.sent.data(), cpu.narrow.data(), DType::BF16, kMany});
+      launch_decode_sent({code, cpu.sent.data(), gpu.numbers.data(), DType::F32, kMany}, nullptr);
+      launch_decode_sent({code, cpu.sent.data(), gpu.narrow.data(), DType::BF16, kMany}, nullptr);
+      finish();
+      EXPECT_TRUE(same_bytes(cpu.numbers.copy(), gpu.numbers.copy()));
+      EXPECT_TRUE(same_bytes(cpu.narrow.copy(), gpu.narrow.copy()));
+    }
+}
+
+TEST_F(CudaKernels, UpdatesByASentMomentumAreTheCpus) {
+  for (const DType type : {DType::F32, DType::BF16})
+    for (const double scale : {1.0, 0.0}) {
+      AdamMemory cpu(type), gpu(type);
+      for (std::size_t i = 0; i < AdamMemory::kElements; i += 3) cpu.v[i] = gpu.v[i] = 0;
+      Shared<UpdateControl> control(1);
+      control[0] = {scale, 1, 1};
+      const UpdateStep step = one_bit_step({.weight_decay = 0.1, .decoupled = true}, 9, 5);
+      const auto span = [](AdamMemory& memory) {
+        UpdateSpan masters = memory.span(/*in_place=*/false);
+        masters.gradient = nullptr, masters.m = masters.v = nullptr, masters.gradient_type = DType::F32;
+        return SentSpan{memory.m.data(), memory.v.data(), masters};
+      };
+      if (scale != 0)
+        one_bit_update(step, span(cpu));
+      else
+        for (std::size_t i = 0; i < AdamMemory::kElements; ++i) cpu.parameter[i] = cpu.old_parameter[i];
+      launch_sent_update(step, span(gpu), control.data(), nullptr);
+      finish();
+      EXPECT_TRUE(same_bytes(cpu.master.copy(), gpu.master.copy())) << name_of(type) << scale;
+      EXPECT_TRUE(same_bytes(cpu.low.copy(), gpu.low.copy()));
+      if (type == DType::BF16) {
+        EXPECT_TRUE(same_bytes(cpu.parameter.copy(), gpu.parameter.copy()));
+      }
+    }
+}
+
 TEST_F(CudaKernels, GradientNormAndClippingGiveTheCpusBits) {
   for (const std::int64_t elements : {1L, 5L, 2048L, 65'536L, 200'001L}) {
     std::mt19937 random(static_cast<unsigned>(elements));

@@ -2,8 +2,7 @@
 // pages [rows, 2, batch, key_heads size], the oldest first. Inputs: queries [batch tokens, heads size], keys and values
 // (or all three as columns of one, `fused_input`), then the pages. The new ones go into the last page: where it
 // `fills`, it is the last input, which is updated; else it begins, and is the second output. Several new tokens are a
-// text's first ones (position 0), and see themselves and those before them. Scores are in no memory; there is no
-// backward.
+// text's first ones (position 0), and see themselves and those before them. There is no backward.
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/attention_scratch.hpp"
@@ -53,15 +52,15 @@ class PagedAttention final : public Primitive {
     const Sizes a(how, s);
     const std::int64_t type = size_of(s.in[0].type), number = size_of(DType::F32);
     const std::int64_t row = s.out[0].bytes(), together = a.tokens > 1 ? 0 : rows_bytes(a, s, a.seen()) / 2;
-    // A GPU's kernel in fp32 does not know groups.
-    const std::int64_t repeated =
-        where.gpu && a.group() > 1 && s.in[0].type == DType::F32 ? rows_bytes(a, s, a.seen()) / 2 * a.group() : 0;
-    for (const std::int64_t bytes : {together, together, repeated, repeated}) meter.take(bytes);
+    for (const std::int64_t bytes : {together, together}) meter.take(bytes);
     const std::int64_t sums = a.batch * a.heads * (a.tokens + 31) * number;
-    if (where.gpu) {
-      const std::int64_t split =
-          s.in[0].type == DType::F32 ? 0 : gpu_split_keys_bytes(a.batch * a.heads, a.tokens, a.seen(), a.size);
-      return meter.touch_all({row, sums, sums, split, kNumberBytes, kNumberBytes, kNumberBytes});
+    if (where.gpu && a.is_flash(s.in[0].type))
+      return meter.touch_all({row, sums, sums, gpu_split_keys_bytes(a.batch * a.heads, a.tokens, a.seen(), a.size),
+                              kNumberBytes, kNumberBytes, kNumberBytes});
+    if (where.gpu) {  // queries, keys and values of each head; scores, shares and a mask; and what comes of them
+      const std::int64_t own = a.tokens > 1 ? rows_bytes(a, s, a.tokens) / 2 : 0;
+      const std::int64_t scores = a.batch * a.heads * a.tokens * a.seen() * type;
+      return meter.touch_all({row, own, own, scores, scores, a.tokens * a.seen(), a.tokens * a.seen(), row});
     }
     const std::int64_t q = cpu_query_split(a.tokens), k = cpu_key_split(a.seen()), threads = where.threads;
     const std::int64_t rounded = s.in[0].type == DType::F32 ? 0 : threads * q * k * type;

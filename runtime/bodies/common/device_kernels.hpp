@@ -6,6 +6,7 @@
 
 #include "runtime/media/device_pictures.hpp"
 #include "runtime/optimizer/one_bit.hpp"
+#include "runtime/optimizer/sent_code.hpp"
 #include "runtime/optimizer/sparse_blocks.hpp"
 #include "runtime/optimizer/update.hpp"
 #include "runtime/optimizer/update_control.hpp"
@@ -22,6 +23,9 @@ struct DeviceKernels {
   void (*control)(const UpdateRules& rules, const double* sum, const LossScale* old, LossScale* state,
                   UpdateControl* control, double* copy) = nullptr;
   void (*compress_momentum)(const MomentumSpan& span, const UpdateControl* control) = nullptr;
+  void (*encode_sent)(const EncodeSpan& span) = nullptr;
+  void (*decode_sent)(const DecodeSpan& span) = nullptr;
+  void (*sent_update)(const UpdateStep& step, const SentSpan& span, const UpdateControl* control) = nullptr;
   void (*decode_weights)(const WeightSpan& span) = nullptr;
   void (*encode_sparse)(const SparseSpan& span) = nullptr;
   void (*decode_sparse)(const SparseSpan& span) = nullptr;

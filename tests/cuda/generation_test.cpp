@@ -1,0 +1,64 @@
+// Text that is generated on a GPU is the CPU's, whatever a policy moves where.
+#include "tests/cuda/gpu.hpp"
+#include "tests/runtime/generation_runs.hpp"
+
+namespace tandem {
+namespace {
+
+class GpuGeneration : public ::testing::Test {
+  void SetUp() override {
+    if (!has_gpu()) GTEST_SKIP() << "no GPU on this machine";
+  }
+};
+
+Tokens on_gpu(Scenario scenario, std::set<Role>& moved) {
+  scenario.machine.gpu = true;
+  return live(scenario, moved, gpu());
+}
+
+TEST_F(GpuGeneration, IsTheCpusUnderEveryPlacement) {
+  std::set<Role> moved;
+  for (const Kind& kind : kinds())
+    for (const std::int64_t page : {1, 4, 9}) {
+      const Tokens expected = live(scenario_of(kind, page, "resident", 64 * kMiB), moved);
+      ASSERT_EQ(expected.size(), 12U);
+      for (const Placement& placed : placements()) {
+        SCOPED_TRACE(std::string(kind.name) + " in pages of " + std::to_string(page) + " under " + placed.policy.name);
+        Scenario scenario = scenario_of(kind, page, placed.policy.name, placed.device_bytes);
+        scenario.policy = placed.policy;
+        EXPECT_EQ(on_gpu(scenario, moved), expected);
+      }
+    }
+}
+
+// Each policy's are the same bits, so the same text. What rounds to 16 bits is not the CPU's.
+TEST_F(GpuGeneration, IsTheSameUnderEveryPlacementIn16Bits) {
+  std::set<Role> moved;
+  for (const Kind& kind : kinds())
+    for (const DType type : {DType::BF16, DType::F16}) {
+      const auto scenario_for = [&](const Placement& placed) {
+        Scenario scenario = scenario_of(kind, 4, placed.policy.name, placed.device_bytes);
+        scenario.policy = placed.policy;
+        scenario.workload.precision = type;
+        return scenario;
+      };
+      const Tokens expected = on_gpu(scenario_for(placements().front()), moved);
+      for (const Placement& placed : placements()) {
+        if (placed.policy.options.contains("cpu_attention")) continue;  // the CPU's sums are others
+        SCOPED_TRACE(std::string(kind.name) + " in " + std::string(name_of(type)) + " under " + placed.policy.name);
+        EXPECT_EQ(on_gpu(scenario_for(placed), moved), expected);
+      }
+    }
+}
+
+TEST_F(GpuGeneration, IsTheCpusWhereLittleFits) {
+  constexpr std::int64_t kLittle = 32 * kMiB + kMiB / 2;  // of which cuBLAS has 32 MiB for itself
+  std::set<Role> moved;
+  for (const Kind& kind : kinds())
+    EXPECT_EQ(on_gpu(scenario_of(kind, 4, "on_demand", kLittle), moved),
+              live(scenario_of(kind, 4, "resident", 64 * kMiB), moved))
+        << kind.name;
+}
+
+}  // namespace
+}  // namespace tandem
