@@ -30,24 +30,30 @@ bool is_built(const std::string& part) {
   }
 }
 
-DeclaredCommand of_part(const std::string& part) {
+DeclaredCommand of_part(const PartCommand& part) {
   const TemporaryFolder folder;
   const std::string file = folder.file("declared.json");
-  const ChildResult child = run_child(part, {kDeclare}, /*keep_errors=*/true, file);
-  if (child.exit_code != kDone) throw DeviceError("tandem-" + part + " does not say its flags: " + child.reason());
+  const ChildResult child = run_child(part.program, arguments_of(part, {kDeclare}), /*keep_errors=*/true, file);
+  if (child.exit_code != kDone)
+    throw DeviceError("tandem " + std::string(part.name) + " does not say its flags: " + child.reason());
   return read_declared(read_text_file(file));
 }
 
 }  // namespace
 
-Declarations declarations(std::span<const Builtin> builtins, std::span<const char* const> parts) {
+std::vector<std::string> arguments_of(const PartCommand& part, std::vector<std::string> arguments) {
+  if (*part.word != '\0') arguments.insert(arguments.begin(), part.word);
+  return arguments;
+}
+
+Declarations declarations(std::span<const Builtin> builtins, std::span<const PartCommand> parts) {
   Declarations all;
   for (const Builtin& builtin : builtins) all.commands.push_back(of_builtin(builtin));
-  for (const std::string part : parts) {
-    if (is_built(part))
+  for (const PartCommand& part : parts) {
+    if (is_built(part.program))
       all.commands.push_back(of_part(part));
     else
-      all.not_built.push_back(part);
+      all.not_built.emplace_back(part.name);
   }
   std::sort(all.commands.begin(), all.commands.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return all;

@@ -19,7 +19,13 @@ struct Declarations {
   std::vector<DeclaredCommand> commands;  // by name
   std::vector<std::string> not_built;     // commands whose programs are not here
 };
-// `parts`: the names of commands that are programs beside this one.
-Declarations declarations(std::span<const Builtin> builtins, std::span<const char* const> parts);
+// A command that is a program beside this one: tandem-<program>, told by a first word which of its commands it is.
+struct PartCommand {
+  const char* name;
+  const char* program = name;
+  const char* word = "";  // none
+};
+std::vector<std::string> arguments_of(const PartCommand& part, std::vector<std::string> arguments);
+Declarations declarations(std::span<const Builtin> builtins, std::span<const PartCommand> parts);
 
 }  // namespace tandem

@@ -236,8 +236,9 @@ constexpr tandem::Builtin kBuiltins[] = {
     {"check", check},     {"replay", replay},     {"list", list},
     {"schema", schema},   {"import", import},     {"completion", completion},
     {"man", man}};
-constexpr const char* kParts[] = {"simulate", "train", "plan", "calibrate", "monitor", "train-policy"};
-constexpr const char* kLater[] = {"generate"};
+constexpr tandem::PartCommand kParts[] = {{"simulate"},    {"train"},     {"generate", "train", "--generate"},
+                                          {"plan"},        {"calibrate"}, {"monitor"},
+                                          {"train-policy"}};
 
 int completion(const Arguments& arguments) {
   CLI::App app{"A script with which a shell completes commands, flags and names: source <(tandem completion bash)",
@@ -261,7 +262,7 @@ int man(const Arguments& arguments) {
 int unknown(const std::string& command) {
   std::vector<std::string> names;
   for (const tandem::Builtin& builtin : kBuiltins) names.push_back(builtin.name);
-  names.insert(names.end(), std::begin(kParts), std::end(kParts));
+  for (const tandem::PartCommand& part : kParts) names.emplace_back(part.name);
   const std::string near = tandem::suggest(command, names);
   throw tandem::ConfigError("there is no command '" + command + "'" +
                             (near.empty() ? "; see tandem --help" : "; did you mean " + near + "?"));
@@ -284,10 +285,8 @@ int dispatch(int argc, char** argv) {
   }
   for (const tandem::Builtin& builtin : kBuiltins)
     if (command == builtin.name) return builtin.run(arguments);
-  for (const char* part : kParts)
-    if (command == part) tandem::become(part, arguments);
-  for (const char* later : kLater)
-    if (command == later) throw tandem::ConfigError("tandem " + command + " is not built yet; see tandem --help");
+  for (const tandem::PartCommand& part : kParts)
+    if (command == part.name) tandem::become(part.program, tandem::arguments_of(part, arguments));
   return unknown(command);
 }
 

@@ -10,6 +10,7 @@ inline constexpr const char* kUsage =
     "--exact; or plan FILE\n"
     "  tandem simulate FILE              predict a scenario's run\n"
     "  tandem train FILE                 perform it: --device cpu|cuda, --nproc N, --resume DIR, --csv FILE, --adapt\n"
+    "  tandem generate FILE              generate text: --prompts FILE, --device cpu|cuda, --tokens, --texts FILE\n"
     "  tandem compare FILE               both, predicted beside measured\n"
     "  tandem compare-policies FILE      simulate it with every policy: --policies A,B, --over KEY=V,W, --largest "
     "KEY=LOW..HIGH\n"

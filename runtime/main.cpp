@@ -33,6 +33,7 @@
 #include "runtime/decode_process.hpp"
 #include "runtime/failed_run.hpp"
 #include "runtime/fingerprint.hpp"
+#include "runtime/generate/generate.hpp"
 #include "runtime/live_scenario.hpp"
 #include "runtime/measure.hpp"
 #include "runtime/monitor/monitor.hpp"
@@ -367,5 +368,7 @@ int main(int argc, char** argv) {
   const bool measures = std::any_of(argv + 1, argv + argc, [](std::string_view word) {
     return word.substr(0, word.find('=')) == tandem::kMeasureOnly;
   });
+  if (argc > 1 && argv[1] == std::string_view(tandem::kGenerate))
+    return tandem::run_main(argc - 1, argv + 1, tandem::generate);
   return tandem::run_main(argc, argv, measures ? tandem::measure : train);
 }

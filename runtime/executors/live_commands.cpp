@@ -41,7 +41,7 @@ LiveExecutor::Work LiveExecutor::work_of(const Command& command) {
   if (command.kind == CommandKind::Run) {
     if (waits_for_ranks(command.lane.kind())) return together_work(command);
     const bool updates = graph_.op(command.op).phase == Phase::OptimizerStep;
-    return updates && options_.lost_peers ? update_work(command) : run_work(command);
+    return updates && options_.lost_peers ? update_work(command) : telling(command, run_work(command));
   }
   CHECK(command.source.rank == options_.rank && command.target.rank == options_.rank, "command", command.id,
         "copies between ranks, which CPU processes do not");
@@ -175,6 +175,7 @@ StreamTask LiveExecutor::stream_task(const Command& command) {
   } else {
     task.enqueue = launch_of(command);
     task.result = late_result_of(command);
+    tell_from_device(task, command);
   }
   if (!options_.before_command) return task;
   task.enqueue = [this, command, enqueue = std::move(task.enqueue)](Streams& streams) {

@@ -45,7 +45,10 @@ void LiveExecutor::make_arenas() {
   arena_of(Tier::HostPinned) =
       device->pinned_arena(std::string(name_of(Tier::HostPinned)), bytes(Tier::HostPinned), options_.pageable_bytes);
   pinning_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  result_slots_ = device->pinned_arena("results", kResultSlots * static_cast<std::int64_t>(sizeof(std::int64_t)));
+  constexpr auto kNumber = static_cast<std::int64_t>(sizeof(std::int64_t));
+  result_slots_ = device->pinned_arena("results", kResultSlots * kNumber);
+  if (options_.chosen)
+    choice_slots_ = device->pinned_arena("choices", kChoiceSlots * scenario_.workload.batch * kNumber);
 }
 
 std::int64_t* LiveExecutor::result_slot(CommandId id) const {

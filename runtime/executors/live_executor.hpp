@@ -47,6 +47,9 @@ struct LiveExecutorOptions {
   std::atomic<bool>* interrupt = nullptr;  // set by a signal handler; outlives the executor
   BodyLibrary library;
   std::shared_ptr<Device> device;  // null: worker threads and host memory stand in
+  // Called with all that an op has chosen, of its step and micro-batch: by workers, for a micro-batch in the order of
+  // steps. Null: nobody asks.
+  std::function<void(std::int32_t step, std::int32_t micro_batch, std::span<const std::int64_t> tokens)> chosen;
   // Called by a lane's worker before each command: tests delay or fail there. Null: nothing.
   std::function<void(const Command&)> before_command;
   // As of DiskOptions, for tests.
@@ -54,6 +57,9 @@ struct LiveExecutorOptions {
   // Called by the loader's worker before a checkpoint gets its name, with the step of the graph. Null: nothing.
   std::function<void(std::int32_t)> before_commit;
 };
+
+// More than a lane of a device has commands under way.
+inline constexpr std::int64_t kChoiceSlots = 32;
 
 // What the bodies of one name needed, for checking the workspaces that ops declare.
 struct WorkspacePeak {
@@ -111,6 +117,9 @@ class LiveExecutor final : public Executor {
   std::int64_t require_finite(const Command& command, std::int64_t result, const std::string& what);
   void note_not_finite(const Command& command, const std::string& what);
   std::function<std::int64_t()> late_result_of(const Command& command);
+  bool is_told(const Op& op) const;
+  Work telling(const Command& command, Work work) const;
+  void tell_from_device(StreamTask& task, const Command& command);
   void record_peak(const BodyCall& call, std::int64_t peak_bytes, std::int64_t peak_live_bytes);
   void prepare_thread(LaneIndex lane) const;
   void make_arenas();
@@ -132,6 +141,8 @@ class LiveExecutor final : public Executor {
   std::array<Arena, kTierCount> arenas_;
   const CoreTeams teams_;
   Arena result_slots_;  // of commands on the device
+  Arena choice_slots_;  // and of all that they choose, by turns
+  std::int64_t choices_ = 0;
   double pinning_s_ = 0;
   std::unique_ptr<DiskFile> disk_;  // from the first command on that needs it
   std::string note_;

@@ -21,6 +21,11 @@ struct AddedToken {
 class AddedTokens {
  public:
   void add(AddedToken token);
+  template <class Take>
+  void each_token(const Take& take) const {
+    for (const std::vector<AddedToken>& tokens : by_first_)
+      for (const AddedToken& token : tokens) take(token.content, token.id);
+  }
 
   // Calls `take` with each part of valid UTF-8, in order: the text between tokens, and tokens' ids. Of tokens that
   // begin at one place the longest is taken.

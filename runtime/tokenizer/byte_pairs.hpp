@@ -17,6 +17,11 @@ class BytePairs {
   void add_token(std::string token, std::uint32_t id) { ids_[std::move(token)] = id; }
   // In the order of their ranks; both sides and both together are tokens: false else.
   bool add_merge(const std::string& left, const std::string& right);
+  // Calls `take` with each token's bytes and number, in no order.
+  template <class Take>
+  void each_token(const Take& take) const {
+    for (const auto& [bytes, id] : ids_) take(bytes, id);
+  }
   // A piece that is a token is that one, however it would be merged.
   void take_whole_pieces() { takes_whole_ = true; }
 

@@ -53,4 +53,13 @@ void Tokenizer::encode(std::string_view text, std::vector<std::uint32_t>& out,
   });
 }
 
+std::vector<std::string> Tokenizer::bytes_of_tokens() const {
+  std::vector<std::string> all(static_cast<std::size_t>(size));
+  const auto take = [&](const std::string& bytes, std::uint32_t id) { all.at(id) = bytes; };
+  pairs.each_token(take);
+  as_written.each_token(take);
+  normalised.each_token(take);
+  return all;
+}
+
 }  // namespace tandem

@@ -31,6 +31,8 @@ struct Tokenizer {
   // with the bytes that are done. Throws BadPattern, and std::out_of_range for a byte that no token stands for.
   void encode(std::string_view text, std::vector<std::uint32_t>& out,
               const std::function<void(std::size_t)>& progress = {});
+  // Of each token, by its number, the bytes that it stands for; "" where none has the number.
+  std::vector<std::string> bytes_of_tokens() const;
 
  private:
   void cut(std::string_view piece, std::size_t step, std::vector<std::uint32_t>& out);

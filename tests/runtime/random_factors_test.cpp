@@ -2,6 +2,7 @@
 #include "runtime/primitives/common/random_factors.hpp"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
@@ -24,6 +25,16 @@ TEST(RandomFactors, AreTheSameByKernels) {
     fill_random_factors_by_kernels(by_kernels, stream_key(kKey, 4), 0.1);
     EXPECT_TRUE(at::equal(factors(kKey, 4, 0.1, type), by_kernels)) << type;
   }
+}
+
+TEST(RandomFactors, UniformNumbersAreTheSameByKernels) {
+  const at::Tensor one = at::empty({3, 400000}, at::kFloat), by_kernels = at::empty_like(one);
+  fill_uniform(one, stream_key(kKey, 4));
+  fill_uniform_by_kernels(by_kernels, stream_key(kKey, 4));
+  EXPECT_TRUE(at::equal(one, by_kernels));
+  EXPECT_GT(one.min().item<double>(), 0);
+  EXPECT_LT(one.max().item<double>(), 1);
+  EXPECT_NEAR(one.to(at::kDouble).mean().item<double>(), 0.5, 0.0014);  // five deviations
 }
 
 TEST(RandomFactors, AreTheSameOnAnyNumberOfThreads) {

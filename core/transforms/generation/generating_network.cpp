@@ -230,8 +230,10 @@ void Rewriting::add_call(const NetworkModule& m, const Call& call, std::int32_t 
         scope.call("last", "select_token", {in.front()}, {{"sequence", step_.tokens}, {"index", step_.tokens - 1}});
   }
   if (name == "cross_entropy") {
+    Attributes how{{"padding", call.how.integer("padding", 0)}};
+    if (step_.temperature > 0) how.set("temperature", step_.temperature), how.set("top_k", step_.top_k);
     here_[call.out.front()] =
-        scope.call(call.name, "likeliest", std::move(in), {{"padding", call.how.integer("padding", 0)}});
+        scope.call(call.name, step_.temperature > 0 ? "drawn_token" : "likeliest", std::move(in), std::move(how));
     return;
   }
   scope.call(call.name, std::string(name), std::move(in), placed(call));

@@ -18,6 +18,8 @@ struct GeneratingStep {
   std::int64_t places = 1;  // that the network has positions for
   std::int64_t cache_bits = 0;
   bool eager_codes = false;
+  double temperature = 0;  // 0: the likeliest token
+  std::int64_t top_k = 0;
 
   std::int64_t pages_before() const;  // those that other steps have filled
   bool begins_page() const;           // else it goes on with one

@@ -6,6 +6,7 @@ namespace tandem {
 namespace {
 
 constexpr std::int64_t kMostTokens = 1 << 24, kMostVocabulary = std::int64_t{1} << 31;
+constexpr double kMostTemperature = 1000;
 
 }  // namespace
 
@@ -23,7 +24,12 @@ const std::vector<FamilyKey>& generation_keys() {
           "How codes of weights and of the cache are made and read. fused: by one kernel; eager: by a dozen and by "
           "six, one operation each, as FlexLLMGen's."),
       optional_key("stop_token", {0, kMostVocabulary - 1},
-                   "The token that ends a text; none where not given. Of one text at a time.")};
+                   "The token that ends a text; none where not given. A run of several texts goes on to the end."),
+      number_key("temperature", 0, kMostTemperature, 0,
+                 "Tokens are drawn by the softmax of logits over this, by the scenario's seed. 0: the likeliest one is "
+                 "taken."),
+      size_key("top_k", {0, kMostVocabulary - 1}, 0,
+               "Tokens are drawn of so many of the likeliest; 0: of all. With a temperature.")};
   return kKeys;
 }
 
@@ -35,6 +41,8 @@ GenerationSizes::GenerationSizes(const WorkloadOptions& workload)
       page(workload.generate.integer_or("page", 16)),
       cache_bits(workload.generate.integer_or("cache_bits", 0)),
       eager_codes(workload.generate.text_or("codes", "fused") == "eager"),
-      stop_token(workload.generate.integer_or("stop_token", kNone)) {}
+      stop_token(workload.generate.integer_or("stop_token", kNone)),
+      temperature(workload.generate.has("temperature") ? workload.generate.number("temperature") : 0),
+      top_k(workload.generate.integer_or("top_k", 0)) {}
 
 }  // namespace tandem

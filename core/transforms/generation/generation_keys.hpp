@@ -19,6 +19,8 @@ struct GenerationSizes {
   std::int64_t cache_bits;  // of a number of a page; 0: as it is computed
   bool eager_codes;         // codes are made and read by a kernel for each operation
   std::int64_t stop_token;  // kNone: texts end after new_tokens
+  double temperature;       // 0: the likeliest token is taken
+  std::int64_t top_k;       // of which one is drawn; 0: of all
 };
 
 }  // namespace tandem

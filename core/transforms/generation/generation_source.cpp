@@ -44,8 +44,8 @@ void require_generation_options(const Scenario& scenario) {
   if (w.lora.rank > 0 || !w.trained.empty())
     refuse("workload.lora, workload.trained", "nothing is trained", "neither of them");
   if (w.sparse_activations.keep > 0) refuse("workload.sparse_activations", "nothing is kept for a backward", "none");
-  if (sizes.stop_token != kNone && w.batch * w.micro_batches > 1)
-    refuse("generate.stop_token", "texts of a block go on together", "with workload.batch: 1, micro_batches: 1");
+  if (sizes.top_k > 0 && sizes.temperature == 0)
+    refuse("generate.top_k", "the likeliest token is taken", "0, or a generate.temperature above 0");
 }
 
 class GenerationSource final : public StepSource {
@@ -53,7 +53,10 @@ class GenerationSource final : public StepSource {
   GenerationSource(const Scenario& scenario, const Rewrites& rewrites, NetworkOfTokens network, Rank rank);
   void prologue(Graph& graph) override;
   bool append_step(Graph& graph, std::int64_t result) override;
-  bool needs_result() const override { return sizes_.stop_token != kNone; }
+  // Texts of a block go on together, to the end.
+  bool needs_result() const override {
+    return sizes_.stop_token != kNone && scenario_.workload.batch * scenario_.workload.micro_batches == 1;
+  }
 
  private:
   // What a block has of each of its batches.
@@ -113,7 +116,9 @@ GeneratingStep GenerationSource::step_at(std::int64_t position) const {
           sizes_.page,
           places_,
           sizes_.cache_bits,
-          sizes_.eager_codes};
+          sizes_.eager_codes,
+          sizes_.temperature,
+          sizes_.top_k};
 }
 
 TrainingPlan GenerationSource::plan_of(const GeneratingStep& step) {
@@ -196,7 +201,7 @@ void GenerationSource::forward(Graph& graph, Passes& passes, std::size_t stage, 
 
 bool GenerationSource::append_step(Graph& graph, std::int64_t result) {
   if (context_.step >= sizes_.new_tokens) return false;
-  if (context_.step > 0 && sizes_.stop_token != kNone && result == sizes_.stop_token) return false;
+  if (context_.step > 0 && needs_result() && result == sizes_.stop_token) return false;
   const GeneratingStep step = step_at(position());
   use_plan_of(step);
   Passes& passes = passes_of(graph, step);

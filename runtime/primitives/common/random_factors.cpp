@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace tandem {
 namespace {
@@ -41,6 +42,25 @@ void fold(at::Tensor& z, int bits) {
   z.bitwise_xor_(shifted.bitwise_and_(as_signed(~std::uint64_t{0} >> bits)));
 }
 
+// `made`: what a part of `to` becomes, of 64 bits each.
+template <typename Make>
+void fill_by_kernels(const at::Tensor& to, std::uint64_t key, const Make& made) {
+  const at::Tensor all = to.view({-1});
+  for (std::int64_t begin = 0; begin < all.numel(); begin += kPart) {
+    const std::int64_t end = std::min(begin + kPart, all.numel());
+    at::Tensor z = at::arange(begin, end, all.options().dtype(at::kLong));
+    z.mul_(as_signed(kStep)).add_(as_signed(key));
+    fold(z, 30);
+    z.mul_(as_signed(kFirst));
+    fold(z, 27);
+    z.mul_(as_signed(kSecond));
+    fold(z, 31);
+    all.slice(0, begin, end).copy_(made(std::move(z)));
+  }
+}
+
+constexpr float kUniformStep = 0x1p-24F;
+
 }  // namespace
 
 std::uint64_t stream_key(const RandomKey& random, std::int64_t stream) {
@@ -59,20 +79,25 @@ void fill_random_factors(const at::Tensor& factors, std::uint64_t key, double ra
 }
 
 void fill_random_factors_by_kernels(const at::Tensor& factors, std::uint64_t key, double rate) {
-  const at::Tensor all = factors.view({-1});
   const float kept = static_cast<float>(1 / (1 - rate));
-  for (std::int64_t begin = 0; begin < all.numel(); begin += kPart) {
-    const std::int64_t end = std::min(begin + kPart, all.numel());
-    at::Tensor z = at::arange(begin, end, all.options().dtype(at::kLong));
-    z.mul_(as_signed(kStep)).add_(as_signed(key));
-    fold(z, 30);
-    z.mul_(as_signed(kFirst));
-    fold(z, 27);
-    z.mul_(as_signed(kSecond));
-    fold(z, 31);
+  fill_by_kernels(factors, key, [&](at::Tensor z) {
     z.bitwise_right_shift_(32).bitwise_and_(std::int64_t{0xffffffff});
-    all.slice(0, begin, end).copy_(z.ge(static_cast<std::int64_t>(limit_of(rate))).to(at::kFloat).mul_(kept));
-  }
+    return z.ge(static_cast<std::int64_t>(limit_of(rate))).to(at::kFloat).mul_(kept);
+  });
+}
+
+void fill_uniform(const at::Tensor& numbers, std::uint64_t key) {
+  if (!numbers.is_cpu()) return fill_uniform_by_kernels(numbers, key);
+  auto* const to = numbers.mutable_data_ptr<float>();
+  for (std::int64_t i = 0; i < numbers.numel(); ++i)
+    to[i] = (static_cast<float>(mixed(key + static_cast<std::uint64_t>(i) * kStep) >> 40) + 0.5F) * kUniformStep;
+}
+
+void fill_uniform_by_kernels(const at::Tensor& numbers, std::uint64_t key) {
+  fill_by_kernels(numbers, key, [](at::Tensor z) {
+    z.bitwise_right_shift_(40).bitwise_and_(std::int64_t{0xffffff});
+    return z.to(at::kFloat).add_(0.5).mul_(kUniformStep);
+  });
 }
 
 }  // namespace tandem

@@ -1,0 +1,221 @@
+#include "runtime/generate/generate.hpp"
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/atomic_file.hpp"
+#include "cli/cli.hpp"
+#include "cli/output_paths.hpp"
+#include "cli/siblings.hpp"
+#include "core/base/errors.hpp"
+#include "core/transforms/generation/generation_keys.hpp"
+#include "report/summary.hpp"
+#include "runtime/fingerprint.hpp"
+#include "runtime/generate/prompt_data.hpp"
+#include "runtime/generate/prompts.hpp"
+#include "runtime/generate/texts.hpp"
+#include "runtime/live_scenario.hpp"
+#include "runtime/open_device.hpp"
+#include "runtime/run_watch.hpp"
+#include "runtime/tokenizer/utf8_text.hpp"
+#include "runtime/train.hpp"
+
+namespace tandem {
+namespace {
+
+// As UTF-8, without what could drive a terminal; lines stay lines.
+void print_lines(std::string_view any) {
+  std::int64_t replaced = 0;
+  const std::string valid = valid_utf8(std::string(any), replaced);
+  std::string_view bytes = valid;
+  for (std::size_t end = bytes.find('\n'); end != std::string_view::npos; end = bytes.find('\n')) {
+    std::fputs((terminal_text(bytes.substr(0, end)) + '\n').c_str(), stdout);
+    bytes.remove_prefix(end + 1);
+  }
+  std::fputs(terminal_text(bytes).c_str(), stdout);
+  std::fflush(stdout);
+}
+
+using Clock = std::chrono::steady_clock;
+
+struct GenerateFlags {
+  CommonFlags common;
+  std::string device = "cpu", prompts, texts;
+  bool as_numbers = false;
+};
+
+GenerateFlags parse_flags(int argc, char** argv) {
+  CLI::App app{"Generate text with a network that may be larger than the device", "tandem generate"};
+  GenerateFlags flags;
+  add_scenario_argument(app, flags.common);
+  app.add_option("--prompts", flags.prompts, "A prompt a line; -: standard input. Not given: the scenario's data")
+      ->type_name("FILE");
+  app.add_option("--device", flags.device, "cpu: the CPU stands in for the device; cuda: a GPU")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->default_str("cpu");
+  app.add_flag("--tokens", flags.as_numbers, "Prompts and texts are token numbers with spaces between");
+  app.add_option("--texts", flags.texts, "Write all texts and their tokens, a line of JSON each")->type_name("FILE");
+  add_setting_flags(app, flags.common);
+  parse(app, argc, argv);
+  return flags;
+}
+
+// A block's scenario: its own batch and length of prompts.
+Scenario scenario_of(const GenerateFlags& flags, const PromptBlock* block) {
+  CommonFlags common = flags.common;
+  if (block != nullptr) {
+    const auto set = [&](const char* key, auto value) { common.overrides.push_back(key + std::to_string(value)); };
+    set("generate.prompt=", block->prompts.front().tokens.size());
+    set("workload.batch=", block->batch);
+    set("workload.micro_batches=", block->micro_batches);
+  }
+  Scenario scenario = load_live_scenario(common, flags.device);
+  if (!generates(scenario))
+    throw ConfigError("generate: is missing; allowed: generate.prompt and generate.new_tokens, or tandem train");
+  return scenario;
+}
+
+struct Result {
+  std::size_t number = 0;
+  std::optional<std::string> prompt;
+  std::vector<std::int64_t> tokens;
+  bool stopped = false;
+};
+
+class Generation {
+ public:
+  Generation(const GenerateFlags& flags, TokenText& text, std::int64_t stop)
+      : flags_(flags), text_(text), stop_(stop), device_(open_device(flags.device)) {}
+
+  // Null: prompts are the scenario's data. False: it was interrupted.
+  bool run(const PromptBlock* block) {
+    const Scenario scenario = scenario_of(flags_, block);
+    if (!flags_.common.quiet && !warned_) {
+      print_warnings(scenario);
+      print_warning(fingerprint_warning(scenario.machine, device_.get()));
+      warned_ = true;
+    }
+    const std::int64_t batch = scenario.workload.batch, count = batch * scenario.workload.micro_batches;
+    GrowingTexts texts(text_, batch, count, stop_, print_lines);
+    TrainOptions options;
+    options.device = device_;
+    options.interrupt = &claim_interrupts();
+    const std::unique_ptr<Watchdog> watchdog = leading_watchdog(scenario);
+    options.watchdog = watchdog.get();
+    const Clock::time_point start = Clock::now();
+    std::optional<Clock::time_point> first;
+    options.decorate = [&](LiveExecutorOptions& executor) {
+      executor.chosen = [&](std::int32_t, std::int32_t micro_batch, std::span<const std::int64_t> tokens) {
+        if (micro_batch == 0 && !first) first = Clock::now();
+        texts.add(micro_batch, tokens);
+      };
+    };
+    if (block != nullptr)
+      options.open_data = [block] {
+        std::vector<std::vector<std::int64_t>> tokens;
+        for (const Prompt& prompt : block->prompts) tokens.push_back(prompt.tokens);
+        return std::make_unique<PromptData>(std::move(tokens));
+      };
+    Training training(scenario, options);
+    const auto keep = [&] {
+      texts.end();
+      if (count == 1) print_lines("\n");
+      take(texts, block, count);
+    };
+    try {
+      training.run();
+    } catch (...) {  // what there is so far is somebody's
+      keep();
+      throw;
+    }
+    keep();
+    if (!flags_.common.quiet && first && !training.interrupted()) report(texts, count, start, *first);
+    return !training.interrupted();
+  }
+
+  void write_texts() const {
+    if (flags_.texts.empty()) return;
+    std::string lines;
+    std::int64_t replaced = 0;
+    for (const Result& result : results_) {
+      nlohmann::ordered_json line = {{"text", result.number}};
+      if (result.prompt) line["prompt"] = valid_utf8(*result.prompt, replaced);
+      if (!text_.as_numbers()) line["generated"] = valid_utf8(text_.bytes_of(result.tokens), replaced);
+      line["tokens"] = result.tokens;
+      line["stopped"] = result.stopped;
+      lines += line.dump() + "\n";
+    }
+    write_file(flags_.texts, lines);
+  }
+
+ private:
+  void take(const GrowingTexts& texts, const PromptBlock* block, std::int64_t count) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      Result& result = results_.emplace_back();
+      result.number = block != nullptr ? block->prompts[i].number : i;
+      if (block != nullptr) result.prompt = block->prompts[i].text;
+      result.tokens = texts.tokens(i);
+      result.stopped = texts.has_stopped(i);
+      if (count == 1) continue;  // it was shown as it grew
+      print_lines("== text " + std::to_string(result.number) + "\n" + text_.bytes_of(result.tokens) + "\n");
+    }
+  }
+  static void report(const GrowingTexts& texts, std::int64_t count, Clock::time_point start, Clock::time_point first) {
+    const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
+    const auto later = static_cast<double>(texts.count() - count);
+    const double rest = seconds(Clock::now() - first);
+    std::fprintf(stderr, "%lld texts, %lld tokens: the first after %.2f s", static_cast<long long>(count),
+                 static_cast<long long>(texts.count()), seconds(first - start));
+    if (later > 0 && rest > 0) std::fprintf(stderr, ", then %.1f tokens/s", later / rest);
+    std::fputs("\n", stderr);
+  }
+
+  const GenerateFlags& flags_;
+  TokenText& text_;
+  std::int64_t stop_;
+  std::shared_ptr<Device> device_;
+  std::vector<Result> results_;
+  bool warned_ = false;
+};
+
+}  // namespace
+
+int generate(int argc, char** argv) {
+  const GenerateFlags flags = parse_flags(argc, argv);
+  if (!has_device(flags.device)) {
+    std::vector<std::string> arguments{kGenerate};
+    arguments.insert(arguments.end(), argv + 1, argv + argc);
+    become("train-" + flags.device, arguments);
+  }
+  const Scenario scenario = scenario_of(flags, nullptr);
+  check_outputs({{"--texts", flags.texts}}, inputs_of(scenario));
+  TokenText text(scenario, flags.as_numbers);
+  std::vector<PromptBlock> blocks;
+  if (!flags.prompts.empty())
+    blocks = blocks_of(read_prompts(flags.prompts, text), scenario.workload.batch, scenario.workload.micro_batches);
+  if (blocks.size() > 1 && !flags.common.quiet)
+    std::fprintf(stderr, "%zu runs: prompts of one length, as many as the scenario's batches hold, go together\n",
+                 blocks.size());
+  Generation generation(flags, text, GenerationSizes(scenario.workload).stop_token);
+  bool whole = true;
+  try {
+    if (blocks.empty()) whole = generation.run(nullptr);
+    for (std::size_t i = 0; i < blocks.size() && whole; ++i) whole = generation.run(&blocks[i]);
+  } catch (...) {
+    generation.write_texts();
+    throw;
+  }
+  generation.write_texts();
+  if (whole) return kDone;
+  std::fputs("interrupted: what was generated so far is above\n", stderr);
+  return kInterrupted;
+}
+
+}  // namespace tandem

@@ -1,0 +1,37 @@
+// Prompts as the batches of a run. Must not know where they are from.
+#pragma once
+
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "runtime/data.hpp"
+
+namespace tandem {
+
+class PromptData final : public DataSource {
+ public:
+  // Texts of a block in order, each with as many tokens.
+  explicit PromptData(std::vector<std::vector<std::int64_t>> prompts) : prompts_(std::move(prompts)) {}
+  void next_token_batch(BatchKey key, std::int64_t batch, std::int64_t sequence, std::int64_t* inputs,
+                        std::int64_t* targets) const override {
+    for (std::int64_t i = 0; i < batch; ++i) {
+      const std::vector<std::int64_t>& prompt = prompts_.at(static_cast<std::size_t>(key.micro_batch * batch + i));
+      if (static_cast<std::int64_t>(prompt.size()) != sequence) throw std::logic_error("a prompt of another length");
+      std::copy(prompt.begin(), prompt.end(), inputs + i * sequence);
+      std::fill_n(targets + i * sequence, sequence, 0);  // nobody looks
+    }
+  }
+  void masked_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t, std::int64_t*,
+                          std::int64_t*) const override {
+    throw std::logic_error("prompts have no masks");
+  }
+  void image_batch(BatchKey, std::int64_t, std::int64_t, float*, std::int64_t*) const override {
+    throw std::logic_error("prompts are no images");
+  }
+
+ private:
+  std::vector<std::vector<std::int64_t>> prompts_;
+};
+
+}  // namespace tandem

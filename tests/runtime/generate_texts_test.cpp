@@ -1,0 +1,73 @@
+// Texts that grow, and prompts that go together.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/base/errors.hpp"
+#include "core/base/ids.hpp"
+#include "runtime/generate/prompts.hpp"
+#include "runtime/generate/texts.hpp"
+#include "tests/common/generation.hpp"
+
+namespace tandem {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+TEST(GeneratedTexts, AreShownInWholeCharacters) {
+  EXPECT_EQ(whole_characters("abc"), 3U);
+  EXPECT_EQ(whole_characters("ab\xC3"), 2U);
+  EXPECT_EQ(whole_characters("ab\xC3\xBC"), 4U);
+  EXPECT_EQ(whole_characters("\xE2\x82"), 0U);
+  EXPECT_EQ(whole_characters("\xF0\x9F\x98"), 0U);
+  EXPECT_EQ(whole_characters("\xF0\x9F\x98\x80"), 4U);
+  EXPECT_EQ(whole_characters("\x80\x80\x80\x80\x80"), 5U);  // no character at all
+  EXPECT_EQ(whole_characters(""), 0U);
+  const TokenText bytes(testing::generating_scenario("resident", 1 << 20), /*as_numbers=*/false);
+  std::vector<std::string> shown;
+  GrowingTexts texts(bytes, 1, 1, kNone, [&](std::string_view piece) { shown.emplace_back(piece); });
+  for (const std::int64_t byte : {0x61, 0xC3, 0xBC, 0xE2}) texts.add(0, Numbers{byte});
+  texts.end();
+  EXPECT_EQ(shown, (std::vector<std::string>{"a", "\xC3\xBC", "\xE2"}));
+}
+
+TEST(GeneratedTexts, EndAtTheirStop) {
+  const TokenText numbers(testing::generating_scenario("resident", 1 << 20), /*as_numbers=*/true);
+  GrowingTexts texts(numbers, 2, 4, 9, [](std::string_view) { FAIL() << "of several nobody is shown"; });
+  texts.add(1, Numbers{1, 2});
+  texts.add(0, Numbers{3, 9});
+  texts.add(1, Numbers{9, 5});
+  texts.add(0, Numbers{9, 9});
+  EXPECT_EQ(texts.tokens(0), (Numbers{3}));
+  EXPECT_EQ(texts.tokens(1), (Numbers{}));
+  EXPECT_EQ(texts.tokens(2), (Numbers{1}));
+  EXPECT_EQ(texts.tokens(3), (Numbers{2, 5}));
+  EXPECT_TRUE(texts.has_stopped(0) && texts.has_stopped(2));
+  EXPECT_FALSE(texts.has_stopped(3));
+  EXPECT_EQ(texts.count(), 8);
+  EXPECT_EQ(numbers.bytes_of(Numbers{3, 250}), "3 250 ");
+}
+
+TEST(GeneratedTexts, AreOfTokensThatTheNetworkKnows) {
+  TokenText numbers(testing::generating_scenario("resident", 1 << 20), /*as_numbers=*/true);
+  EXPECT_EQ(numbers.tokens_of(" 1  255 0", "f:1: "), (Numbers{1, 255, 0}));
+  for (const char* wrong : {"", " ", "256", "-1", "1,2", "1 x", "99999999999999999999"})
+    EXPECT_THROW(numbers.tokens_of(wrong, "f:1: "), ConfigError) << wrong;
+}
+
+TEST(GeneratedTexts, GoTogetherWherePromptsAreOfOneLength) {
+  std::vector<Prompt> prompts;
+  for (const std::size_t length : {3, 2, 3, 3, 3, 3, 2, 3, 3}) prompts.push_back({prompts.size(), "", Numbers(length)});
+  std::vector<std::vector<std::size_t>> numbers;
+  std::vector<std::pair<std::int64_t, std::int64_t>> sizes;
+  for (const PromptBlock& block : blocks_of(prompts, 2, 2)) {
+    sizes.emplace_back(block.batch, block.micro_batches);
+    for (numbers.emplace_back(); const Prompt& prompt : block.prompts) numbers.back().push_back(prompt.number);
+  }
+  EXPECT_EQ(sizes, (std::vector<std::pair<std::int64_t, std::int64_t>>{{2, 1}, {2, 2}, {2, 1}, {1, 1}}));
+  EXPECT_EQ(numbers, (std::vector<std::vector<std::size_t>>{{1, 6}, {0, 2, 3, 4}, {5, 7}, {8}}));
+}
+
+}  // namespace
+}  // namespace tandem
