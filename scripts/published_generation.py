@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Simulates FlexGen's table of offloaded generation on one T4, and prints each row with its error.
 
-With --write, writes docs/evidence/generation.md; with --check, simulates the rows of OPT-6.7B and OPT-30B at a prompt of 512 tokens and
+With --write, writes docs/evidence/generation.md and a scenario for each cell of the lecture's table; with --check, simulates the rows of OPT-6.7B and OPT-30B at a prompt of 512 tokens and
 ends with 1 where the page holds others.
 """
 import argparse
@@ -23,7 +23,7 @@ generation together ([rows](../../benchmarks/published/inference/tables/flexgen.
 [flexgen_t4](../../hardware_profiles/flexgen_t4.yaml). Its rates are specifications and the constants of FlexGen's own cost model.
 
 Two figures are from rows, which are marked: how fast codes of 4 bits are read (OPT-6.7B, prompt 256), and how fast memory that is not pinned
-is copied (OPT-30B, prompt 256). All other rows are predictions, and none is tuned. A miss is beyond 15%. The disk's rates are those that its
+is copied (OPT-30B, prompt 256). A prompt of 512 tokens has [a scenario a cell](../../scenarios/flexgen_t4). All other rows are predictions, and none is tuned. A miss is beyond 15%. The disk's rates are those that its
 cloud specifies: with the cost model's, OPT-175B would be four times slower than it was.
 """
 NOTES = """
@@ -80,9 +80,13 @@ def main():
     print("\n".join(line(row) for row in rows))
     if arguments.write:
         PAGE.write_text(page_text(rows), encoding="utf-8")
+        for path, text in flexgen.cells().items():
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
     elif arguments.check:
         held = PAGE.read_text(encoding="utf-8").splitlines()
         wrong = [line(row) for row in rows if line(row) not in held]
+        wrong += [f"(scenario) {path}" for path, text in flexgen.cells().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
         if wrong:
             sys.exit("docs/evidence/generation.md holds other rows than these:\n" + "\n".join(wrong))
 

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import pathlib
 import subprocess
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 GIB = 1 << 30
@@ -45,32 +46,48 @@ def policy(row):
         words.append(f"cpu_attention: {'true' if row['cpu_attention'] == '1' else 'false'}")
     else:
         words = [f"weights: {'device' if row['w_gpu'] == '100' else 'host' if row['w_cpu'] == '100' else 'disk'}"]
-    return "policy={name: " + ", ".join([name, *words]) + "}"
+    return "policy: {name: " + ", ".join([name, *words]) + "}"
 
 
 def memory(row):
     """Which of the host's memory is pinned: weights where the system pins them, and buffers."""
     weights = WEIGHTS_GIB[row["model"]] * int(row["w_cpu"]) / 100 if row["pinned_weights"] == "1" else 0
     pinned = round(min(HOST_GIB - 1, 4 + 1.05 * weights))
-    return [f"machine.tiers.host_pinned.capacity={pinned}GiB", f"machine.tiers.host_pageable.capacity={HOST_GIB - pinned}GiB",
-            "machine.tiers.host_pageable.bandwidth=128GB/s"]
+    return f"{{host_pinned: {{capacity: {pinned}GiB}}, host_pageable: {{capacity: {HOST_GIB - pinned}GiB, bandwidth: 128GB/s}}}}"
 
 
-def settings(row):
-    words = [f"workload.model={row['model']}", f"workload.batch={row['gpu_batch']}", f"workload.micro_batches={row['gpu_batches']}",
-             f"generate.prompt={row['prompt']}", f"generate.new_tokens={row['new']}", policy(row), *memory(row)]
-    if row["compress_cache"] == "1":
-        words += ["generate.cache_bits=4", "generate.codes=eager"]
+def scenario(row):
+    codes = row["compress_cache"] == "1" or row["compress_weights"] == "1"
+    workload = f"model: {row['model']}, batch: {row['gpu_batch']}, micro_batches: {row['gpu_batches']}, precision: fp16"
+    generating = f"prompt: {row['prompt']}, new_tokens: {row['new']}"
     if row["compress_weights"] == "1":
-        words += ["workload.compress={weights: 4}", "generate.codes=eager"]
-    return words
+        workload += ", compress: {weights: 4}"
+    if row["compress_cache"] == "1":
+        generating += ", cache_bits: 4"
+    if codes:
+        generating += ", codes: eager"
+    published = f"{row['tokens_per_s']} tokens a second are published" if row["tokens_per_s"] else "no figure is published"
+    return (f"# Question: what does {row['system']} generate a second with {row['model'].upper()} on one T4, of prompts of {row['prompt']} tokens? "
+            f"{published[0].upper()}{published[1:]}.\n"
+            f"machine: {{derive_from: flexgen_t4, tiers: {memory(row)}}}\nworkload: {{{workload}}}\ngenerate: {{{generating}}}\n{policy(row)}\n")
+
+
+def cell(row):
+    """The scenario's file, of a row of the lecture's table: a prompt of 512 tokens."""
+    system = row["system"].replace("(c)", "_4_bits").split()[0].lower()
+    return ROOT / "scenarios" / "flexgen_t4" / f"{row['model'].replace('-', '_').replace('.', '_')}_{system}.yaml"
+
+
+def cells():
+    return {cell(row): scenario(row) for row in table() if row["system"] in POLICIES and row["prompt"] == "512"}
 
 
 def simulate(row):
-    flags = [flag for word in settings(row) for flag in ("--set", word)]
-    scenario = ROOT / "benchmarks" / "published" / "inference" / "opt_t4.yaml"
-    done = subprocess.run([ROOT / "build" / "bin" / "tandem", "simulate", scenario, "--quiet", "--json", "-", *flags],
-                          capture_output=True, text=True, timeout=300, check=False)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "row.yaml"
+        path.write_text(scenario(row), encoding="utf-8")
+        done = subprocess.run([ROOT / "build" / "bin" / "tandem", "simulate", path, "--quiet", "--json", "-"],
+                              capture_output=True, text=True, timeout=300, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{row['system']} {row['model']} {row['prompt']}: {done.stderr}")
     return json.loads(done.stdout)["generation"]
