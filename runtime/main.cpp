@@ -33,7 +33,7 @@
 #include "runtime/decode_process.hpp"
 #include "runtime/failed_run.hpp"
 #include "runtime/fingerprint.hpp"
-#include "runtime/generate/generate.hpp"
+#include "runtime/generate.hpp"
 #include "runtime/live_scenario.hpp"
 #include "runtime/measure.hpp"
 #include "runtime/monitor/monitor.hpp"

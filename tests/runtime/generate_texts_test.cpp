@@ -6,8 +6,8 @@
 
 #include "core/base/errors.hpp"
 #include "core/base/ids.hpp"
-#include "runtime/generate/prompts.hpp"
-#include "runtime/generate/texts.hpp"
+#include "runtime/growing_texts.hpp"
+#include "runtime/prompts.hpp"
 #include "tests/common/generation.hpp"
 
 namespace tandem {

@@ -121,7 +121,8 @@ def text(scenario):
 
 def shipped():
     """Each resource of machines that were measured, and of those whose figures name their sources, can be larger."""
-    for name, machine in (("h200_gpt_1_4b", "h200_measured"), ("llama_2_7b_rtx_4090", "rtx_4090"), ("two_devices", "h200")):
+    kinds = (("two_devices", "h200"), ("h200_gpt_1_4b", "h200_measured"), ("llama_2_7b_rtx_4090", "rtx_4090"))
+    for name, machine in kinds[:1] if os.environ.get("TANDEM_SANITIZED") else kinds:
         path = pathlib.Path(os.environ["TANDEM_SOURCE"]) / "scenarios" / f"{name}.yaml"
         found = explained(name, path, "--set", f"machine={machine}")
         check(name, found and all("saves_share" in of for of in found["resources"]), found and found["resources"])

@@ -106,6 +106,8 @@ def streams_bytes(root):
     several, result = written(root, scenario(root, BYTES.replace("batch: 1", "batch: 2"), f", stop_token: {text['tokens'][2]}"), "--prompts",
                               prompt_file(root, prompt + "\n" + prompt), name="stop in a block")
     check("stop token of two", [one["tokens"] for one in several] == [again[0]["tokens"]] * 2 and "== text 1" in result.stdout, several)
+    result = generate(scenario(root, BYTES), "--prompts", prompt_file(root, prompt), "--texts", "-")
+    check("lines alone", json.loads(result.stdout)["tokens"] == text["tokens"], result.stdout)
     check("without prompts", len(written(root, scenario(root, BYTES))[0]) == 1)
 
 
@@ -150,6 +152,7 @@ def refusals(root):
             ("too long", lambda: asks("x" * 60), "prompt and new tokens are 69"),
             ("no tokens to draw", lambda: asks(generating=", top_k: 3"), "generate.top_k"),
             ("a training", lambda: (SOURCE / "scenarios" / "demo.yaml",), "generate: is missing"),
+            ("texts over prompts", lambda: (*asks(), "--texts", root / "prompt.txt"), "--prompts"),
             ("a folder for texts", lambda: (*asks(), "--texts", root), "--texts")):
         result = generate(*arguments())
         check(name, result.returncode == 2 and words in result.stderr, f"{result.returncode} {result.stderr}")

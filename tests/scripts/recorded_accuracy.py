@@ -57,9 +57,10 @@ def misses(name, *settings):
     return lines
 
 
-names = ["h200_systems"] if os.environ.get("TANDEM_SANITIZED") else list(SETS)
+sanitized = bool(os.environ.get("TANDEM_SANITIZED"))
+names = ["h200_systems"] if sanitized else list(SETS)
 wrong = [line for name in names for line in misses(name)]
-if not misses(names[0], "--set", "truth.compute_time=0.9"):
+if not sanitized and not misses(names[0], "--set", "truth.compute_time=0.9"):
     wrong.append("predictions with computing that is a tenth too fast pass: this test cannot fail")
 print("\n".join(wrong))
 sys.exit(bool(wrong))

@@ -1,4 +1,4 @@
-#include "runtime/generate/generate.hpp"
+#include "runtime/generate.hpp"
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -18,11 +18,11 @@
 #include "core/transforms/generation/generation_keys.hpp"
 #include "report/summary.hpp"
 #include "runtime/fingerprint.hpp"
-#include "runtime/generate/prompt_data.hpp"
-#include "runtime/generate/prompts.hpp"
-#include "runtime/generate/texts.hpp"
+#include "runtime/growing_texts.hpp"
 #include "runtime/live_scenario.hpp"
 #include "runtime/open_device.hpp"
+#include "runtime/prompt_data.hpp"
+#include "runtime/prompts.hpp"
 #include "runtime/run_watch.hpp"
 #include "runtime/tokenizer/utf8_text.hpp"
 #include "runtime/train.hpp"
@@ -61,7 +61,8 @@ GenerateFlags parse_flags(int argc, char** argv) {
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->default_str("cpu");
   app.add_flag("--tokens", flags.as_numbers, "Prompts and texts are token numbers with spaces between");
-  app.add_option("--texts", flags.texts, "Write all texts and their tokens, a line of JSON each")->type_name("FILE");
+  app.add_option("--texts", flags.texts, "Write all texts and their tokens, a line of JSON each; -: and nothing else")
+      ->type_name("FILE");
   add_setting_flags(app, flags.common);
   parse(app, argc, argv);
   return flags;
@@ -103,7 +104,7 @@ class Generation {
       warned_ = true;
     }
     const std::int64_t batch = scenario.workload.batch, count = batch * scenario.workload.micro_batches;
-    GrowingTexts texts(text_, batch, count, stop_, print_lines);
+    GrowingTexts texts(text_, batch, count, stop_, shows() ? print_lines : GrowingTexts::Show());
     TrainOptions options;
     options.device = device_;
     options.interrupt = &claim_interrupts();
@@ -126,7 +127,7 @@ class Generation {
     Training training(scenario, options);
     const auto keep = [&] {
       texts.end();
-      if (count == 1) print_lines("\n");
+      if (count == 1 && shows()) print_lines("\n");
       take(texts, block, count);
     };
     try {
@@ -152,10 +153,14 @@ class Generation {
       line["stopped"] = result.stopped;
       lines += line.dump() + "\n";
     }
-    write_file(flags_.texts, lines);
+    if (shows())
+      write_file(flags_.texts, lines);
+    else
+      std::fputs(lines.c_str(), stdout);
   }
 
  private:
+  bool shows() const { return flags_.texts != "-"; }
   void take(const GrowingTexts& texts, const PromptBlock* block, std::int64_t count) {
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
       Result& result = results_.emplace_back();
@@ -163,7 +168,7 @@ class Generation {
       if (block != nullptr) result.prompt = block->prompts[i].text;
       result.tokens = texts.tokens(i);
       result.stopped = texts.has_stopped(i);
-      if (count == 1) continue;  // it was shown as it grew
+      if (count == 1 || !shows()) continue;  // it was shown as it grew
       print_lines("== text " + std::to_string(result.number) + "\n" + text_.bytes_of(result.tokens) + "\n");
     }
   }
@@ -171,8 +176,8 @@ class Generation {
     const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
     const auto later = static_cast<double>(texts.count() - count);
     const double rest = seconds(Clock::now() - first);
-    std::fprintf(stderr, "%lld texts, %lld tokens: the first after %.2f s", static_cast<long long>(count),
-                 static_cast<long long>(texts.count()), seconds(first - start));
+    std::fprintf(stderr, "%lld text%s, %lld tokens: the first after %.2f s", static_cast<long long>(count),
+                 count == 1 ? "" : "s", static_cast<long long>(texts.count()), seconds(first - start));
     if (later > 0 && rest > 0) std::fprintf(stderr, ", then %.1f tokens/s", later / rest);
     std::fputs("\n", stderr);
   }
@@ -195,7 +200,9 @@ int generate(int argc, char** argv) {
     become("train-" + flags.device, arguments);
   }
   const Scenario scenario = scenario_of(flags, nullptr);
-  check_outputs({{"--texts", flags.texts}}, inputs_of(scenario));
+  std::vector<NamedPath> inputs = inputs_of(scenario);
+  inputs.push_back({"--prompts", flags.prompts == "-" ? "" : flags.prompts});
+  check_outputs({{"--texts", flags.texts}}, inputs);
   TokenText text(scenario, flags.as_numbers);
   std::vector<PromptBlock> blocks;
   if (!flags.prompts.empty())
@@ -214,7 +221,7 @@ int generate(int argc, char** argv) {
   }
   generation.write_texts();
   if (whole) return kDone;
-  std::fputs("interrupted: what was generated so far is above\n", stderr);
+  std::fputs("interrupted: what was generated so far is there\n", stderr);
   return kInterrupted;
 }
 

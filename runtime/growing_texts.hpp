@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/generate/token_text.hpp"
+#include "runtime/token_text.hpp"
 
 namespace tandem {
 

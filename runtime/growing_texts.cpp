@@ -1,4 +1,4 @@
-#include "runtime/generate/texts.hpp"
+#include "runtime/growing_texts.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "runtime/generate/prompts.hpp"
+#include "runtime/prompts.hpp"
 
 #include <algorithm>
 #include <iostream>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/generate/token_text.hpp"
+#include "runtime/token_text.hpp"
 
 namespace tandem {
 

@@ -1,4 +1,4 @@
-#include "runtime/generate/token_text.hpp"
+#include "runtime/token_text.hpp"
 
 #include <charconv>
 #include <stdexcept>
