@@ -79,7 +79,8 @@ Scenario scenario_of(const GenerateFlags& flags, const PromptBlock* block) {
   }
   Scenario scenario = load_live_scenario(common, flags.device);
   if (!generates(scenario))
-    throw ConfigError("generate: is missing; allowed: generate.prompt and generate.new_tokens, or tandem train");
+    throw ConfigError(scenario.path +
+                      ": generate: is missing; allowed: generate.prompt and generate.new_tokens, or tandem train");
   return scenario;
 }
 
