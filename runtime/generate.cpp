@@ -1,6 +1,7 @@
 #include "runtime/generate.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -142,8 +143,10 @@ class Generation {
     return !training.interrupted();
   }
 
-  void write_texts() const {
+  // In the order of the prompts, whichever went together.
+  void write_texts() {
     if (flags_.texts.empty()) return;
+    std::sort(results_.begin(), results_.end(), [](const Result& a, const Result& b) { return a.number < b.number; });
     std::string lines;
     std::int64_t replaced = 0;
     for (const Result& result : results_) {

@@ -1,6 +1,7 @@
 // Prompts as the batches of a run. Must not know where they are from.
 #pragma once
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 #include <vector>

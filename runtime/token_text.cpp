@@ -1,5 +1,6 @@
 #include "runtime/token_text.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 
