@@ -104,18 +104,23 @@ golden: setup
 
 ## make nightly   what takes too long for every change: 10,000 random graphs, 10,000 live runs with faults, every
 ##                allocation of three steps refused, every call on files failing in turn, 200 kills, 1,000 interrupts,
-##                1,000 steps of each policy to the bits of resident, a million fuzzed inputs, golden runs without
-##                optimisation, the soak, every command that the documentation shows with its output
+##                1,000 steps of each policy to the bits of resident and with random delays, a million fuzzed inputs,
+##                golden runs without optimisation, the soak, every command that the documentation shows with its
+##                output, every script under the address sanitizer
 nightly: build soak golden
 	TANDEM_EVERY_FAULT=1 build/bin/test_file_faults --each_alone=1800
 	test ! -x build/bin/test_live_faults || TANDEM_EVERY_FAULT=1 build/bin/test_live_faults --each_alone=1800
 	TANDEM_EVERY_FAULT=1 TANDEM_BUILD=build TANDEM_SOURCE=. .venv/bin/python tests/scripts/faults.py
 	test ! -x build/bin/tandem-train || TANDEM_KILLS=200 TANDEM_INTERRUPTS=1000 TANDEM_BUILD=build .venv/bin/python tests/scripts/kills.py
 	TANDEM_RANDOM_GRAPHS=10000 build/bin/test_core --gtest_filter='RandomPolicy.*'
+	TANDEM_STRESS_STEPS=1000 build/bin/test_executors --gtest_filter='*StressTest.*'
 	scripts/nightly_faults.sh
 	.venv/bin/python scripts/check_docs.py --slow
 	test ! -x build/bin/tandem-train || scripts/parity.py
 	$(MAKE) fuzz FUZZ_INPUTS=1000000
+	cmake --preset asan-ubsan -DTANDEM_EVERY_SCRIPT=ON && cmake --build --preset asan-ubsan --parallel $(JOBS)
+	ctest --preset asan-ubsan $(CTEST_FLAGS) -R '^scripts'; status=$$?; cmake --preset asan-ubsan -DTANDEM_EVERY_SCRIPT=OFF; \
+	exit $$status
 
 ## make mutants   plants bugs one at a time, and expects tests to find each (an hour; MUTANTS=NAME: some)
 mutants: setup

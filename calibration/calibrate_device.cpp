@@ -184,8 +184,7 @@ Calibration calibrate_device(const CalibrationOptions& options, const std::share
   notes.say("the CPU beside the device");
   HardwareProfile host = profile;
   tier(host, Tier::HostPinned).bytes_per_s = triad.median;
-  profile.cpu_compute =
-      measure_cpu_compute(cpu_compute_design(options.quick, profile.cores, design.type), host, bench_device, notes);
+  profile.cpu_compute = measure_cpu_compute(design.cpu_compute, host, bench_device, notes);
   notes.say("whole ops");
   measured.ops = measure_networks(design, bench_device, options, notes);
   notes.say("other updates");

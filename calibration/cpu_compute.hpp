@@ -9,19 +9,6 @@
 
 namespace tandem {
 
-struct CpuComputeDesign {
-  DType type = DType::F32;         // of networks and kernels
-  std::vector<DType> other_types;  // whose peaks are taken from the largest products
-  KernelDesign kernels;
-  int kernel_repeats = 0;
-  std::vector<Trial> trials;  // networks all of whose modules the CPU computes
-  int passes = 0;
-  double op_budget_ns = 0;
-};
-
-// The trials that a CPU calibration trains, in another precision.
-CpuComputeDesign cpu_compute_design(bool quick, std::int32_t cores, DType type);
-
 // The trial's modules on the CPU's compute lane. As time_ops otherwise.
 std::vector<OpTime> time_cpu_modules(const Trial& trial, int least_passes, double budget_ns, const BenchDevice& device);
 

@@ -40,4 +40,18 @@ std::vector<Trial> designed_update_trials(bool quick, std::int32_t cores);
 // The network of which lanes' slow-downs are measured: its ops take milliseconds, its states do not fit in caches.
 Trial contention_trial(std::int32_t cores);
 
+// What the CPU beside a device is measured with (cpu_compute.hpp).
+struct CpuComputeDesign {
+  DType type = DType::F32;         // of networks and kernels
+  std::vector<DType> other_types;  // whose peaks are taken from the largest products
+  KernelDesign kernels;
+  int kernel_repeats = 0;
+  std::vector<Trial> trials;  // networks all of whose modules the CPU computes
+  int passes = 0;
+  double op_budget_ns = 0;
+};
+
+// The trials that a CPU calibration trains, in another precision.
+CpuComputeDesign cpu_compute_design(bool quick, std::int32_t cores, DType type);
+
 }  // namespace tandem

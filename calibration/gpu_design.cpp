@@ -242,6 +242,7 @@ DeviceDesign gpu_design(bool quick, std::int32_t cores) {
         design.update_trials.push_back(std::move(trial));
   design.passes = quick ? 3 : 5;
   design.op_budget_ns = quick ? 0.2e9 : 1.0e9;
+  design.cpu_compute = cpu_compute_design(quick, cores, design.type);
   design.triad_bytes = (quick ? 1 : 3) * kGiB;
   design.probe_copy_bytes = 256 * kMiB;  // the same in both, as all that a probe runs
   return design;

@@ -30,6 +30,7 @@ struct DeviceDesign {
   int passes = 0;                    // of each trial, at least
   double op_budget_ns = 0;           // of each trial
   std::vector<Trial> update_trials;  // of updates that are not plain Adam
+  CpuComputeDesign cpu_compute;      // of the CPU beside the device
   std::int64_t triad_bytes = 0;
   std::int64_t probe_copy_bytes = 0;  // probe.hpp, which also takes peak_product and contention
 };

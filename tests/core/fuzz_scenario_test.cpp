@@ -33,6 +33,15 @@ const std::vector<std::string>& seeds() {
   return kSeeds;
 }
 
+const std::vector<Node>& seed_trees() {
+  static const std::vector<Node> kTrees = [] {
+    std::vector<Node> trees;
+    for (const std::string& text : seeds()) trees.push_back(read_yaml(text, "seed"));
+    return trees;
+  }();
+  return kTrees;
+}
+
 const std::vector<std::string>& hostile_words() {
   static const std::vector<std::string> kWords = {"",
                                                   "0",
@@ -109,10 +118,11 @@ class Fuzzer {
   explicit Fuzzer(std::uint64_t seed) : random_(seed) {}
 
   std::string next() {
-    std::string text = pick(seeds());
+    const std::size_t seed = below(seeds().size());
+    std::string text = seeds()[seed];
     // Mostly trees, which stay YAML; sometimes bytes, which try the parser.
     if (below(4) != 0) {
-      Node root = read_yaml(text, "seed");
+      Node root = seed_trees()[seed];
       for (std::size_t i = 0, n = 1 + below(3); i < n; ++i) mutate_tree(root);
       text = to_yaml(root);
     }

@@ -1,4 +1,5 @@
-// A thousand training steps with random delays before every command: whatever the timing, the bytes are the same.
+// Hundreds of training steps with random delays before every command: whatever the timing, the bytes are the same.
+// TANDEM_STRESS_STEPS: how many (`make nightly`: a thousand).
 // The bodies are stand-ins (digest_bodies.hpp), so that a thread sanitizer sees all that runs: LibTorch is not
 // instrumented.
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 #include "core/scheduler/contents.hpp"
 #include "core/scheduler/driver.hpp"
 #include "core/scheduler/happens_before.hpp"
+#include "tests/common/fuzz.hpp"
 #include "tests/common/policies.hpp"
 #include "tests/common/sanitized.hpp"
 #include "tests/executors/digest_bodies.hpp"
@@ -21,7 +23,8 @@ namespace tandem {
 namespace {
 
 // A sanitizer sees a race in whichever step it comes; steps take ten times as long under one.
-constexpr std::int32_t kSteps = testing::kSanitized ? 100 : 1000, kDiskSteps = testing::kSanitized ? 30 : 200;
+const std::int32_t kSteps = test::number_from("TANDEM_STRESS_STEPS", testing::kSanitized ? 50 : 200);
+const std::int32_t kDiskSteps = std::max(kSteps / 5, 30);
 
 using testing::device_bytes;
 using testing::digest_of;

@@ -57,6 +57,13 @@ DeviceDesign tiny_design() {
   // Projectors of the small network, whose moments are next to nothing; the other updates of the large one.
   design.update_trials = update_trials(design.trials[1], /*rank=*/32);
   design.update_trials.front() = update_trials(design.trials[0], /*rank=*/32).front();
+  design.cpu_compute = cpu_compute_design(/*quick=*/true, /*cores=*/2, DType::F32);
+  design.cpu_compute.kernels = design.kernels;
+  design.cpu_compute.kernel_repeats = 2;
+  design.cpu_compute.op_budget_ns = 0;
+  design.cpu_compute.trials = {design.cpu_compute.trials.front(), design.cpu_compute.trials.back()};
+  for (Trial& trial : design.cpu_compute.trials)
+    if (trial.scenario.workload.family == "gpt") shrink(trial, 64);
   design.passes = 5;
   design.op_budget_ns = 0;
   design.triad_bytes = 4 * kMiB;
