@@ -105,8 +105,8 @@ golden: setup
 ## make nightly   what takes too long for every change: 10,000 random graphs, 10,000 live runs with faults, every
 ##                allocation of three steps refused, every call on files failing in turn, 200 kills, 1,000 interrupts,
 ##                1,000 steps of each policy to the bits of resident and with random delays, a million fuzzed inputs,
-##                golden runs without optimisation, the soak, every command that the documentation shows with its
-##                output, every script under the address sanitizer
+##                golden runs without optimisation, all published rows and small plans, the soak, every command that the
+##                documentation shows with its output, every script under the address sanitizer
 nightly: build soak golden
 	TANDEM_EVERY_FAULT=1 build/bin/test_file_faults --each_alone=1800
 	test ! -x build/bin/test_live_faults || TANDEM_EVERY_FAULT=1 build/bin/test_live_faults --each_alone=1800
@@ -114,6 +114,7 @@ nightly: build soak golden
 	test ! -x build/bin/tandem-train || TANDEM_KILLS=200 TANDEM_INTERRUPTS=1000 TANDEM_BUILD=build .venv/bin/python tests/scripts/kills.py
 	TANDEM_RANDOM_GRAPHS=10000 build/bin/test_core --gtest_filter='RandomPolicy.*'
 	TANDEM_STRESS_STEPS=1000 build/bin/test_executors --gtest_filter='*StressTest.*'
+	TANDEM_NIGHTLY=1 ctest --test-dir build $(CTEST_FLAGS) -R '^(scripts.systems|plan.SmallPlans)'
 	scripts/nightly_faults.sh
 	.venv/bin/python scripts/check_docs.py --slow
 	test ! -x build/bin/tandem-train || scripts/parity.py

@@ -2,6 +2,7 @@
 
 #include <interfaces/highs_c_api.h>
 
+#include <map>
 #include <memory>
 #include <stdexcept>
 
@@ -27,18 +28,27 @@ int LinearProgram::add_variable(double lower, double upper, double cost) {
   return static_cast<int>(cost_.size()) - 1;
 }
 
-void LinearProgram::add_row(double lower, double upper, const std::vector<Term>& terms) {
+int LinearProgram::add_row(double lower, double upper, const std::vector<Term>& terms) {
   row_start_.push_back(static_cast<int>(value_.size()));
   row_lower_.push_back(lower);
   row_upper_.push_back(upper);
-  for (const auto& [variable, coefficient] : terms) {
+  std::map<int, double> sums;
+  for (const auto& [variable, coefficient] : terms) sums[variable] += coefficient;
+  for (const auto& [variable, coefficient] : sums) {
     CHECK(variable >= 0 && static_cast<std::size_t>(variable) < cost_.size(), variable);
     column_.push_back(variable);
     value_.push_back(coefficient);
   }
+  return static_cast<int>(row_lower_.size()) - 1;
 }
 
 double LinearProgram::minimise() const {
+  const std::optional<Solution> solution = solve();
+  if (!solution) throw std::runtime_error("linear program has no optimum: its rows exclude each other");
+  return solution->cost;
+}
+
+std::optional<LinearProgram::Solution> LinearProgram::solve() const {
   const std::unique_ptr<void, Destroy> highs(Highs_create());
   CHECK(highs != nullptr);
   require(Highs_setBoolOptionValue(highs.get(), "output_flag", 0), "output_flag");
@@ -50,9 +60,13 @@ double LinearProgram::minimise() const {
           "the linear program");
   require(Highs_run(highs.get()), "run");
   const HighsInt status = Highs_getModelStatus(highs.get());
+  if (status == kHighsModelStatusInfeasible) return std::nullopt;
   if (status != kHighsModelStatusOptimal)
     throw std::runtime_error("linear program has no optimum: HiGHS model status " + std::to_string(status));
-  return Highs_getObjectiveValue(highs.get());
+  Solution solution{Highs_getObjectiveValue(highs.get()), std::vector<double>(cost_.size()),
+                    std::vector<double>(row_lower_.size())};
+  require(Highs_getSolution(highs.get(), solution.values.data(), nullptr, nullptr, solution.duals.data()), "solution");
+  return solution;
 }
 
 }  // namespace tandem

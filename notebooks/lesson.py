@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -50,6 +51,15 @@ def traced(scenario: Any, **question: Any) -> tuple[Any, list[Span]]:
     spans = [Span(lanes[event["tid"]], event["name"], event["ts"] / 1e6, (event["ts"] + event["dur"]) / 1e6)
              for event in events if event["ph"] == "X"]
     return result, sorted(spans, key=lambda span: (span.begin_s, span.end_s))
+
+
+def plan(scenario: dict[str, Any], *flags: str) -> dict[str, Any]:
+    """`tandem plan` on the scenario: its answer, as its JSON has it."""
+    program = pathlib.Path(os.environ.get("TANDEM_BUILD", REPOSITORY / "build")) / "bin" / "tandem"
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "question.yaml"
+        path.write_text(json.dumps(scenario), encoding="utf-8")  # JSON is YAML
+        return json.loads(subprocess.run([program, "plan", path, "--json", "-", *flags], check=True, capture_output=True, text=True).stdout)
 
 
 def steady_window(spans: Iterable[Span], step: int = 1) -> tuple[float, float]:

@@ -13,6 +13,7 @@ Json to_json(const Answer& answer, const Plan& plan) {
     if (plan.run.interval_s) json["interval_s"] = *plan.run.interval_s;
     json["tokens_per_s"] = plan.run.tokens_per_s;
     json["samples_per_s"] = plan.run.samples_per_s;
+    if (plan.run.first_token_s > 0) json["first_token_s"] = plan.run.first_token_s;
     if (answer.price_per_hour > 0)
       json[plan.run.tokens_per_s > 0 ? "price_per_million_tokens" : "price_per_million_samples"] =
           price_of_million(answer, plan);
@@ -44,6 +45,8 @@ nlohmann::ordered_json answer_json(const Answer& answer) {
   if (answer.nearest) json["nearest"] = needed_by(answer);
   json["devices"] = answer.devices;
   if (answer.price_per_hour > 0) json["price_per_hour"] = answer.price_per_hour;
+  for (const HeldBy& held : answer.held_by)
+    json["held_by"].push_back({{"name", held.name}, {"unit", held.unit}, {"gain", held.gain}, {"share", held.share}});
   const Counts& counts = answer.counts;
   json["candidates"] = {
       {"all", counts.all},         {"simulated", counts.simulated}, {"too_large", counts.too_large},

@@ -32,6 +32,8 @@ bool counts_tokens(const Plan& plan) { return plan.run.tokens_per_s > 0; }
 double rate(const Plan& plan) { return counts_tokens(plan) ? plan.run.tokens_per_s : plan.run.samples_per_s; }
 const char* unit(const Plan& plan) { return counts_tokens(plan) ? "tokens" : "samples"; }
 
+std::string doing(const Answer& answer) { return answer.generates ? "generating" : "training"; }
+
 std::string on_machine(const Answer& answer) {
   return fmt::format("on {}{}", answer.machine, answer.with.empty() ? "" : " with " + answer.with);
 }
@@ -76,6 +78,8 @@ std::string plan_lines(const Answer& answer, const Plan& plan, const std::string
     more = "90% interval of the step " + format_range((*plan.run.interval_s)[0], (*plan.run.interval_s)[1]);
   if (const CandidateRun::Memory* disk = memory_of(plan, "disk"); disk != nullptr && disk->peak > 0)
     more += (more.empty() ? "" : "; ") + std::string("disk ") + used(plan, "disk");
+  if (plan.run.first_token_s > 0)
+    more += (more.empty() ? "" : "; ") + std::string("first token after ") + format_time(plan.run.first_token_s);
   if (answer.price_per_hour > 0) more += (more.empty() ? "" : "; ") + price(answer, plan);
   if (!more.empty()) text += "   " + wrapped(more, 3);
   return text;
@@ -83,11 +87,12 @@ std::string plan_lines(const Answer& answer, const Plan& plan, const std::string
 
 std::string table(const Answer& answer) {
   const Plan& first = answer.best.front();
-  std::string text = row("", "step", std::string(unit(first)) + "/s", "a day", "device", "host");
+  std::string text =
+      row("", answer.generates ? "a token" : "step", std::string(unit(first)) + "/s", "a day", "device", "host");
   int head = 1;
   for (const Plan& plan : answer.best) text += plan_lines(answer, plan, std::to_string(head++));
   const bool starred = std::any_of(answer.best.begin(), answer.best.end(), [](const Plan& p) { return p.others > 0; });
-  if (starred) text += wrapped("* computes something else than plain training does; --exact forbids it");
+  if (starred) text += wrapped("* computes something else than plain " + doing(answer) + " does; --exact forbids it");
   if (!first.run.interval_s)
     text += wrapped("No error bar: the profile of " + terminal_text(answer.machine) + " does not say how sure it is.");
   return text;
@@ -102,11 +107,24 @@ std::string costs(const Plan& plan) {
 
 std::string without_change(const Answer& answer) {
   if (answer.best.empty() || answer.best.front().others == 0 || !answer.may_change) return "";
-  if (!answer.exact) return wrapped("Nothing that computes just what plain training does fits.");
+  if (!answer.exact) return wrapped(fmt::format("Nothing that computes just what plain {} does fits.", doing(answer)));
   const Plan& exact = *answer.exact;
-  return wrapped(fmt::format(
-      "Computing just what plain training does: {} a step, {} {}/s ({}), or better with --exact.",
-      format_time(exact.run.step_s), number(rate(exact)), unit(exact), terminal_text(words(answer, exact))));
+  return wrapped(fmt::format("Computing just what plain {} does: {} a {}, {} {}/s ({}), or better with --exact.",
+                             doing(answer), format_time(exact.run.step_s), answer.generates ? "token" : "step",
+                             number(rate(exact)), unit(exact), terminal_text(words(answer, exact))));
+}
+
+// What to buy, in the order of what it brings.
+std::string held_up(const Answer& answer) {
+  std::string text;
+  for (const HeldBy& held : answer.held_by) {
+    std::string line = "  " + held.name + ": ";
+    if (held.share > 0) line += fmt::format("sets {:.0f}% of the time", 100 * held.share);
+    if (held.share == 0) line += "is full";
+    if (held.gain > 0) line += fmt::format("; one {} more: {:.1f}% faster", held.unit, 100 * held.gain);
+    text += wrapped(line, 4);
+  }
+  return text.empty() ? "" : "What holds the first one up, by the linear program at its block:\n" + text;
 }
 
 // A paragraph of its own, where there is anything to tell.
@@ -120,7 +138,8 @@ std::string ruled_out(const Answer& answer) {
   };
   add(counts.too_large, "take more memory than there is");
   add(counts.bounded, "have a lower bound above the best step");
-  add(counts.estimated, "are slower by what others like them took");
+  add(counts.estimated,
+      answer.generates ? "are slower by the linear program" : "are slower by what others like them took");
   add(counts.not_allowed, "are not allowed");
   text = wrapped(text + ".", 2);
   for (const std::string& line : answer.ruled_out) text += "  " + wrapped(terminal_text(line), 4);
@@ -136,7 +155,8 @@ std::string enough_words(const Answer& answer) {
 }
 
 std::string no(const Answer& answer) {
-  const std::string head = fmt::format("No: {} does not train {}", answer.what, on_machine(answer));
+  const std::string head =
+      fmt::format("No: {} does not {} {}", answer.what, answer.generates ? "generate" : "train", on_machine(answer));
   if (!answer.nearest) {
     if (answer.least_bytes <= answer.room_bytes) return head + ": no candidate is allowed, or could be simulated.";
     return fmt::format("{}: parameters and optimizer states alone take {}, and all memory together has {}.", head,
@@ -156,8 +176,8 @@ std::string wrapped(const std::string& text, std::size_t indent) {
 std::string verdict(const Answer& answer) {
   if (answer.best.empty()) return no(answer);
   const Plan& plan = answer.best.front();
-  return fmt::format("Yes: {} trains {} at {} {}/s ({}).", answer.what, on_machine(answer), number(rate(plan)),
-                     unit(plan), words(answer, plan));
+  return fmt::format("Yes: {} {} {} at {} {}/s ({}).", answer.what, answer.generates ? "generates" : "trains",
+                     on_machine(answer), number(rate(plan)), unit(plan), words(answer, plan));
 }
 
 std::string answer_text(const Answer& answer) {
@@ -165,7 +185,7 @@ std::string answer_text(const Answer& answer) {
   if (!answer.best.empty()) text += "\n" + table(answer);
   if (answer.last_resort && !answer.best.empty())
     text += wrapped("Nothing fits without what is a last resort: smaller products, fewer bits, fewer samples.");
-  if (!answer.best.empty()) text += told(costs(answer.best.front()) + without_change(answer));
+  if (!answer.best.empty()) text += told(costs(answer.best.front()) + without_change(answer)) + told(held_up(answer));
   text += "\n" + ruled_out(answer);
   if (!answer.cut.empty()) text += wrapped(answer.cut);
   return text;

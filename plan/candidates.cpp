@@ -95,6 +95,12 @@ void add_figures(const Analysis& analysis, Json& told) {
   told["step_s"] = analysis.step_s.median;
   told["samples_per_s"] = analysis.samples_per_s;
   told["tokens_per_s"] = analysis.tokens_per_s;
+  if (const auto& generated = analysis.generated) {
+    told["step_s"] = generated->token_s;
+    told["tokens_per_s"] = generated->tokens_per_s;
+    told["samples_per_s"] = generated->tokens_per_s / static_cast<double>(analysis.record->scenario->steps);
+    told["first_token_s"] = generated->first_token_s;
+  }
   if (analysis.step_interval) told["interval_s"] = {analysis.step_interval->low, analysis.step_interval->high};
   for (const auto& [name, peak] : analysis.peak_bytes)
     told["memory"].push_back({name, peak, capacity_of_peak(*analysis.record->scenario, name)});
@@ -181,6 +187,7 @@ CandidateRun run_from(const std::string& text) {
     run.step_s = told["step_s"];
     run.samples_per_s = told["samples_per_s"];
     run.tokens_per_s = told["tokens_per_s"];
+    run.first_token_s = told.value("first_token_s", 0.0);
     if (told.contains("interval_s")) run.interval_s = told["interval_s"].get<std::array<double, 2>>();
     for (const Json& memory : told["memory"]) run.memory.push_back({memory[0], memory[1], memory[2]});
   }

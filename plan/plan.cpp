@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <thread>
 
 #include "analysis/analysis.hpp"
@@ -11,8 +12,10 @@
 #include "cli/cli.hpp"
 #include "cli/standard_streams.hpp"
 #include "core/base/errors.hpp"
+#include "core/transforms/generation/generation_keys.hpp"
 #include "core/yaml/checker.hpp"
 #include "plan/answer.hpp"
+#include "plan/placement_search.hpp"
 #include "plan/strategies.hpp"
 #include "report/origin.hpp"
 
@@ -24,6 +27,8 @@ namespace {
 constexpr std::int64_t kMostCommandsEach = 300'000, kWork = 2'000'000;
 // Where devices may share the training in several ways.
 constexpr std::int64_t kWorkOfStrategies = 2 * kWork;
+// Of blocks of texts, before the best are simulated to their end.
+constexpr std::int64_t kWorkOfTexts = 600'000;
 
 struct Flags {
   PlanFlags question;
@@ -74,7 +79,10 @@ std::chrono::nanoseconds time_of(const std::string& text) {
 
 // Of one of so many questions.
 Effort effort_of(const Flags& flags, const Question& question, std::size_t questions) {
-  Effort effort{.work = searches_strategies(question) ? kWorkOfStrategies : kWork, .exhaustive = flags.exhaustive};
+  const std::int64_t work = generates(question.base())      ? kWorkOfTexts
+                            : searches_strategies(question) ? kWorkOfStrategies
+                                                            : kWork;
+  Effort effort{.work = work, .exhaustive = flags.exhaustive};
   if (flags.time_budget.empty()) return effort;
   using Clock = std::chrono::steady_clock;
   effort.time_spent = [from = Clock::now(), all = time_of(flags.time_budget) / questions] {
@@ -93,14 +101,17 @@ std::string why_cut(const Flags& flags, const Found& found) {
 std::string written_scenario(const Answer& answer) {
   return "# By tandem plan: " + answer.what + " on " + answer.machine + (answer.with.empty() ? "" : " with ") +
          answer.with + ".\n# " + verdict(answer) +
-         "\n# Of steps, 4 are enough to predict one; training takes as many as it needs.\n" + answer.scenario;
+         (answer.generates ? "\n"
+                           : "\n# Of steps, 4 are enough to predict one; training takes as many as it needs.\n") +
+         answer.scenario;
 }
 
-std::string how_to_train(const Flags& flags) {
+std::string how_to_run(const Flags& flags, const Answer& answer) {
+  const std::string verb = answer.generates ? "generate" : "train";
   if (!flags.output.empty())
-    return "\nWritten: " + flags.output + "\nTo simulate it: tandem simulate " + flags.output +
-           "\nTo train it: tandem train " + flags.output + "\n";
-  return "\n--output FILE.yaml writes the first one as a scenario, for tandem train.\n";
+    return "\nWritten: " + flags.output + "\nTo simulate it: tandem simulate " + flags.output + "\nTo " + verb + " " +
+           (answer.generates ? "with it" : "it") + ": tandem " + verb + " " + flags.output + "\n";
+  return "\n--output FILE.yaml writes the first one as a scenario, for tandem " + verb + ".\n";
 }
 
 // What was asked: without what stands in for what is searched.
@@ -123,12 +134,29 @@ void write(const Flags& flags, const Question& asked, const std::vector<Answer>&
     });
   if (!flags.quiet && flags.json != "-")
     attempt([&] {
-      write_to_stdout(answer_text(answer) + devices_text(answers) + (answer.best.empty() ? "" : how_to_train(flags)));
+      write_to_stdout(answer_text(answer) + devices_text(answers) +
+                      (answer.best.empty() ? "" : how_to_run(flags, answer)));
     });
   attempt.finish();
 }
 
+// A text's steps are many, and few blocks are simulated to their end.
+constexpr std::int64_t kMostCommandsOfTexts = 20'000'000;
+
+Answer texts_answer(const Question& question, const Effort& effort) {
+  const Candidates candidates(question, std::max(1u, std::thread::hardware_concurrency()), kMostCommandsOfTexts);
+  constexpr double kAnySpeed = std::numeric_limits<double>::infinity();
+  const FoundPlacements of = search_placements(
+      question, [&](const auto& settings) { return candidates.runs(settings, kAnySpeed); }, effort);
+  Answer answer =
+      answer_of(question, of.space, of.found, [&](const auto& refused) { return candidates.enough(refused); });
+  answer.generates = true;
+  answer.held_by = held_by(of.holds);
+  return answer;
+}
+
 Answer answer_to(const Question& question, const Flags& flags, const Effort& effort) {
+  if (generates(question.base())) return texts_answer(question, effort);
   const Space space = space_of(question);
   const Candidates candidates(question, std::max(1u, std::thread::hardware_concurrency()), kMostCommandsEach);
   const Oracle oracle{[&](const auto& of) { return candidates.bounds(of); },
@@ -155,7 +183,7 @@ std::vector<Question> questions(const Flags& flags) {
 }  // namespace
 
 int plan(int argc, char** argv) {
-  CLI::App app{"Will it train, how fast, and how: searches policies and keys of a scenario", "tandem plan"};
+  CLI::App app{"Will it train or generate, how fast, and how: searches policies and keys of a scenario", "tandem plan"};
   Flags flags;
   CommonFlags settings;
   add_flags(app, flags);

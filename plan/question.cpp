@@ -7,7 +7,6 @@
 #include "core/run/load.hpp"
 #include "core/scenario/dirs.hpp"
 #include "core/scenario/reader.hpp"
-#include "core/transforms/generation/generation_keys.hpp"
 #include "core/yaml/findings.hpp"
 #include "core/yaml/overrides.hpp"
 #include "core/yaml/suggest.hpp"
@@ -181,9 +180,6 @@ Question::Question(const PlanFlags& flags) : flags_(flags) {
   } catch (const ConfigError& error) {
     refuse_by_flags(error, flags);
   }
-  if (generates(base_))
-    throw ConfigError(name_ +
-                      ": generate: plans are for trainings so far; allowed: tandem compare-policies, tandem sweep");
   const std::vector<std::string> larger = larger_memories(flags, base_);
   settings.insert(settings.end(), larger.begin(), larger.end());
   for (std::size_t i = 0; i < settings.size(); ++i) apply_setting(settings[i], static_cast<int>(i), root_);

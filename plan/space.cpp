@@ -96,26 +96,6 @@ double peak(const Scenario& scenario, DType type) {
   return found == scenario.machine.peak_flops.end() ? 0 : found->second;
 }
 
-// What the machine multiplies fastest comes first, bf16 before fp16, which needs a loss scale.
-Axis precision_axis(const Scenario& scenario) {
-  const double fp32 = peak(scenario, DType::F32), fp16 = peak(scenario, DType::F16), bf16 = peak(scenario, DType::BF16);
-  Axis axis{"precision", {}, false};
-  const auto add = [&](const char* name) {
-    const bool first = axis.choices.empty();
-    axis.choices.push_back({.settings = {std::string("workload.precision=") + name},
-                            .words = name,
-                            .costs = first ? "" : "other arithmetic",
-                            .other_mathematics = !first,
-                            .thrift = {first ? 1.0 : 0.0, 0}});
-  };
-  if (bf16 > fp32 && bf16 > 0.9 * fp16)
-    add("bf16");
-  else if (fp16 > fp32)
-    add("fp16");
-  add("fp32");
-  return axis;
-}
-
 constexpr std::string_view kResident = "resident";
 
 bool is_resident(const Choice& policy) { return policy.words == kResident; }
@@ -152,6 +132,26 @@ std::vector<Region> regions_of(const Question& question, const Space& space, con
 }
 
 }  // namespace
+
+// What the machine multiplies fastest comes first, bf16 before fp16, which needs a loss scale.
+Axis precision_axis(const Scenario& scenario) {
+  const double fp32 = peak(scenario, DType::F32), fp16 = peak(scenario, DType::F16), bf16 = peak(scenario, DType::BF16);
+  Axis axis{"precision", {}, false};
+  const auto add = [&](const char* name) {
+    const bool first = axis.choices.empty();
+    axis.choices.push_back({.settings = {std::string("workload.precision=") + name},
+                            .words = name,
+                            .costs = first ? "" : "other arithmetic",
+                            .other_mathematics = !first,
+                            .thrift = {first ? 1.0 : 0.0, 0}});
+  };
+  if (bf16 > fp32 && bf16 > 0.9 * fp16)
+    add("bf16");
+  else if (fp16 > fp32)
+    add("fp16");
+  add("fp32");
+  return axis;
+}
 
 Space space_of(const Question& question) {
   const Scenario& base = question.base();

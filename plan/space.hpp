@@ -44,6 +44,9 @@ struct Space {
 using Point = std::vector<int>;  // a choice of each axis
 Space space_of(const Question& question);
 
+// Types that a network may compute in on the scenario's machine; the first: what it multiplies fastest.
+Axis precision_axis(const Scenario& scenario);
+
 std::vector<Region> regions_of(const Space& space);
 // All points of a part, those of last resort among them only if asked.
 std::vector<Point> points_of(const Space& space, const Region& part, bool last_resort);

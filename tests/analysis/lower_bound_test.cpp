@@ -44,6 +44,13 @@ TEST(LinearProgram, SolvesASmallOne) {
   program.add_row(1, LinearProgram::kInfinity, {{z, 1.0}, {x, -2.0}});
   program.add_row(3, LinearProgram::kInfinity, {{z, 1.0}, {x, 1.0}});
   EXPECT_NEAR(program.minimise(), 7.0 / 3, 1e-9);
+  const auto solution = program.solve();
+  ASSERT_TRUE(solution);
+  EXPECT_NEAR(solution->values[0], 7.0 / 3, 1e-9);
+  EXPECT_NEAR(solution->values[1], 2.0 / 3, 1e-9);
+  // One more in the first row: they meet at x = 1/3, z = 8/3; in the second: at x = 1, z = 3.
+  EXPECT_NEAR(solution->duals[0], 1.0 / 3, 1e-9);
+  EXPECT_NEAR(solution->duals[1], 2.0 / 3, 1e-9);
 }
 
 TEST(LinearProgram, RefusesWhatHasNoSolution) {
@@ -51,6 +58,7 @@ TEST(LinearProgram, RefusesWhatHasNoSolution) {
   const int x = program.add_variable(0, 1, 1);
   program.add_row(2, LinearProgram::kInfinity, {{x, 1.0}});
   EXPECT_THROW(program.minimise(), std::runtime_error);
+  EXPECT_FALSE(program.solve());
 }
 
 // Two steps, each 30 ns of compute, one parameter up (30 ns), one gradient down (10 ns) and an update of 20 ns. Each

@@ -34,7 +34,7 @@ constexpr std::int64_t kTightDevice = 5 * kMiB / 2, kForStates = 6 * kMiB;
 Scenario small_gpt(const std::string& policy) {
   Scenario s = testing::gpt_scenario(policy, kTightDevice);
   s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 256 * kMiB;
-  s.steps = 20;
+  s.steps = 12;
   s.seed = 7;
   return s;
 }
@@ -144,10 +144,10 @@ struct Case {
 // A schedule and groups of parameters: every step and every kind of field is updated otherwise. And an evaluation now
 // and then, among training steps that must not notice.
 void schedule(Scenario& s, const char* name) {
-  s.validation = {.every = 7, .batches = 2};
+  s.validation = {.every = 5, .batches = 2};
   s.optimizer.schedule = name;
-  s.optimizer.warmup_steps = 5;
-  s.optimizer.decay_steps = 17;
+  s.optimizer.warmup_steps = 3;
+  s.optimizer.decay_steps = 10;
   s.optimizer.final_learning_rate = 1e-4;
   s.optimizer.weight_decay = 0.1;
   s.optimizer.decay = "matrices";

@@ -14,7 +14,7 @@ import tempfile
 SOURCE = pathlib.Path(os.environ["TANDEM_SOURCE"])
 BUILD = pathlib.Path(os.environ["TANDEM_BUILD"])
 FOLDER = SOURCE / "notebooks"
-NEEDED = ("nbclient", "nbformat", "ipykernel", "matplotlib", "numpy")
+NEEDED = ("nbclient", "nbformat", "ipykernel", "matplotlib", "numpy", "scipy")
 LESSONS = sorted(FOLDER.glob("*.ipynb"))
 
 

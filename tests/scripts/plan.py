@@ -66,6 +66,35 @@ def answers(folder):
         check("train takes it", trained.returncode == 0, trained.stderr)
 
 
+def texts(folder):
+    """A question about generating: what is written is taken, and comes to what was said."""
+    planned = folder / "texts.yaml"
+    result = run("plan", "--machine", "round_numbers", "--device-memory", "2MiB", "--disk", "0B", "--exact", "--batch", "6", "--output", planned,
+                 "--json", folder / "texts.json", "--set",
+                 "workload={family: gpt, layers: 3, hidden: 128, heads: 4, vocabulary: 251, sequence: 32, precision: fp32}",
+                 "--set", "generate={prompt: 5, new_tokens: 12}")
+    check("texts", result.returncode == 0, result.stderr)
+    check("the verdict of texts", result.stdout.startswith("Yes: the workload generates on round_numbers"), result.stdout)
+    check("what holds it up", "What holds the first one up" in result.stdout, result.stdout)
+    check("says how to generate", f"tandem generate {planned}" in result.stdout, result.stdout)
+    if result.returncode != 0:
+        return
+    answer = json.loads((folder / "texts.json").read_text())
+    best, counts = answer["best"][0], answer["candidates"]
+    check("six texts", "workload.batch" in planned.read_text() or "batch:" in planned.read_text(), planned.read_text())
+    check("counts of texts add up", counts["all"] == sum(n for name, n in counts.items() if name != "all"), counts)
+    simulated = json.loads(run("simulate", planned, "--json", "-").stdout)["generation"]
+    check("the same rate", simulated["tokens_per_s"] == best["tokens_per_s"], f"{simulated}, said {best}")
+    check("the same first token", simulated["first_token_s"] == best["first_token_s"], f"{simulated}, said {best}")
+    if (BIN / "tandem-train").exists():
+        prompts = folder / "prompts.txt"
+        prompts.write_text("".join(f"{i} 2 3 4 5\n" for i in range(6)), encoding="utf-8")
+        generated = run("generate", planned, "--prompts", prompts, "--tokens", "--device", "cpu", "--quiet")
+        check("generate takes it", generated.returncode == 0 and generated.stdout.count("== text ") == 6, generated.stdout + generated.stderr)
+    nothing = run("plan", planned, "--free", "policy,workload.batch,workload.micro_batches", "--host-memory", "400KiB", "--device-memory", "400KiB")
+    check("texts that do not fit", nothing.returncode == 3 and "does not generate" in nothing.stdout, nothing.stdout + nothing.stderr)
+
+
 def same_whatever_the_cores():
     one, all_cores = (run("plan", *SMALL, "--json", "-", before=before) for before in (("taskset", "-c", "0"), ()))
     check("one core", one.returncode == 0 and one.stdout == all_cores.stdout, one.stdout + one.stderr)
@@ -163,6 +192,7 @@ def main():
         answers(folder)
         files(folder)
         strategies(folder)
+        texts(folder)
     if not os.environ.get("TANDEM_SANITIZED"):  # where a test of the search itself says as much
         same_whatever_the_cores()
     devices_and_prices()

@@ -17,6 +17,17 @@ CALIBRATED = {("FlexGen(c)", "opt-6.7b", "256"), ("FlexGen(c)", "opt-30b", "256"
 
 
 @dataclasses.dataclass
+class Pick:
+    """What `tandem plan` chooses where FlexGen's authors chose, both simulated."""
+    system: str
+    model: str
+    prompt: int
+    published_placement: float
+    tokens_per_s: float
+    words: str
+
+
+@dataclasses.dataclass
 class Row:
     system: str
     model: str
@@ -82,15 +93,31 @@ def cells():
     return {cell(row): scenario(row) for row in table() if row["system"] in POLICIES and row["prompt"] == "512"}
 
 
-def simulate(row):
+def answer(row, command, *flags):
+    """The JSON of a command on the row's scenario."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "row.yaml"
         path.write_text(scenario(row), encoding="utf-8")
-        done = subprocess.run([ROOT / "build" / "bin" / "tandem", "simulate", path, "--quiet", "--json", "-"],
+        done = subprocess.run([ROOT / "build" / "bin" / "tandem", command, path, "--quiet", "--json", "-", *flags],
                               capture_output=True, text=True, timeout=300, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{row['system']} {row['model']} {row['prompt']}: {done.stderr}")
-    return json.loads(done.stdout)["generation"]
+    return json.loads(done.stdout)
+
+
+def simulate(row):
+    return answer(row, "simulate")["generation"]
+
+
+def picks(wanted=lambda row: True):
+    """Of FlexGen's rows, whose block and placement are searched; bits are as they are."""
+    found = []
+    for row in table():
+        if POLICIES.get(row["system"]) != "flexgen" or not wanted(row):
+            continue
+        best = answer(row, "plan", "--exact", "--free", "policy,workload.batch,workload.micro_batches")["best"][0]
+        found.append(Pick(row["system"], row["model"], int(row["prompt"]), simulate(row)["tokens_per_s"], best["tokens_per_s"], best["words"]))
+    return found
 
 
 def rows(wanted=lambda row: True):
