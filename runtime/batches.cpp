@@ -8,6 +8,7 @@
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/scenario/ranks.hpp"
+#include "core/transforms/sequence/token_parts.hpp"
 #include "runtime/made_up_data.hpp"
 #include "runtime/stored_values.hpp"
 #include "runtime/torch_types.hpp"
@@ -103,6 +104,18 @@ void fill_whole(const Work& load, const Scenario& scenario, const DataSource& da
   }
 }
 
+// Of one sample: those of `part`, which are in a row, or every Nth.
+void copy_part(std::byte* to, const std::byte* sample, std::int64_t tokens, std::int64_t token_bytes, std::int64_t part,
+               std::int64_t every_nth) {
+  if (every_nth == 1) {
+    std::memcpy(to, sample + part * tokens * token_bytes, static_cast<std::size_t>(tokens * token_bytes));
+    return;
+  }
+  for (std::int64_t i = 0; i < tokens; ++i)
+    std::memcpy(to + i * token_bytes, sample + (i * every_nth + part) * token_bytes,
+                static_cast<std::size_t>(token_bytes));
+}
+
 // All tokens of each sample are read, and those of the rank's part kept.
 void fill_part(Work load, const Scenario& scenario, const DataSource& data, BatchKey key,
                std::span<const BatchPlace> places, std::int64_t parts) {
@@ -115,11 +128,12 @@ void fill_part(Work load, const Scenario& scenario, const DataSource& data, Batc
     whole.push_back({bytes.back().data(), place.type, parts * place.elements});
   }
   fill_whole(load, scenario, data, key, whole);
+  const std::int64_t every_nth = has_every_nth_token(scenario.workload) ? parts : 1;
   for (std::size_t i = 0; i < places.size(); ++i) {
-    const std::int64_t row = places[i].elements / load.sizes.at(0) * size_of(places[i].type);
+    const std::int64_t tokens = places[i].elements / load.sizes.at(0), token_bytes = size_of(places[i].type);
     for (std::int64_t sample = 0; sample < load.sizes.at(0); ++sample)
-      std::memcpy(static_cast<std::byte*>(places[i].bytes) + sample * row,
-                  bytes[i].data() + (sample * parts + key.part) * row, static_cast<std::size_t>(row));
+      copy_part(static_cast<std::byte*>(places[i].bytes) + sample * tokens * token_bytes,
+                bytes[i].data() + sample * parts * tokens * token_bytes, tokens, token_bytes, key.part, every_nth);
   }
 }
 

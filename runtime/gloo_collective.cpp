@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/base/errors.hpp"
+#include "runtime/executors/transfer_tag.hpp"
 #include "runtime/meeting_store.hpp"
 #include "runtime/torch_error.hpp"
 #include "runtime/torch_types.hpp"
@@ -156,6 +157,20 @@ void GlooCollective::exchange_parts(std::int32_t number, const std::byte* from, 
   at::Tensor out = at::from_blob(to, {bytes * group(number).members}, at::kByte);
   std::vector<std::int64_t> equal;  // none: as much to each
   reporting_loss([&] { group(number).gloo->alltoall_base(out, in, equal, equal)->wait(); });
+}
+
+// Both are under way at once, so that no member waits for the next one all around the ring.
+void GlooCollective::shift(std::int32_t number, const std::byte* from, std::byte* to, std::int64_t bytes, bool back) {
+  const Group& among = group(number);
+  const std::int32_t next = (among.own + 1) % among.members, before = (among.own + among.members - 1) % among.members;
+  std::vector<at::Tensor> out = {at::from_blob(const_cast<std::byte*>(from), {bytes}, at::kByte)};
+  std::vector<at::Tensor> in = {at::from_blob(to, {bytes}, at::kByte)};
+  reporting_loss([&] {
+    const auto received = among.gloo->recv(in, back ? next : before, kShiftTag);
+    const auto sent = among.gloo->send(out, back ? before : next, kShiftTag);
+    sent->wait();
+    received->wait();
+  });
 }
 
 void GlooCollective::send(const std::byte* data, std::int64_t bytes, Rank to, std::int32_t tag) {

@@ -40,6 +40,7 @@ class GlooCollective final : public Collective {
   void reduce_scatter_mean(std::int32_t group, const std::byte* whole, std::byte* part, std::int64_t elements,
                            DType type) override;
   void exchange_parts(std::int32_t group, const std::byte* from, std::byte* to, std::int64_t bytes) override;
+  void shift(std::int32_t group, const std::byte* from, std::byte* to, std::int64_t bytes, bool back) override;
   void all_gather(std::int32_t group, const std::byte* part, std::byte* whole, std::int64_t bytes) override;
   void send(const std::byte* data, std::int64_t bytes, Rank to, std::int32_t tag) override;
   void receive(std::byte* data, std::int64_t bytes, Rank from, std::int32_t tag) override;

@@ -52,6 +52,8 @@ void refuse_ranks_on_gpus(const Scenario& scenario) {
   };
   const bool divides = state_parts(scenario) > 1;
   refuse(server_count(scenario) > 0, "parallel.servers: none are", "0");
+  refuse(scenario.workload.parallel.text_or("sequence_kind", "") == "ring",
+         "parallel.sequence_kind: ring attention is not trained", "ulysses");
   refuse(divides && scenario.parallel.pipeline > 1, "workload.partition: states are not divided in a pipeline", "none");
   refuse(divides && (!scenario.checkpoint.directory.empty() || scenario.first_step > 0),
          "checkpoint.directory: no checkpoints are made of divided states", "none, and no --resume");
@@ -121,8 +123,6 @@ Scenario load_live_scenario(const LoadScenario& load, std::vector<std::string>& 
   const KeyValues& keys = scenario.workload.parallel;
   if (keys.has("expert_imbalance") && keys.number("expert_imbalance") != 1)
     throw ConfigError("parallel.expert_imbalance: is simulated alone; allowed: 1, or tandem simulate");
-  if (keys.text_or("sequence_kind", "") == "ring")
-    throw ConfigError("parallel.sequence_kind: ring is simulated alone so far; allowed: ulysses, or tandem simulate");
   refuse_of_divided_modules(scenario);
   refuse_decoding(scenario, device);
   return scenario;

@@ -161,7 +161,9 @@ class Plan {
     s.forward = add_exchange(*m.module, forward, /*back=*/false);
     if (s.recomputable) s.forward_light = s.recompute = s.forward;
     if (s.inputs.front().gradient)
-      s.backward = s.backward_accumulate = add_exchange(*m.module, backward, /*back=*/true);
+      s.backward = s.backward_accumulate = add_exchange(*m.module, backward, /*back=*/true, s.inputs.front().adds);
+    // What has come round a ring is sent back, not made again (PassesPart::send_back).
+    if (s.exchange == Exchange::Shift) s.recompute = add_exchange(*m.module, forward, /*back=*/true);
     if (in_two_ && s.inputs.front().gradient)
       s.backward_inputs = {s.backward, kNone, {{OperandKind::OutputGradient}}, {{OperandKind::InputGradient}}};
     return s;
@@ -176,7 +178,7 @@ class Plan {
   }
   // Its kernel counts what goes around a ring: of a sum twice the value, else all of it once; of values that go
   // straight to where they belong, what the busiest rank has.
-  OpSpecIndex add_exchange(const Module& module, const std::string& body, bool back) {
+  OpSpecIndex add_exchange(const Module& module, const std::string& body, bool back, bool adds = false) {
     const Shape &in = module.locals.front().shape, &out = module.locals.back().shape;
     const std::int64_t bytes = std::max(in.bytes(), out.bytes()), elements = std::max(in.elements(), out.elements());
     const std::int64_t on_host = exchange_members_on_a_host(scenario_, module.among);
@@ -185,8 +187,10 @@ class Plan {
               out.type,
               {elements, module.exchange_ranks},
               {memory_kernel(body == "all_reduce_sum" ? 2 * bytes : bytes)}};
-    if (on_host > 0 || deals) work.sizes.push_back(on_host);
-    std::int64_t workspace = 0;
+    const bool shifts_back = module.exchange == Exchange::Shift && back;
+    if (on_host > 0 || deals || shifts_back) work.sizes.push_back(on_host);
+    if (shifts_back) work.sizes.push_back(1);
+    std::int64_t workspace = shifts_back && adds ? bytes : 0;  // what comes, before it is added to what is there
     if (deals)  // what is before the ranks' places, here and there; parts that do not lie in a row are brought together
       for (const Shape* shape : back ? std::array{&out, &in} : std::array{&in, &out}) {
         work.sizes.push_back(shape->dims.front());

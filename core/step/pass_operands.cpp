@@ -32,6 +32,11 @@ class Places {
     }
   }
   void read_own_weights() { read(stage_.trained ? OperandKind::Weights : OperandKind::FrozenWeights, 0); }
+  // What the stage saves, and what another stage saves that it reads as its own: of a ring's last round.
+  void read_saved() {
+    for (std::size_t i = 0; i < stage_.saved.size() || find(OperandKind::Kept, i) != nullptr; ++i)
+      read(OperandKind::Kept, i);
+  }
   // Of later stages that read weights of this bucket: one weight's.
   void read_contribution() {
     for (Operand& operand : pass_.operands)
@@ -81,7 +86,7 @@ Pass place_backward(Pass pass, const StageSpec& stage) {
   places.read_ports(From::Stage, true);
   for (std::size_t i = 0; i < stage.outputs.size(); ++i)
     if (stage.outputs[i].backward_reads) places.read(OperandKind::Output, i);
-  for (std::size_t i = 0; i < stage.saved.size(); ++i) places.read(OperandKind::Kept, i);
+  places.read_saved();
   places.read_ports(From::Batch, true);
   places.read_contribution();
   if (stage.trains()) places.write(OperandKind::WeightGradient, 0);

@@ -212,8 +212,8 @@ void PassesPart::read_backward_operands(std::size_t index, Op& op) const {
   read_ports(From::Bucket);
   read_ports(From::Stage);
   for (std::size_t i = 0; i < s.outputs.size(); ++i)
-    if (s.outputs[i].backward_reads) op.reads.push_back(stage.output_values[i]);
-  for (ValueId saved : stage.saved_values) op.reads.push_back(saved);
+    if (s.outputs[i].backward_reads) op.reads.push_back(result_of(stage).output_values[i]);
+  for (ValueId saved : result_of(stage).saved_values) op.reads.push_back(saved);
   read_ports(From::Batch);
   if (s.contributed) op.reads.push_back(stage.contribution_value);
   if (adds_gradient(index)) op.reads.push_back(context_.stages[index].gradient_value);
@@ -283,7 +283,7 @@ void PassesPart::send_back(Graph& graph, std::size_t index) {
     const PortSpec& before = context_.spec(from).inputs.front();
     Stage& owner = stages_[static_cast<std::size_t>(before.index)];
     const auto output = static_cast<std::size_t>(before.output);
-    Op op = op_of(stages_[from].labels.recompute, context_.spec(from).forward, Phase::Recompute, from);
+    Op op = op_of(stages_[from].labels.recompute, context_.spec(from).recompute, Phase::Recompute, from);
     op.reads.push_back(value_of(port));
     context_.exchange(graph, op, from);
     owner.output_values[output] = graph.new_version(owner.outputs[output]);
@@ -293,8 +293,13 @@ void PassesPart::send_back(Graph& graph, std::size_t index) {
 }
 
 void PassesPart::hand_gradients_on(std::size_t index) {
-  for (const PortSpec& port : context_.spec(index).inputs)
-    if (hands_on(index, port)) gradient_of(port) = stages_[index].output_gradient_values.front();
+  const Stage& stage = stages_[index];
+  for (const PortSpec& port : context_.spec(index).inputs) {
+    if (!hands_on(index, port)) continue;
+    gradient_of(port) = stage.output_gradient_values.front();
+    stages_[static_cast<std::size_t>(port.index)].result =
+        stage.result == kNone ? static_cast<std::int32_t>(index) : stage.result;
+  }
 }
 
 void PassesPart::backward(Graph& graph, std::size_t index) {

@@ -52,6 +52,8 @@ class PassesPart {
     Labels labels{};
     TensorId contribution = kNone;
     TensorId received = kNone;  // a bucket's parameter, of another rank
+    // Of a ring's round before the last one, that one's stage: its output, and what it saved, is what backward reads.
+    std::int32_t result = kNone;
     std::vector<TensorId> saved, outputs, output_gradients, handed;
     ValueId contribution_value = kNone;
     std::vector<ValueId> saved_values, output_values, output_gradient_values, handed_values;
@@ -64,6 +66,9 @@ class PassesPart {
   void send_back(Graph& graph, std::size_t index);
   bool hands_on(std::size_t index, const PortSpec& port) const;
   void hand_gradients_on(std::size_t index);
+  const Stage& result_of(const Stage& stage) const {
+    return stage.result == kNone ? stage : stages_[static_cast<std::size_t>(stage.result)];
+  }
   ValueId written_over(const Graph& graph, std::size_t index, const Op& op, ValueId output) const;
   ValueId value_of(const PortSpec& port) const;
   void read_forward_operands(std::size_t index, Op& op) const;

@@ -42,9 +42,9 @@ ValueId PassesPart::read_by_half(std::size_t index, const HalfOperand& operand) 
     case OperandKind::Input:
       return value_of(s.inputs.at(i));
     case OperandKind::Output:
-      return stage.output_values.at(i);
+      return result_of(stage).output_values.at(i);
     case OperandKind::Kept:
-      return stage.saved_values.at(i);
+      return result_of(stage).saved_values.at(i);
     case OperandKind::OutputGradient:
       return stage.output_gradient_values.at(i);
     case OperandKind::Contribution:

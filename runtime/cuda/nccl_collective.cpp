@@ -182,6 +182,16 @@ void NcclCollective::exchange_parts(std::int32_t number, const std::byte* from, 
   nccl_check(ncclGroupEnd(), "an all-to-all");
 }
 
+void NcclCollective::shift(std::int32_t number, const std::byte* from, std::byte* to, std::int64_t bytes, bool back) {
+  Group& among = group(number);
+  const int next = (among.own + 1) % among.members, before = (among.own + among.members - 1) % among.members;
+  const auto count = static_cast<std::size_t>(bytes);
+  nccl_check(ncclGroupStart(), "beginning to go round a ring");
+  nccl_check(ncclSend(from, count, ncclUint8, back ? before : next, among.comm, stream()), "sending round a ring");
+  nccl_check(ncclRecv(to, count, ncclUint8, back ? next : before, among.comm, stream()), "receiving round a ring");
+  nccl_check(ncclGroupEnd(), "going round a ring");
+}
+
 void NcclCollective::gather_each(std::int32_t number, std::int64_t /*members*/, const std::vector<std::int64_t>& owners,
                                  std::int64_t bytes, const std::vector<std::byte*>& reads,
                                  const std::vector<std::byte*>& writes) {

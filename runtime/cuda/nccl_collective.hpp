@@ -27,6 +27,7 @@ class NcclCollective final : public Collective {
   void reduce_scatter_mean(std::int32_t group, const std::byte* whole, std::byte* part, std::int64_t elements,
                            DType type) override;
   void exchange_parts(std::int32_t group, const std::byte* from, std::byte* to, std::int64_t bytes) override;
+  void shift(std::int32_t group, const std::byte* from, std::byte* to, std::int64_t bytes, bool back) override;
   void all_gather(std::int32_t group, const std::byte* part, std::byte* whole, std::int64_t bytes) override;
   void gather_each(std::int32_t group, std::int64_t members, const std::vector<std::int64_t>& owners,
                    std::int64_t bytes, const std::vector<std::byte*>& reads,

@@ -47,6 +47,9 @@ class Collective {
                            const std::vector<std::byte*>& writes);
   // Member m gets this rank's m-th part, of `bytes`; the m-th part of `to` is what came from there.
   virtual void exchange_parts(std::int32_t group, const std::byte* from, std::byte* to, std::int64_t bytes) = 0;
+  // Member m's bytes go to the next member of a ring, or `back` to the one before, and `to` is what came from the other
+  // side.
+  virtual void shift(std::int32_t group, const std::byte* from, std::byte* to, std::int64_t bytes, bool back) = 0;
   // Within this rank's memory; of rows, each `pitch` bytes after the one before, so many, `bytes` long each.
   virtual void copy(std::byte* target, const std::byte* source, std::int64_t bytes);
   template <typename Byte>

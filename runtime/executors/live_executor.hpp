@@ -103,6 +103,7 @@ class LiveExecutor final : public Executor {
   Work update_work(const Command& command);
   Work together_work(const Command& command);
   Work collective_work(const Command& command);
+  Work adding_shift_work(const Command& command);
   Work gather_work(const Command& command);
   Work transfer_work(const Command& command);
   Work copy_work(const Command& command);

@@ -39,12 +39,16 @@ void all_to_all(Collective& collective, std::int32_t group, const std::vector<st
                          there);
 }
 
+// Of a shift, as an all-to-all's, and then 1 where each sends to the one before it.
+bool shifts_back(const std::vector<std::int64_t>& sizes) { return sizes.size() > 3 && sizes[3] != 0; }
+
 }  // namespace
 
 // By the body's name, as core/transforms has them; each read goes with the write at its place.
 LiveExecutor::Work LiveExecutor::collective_work(const Command& command) {
   const Op& op = graph_.op(command.op);
   const std::string_view body = graph_.work_of(op).body;
+  if (op.reads.size() == 2 && op.writes.size() == 1 && body == "shift") return adding_shift_work(command);
   // The ranks' sum of a gradient goes to what later readers of the value have made of it, which each of them has whole.
   if (op.reads.size() == 2 && op.writes.size() == 1) {
     CHECK(body == "all_reduce_sum" && op.writes.front().reuses == op.reads.back(), graph_.op_name(command.op));
@@ -85,6 +89,8 @@ LiveExecutor::Work LiveExecutor::collective_work(const Command& command) {
         collective.all_gather(group, o.read, o.write, o.read_bytes);
       } else if (body == "all_to_all") {
         all_to_all(collective, group, sizes, o.read, o.write, o.bytes, workspace);
+      } else if (body == "shift") {
+        collective.shift(group, o.read, o.write, o.bytes, shifts_back(sizes));
       } else if (body == "reduce_scatter_sum") {
         collective.reduce_scatter_sum(group, o.read, o.write, elements, o.type);
       } else if (body == "reduce_scatter") {
@@ -100,6 +106,23 @@ LiveExecutor::Work LiveExecutor::collective_work(const Command& command) {
     if (!bucket.empty()) collective.all_reduce_means(group, bucket, all.front().type);
     return moved;
   };
+}
+
+// A gradient that comes round a ring goes to what later readers of the value have made of it. The workspace has room
+// for it.
+LiveExecutor::Work LiveExecutor::adding_shift_work(const Command& command) {
+  const Op& op = graph_.op(command.op);
+  CHECK(op.writes.front().reuses == op.reads.back(), graph_.op_name(command.op));
+  const std::int64_t bytes = operand_bytes(op, command, op.reads.front());
+  CHECK(op.workspace_bytes >= bytes, graph_.op_name(command.op), op.workspace_bytes, bytes);
+  return
+      [collective = options_.collective, from = operands(command, 0, 1).front(), sum = operands(command, 2, 1).front(),
+       workspace = workspace_of(command), bytes, type = graph_.tensor_of(op.reads.front()).type, group = op.match_group,
+       back = shifts_back(graph_.work_of(op).sizes)] {
+        collective->shift(group, from, workspace, bytes, back);
+        collective->add(sum, workspace, bytes / size_of(type), type);
+        return bytes;
+      };
 }
 
 // What ranks have one by one, all of one size: all of it, in the order of Work::sizes, which says of each whose it is.

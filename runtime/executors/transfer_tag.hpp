@@ -14,4 +14,7 @@ constexpr std::int32_t transfer_tag(std::int32_t group, std::int32_t sequence) {
   return kTransferKinds * (sequence & kMost) + transfer_kind(group);
 }
 
+// Of what goes round a ring: behind all of those.
+inline constexpr std::int32_t kShiftTag = std::int32_t{1} << 30;
+
 }  // namespace tandem

@@ -2,6 +2,7 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/sum.h>
 
+#include "runtime/primitives/common/own_places.hpp"
 #include "runtime/primitives/common/primitive_body.hpp"
 
 namespace tandem {
@@ -14,8 +15,8 @@ at::Tensor sequences(const Call& call, const at::Tensor& rows) {
 
 // The rows that the sequence, or this rank's part of it, has.
 at::Tensor rows_of(const Call& call, const at::Tensor& table) {
-  const std::int64_t places = call.how.integer("sequence"), own = call.how.integer("part", 0) * places;
-  return table.narrow(0, call.how.integer("first", 0) + own, places);
+  const OwnPlaces own(call);
+  return table.slice(0, call.how.integer("first", 0) + own.first, call.how.integer("first", 0) + own.end(), own.step);
 }
 
 void forward(Arguments& a) {

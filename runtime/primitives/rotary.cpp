@@ -5,6 +5,7 @@
 #include <ATen/ops/pow.h>
 #include <ATen/ops/stack.h>
 
+#include "runtime/primitives/common/own_places.hpp"
 #include "runtime/primitives/common/primitive_body.hpp"
 
 namespace tandem {
@@ -16,12 +17,14 @@ struct Sizes {
   explicit Sizes(const Call& call)
       : heads(call.how.integer("heads")),
         sequence(call.how.integer("sequence")),
-        first(call.how.integer("part", 0) * sequence),
+        own(call),
         size(call.shapes.in[0].columns() / heads),
         dims(call.how.integer("dims", size)),
         theta(call.how.number("theta")),
         interleaved(call.how.integer("interleaved", 0) != 0) {}
-  std::int64_t heads, sequence, first, size, dims;
+  std::int64_t heads, sequence;
+  OwnPlaces own;
+  std::int64_t size, dims;
   double theta;
   bool interleaved;
 };
@@ -35,7 +38,7 @@ Tables tables(const Sizes& s, const Tensor& like) {
   const auto integers = like.options().dtype(at::kLong);
   const Tensor exponents = at::arange(0, s.dims, 2, integers).to(at::kFloat).div_(s.dims);
   const Tensor frequencies = at::pow(s.theta, exponents).reciprocal_();
-  const Tensor positions = at::arange(s.first, s.first + s.sequence, integers).to(at::kFloat);
+  const Tensor positions = at::arange(s.own.first, s.own.end(), s.own.step, integers).to(at::kFloat);
   const Tensor angles = at::mul(positions.unsqueeze(1), frequencies).unsqueeze(1);
   return {angles.cos().to(like.scalar_type()), angles.sin().to(like.scalar_type())};
 }

@@ -21,6 +21,7 @@ class OnePeer final : public Collective {
   void reduce_scatter_mean(std::int32_t, const std::byte*, std::byte*, std::int64_t, DType) override {}
   void reduce_scatter_sum(std::int32_t, const std::byte*, std::byte*, std::int64_t, DType) override {}
   void exchange_parts(std::int32_t, const std::byte*, std::byte*, std::int64_t) override {}
+  void shift(std::int32_t, const std::byte*, std::byte*, std::int64_t, bool) override {}
   void all_gather(std::int32_t, const std::byte*, std::byte*, std::int64_t) override {}
   void send(const std::byte*, std::int64_t, Rank, std::int32_t) override { call(); }
   void receive(std::byte* data, std::int64_t bytes, Rank, std::int32_t) override {

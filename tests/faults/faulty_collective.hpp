@@ -138,6 +138,13 @@ class MemoryCollective final : public Collective {
                     static_cast<std::size_t>(bytes));
     });
   }
+  void shift(std::int32_t /*group*/, const std::byte* from, std::byte* to, std::int64_t bytes, bool back) override {
+    const std::vector<std::byte> own(from, from + bytes);
+    const int ranks = static_cast<int>(group_.ranks()), source = (rank_ + (back ? 1 : ranks - 1)) % ranks;
+    group_.meet(rank_, own.data(), [&](const std::vector<const void*>& parts) {
+      std::memcpy(to, parts[static_cast<std::size_t>(source)], static_cast<std::size_t>(bytes));
+    });
+  }
   void send(const std::byte* data, std::int64_t bytes, Rank to, std::int32_t tag) override {
     group_.send(rank_, to, tag, data, bytes);
   }
@@ -180,6 +187,10 @@ class FaultyCollective final : public Collective {
   void exchange_parts(std::int32_t group, const std::byte* from, std::byte* to, std::int64_t bytes) override {
     faults_.pass(Site::Collective);
     collective_->exchange_parts(group, from, to, bytes);
+  }
+  void shift(std::int32_t group, const std::byte* from, std::byte* to, std::int64_t bytes, bool back) override {
+    faults_.pass(Site::Collective);
+    collective_->shift(group, from, to, bytes, back);
   }
   void send(const std::byte* data, std::int64_t bytes, Rank to, std::int32_t tag) override {
     faults_.pass(Site::Collective);

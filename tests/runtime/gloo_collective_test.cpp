@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -100,6 +101,25 @@ void scatter_and_gather(Collective& collective, Rank rank) {
   EXPECT_EQ(sum[0], 3);
 }
 
+// Each rank's own goes to the other one, which is the next of two and the one before.
+void go_round(Collective& collective, Rank rank) {
+  const auto bytes = [](std::vector<float>& data) { return reinterpret_cast<std::byte*>(data.data()); };
+  std::vector<float> own = contribution(rank), other(own.size());
+  for (const bool back : {false, true, true}) {
+    std::fill(other.begin(), other.end(), 0.0F);
+    collective.shift(kGroup, bytes(own), bytes(other), kElements * size_of(DType::F32), back);
+    EXPECT_EQ(other, contribution(1 - rank));
+    EXPECT_EQ(own, contribution(rank)) << "what is read is not written";
+  }
+}
+
+TEST_F(CollectiveTest, TwoProcessesAreARing) {
+  Peer peer("CollectivePeer.DISABLED_GoesRound", meeting_file_);
+  GlooCollective collective(options_of(0, meeting_file_));
+  go_round(collective, 0);
+  EXPECT_EQ(peer.join(), 0);
+}
+
 TEST_F(CollectiveTest, TwoProcessesShareTheMeanOut) {
   Peer peer("CollectivePeer.DISABLED_ScattersAndGathers", meeting_file_);
   GlooCollective collective(options_of(0, meeting_file_));
@@ -141,6 +161,11 @@ TEST(CollectivePeer, DISABLED_ReducesTwice) {
     reduce(collective, data);
     expect_mean(data);
   }
+}
+
+TEST(CollectivePeer, DISABLED_GoesRound) {
+  GlooCollective collective(options_of(1, std::getenv(kMeetingVariable)));
+  go_round(collective, 1);
 }
 
 TEST(CollectivePeer, DISABLED_ScattersAndGathers) {

@@ -26,13 +26,14 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-constexpr std::int64_t kBatch = 3;  // or less
+constexpr std::int64_t kBatch = 3;      // or less
+constexpr std::int64_t kSequence = 32;  // or as a division says
 
 struct Division {
   std::string family = "gpt", precision = "fp32", recompute = "none", optimizer = "sgd", kind = "ulysses",
-              schedule = "1f1b";
+              schedule = "1f1b", layout = "striped";
   std::int64_t tensor = 2, sequence = 1, stages = 1, devices = 1, micro_batches = 2, evaluates = 0, batch = kBatch,
-               experts = 1, key_heads = 4;
+               experts = 1, key_heads = 4, tokens = kSequence;
   double clip_norm = 0;
 };
 
@@ -43,6 +44,7 @@ std::vector<std::string> arguments_of(const Division& d) {
           "--optimizer=" + d.optimizer,
           "--kind=" + d.kind,
           "--schedule=" + d.schedule,
+          "--layout=" + d.layout,
           "--tensor=" + std::to_string(d.tensor),
           "--sequence=" + std::to_string(d.sequence),
           "--stages=" + std::to_string(d.stages),
@@ -52,6 +54,7 @@ std::vector<std::string> arguments_of(const Division& d) {
           "--batch=" + std::to_string(d.batch),
           "--experts=" + std::to_string(d.experts),
           "--key_heads=" + std::to_string(d.key_heads),
+          "--tokens=" + std::to_string(d.tokens),
           "--clip=" + std::to_string(d.clip_norm)};
 }
 
@@ -62,6 +65,7 @@ Division from_arguments() {
           argument("optimizer"),
           argument("kind"),
           argument("schedule"),
+          argument("layout"),
           std::stoi(argument("tensor")),
           std::stoi(argument("sequence")),
           std::stoi(argument("stages")),
@@ -71,10 +75,11 @@ Division from_arguments() {
           std::stoi(argument("batch")),
           std::stoi(argument("experts")),
           std::stoi(argument("key_heads")),
+          std::stoi(argument("tokens")),
           std::stod(argument("clip"))};
 }
 
-constexpr std::int64_t kVocabulary = 250, kSequence = 32, kHidden = 64, kFeedForward = 4 * kHidden, kLayers = 4;
+constexpr std::int64_t kVocabulary = 250, kHidden = 64, kFeedForward = 4 * kHidden, kLayers = 4;
 
 Scenario scenario_of(const Division& d) {
   Scenario s = testing::gpt_scenario("resident", 256 * kMiB);
@@ -84,7 +89,7 @@ Scenario scenario_of(const Division& d) {
   if (d.family == "llama") {
     keys = find_workload("llama")->keys->small_instance();
     keys["layers"] = kLayers, keys["hidden"] = kHidden, keys["heads"] = 8, keys["key_heads"] = d.key_heads;
-    keys["feed_forward"] = kFeedForward, keys["sequence"] = kSequence;
+    keys["feed_forward"] = kFeedForward;
     keys["qkv_bias"] = true;
   }
   if (d.family == "moe") {
@@ -97,7 +102,7 @@ Scenario scenario_of(const Division& d) {
   }
   if (d.family != "t5" && d.family != "moe")
     keys["vocabulary"] = kVocabulary, keys["vocabulary_multiple"] = 64;  // the last six are nobody's
-  if (d.family == "gpt" || d.family == "llama") keys["tied_embedding"] = d.family == "gpt";
+  if (d.family == "gpt" || d.family == "llama") keys["tied_embedding"] = d.family == "gpt", keys["sequence"] = d.tokens;
   s.workload.precision = d.precision == "bf16" ? DType::BF16 : d.precision == "fp16" ? DType::F16 : DType::F32;
   s.workload.recompute = d.recompute;
   s.workload.batch = d.batch;
@@ -106,6 +111,7 @@ Scenario scenario_of(const Division& d) {
   s.workload.tensor = d.tensor;
   s.workload.parallel["sequence"] = d.sequence;
   s.workload.parallel["sequence_kind"] = d.kind;
+  s.workload.parallel["ring_layout"] = d.layout;
   s.workload.parallel["expert"] = d.experts;
   s.parallel = {.pipeline = d.stages, .chunks = 1, .schedule = d.schedule};
   s.optimizer.name = d.optimizer;
@@ -153,6 +159,7 @@ Weights put_together(const Scenario& scenario, const std::vector<RankBits>& all)
   undivided.workload.tensor = 1;
   for (const char* key : {"sequence", "expert"}) undivided.workload.parallel[key] = 1;
   undivided.workload.parallel["sequence_kind"] = "ulysses";
+  undivided.workload.parallel["ring_layout"] = "striped";
   const WeightParts parts = weight_parts(network_of(undivided), network_of(scenario));
   Weights whole;
   for (Rank rank = 0; rank < rank_count(scenario); ++rank) {
@@ -188,12 +195,14 @@ double norm(const std::vector<float>& of, const std::vector<float>& from) {
   return std::sqrt(sum);
 }
 
+constexpr std::int64_t kMostTokens = 42;  // of a sample, of all divisions below
+
 // A number of either run is off by at most (summands) epsilon of the magnitudes that a sum adds up, and goes through a
 // block's four products forward, and backward twice as many, and those of both ends. The longest sums are over all
 // tokens of a micro-batch or over the widest layer. A step's update is its gradient, times the rate, so that the change
 // of a weight is off by as much, step by step; and it is rounded once a step itself.
 double relative_bound() {
-  constexpr std::int64_t kLongestSum = std::max(kBatch * kSequence, kFeedForward);
+  constexpr std::int64_t kLongestSum = std::max(kBatch * kMostTokens, kFeedForward);
   constexpr std::int64_t kProducts = 3 * (4 * kLayers + 2);
   constexpr double kEpsilon = std::numeric_limits<float>::epsilon() / 2;
   return 2 * kEpsilon * kLongestSum * kProducts;
@@ -209,7 +218,7 @@ TEST_P(TensorRanks, TrainAsOneDeviceDoes) {
   const Division d = GetParam();
   Division one = d;
   one.tensor = one.sequence = one.stages = one.experts = 1;
-  one.kind = "ulysses";
+  one.kind = "ulysses", one.layout = "striped";
   const Scenario scenario = scenario_of(d), alone = scenario_of(one);
   const std::vector<RankBits> all = trained(d), reference = trained(one);
   const double bound = relative_bound();
@@ -268,13 +277,43 @@ const Division kDivisions[] = {
      .stages = 2,
      .micro_batches = 4,
      .clip_norm = 0.05},
+    {.kind = "ring", .tensor = 1, .sequence = 2, .tokens = kMostTokens, .clip_norm = 0.05},
+    {.kind = "ring", .tensor = 1, .sequence = 4, .micro_batches = 3, .batch = 1, .tokens = 36},
+    {.kind = "ring", .layout = "contiguous", .tensor = 1, .sequence = 4, .tokens = 36, .clip_norm = 0.05},
+    {.family = "llama", .recompute = "block", .kind = "ring", .tensor = 1, .sequence = 4, .key_heads = 2, .tokens = 36},
+    {.family = "llama",
+     .kind = "ring",
+     .layout = "contiguous",
+     .tensor = 1,
+     .sequence = 2,
+     .batch = 1,
+     .key_heads = 1,
+     .tokens = kMostTokens},
+    {.kind = "ring", .tensor = 1, .sequence = 2, .devices = 2, .micro_batches = 1, .tokens = 38},
+    {.family = "llama",
+     .recompute = "block",
+     .kind = "ring",
+     .layout = "contiguous",
+     .tensor = 1,
+     .sequence = 2,
+     .devices = 2,
+     .batch = 1},
+    {.family = "llama",
+     .kind = "ring",
+     .schedule = "zero_bubble",
+     .tensor = 1,
+     .sequence = 2,
+     .stages = 2,
+     .micro_batches = 4,
+     .clip_norm = 0.05},
 };
 
 std::string name_of_division(const ::testing::TestParamInfo<Division>& test) {
   const Division& d = test.param;
   return d.family + "_" + std::to_string(d.tensor) + "x" + std::to_string(d.sequence) + "x" + std::to_string(d.stages) +
          "x" + std::to_string(d.devices) + "_" + d.precision + "_" + d.recompute + "_" + d.kind +
-         std::to_string(d.experts) + "_" + std::to_string(d.key_heads) + (d.clip_norm > 0 ? "_clipped" : "");
+         (d.kind == "ring" ? "_" + d.layout : "") + std::to_string(d.experts) + "_" + std::to_string(d.key_heads) +
+         (d.tokens != kSequence ? "_" + std::to_string(d.tokens) : "") + (d.clip_norm > 0 ? "_clipped" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TensorRanks, ::testing::ValuesIn(kDivisions), name_of_division);
@@ -284,10 +323,20 @@ class TensorRepeats : public ::testing::TestWithParam<Division> {};
 // Sums go the same way each time.
 TEST_P(TensorRepeats, ToTheBit) { EXPECT_EQ(trained(GetParam()), trained(GetParam())); }
 
-const Division kRepeated[] = {{.optimizer = "adamw", .tensor = 4, .evaluates = 1, .clip_norm = 0.05},
-                              {.precision = "bf16", .optimizer = "adamw"},
-                              {.family = "llama", .precision = "fp16", .optimizer = "adamw"},
-                              {.precision = "bf16", .optimizer = "adamw", .tensor = 1, .sequence = 4, .evaluates = 1}};
+const Division kRepeated[] = {
+    {.optimizer = "adamw", .tensor = 4, .evaluates = 1, .clip_norm = 0.05},
+    {.precision = "bf16", .optimizer = "adamw"},
+    {.family = "llama", .precision = "fp16", .optimizer = "adamw"},
+    {.precision = "bf16", .optimizer = "adamw", .tensor = 1, .sequence = 4, .evaluates = 1},
+    {.precision = "bf16", .optimizer = "adamw", .kind = "ring", .tensor = 1, .sequence = 4, .evaluates = 1},
+    {.family = "llama",
+     .precision = "fp16",
+     .optimizer = "adamw",
+     .kind = "ring",
+     .layout = "contiguous",
+     .tensor = 1,
+     .sequence = 2,
+     .key_heads = 2}};
 INSTANTIATE_TEST_SUITE_P(All, TensorRepeats, ::testing::ValuesIn(kRepeated), name_of_division);
 
 // The other processes of the tests above.

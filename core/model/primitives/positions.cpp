@@ -1,7 +1,8 @@
 // Adds a row to each place of a sequence: x [batch * sequence, columns], weight [rows, columns], of which the sequence
 // has those from `first` on: by default rows are as many as the sequence, and first is 0. Attributes ranks, part: where
-// ranks have as many places each, one after another, how many they are and which one this is. The weight begins as
-// sines and cosines of the place if `sinusoids` is 1 (Vaswani et al. 2017), for modules that do not train it.
+// ranks have as many places each, one after another, or `every_nth` of that many, how many they are and which one this
+// is. The weight begins as sines and cosines of the place if `sinusoids` is 1 (Vaswani et al. 2017), for modules that
+// do not train it.
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/primitive.hpp"

@@ -1,16 +1,20 @@
 // One round of attention around a ring (Liu, Zaharia, Abbeel, 2023, "Ring Attention with Blockwise Transformers"): of a
 // rank's queries [batch queries, heads size] over the keys and values of one rank, side by side in [batch keys, 2
-// key_heads size]. From the second round on a third input is what the rounds before made, in fp32, with which this
-// one's is merged by running maximum and sum; its gradient is the result's, as it is, because each round's backward
-// takes the last round's log-sum-exp. `last`: the result is in the module's precision, and a number a query and head is
-// kept. Fused alone. Attributes beside: heads, key_heads, queries, keys, `causal` (of each query, keys up to its
-// place).
+// key_heads size]. From the second round on a third input is what the rounds before made, in fp32: [batch queries,
+// heads size and heads], rows and behind them the logarithm of each head's sum of exponentials, by which this round's
+// are merged with them. `last`: the result is in the module's precision, and the logarithms are saved.
+//
+// Backward, each round reads the last one's result, its gradient as it lies there, and its logarithms, as its own
+// (ring_round.hpp): products with them are this round's part of the gradients. Fused alone. Attributes beside: heads,
+// key_heads, queries, keys, `causal` (of each query, keys up to its place), and of which keys are in hand: ranks, part,
+// round, and `ordered` (a query sees none of tokens that come after it).
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/attention_scratch.hpp"
 #include "core/model/attention_shape.hpp"
 #include "core/model/library_scratch.hpp"
 #include "core/model/primitive.hpp"
+#include "core/model/ring_round.hpp"
 
 namespace tandem {
 namespace {
@@ -24,17 +28,15 @@ class RingAttention final : public Primitive {
   void infer(const Attributes& how, CallShapes& s) const override {
     CHECK(s.in.size() == 2 || s.in.size() == 3, "queries, keys and values, and what there is so far", s.in.size());
     const Sizes a(how, s);
-    const Shape &q = s.in[0], so_far = Shape({q.rows(), q.columns()}, DType::F32);
+    const Shape &q = s.in[0], so_far = Shape({q.rows(), q.columns() + a.heads}, DType::F32);
     CHECK(a.batch * a.queries == q.rows() && a.heads * a.size == q.columns(), a.heads, a.queries);
     CHECK(a.heads % a.key_heads == 0 && a.fused() && !a.masked(), a.heads, a.key_heads);
     CHECK(s.in[1] == Shape({a.batch * a.keys, 2 * a.key_heads * a.size}, q.type), a.keys, a.key_heads);
     CHECK(s.in.size() == 2 || s.in[2] == so_far, "what the rounds before made");
     s.out = {is_last(how) ? q : so_far};
-    if (is_last(how)) s.saved = {{"logsumexp", Shape({a.batch, a.queries, a.heads}, DType::F32)}};
+    s.saved = {{"logsumexp", Shape({a.batch, a.queries, a.heads}, DType::F32)}};
   }
-  Keeps keeps(const Attributes& how, Wanted) const override {
-    return {.in = bit(0) | bit(1), .out = is_last(how) ? bit(0) : 0};
-  }
+  Keeps keeps(const Attributes&, Wanted) const override { return {.in = bit(0) | bit(1), .out = bit(0)}; }
   void kernels(const Attributes& how, const CallShapes& s, Direction direction, Wanted,
                std::vector<Kernel>& to) const override {
     const Sizes a(how, s);
@@ -45,9 +47,11 @@ class RingAttention final : public Primitive {
     to.push_back(memory_kernel(s.in[0].bytes() + (s.in.size() > 2 ? s.in[2].bytes() : 0) + s.out[0].bytes()));
   }
   // What a GPU's kernel takes, the round's own result and statistics, and the running ones.
-  void scratch(const Attributes& how, const CallShapes& s, Direction direction, Wanted, const RunsOn&,
+  void scratch(const Attributes& how, const CallShapes& s, Direction direction, Wanted, const RunsOn& where,
                WorkspaceMeter& meter) const override {
     const Sizes a(how, s);
+    if (!where.gpu)
+      return direction == Direction::Forward ? on_cpu(a, s, where, meter) : back_on_cpu(how, s, where, meter);
     const std::int64_t row = s.in[0].bytes(), keys = s.in[1].bytes() * a.group();
     const std::int64_t kept = a.batch * a.heads * a.queries * size_of(DType::F32);
     if (direction == Direction::Backward)
@@ -60,6 +64,40 @@ class RingAttention final : public Primitive {
   Bits passes_gradient() const override { return bit(2); }
   bool makes_gradients_apart() const override { return true; }
   bool saved_after_output() const override { return true; }
+
+ private:
+  // As of qkv_attention: the kernel's own, of this thread and of others'.
+  struct OnCpu {
+    OnCpu(const Sizes& a, const CallShapes& s, const RunsOn& where)
+        : q(cpu_query_split(a.queries)),
+          k(cpu_key_split(a.keys)),
+          threads(where.threads),
+          rounded(s.in[0].type == DType::F32 ? 0 : threads * q * k * size_of(s.in[0].type)),
+          products(cpu_product_bytes(q, k, a.size, s.in[0].type)),
+          kept(a.batch * a.heads * a.queries * kNumber) {}
+    std::int64_t q, k, threads, rounded, products, kept;
+  };
+  static constexpr std::int64_t kNumber = size_of(DType::F32);
+
+  static void on_cpu(const Sizes& a, const CallShapes& s, const RunsOn& where, WorkspaceMeter& meter) {
+    const OnCpu c(a, s, where);
+    const std::int64_t row = s.in[0].bytes(), wide = s.in[0].elements() * kNumber;
+    const std::int64_t result = meter.take(row), kept = meter.take(c.kept);
+    meter.touch_all({c.threads * (c.q * c.k + 2 * c.q + c.q * a.size) * kNumber, c.rounded, c.products});
+    // Logarithms of both together, both weights, and what they are made of; what is merged, and 16 bits widened.
+    if (s.in.size() > 2)
+      meter.touch_all({kNumberBytes, c.kept, c.kept, c.kept, c.kept, s.out[0].type == s.in[2].type ? 0 : wide,
+                       s.in[0].type == DType::F32 ? 0 : wide});
+    meter.drop(kept), meter.drop(result);
+  }
+  // Where the first query sees nothing, the gradient of the others does not lie in a row, and the kernel copies it.
+  static void back_on_cpu(const Attributes& how, const CallShapes& s, const RunsOn& where, WorkspaceMeter& meter) {
+    const OnCpu c(Sizes(how, s), s, where);
+    const std::int64_t row = s.in[0].bytes(), made = s.in[1].bytes() / 2;
+    const std::int64_t copied = ring_sees(how) == RingSees::BeforeOwn ? row : 0;
+    meter.touch_all(
+        {row, made, made, copied, c.threads * 2 * c.q * c.k * kNumber, c.q * kNumber, 2 * c.rounded, c.products});
+  }
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Rotary positions (Su et al. 2021) of x [tokens, heads size]: pairs of a head's first `dims` numbers turn by the
 // position in their sequence times theta^(-2i/dims). Pairs are (i, i + dims/2), as Llama's, or, `interleaved`,
 // (2i, 2i + 1), as GPT-J's. Backward turns back. Attributes ranks, part: where ranks have as many positions each, one
-// after another, how many they are and which one this is.
+// after another, or `every_nth` of that many, how many they are and which one this is.
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/library_scratch.hpp"

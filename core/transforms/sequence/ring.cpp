@@ -81,19 +81,15 @@ class Rounds {
     const Attends how(call);
     const Shape q = call.shapes.out.front();
     const Shape kv({call.shapes.in.back().rows(), 2 * how.key_heads * (q.columns() / how.heads)}, q.type);
-    const auto first = round_of(*piece.module, call, q, kv, /*first=*/true, /*last=*/false);
-    const auto middle = round_of(*piece.module, call, q, kv, false, false);
-    const auto last = round_of(*piece.module, call, q, kv, false, true);
     const auto shift =
         exchange_module("shift", piece.module->type, Exchange::Shift, ExchangeAmong::Sequence, ranks_, kv, kv);
     PieceSource so_far;
     for (std::int64_t round = 0; round < ranks_; ++round) {
       const PieceSource in_hand = keys;
-      const bool ends = round == ranks_ - 1;
-      if (!ends) keys = {add(shift, {in_hand}), 0};
+      if (round < ranks_ - 1) keys = {add(shift, {in_hand}), 0};
       std::vector<PieceSource> inputs{queries, in_hand};
       if (round > 0) inputs.push_back(so_far);
-      so_far = {add(round == 0 ? first : ends ? last : middle, std::move(inputs)), 0};
+      so_far = {add(round_of(*piece.module, call, q, kv, round), std::move(inputs)), 0};
     }
     became_.push_back(so_far.piece);
   }
@@ -117,18 +113,22 @@ class Rounds {
   }
 
   std::shared_ptr<const Module> round_of(const Module& module, const Call& call, const Shape& q, const Shape& kv,
-                                         bool first, bool last) const {
+                                         std::int64_t round) const {
     const Attends how(call);
+    const bool first = round == 0, last = round == ranks_ - 1;
     ModuleBuilder m("ring_round", module.type);
     std::vector<LocalId> in{m.input("queries", q), m.input("keys", kv)};
-    if (!first) in.push_back(m.input("so_far", Shape({q.rows(), q.columns()}, DType::F32)));
+    if (!first) in.push_back(m.input("so_far", Shape({q.rows(), q.columns() + how.heads}, DType::F32)));
     m.output(m.call(call.name, "ring_attention", std::move(in),
                     {{"heads", how.heads},
                      {"key_heads", how.key_heads},
                      {"queries", how.queries},
                      {"keys", how.keys},
                      {"causal", std::int64_t{how.causal && (first || !contiguous_)}},
-                     {"last", std::int64_t{last}}}));
+                     {"ordered", std::int64_t{how.causal}},
+                     {"last", std::int64_t{last}},
+                     {"round", round},
+                     {"ranks", ranks_}}));
     return m.build();
   }
 
@@ -142,7 +142,7 @@ class Rounds {
 }  // namespace
 
 SplitModule ring(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports, bool contiguous) {
-  return Rounds(with_attention_apart(module, ranks, ports), ranks, contiguous).build();
+  return Rounds(with_attention_apart(module, ranks, ports, /*every_nth=*/!contiguous), ranks, contiguous).build();
 }
 
 }  // namespace tandem

@@ -14,6 +14,7 @@
 #include "core/transforms/common/entry.hpp"
 #include "core/transforms/common/told_part.hpp"
 #include "core/transforms/sequence/ring.hpp"
+#include "core/transforms/sequence/token_parts.hpp"
 #include "core/transforms/sequence/ulysses.hpp"
 
 namespace tandem {
@@ -26,7 +27,6 @@ std::int64_t ranks_of(const WorkloadOptions& w) { return w.parallel.integer_or("
 }
 
 std::string kind_of(const WorkloadOptions& w) { return w.parallel.text_or("sequence_kind", "ulysses"); }
-bool is_ring(const WorkloadOptions& w) { return ranks_of(w) > 1 && kind_of(w) == "ring"; }
 bool is_contiguous(const WorkloadOptions& w) { return w.parallel.text_or("ring_layout", "striped") == "contiguous"; }
 
 void require_suits(const WorkloadOptions& w) {
@@ -95,7 +95,7 @@ const std::vector<FamilyKey> kKeys = {
         "sequence_kind", {"ulysses", "ring", "megatron"},
         "How tokens are divided. With ulysses, each rank of sequence has some heads of attention, and all-to-alls "
         "stand around it (DeepSpeed-Ulysses). With ring, keys and values go from each rank of sequence to the next "
-        "while it attends to those that it has (ring attention). That is simulated alone. With megatron, ranks of "
+        "while it attends to those that it has (ring attention). With megatron, ranks of "
         "tensor divide by tokens what they leave whole."),
     word_key(
         "ring_layout", {"striped", "contiguous"},

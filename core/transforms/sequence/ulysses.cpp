@@ -26,10 +26,11 @@ bool goes_by_tokens(std::string_view name) {
 class Plan {
  public:
   // `apart`: attention is not divided by heads, but a piece of its own.
-  Plan(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports, bool apart)
+  Plan(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports, bool apart, bool every_nth = false)
       : module_(module),
         ranks_(ranks),
         apart_(apart),
+        every_nth_(every_nth),
         by_heads_(module.locals.size(), false),
         segment_(module.locals.size(), 0) {
     cut_.among = ExchangeAmong::Sequence, cut_.ranks = ranks;
@@ -127,11 +128,12 @@ class Plan {
     if (call.what->name == "positions" && !how.has("rows")) how.set("rows", sequence);
     how.set("sequence", sequence / ranks_);
     how.set("ranks", ranks_);
+    if (every_nth_) how.set("every_nth", std::int64_t{1});
   }
 
   const Module& module_;
   const std::int64_t ranks_;
-  const bool apart_;
+  const bool apart_, every_nth_;
   std::vector<bool> by_heads_;         // by local: a rank has some heads of all tokens
   std::vector<std::int32_t> segment_;  // that makes it
   std::map<LocalId, Dealt> dealt_;     // of what attention reads and makes: by tokens to by heads
@@ -147,9 +149,10 @@ SplitModule ulysses(const Module& module, std::int64_t ranks, const std::vector<
   return cut_module(module, Plan(module, ranks, ports, /*apart=*/false).build());
 }
 
-SplitModule with_attention_apart(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports) {
+SplitModule with_attention_apart(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports,
+                                 bool every_nth) {
   CHECK(ports.size() == module.inputs.size(), ports.size(), module.inputs.size());
-  return cut_module(module, Plan(module, ranks, ports, /*apart=*/true).build());
+  return cut_module(module, Plan(module, ranks, ports, /*apart=*/true, every_nth).build());
 }
 
 }  // namespace tandem

@@ -16,7 +16,9 @@ namespace tandem {
 SplitModule ulysses(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports);
 
 // Nothing is sent: each call that attends is a piece of its own, of a rank's queries to its own keys and values alone.
-SplitModule with_attention_apart(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports);
+// `every_nth`: a rank's tokens are every Nth of a sample; else a part in a row.
+SplitModule with_attention_apart(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports,
+                                 bool every_nth);
 
 // By the name of a primitive.
 bool attends(std::string_view name);
