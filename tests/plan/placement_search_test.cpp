@@ -31,7 +31,7 @@ PlanFlags question(const std::string& host, const std::vector<std::string>& more
 }
 
 // Under a sanitizer little is looked at, which runs the code of all.
-const Effort kEffort{.work = kSanitized ? 20'000 : 200'000};
+const Effort kEffort{.work = kSanitized ? 60'000 : 200'000};
 constexpr int kShareStep = kSanitized ? 100 : 20;  // of a grid, percent
 
 FoundPlacements search(const Question& question, std::size_t cores = 2) {
