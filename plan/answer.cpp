@@ -172,22 +172,6 @@ double price_of_million(const Answer& answer, const Plan& plan) {
   return answer.price_per_hour * static_cast<double>(answer.devices) / kHour / per_s * kMillion;
 }
 
-std::vector<HeldBy> held_by(const std::vector<Hold>& holds) {
-  constexpr std::pair<const char*, const char*> kNames[] = {
-      {"device memory", "GB"}, {"pinned host memory", "GB"},     {"host memory", "GB"},
-      {"disk", "GB"},          {"copies to the device", "GB/s"}, {"copies to the host", "GB/s"},
-      {"disk reads", "GB/s"},  {"disk writes", "GB/s"},          {"computing", ""}};
-  std::vector<HeldBy> of;
-  for (const Hold& hold : holds) {
-    const auto& [name, unit] = kNames[static_cast<std::size_t>(hold.of)];
-    of.push_back({name, unit, hold.gain, hold.share});
-  }
-  std::stable_sort(of.begin(), of.end(), [](const HeldBy& a, const HeldBy& b) {
-    return std::pair(a.share, a.gain) > std::pair(b.share, b.gain);
-  });
-  return of;
-}
-
 std::size_t fastest(const std::vector<Answer>& answers) {
   CHECK(!answers.empty(), "an answer to choose");
   const auto rate = [](const Answer& answer) {

@@ -26,13 +26,6 @@ struct Plan {
   int others = 0;  // choices that compute something else
 };
 
-// What holds up the first plan, and by how much it would be faster for one more of it, where 0.02 are 2%.
-struct HeldBy {
-  std::string name, unit;  // "device memory", "GB"
-  double gain = 0;
-  double share = 0;  // of the time that it alone sets
-};
-
 struct Answer {
   std::string what, machine, with;   // "llama-2-7b", "rtx_4090", "64GB of host memory"
   std::string policy;                // the question's own; "": it was searched
@@ -44,8 +37,8 @@ struct Answer {
   std::int64_t least_bytes = 0;      // nothing was even tried: what lives from step to step
   std::int64_t room_bytes = 0;
   std::vector<std::string> ruled_out;
-  bool generates = false;       // it is text that is asked for
-  std::vector<HeldBy> held_by;  // of what generates, the most first
+  bool generates = false;     // it is text that is asked for
+  std::vector<Hold> held_by;  // of what generates: what holds up the first plan, the most first
   Counts counts;
   std::int64_t commands = 0;
   bool last_resort = false, may_change = true;  // whether other mathematics was allowed
@@ -61,9 +54,6 @@ double price_of_million(const Answer& answer, const Plan& plan);
 // As of Candidates::enough.
 using FindEnough = std::function<std::vector<Enough>(const std::vector<Candidates::Refused>&)>;
 Answer answer_of(const Question& question, const Space& space, const Found& found, const FindEnough& find_enough);
-
-// What a person may buy more of, the most worth it first.
-std::vector<HeldBy> held_by(const std::vector<Hold>& holds);
 
 // Where several numbers of devices were asked for: the index of the fastest. CHECKs that there is one.
 std::size_t fastest(const std::vector<Answer>& answers);

@@ -45,8 +45,9 @@ nlohmann::ordered_json answer_json(const Answer& answer) {
   if (answer.nearest) json["nearest"] = needed_by(answer);
   json["devices"] = answer.devices;
   if (answer.price_per_hour > 0) json["price_per_hour"] = answer.price_per_hour;
-  for (const HeldBy& held : answer.held_by)
-    json["held_by"].push_back({{"name", held.name}, {"unit", held.unit}, {"gain", held.gain}, {"share", held.share}});
+  for (const Hold& held : answer.held_by)
+    json["held_by"].push_back(
+        {{"name", name_of(held.of)}, {"unit", unit_of(held.of)}, {"gain", held.gain}, {"share", held.share}});
   const Counts& counts = answer.counts;
   json["candidates"] = {
       {"all", counts.all},         {"simulated", counts.simulated}, {"too_large", counts.too_large},

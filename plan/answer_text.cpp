@@ -117,11 +117,11 @@ std::string without_change(const Answer& answer) {
 // What to buy, in the order of what it brings.
 std::string held_up(const Answer& answer) {
   std::string text;
-  for (const HeldBy& held : answer.held_by) {
-    std::string line = "  " + held.name + ": ";
+  for (const Hold& held : answer.held_by) {
+    std::string line = fmt::format("  {}: ", name_of(held.of));
     if (held.share > 0) line += fmt::format("sets {:.0f}% of the time", 100 * held.share);
     if (held.share == 0) line += "is full";
-    if (held.gain > 0) line += fmt::format("; one {} more: {:.1f}% faster", held.unit, 100 * held.gain);
+    if (held.gain > 0) line += fmt::format("; one {} more: {:.1f}% faster", unit_of(held.of), 100 * held.gain);
     text += wrapped(line, 4);
   }
   return text.empty() ? "" : "What holds the first one up, by the linear program at its block:\n" + text;

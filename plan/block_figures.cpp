@@ -1,6 +1,7 @@
 #include "plan/block_figures.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/graph/graph.hpp"
 #include "core/graph/rewrite.hpp"
@@ -27,22 +28,17 @@ Graph graph_of(const Scenario& scenario, std::int32_t steps) {
 
 bool attends(const Op& op) { return op.may_run_on(Engine::CpuCompute); }
 
-// Of what an op reads and makes: all, or activations alone.
-double working_bytes(const Graph& graph, const Op& op, bool all) {
+// Of what an op reads, and of what it makes anew: of one role, or of all.
+double read_bytes(const Graph& graph, const Op& op, std::optional<Role> role = std::nullopt) {
   double bytes = 0;
   for (const ValueId read : op.reads)
-    if (all || role_of(graph, read) == Role::Activation) bytes += bytes_of(graph, read);
-  for (const Write& write : op.writes)
-    if (write.reuses == kNone && (all || role_of(graph, write.value) == Role::Activation))
-      bytes += bytes_of(graph, write.value);
+    if (!role || role_of(graph, read) == role) bytes += bytes_of(graph, read);
   return bytes;
 }
-
-// Of activations that an op reads. Behind another layer they have waited while other batches went through that.
-double read_bytes(const Graph& graph, const Op& op) {
+double made_bytes(const Graph& graph, const Op& op, std::optional<Role> role = std::nullopt) {
   double bytes = 0;
-  for (const ValueId read : op.reads)
-    if (role_of(graph, read) == Role::Activation) bytes += bytes_of(graph, read);
+  for (const Write& write : op.writes)
+    if (write.reuses == kNone && (!role || role_of(graph, write.value) == role)) bytes += bytes_of(graph, write.value);
   return bytes;
 }
 
@@ -54,17 +50,17 @@ PassFigures pass_figures(const Graph& graph, std::int32_t step, const CostModel&
     if (op.step != step || !op.may_run_on(Engine::Compute)) continue;
     const double s = kNs * static_cast<double>(cost.run_ns(graph, op.work, Engine::Compute));
     if (!attends(op)) {
-      if (!behind_attention) pass.hidden_bytes += read_bytes(graph, op);
+      if (!behind_attention)
+        pass.hidden_bytes += read_bytes(graph, op, Role::Activation);  // which waited for other batches
       behind_attention = false;
       pass.compute_s += s;
       continue;
     }
     behind_attention = true;
-    pass.query_bytes += working_bytes(graph, op, /*all=*/false);
+    pass.query_bytes += read_bytes(graph, op, Role::Activation) + made_bytes(graph, op, Role::Activation);
     pass.attention_s += s;
     pass.cpu_attention_s += kNs * static_cast<double>(cost.run_ns(graph, op.work, Engine::CpuCompute));
-    for (const ValueId read : op.reads)
-      if (role_of(graph, read) == Role::KvCache) pass.cache_read_bytes += bytes_of(graph, read);
+    pass.cache_read_bytes += read_bytes(graph, op, Role::KvCache);
     for (const Write& write : op.writes)
       if (role_of(graph, write.value) == Role::KvCache) pass.cache_written_bytes += bytes_of(graph, write.value);
   }
@@ -84,10 +80,11 @@ void add_sizes(const Graph& graph, BlockFigures& of) {
     const Op& op = graph.op(id);
     if (op.step != 0) continue;
     if (attends(op)) layers += 1;
-    if (!attends(op) && !behind_attention) of.hidden_bytes = std::max(of.hidden_bytes, read_bytes(graph, op));
+    if (!attends(op) && !behind_attention)
+      of.hidden_bytes = std::max(of.hidden_bytes, read_bytes(graph, op, Role::Activation));
     behind_attention = attends(op);
-    of.at_work_bytes =
-        std::max(of.at_work_bytes, static_cast<double>(op.workspace_bytes) + working_bytes(graph, op, /*all=*/true));
+    of.at_work_bytes = std::max(
+        of.at_work_bytes, static_cast<double>(op.workspace_bytes) + read_bytes(graph, op) + made_bytes(graph, op));
   }
   of.cpu_attends = layers > 0;
   of.layers = std::max(layers, 1.0);

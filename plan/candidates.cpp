@@ -96,7 +96,7 @@ void add_figures(const Analysis& analysis, Json& told) {
   told["samples_per_s"] = analysis.samples_per_s;
   told["tokens_per_s"] = analysis.tokens_per_s;
   if (const auto& generated = analysis.generated) {
-    told["step_s"] = generated->token_s;
+    told["step_s"] = generated->token_s > 0 ? generated->token_s : generated->first_token_s;
     told["tokens_per_s"] = generated->tokens_per_s;
     told["samples_per_s"] = generated->tokens_per_s / static_cast<double>(analysis.record->scenario->steps);
     told["first_token_s"] = generated->first_token_s;

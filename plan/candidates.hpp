@@ -32,7 +32,8 @@ struct CandidateRun {
   bool approximate = false;           // the policy computes something else
   std::vector<std::string> rewrites;  // the policy's that do
   double step_s = 0;                  // Slow: at least
-  // Of what generates: whole texts, and the new tokens of all; step_s is then a token of each text.
+  // Of what generates: whole texts, and the new tokens of all; step_s is then a token of each text, the first one where
+  // it is the only one.
   double samples_per_s = 0, tokens_per_s = 0;
   double first_token_s = 0;  // of what generates
   std::optional<std::array<double, 2>> interval_s;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "analysis/lp.hpp"
 #include "core/scenario/capacity.hpp"
@@ -216,10 +217,25 @@ std::optional<PlacementProgram::Solution> Model::solve() {
   }
   for (Hold& hold : of.holds) hold.gain /= std::max(1 - hold.gain, hold.gain);  // of time, to faster
   std::erase_if(of.holds, [](const Hold& h) { return h.gain < 1e-4 && h.share < 1e-4; });
+  std::stable_sort(of.holds.begin(), of.holds.end(), [](const Hold& a, const Hold& b) {
+    return std::pair(a.share, a.gain) > std::pair(b.share, b.gain);
+  });
   return of;
 }
 
 }  // namespace
+
+std::string_view name_of(Hold::Of of) {
+  constexpr std::string_view kNames[] = {"device memory", "pinned host memory",   "host memory",
+                                         "disk",          "copies to the device", "copies to the host",
+                                         "disk reads",    "disk writes",          "computing"};
+  return kNames[static_cast<std::size_t>(of)];
+}
+
+std::string_view unit_of(Hold::Of of) {
+  if (of == Hold::Of::Computing) return "";
+  return of < Hold::Of::ToDevice ? "GB" : "GB/s";
+}
 
 std::optional<PlacementProgram::Solution> PlacementProgram::solve() const {
   for (const double ahead : kWeightsAhead)

@@ -6,7 +6,7 @@
 
 #include <array>
 #include <optional>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/scenario/scenario.hpp"
@@ -39,6 +39,10 @@ struct Hold {
   double share = 0;  // of the block's time that it alone sets; of a memory 0
 };
 
+// "copies to the device", and what there may be more of: "GB/s"; "" of Computing.
+std::string_view name_of(Hold::Of of);
+std::string_view unit_of(Hold::Of of);
+
 struct PlacementProgram {
   const BlockFigures& figures;
   const Scenario& scenario;  // whose machine and limits there are
@@ -48,8 +52,8 @@ struct PlacementProgram {
 
   struct Solution {
     Placement placement;
-    double block_s = 0;  // from the prompts to the last token
-    std::vector<Hold> holds;
+    double block_s = 0;       // from the prompts to the last token
+    std::vector<Hold> holds;  // what sets most of the time first, then what brings most
   };
   // None where nothing fits.
   std::optional<Solution> solve() const;

@@ -151,7 +151,7 @@ Answer texts_answer(const Question& question, const Effort& effort) {
   Answer answer =
       answer_of(question, of.space, of.found, [&](const auto& refused) { return candidates.enough(refused); });
   answer.generates = true;
-  answer.held_by = held_by(of.holds);
+  answer.held_by = of.holds;
   return answer;
 }
 
