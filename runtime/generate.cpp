@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -16,14 +17,16 @@
 #include "cli/output_paths.hpp"
 #include "cli/siblings.hpp"
 #include "core/base/errors.hpp"
+#include "core/scenario/ranks.hpp"
 #include "core/transforms/generation/generation_keys.hpp"
 #include "report/summary.hpp"
 #include "runtime/fingerprint.hpp"
+#include "runtime/generate_ranks.hpp"
 #include "runtime/growing_texts.hpp"
 #include "runtime/live_scenario.hpp"
 #include "runtime/open_device.hpp"
-#include "runtime/prompt_data.hpp"
 #include "runtime/prompts.hpp"
+#include "runtime/rank_processes.hpp"
 #include "runtime/run_watch.hpp"
 #include "runtime/tokenizer/utf8_text.hpp"
 #include "runtime/train.hpp"
@@ -46,12 +49,6 @@ void print_lines(std::string_view any) {
 
 using Clock = std::chrono::steady_clock;
 
-struct GenerateFlags {
-  CommonFlags common;
-  std::string device = "cpu", prompts, texts;
-  bool as_numbers = false;
-};
-
 GenerateFlags parse_flags(int argc, char** argv) {
   CLI::App app{"Generate text with a network that may be larger than the device", "tandem generate"};
   GenerateFlags flags;
@@ -64,21 +61,26 @@ GenerateFlags parse_flags(int argc, char** argv) {
   app.add_flag("--tokens", flags.as_numbers, "Prompts and texts are token numbers with spaces between");
   app.add_option("--texts", flags.texts, "Write all texts and their tokens, a line of JSON each; -: and nothing else")
       ->type_name("FILE");
+  app.add_option("--rank", flags.rank)->group("");
+  app.add_option("--meeting-file", flags.meeting_file)->group("");
   add_setting_flags(app, flags.common);
   parse(app, argc, argv);
   return flags;
 }
 
-// A block's scenario: its own batch and length of prompts.
-Scenario scenario_of(const GenerateFlags& flags, const PromptBlock* block) {
+// With a block's own batch and length of prompts.
+CommonFlags settings_of(const GenerateFlags& flags, const PromptBlock* block) {
   CommonFlags common = flags.common;
-  if (block != nullptr) {
-    const auto set = [&](const char* key, auto value) { common.overrides.push_back(key + std::to_string(value)); };
-    set("generate.prompt=", block->prompts.front().tokens.size());
-    set("workload.batch=", block->batch);
-    set("workload.micro_batches=", block->micro_batches);
-  }
-  Scenario scenario = load_live_scenario(common, flags.device);
+  if (block == nullptr) return common;
+  const auto set = [&](const char* key, auto value) { common.overrides.push_back(key + std::to_string(value)); };
+  set("generate.prompt=", block->prompts.front().tokens.size());
+  set("workload.batch=", block->batch);
+  set("workload.micro_batches=", block->micro_batches);
+  return common;
+}
+
+Scenario load(CommonFlags common, const std::string& device) {
+  Scenario scenario = load_live_scenario(common, device);
   if (!generates(scenario))
     throw ConfigError(scenario.path +
                       ": generate: is missing; allowed: generate.prompt and generate.new_tokens, or tandem train");
@@ -95,11 +97,14 @@ struct Result {
 class Generation {
  public:
   Generation(const GenerateFlags& flags, TokenText& text, std::int64_t stop)
-      : flags_(flags), text_(text), stop_(stop), device_(open_device(flags.device)) {}
+      : flags_(flags), text_(text), stop_(stop) {}
 
   // Null: prompts are the scenario's data. False: it was interrupted.
   bool run(const PromptBlock* block) {
-    const Scenario scenario = scenario_of(flags_, block);
+    const CommonFlags settings = settings_of(flags_, block);
+    const Scenario scenario = load(settings, flags_.device);
+    const Rank own = leading_rank(scenario);
+    if (device_ == nullptr) device_ = open_device(flags_.device, own, rank_count(scenario));
     if (!flags_.common.quiet && !warned_) {
       print_warnings(scenario);
       print_warning(fingerprint_warning(scenario.machine, device_.get()));
@@ -110,8 +115,19 @@ class Generation {
     TrainOptions options;
     options.device = device_;
     options.interrupt = &claim_interrupts();
-    const std::unique_ptr<Watchdog> watchdog = leading_watchdog(scenario);
+    std::optional<GenerationFollowers> others;
+    std::atomic<const RankProcesses*> started = nullptr;
+    const std::unique_ptr<Watchdog> watchdog = leading_watchdog(
+        scenario, [&started] { return started != nullptr ? started.load()->struck() : ""; },
+        [&started] { return started != nullptr ? started.load()->lost() : ""; });
     options.watchdog = watchdog.get();
+    options.rank = own;
+    if (rank_count(scenario) > 1) {
+      others.emplace(flags_, settings, scenario, block);
+      started = &others->processes();
+      options.meeting_file = others->processes().meeting_file();
+      options.look_at_peers = [&others] { others->processes().require_alive(); };
+    }
     const Clock::time_point start = Clock::now();
     std::optional<Clock::time_point> first;
     options.decorate = [&](LiveExecutorOptions& executor) {
@@ -120,12 +136,7 @@ class Generation {
         texts.add(micro_batch, tokens);
       };
     };
-    if (block != nullptr)
-      options.open_data = [block] {
-        std::vector<std::vector<std::int64_t>> tokens;
-        for (const Prompt& prompt : block->prompts) tokens.push_back(prompt.tokens);
-        return std::make_unique<PromptData>(std::move(tokens));
-      };
+    if (block != nullptr) options.open_data = prompts_of(*block);
     Training training(scenario, options);
     const auto keep = [&] {
       texts.end();
@@ -134,7 +145,14 @@ class Generation {
     };
     try {
       training.run();
-    } catch (...) {  // what there is so far is somebody's
+      if (others && !training.interrupted()) {
+        const Watchdog::Wait wait(watchdog.get(), "the other ranks, to end");
+        others->processes().finish();
+      }
+    } catch (const DeviceError& error) {  // what there is so far is somebody's
+      keep();
+      throw DeviceError(error.what() + struck_by_now(started));
+    } catch (...) {
       keep();
       throw;
     }
@@ -203,7 +221,7 @@ int generate(int argc, char** argv) {
     arguments.insert(arguments.end(), argv + 1, argv + argc);
     become("train-" + flags.device, arguments);
   }
-  const Scenario scenario = scenario_of(flags, nullptr);
+  const Scenario scenario = load(flags.common, flags.device);
   std::vector<NamedPath> inputs = inputs_of(scenario);
   inputs.push_back({"--prompts", flags.prompts == "-" ? "" : flags.prompts});
   check_outputs({{"--texts", flags.texts}}, inputs);
@@ -214,6 +232,7 @@ int generate(int argc, char** argv) {
   if (blocks.size() > 1 && !flags.common.quiet)
     std::fprintf(stderr, "%zu runs: prompts of one length, as many as the scenario's batches hold, go together\n",
                  blocks.size());
+  if (flags.rank != kNone) return follow_generation(flags, scenario, blocks.empty() ? nullptr : &blocks.front());
   Generation generation(flags, text, GenerationSizes(scenario.workload).stop_token);
   bool whole = true;
   try {

@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "adapt/adapt_flags.hpp"
@@ -169,18 +168,6 @@ int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
   return tandem::kDone;
 }
 
-// What is known to be wrong with other ranks: a connection is closed before its process has ended.
-std::string struck(const tandem::RankProcesses* peers) {
-  constexpr int kLooks = 20;
-  constexpr std::chrono::milliseconds kBetween{10};
-  std::string text;
-  for (int look = 0; peers != nullptr && text.empty() && look < kLooks; ++look) {
-    if (look > 0) std::this_thread::sleep_for(kBetween);
-    text = peers->struck();
-  }
-  return text.empty() ? "" : "; " + text;
-}
-
 // All of the run, or an error that says what is left of it. `peers`: of several ranks, one of which may be why.
 void run_to_end(tandem::Training& training, tandem::EventLog& watcher, tandem::MoreInputs more,
                 const tandem::Scenario& scenario, const std::vector<std::string>& settings,
@@ -192,7 +179,7 @@ void run_to_end(tandem::Training& training, tandem::EventLog& watcher, tandem::M
   } catch (const tandem::DeviceError& error) {
     if (const auto told = tandem::told_by_rank(peers != nullptr ? peers->meeting_file() : ""))
       throw tandem::DeviceError(told->what() + tandem::after_not_finite(*told, scenario, settings));
-    throw tandem::DeviceError(error.what() + struck(peers) + tandem::what_is_left(scenario, settings));
+    throw tandem::DeviceError(error.what() + tandem::struck_by_now(peers) + tandem::what_is_left(scenario, settings));
   }
 }
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <thread>
 
 #include "cli/child_process.hpp"
 #include "core/base/errors.hpp"
@@ -91,6 +93,17 @@ std::string RankProcesses::lost() const {
       return is_spared(rank) ? "" : " was ended by signal " + std::to_string(info.si_status);
     return info.si_status == 0 ? "" : " has ended, with exit code " + std::to_string(info.si_status);
   });
+}
+
+std::string struck_by_now(const RankProcesses* others) {
+  constexpr int kLooks = 20;
+  constexpr std::chrono::milliseconds kBetween{10};
+  std::string text;
+  for (int look = 0; others != nullptr && text.empty() && look < kLooks; ++look) {
+    if (look > 0) std::this_thread::sleep_for(kBetween);
+    text = others->struck();
+  }
+  return text.empty() ? "" : "; " + text;
 }
 
 std::string RankProcesses::finish() {

@@ -51,4 +51,8 @@ class RankProcesses {
   std::vector<Rank> spared_;
 };
 
+// "; rank 1 was ended by signal 9", of the others of a run that has failed; "" where all are well, or it is null. Waits
+// a moment, as a connection is closed before its process has ended.
+std::string struck_by_now(const RankProcesses* others);
+
 }  // namespace tandem

@@ -31,7 +31,11 @@ Why rows miss: DeepSpeed's row is read as pinned weights that come one layer ahe
 sixteen tensors, which no figure of the machine says. Accelerate was read in a later version than the one that was measured. The published
 0.01 of the largest model has one digit.
 
-What is not simulated: Petals, which spreads layers over several hosts. FlexGen's rows at a prompt of 1,024 have no published rate.
+Petals ran on 1, 4 and 24 T4s with six requests at once; its rows are tokens a second and GPU
+([flexgen_t4_swarm](../../hardware_profiles/flexgen_t4_swarm.yaml), whose network is a guess). Its layers are in 8 bits, as they would not
+fit in 16. Here codes become numbers before each product; its library multiplies by 8 bits.
+
+FlexGen's rows at a prompt of 1,024 have no published rate.
 FlexGen timed the first generated token of its larger models and took the others to be like it, while here each token attends to one more.
 """
 

@@ -1,6 +1,7 @@
 #include "core/workloads/workload.hpp"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -47,9 +48,22 @@ WorkloadOptions complete_for(const WorkloadEntry& family, const Scenario& scenar
   return options;
 }
 
-// The family's network as it is trained.
+// Of what generates, nothing is trained.
+Network frozen(Network network) {
+  std::map<std::shared_ptr<const Module>, std::shared_ptr<const Module>> changed;
+  for (NetworkModule& m : network.modules) {
+    std::shared_ptr<const Module>& own = changed[m.module];
+    if (own == nullptr) own = with_trained(*m.module, std::vector<bool>(m.module->weights.size(), false));
+    m.module = own;
+  }
+  return network;
+}
+
+// The family's network as it is trained, or as it was.
 Network trained_network(const WorkloadEntry& family, const WorkloadOptions& complete) {
-  Network network = transformed(family.network(complete), complete);
+  const bool generates = complete.generate.has("prompt");
+  Network network = family.network(complete);
+  network = transformed(generates ? frozen(std::move(network)) : std::move(network), complete);
   require_frozen_where_cached(network, complete);
   return network;
 }

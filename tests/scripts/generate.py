@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`tandem generate`: texts of tiny models of Hugging Face's transformers are transformers' own, token by token; prompts of
-several lengths; text by bytes and by a tokenizer; drawn tokens; what is refused, and what an interrupted run leaves.
+several lengths; text by bytes and by a tokenizer; drawn tokens; several ranks; what is refused, and what a run leaves that
+is interrupted, or loses a rank.
 """
 import json
 import os
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 SOURCE = pathlib.Path(os.environ["TANDEM_SOURCE"])
 BIN = pathlib.Path(os.environ["TANDEM_BUILD"]) / "bin"
@@ -171,10 +173,48 @@ def interrupted(root):
     check("interrupted", 5 < len(tokens) < 50000 and rest.endswith("\n"), len(tokens))
 
 
+GPT = "family: gpt, layers: 5, hidden: 48, heads: 6, vocabulary: 250, sequence: 64, batch: 2, micro_batches: 2"
+LLAMA = "family: llama, layers: 4, hidden: 48, heads: 6, key_heads: 2, feed_forward: 88, vocabulary: 250, sequence: 64, batch: 2, micro_batches: 2"
+MOVES = "{name: flexgen, wg: 50, cg: 0, hg: 50}"
+
+
+def ranks(root):
+    """Stages of a pipeline, and ranks that divide layers, choose one device's tokens. The embedding of one is tied."""
+    prompts = prompt_file(root, "\n".join(" ".join(map(str, prompt)) for prompt in prompts_of([5, 5, 5, 5, 3])))
+    for family, divisions in ((GPT, (("{pipeline: 2}", MOVES), ("{pipeline: 3}", "{name: row_by_row}"), ("{tensor: 2}", "{name: resident}"))),
+                              (LLAMA, (("{tensor: 2, pipeline: 2}", "{name: petals}"),))):
+        alone = written(root, scenario(root, family), "--prompts", prompts, "--tokens", name="alone")[0]
+        check("alone", len({tuple(text["tokens"]) for text in alone}) > 2, alone)
+        for division, policy in divisions:
+            path = scenario(root, family, policy=policy, more=f"parallel: {division}\n")
+            texts = written(root, path, "--prompts", prompts, "--tokens", name=division)[0]
+            check(f"{division} {policy}", texts == alone, (texts, alone))
+
+
+def lost_rank(root):
+    path = scenario(root, GPT.replace("sequence: 64", "sequence: 60000").replace("micro_batches: 2", "micro_batches: 1"),
+                    more="parallel: {pipeline: 2}\n")
+    path.write_text(path.read_text().replace(f"new_tokens: {NEW}", "new_tokens: 50000"))
+    out = root / "lost.jsonl"
+    process = subprocess.Popen([str(BIN / "tandem"), "generate", str(path), "--tokens", "--texts", str(out)], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    children = []
+    for _ in range(600):  # until the other rank is there, and has worked for a while
+        children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=False).stdout.split()
+        if children:
+            break
+        time.sleep(0.05)
+    time.sleep(3)
+    os.kill(int(children[0]), signal.SIGKILL)
+    _, errors = process.communicate(timeout=90)
+    check("a lost rank", process.returncode == 4 and "rank 0 was ended by signal 9" in errors, f"{process.returncode} {errors[-500:]}")
+    check("a lost rank", out.exists() and len(json.loads(out.read_text().splitlines()[0])["tokens"]) > 5, "no texts are left")
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         root = pathlib.Path(name)
-        for part in (transformers_texts, streams_bytes, by_tokenizer, draws, refusals, interrupted):
+        for part in (transformers_texts, streams_bytes, by_tokenizer, draws, ranks, refusals, interrupted, lost_rank):
             part(root)
     for failure in failures:
         print("FAILED", failure)

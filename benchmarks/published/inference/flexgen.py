@@ -11,7 +11,9 @@ GIB = 1 << 30
 HOST_GIB = 204
 # OPT's weights in fp16, in GiB.
 WEIGHTS_GIB = {"opt-6.7b": 12.5, "opt-30b": 55.9, "opt-175b": 324}
-POLICIES = {"FlexGen": "flexgen", "FlexGen(c)": "flexgen", "Accelerate": "accelerate", "DeepSpeed ZeRO-Inference": "deepspeed_inference"}
+POLICIES = {"FlexGen": "flexgen", "FlexGen(c)": "flexgen", "Accelerate": "accelerate", "DeepSpeed ZeRO-Inference": "deepspeed_inference", "Petals": "petals"}
+# Requests of batch 1 that Petals' clients have under way.
+REQUESTS = 6
 # Rows that a figure was taken from: the rate of reading codes, and that of memory that is not pinned.
 CALIBRATED = {("FlexGen(c)", "opt-6.7b", "256"), ("FlexGen(c)", "opt-30b", "256")}
 
@@ -55,6 +57,8 @@ def policy(row):
         words = [f"{key}: {row[column]}" for key, column in shares.items()]
         words.append("variant: flexllmgen")
         words.append(f"cpu_attention: {'true' if row['cpu_attention'] == '1' else 'false'}")
+    elif name == "petals":
+        words = []
     else:
         words = [f"weights: {'device' if row['w_gpu'] == '100' else 'host' if row['w_cpu'] == '100' else 'disk'}"]
     return "policy: {name: " + ", ".join([name, *words]) + "}"
@@ -67,7 +71,23 @@ def memory(row):
     return f"{{host_pinned: {{capacity: {pinned}GiB}}, host_pageable: {{capacity: {HOST_GIB - pinned}GiB, bandwidth: 128GB/s}}}}"
 
 
+def question(row):
+    published = f"{row['tokens_per_s']} tokens a second are published" if row["tokens_per_s"] else "no figure is published"
+    where = "one T4" if row["gpus"] == "1" else f"{row['gpus']} T4s, each"
+    return (f"# Question: what does {row['system']} generate a second with {row['model'].upper()} on {where}, of prompts of {row['prompt']} tokens? "
+            f"{published[0].upper()}{published[1:]}.\n")
+
+
+def swarm(row):
+    """Layers on Petals' servers, in the 8 bits without which they would not fit; embeddings and the head are the clients'."""
+    return (f"{question(row)}machine: flexgen_t4_swarm\n"
+            f"workload: {{model: {row['model']}, batch: {row['gpu_batch']}, micro_batches: {REQUESTS}, precision: fp16, compress: {{weights: 8, modules: ['block*']}}}}\n"
+            f"parallel: {{pipeline: {row['gpus']}, cut: layers}}\ngenerate: {{prompt: {row['prompt']}, new_tokens: {row['new']}}}\n{policy(row)}\n")
+
+
 def scenario(row):
+    if row["system"] == "Petals":
+        return swarm(row)
     codes = row["compress_cache"] == "1" or row["compress_weights"] == "1"
     workload = f"model: {row['model']}, batch: {row['gpu_batch']}, micro_batches: {row['gpu_batches']}, precision: fp16"
     generating = f"prompt: {row['prompt']}, new_tokens: {row['new']}"
@@ -77,10 +97,7 @@ def scenario(row):
         generating += ", cache_bits: 4"
     if codes:
         generating += ", codes: eager"
-    published = f"{row['tokens_per_s']} tokens a second are published" if row["tokens_per_s"] else "no figure is published"
-    return (f"# Question: what does {row['system']} generate a second with {row['model'].upper()} on one T4, of prompts of {row['prompt']} tokens? "
-            f"{published[0].upper()}{published[1:]}.\n"
-            f"machine: {{derive_from: flexgen_t4, tiers: {memory(row)}}}\nworkload: {{{workload}}}\ngenerate: {{{generating}}}\n{policy(row)}\n")
+    return (f"{question(row)}machine: {{derive_from: flexgen_t4, tiers: {memory(row)}}}\nworkload: {{{workload}}}\ngenerate: {{{generating}}}\n{policy(row)}\n")
 
 
 def cell(row):
@@ -106,7 +123,10 @@ def answer(row, command, *flags):
 
 
 def simulate(row):
-    return answer(row, "simulate")["generation"]
+    """Petals' authors' rate is that of a GPU."""
+    of = answer(row, "simulate")["generation"]
+    of["tokens_per_s"] /= int(row["gpus"])
+    return of
 
 
 def picks(wanted=lambda row: True):

@@ -4,21 +4,21 @@
 // wait for what computes.
 #include "core/policies/common/options.hpp"
 #include "core/policies/generation/common/entry.hpp"
-#include "core/policies/generation/common/row_by_row.hpp"
+#include "core/policies/generation/common/layer_by_layer.hpp"
 
 namespace tandem {
 
-class DeepSpeedInference final : public RowByRow {
+class DeepSpeedInference final : public LayerByLayer {
  public:
   explicit DeepSpeedInference(const Scenario& scenario)
       : DeepSpeedInference(scenario, int_option(scenario, "prefetch", 0, 1000, 1)) {}
 
  private:
   DeepSpeedInference(const Scenario& scenario, std::int64_t prefetch)
-      : RowByRow(scenario, "deepspeed_inference",
-                 {.weights = weights_option(scenario),
-                  .ahead = static_cast<std::size_t>(prefetch),
-                  .blocking = prefetch == 0}) {}
+      : LayerByLayer(scenario, "deepspeed_inference",
+                     {.weights = weights_option(scenario),
+                      .ahead = static_cast<std::size_t>(prefetch),
+                      .blocking = prefetch == 0}) {}
 };
 
 }  // namespace tandem

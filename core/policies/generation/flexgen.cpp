@@ -108,7 +108,7 @@ class FlexGen final : public Policy {
       const bool comes = attends(op) && op.step > 0 && tier_of_cache(view.graph(), op) != Tier::Device;
       const bool on_cpu = cpu_attention_ && comes;
       if (as_product_ && comes && !on_cpu && view.computing() > 0) return;
-      if (decisions.run(next, on_cpu ? Engine::CpuCompute : Engine::Compute) != Reply::Issued) return;
+      if ((on_cpu ? decisions.run(next, Engine::CpuCompute) : decisions.run(next)) != Reply::Issued) return;
       CHECK(view.issued(next), "the program stands still at", view.graph().op_name(next));
       leave(view, decisions, op);
       fetch_ahead(view, decisions);

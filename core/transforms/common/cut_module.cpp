@@ -62,7 +62,8 @@ class Cutter {
   };
 
   void add_segment(std::int32_t number, bool several) {
-    Segment segment{ModuleBuilder(module_.name + (several ? "_part" : ""), module_.type), {}, {}, {}, {}};
+    const std::string suffix = !several ? "" : cut_.suffixes.empty() ? "_part" : suffix_of(number);
+    Segment segment{ModuleBuilder(module_.name + suffix, module_.type), {}, {}, {}, {}};
     for (std::size_t c = 0; c < module_.program.size(); ++c)
       if (cut_.calls[c].segment == number) add_call(segment, module_.program[c], cut_.calls[c]);
     if (segment.made.empty()) return;
@@ -93,10 +94,13 @@ class Cutter {
   LocalId local(Segment& segment, LocalId value, bool exchanged) {
     const std::pair key{value, exchanged};
     if (const auto found = segment.locals.find(key); found != segment.locals.end()) return found->second;
+    const Local& whole = module_.locals[place(value)];
+    const auto& carried = module_.carried;
+    if (std::find(carried.begin(), carried.end(), value) != carried.end())
+      return segment.locals[key] = segment.builder.carried(whole.name, whole.shape);
     segment.sources.push_back(source_of(value, exchanged));
     const Shape& shape = shapes_[place(value)];
-    return segment.locals[key] =
-               segment.builder.input(module_.locals[place(value)].name, exchanged ? cut_.sent(value, shape) : shape);
+    return segment.locals[key] = segment.builder.input(whole.name, exchanged ? cut_.sent(value, shape) : shape);
   }
 
   // Read by a later segment, or exchanged, or an output of the whole.
@@ -124,7 +128,10 @@ class Cutter {
       piece->among = cut_.among;
       piece->exchange_ranks = cut_.ranks;
     }
-    out_.pieces.push_back({std::move(piece), std::move(segment.sources)});
+    out_.pieces.push_back({std::move(piece), std::move(segment.sources), suffix_of(number)});
+  }
+  std::string suffix_of(std::int32_t segment) const {
+    return cut_.suffixes.empty() ? "" : cut_.suffixes.at(place(segment));
   }
 
   const Module& module_;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "core/transforms/common/module_pieces.hpp"
@@ -32,6 +33,7 @@ struct ModuleCut {
   std::int64_t ranks = 1;
   std::function<Shape(LocalId, Shape)> sent;  // of a value that is exchanged: what the rank has then
   std::function<Dealt(LocalId)> dealt;        // and which of it goes to whom
+  std::vector<std::string> suffixes;          // of pieces' names, by segment; none: pieces are numbered
   std::vector<std::int32_t> gradients_among;  // segments whose weights' gradients are of what all these ranks sent
 };
 

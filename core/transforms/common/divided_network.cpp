@@ -35,7 +35,7 @@ class Division {
   }
 
   void add(const NetworkModule& m, std::vector<NetworkModule>& to) {
-    if (m.module->opaque != nullptr || !m.module->carried.empty())
+    if (m.module->opaque != nullptr || (!m.module->carried.empty() && !how_.carries))
       throw ConfigError(std::string(how_.key) + ": " + m.name +
                         " is given as a whole, and cannot be divided; allowed: 1");
     std::vector<PortPart> ports;
@@ -54,8 +54,11 @@ class Division {
     for (std::size_t i = 0; i < split.pieces.size(); ++i) {
       NetworkModule piece = m;
       piece.module = split.pieces[i].module;
-      if (i > 0) piece.name += "_" + std::to_string(i);
-      piece.continues = i > 0;
+      if (const std::string& suffix = split.pieces[i].suffix; !suffix.empty())
+        piece.name += suffix;
+      else if (i > 0)
+        piece.name += "_" + std::to_string(i);
+      piece.continues = m.continues || i > 0;
       piece.inputs.clear();
       for (const PieceSource& source : split.pieces[i].inputs) piece.inputs.push_back(in_network(source));
       piece.weight_names.assign(piece.module->weights.size(), "");

@@ -14,6 +14,7 @@ struct NetworkDivision {
   std::string_view key;          // of the scenario, which asks for it: "parallel.tensor"
   bool tokens_between = false;   // what modules make for each other is some of the tokens
   bool tokens_of_batch = false;  // the batch's tensors are
+  bool carries = false;          // modules may go on from what the step before left
   std::function<SplitModule(const Module&, const std::vector<PortPart>&)> split;
 };
 

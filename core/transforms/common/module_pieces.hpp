@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/model/network.hpp"
@@ -23,6 +24,7 @@ struct PieceSource {
 struct ModulePiece {
   std::shared_ptr<const Module> module;
   std::vector<PieceSource> inputs;
+  std::string suffix = {};  // of its name; none: its number
 };
 
 struct SplitModule {

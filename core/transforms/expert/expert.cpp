@@ -45,8 +45,8 @@ Network on_network(Network network, const WorkloadOptions& w) {
   const auto split = [&](const Module& module, const std::vector<PortPart>&) {
     return cut_experts(module, ranks, imbalance_of(w));
   };
-  Network divided =
-      divided_network(network, {"parallel.expert", /*tokens_between=*/false, /*tokens_of_batch=*/false, split});
+  Network divided = divided_network(
+      network, {"parallel.expert", /*tokens_between=*/false, /*tokens_of_batch=*/false, /*carries=*/false, split});
   if (divided.modules.size() == network.modules.size())
     refuse(network.family + " has no mixture of experts", "1, or workload.family: moe");
   return divided;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -27,11 +26,6 @@ bool has_own_loss(const Module& module) {
                      [](const Call& call) { return call.what->primitive.is_own_loss(); });
 }
 
-// Where a weight of the trained network is in the one that generates.
-struct WeightPlace {
-  std::int32_t module = kNone, place = kNone;
-};
-
 class Rewriting {
  public:
   Rewriting(const Network& trained, const GeneratingStep& step, const std::vector<std::int64_t>& windows,
@@ -42,47 +36,31 @@ class Rewriting {
         most_pages_(most_pages),
         builder_(trained.family, trained.type) {}
 
-  GeneratingNetwork build();
+  Network build();
 
  private:
-  void add(std::size_t index);
-  void add_piece(const NetworkModule& m, std::int32_t piece);
-  void add_call(const NetworkModule& m, const Call& call, std::int32_t piece, ModuleScope& scope);
+  void add(const NetworkModule& m);
+  void add_call(const NetworkModule& m, const Call& call, ModuleScope& scope);
   LocalId attend(const Call& call, std::vector<LocalId> in, ModuleScope& scope);
-  LocalId read(const NetworkModule& m, LocalId local, std::int32_t piece, ModuleScope& scope);
+  LocalId read(const NetworkModule& m, LocalId local, ModuleScope& scope);
   Signal signal_of(const NetworkModule& m, std::size_t port) const;
-  void note_weights(const NetworkModule& m, const std::vector<const Call*>& calls);
+  void note_weights(const NetworkModule& m);
   Attributes placed(const Call& call) const;
-  std::vector<std::int32_t> pieces_of(const Module& module) const;
 
   const Network& trained_;
   const GeneratingStep step_;
   const std::vector<std::int64_t>& windows_;  // by attention
   const std::int64_t most_pages_;
   NetworkBuilder builder_;
-  std::vector<std::int32_t> attentions_;
-  std::vector<std::vector<Signal>> outputs_;       // by module of the trained network
-  std::vector<std::vector<WeightPlace>> weights_;  // likewise
+  std::int64_t attentions_ = 0;                    // so far
+  std::vector<std::vector<Signal>> outputs_;       // by module
+  std::vector<std::vector<std::int32_t>> places_;  // of the trained network's weights, by module
   // Of the module in hand.
-  std::vector<std::int32_t> pieces_;  // by call
-  std::map<LocalId, Signal> made_;    // by local: what later pieces read
-  std::map<LocalId, LocalId> same_;   // a local that another one stands for
-  std::map<LocalId, LocalId> here_;   // of the piece in hand
+  std::map<LocalId, LocalId> here_;  // the trained module's locals in it
+  std::vector<LocalId> pages_;       // that it begins
 };
 
-// Calls before an attention, the attention, and those after it are pieces of their own: the CPU may take the attention.
-std::vector<std::int32_t> Rewriting::pieces_of(const Module& module) const {
-  std::vector<std::int32_t> pieces;
-  std::int32_t piece = 0;
-  for (const Call& call : module.program) {
-    if (attends(call) && !pieces.empty()) ++piece;
-    pieces.push_back(piece);
-    if (attends(call)) ++piece;
-  }
-  return pieces;
-}
-
-GeneratingNetwork Rewriting::build() {
+Network Rewriting::build() {
   builder_.freeze();
   const bool reads_text = !trained_.batch.empty() && trained_.batch.size() <= 2;
   const BatchTensor tokens = reads_text ? trained_.batch.front() : BatchTensor{};
@@ -92,28 +70,32 @@ GeneratingNetwork Rewriting::build() {
   builder_.batch(tokens.name, tokens.shape, tokens.below);
   builder_.load("next_tokens", DType::I64, {tokens.shape.rows(), tokens.shape.columns(), tokens.below},
                 tokens.shape.bytes());
-  for (std::size_t i = 0; i < trained_.modules.size(); ++i) add(i);
+  for (const NetworkModule& m : trained_.modules) add(m);
   const Module& last = *trained_.modules.back().module;
-  if (!has_own_loss(last) || attentions_.empty())
+  if (!has_own_loss(last) || attentions_ == 0)
     refuse("family " + trained_.family + " has no tokens that attend to those before them",
            "a decoder of text: gpt, llama, or a named model of theirs");
-  return {builder_.finish(), std::move(attentions_)};
+  return builder_.finish();
 }
 
-void Rewriting::add(std::size_t index) {
-  const NetworkModule& m = trained_.modules[index];
-  if (m.module->opaque != nullptr || !m.module->carried.empty())
+void Rewriting::add(const NetworkModule& m) {
+  const Module& module = *m.module;
+  if (module.opaque != nullptr || !module.carried.empty())
     refuse(m.name + " is no program of primitives", "a family's network");
-  pieces_ = pieces_of(*m.module);
-  made_.clear(), same_.clear();
-  weights_.emplace_back(m.module->weights.size());
+  here_.clear(), pages_.clear();
+  builder_.module(m.name, module.name, [&](ModuleScope& scope) {
+    for (const Call& call : module.program) add_call(m, call, scope);
+    for (const LocalId output : module.outputs)
+      if (here_.contains(output)) scope.output(here_.at(output));
+    for (const LocalId page : pages_) scope.output(page);
+    for (const NamedShape& weight : scope.so_far().weights)
+      for (const NamedShape& trained : module.weights)
+        if (trained.name == weight.name) scope.begin_as(weight.name, trained.initial);
+  });
   outputs_.emplace_back();
-  for (std::int32_t piece = 0; piece <= pieces_.back(); ++piece) add_piece(m, piece);
-  for (LocalId output : m.module->outputs) {
-    while (same_.contains(output)) output = same_.at(output);
-    const auto found = made_.find(output);
-    outputs_.back().push_back(found == made_.end() ? Signal{} : found->second);
-  }
+  for (std::size_t i = 0; i < module.outputs.size(); ++i)
+    outputs_.back().push_back(here_.contains(module.outputs[i]) ? builder_.output(i) : Signal{});
+  note_weights(m);
 }
 
 Signal Rewriting::signal_of(const NetworkModule& m, std::size_t port) const {
@@ -121,74 +103,31 @@ Signal Rewriting::signal_of(const NetworkModule& m, std::size_t port) const {
   const Shape& shape = m.module->locals[place(m.module->inputs[port])].shape;
   if (source.from == Source::From::Output) return outputs_[place(source.index)][place(source.place)];
   if (source.from == Source::From::Batch) return {source, shape};
-  const WeightPlace& weight = weights_[place(source.index)][place(source.place)];
-  return {{Source::From::Weight, weight.module, weight.place}, shape};
+  return {{Source::From::Weight, source.index, places_[place(source.index)][place(source.place)]}, shape};
 }
 
-// The value in the piece in hand: a port of the module, or what an earlier piece made, comes in once.
-LocalId Rewriting::read(const NetworkModule& m, LocalId local, std::int32_t piece, ModuleScope& scope) {
-  while (same_.contains(local)) local = same_.at(local);
-  const auto found = here_.find(local);
-  if (found != here_.end()) return found->second;
+// A port of the module comes in when it is first read.
+LocalId Rewriting::read(const NetworkModule& m, LocalId local, ModuleScope& scope) {
+  if (const auto found = here_.find(local); found != here_.end()) return found->second;
   const auto port = std::find(m.module->inputs.begin(), m.module->inputs.end(), local);
   const std::string& name = m.module->locals[place(local)].name;
-  LocalId here = kNone;
-  if (port != m.module->inputs.end()) {
-    here = scope.in(name, signal_of(m, static_cast<std::size_t>(port - m.module->inputs.begin())));
-  } else {
-    CHECK(made_.contains(local), m.name, name, "is read before it is made", piece);
-    here = scope.in(name, made_.at(local));
-  }
-  here_[local] = here;
-  return here;
+  CHECK(port != m.module->inputs.end(), m.name, name, "is read before it is made");
+  return here_[local] = scope.in(name, signal_of(m, static_cast<std::size_t>(port - m.module->inputs.begin())));
 }
 
-void Rewriting::add_piece(const NetworkModule& m, std::int32_t piece) {
-  const Module& module = *m.module;
-  std::vector<const Call*> calls;
-  for (std::size_t i = 0; i < module.program.size(); ++i)
-    if (pieces_[i] == piece) calls.push_back(&module.program[i]);
-  const bool alone = pieces_.back() == 0, is_attention = attends(*calls.front());
-  const std::string suffix = alone ? "" : is_attention ? ".attention" : piece == 0 ? ".before" : ".after";
-  std::vector<LocalId> leaves;  // locals of the module that others read
-  const std::set<const Call*> mine(calls.begin(), calls.end());
-  here_.clear();
-  builder_.module(m.name + suffix, module.name + suffix, [&](ModuleScope& scope) {
-    for (const Call* call : calls) add_call(m, *call, piece, scope);
-    std::set<LocalId> wanted;
-    for (const LocalId output : module.outputs) wanted.insert(output);
-    for (std::size_t i = 0; i < module.program.size(); ++i)
-      if (pieces_[i] > piece) wanted.insert(module.program[i].in.begin(), module.program[i].in.end());
-    for (const Call* call : calls)
-      for (const LocalId out : call->out)
-        if (wanted.contains(out) && here_.contains(out)) leaves.push_back(out), scope.output(here_.at(out));
-    if (is_attention && step_.begins_page()) scope.output(scope.so_far().program.back().out.at(1));
-    if (is_attention) scope.allow_cpu();
-    for (const NamedShape& weight : scope.so_far().weights)
-      for (const NamedShape& trained : module.weights)
-        if (trained.name == weight.name) scope.begin_as(weight.name, trained.initial);
-  });
-  builder_.network().modules.back().continues = piece > 0;
-  for (std::size_t i = 0; i < leaves.size(); ++i) made_[leaves[i]] = builder_.output(i);
-  if (is_attention) attentions_.push_back(static_cast<std::int32_t>(builder_.network().modules.size()) - 1);
-  note_weights(m, calls);
-}
-
-// Weights go to the piece whose calls have them, under the names that they had.
-void Rewriting::note_weights(const NetworkModule& m, const std::vector<const Call*>& calls) {
+// Under the names that they had.
+void Rewriting::note_weights(const NetworkModule& m) {
   NetworkModule& made = builder_.network().modules.back();
   const std::vector<NamedShape>& here = made.module->weights;
-  const auto index = static_cast<std::int32_t>(builder_.network().modules.size()) - 1;
-  if (!here.empty()) made.weight_names.resize(here.size());
-  for (const Call* call : calls)
-    for (const std::int32_t old : call->weights) {
-      const std::string& name = m.module->weights[place(old)].name;
-      const auto found = std::find_if(here.begin(), here.end(), [&](const NamedShape& w) { return w.name == name; });
-      CHECK(found != here.end(), made.name, "lost a weight", name);
-      const auto at = static_cast<std::int32_t>(found - here.begin());
-      weights_.back()[place(old)] = {index, at};
-      made.weight_names[place(at)] = m.weight_name(place(old));
-    }
+  std::vector<std::int32_t>& places = places_.emplace_back(m.module->weights.size(), kNone);
+  made.weight_names.resize(here.size());
+  for (std::size_t old = 0; old < places.size(); ++old) {
+    const auto found = std::find_if(here.begin(), here.end(),
+                                    [&](const NamedShape& w) { return w.name == m.module->weights[old].name; });
+    if (found == here.end()) continue;
+    places[old] = static_cast<std::int32_t>(found - here.begin());
+    made.weight_names[place(places[old])] = m.weight_name(old);
+  }
 }
 
 // Places count from the step's first token.
@@ -206,10 +145,10 @@ Attributes Rewriting::placed(const Call& call) const {
   return how;
 }
 
-void Rewriting::add_call(const NetworkModule& m, const Call& call, std::int32_t piece, ModuleScope& scope) {
+void Rewriting::add_call(const NetworkModule& m, const Call& call, ModuleScope& scope) {
   const std::string_view name = call.what->name;
   if (name == "dropout") {
-    same_[call.out.front()] = call.in.front();
+    here_[call.out.front()] = read(m, call.in.front(), scope);
     return;
   }
   if (call.what->primitive.is_auxiliary()) return;
@@ -217,7 +156,7 @@ void Rewriting::add_call(const NetworkModule& m, const Call& call, std::int32_t 
     refuse(m.name + "." + call.name + " is no loss over a vocabulary at once", "workload.loss_tiles: 1");
   std::vector<LocalId> in;
   const std::size_t wanted = name == "cross_entropy" ? 1 : call.in.size();  // no targets
-  for (std::size_t i = 0; i < wanted; ++i) in.push_back(read(m, call.in[i], piece, scope));
+  for (std::size_t i = 0; i < wanted; ++i) in.push_back(read(m, call.in[i], scope));
   if (attends(call)) {
     here_[call.out.front()] = attend(call, std::move(in), scope);
     return;
@@ -251,7 +190,7 @@ LocalId Rewriting::attend(const Call& call, std::vector<LocalId> in, ModuleScope
   if (in.size() != (fused ? 1 : 3) || call.how.integer("alibi", 0) != 0 || capped)
     refuse(call.name + " adds something to scores, or caps them, which pages have not so far",
            "positions other than alibi, attention_softcap: 0");
-  const std::int64_t window = windows_.at(attentions_.size());
+  const std::int64_t window = windows_.at(static_cast<std::size_t>(attentions_));
   if (window > 0 && step_.tokens > window)
     refuse("a prompt of " + std::to_string(step_.tokens) + " tokens is longer than the window of " + call.name,
            "a prompt of at most " + std::to_string(window));
@@ -271,14 +210,16 @@ LocalId Rewriting::attend(const Call& call, std::vector<LocalId> in, ModuleScope
   const auto page = [&](std::int64_t rows) {
     return page_shape(rows, batch, keys * size, scope.type(), step_.cache_bits);
   };
-  const auto first = 1 + static_cast<std::int64_t>(attentions_.size()) * most_pages_;
+  const std::int64_t first = 1 + attentions_++ * most_pages_;
   const std::int64_t before = step_.pages_before();
   for (std::int64_t i = 0; i < before; ++i) {
     const Source source{Source::From::Batch, static_cast<std::int32_t>(first + i), 0};
     in.push_back(scope.in(indexed("page", i), {source, page(i == 0 ? step_.prompt : step_.page)}));
   }
   if (!step_.begins_page()) in.push_back(scope.carried("page", page(step_.page)));
-  return scope.call(call.name, "paged_attention", std::move(in), how);
+  const LocalId made = scope.call(call.name, "paged_attention", std::move(in), how);
+  if (step_.begins_page()) pages_.push_back(scope.so_far().program.back().out.at(1));
+  return made;
 }
 
 }  // namespace
@@ -295,8 +236,8 @@ std::vector<std::int64_t> attention_windows(const Network& of_whole_sequences) {
   return windows;
 }
 
-GeneratingNetwork generating_network(const Network& trained, const GeneratingStep& step,
-                                     const std::vector<std::int64_t>& windows, std::int64_t most_pages) {
+Network generating_network(const Network& trained, const GeneratingStep& step, const std::vector<std::int64_t>& windows,
+                           std::int64_t most_pages) {
   return Rewriting(trained, step, windows, most_pages).build();
 }
 

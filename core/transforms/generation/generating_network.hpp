@@ -26,20 +26,15 @@ struct GeneratingStep {
   std::int64_t rows() const { return position == 0 ? prompt : page; }
 };
 
-// Of each attention in forward order: its module, whose second output is the page where the step begins one.
-struct GeneratingNetwork {
-  Network network;
-  std::vector<std::int32_t> attentions;
-};
-
 // Of each attention of a network in forward order, the tokens that one sees; 0: all before it. A network of a step's
 // few tokens says none that are more than these: of whole sequences, all are known.
 std::vector<std::int64_t> attention_windows(const Network& of_whole_sequences);
 
-// `trained`: of sequences of step.tokens tokens. `windows`: see above. Pages come as tensors of the batch behind its
-// one tensor of tokens: that of attention a and page p is 1 + a * most_pages + p; one that the step goes on with is
-// carried. Throws ConfigError for a network that is no decoder of one text, or whose attention has no pages so far.
-GeneratingNetwork generating_network(const Network& trained, const GeneratingStep& step,
-                                     const std::vector<std::int64_t>& windows, std::int64_t most_pages);
+// Modules are the trained network's; pages that one begins are its last outputs. `trained`: of sequences of step.tokens
+// tokens. `windows`: see above. Pages come as tensors of the batch behind its one tensor of tokens: that of attention a
+// and page p is 1 + a * most_pages + p; one that the step goes on with is carried. Throws ConfigError for a network
+// that is no decoder of one text, or whose attention has no pages so far.
+Network generating_network(const Network& trained, const GeneratingStep& step, const std::vector<std::int64_t>& windows,
+                           std::int64_t most_pages);
 
 }  // namespace tandem

@@ -8,15 +8,13 @@
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
-#include "core/model/families/common/checks.hpp"
+#include "core/scenario/ranks.hpp"
 #include "core/step/batch.hpp"
 #include "core/step/buckets.hpp"
 #include "core/step/context.hpp"
-#include "core/step/network_plan.hpp"
 #include "core/step/passes.hpp"
-#include "core/transforms/common/entry.hpp"
-#include "core/transforms/generation/generating_network.hpp"
-#include "core/transforms/generation/generation_keys.hpp"
+#include "core/transforms/generation/generation_plan.hpp"
+#include "core/transforms/row_by_row.hpp"
 
 namespace tandem {
 namespace {
@@ -34,8 +32,12 @@ void require_generation_options(const Scenario& scenario) {
            "prompt and new tokens are " + std::to_string(sizes.prompt + sizes.new_tokens) + ", sequence only " +
                std::to_string(w.keys.integer("sequence")),
            "at most sequence - prompt new tokens");
-  if (w.devices > 1 || w.tensor > 1 || scenario.parallel.pipeline > 1 || w.partition != "none")
-    refuse("parallel", "text is generated on one device so far", "1 of each");
+  const bool divides_texts =
+      w.devices > 1 || sequence_ranks(scenario) > 1 || expert_ranks(scenario) > 1 || server_count(scenario) > 0;
+  if (divides_texts || w.partition != "none" || w.parallel.text_or("sequence_kind", "") == "megatron")
+    refuse("parallel", "what generates is divided by layers, or stages, so far", "tensor, pipeline");
+  if (scenario.parallel.pipeline > 1 && sizes.stop_token != kNone)
+    refuse("generate.stop_token", "all ranks of a pipeline go on to the end", "none with parallel.pipeline");
   if (scenario.validation.every > 0)
     refuse("validation.every", "what generates has no loss", "0, or a scenario that trains");
   if (!scenario.checkpoint.directory.empty())
@@ -69,23 +71,21 @@ class GenerationSource final : public StepSource {
   using Passes = std::vector<std::unique_ptr<PassesPart>>;  // by batch
 
   std::int64_t position() const { return context_.step == 0 ? 0 : sizes_.prompt + context_.step - 1; }
-  std::int64_t most_pages() const { return 1 + (sizes_.new_tokens + sizes_.page - 1) / sizes_.page; }
-  GeneratingStep step_at(std::int64_t position) const;
-  TrainingPlan plan_of(const GeneratingStep& step);
-  void use_plan_of(const GeneratingStep& step);
+  void use_plan_at(std::int64_t position);
   Passes new_passes(Graph& graph, const std::string& prefix);
   Passes& passes_of(Graph& graph, const GeneratingStep& step);
   void give_pages(const Graph& graph, std::size_t batch, const GeneratingStep& step);
   void note_pages(const Graph& graph, Passes& passes);
   void forward(Graph& graph, Passes& passes, std::size_t stage, std::size_t batch, const GeneratingStep& step);
+  void forward_all(Graph& graph, Passes& passes, const GeneratingStep& step);
+  void take_tokens(Graph& graph, Passes& passes, std::size_t batch, const GeneratingStep& step);
+  void hand_tokens_on(Graph& graph, Passes& passes, std::size_t batch);
 
   const Scenario scenario_;
-  const NetworkOfTokens network_;
   const GenerationSizes sizes_;
-  std::int64_t places_;
-  const std::vector<std::int64_t> windows_;  // by attention
-  std::vector<std::int32_t> attentions_;     // stages
-  TrainingPlan plan_;                        // of the step in hand
+  const bool row_by_row_;  // a batch goes through all layers before the next one does
+  GenerationPlans plans_;
+  GenerationPlan now_;  // of the step in hand
   StepContext context_;
   BucketsPart buckets_{context_};
   std::vector<std::unique_ptr<Batch>> batches_;
@@ -95,52 +95,23 @@ class GenerationSource final : public StepSource {
 GenerationSource::GenerationSource(const Scenario& scenario, const Rewrites& rewrites, NetworkOfTokens network,
                                    Rank rank)
     : scenario_(scenario),
-      network_(std::move(network)),
       sizes_(scenario.workload),
-      places_(scenario.workload.keys.integer_or("sequence", sizes_.prompt + sizes_.new_tokens)),
-      windows_(attention_windows(network_(places_))),
-      plan_(plan_of(step_at(0))),
-      context_(plan_, scenario_, rank) {
+      row_by_row_(scenario.parallel.pipeline > 1 || find_rewrite(rewrites, kRowByRow) != nullptr),
+      plans_(scenario_, rewrites, std::move(network), rank),
+      now_(plans_.at(0)),
+      context_(now_.plan, scenario_, rank) {
   for (const auto& rewrite : rewrites) {
     context_.transforms.push_back(rewrite->make(context_));
-    context_.transforms.back()->rewrite(plan_);
+    context_.transforms.back()->rewrite(now_.plan);
   }
   for (std::int64_t m = 0; m < scenario_.workload.micro_batches; ++m)
     batches_.push_back(std::make_unique<Batch>(context_, m == 0 ? "" : "batch" + std::to_string(m) + "_"));
 }
 
-GeneratingStep GenerationSource::step_at(std::int64_t position) const {
-  return {position == 0 ? sizes_.prompt : 1,
-          position,
-          sizes_.prompt,
-          sizes_.page,
-          places_,
-          sizes_.cache_bits,
-          sizes_.eager_codes,
-          sizes_.temperature,
-          sizes_.top_k};
-}
-
-TrainingPlan GenerationSource::plan_of(const GeneratingStep& step) {
-  GeneratingNetwork made = generating_network(network_(step.tokens), step, windows_, most_pages());
-  Network network = transformed(std::move(made.network), scenario_.workload);
-  CHECK(network.modules.size() > place(made.attentions.back()), "transforms leave modules in their places");
-  TrainingPlan plan = network_plan(network, scenario_);
-  attentions_ = std::move(made.attentions);
-  for (const std::int32_t stage : attentions_)
-    if (step.begins_page()) {
-      OutputSpec& page = plan.stages[place(stage)].outputs.at(1);
-      page.persistent = true, page.role = Role::KvCache;
-    }
-  plan.batch.name = "prompt";
-  plan.stages.back().outputs.front().persistent = true;
-  return plan;
-}
-
-void GenerationSource::use_plan_of(const GeneratingStep& step) {
-  plan_ = plan_of(step);
-  for (const auto& transform : context_.transforms) transform->rewrite(plan_);
-  context_.use(plan_);
+void GenerationSource::use_plan_at(std::int64_t position) {
+  now_ = plans_.at(position);
+  for (const auto& transform : context_.transforms) transform->rewrite(now_.plan);
+  context_.use(now_.plan);
 }
 
 GenerationSource::Passes GenerationSource::new_passes(Graph& graph, const std::string& prefix) {
@@ -157,7 +128,7 @@ void GenerationSource::prologue(Graph& graph) {
   for (const auto& transform : context_.transforms) transform->begin(graph);
   for (auto& batch : batches_) {
     batch->tokens.add(graph);
-    batch->pages.resize(attentions_.size());
+    batch->pages.resize(now_.attentions.size());
   }
   for (std::size_t i = 0; i < context_.stage_count(); ++i) buckets_.add(graph, i);
   for (const auto& transform : context_.transforms) transform->add(graph);
@@ -177,49 +148,84 @@ GenerationSource::Passes& GenerationSource::passes_of(Graph& graph, const Genera
 }
 
 void GenerationSource::give_pages(const Graph& graph, std::size_t batch, const GeneratingStep& step) {
-  for (std::size_t a = 0; a < attentions_.size(); ++a)
-    for (std::int64_t i = 0; i < step.pages_before(); ++i)
-      batches_[batch]->tokens.give(1 + a * place(most_pages()) + place(i),
-                                   graph.tensor(batches_[batch]->pages[a][place(i)]).latest);
+  for (std::size_t a = 0; a < now_.attentions.size(); ++a)
+    for (const PortSpec& port : context_.spec(now_.attentions[a]).inputs)
+      if (port.from == PortSpec::From::Batch) {
+        const std::int64_t page = plans_.page_of(port);
+        CHECK(port.index > 0 && page < step.pages_before(), "a page that nobody filled", port.index, page);
+        batches_[batch]->tokens.give(place(port.index), graph.tensor(batches_[batch]->pages[a][place(page)]).latest);
+      }
 }
 
 void GenerationSource::note_pages(const Graph& graph, Passes& passes) {
   for (std::size_t m = 0; m < batches_.size(); ++m)
-    for (std::size_t a = 0; a < attentions_.size(); ++a)
-      batches_[m]->pages[a].push_back(graph.value(passes[m]->output(place(attentions_[a]), 1)).tensor);
+    for (std::size_t a = 0; a < now_.attentions.size(); ++a)
+      batches_[m]->pages[a].push_back(graph.value(passes[m]->output(now_.attentions[a], 1)).tensor);
 }
 
 void GenerationSource::forward(Graph& graph, Passes& passes, std::size_t stage, std::size_t batch,
                                const GeneratingStep& step) {
   context_.micro_batch = static_cast<std::int32_t>(batch);
-  for (std::size_t a = 0; a < attentions_.size(); ++a)
-    if (place(attentions_[a]) == stage && !step.begins_page())
+  const auto& transfer = context_.spec(stage).transfer;
+  if (now_.tokens.is(stage) || (transfer != nullptr && transfer->of_bucket && context_.step > 0)) return;
+  for (std::size_t a = 0; a < now_.attentions.size(); ++a)
+    if (now_.attentions[a] == stage && !step.begins_page())
       context_.stages[stage].carried = {batches_[batch]->pages[a].back()};
   passes[batch]->forward(graph, stage, stage + 1);
   context_.stages[stage].carried.clear();
 }
 
+// A layer at a time, with all batches; or a batch at a time, through all layers.
+void GenerationSource::forward_all(Graph& graph, Passes& passes, const GeneratingStep& step) {
+  const std::size_t stages = context_.stage_count();
+  for (std::size_t m = 0; row_by_row_ && m < batches_.size(); ++m) {
+    take_tokens(graph, passes, m, step);
+    for (std::size_t i = 0; i < stages; ++i) forward(graph, passes, i, m, step);
+    hand_tokens_on(graph, passes, m);
+  }
+  if (row_by_row_) return;
+  for (std::size_t i = 0, end = 0; i < stages; i = end) {
+    for (end = i + 1; end < stages && context_.spec(end).continues;) ++end;
+    for (std::size_t m = 0; m < batches_.size(); ++m)
+      for (std::size_t of_layer = i; of_layer < end; ++of_layer) forward(graph, passes, of_layer, m, step);
+  }
+  for (std::size_t m = 0; m < batches_.size(); ++m) hand_tokens_on(graph, passes, m);
+}
+
+// What the last rank of a pipeline chose comes to the first.
+void GenerationSource::take_tokens(Graph& graph, Passes& passes, std::size_t batch, const GeneratingStep& step) {
+  if (now_.tokens.receives == kNone || step.position == 0) return;
+  const std::size_t received = place(now_.tokens.receives);
+  context_.micro_batch = static_cast<std::int32_t>(batch);
+  passes[batch]->forward(graph, received, received + 1);
+  batches_[batch]->tokens.give(0, passes[batch]->output(received, 0));
+}
+
+void GenerationSource::hand_tokens_on(Graph& graph, Passes& passes, std::size_t batch) {
+  Batch& b = *batches_[batch];
+  if (now_.reads_tokens) graph.retire(b.tokens.value(0));
+  if (now_.chooses == kNone) return;
+  const ValueId chosen = passes[batch]->output(place(now_.chooses), 0);
+  if (now_.tokens.sends == kNone) return b.tokens.give(0, chosen);
+  if (context_.step + 1 == sizes_.new_tokens) return;
+  context_.micro_batch = static_cast<std::int32_t>(batch);
+  passes[batch]->forward(graph, place(now_.tokens.sends), place(now_.tokens.sends) + 1);
+  graph.retire(chosen);
+}
+
 bool GenerationSource::append_step(Graph& graph, std::int64_t result) {
   if (context_.step >= sizes_.new_tokens) return false;
   if (context_.step > 0 && needs_result() && result == sizes_.stop_token) return false;
-  const GeneratingStep step = step_at(position());
-  use_plan_of(step);
+  const GeneratingStep step = plans_.step_at(position());
+  use_plan_at(step.position);
   Passes& passes = passes_of(graph, step);
   for (std::size_t m = 0; m < batches_.size(); ++m) {
     context_.micro_batch = static_cast<std::int32_t>(m);
     if (context_.step == 0) batches_[m]->tokens.load(graph);
     give_pages(graph, m, step);
   }
-  for (std::size_t i = 0, end = 0; i < context_.stage_count(); i = end) {
-    for (end = i + 1; end < context_.stage_count() && context_.spec(end).continues;) ++end;
-    for (std::size_t m = 0; m < batches_.size(); ++m)
-      for (std::size_t of_layer = i; of_layer < end; ++of_layer) forward(graph, passes, of_layer, m, step);
-  }
+  forward_all(graph, passes, step);
   if (step.begins_page()) note_pages(graph, passes);
-  for (std::size_t m = 0; m < batches_.size(); ++m) {
-    graph.retire(batches_[m]->tokens.value(0));
-    batches_[m]->tokens.give(0, passes[m]->output(context_.stage_count() - 1, 0));
-  }
   ++context_.step;
   return true;
 }

@@ -1,7 +1,8 @@
 // A pipeline: the network is cut into pieces, each rank computes one or several of them, and micro-batches go through
 // all. A step's gradients are those of one device, to the bit: each piece takes its backward passes in the order of
 // micro-batches (schedule.hpp), and what crosses a cut is added up as it is on one device (rank_plan.hpp). Pieces are
-// rows of modules (pieces.hpp), or branches that are computed at the same time (branches.hpp).
+// rows of modules (pieces.hpp), or branches that are computed at the same time (branches.hpp). What generates has no
+// backward: batches go through all pieces one after another (generation/generation_source.cpp).
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -10,11 +11,13 @@
 #include "core/scenario/ranks.hpp"
 #include "core/step/network_plan.hpp"
 #include "core/transforms/common/entry.hpp"
+#include "core/transforms/generation/generation_keys.hpp"
 #include "core/transforms/pipeline/branches.hpp"
 #include "core/transforms/pipeline/pieces.hpp"
 #include "core/transforms/pipeline/rank_plan.hpp"
 #include "core/transforms/pipeline/refuse.hpp"
 #include "core/transforms/pipeline/schedule.hpp"
+#include "core/transforms/row_by_row.hpp"
 
 namespace tandem {
 namespace {
@@ -26,10 +29,15 @@ void require_built(const Scenario& scenario, const Rewrites& rewrites) {
   require(scenario.checkpoint.directory.empty() || scenario.workload.tensor <= 1,
           "a checkpoint holds whole layers, which parallel.tensor divides", "1, or no checkpoint.directory");
   require(scenario.switches.empty(), "no policy takes over in a pipeline so far", "1, or no switches");
-  constexpr std::array kComposes = {"data",   "compressed_gradients", "expert",           "partition", "recompute",
-                                    "tensor", "movable_inputs",       "stream_parameters"};
+  constexpr std::array<std::string_view, 9> kComposes = {
+      "data",           "compressed_gradients", "expert", "partition", "recompute", "tensor",
+      "movable_inputs", "stream_parameters",    kRowByRow};
+  const auto composes = [&](std::string_view name) {
+    if (name == "weight_compression") return generates(scenario);
+    return std::find(kComposes.begin(), kComposes.end(), name) != kComposes.end();
+  };
   for (const auto& rewrite : rewrites)
-    require(std::find(kComposes.begin(), kComposes.end(), rewrite->name()) != kComposes.end(),
+    require(composes(rewrite->name()),
             "with the transform " + std::string(rewrite->name()) + ", which policy " + scenario.policy.name +
                 " or the workload asks for, it is not built",
             "1, or without that");
@@ -43,6 +51,13 @@ void require_schedule_of_branches(const ParallelOptions& parallel) {
   const std::string& schedule = parallel.schedule;
   require_pipeline(schedule == "gpipe" || schedule == "1f1b", "parallel.schedule",
                    schedule + " is not built for parallel.cut: branches", "gpipe, 1f1b");
+}
+
+// One forward after another, whatever the schedule.
+void require_generates(const Scenario& scenario) {
+  const bool one_piece = scenario.parallel.chunks == 1 && cut_of(scenario) != "branches";
+  require_pipeline(one_piece, "parallel.chunks, parallel.cut", "what generates has one piece of the network a rank",
+                   "chunks: 1, cut: balanced or layers");
 }
 
 // The order of a step's turns, of one rank.
@@ -66,7 +81,9 @@ class Divider {
         shape_{static_cast<std::int32_t>(scenario.parallel.pipeline),
                static_cast<std::int32_t>(scenario.parallel.chunks),
                static_cast<std::int32_t>(scenario.workload.micro_batches)} {
-    if (by_branches())
+    if (generates(scenario))
+      require_generates(scenario);
+    else if (by_branches())
       require_schedule_of_branches(scenario_.parallel);
     else
       turns_ = stage_turns(scenario_.parallel.schedule, shape_, place_.stage);
@@ -74,7 +91,8 @@ class Divider {
 
   // Plans of all sizes are cut where the first one is.
   TrainingPlan operator()(const TrainingPlan& whole) {
-    for (const StageSpec& stage : whole.stages) require_no_state(stage), require_halves(stage);
+    for (const StageSpec& stage : whole.stages)
+      if (!generates(scenario_)) require_no_state(stage), require_halves(stage);
     if (piece_of_.empty()) choose_pieces(whole);
     PipelineCut cut{
         .piece_of = piece_of_, .stages = shape_.stages, .own_stage = place_.stage, .branches = by_branches()};
@@ -91,6 +109,7 @@ class Divider {
       return transfer_group(scenario_, sender, receiver, {.backward = backward, .of_bucket = of_bucket});
     };
     RankPlan own = rank_plan(whole, cut);
+    if (generates(scenario_)) return std::move(own.plan);
     own.plan.order = turns_of(turns_, own.forwards);
     own.plan.buckets = owners_of(whole);
     own.plan.at_once = micro_batches_at_once(turns_, shape_.micro_batches);

@@ -68,11 +68,12 @@ Network on_network(Network network, const WorkloadOptions& w) {
   if (ranks == 1) return network;
   require_suits(w);
   require_divisible(network, ranks);
-  Network divided = divided_network(network, {"parallel.sequence", /*tokens_between=*/true, /*tokens_of_batch=*/true,
-                                              [&](const Module& module, const std::vector<PortPart>& ports) {
-                                                if (!is_ring(w)) return ulysses(module, ranks, ports);
-                                                return ring(module, ranks, ports, is_contiguous(w));
-                                              }});
+  Network divided =
+      divided_network(network, {"parallel.sequence", /*tokens_between=*/true, /*tokens_of_batch=*/true,
+                                /*carries=*/false, [&](const Module& module, const std::vector<PortPart>& ports) {
+                                  if (!is_ring(w)) return ulysses(module, ranks, ports);
+                                  return ring(module, ranks, ports, is_contiguous(w));
+                                }});
   divide_batch(divided, ranks);
   return divided;
 }

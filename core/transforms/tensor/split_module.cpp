@@ -9,6 +9,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
+#include "core/model/paged_attention_shape.hpp"
 #include "core/transforms/tensor/by_tokens.hpp"
 
 namespace tandem {
@@ -25,8 +26,14 @@ bool goes_by_columns(const std::string_view name) {
   return kNames.contains(name);
 }
 bool goes_by_heads(const std::string_view name) {
-  static const std::set<std::string_view> kNames = {"attention", "qkv_attention", "rotary"};
+  static const std::set<std::string_view> kNames = {"attention", "paged_attention", "qkv_attention", "rotary"};
   return kNames.contains(name);
+}
+bool chooses(const Call& call) { return call.what->primitive.is_choice(); }
+// Inputs of attention and others, without pages of keys and values.
+std::size_t values_of(const Call& call) {
+  if (std::string_view(call.what->name) != "paged_attention") return call.in.size();
+  return PagedAttentionSizes(call.how, call.shapes).first_page();
 }
 
 class Splitter {
@@ -63,6 +70,7 @@ class Splitter {
     bool divides = false;      // its attributes are a rank's part
     std::vector<bool> spread;  // by input: read where each rank's gradient is a summand
     bool sums = false;         // it reads summands as they are, and makes one
+    bool gathers = false;      // it reads the columns of all ranks
   };
 
   bool is_divisible(std::int64_t size) const { return size % ranks_ == 0; }
@@ -75,13 +83,14 @@ class Splitter {
     return std::all_of(readers->second.begin(), readers->second.end(), [&](const Call* call) {
       const std::string_view name = call->what->name;
       if (name == "linear") return call->in.size() == 1 && is_divisible(module_.locals[place(value)].shape.columns());
-      if (name == "cross_entropy") return call->in.front() == value;
+      if (name == "cross_entropy" || chooses(*call)) return call->in.front() == value;
       if (shares_one_head(*call))
         return value == call->in.front() && is_divisible(call->how.integer("heads")) &&
                is_read_by_columns(call->out.front());
-      if (goes_by_heads(name) && (call->in.size() > 3 || !has_divisible_heads(*call))) return false;
+      const auto values = static_cast<std::ptrdiff_t>(values_of(*call));
+      if (goes_by_heads(name) && (values > 3 || !has_divisible_heads(*call))) return false;
       if (!goes_by_columns(name) && !goes_by_heads(name)) return false;
-      const bool all_made_by_linear = std::all_of(call->in.begin(), call->in.end(),
+      const bool all_made_by_linear = std::all_of(call->in.begin(), call->in.begin() + values,
                                                   [&](LocalId in) { return in == value || comes_of_columns(in); });
       return all_made_by_linear && is_read_by_columns(call->out.front());
     });
@@ -93,15 +102,18 @@ class Splitter {
   // Keys and values of one head, which all heads of queries read: each rank has them whole, and makes summands of their
   // gradients (multi-query attention: Shazeer, 2019; Chowdhery et al., 2022, section 4).
   static bool shares_one_head(const Call& call) {
-    return std::string_view(call.what->name) == "qkv_attention" && call.in.size() == 3 &&
+    const std::string_view name = call.what->name;
+    return (name == "qkv_attention" || name == "paged_attention") && values_of(call) == 3 &&
            call.how.integer("key_heads", 0) == 1 && call.how.integer("heads") > 1 && call.how.integer("alibi", 0) == 0;
   }
   // Queries, keys and values of all heads, one after another.
   bool is_read_as_thirds(LocalId value) const {
     const auto readers = readers_.find(value);
     return readers != readers_.end() &&
-           std::any_of(readers->second.begin(), readers->second.end(),
-                       [](const Call* call) { return std::string_view(call->what->name) == "attention"; });
+           std::any_of(readers->second.begin(), readers->second.end(), [](const Call* call) {
+             const std::string_view name = call->what->name;
+             return name == "attention" || (name == "paged_attention" && values_of(*call) == 1);
+           });
   }
   // Made by a linear layer, turned or activated at most.
   bool comes_of_columns(LocalId value) const {
@@ -115,10 +127,11 @@ class Splitter {
   }
 
   // The first segment in which a value can be read as a whole, or `spread`.
-  std::int32_t readable(LocalId value, bool spread, bool sums) const {
+  std::int32_t readable(LocalId value, bool spread, const Step& step) const {
     const std::int32_t made = segment_[place(value)];
     const Held held = held_[place(value)];
-    if (held == Held::Summand) return sums ? made : made + 1;
+    if (step.gathers) return made + 1;
+    if (held == Held::Summand) return step.sums ? made : made + 1;
     if ((held == Held::Whole || held == Held::Rows) && spread) return made + 1;
     return std::max(made, 0);
   }
@@ -145,6 +158,8 @@ class Splitter {
           std::any_of(call.in.begin(), call.in.end(), [&](LocalId in) { return divided_.contains(in); });
       if (first == Held::Columns && name == "cross_entropy") {
         step = tell_statistics(call);
+      } else if (first == Held::Columns && chooses(call)) {
+        step = choose_of_all(call);
       } else if (first == Held::Columns) {
         step.divides = true;
         if (shares_one_head(call)) step.spread[1] = step.spread[2] = true;
@@ -177,7 +192,7 @@ class Splitter {
   }
   void append(Step step, Held held) {
     for (std::size_t i = 0; i < step.call->in.size(); ++i)
-      step.segment = std::max(step.segment, readable(step.call->in[i], step.spread[i], step.sums));
+      step.segment = std::max(step.segment, readable(step.call->in[i], step.spread[i], step));
     if (by_tokens_) step.segment = by_turns(step.segment, held == Held::Rows);
     for (const LocalId out : step.call->out) held_[place(out)] = held, segment_[place(out)] = step.segment;
     steps_.push_back(std::move(step));
@@ -196,6 +211,36 @@ class Splitter {
            Held::Summand);
     Call rest{loss.name, find_primitive("statistics_loss"), {}, {statistics, loss.in[1]}, loss.out, {}, {}};
     return {&own_calls_.emplace_back(std::move(rest)), 0, false, {false, false}, false};
+  }
+
+  // A choice is one of all columns, which each rank brings together. Returns its step.
+  Step choose_of_all(const Call& choice) {
+    const auto all = static_cast<LocalId>(locals_.size());
+    locals_.push_back({choice.name + "_columns", locals_[place(choice.in.front())].shape});
+    held_.push_back(Held::Whole), segment_.push_back(0);
+    Call joined{choice.name + "_columns",
+                find_primitive("join_columns"),
+                {{"ranks", ranks_}},
+                {choice.in.front()},
+                {all},
+                {},
+                {}};
+    Step joins{&own_calls_.emplace_back(std::move(joined)), 0, false, {false}, false, /*gathers=*/true};
+    append(std::move(joins), Held::Whole);
+    Call rest = choice;
+    rest.in = {all};
+    return {&own_calls_.emplace_back(std::move(rest)), 0, false, {false}, false};
+  }
+  PieceSource gathered_columns(LocalId value) {
+    if (const auto found = exchanged_.find({value, Exchange::Gather}); found != exchanged_.end()) return found->second;
+    Shape own = locals_[place(value)].shape;
+    own.dims.back() /= ranks_;
+    Shape all = own;
+    all.dims.front() *= ranks_;
+    auto made = exchange_module(name_of(Exchange::Gather), module_.type, Exchange::Gather, ExchangeAmong::Tensor,
+                                ranks_, std::move(own), std::move(all));
+    out_.pieces.push_back({std::move(made), {whole_.at(value)}});
+    return exchanged_[{value, Exchange::Gather}] = {static_cast<std::int32_t>(out_.pieces.size()) - 1, 0};
   }
 
   static const char* name_of(Exchange how) {
@@ -242,7 +287,9 @@ class Splitter {
     void add(const Step& step) {
       const Call& call = *step.call;
       std::vector<LocalId> in;
-      for (std::size_t i = 0; i < call.in.size(); ++i) in.push_back(local(call.in[i], step.spread[i], step.sums));
+      const std::size_t values = values_of(call);
+      for (std::size_t i = 0; i < values; ++i) in.push_back(local(call.in[i], step.spread[i], step));
+      for (std::size_t i = values; i < call.in.size(); ++i) in.push_back(page(call.in[i], step));
       const LocalId first = builder_.call(call.name, std::string(call.what->name), std::move(in), attributes(step));
       const std::vector<LocalId>& out = builder_.so_far().program.back().out;
       for (std::size_t i = 0; i < call.out.size(); ++i) locals_[{call.out[i], false}] = out[i];
@@ -268,15 +315,33 @@ class Splitter {
     }
 
    private:
-    LocalId local(LocalId value, bool spread, bool sums) {
+    // Of the keys and values of the rank's heads.
+    LocalId page(LocalId value, const Step& step) {
+      const PagedAttentionSizes sizes(step.call->how, step.call->shapes);
+      const Local& whole = all_.module_.locals[place(value)];
+      const std::int64_t parts = step.divides && !shares_one_head(*step.call) ? all_.ranks_ : 1;
+      const Shape own =
+          page_shape(whole.shape.dims.front(), sizes.batch, sizes.key_width() / parts, all_.module_.type, sizes.bits);
+      const auto& carried = all_.module_.carried;
+      if (std::find(carried.begin(), carried.end(), value) != carried.end()) return builder_.carried(whole.name, own);
+      sources_.push_back(all_.whole_.at(value));
+      return builder_.input(whole.name, own);
+    }
+    LocalId local(LocalId value, bool spread, const Step& step) {
       const bool elsewhere = all_.segment_[place(value)] != number_;
       const Held held = all_.held_[place(value)];
-      const bool exchanged = !sums && (held == Held::Summand || (spread && held != Held::Columns));
+      const bool exchanged =
+          step.gathers || (!step.sums && (held == Held::Summand || (spread && held != Held::Columns)));
       const std::pair key{value, exchanged};
       if (const auto found = locals_.find(key); found != locals_.end()) return found->second;
       CHECK(elsewhere || exchanged, all_.module_.name, value);
-      sources_.push_back(sums ? all_.whole_.at(value) : all_.source_of(value, spread));
       Shape shape = all_.locals_[place(value)].shape;
+      if (step.gathers) {
+        sources_.push_back(all_.gathered_columns(value));
+        shape.dims.front() *= all_.ranks_, shape.dims.back() /= all_.ranks_;
+        return locals_[key] = builder_.input(all_.locals_[place(value)].name, shape);
+      }
+      sources_.push_back(step.sums ? all_.whole_.at(value) : all_.source_of(value, spread));
       if (all_.divided_.contains(value)) shape.dims.front() /= all_.ranks_;
       if (held == Held::Columns) shape.dims.back() /= all_.ranks_;
       if (!spread && all_.is_in_rows(value)) shape = all_.rows_of(value);

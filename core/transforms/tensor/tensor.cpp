@@ -30,7 +30,8 @@ Network on_network(Network network, const WorkloadOptions& w) {
   const auto split = [&](const Module& module, const std::vector<PortPart>& ports) {
     return split_module(module, w.tensor, ports, by_tokens);
   };
-  Network divided = divided_network(network, {"parallel.tensor", by_tokens, /*tokens_of_batch=*/false, split});
+  Network divided =
+      divided_network(network, {"parallel.tensor", by_tokens, /*tokens_of_batch=*/false, /*carries=*/true, split});
   if (divided.modules.size() == network.modules.size())
     throw ConfigError("parallel.tensor: no layer of " + network.family + " can be divided among " +
                       std::to_string(w.tensor) +

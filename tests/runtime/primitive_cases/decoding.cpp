@@ -78,6 +78,21 @@ PrimitiveCase likeliest(const std::string& name, CaseInput logits, std::int64_t 
   return c;
 }
 
+// What three ranks have of five rows, one after another.
+PrimitiveCase columns_of_ranks() {
+  constexpr std::int64_t kRanks = 3, kOwn = 5, kColumns = 7;
+  PrimitiveCase c;
+  c.name = "join_columns";
+  c.inputs = {{{kRanks * kOwn, kColumns}}};
+  c.goes_backward = false;
+  c.build = [](ModuleBuilder& m, const Locals& in) {
+    return Locals{m.call("columns", "join_columns", {in[0]}, {{"ranks", std::int64_t{kRanks}}})};
+  };
+  c.reference = [](const Tensors& in, const Tensors&) { return Tensors{at::cat(in[0].split(kOwn, 0), 1)}; };
+  c.forward_flops = 0;
+  return c;
+}
+
 std::vector<PrimitiveCase> cases() {
   return {cached_attention("prompt", 7, 0),
           cached_attention("long_prompt", 601, 0),
@@ -87,6 +102,7 @@ std::vector<PrimitiveCase> cases() {
           cached_attention("some_tokens", 5, 11),
           cached_attention("many_tokens", 97, 603),
           later_positions(),
+          columns_of_ranks(),
           likeliest("of_many", {{1, 3001}}, 0),
           likeliest("of_equals", {{1, 61}, /*below=*/4}, 0),
           likeliest("beside_padding", {{1, 61}, /*below=*/1 << 20}, 59)};

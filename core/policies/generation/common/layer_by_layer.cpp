@@ -1,4 +1,4 @@
-#include "core/policies/generation/common/row_by_row.hpp"
+#include "core/policies/generation/common/layer_by_layer.hpp"
 
 #include <algorithm>
 #include <set>
@@ -17,7 +17,7 @@ bool is_weight(const Graph& graph, ValueId value) { return graph.tensor_of(value
 
 }  // namespace
 
-RowByRow::RowByRow(const Scenario& scenario, const std::string& name, const RowByRowOptions& options)
+LayerByLayer::LayerByLayer(const Scenario& scenario, const std::string& name, const LayerByLayerOptions& options)
     : options_(options) {
   if (!generates(scenario))
     throw ConfigError("policy.name: " + name + " runs a network that generates; allowed: with `generate`");
@@ -25,13 +25,13 @@ RowByRow::RowByRow(const Scenario& scenario, const std::string& name, const RowB
     throw ConfigError("policy.weights: the machine has no disk; allowed: host, device");
 }
 
-Tier RowByRow::home(const View& view, TensorId tensor) {
+Tier LayerByLayer::home(const View& view, TensorId tensor) {
   if (view.graph().tensor(tensor).role != Role::Parameter) return Tier::HostPinned;
   return homes_.give(tensor, options_.weights);
 }
 
 // A blocking product goes on when all before is done, copies too.
-bool RowByRow::waits(const View& view, OpId next) const {
+bool LayerByLayer::waits(const View& view, OpId next) const {
   if (!options_.blocking) return false;
   const auto& reads = view.graph().op(next).reads;
   return std::any_of(reads.begin(), reads.end(), [&](ValueId read) {
@@ -39,7 +39,7 @@ bool RowByRow::waits(const View& view, OpId next) const {
   });
 }
 
-void RowByRow::decide(const View& view, Decisions& decisions) {
+void LayerByLayer::decide(const View& view, Decisions& decisions) {
   if (!homes_.loaded(view)) return;
   while (view.computing() < kComputeAhead && !view.compute_program().empty()) {
     const OpId next = view.compute_program().front();
@@ -50,7 +50,7 @@ void RowByRow::decide(const View& view, Decisions& decisions) {
   }
 }
 
-void RowByRow::fetch_ahead(const View& view, Decisions& decisions) const {
+void LayerByLayer::fetch_ahead(const View& view, Decisions& decisions) const {
   std::set<ValueId> weights;
   for (const OpId id : view.compute_program())
     for (const ValueId read : view.graph().op(id).reads) {
@@ -67,7 +67,7 @@ void RowByRow::fetch_ahead(const View& view, Decisions& decisions) const {
 }
 
 // But what the next op reads as well.
-void RowByRow::leave(const View& view, Decisions& decisions, const Op& op) const {
+void LayerByLayer::leave(const View& view, Decisions& decisions, const Op& op) const {
   if (options_.weights == Tier::Device) return;
   const auto program = view.compute_program();
   for (const ValueId read : op.reads) {

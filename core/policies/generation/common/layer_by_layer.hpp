@@ -7,16 +7,16 @@
 
 namespace tandem {
 
-struct RowByRowOptions {
+struct LayerByLayerOptions {
   Tier weights = Tier::HostPinned;  // where they live: or the device, or the disk
   std::size_t ahead = 0;            // layers' weights that come while another computes
   bool blocking = false;            // nothing computes while weights come, nor the other way round
 };
 
-class RowByRow : public Policy {
+class LayerByLayer : public Policy {
  public:
   // `name`: of the policy, for messages. Throws ConfigError for a scenario that trains.
-  RowByRow(const Scenario& scenario, const std::string& name, const RowByRowOptions& options);
+  LayerByLayer(const Scenario& scenario, const std::string& name, const LayerByLayerOptions& options);
   Tier home(const View& view, TensorId tensor) override;
   void decide(const View& view, Decisions& decisions) override;
 
@@ -25,7 +25,7 @@ class RowByRow : public Policy {
   void fetch_ahead(const View& view, Decisions& decisions) const;
   void leave(const View& view, Decisions& decisions, const Op& op) const;
 
-  const RowByRowOptions options_;
+  const LayerByLayerOptions options_;
   WeightHomes homes_;
 };
 

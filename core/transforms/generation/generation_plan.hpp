@@ -1,0 +1,51 @@
+// What a rank computes in each step of generating: the network that generates, as the scenario's transforms divide it.
+// Must not know graphs.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "core/graph/rewrite.hpp"
+#include "core/scenario/scenario.hpp"
+#include "core/step/sizes.hpp"
+#include "core/transforms/generation/generating_network.hpp"
+#include "core/transforms/generation/generation_keys.hpp"
+#include "core/transforms/generation/token_return.hpp"
+
+namespace tandem {
+
+// The network that is trained, of sequences of so many tokens.
+using NetworkOfTokens = std::function<Network(std::int64_t)>;
+
+struct GenerationPlan {
+  TrainingPlan plan;
+  std::vector<std::size_t> attentions;  // stages
+  std::int32_t chooses = kNone;         // the stage that chooses tokens; kNone: it is another rank's
+  bool reads_tokens = false;
+  TokenReturn tokens;
+};
+
+class GenerationPlans {
+ public:
+  GenerationPlans(const Scenario& scenario, const Rewrites& rewrites, NetworkOfTokens network, Rank rank);
+
+  // Of the step whose first token has this place in its text.
+  GeneratingStep step_at(std::int64_t position) const;
+  GenerationPlan at(std::int64_t position);
+  std::int64_t most_pages() const { return 1 + (sizes_.new_tokens + sizes_.page - 1) / sizes_.page; }
+  // A tensor of the batch that is no token, but a page: which one of its attention's.
+  std::int64_t page_of(const PortSpec& port) const { return (port.index - 1) % most_pages(); }
+
+ private:
+  TrainingPlan of_all_ranks(std::int64_t position) const;
+
+  const Scenario scenario_;
+  const NetworkOfTokens network_;
+  const GenerationSizes sizes_;
+  const std::int64_t places_;
+  const std::vector<std::int64_t> windows_;  // by attention
+  const Rank rank_;
+  const StepSizes of_rank_;
+};
+
+}  // namespace tandem
