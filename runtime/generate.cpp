@@ -20,6 +20,7 @@
 #include "core/scenario/ranks.hpp"
 #include "core/transforms/generation/generation_keys.hpp"
 #include "report/summary.hpp"
+#include "runtime/data_kind.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/generate_ranks.hpp"
 #include "runtime/growing_texts.hpp"
@@ -226,6 +227,11 @@ int generate(int argc, char** argv) {
   inputs.push_back({"--prompts", flags.prompts == "-" ? "" : flags.prompts});
   check_outputs({{"--texts", flags.texts}}, inputs);
   TokenText text(scenario, flags.as_numbers);
+  if (!flags.prompts.empty() && data_kind(scenario) != DataKind::Text)
+    throw ConfigError(
+        "--prompts: " + scenario.workload.family +
+        " reads more than a text, and prompts are texts alone so far; allowed: none, so that data are the "
+        "scenario's, or a network of text alone");
   std::vector<PromptBlock> blocks;
   if (!flags.prompts.empty())
     blocks = blocks_of(read_prompts(flags.prompts, text), scenario.workload.batch, scenario.workload.micro_batches);

@@ -28,26 +28,37 @@ struct PagedAttentionSizes {
         eager(how.integer("eager", 0) != 0),
         fused_input(how.integer("fused_input", 0) != 0),
         fills(how.integer("fills", 0) != 0),
+        alibi(how.integer("alibi", 0) != 0),
+        biased(how.integer("bias", 0) != 0),
         scale(how.has("scale") ? how.number("scale") : 0),
+        softcap(how.has("softcap") ? how.number("softcap") : 0),
         batch(s.in[0].rows() / tokens),
         size(s.in[0].columns() / (fused_input ? 3 * heads : heads)) {}
-  // Inputs before the pages: queries, keys and values, side by side or one each.
-  std::size_t first_page() const { return fused_input ? 1 : 3; }
+  // Inputs before the pages: queries, keys and values, side by side or one each, and what is added to scores.
+  std::size_t first_page() const { return (fused_input ? 1 : 3) + (biased ? 1 : 0); }
   std::int64_t key_width() const { return key_heads * size; }
   std::int64_t keys() const { return position + tokens; }
   // Those that a query sees: a single token's may be fewer.
   std::int64_t seen() const { return window > 0 && tokens == 1 ? std::min(window, keys()) : keys(); }
   std::int64_t group() const { return heads / key_heads; }
   bool causal() const { return tokens > 1; }
-  // Whether a GPU's FlashAttention takes it; what it does not is two products, with scores in memory.
-  bool is_flash(DType type) const { return type != DType::F32 && size % 8 == 0 && size <= 256; }
+  // Something is done to scores that no fused kernel does: they are in memory, between two products.
+  bool scored() const { return alibi || biased || softcap > 0 || hides_in_prompt(); }
+  // Of a prompt longer than the window.
+  bool hides_in_prompt() const { return window > 0 && tokens > window; }
+  std::int64_t scores() const { return batch * heads * tokens * seen(); }
+  // Whether a GPU's FlashAttention takes it; what it does not is two products, too.
+  bool is_flash(DType type) const { return !scored() && type != DType::F32 && size % 8 == 0 && size <= 256; }
 
   std::int64_t heads, key_heads, tokens, position, rows, window;
   std::int64_t bits;  // of the pages' codes; 0: they are numbers
   bool eager;         // codes are made and read by a kernel for each operation
   bool fused_input;   // queries, keys and values are columns of one input
   bool fills;         // the last page is there, and gets the new rows: else it begins with them
+  bool alibi;         // a score falls with the distance, by head
+  bool biased;        // an input before the pages, [heads, tokens, seen or more], is added to scores
   double scale;       // 0: one over the root of size
+  double softcap;     // scores are cap tanh(score / cap); 0: as they are
   std::int64_t batch, size;
 };
 

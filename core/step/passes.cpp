@@ -154,6 +154,8 @@ void PassesPart::append_forward(Graph& graph, std::size_t index, Op op, bool wri
   if (saves && context_.spec(index).loss_gradient_in_forward && context_.scales_loss())
     op.reads.push_back(context_.loss_scale);
   for (std::size_t i = 0; writes_output && i < stage.outputs.size(); ++i) {
+    const std::int64_t bytes = context_.spec(index).outputs[i].bytes, there = graph.tensor(stage.outputs[i]).bytes;
+    CHECK(bytes == there, context_.spec(index).name, "writes more or less than it did", bytes, there);
     stage.output_values[i] = graph.new_version(stage.outputs[i]);
     op.writes.push_back({stage.output_values[i], written_over(graph, index, op, stage.output_values[i])});
   }

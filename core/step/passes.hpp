@@ -39,6 +39,8 @@ class PassesPart {
   void backward_weights(Graph& graph, std::size_t index);
   // The version in hand.
   ValueId output(std::size_t stage, std::size_t place) const { return stages_[stage].output_values[place]; }
+  // What an earlier step's part made stands for it in this step.
+  void give_output(std::size_t stage, std::size_t place, ValueId value) { stages_[stage].output_values[place] = value; }
   // Of what a stage saves, the version in hand, which its next backward reads: a transform may put another in its
   // place.
   ValueId& saved(std::size_t stage, std::size_t place) { return stages_[stage].saved_values[place]; }

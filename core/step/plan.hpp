@@ -118,6 +118,7 @@ struct StageSpec {
   ExchangeAmong among = ExchangeAmong::Tensor;
   GradientRanks gradients = GradientRanks::Data;
   bool continues = false;  // the stage before: both are of one module that was cut
+  bool once = false;       // its forward is made in a run's first step alone
   OpSpecIndex forward = kNone;
   OpSpecIndex forward_light = kNone;  // writes the output only; recomputable stages, and whose forward does more
   OpSpecIndex recompute = kNone;

@@ -3,18 +3,16 @@
 #include <ATen/ops/_softmax.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <tuple>
 #include <vector>
 
 #include "core/model/paged_attention_shape.hpp"
-#include "runtime/primitives/common/primitive_body.hpp"
+#include "runtime/primitives/common/attention_pieces.hpp"
 
 #undef CHECK  // LibTorch's logging defines one, too
 #include "core/base/check.hpp"
@@ -81,37 +79,49 @@ class Pages {
   std::vector<Tensor> pages_, rows_;
 };
 
-// Scores in memory: for what no fused kernel of a GPU takes, fp32 and odd sizes of heads. Heads that share keys are as
-// many queries of theirs.
+// What is added to scores [batch, heads, tokens, keys] for positions; undefined: nothing.
+Tensor mask_of(const PagedAttentionSizes& s, std::int64_t keys, const at::TensorOptions& options) {
+  if (!s.alibi && !s.causal()) return {};
+  return position_mask(
+      {s.heads, s.tokens, keys, keys - s.tokens, s.hides_in_prompt() ? s.window : 0, s.causal(), s.alibi}, options);
+}
+
+// Scores in memory: for what no fused kernel takes. Heads that share keys are as many queries of theirs. `bias`: what
+// is added to scores; undefined: nothing.
 Tensor attend_by_products(const PagedAttentionSizes& s, const Tensor& query, const Tensor& key, const Tensor& value,
-                          double scale) {
+                          double scale, const Tensor& bias) {
   const std::int64_t keys = key.size(2), groups = s.batch * s.key_heads;
   const Tensor scores = at::empty({groups, s.group() * s.tokens, keys}, query.options());
   scores.baddbmm_(query.reshape({groups, s.group() * s.tokens, s.size}),
                   key.reshape({groups, keys, s.size}).transpose(1, 2), /*beta=*/0, scale);
-  if (s.causal())
-    scores.view({groups, s.group(), s.tokens, keys})
-        .masked_fill_(at::ones({s.tokens, keys}, query.options().dtype(at::kBool)).triu_(1),
-                      -std::numeric_limits<double>::infinity());
+  if (s.softcap > 0) scores.div_(s.softcap).tanh_().mul_(s.softcap);
+  const Tensor by_head = scores.view({s.batch, s.heads, s.tokens, keys});
+  if (bias.defined()) by_head.add_(bias);
+  if (const Tensor mask = mask_of(s, keys, query.options()); mask.defined()) by_head.add_(mask);
   return at::bmm(at::_softmax(scores, 2, /*half_to_float=*/false), value.reshape({groups, keys, s.size}))
       .view({s.batch, s.heads, s.tokens, s.size});
 }
 
-Tensor attend(const Pages& p) {
+Tensor attend(const Pages& p, const Tensor& bias) {
   const Tensor query = p.query(), key = p.seen(0), value = p.seen(1);
   const bool causal = p.sizes.causal();
+  if (p.sizes.scored()) return attend_by_products(p.sizes, query, key, value, p.scale(), bias);
   if (!query.is_cuda())
     return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, /*dropout=*/0.0, causal,
                                                                        /*mask=*/{}, p.scale()));
   if (p.sizes.is_flash(p.type))
     return std::get<0>(at::_scaled_dot_product_flash_attention(query, key, value, 0.0, causal,
                                                                /*return_debug_mask=*/false, p.scale()));
-  return attend_by_products(p.sizes, query, key, value, p.scale());
+  return attend_by_products(p.sizes, query, key, value, p.scale(), bias);
+}
+
+Tensor bias_of(const PagedAttentionSizes& s, const std::vector<Tensor>& in) {
+  return s.biased ? in[s.first_page() - 1].narrow(2, 0, s.seen()) : Tensor();
 }
 
 void forward(Arguments& a) {
   const Pages p(a.call, a.in, a.out.size() > 1 ? a.out[1] : Tensor());
-  p.of_rows(a.out[0], p.sizes.heads).copy_(attend(p));
+  p.of_rows(a.out[0], p.sizes.heads).copy_(attend(p, bias_of(p.sizes, a.in)));
 }
 
 std::vector<Tensor> reference(const ReferenceCall& r) {
@@ -119,8 +129,10 @@ std::vector<Tensor> reference(const ReferenceCall& r) {
   Tensor begun;
   if (!sizes.fills) begun = at::zeros({sizes.rows, 2, sizes.batch, sizes.key_width()}, r.in[0].options());
   const Pages p(r.call, r.in, begun);
-  const Tensor out = at::scaled_dot_product_attention(p.query(), p.seen(0), p.seen(1), /*mask=*/{}, /*dropout_p=*/0.0,
-                                                      sizes.causal(), p.scale(), /*enable_gqa=*/sizes.group() > 1);
+  const Tensor out =
+      sizes.scored() ? attend(p, bias_of(sizes, r.in))
+                     : at::scaled_dot_product_attention(p.query(), p.seen(0), p.seen(1), /*mask=*/{}, /*dropout_p=*/0.0,
+                                                        sizes.causal(), p.scale(), /*enable_gqa=*/sizes.group() > 1);
   std::vector<Tensor> made = {out.transpose(1, 2).reshape({sizes.batch * sizes.tokens, sizes.heads * sizes.size})};
   if (begun.defined()) made.push_back(begun);
   return made;

@@ -18,8 +18,9 @@ using at::Tensor;
 // Of the distance from each query to each key [queries, keys], as T5 numbers them, on the device of `beside`.
 Tensor buckets_of(const Attributes& how, const Tensor& beside) {
   const auto integers = beside.options().dtype(at::kLong);
+  const std::int64_t first_place = how.integer("first", 0);
   Tensor distance = at::sub(at::arange(how.integer("keys"), integers).unsqueeze(0),
-                            at::arange(how.integer("queries"), integers).unsqueeze(1));
+                            at::arange(first_place, first_place + how.integer("queries"), integers).unsqueeze(1));
   std::int64_t buckets = how.integer("buckets");
   Tensor first;  // of the side
   if (how.integer("bidirectional") != 0) {

@@ -24,10 +24,12 @@ struct Kind {
   const char* family;
   const char* positions;  // null: the family has no other ones
   std::vector<std::pair<const char*, std::int64_t>> sizes;
+  std::vector<std::pair<const char*, double>> numbers = {};
+  const char* fusion = nullptr;
 };
 
-// Odd sizes; all but the first have positions by rotation and heads that share keys.
-inline std::vector<Kind> kinds() {
+// Decoders of text, of odd sizes; all but the first have heads that share keys, or positions of another kind.
+inline std::vector<Kind> decoders() {
   return {{"gpt", "gpt", "learned", {{"hidden", 36}, {"heads", 3}, {"sequence", 19}}},
           {"rotary gpt", "gpt", "rotary", {{"hidden", 48}, {"heads", 6}, {"key_heads", 3}, {"sequence", 19}}},
           {"llama",
@@ -37,7 +39,55 @@ inline std::vector<Kind> kinds() {
           {"llama with windows",
            "llama",
            nullptr,
-           {{"hidden", 40}, {"heads", 4}, {"key_heads", 1}, {"feed_forward", 72}, {"sequence", 15}, {"window", 8}}}};
+           {{"hidden", 40}, {"heads", 4}, {"key_heads", 1}, {"feed_forward", 72}, {"sequence", 15}, {"window", 8}}},
+          {"llama with windows shorter than a prompt",
+           "llama",
+           nullptr,
+           {{"hidden", 48}, {"heads", 6}, {"key_heads", 3}, {"feed_forward", 72}, {"sequence", 15}, {"window", 5}}},
+          {"gpt whose scores fall with distance", "gpt", "alibi", {{"hidden", 60}, {"heads", 6}, {"sequence", 15}}},
+          {"llama with capped scores",
+           "llama",
+           nullptr,
+           {{"hidden", 48}, {"heads", 6}, {"key_heads", 2}, {"feed_forward", 88}, {"sequence", 17}},
+           {{"attention_softcap", 0.5}, {"output_softcap", 2.0}}}};
+}
+
+// With an encoder of text, of sound, or of pictures, which stand in the text or are attended to.
+inline std::vector<Kind> behind_encoders() {
+  const std::vector<std::pair<const char*, std::int64_t>> pictures = {
+      {"hidden", 48}, {"heads", 6},         {"key_heads", 2},    {"feed_forward", 88}, {"sequence", 19},
+      {"image", 24},  {"patch", 6},         {"image_layers", 2}, {"image_hidden", 36}, {"image_heads", 3},
+      {"layers", 4},  {"memory_tokens", 5}, {"cross_every", 2}};
+  return {{"t5",
+           "t5",
+           nullptr,
+           {{"layers", 2},
+            {"decoder_layers", 3},
+            {"hidden", 48},
+            {"heads", 3},
+            {"feed_forward", 88},
+            {"sequence", 23},
+            {"target_sequence", 17},
+            {"buckets", 8},
+            {"most_distance", 9}}},
+          {"whisper",
+           "whisper",
+           nullptr,
+           {{"layers", 2},
+            {"decoder_layers", 3},
+            {"hidden", 48},
+            {"heads", 3},
+            {"mels", 10},
+            {"frames", 50},
+            {"sequence", 17}}},
+          {"pictures in the text", "multimodal_llm", nullptr, pictures},
+          {"pictures beside the text", "multimodal_llm", nullptr, pictures, {}, "cross_attention"}};
+}
+
+inline std::vector<Kind> kinds() {
+  std::vector<Kind> all = decoders();
+  for (Kind& kind : behind_encoders()) all.push_back(std::move(kind));
+  return all;
 }
 
 inline Scenario scenario_of(const Kind& kind, std::int64_t page, const std::string& policy, std::int64_t device_bytes) {
@@ -45,8 +95,11 @@ inline Scenario scenario_of(const Kind& kind, std::int64_t page, const std::stri
   s.machine.tiers[static_cast<std::size_t>(Tier::HostPinned)].capacity_bytes = 256 * kMiB;
   s.workload.precision = DType::F32;
   s.workload.family = kind.family;
+  if (s.workload.family != "gpt" && s.workload.family != "llama") s.workload.keys = {};
   s.workload.keys["vocabulary"] = kVocabulary;
   for (const auto& [key, size] : kind.sizes) s.workload.keys[key] = size;
+  for (const auto& [key, number] : kind.numbers) s.workload.keys[key] = number;
+  if (kind.fusion != nullptr) s.workload.keys["fusion"] = kind.fusion;
   if (kind.positions != nullptr) s.workload.keys["positions"] = kind.positions;
   s.workload.generate["page"] = page;
   s.seed = 7;

@@ -153,6 +153,7 @@ def refusals(root):
             ("no number", lambda: asks("1 2\n1 two", tokens=numbers), "prompt.txt:2: the prompt 'two' is no token"),
             ("too long", lambda: asks("x" * 60), "prompt and new tokens are 69"),
             ("no tokens to draw", lambda: asks(generating=", top_k: 3"), "generate.top_k"),
+            ("prompts of text alone", lambda: (scenario(root, T5), "--prompts", prompt_file(root, "x")), "reads more than a text"),
             ("a training", lambda: (SOURCE / "scenarios" / "demo.yaml",), "generate: is missing"),
             ("texts over prompts", lambda: (*asks(), "--texts", root / "prompt.txt"), "--prompts"),
             ("a folder for texts", lambda: (*asks(), "--texts", root), "--texts")):
@@ -175,6 +176,7 @@ def interrupted(root):
 
 GPT = "family: gpt, layers: 5, hidden: 48, heads: 6, vocabulary: 250, sequence: 64, batch: 2, micro_batches: 2"
 LLAMA = "family: llama, layers: 4, hidden: 48, heads: 6, key_heads: 2, feed_forward: 88, vocabulary: 250, sequence: 64, batch: 2, micro_batches: 2"
+T5 = "family: t5, layers: 2, hidden: 48, heads: 3, feed_forward: 88, vocabulary: 250, sequence: 9, target_sequence: 20, batch: 1"
 MOVES = "{name: flexgen, wg: 50, cg: 0, hg: 50}"
 
 

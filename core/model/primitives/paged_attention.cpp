@@ -2,7 +2,9 @@
 // pages [rows, 2, batch, key_heads size], the oldest first. Inputs: queries [batch tokens, heads size], keys and values
 // (or all three as columns of one, `fused_input`), then the pages. The new ones go into the last page: where it
 // `fills`, it is the last input, which is updated; else it begins, and is the second output. Several new tokens are a
-// text's first ones (position 0), and see themselves and those before them. There is no backward.
+// text's first ones (position 0), and see themselves and those before them. `alibi`, `softcap`, `window` and `bias` (an
+// input before the pages, [heads, tokens, at least as many as there are keys]) are those of qkv_attention. There is no
+// backward.
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/attention_scratch.hpp"
@@ -22,7 +24,11 @@ class PagedAttention final : public Primitive {
     CHECK(s.in.size() >= a.first_page() + (a.fills ? 1 : 0), "an input is missing", s.in.size());
     CHECK(a.heads % a.key_heads == 0 && a.batch * a.tokens == s.in[0].rows(), a.heads, a.key_heads, a.tokens);
     CHECK(a.position >= 0 && (a.tokens == 1 || a.position == 0), "only a text's first tokens come at once", a.position);
-    CHECK(a.window == 0 || a.tokens <= a.window, "a mask of windows is not built", a.window, a.tokens);
+    if (a.biased) {
+      const auto& bias = s.in[a.first_page() - 1].dims;
+      CHECK(bias.size() == 3 && bias[0] == a.heads && bias[1] == a.tokens && bias[2] >= a.seen(), a.heads, a.seen());
+    }
+    CHECK(!a.biased || a.window == 0, "a bias is of all keys", a.window);
     std::int64_t rows = 0;
     for (std::size_t i = a.first_page(); i < s.in.size(); ++i) {
       const auto& dims = s.in[i].dims;
@@ -41,6 +47,7 @@ class PagedAttention final : public Primitive {
     CHECK(direction == Direction::Forward, "attention to pages has no backward");
     const Sizes a(how, s);
     keep(a, s, to);
+    if (a.scored()) return by_products(a, s, to);
     if (a.tokens > 1)
       return to.push_back(attention_forward(a.batch * a.heads, a.tokens, a.keys(), a.size, s.in[0].type, a.causal()));
     bring_together(a, s, to);
@@ -57,6 +64,14 @@ class PagedAttention final : public Primitive {
     if (where.gpu && a.is_flash(s.in[0].type))
       return meter.touch_all({row, sums, sums, gpu_split_keys_bytes(a.batch * a.heads, a.tokens, a.seen(), a.size),
                               kNumberBytes, kNumberBytes, kNumberBytes});
+    if (a.scored()) {
+      const std::int64_t scores = a.scores() * type, mask = (a.alibi ? a.heads : 1) * a.tokens * (a.seen() + 15);
+      const std::int64_t keys = rows_bytes(a, s, a.seen()) / 2;
+      meter.take(a.scores() * type);  // of the mask, all at once
+      return meter.touch_all(
+          {row, keys, keys, scores, scores, mask * (type + 2 * number), 2 * a.tokens * a.seen(), row,
+           cpu_product_bytes(a.batch * a.heads * a.tokens, a.seen(), a.size, s.in[0].type) + 2 * keys});
+    }
     if (where.gpu) {  // queries, keys and values of each head; scores, shares and a mask; and what comes of them
       const std::int64_t own = a.tokens > 1 ? rows_bytes(a, s, a.tokens) / 2 : 0;
       const std::int64_t scores = a.batch * a.heads * a.tokens * a.seen() * type;
@@ -82,6 +97,16 @@ class PagedAttention final : public Primitive {
     const std::int64_t bytes = rows_bytes(a, s, a.seen());
     if (a.bits > 0 && a.eager) return append(to, eager_kernels(kEagerDecoding, bytes / size_of(s.in[0].type)));
     to.push_back(memory_kernel(bytes + page_bytes(a, s, a.seen())));
+  }
+  static void by_products(const Sizes& a, const CallShapes& s, std::vector<Kernel>& to) {
+    const std::int64_t scores = a.scores() * size_of(s.in[0].type), groups = a.batch * a.key_heads;
+    if (a.tokens == 1) bring_together(a, s, to);
+    to.push_back(
+        lying_along(batched_gemm(groups, a.group() * a.tokens, a.seen(), a.size, s.in[0].type), a.size, a.size));
+    const int over_scores = (a.softcap > 0 ? 3 : 0) + (a.biased ? 1 : 0) + (a.alibi || a.causal() ? 2 : 0) + 1;
+    to.insert(to.end(), static_cast<std::size_t>(over_scores), memory_kernel(2 * scores));
+    to.push_back(
+        lying_along(batched_gemm(groups, a.group() * a.tokens, a.size, a.seen(), s.in[0].type), a.seen(), a.size));
   }
   static std::int64_t page_bytes(const Sizes& a, const CallShapes& s, std::int64_t tokens) {
     return page_shape(tokens, a.batch, a.key_width(), s.in[0].type, a.bits).bytes();

@@ -1,6 +1,7 @@
 // T5's relative positions (Raffel et al. 2020): a learnt number a head and bucket of distances between a query and a
 // key, [heads, queries, keys], to be added to scores. Has no input. Half of the buckets are a distance each, the rest
-// grow with its logarithm up to `most`; `bidirectional` divides them between keys before and after.
+// grow with its logarithm up to `most`; `bidirectional` divides them between keys before and after. `first`: the first
+// query's place among the keys.
 #include <algorithm>
 #include <iterator>
 

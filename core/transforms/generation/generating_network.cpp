@@ -36,14 +36,29 @@ class Rewriting {
         most_pages_(most_pages),
         builder_(trained.family, trained.type) {}
 
-  Network build();
+  GeneratingNetwork build();
 
  private:
+  // A value of the network that generates. One that varies is another one for each token.
+  struct Value {
+    Signal signal;
+    bool varies = false;
+  };
+  struct Here {
+    LocalId local = kNone;
+    bool varies = false;
+  };
+  void find_text();
   void add(const NetworkModule& m);
+  bool varies(const Call& call, const std::vector<Here>& in) const;
+  bool varies(const NetworkModule& m, LocalId local) const;
+  void add_once(const Call& call, const std::vector<Here>& in, ModuleScope& scope);
+  bool add_gathering(const NetworkModule& m, const Call& call, ModuleScope& scope);
   void add_call(const NetworkModule& m, const Call& call, ModuleScope& scope);
   LocalId attend(const Call& call, std::vector<LocalId> in, ModuleScope& scope);
-  LocalId read(const NetworkModule& m, LocalId local, ModuleScope& scope);
-  Signal signal_of(const NetworkModule& m, std::size_t port) const;
+  void note(const Call& call, const ModuleScope& scope, bool varies);
+  Here read(const NetworkModule& m, LocalId local, ModuleScope& scope);
+  Value value_of(const NetworkModule& m, std::size_t port) const;
   void note_weights(const NetworkModule& m);
   Attributes placed(const Call& call) const;
 
@@ -52,30 +67,56 @@ class Rewriting {
   const std::vector<std::int64_t>& windows_;  // by attention
   const std::int64_t most_pages_;
   NetworkBuilder builder_;
-  std::int64_t attentions_ = 0;                    // so far
-  std::vector<std::vector<Signal>> outputs_;       // by module
-  std::vector<std::vector<std::int32_t>> places_;  // of the trained network's weights, by module
+  std::int32_t text_ = kNone, first_page_ = kNone;  // places in the batch
+  std::int64_t attentions_ = 0;                     // so far
+  std::vector<std::vector<Value>> outputs_;         // by module
+  std::vector<std::vector<std::int32_t>> places_;   // of the trained network's weights, by module
   // Of the module in hand.
-  std::map<LocalId, LocalId> here_;  // the trained module's locals in it
-  std::vector<LocalId> pages_;       // that it begins
+  std::map<LocalId, Here> here_;  // the trained module's locals in it
+  std::vector<LocalId> pages_;    // that it begins
 };
 
-Network Rewriting::build() {
-  builder_.freeze();
-  const bool reads_text = !trained_.batch.empty() && trained_.batch.size() <= 2;
-  const BatchTensor tokens = reads_text ? trained_.batch.front() : BatchTensor{};
-  if (!reads_text || tokens.shape.type != DType::I64 || !tokens.media.empty())
-    refuse("family " + trained_.family + " reads more than one text, or other things than tokens",
-           "a decoder of text: gpt, llama, or a named model of theirs");
-  builder_.batch(tokens.name, tokens.shape, tokens.below);
-  builder_.load("next_tokens", DType::I64, {tokens.shape.rows(), tokens.shape.columns(), tokens.below},
-                tokens.shape.bytes());
-  for (const NetworkModule& m : trained_.modules) add(m);
-  const Module& last = *trained_.modules.back().module;
-  if (!has_own_loss(last) || attentions_ == 0)
+// The text that grows is what the loss has targets for; families have them next to each other.
+void Rewriting::find_text() {
+  const Call* loss = nullptr;
+  const NetworkModule& head = trained_.modules.back();
+  for (const Call& call : head.module->program)
+    if (call.what->primitive.is_own_loss()) loss = &call;
+  const auto none = [&] {
     refuse("family " + trained_.family + " has no tokens that attend to those before them",
-           "a decoder of text: gpt, llama, or a named model of theirs");
-  return builder_.finish();
+           "a decoder of text, alone or behind an encoder");
+  };
+  if (loss == nullptr) none();
+  for (std::size_t p = 0; p < head.inputs.size(); ++p) {
+    const Source& source = head.inputs[p];
+    const bool read = std::find(loss->in.begin(), loss->in.end(), head.module->inputs[p]) != loss->in.end();
+    if (source.from != Source::From::Batch || !read) continue;
+    const auto targets = place(source.index);
+    if (targets == 0) break;
+    const BatchTensor &tokens = trained_.batch[targets - 1], &wanted = trained_.batch[targets];
+    if (tokens.shape == wanted.shape && tokens.shape.type == DType::I64) text_ = source.index - 1;
+  }
+  if (text_ == kNone) none();
+}
+
+GeneratingNetwork Rewriting::build() {
+  builder_.freeze();
+  find_text();
+  const bool alone = text_ == 0 && trained_.batch.size() == 2;
+  const BatchTensor& tokens = trained_.batch[place(text_)];
+  Network& network = builder_.network();
+  network.batch = trained_.batch, network.load = trained_.load;
+  if (alone) {
+    network.batch.resize(1);
+    builder_.load("next_tokens", DType::I64, {tokens.shape.rows(), tokens.shape.columns(), tokens.below},
+                  tokens.shape.bytes());
+  }
+  first_page_ = static_cast<std::int32_t>(network.batch.size());
+  for (const NetworkModule& m : trained_.modules) add(m);
+  if (attentions_ == 0)
+    refuse("family " + trained_.family + " has no tokens that attend to those before them",
+           "a decoder of text, alone or behind an encoder");
+  return {builder_.finish(), text_};
 }
 
 void Rewriting::add(const NetworkModule& m) {
@@ -86,33 +127,38 @@ void Rewriting::add(const NetworkModule& m) {
   builder_.module(m.name, module.name, [&](ModuleScope& scope) {
     for (const Call& call : module.program) add_call(m, call, scope);
     for (const LocalId output : module.outputs)
-      if (here_.contains(output)) scope.output(here_.at(output));
+      if (here_.contains(output)) scope.output(here_.at(output).local);
     for (const LocalId page : pages_) scope.output(page);
     for (const NamedShape& weight : scope.so_far().weights)
       for (const NamedShape& trained : module.weights)
         if (trained.name == weight.name) scope.begin_as(weight.name, trained.initial);
   });
-  outputs_.emplace_back();
-  for (std::size_t i = 0; i < module.outputs.size(); ++i)
-    outputs_.back().push_back(here_.contains(module.outputs[i]) ? builder_.output(i) : Signal{});
+  std::vector<Value>& outputs = outputs_.emplace_back();
+  std::size_t made = 0;
+  for (const LocalId output : module.outputs) {
+    Value& value = outputs.emplace_back();
+    if (const auto found = here_.find(output); found != here_.end())
+      value = {builder_.output(made++), found->second.varies};
+  }
   note_weights(m);
 }
 
-Signal Rewriting::signal_of(const NetworkModule& m, std::size_t port) const {
+Rewriting::Value Rewriting::value_of(const NetworkModule& m, std::size_t port) const {
   const Source& source = m.inputs[port];
   const Shape& shape = m.module->locals[place(m.module->inputs[port])].shape;
   if (source.from == Source::From::Output) return outputs_[place(source.index)][place(source.place)];
-  if (source.from == Source::From::Batch) return {source, shape};
-  return {{Source::From::Weight, source.index, places_[place(source.index)][place(source.place)]}, shape};
+  if (source.from == Source::From::Batch) return {{source, shape}, source.index == text_};
+  return {{{Source::From::Weight, source.index, places_[place(source.index)][place(source.place)]}, shape}, false};
 }
 
 // A port of the module comes in when it is first read.
-LocalId Rewriting::read(const NetworkModule& m, LocalId local, ModuleScope& scope) {
+Rewriting::Here Rewriting::read(const NetworkModule& m, LocalId local, ModuleScope& scope) {
   if (const auto found = here_.find(local); found != here_.end()) return found->second;
   const auto port = std::find(m.module->inputs.begin(), m.module->inputs.end(), local);
   const std::string& name = m.module->locals[place(local)].name;
   CHECK(port != m.module->inputs.end(), m.name, name, "is read before it is made");
-  return here_[local] = scope.in(name, signal_of(m, static_cast<std::size_t>(port - m.module->inputs.begin())));
+  const Value value = value_of(m, static_cast<std::size_t>(port - m.module->inputs.begin()));
+  return here_[local] = {scope.in(name, value.signal), value.varies};
 }
 
 // Under the names that they had.
@@ -137,6 +183,10 @@ Attributes Rewriting::placed(const Call& call) const {
     how.set("rows", step_.places);
     how.set("first", step_.position);
   }
+  if (call.what->name == "relative_bias") {
+    how.set("keys", step_.places);  // of all steps: what steps of a page write has one size
+    how.set("first", step_.position);
+  }
   if (call.what->name == "rotary") {
     CHECK(step_.position % step_.tokens == 0, step_.position, step_.tokens);
     how.set("ranks", step_.position / step_.tokens + 1);
@@ -154,11 +204,16 @@ void Rewriting::add_call(const NetworkModule& m, const Call& call, ModuleScope& 
   if (call.what->primitive.is_auxiliary()) return;
   if (call.what->primitive.is_own_loss() && name != "cross_entropy")
     refuse(m.name + "." + call.name + " is no loss over a vocabulary at once", "workload.loss_tiles: 1");
-  std::vector<LocalId> in;
+  if (add_gathering(m, call, scope)) return;
+  std::vector<Here> read_here;
   const std::size_t wanted = name == "cross_entropy" ? 1 : call.in.size();  // no targets
-  for (std::size_t i = 0; i < wanted; ++i) in.push_back(read(m, call.in[i], scope));
-  if (attends(call)) {
-    here_[call.out.front()] = attend(call, std::move(in), scope);
+  for (std::size_t i = 0; i < wanted; ++i) read_here.push_back(read(m, call.in[i], scope));
+  if (!varies(call, read_here)) return add_once(call, read_here, scope);
+  std::vector<LocalId> in;
+  for (const Here& value : read_here) in.push_back(value.local);
+  const bool crosses = read_here.size() > 1 && !read_here[1].varies;
+  if (attends(call) && !crosses) {
+    here_[call.out.front()] = {attend(call, std::move(in), scope), true};
     return;
   }
   // Of each text the last token's row is wanted alone.
@@ -171,13 +226,59 @@ void Rewriting::add_call(const NetworkModule& m, const Call& call, ModuleScope& 
   if (name == "cross_entropy") {
     Attributes how{{"padding", call.how.integer("padding", 0)}};
     if (step_.temperature > 0) how.set("temperature", step_.temperature), how.set("top_k", step_.top_k);
-    here_[call.out.front()] =
-        scope.call(call.name, step_.temperature > 0 ? "drawn_token" : "likeliest", std::move(in), std::move(how));
+    here_[call.out.front()] = {
+        scope.call(call.name, step_.temperature > 0 ? "drawn_token" : "likeliest", std::move(in), std::move(how)),
+        true};
     return;
   }
   scope.call(call.name, std::string(name), std::move(in), placed(call));
+  note(call, scope, true);
+}
+
+// Biases of a decoder are those of the places that its tokens have.
+bool Rewriting::varies(const Call& call, const std::vector<Here>& in) const {
+  if (std::string_view(call.what->name) == "relative_bias") return call.how.integer("bidirectional", 0) == 0;
+  return std::any_of(in.begin(), in.end(), [](const Here& value) { return value.varies; });
+}
+
+// Of what comes before the text, and of what the text attends to.
+void Rewriting::add_once(const Call& call, const std::vector<Here>& in, ModuleScope& scope) {
+  Attributes how = call.how;
+  how.set(kOnce, std::int64_t{1});
+  std::vector<LocalId> values;
+  for (const Here& value : in) values.push_back(value.local);
+  scope.call(call.name, std::string(call.what->name), std::move(values), std::move(how));
+  note(call, scope, false);
+}
+
+// Rows of a text's tokens and of others, which stand among them in the prompt alone: those of later tokens are theirs.
+bool Rewriting::add_gathering(const NetworkModule& m, const Call& call, ModuleScope& scope) {
+  if (step_.position == 0) return false;
+  const auto of_text = [&](LocalId local) { return varies(m, local); };
+  const std::string_view name = call.what->name;
+  if (name == "concat" && call.how.integer("axis", 0) == 0) {
+    const auto text = std::find_if(call.in.begin(), call.in.end(), of_text);
+    if (text == call.in.end()) return false;
+    here_[call.out.front()] = read(m, *text, scope);
+    return true;
+  }
+  if (name != "embedding" || call.in.size() != 2 || of_text(call.in[0]) || !of_text(call.in[1])) return false;
+  scope.call(call.name, "select_token", {read(m, call.in[1], scope).local},
+             {{"sequence", std::int64_t{1}}, {"index", std::int64_t{0}}});
+  note(call, scope, true);
+  return true;
+}
+
+bool Rewriting::varies(const NetworkModule& m, LocalId local) const {
+  if (const auto found = here_.find(local); found != here_.end()) return found->second.varies;
+  const auto port = std::find(m.module->inputs.begin(), m.module->inputs.end(), local);
+  return port != m.module->inputs.end() &&
+         value_of(m, static_cast<std::size_t>(port - m.module->inputs.begin())).varies;
+}
+
+void Rewriting::note(const Call& call, const ModuleScope& scope, bool varies) {
   const std::vector<LocalId>& out = scope.so_far().program.back().out;
-  for (std::size_t i = 0; i < call.out.size(); ++i) here_[call.out[i]] = out[i];
+  for (std::size_t i = 0; i < call.out.size(); ++i) here_[call.out[i]] = {out[i], varies};
 }
 
 LocalId Rewriting::attend(const Call& call, std::vector<LocalId> in, ModuleScope& scope) {
@@ -185,15 +286,8 @@ LocalId Rewriting::attend(const Call& call, std::vector<LocalId> in, ModuleScope
   const std::int64_t heads = call.how.integer("heads");
   if (call.how.integer("causal", 0) == 0)
     refuse(call.name + " sees tokens that come later, or other ones than those of the text",
-           "a decoder of text: gpt, llama, or a named model of theirs");
-  const bool capped = call.how.has("softcap") && call.how.number("softcap") > 0;
-  if (in.size() != (fused ? 1 : 3) || call.how.integer("alibi", 0) != 0 || capped)
-    refuse(call.name + " adds something to scores, or caps them, which pages have not so far",
-           "positions other than alibi, attention_softcap: 0");
+           "a decoder of text, alone or behind an encoder");
   const std::int64_t window = windows_.at(static_cast<std::size_t>(attentions_));
-  if (window > 0 && step_.tokens > window)
-    refuse("a prompt of " + std::to_string(step_.tokens) + " tokens is longer than the window of " + call.name,
-           "a prompt of at most " + std::to_string(window));
   Attributes how = {{"heads", heads},
                     {"key_heads", call.how.integer("key_heads", heads)},
                     {"tokens", step_.tokens},
@@ -202,7 +296,10 @@ LocalId Rewriting::attend(const Call& call, std::vector<LocalId> in, ModuleScope
                     {"fused_input", std::int64_t{fused}},
                     {"fills", std::int64_t{!step_.begins_page()}},
                     {"window", window}};
-  if (call.how.has("scale")) how.set("scale", call.how.number("scale"));
+  for (const char* number : {"scale", "softcap"})
+    if (call.how.has(number)) how.set(number, call.how.number(number));
+  for (const char* flag : {"alibi", "bias"})
+    if (call.how.integer(flag, 0) != 0) how.set(flag, std::int64_t{1});
   const std::int64_t keys = how.integer("key_heads"), columns = scope.shape(in.front()).columns();
   const std::int64_t size = columns / (fused ? 3 * heads : heads),
                      batch = scope.shape(in.front()).rows() / step_.tokens;
@@ -210,7 +307,7 @@ LocalId Rewriting::attend(const Call& call, std::vector<LocalId> in, ModuleScope
   const auto page = [&](std::int64_t rows) {
     return page_shape(rows, batch, keys * size, scope.type(), step_.cache_bits);
   };
-  const std::int64_t first = 1 + attentions_++ * most_pages_;
+  const std::int64_t first = first_page_ + attentions_++ * most_pages_;
   const std::int64_t before = step_.pages_before();
   for (std::int64_t i = 0; i < before; ++i) {
     const Source source{Source::From::Batch, static_cast<std::int32_t>(first + i), 0};
@@ -236,8 +333,8 @@ std::vector<std::int64_t> attention_windows(const Network& of_whole_sequences) {
   return windows;
 }
 
-Network generating_network(const Network& trained, const GeneratingStep& step, const std::vector<std::int64_t>& windows,
-                           std::int64_t most_pages) {
+GeneratingNetwork generating_network(const Network& trained, const GeneratingStep& step,
+                                     const std::vector<std::int64_t>& windows, std::int64_t most_pages) {
   return Rewriting(trained, step, windows, most_pages).build();
 }
 

@@ -30,11 +30,19 @@ struct GeneratingStep {
 // few tokens says none that are more than these: of whole sequences, all are known.
 std::vector<std::int64_t> attention_windows(const Network& of_whole_sequences);
 
+struct GeneratingNetwork {
+  Network network;
+  std::int32_t text = 0;  // the place of the tokens in the batch; pages of keys and values come behind the batch
+};
+
+// Of a call that is made in the first step alone: it reads nothing of the text. What others read of it stays.
+inline constexpr const char* kOnce = "once";
+
 // Modules are the trained network's; pages that one begins are its last outputs. `trained`: of sequences of step.tokens
 // tokens. `windows`: see above. Pages come as tensors of the batch behind its one tensor of tokens: that of attention a
 // and page p is 1 + a * most_pages + p; one that the step goes on with is carried. Throws ConfigError for a network
 // that is no decoder of one text, or whose attention has no pages so far.
-Network generating_network(const Network& trained, const GeneratingStep& step, const std::vector<std::int64_t>& windows,
-                           std::int64_t most_pages);
+GeneratingNetwork generating_network(const Network& trained, const GeneratingStep& step,
+                                     const std::vector<std::int64_t>& windows, std::int64_t most_pages);
 
 }  // namespace tandem

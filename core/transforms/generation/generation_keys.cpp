@@ -33,6 +33,10 @@ const std::vector<FamilyKey>& generation_keys() {
   return kKeys;
 }
 
+const char* text_length_key(const KeyValues& keys) {
+  return keys.integer_or("target_sequence", 0) > 0 ? "target_sequence" : "sequence";
+}
+
 bool generates(const Scenario& scenario) { return scenario.workload.generate.has("prompt"); }
 
 GenerationSizes::GenerationSizes(const WorkloadOptions& workload)

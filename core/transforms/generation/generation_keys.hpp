@@ -9,6 +9,9 @@
 namespace tandem {
 
 const std::vector<FamilyKey>& generation_keys();
+// Of a family's keys, the one that says how many tokens the text that grows may have: behind an encoder of text it has
+// one of its own.
+const char* text_length_key(const KeyValues& keys);
 bool generates(const Scenario& scenario);
 
 // Of every text of a block.

@@ -8,6 +8,7 @@
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/formats/weight_blocks.hpp"
+#include "core/step/inputs.hpp"
 #include "core/step/network_plan.hpp"
 #include "core/transforms/common/entry.hpp"
 #include "core/transforms/generation/attention_apart.hpp"
@@ -17,12 +18,19 @@ namespace {
 
 bool is_attention(const StageSpec& stage) {
   const auto is_page = [](const OutputSpec& output) { return output.role == Role::KvCache; };
-  return !stage.carried.empty() || std::any_of(stage.outputs.begin(), stage.outputs.end(), is_page);
+  return !stage.once && (!stage.carried.empty() || std::any_of(stage.outputs.begin(), stage.outputs.end(), is_page));
 }
 
-bool reads_tokens(const StageSpec& stage) {
-  return std::any_of(stage.inputs.begin(), stage.inputs.end(),
-                     [](const PortSpec& port) { return port.from == PortSpec::From::Batch && port.index == 0; });
+void keep_page(OutputSpec& page) { page.persistent = true, page.role = Role::KvCache; }
+
+// What is made once and read by each later token stays, as keys and values do.
+void keep_what_later_tokens_read(const Network& later, TrainingPlan& plan) {
+  const std::vector<bool> once = made_once(later);
+  for (std::size_t i = 0; i < once.size(); ++i)
+    for (const Source& source : later.modules[i].inputs)
+      if (const auto from = static_cast<std::size_t>(source.index);
+          !once[i] && source.from == Source::From::Output && once[from])
+        keep_page(plan.stages[from].outputs[static_cast<std::size_t>(source.place)]);
 }
 
 // As numbers. Codes of a bucket whose fields end within a block are more numbers than others know of.
@@ -49,7 +57,8 @@ GenerationPlans::GenerationPlans(const Scenario& scenario, const Rewrites& rewri
     : scenario_(scenario),
       network_(std::move(network)),
       sizes_(scenario.workload),
-      places_(scenario.workload.keys.integer_or("sequence", sizes_.prompt + sizes_.new_tokens)),
+      places_(scenario.workload.keys.integer_or(text_length_key(scenario.workload.keys),
+                                                sizes_.prompt + sizes_.new_tokens)),
       windows_(attention_windows(network_(places_))),
       rank_(rank),
       of_rank_(of_rank({nullptr, [this](std::int64_t position) { return of_all_ranks(position); }}, scenario_, rewrites,
@@ -67,16 +76,33 @@ GeneratingStep GenerationPlans::step_at(std::int64_t position) const {
           sizes_.top_k};
 }
 
-TrainingPlan GenerationPlans::of_all_ranks(std::int64_t position) const {
+bool GenerationPlans::reads_text(const StageSpec& stage) const {
+  return std::any_of(stage.inputs.begin(), stage.inputs.end(), [this](const PortSpec& port) {
+    return port.from == PortSpec::From::Batch && port.index == text_;
+  });
+}
+
+Network GenerationPlans::network_at(std::int64_t position) {
   const GeneratingStep step = step_at(position);
-  Network generates = generating_network(network_(step.tokens), step, windows_, most_pages());
-  const Network network = with_attention_apart(transformed(std::move(generates), scenario_.workload));
+  GeneratingNetwork made = generating_network(network_(step.tokens), step, windows_, most_pages());
+  text_ = made.text, first_page_ = static_cast<std::int32_t>(made.network.batch.size());
+  return with_attention_apart(transformed(std::move(made.network), scenario_.workload));
+}
+
+TrainingPlan GenerationPlans::of_all_ranks(std::int64_t position) {
+  const Network network = network_at(position);
   TrainingPlan plan = network_plan(network, scenario_);
-  for (std::size_t i = 0; step.begins_page() && i < network.modules.size(); ++i)
-    if (attends_to_pages(*network.modules[i].module)) {
-      OutputSpec& page = plan.stages[i].outputs.at(1);
-      page.persistent = true, page.role = Role::KvCache;
-    }
+  if (scenario_.pipeline.given) add_inputs(network, scenario_, {}, plan.batch);
+  const std::vector<bool> once = made_once(network);
+  for (std::size_t i = 0; i < once.size(); ++i) plan.stages[i].once = once[i];
+  const bool encodes = std::find(once.begin(), once.end(), true) != once.end();
+  if (encodes && scenario_.parallel.pipeline > 1)
+    throw ConfigError("parallel.pipeline: " + network.family +
+                      " has an encoder before its text, which is not built so far; allowed: 1");
+  if (encodes && sizes_.new_tokens > 1)
+    keep_what_later_tokens_read(position > 0 ? network : network_at(sizes_.prompt), plan);
+  for (std::size_t i = 0; step_at(position).begins_page() && i < network.modules.size(); ++i)
+    if (attends_to_pages(*network.modules[i].module)) keep_page(plan.stages[i].outputs.at(1));
   plan.batch.name = "prompt";
   plan.stages.back().outputs.front().persistent = true;
   return plan;
@@ -89,12 +115,14 @@ GenerationPlan GenerationPlans::at(std::int64_t position) {
   for (StageSpec& stage : stages) {
     if (stage.transfer == nullptr || !stage.transfer->of_bucket) continue;
     require_whole_blocks(scenario_, stage);
+    stage.once = true;
     if (position > 0) keep_received(stage);
   }
+  own.text = static_cast<std::size_t>(text_);
   for (std::size_t i = 0; i < stages.size(); ++i) {
     if (is_attention(stages[i])) own.attentions.push_back(i);
     if (stages[i].chooses()) own.chooses = static_cast<std::int32_t>(i);
-    own.reads_tokens = own.reads_tokens || reads_tokens(stages[i]);
+    own.reads_tokens = own.reads_tokens || reads_text(stages[i]);
   }
   own.tokens = add_token_return(own.plan, scenario_, rank_);
   return own;

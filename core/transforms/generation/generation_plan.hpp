@@ -21,6 +21,7 @@ struct GenerationPlan {
   TrainingPlan plan;
   std::vector<std::size_t> attentions;  // stages
   std::int32_t chooses = kNone;         // the stage that chooses tokens; kNone: it is another rank's
+  std::size_t text = 0;                 // the place of the tokens in the batch
   bool reads_tokens = false;
   TokenReturn tokens;
 };
@@ -33,11 +34,16 @@ class GenerationPlans {
   GeneratingStep step_at(std::int64_t position) const;
   GenerationPlan at(std::int64_t position);
   std::int64_t most_pages() const { return 1 + (sizes_.new_tokens + sizes_.page - 1) / sizes_.page; }
-  // A tensor of the batch that is no token, but a page: which one of its attention's.
-  std::int64_t page_of(const PortSpec& port) const { return (port.index - 1) % most_pages(); }
+  // Of a port that reads a page: which one of its attention's. kNone: it reads none.
+  std::int64_t page_of(const PortSpec& port) const {
+    const bool reads_page = port.from == PortSpec::From::Batch && port.index >= first_page_;
+    return reads_page ? (port.index - first_page_) % most_pages() : kNone;
+  }
 
  private:
-  TrainingPlan of_all_ranks(std::int64_t position) const;
+  Network network_at(std::int64_t position);
+  TrainingPlan of_all_ranks(std::int64_t position);
+  bool reads_text(const StageSpec& stage) const;
 
   const Scenario scenario_;
   const NetworkOfTokens network_;
@@ -45,6 +51,7 @@ class GenerationPlans {
   const std::int64_t places_;
   const std::vector<std::int64_t> windows_;  // by attention
   const Rank rank_;
+  std::int32_t text_ = 0, first_page_ = 1;  // places in the batch
   const StepSizes of_rank_;
 };
 

@@ -2,6 +2,7 @@
 // layer, a batch at a time, before the next layer, so that a layer's weights are fetched once for all of them.
 #include "core/transforms/generation/generation_source.hpp"
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,11 +28,12 @@ void require_generation_options(const Scenario& scenario) {
   const auto refuse = [](const std::string& key, const std::string& problem, const std::string& allowed) {
     throw ConfigError(key + ": " + problem + "; allowed: " + allowed);
   };
-  if (w.keys.has("sequence") && sizes.prompt + sizes.new_tokens > w.keys.integer("sequence"))
-    refuse("generate.new_tokens, generate.prompt, workload.sequence",
-           "prompt and new tokens are " + std::to_string(sizes.prompt + sizes.new_tokens) + ", sequence only " +
-               std::to_string(w.keys.integer("sequence")),
-           "at most sequence - prompt new tokens");
+  const std::string length = text_length_key(w.keys);
+  if (w.keys.has(length) && sizes.prompt + sizes.new_tokens > w.keys.integer(length))
+    refuse("generate.new_tokens, generate.prompt, workload." + length,
+           "prompt and new tokens are " + std::to_string(sizes.prompt + sizes.new_tokens) + ", " + length + " only " +
+               std::to_string(w.keys.integer(length)),
+           "at most " + length + " - prompt new tokens");
   const bool divides_texts =
       w.devices > 1 || sequence_ranks(scenario) > 1 || expert_ranks(scenario) > 1 || server_count(scenario) > 0;
   if (divides_texts || w.partition != "none" || w.parallel.text_or("sequence_kind", "") == "megatron")
@@ -64,8 +66,9 @@ class GenerationSource final : public StepSource {
   // What a block has of each of its batches.
   struct Batch {
     Batch(const StepContext& context, const std::string& prefix) : tokens(context, prefix) {}
-    BatchPart tokens;                          // the prompt, then what was chosen last
-    std::vector<std::vector<TensorId>> pages;  // by attention
+    BatchPart tokens;                                                  // the prompt, then what was chosen last
+    std::vector<std::vector<TensorId>> pages;                          // by attention
+    std::map<std::pair<std::size_t, std::size_t>, ValueId> made_once;  // by stage and output
   };
   // Passes of steps that write the same tensors.
   using Passes = std::vector<std::unique_ptr<PassesPart>>;  // by batch
@@ -77,6 +80,8 @@ class GenerationSource final : public StepSource {
   void give_pages(const Graph& graph, std::size_t batch, const GeneratingStep& step);
   void note_pages(const Graph& graph, Passes& passes);
   void forward(Graph& graph, Passes& passes, std::size_t stage, std::size_t batch, const GeneratingStep& step);
+  void keep_made(const Passes& passes, std::size_t stage, std::size_t batch);
+  void take_kept(const Passes& passes, std::size_t stage, std::size_t batch);
   void forward_all(Graph& graph, Passes& passes, const GeneratingStep& step);
   void take_tokens(Graph& graph, Passes& passes, std::size_t batch, const GeneratingStep& step);
   void hand_tokens_on(Graph& graph, Passes& passes, std::size_t batch);
@@ -150,9 +155,8 @@ GenerationSource::Passes& GenerationSource::passes_of(Graph& graph, const Genera
 void GenerationSource::give_pages(const Graph& graph, std::size_t batch, const GeneratingStep& step) {
   for (std::size_t a = 0; a < now_.attentions.size(); ++a)
     for (const PortSpec& port : context_.spec(now_.attentions[a]).inputs)
-      if (port.from == PortSpec::From::Batch) {
-        const std::int64_t page = plans_.page_of(port);
-        CHECK(port.index > 0 && page < step.pages_before(), "a page that nobody filled", port.index, page);
+      if (const std::int64_t page = plans_.page_of(port); page != kNone) {
+        CHECK(page < step.pages_before(), "a page that nobody filled", port.index, page);
         batches_[batch]->tokens.give(place(port.index), graph.tensor(batches_[batch]->pages[a][place(page)]).latest);
       }
 }
@@ -166,13 +170,24 @@ void GenerationSource::note_pages(const Graph& graph, Passes& passes) {
 void GenerationSource::forward(Graph& graph, Passes& passes, std::size_t stage, std::size_t batch,
                                const GeneratingStep& step) {
   context_.micro_batch = static_cast<std::int32_t>(batch);
-  const auto& transfer = context_.spec(stage).transfer;
-  if (now_.tokens.is(stage) || (transfer != nullptr && transfer->of_bucket && context_.step > 0)) return;
+  if (now_.tokens.is(stage)) return;
+  if (context_.spec(stage).once && context_.step > 0) return take_kept(passes, stage, batch);
   for (std::size_t a = 0; a < now_.attentions.size(); ++a)
     if (now_.attentions[a] == stage && !step.begins_page())
       context_.stages[stage].carried = {batches_[batch]->pages[a].back()};
   passes[batch]->forward(graph, stage, stage + 1);
   context_.stages[stage].carried.clear();
+  if (context_.spec(stage).once) keep_made(passes, stage, batch);
+}
+
+void GenerationSource::keep_made(const Passes& passes, std::size_t stage, std::size_t batch) {
+  for (std::size_t i = 0; i < context_.spec(stage).outputs.size(); ++i)
+    batches_[batch]->made_once[{stage, i}] = passes[batch]->output(stage, i);
+}
+
+void GenerationSource::take_kept(const Passes& passes, std::size_t stage, std::size_t batch) {
+  for (std::size_t i = 0; i < context_.spec(stage).outputs.size(); ++i)
+    passes[batch]->give_output(stage, i, batches_[batch]->made_once.at({stage, i}));
 }
 
 // A layer at a time, with all batches; or a batch at a time, through all layers.
@@ -198,15 +213,15 @@ void GenerationSource::take_tokens(Graph& graph, Passes& passes, std::size_t bat
   const std::size_t received = place(now_.tokens.receives);
   context_.micro_batch = static_cast<std::int32_t>(batch);
   passes[batch]->forward(graph, received, received + 1);
-  batches_[batch]->tokens.give(0, passes[batch]->output(received, 0));
+  batches_[batch]->tokens.give(now_.text, passes[batch]->output(received, 0));
 }
 
 void GenerationSource::hand_tokens_on(Graph& graph, Passes& passes, std::size_t batch) {
   Batch& b = *batches_[batch];
-  if (now_.reads_tokens) graph.retire(b.tokens.value(0));
+  if (now_.reads_tokens) graph.retire(b.tokens.value(now_.text));
   if (now_.chooses == kNone) return;
   const ValueId chosen = passes[batch]->output(place(now_.chooses), 0);
-  if (now_.tokens.sends == kNone) return b.tokens.give(0, chosen);
+  if (now_.tokens.sends == kNone) return b.tokens.give(now_.text, chosen);
   if (context_.step + 1 == sizes_.new_tokens) return;
   context_.micro_batch = static_cast<std::int32_t>(batch);
   passes[batch]->forward(graph, place(now_.tokens.sends), place(now_.tokens.sends) + 1);

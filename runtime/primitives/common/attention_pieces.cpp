@@ -54,24 +54,28 @@ void AttentionCall::take_repeated(const GradientOut& gradient, const at::Tensor&
 }
 
 at::Tensor AttentionCall::mask(const at::TensorOptions& options) const {
+  return position_mask({sizes.heads, sizes.queries, sizes.keys, 0, sizes.window, sizes.causal, sizes.alibi}, options);
+}
+
+at::Tensor position_mask(const Positions& p, const at::TensorOptions& options) {
   constexpr std::int64_t kBlock = 16;  // a GPU's kernel reads a row in whole blocks
-  const std::int64_t rows = sizes.alibi ? sizes.heads : 1, padded = (sizes.keys + kBlock - 1) / kBlock * kBlock;
-  at::Tensor mask = at::empty({rows, sizes.queries, padded}, options).narrow(2, 0, sizes.keys);
-  if (sizes.alibi) {
-    const auto wide = options.dtype(at::kFloat);
-    const at::Tensor positions = at::arange(sizes.keys, wide);
-    const at::Tensor distance = at::sub(positions.unsqueeze(0), positions.unsqueeze(1)).abs_().neg_();
-    const std::vector<float> by_head = slopes(sizes.heads);
-    for (std::int64_t head = 0; head < sizes.heads; ++head)
+  const std::int64_t rows = p.alibi ? p.heads : 1, padded = (p.keys + kBlock - 1) / kBlock * kBlock;
+  at::Tensor mask = at::empty({rows, p.queries, padded}, options).narrow(2, 0, p.keys);
+  if (p.alibi) {
+    const at::Tensor places = at::arange(p.keys, options.dtype(at::kFloat));
+    const at::Tensor distance =
+        at::sub(places.unsqueeze(0), places.narrow(0, p.first, p.queries).unsqueeze(1)).abs_().neg_();
+    const std::vector<float> by_head = slopes(p.heads);
+    for (std::int64_t head = 0; head < p.heads; ++head)
       mask.select(0, head).copy_(at::mul(distance, by_head[static_cast<std::size_t>(head)]));
   } else {
     mask.zero_();
   }
-  if (!sizes.causal && sizes.window == 0) return mask;
-  const auto all = [&] { return at::ones({sizes.queries, sizes.keys}, options.dtype(at::kBool)); };
+  if (!p.causal && p.window == 0) return mask;
+  const auto all = [&] { return at::ones({p.queries, p.keys}, options.dtype(at::kBool)); };
   at::Tensor hidden = all();
-  sizes.causal ? hidden.triu_(1) : sizes.window > 0 ? hidden.triu_(sizes.window) : hidden.zero_();
-  if (sizes.window > 0) hidden.bitwise_or_(all().tril_(-sizes.window));
+  p.causal ? hidden.triu_(1 + p.first) : hidden.triu_(p.window + p.first);
+  if (p.window > 0) hidden.bitwise_or_(all().tril_(p.first - p.window));
   mask.masked_fill_(hidden, -std::numeric_limits<double>::infinity());
   return mask;
 }

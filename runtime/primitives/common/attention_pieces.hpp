@@ -9,6 +9,16 @@
 
 namespace tandem {
 
+// What queries may see, and how far it is.
+struct Positions {
+  std::int64_t heads = 1, queries = 1, keys = 1;
+  std::int64_t first = 0;   // the first query's place among the keys
+  std::int64_t window = 0;  // as of AttentionSizes
+  bool causal = false, alibi = false;
+};
+// What is added to scores for positions, [1 or heads, queries, keys]: 0, by distance, or minus infinity.
+at::Tensor position_mask(const Positions& positions, const at::TensorOptions& options);
+
 struct AttentionCall {
   explicit AttentionCall(const Call& call) : sizes(call.how, call.shapes) {}
   AttentionSizes sizes;
@@ -21,7 +31,6 @@ struct AttentionCall {
   at::Tensor repeated(const at::Tensor& keys) const;
   // Takes the gradient of repeated keys or values: the sum over those that read a head.
   void take_repeated(const GradientOut& gradient, const at::Tensor& of_repeated) const;
-  // What is added to scores for positions, [1 or heads, queries, keys]: 0, by distance, or minus infinity.
   at::Tensor mask(const at::TensorOptions& options) const;
 };
 

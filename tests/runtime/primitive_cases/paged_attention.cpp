@@ -1,7 +1,15 @@
-// Attention to pages: a prompt, tokens that begin a page and that go on with one, heads that share keys, windows.
+// Attention to pages: a prompt, tokens that begin a page and that go on with one, heads that share keys, windows, and
+// scores that something is added to, or that are capped.
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
+
+#include <cmath>
+#include <limits>
 
 #include "tests/runtime/primitive_case.hpp"
 
@@ -15,7 +23,12 @@ struct Sizes {
   std::vector<std::int64_t> pages = {};  // rows of those that are full
   std::int64_t filled = 0;               // rows of the last page that others filled; 0: the call begins it
   std::int64_t window = 0;
+  bool alibi = false;
+  double softcap = 0;
+  std::int64_t biases = 0;  // of so many keys, those that are there and later ones; 0: none
 
+  bool scored() const { return alibi || softcap > 0 || biases > 0 || (window > 0 && tokens > window); }
+  std::size_t first_page() const { return biases > 0 ? 4 : 3; }
   std::int64_t before() const {
     std::int64_t rows = filled;
     for (const std::int64_t page : pages) rows += page;
@@ -31,6 +44,26 @@ at::Tensor heads_of(const at::Tensor& keys, std::int64_t key_heads) {
       .repeat_interleave(kHeads / key_heads, 1);
 }
 
+// Score by score. Heads that are no power of two have every other one of the next power's slopes for the rest.
+at::Tensor by_scores(const Sizes& s, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                     const Tensors& in) {
+  constexpr double kSlopes[kHeads] = {1.0 / 4, 1.0 / 16, 1.0 / 64, 1.0 / 256, 1.0 / 2, 1.0 / 8};
+  const std::int64_t keys = key.size(2), before = s.before(), first = before + s.tokens - keys;
+  at::Tensor scores = at::matmul(query, key.transpose(2, 3)) / std::sqrt(static_cast<double>(kSize));
+  if (s.softcap > 0) scores = at::tanh(scores / s.softcap) * s.softcap;
+  if (s.biases > 0) scores = scores + in[3].narrow(2, 0, keys);
+  for (std::int64_t i = 0; i < s.tokens; ++i)
+    for (std::int64_t j = 0; j < keys; ++j) {
+      const std::int64_t distance = before + i - (first + j);
+      const at::Tensor of_pair = scores.select(3, j).select(2, i);  // [batch, heads]
+      if (distance < 0 || (s.window > 0 && distance >= s.window))
+        of_pair.fill_(-std::numeric_limits<double>::infinity());
+      for (std::int64_t head = 0; s.alibi && head < kHeads; ++head)
+        of_pair.select(1, head).sub_(kSlopes[head] * static_cast<double>(distance));
+    }
+  return at::matmul(at::softmax(scores, 3), value);
+}
+
 // Of all keys and values put together.
 Tensors attended(const Sizes& s, const Tensors& in) {
   const std::int64_t width = s.key_heads * kSize, before = s.before(), keys = before + s.tokens;
@@ -41,13 +74,14 @@ Tensors attended(const Sizes& s, const Tensors& in) {
         .narrow(0, s.filled, s.tokens)
         .copy_(in[static_cast<std::size_t>(1 + part)].view({kBatch, s.tokens, width}).transpose(0, 1));
     std::vector<at::Tensor> parts;
-    for (std::size_t i = 0; i < s.pages.size(); ++i) parts.push_back(in[3 + i].select(1, part));
+    for (std::size_t i = 0; i < s.pages.size(); ++i) parts.push_back(in[s.first_page() + i].select(1, part));
     parts.push_back(page.select(1, part));
-    const std::int64_t first = s.window > 0 && s.window < keys ? keys - s.window : 0;
+    const std::int64_t first = s.tokens == 1 && s.window > 0 && s.window < keys ? keys - s.window : 0;
     all.push_back(heads_of(at::cat(parts).narrow(0, first, keys - first), s.key_heads));
   }
   const at::Tensor query = in[0].view({kBatch, s.tokens, kHeads, kSize}).transpose(1, 2);
-  const at::Tensor out = at::scaled_dot_product_attention(query, all[0], all[1], {}, 0.0, s.tokens > 1);
+  const at::Tensor out = s.scored() ? by_scores(s, query, all[0], all[1], in)
+                                    : at::scaled_dot_product_attention(query, all[0], all[1], {}, 0.0, s.tokens > 1);
   Tensors made = {out.transpose(1, 2).reshape({kBatch * s.tokens, kHeads * kSize})};
   if (s.filled == 0) made.push_back(page);
   return made;
@@ -58,6 +92,7 @@ PrimitiveCase paged(const std::string& name, const Sizes& s) {
   PrimitiveCase c;
   c.name = "paged_attention_" + name;
   c.inputs = {{{rows, kHeads * kSize}}, {{rows, width}}, {{rows, width}}};
+  if (s.biases > 0) c.inputs.push_back({{kHeads, s.tokens, s.biases}});
   for (const std::int64_t page : s.pages) c.inputs.push_back({{page, 2, kBatch, width}});
   if (s.filled > 0) c.carried = {{{kRows, 2, kBatch, width}}};
   c.goes_backward = false;
@@ -69,11 +104,14 @@ PrimitiveCase paged(const std::string& name, const Sizes& s) {
                                 {"position", s.before()},
                                 {"rows", s.rows()},
                                 {"fills", std::int64_t{s.filled > 0}},
+                                {"alibi", std::int64_t{s.alibi}},
+                                {"softcap", s.softcap},
+                                {"bias", std::int64_t{s.biases > 0}},
                                 {"window", s.window}});
     return s.filled > 0 ? Locals{out} : Locals{out, out + 1};
   };
   c.reference = [s](const Tensors& in, const Tensors&) { return attended(s, in); };
-  c.fp32_error = 1e-6, c.bf16_error = 1e-2;  // keys lie in another order, and are summed so
+  c.fp32_error = 1e-6, c.bf16_error = s.scored() ? 3e-2 : 1e-2;  // keys lie in another order, and are summed so
   return c;
 }
 
@@ -87,6 +125,14 @@ std::vector<PrimitiveCase> cases() {
           paged("goes_on_with_groups", {.key_heads = 2, .pages = {7, kRows}, .filled = 3}),
           paged("window", {.pages = {7, kRows}, .filled = 2, .window = 4}),
           paged("window_of_groups", {.key_heads = 1, .pages = {7, kRows}, .filled = 1, .window = 9}),
+          paged("prompt_beyond_window", {.key_heads = 2, .tokens = 7, .window = 3}),
+          paged("falling_scores", {.tokens = 7, .alibi = true}),
+          paged("falling_scores_of_a_token", {.key_heads = 3, .pages = {7, kRows}, .filled = 2, .alibi = true}),
+          paged("falling_scores_in_a_window", {.pages = {7, kRows}, .filled = 2, .window = 4, .alibi = true}),
+          paged("capped_scores", {.key_heads = 2, .tokens = 7, .softcap = 0.5}),
+          paged("capped_scores_of_a_token", {.key_heads = 2, .pages = {7, kRows}, .filled = 2, .softcap = 0.5}),
+          paged("biased_scores", {.tokens = 7, .biases = 11}),
+          paged("biased_scores_of_a_token", {.pages = {7, kRows}, .filled = 2, .biases = 17}),
           paged("long", {.key_heads = 3, .pages = {700, kRows}, .filled = 1})};
 }
 
