@@ -63,8 +63,10 @@ void refuse_ranks_on_gpus(const Scenario& scenario) {
 
 // What it decodes is compared with plain LibTorch in fp32 on the CPU alone so far.
 void refuse_decoding(const Scenario& scenario, const std::string& device) {
-  if (generates(scenario) && GenerationSizes(scenario.workload).cache_bits > 0)
-    throw ConfigError("generate.cache_bits: codes are simulated so far; allowed: none, or tandem simulate");
+  if (device == "cuda" && generates(scenario) && GenerationSizes(scenario.workload).cache_bits > 0)
+    throw ConfigError(
+        "generate.cache_bits: codes of the cache are made on the CPU so far; allowed: none, --device cpu, or tandem "
+        "simulate");
   if (scenario.workload.family != "gpt_decode") return;
   if (device == "cuda")
     throw ConfigError("--device: gpt_decode runs on the CPU so far; allowed: --device cpu, or tandem simulate");

@@ -42,6 +42,16 @@ struct PagedAttentionSizes {
   std::int64_t seen() const { return window > 0 && tokens == 1 ? std::min(window, keys()) : keys(); }
   std::int64_t group() const { return heads / key_heads; }
   bool causal() const { return tokens > 1; }
+  // Of new tokens whose keys and values become codes: they are in fp32 meanwhile, in 16 MiB where one token allows.
+  std::int64_t tokens_at_once() const {
+    constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;
+    return std::clamp<std::int64_t>(kMostBytes / wide_bytes(1), 1, tokens);
+  }
+  // Keys and values of so many tokens of each text in fp32, in whole blocks of codes.
+  std::int64_t wide_bytes(std::int64_t of_tokens) const {
+    const std::int64_t block = weight_block(bits).elements;
+    return of_tokens * 2 * batch * ((key_width() + block - 1) / block * block) * size_of(DType::F32);
+  }
   // Something is done to scores that no fused kernel does: they are in memory, between two products.
   bool scored() const { return alibi || biased || softcap > 0 || hides_in_prompt(); }
   // Of a prompt longer than the window.

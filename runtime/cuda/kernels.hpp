@@ -41,8 +41,10 @@ void launch_decode_sent(const DecodeSpan& span, cudaStream_t stream);
 void launch_sent_update(const UpdateStep& step, const SentSpan& span, const UpdateControl* control,
                         cudaStream_t stream);
 
-// decode_weights().
+// decode_weights(), encode_weights().
 void launch_decode_weights(const WeightSpan& span, cudaStream_t stream);
+void launch_encode_weights(const float* numbers, std::int64_t bits, std::int64_t blocks, std::byte* codes,
+                           cudaStream_t stream);
 
 // encode_sparse(), decode_sparse().
 void launch_encode_sparse(const SparseSpan& span, cudaStream_t stream);

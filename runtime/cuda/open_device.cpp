@@ -48,6 +48,10 @@ void sent_update(const UpdateStep& step, const SentSpan& span, const UpdateContr
 
 void decode_on_stream(const WeightSpan& span) { launch_decode_weights(span, stream()); }
 
+void encode_on_stream(const float* numbers, std::int64_t bits, std::int64_t blocks, std::byte* codes) {
+  launch_encode_weights(numbers, bits, blocks, codes, stream());
+}
+
 void encode_sparse_on_stream(const SparseSpan& span) { launch_encode_sparse(span, stream()); }
 
 void decode_sparse_on_stream(const SparseSpan& span) { launch_decode_sparse(span, stream()); }
@@ -77,8 +81,8 @@ std::shared_ptr<Device> open_device(const std::string& name, Rank rank, Rank ran
   auto device = std::make_shared<CudaDevice>(ranks);
   install_cuda_workspace_allocator();
   set_device_kernels({&update, &square_sum, &sum, &control, &compress_momentum, &encode_sent, &decode_sent,
-                      &sent_update, &decode_on_stream, &encode_sparse_on_stream, &decode_sparse_on_stream,
-                      &decode_jpegs_on_stream, &resize_on_stream});
+                      &sent_update, &decode_on_stream, &encode_on_stream, &encode_sparse_on_stream,
+                      &decode_sparse_on_stream, &decode_jpegs_on_stream, &resize_on_stream});
   return device;
 }
 

@@ -1,5 +1,5 @@
-// Compressed weights become numbers on the GPU: a warp has a block, whose lanes write neighbouring numbers. The same
-// bits as on the CPU (runtime/optimizer/weight_codes.cpp).
+// Compressed weights become numbers on the GPU, and numbers codes: a warp has a block, whose lanes have neighbouring
+// numbers. The same bits as on the CPU (runtime/optimizer/weight_codes.cpp).
 #include "runtime/cuda/kernels.hpp"
 #include "runtime/optimizer/weight_codes.hpp"
 
@@ -46,7 +46,39 @@ void launch(const WeightSpan& span, cudaStream_t stream) {
     decode_kernel<kBits, Float16><<<thread_blocks, kThreads, 0, stream>>>(span);
 }
 
+template <int kBits, std::int64_t kElements = kBlockOf<kBits>.elements, std::int64_t kBytes = kBlockOf<kBits>.bytes>
+__global__ void encode_kernel(const float* numbers, std::int64_t blocks, std::byte* codes) {
+  const std::int64_t block = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / kLanes;
+  const int lane = static_cast<int>(threadIdx.x % kLanes);
+  if (block >= blocks) return;
+  const float* const in = numbers + block * kElements;
+  std::uint32_t largest = 0;
+  for (int i = lane; i < kElements; i += kLanes) largest = max(largest, magnitude_bits(in[i]));
+  for (int step = kLanes / 2; step > 0; step /= 2) largest = max(largest, __shfl_xor_sync(0xFFFFFFFFU, largest, step));
+  const BlockScale scale = block_scale(largest);
+  std::byte* const begin = codes + block * kBytes;
+  if (lane == 0) *reinterpret_cast<float*>(begin) = scale.scale;
+  auto* out = reinterpret_cast<std::uint8_t*>(begin + kScaleBytes);
+  const auto code = [&](int i) { return code_of<WeightMap<kBits>>(in[i], scale.inverse); };
+  for (int i = lane; i < kElements * kBits / 8; i += kLanes)
+    if constexpr (kBits == 8)
+      out[i] = static_cast<std::uint8_t>(code(i));
+    else
+      out[i] = static_cast<std::uint8_t>(code(2 * i) | code(2 * i + 1) << 4);
+}
+
 }  // namespace
+
+void launch_encode_weights(const float* numbers, std::int64_t bits, std::int64_t blocks, std::byte* codes,
+                           cudaStream_t stream) {
+  if (blocks == 0) return;
+  const auto thread_blocks = static_cast<unsigned>((blocks + kWarps - 1) / kWarps);
+  constexpr unsigned kThreads = kWarps * kLanes;
+  if (bits == 8)
+    encode_kernel<8><<<thread_blocks, kThreads, 0, stream>>>(numbers, blocks, codes);
+  else
+    encode_kernel<4><<<thread_blocks, kThreads, 0, stream>>>(numbers, blocks, codes);
+}
 
 void launch_decode_weights(const WeightSpan& span, cudaStream_t stream) {
   if (span.blocks == 0) return;

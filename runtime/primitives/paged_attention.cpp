@@ -13,6 +13,8 @@
 
 #include "core/model/paged_attention_shape.hpp"
 #include "runtime/primitives/common/attention_pieces.hpp"
+#include "runtime/primitives/common/page_codes.hpp"
+#include "runtime/torch_types.hpp"
 
 #undef CHECK  // LibTorch's logging defines one, too
 #include "core/base/check.hpp"
@@ -28,19 +30,20 @@ class Pages {
   // `begun`: the page that the call begins, else undefined.
   Pages(const Call& call, const std::vector<Tensor>& in, const Tensor& begun)
       : sizes(call.how, call.shapes), type(call.shapes.in[0].type) {
-    CHECK(sizes.bits == 0, "codes of keys and values have no body");
     pages_.assign(in.begin() + static_cast<std::ptrdiff_t>(sizes.first_page()), in.end());
     if (!sizes.fills) pages_.push_back(begun);
     const std::int64_t width = sizes.heads * sizes.size;
     for (const std::int64_t part : {0, 1, 2})
       rows_.push_back(sizes.fused_input ? in[0].narrow(1, part * width, width) : in[static_cast<std::size_t>(part)]);
     keep();
+    if (sizes.bits > 0 && sizes.tokens == 1) numbers_ = decoded();
   }
   Tensor query() const { return of_rows(rows_[0], sizes.heads); }
   // Keys (0) or values (1), [batch, key_heads, keys, size]: a prompt's own, or those of all pages that a token sees.
   Tensor seen(std::int64_t part) const {
     if (sizes.tokens > 1) return of_rows(rows_[static_cast<std::size_t>(1 + part)], sizes.key_heads);
-    return together(part).unflatten(2, {sizes.key_heads, sizes.size}).permute({1, 2, 0, 3});
+    const Tensor all = numbers_.defined() ? numbers_.select(1, part).narrow(2, 0, sizes.key_width()) : together(part);
+    return all.unflatten(2, {sizes.key_heads, sizes.size}).permute({1, 2, 0, 3});
   }
   // Of rows [batch tokens, heads size]: [batch, heads, tokens, size].
   Tensor of_rows(const Tensor& rows, std::int64_t heads) const {
@@ -55,28 +58,65 @@ class Pages {
     std::int64_t at = sizes.position;
     for (std::size_t i = 0; i + 1 < pages_.size(); ++i) at -= pages_[i].size(0);
     const Tensor& page = pages_.back();
-    for (const std::int64_t part : {0, 1})
-      page.select(1, part)
-          .narrow(0, at, sizes.tokens)
-          .copy_(rows_[static_cast<std::size_t>(1 + part)].unflatten(0, {sizes.batch, sizes.tokens}).transpose(0, 1));
+    for (const std::int64_t part : {0, 1}) {
+      const Tensor rows =
+          rows_[static_cast<std::size_t>(1 + part)].unflatten(0, {sizes.batch, sizes.tokens}).transpose(0, 1);
+      if (sizes.bits == 0) page.select(1, part).narrow(0, at, sizes.tokens).copy_(rows);
+    }
+    if (sizes.bits > 0) encode(page.narrow(0, at, sizes.tokens));
     // No token sees the rest before it is written, and what leaves the device follows from the run alone.
     if (!sizes.fills) page.narrow(0, at + sizes.tokens, page.size(0) - at - sizes.tokens).zero_();
+  }
+  // Some tokens at a time, in fp32.
+  void encode(const Tensor& codes) const {
+    const std::int64_t most = sizes.tokens_at_once(), width = sizes.key_width();
+    for (std::int64_t first = 0; first < sizes.tokens; first += most) {
+      const std::int64_t count = std::min(most, sizes.tokens - first);
+      const Tensor wide =
+          at::zeros({count, 2, sizes.batch, padded_width(width, sizes.bits)}, rows_[1].options().dtype(at::kFloat));
+      for (const std::int64_t part : {0, 1})
+        wide.select(1, part)
+            .narrow(2, 0, width)
+            .copy_(rows_[static_cast<std::size_t>(1 + part)]
+                       .unflatten(0, {sizes.batch, sizes.tokens})
+                       .transpose(0, 1)
+                       .narrow(0, first, count));
+      encode_page(wide, sizes.bits, codes.narrow(0, first, count));
+    }
+  }
+  // [seen, 2, batch, padded width], the oldest first.
+  Tensor decoded() const {
+    const std::int64_t from = sizes.keys() - sizes.seen();
+    const Tensor all =
+        at::empty({sizes.seen(), 2, sizes.batch, padded_width(sizes.key_width(), sizes.bits)}, rows_[0].options());
+    for_seen_rows([&](const Tensor& page, std::int64_t in_page, std::int64_t begin, std::int64_t count) {
+      decode_page(page.narrow(0, in_page, count), sizes.bits, type, all.narrow(0, begin - from, count));
+    });
+    return all;
+  }
+  // Of each page with rows that a token sees: where they begin in it, and among all, and how many they are.
+  template <typename Visit>
+  void for_seen_rows(const Visit& visit) const {
+    const std::int64_t from = sizes.keys() - sizes.seen();
+    std::int64_t first = 0;  // of the page
+    for (const Tensor& page : pages_) {
+      const std::int64_t begin = std::max(from, first), end = std::min(sizes.keys(), first + page.size(0));
+      if (begin < end) visit(page, begin - first, begin, end - begin);
+      first += page.size(0);
+    }
   }
   // [seen, batch, key_width], the oldest first.
   Tensor together(std::int64_t part) const {
     const std::int64_t from = sizes.keys() - sizes.seen();
     const Tensor all = at::empty({sizes.seen(), sizes.batch, sizes.key_width()}, pages_.back().options());
-    std::int64_t first = 0;  // of the page
-    for (const Tensor& page : pages_) {
-      const std::int64_t begin = std::max(from, first), end = std::min(sizes.keys(), first + page.size(0));
-      if (begin < end)
-        all.narrow(0, begin - from, end - begin).copy_(page.select(1, part).narrow(0, begin - first, end - begin));
-      first += page.size(0);
-    }
+    for_seen_rows([&](const Tensor& page, std::int64_t in_page, std::int64_t begin, std::int64_t count) {
+      all.narrow(0, begin - from, count).copy_(page.select(1, part).narrow(0, in_page, count));
+    });
     return all;
   }
 
   std::vector<Tensor> pages_, rows_;
+  Tensor numbers_;  // of codes that are seen
 };
 
 // What is added to scores [batch, heads, tokens, keys] for positions; undefined: nothing.
@@ -127,7 +167,10 @@ void forward(Arguments& a) {
 std::vector<Tensor> reference(const ReferenceCall& r) {
   const PagedAttentionSizes sizes(r.call.how, r.call.shapes);
   Tensor begun;
-  if (!sizes.fills) begun = at::zeros({sizes.rows, 2, sizes.batch, sizes.key_width()}, r.in[0].options());
+  if (!sizes.fills) {
+    const Shape& page = r.call.shapes.out[1];
+    begun = at::zeros({page.dims.data(), page.dims.size()}, r.in[0].options().dtype(torch_type(page.type)));
+  }
   const Pages p(r.call, r.in, begun);
   const Tensor out =
       sizes.scored() ? attend(p, bias_of(sizes, r.in))

@@ -35,7 +35,13 @@ TEST(WeightCodesOnTheDevice, AreTheCpusNumbers) {
       EXPECT_EQ(std::memcmp(made, expected.data(), bytes), 0) << bits << " bits, " << name_of(type);
       cudaFreeHost(made);
     }
-    cudaFreeHost(codes);
+    std::byte* in = shared_bytes(numbers.size() * sizeof(float));
+    std::memcpy(in, numbers.data(), numbers.size() * sizeof(float));
+    std::byte* encoded = shared_bytes(static_cast<std::size_t>(kBlocks * block.bytes));
+    launch_encode_weights(reinterpret_cast<const float*>(in), bits, kBlocks, encoded, nullptr);
+    cuda_check(cudaDeviceSynchronize(), "encode");
+    EXPECT_EQ(std::memcmp(encoded, codes, static_cast<std::size_t>(kBlocks * block.bytes)), 0) << bits << " bits";
+    for (std::byte* bytes : {codes, in, encoded}) cudaFreeHost(bytes);
   }
 }
 

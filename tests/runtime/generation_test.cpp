@@ -173,6 +173,44 @@ TEST(GenerationRunTest, PoliciesMoveWeightsAndPagesAndTextsStayTheSame) {
     }
 }
 
+// Each token attends to what came of the codes, its own keys among them: wherever they are, the same numbers. Of heads
+// whose keys do not fill a block, too.
+TEST(GenerationRunTest, CodesOfTheCacheAreTheSameUnderEveryPlacement) {
+  set_thread_count(1);
+  int changed = 0;
+  for (const Kind& kind : decoders()) {
+    const auto coded = [&](const Placement& placed) {
+      Scenario scenario = scenario_of(kind, 4, placed.policy.name, placed.device_bytes);
+      scenario.policy = placed.policy;
+      scenario.workload.generate["cache_bits"] = 4;
+      return scenario;
+    };
+    std::set<Role> moved;
+    const Tokens expected = first_of(interpreted(coded(placements().front()), HashedData(kVocabulary)));
+    const Scenario plain = scenario_of(kind, 4, "resident", 64 * kMiB);
+    changed += expected != first_of(interpreted(plain, HashedData(kVocabulary)));
+    const Tokens of_data = live(coded(placements().front()), moved);
+    for (const Placement& placed : placements()) {
+      SCOPED_TRACE(std::string(kind.name) + " under " + placed.policy.name);
+      EXPECT_EQ(live(coded(placed), moved), of_data);
+    }
+  }
+  EXPECT_GT(changed, 0) << "codes lose nothing";
+}
+
+// A prompt whose keys and values are encoded some tokens at a time.
+TEST(GenerationRunTest, CodesOfALongPromptAreMadePieceByPiece) {
+  set_thread_count(1);
+  Scenario scenario = scenario_of(decoders().front(), 4, "resident", 64 * kMiB);
+  scenario.workload.batch = 50;
+  scenario.workload.keys["sequence"] = 1300;
+  scenario.workload.keys["layers"] = 1;
+  scenario.workload.generate["prompt"] = 1200;
+  scenario.workload.generate["new_tokens"] = scenario.steps = 2;
+  scenario.workload.generate["cache_bits"] = 4;
+  EXPECT_EQ(interpreted(scenario, HashedData(kVocabulary)).size(), 4U);
+}
+
 // Little memory: what there is no room for leaves, and comes back.
 TEST(GenerationRunTest, TextsAreTheSameWhereLittleFits) {
   set_thread_count(1);

@@ -59,7 +59,11 @@ class PagedAttention final : public Primitive {
     const Sizes a(how, s);
     const std::int64_t type = size_of(s.in[0].type), number = size_of(DType::F32);
     const std::int64_t row = s.out[0].bytes(), together = a.tokens > 1 ? 0 : rows_bytes(a, s, a.seen()) / 2;
-    for (const std::int64_t bytes : {together, together}) meter.take(bytes);
+    if (a.bits > 0) meter.touch(a.wide_bytes(a.tokens_at_once()));
+    if (a.bits > 0)
+      meter.take(a.tokens > 1 ? 0 : a.wide_bytes(a.seen()) / size_of(DType::F32) * type);
+    else
+      for (const std::int64_t bytes : {together, together}) meter.take(bytes);
     const std::int64_t sums = a.batch * a.heads * (a.tokens + 31) * number;
     if (where.gpu && a.is_flash(s.in[0].type))
       return meter.touch_all({row, sums, sums, gpu_split_keys_bytes(a.batch * a.heads, a.tokens, a.seen(), a.size),

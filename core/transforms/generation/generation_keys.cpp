@@ -17,7 +17,7 @@ const std::vector<FamilyKey>& generation_keys() {
       size_key("page", {1, kMostTokens}, 16,
                "Tokens whose keys and values are kept together, and move together. Those of a prompt are, too."),
       {"cache_bits",
-       R"({"description": "Keys and values are kept as codes of so many bits, by blocks of 64 numbers with a scale. Simulated so far; not given: as numbers.", "type": "integer", "enum": [4]})",
+       R"({"description": "Keys and values are kept as codes of so many bits, by blocks of 64 numbers with a scale. Not given: as numbers.", "type": "integer", "enum": [4]})",
        {}},
       word_key(
           "codes", {"fused", "eager"},

@@ -27,6 +27,7 @@ struct DeviceKernels {
   void (*decode_sent)(const DecodeSpan& span) = nullptr;
   void (*sent_update)(const UpdateStep& step, const SentSpan& span, const UpdateControl* control) = nullptr;
   void (*decode_weights)(const WeightSpan& span) = nullptr;
+  void (*encode_weights)(const float* numbers, std::int64_t bits, std::int64_t blocks, std::byte* codes) = nullptr;
   void (*encode_sparse)(const SparseSpan& span) = nullptr;
   void (*decode_sparse)(const SparseSpan& span) = nullptr;
   // As runtime/cuda/jpeg_decoder.hpp says.
