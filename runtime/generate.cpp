@@ -162,6 +162,7 @@ class Generation {
     return !training.interrupted();
   }
 
+  bool has_texts() const { return !results_.empty(); }
   // In the order of the prompts, whichever went together.
   void write_texts() {
     if (flags_.texts.empty()) return;
@@ -245,7 +246,7 @@ int generate(int argc, char** argv) {
     if (blocks.empty()) whole = generation.run(nullptr);
     for (std::size_t i = 0; i < blocks.size() && whole; ++i) whole = generation.run(&blocks[i]);
   } catch (...) {
-    generation.write_texts();
+    if (generation.has_texts()) generation.write_texts();  // else what an earlier run wrote stays
     throw;
   }
   generation.write_texts();

@@ -18,9 +18,7 @@
 #include "runtime/checkpoint/manifest.hpp"
 #include "tests/file_faults/common/fault_run.hpp"
 #include "tests/file_faults/common/trace_order.hpp"
-
-// runtime/main.cpp's main, by the name that tests/CMakeLists.txt gives it.
-int tandem_train_main(int argc, char** argv);
+#include "tests/live_faults/faulted_program.hpp"
 
 namespace tandem::testing {
 namespace {
@@ -163,25 +161,6 @@ bool reads_input(const TracedCall& call) {
                                    call.path.ends_with("text.txt") || call.path.ends_with("scenario.yaml"));
 }
 
-void expect_clear(const Ended& run, const Fault& fault) {
-  if (fault.kind.starts_with("kill")) {
-    EXPECT_EQ(run.code, -SIGKILL);
-    return;
-  }
-  const TracedCall& call = *run.faulted();
-  const bool is_error = fault.kind == "EIO" || fault.kind == "ENOSPC";
-  EXPECT_FALSE(run.code == kDone && is_error && must_succeed(call)) << "it was passed over";
-  if (run.code == kDone) return;
-  EXPECT_NE(fault.kind, "short");
-  EXPECT_NE(fault.kind, "EINTR");
-  EXPECT_EQ(run.code, run.code == kBadInput && reads_input(call) ? kBadInput : kDeviceFailure);
-  // A temporary file is told by the name that it was to get.
-  const std::string named = call.path.substr(0, call.path.find(".partial-"));
-  EXPECT_THAT(run.output, AnyOf(HasSubstr(named), HasSubstr(fs::path(named).parent_path().string())));
-  EXPECT_THAT(run.output, HasSubstr("; ")) << "what to do";
-  EXPECT_THAT(run.output, Not(HasSubstr("failed: "))) << "an error that nobody foresaw";
-}
-
 void expect_complete_ones_are_whole(const Ended& run, const std::string& folder, std::size_t before) {
   std::size_t renamed = 0;
   for (const TracedCall& call : run.calls)
@@ -210,7 +189,7 @@ void TrainFaultsTest::expect_survives_each(const Ended& clean,
     if (call == nullptr) continue;  // threads take turns: the table may have been written in fewer calls
     ++met;
     SCOPED_TRACE(call->name + " " + call->path + "\n" + run.output);
-    expect_clear(run, fault);
+    expect_clear(run, fault, reads_input(*call));
     expect_complete_ones_are_whole(run, folder, before);
     expect_whole_outputs(folder);
     expect_rows_up_to_the_checkpoint(folder, run);
