@@ -1,5 +1,6 @@
 // The order of a step is FlexGen's zig-zag (Sheng et al., ICML 2023, section 4.1): all texts of a block go through a
-// layer, a batch at a time, before the next layer, so that a layer's weights are fetched once for all of them.
+// layer, a batch at a time, before the next layer, so that a layer's weights are fetched once for all of them. In a
+// pipeline, and where a policy asks for it, a batch goes through all layers first.
 #include "core/transforms/generation/generation_source.hpp"
 
 #include <map>
