@@ -15,6 +15,12 @@ constexpr StateBlock weight_block(std::int64_t bits) {
 static_assert(weight_block(8).bytes - kScaleBytes == weight_block(8).elements * 8 / 8);
 static_assert(weight_block(4).bytes - kScaleBytes == weight_block(4).elements * 4 / 8);
 
+// A row of so many numbers, whose last block is filled up.
+constexpr std::int64_t padded_to_blocks(std::int64_t bits, std::int64_t elements) {
+  const std::int64_t block = weight_block(bits).elements;
+  return (elements + block - 1) / block * block;
+}
+
 // Of whole blocks.
 constexpr std::int64_t coded_bytes(std::int64_t bits, std::int64_t elements) {
   return elements / weight_block(bits).elements * weight_block(bits).bytes;

@@ -12,8 +12,7 @@ namespace tandem {
 // Keys and values of so many tokens of each text: as numbers, or as codes of a row's blocks.
 inline Shape page_shape(std::int64_t rows, std::int64_t batch, std::int64_t width, DType type, std::int64_t bits) {
   if (bits == 0) return Shape({rows, 2, batch, width}, type);
-  const StateBlock block = weight_block(bits);
-  return Shape({rows, 2, batch, (width + block.elements - 1) / block.elements * block.bytes}, DType::U8);
+  return Shape({rows, 2, batch, coded_bytes(bits, padded_to_blocks(bits, width))}, DType::U8);
 }
 
 struct PagedAttentionSizes {
@@ -37,6 +36,7 @@ struct PagedAttentionSizes {
   // Inputs before the pages: queries, keys and values, side by side or one each, and what is added to scores.
   std::size_t first_page() const { return (fused_input ? 1 : 3) + (biased ? 1 : 0); }
   std::int64_t key_width() const { return key_heads * size; }
+  std::int64_t padded_width() const { return padded_to_blocks(bits, key_width()); }  // of what becomes codes
   std::int64_t keys() const { return position + tokens; }
   // Those that a query sees: a single token's may be fewer.
   std::int64_t seen() const { return window > 0 && tokens == 1 ? std::min(window, keys()) : keys(); }
@@ -49,8 +49,7 @@ struct PagedAttentionSizes {
   }
   // Keys and values of so many tokens of each text in fp32, in whole blocks of codes.
   std::int64_t wide_bytes(std::int64_t of_tokens) const {
-    const std::int64_t block = weight_block(bits).elements;
-    return of_tokens * 2 * batch * ((key_width() + block - 1) / block * block) * size_of(DType::F32);
+    return of_tokens * 2 * batch * padded_width() * size_of(DType::F32);
   }
   // Something is done to scores that no fused kernel does: they are in memory, between two products.
   bool scored() const { return alibi || biased || softcap > 0 || hides_in_prompt(); }

@@ -84,7 +84,7 @@ std::unique_ptr<StepSource> WorkloadEntry::make(const Scenario& scenario, const 
   if (generates(complete)) {
     const auto of_tokens = [this, workload = complete.workload](std::int64_t tokens) {
       WorkloadOptions of_step = workload;
-      of_step.keys[of_step.keys.has("target_sequence") ? "target_sequence" : "sequence"] = tokens;
+      set_text_length(of_step.keys, tokens);
       return network(of_step);
     };
     return make_generation(complete, all_rewrites(complete, rewrites), of_tokens, rank);

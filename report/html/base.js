@@ -21,7 +21,7 @@ function bytes(n) {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
   let u = 0;
   while (Math.abs(n) >= 1023.5 && u + 1 < units.length) { n /= 1024; ++u; }
-  return (u === 0 ? n : digits(n)) + ' ' + units[u];
+  return (u === 0 ? Math.round(n) : digits(n)) + ' ' + units[u];
 }
 function count(n) {
   const units = ['', ' k', ' M', ' G', ' T', ' P'];

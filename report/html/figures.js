@@ -44,7 +44,7 @@ function errorTable() {
 // --- Where the step goes, idle time by cause -------------------------------------------------------------------------
 const CAUSES = ['h2d', 'd2h', 'cpu_optimizer', 'cpu_compute', 'disk', 'collective', 'p2p', 'loader', 'dispatch', 'no_work'];
 function stepBar() {
-  const s = section('Where a training step goes', `The compute lane: busy, or (hatched) waiting, by what it waited for. Mean of ${windowWords(runs[0])}.` + (runs.length > 1 ? ' Both bars have one scale.' : ''));
+  const s = section(runs[0].result.generation ? 'Where a step goes' : 'Where a training step goes', `The compute lane: busy, or (hatched) waiting, by what it waited for. Mean of ${windowWords(runs[0])}.` + (runs.length > 1 ? ' Both bars have one scale.' : ''));
   const used = new Set(), partsOf = run => [['compute', run.result.compute_s], ...CAUSES.map(c => [c, run.result.exposed_s[c] || 0])].filter(p => p[1] > 0);
   const whole = Math.max(...runs.map(run => partsOf(run).reduce((sum, p) => sum + p[1], 0)));
   for (const run of runs) {

@@ -1,11 +1,7 @@
 // Makes numbers of compressed weights: core/transforms/weight_compression.cpp has the operands.
-#include <ATen/Parallel.h>
-
-#include <algorithm>
-
+#include "runtime/bodies/common/block_tiles.hpp"
 #include "runtime/bodies/common/device_kernels.hpp"
 #include "runtime/body_table.hpp"
-#include "runtime/executors/thread_team.hpp"
 #include "runtime/optimizer/weight_codes.hpp"
 
 namespace tandem {
@@ -18,12 +14,8 @@ std::int64_t decode(BodyCall& call) {
     device_kernels().decode_weights(span);
     return 0;
   }
-  constexpr std::int64_t kTileBlocks = 256;
-  ThreadTeam::mine(at::get_num_threads())
-      .share(static_cast<int>((span.blocks + kTileBlocks - 1) / kTileBlocks), [&](int tile) {
-        const std::int64_t first = tile * kTileBlocks;
-        decode_weights(part_of(span, first, std::min(kTileBlocks, span.blocks - first)));
-      });
+  share_blocks(span.blocks,
+               [&](std::int64_t first, std::int64_t count) { decode_weights(part_of(span, first, count)); });
   return 0;
 }
 

@@ -58,37 +58,34 @@ class Pages {
     std::int64_t at = sizes.position;
     for (std::size_t i = 0; i + 1 < pages_.size(); ++i) at -= pages_[i].size(0);
     const Tensor& page = pages_.back();
-    for (const std::int64_t part : {0, 1}) {
-      const Tensor rows =
-          rows_[static_cast<std::size_t>(1 + part)].unflatten(0, {sizes.batch, sizes.tokens}).transpose(0, 1);
-      if (sizes.bits == 0) page.select(1, part).narrow(0, at, sizes.tokens).copy_(rows);
-    }
-    if (sizes.bits > 0) encode(page.narrow(0, at, sizes.tokens));
+    const Tensor place = page.narrow(0, at, sizes.tokens);
+    if (sizes.bits > 0)
+      encode(place);
+    else
+      for (const std::int64_t part : {0, 1}) place.select(1, part).copy_(new_rows(part));
     // No token sees the rest before it is written, and what leaves the device follows from the run alone.
     if (!sizes.fills) page.narrow(0, at + sizes.tokens, page.size(0) - at - sizes.tokens).zero_();
   }
+  // Keys (0) or values (1) of the new tokens, [tokens, batch, key_width].
+  Tensor new_rows(std::int64_t part) const {
+    return rows_[static_cast<std::size_t>(1 + part)].unflatten(0, {sizes.batch, sizes.tokens}).transpose(0, 1);
+  }
   // Some tokens at a time, in fp32.
   void encode(const Tensor& codes) const {
-    const std::int64_t most = sizes.tokens_at_once(), width = sizes.key_width();
+    const std::int64_t most = sizes.tokens_at_once();
     for (std::int64_t first = 0; first < sizes.tokens; first += most) {
       const std::int64_t count = std::min(most, sizes.tokens - first);
       const Tensor wide =
-          at::zeros({count, 2, sizes.batch, padded_width(width, sizes.bits)}, rows_[1].options().dtype(at::kFloat));
+          at::zeros({count, 2, sizes.batch, sizes.padded_width()}, rows_[1].options().dtype(at::kFloat));
       for (const std::int64_t part : {0, 1})
-        wide.select(1, part)
-            .narrow(2, 0, width)
-            .copy_(rows_[static_cast<std::size_t>(1 + part)]
-                       .unflatten(0, {sizes.batch, sizes.tokens})
-                       .transpose(0, 1)
-                       .narrow(0, first, count));
+        wide.select(1, part).narrow(2, 0, sizes.key_width()).copy_(new_rows(part).narrow(0, first, count));
       encode_page(wide, sizes.bits, codes.narrow(0, first, count));
     }
   }
   // [seen, 2, batch, padded width], the oldest first.
   Tensor decoded() const {
     const std::int64_t from = sizes.keys() - sizes.seen();
-    const Tensor all =
-        at::empty({sizes.seen(), 2, sizes.batch, padded_width(sizes.key_width(), sizes.bits)}, rows_[0].options());
+    const Tensor all = at::empty({sizes.seen(), 2, sizes.batch, sizes.padded_width()}, rows_[0].options());
     for_seen_rows([&](const Tensor& page, std::int64_t in_page, std::int64_t begin, std::int64_t count) {
       decode_page(page.narrow(0, in_page, count), sizes.bits, type, all.narrow(0, begin - from, count));
     });

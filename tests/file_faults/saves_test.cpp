@@ -10,6 +10,7 @@
 #include <map>
 
 #include "cli/cli.hpp"
+#include "tests/file_faults/common/clear_end.hpp"
 #include "tests/file_faults/common/fault_run.hpp"
 #include "tests/file_faults/common/trace_order.hpp"
 #include "tests/file_faults/small_run.hpp"
@@ -90,24 +91,6 @@ bool reads_a_checkpoint(const TracedCall& call) {
   return call.path.find("/saved/step-") != std::string::npos && !writes_to_disk(call);
 }
 
-void expect_clear(const Ended& run, const Fault& fault) {
-  if (fault.kind.starts_with("kill")) {
-    EXPECT_EQ(run.code, -SIGKILL);
-    return;
-  }
-  const TracedCall& call = *run.faulted();
-  const bool is_error = fault.kind == "EIO" || fault.kind == "ENOSPC";
-  EXPECT_FALSE(run.code == kDone && is_error && must_succeed(call)) << "it was passed over";
-  if (run.code == kDone) return;
-  EXPECT_NE(fault.kind, "short");
-  EXPECT_NE(fault.kind, "EINTR");
-  EXPECT_EQ(run.code, run.code == kBadInput && reads_a_checkpoint(call) ? kBadInput : kDeviceFailure);
-  const fs::path path = call.path;
-  EXPECT_THAT(run.output, AnyOf(HasSubstr(path.string()), HasSubstr(path.parent_path().string())));
-  EXPECT_THAT(run.output, HasSubstr("; ")) << "what to do";
-  EXPECT_THAT(run.output, Not(HasSubstr("failed: "))) << "an error that nobody foresaw";
-}
-
 // By the calls that the run made: what it had made complete is there, as many as are kept.
 void expect_complete_ones_stay(const Ended& run, const std::string& folder, std::size_t before) {
   std::vector<std::string> renamed;
@@ -138,7 +121,7 @@ void FaultsTest::expect_survives_each(const Ended& clean, std::size_t most, std:
     const TracedCall* call = run.faulted();
     ASSERT_NE(call, nullptr) << "the run came to fewer calls";
     SCOPED_TRACE(call->name + " " + call->path + "\n" + run.output);
-    expect_clear(run, fault);
+    expect_clear(run, fault, reads_a_checkpoint(*call), call->path);
     expect_complete_ones_stay(run, folder, checkpoints_before);
     expect_no_part_of_an_output(run, folder);
     if (run.code == kDone) expect_the_same_end(folder);

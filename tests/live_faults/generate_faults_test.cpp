@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "runtime/generate.hpp"
+#include "tests/file_faults/common/clear_end.hpp"
 #include "tests/live_faults/faulted_program.hpp"
 
 namespace tandem::testing {
@@ -82,7 +83,8 @@ TEST(GenerateFaultsTest, ARunWhoseCallFailsEndsClearlyAndItsTextsAreTrue) {
     if (call == nullptr) continue;
     ++met;
     SCOPED_TRACE(call->name + " " + call->path + "\n" + run.output);
-    expect_clear(run, fault, call->path.ends_with("prompts.txt") || call->path.ends_with("scenario.yaml"));
+    expect_clear(run, fault, call->path.ends_with("prompts.txt") || call->path.ends_with("scenario.yaml"),
+                 named_file(*call));
     const Texts texts = texts_of(folder);
     if (run.code == kDone) {
       EXPECT_EQ(texts, whole);

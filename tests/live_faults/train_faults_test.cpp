@@ -16,6 +16,7 @@
 #include "cli/cli.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/manifest.hpp"
+#include "tests/file_faults/common/clear_end.hpp"
 #include "tests/file_faults/common/fault_run.hpp"
 #include "tests/file_faults/common/trace_order.hpp"
 #include "tests/live_faults/faulted_program.hpp"
@@ -189,7 +190,7 @@ void TrainFaultsTest::expect_survives_each(const Ended& clean,
     if (call == nullptr) continue;  // threads take turns: the table may have been written in fewer calls
     ++met;
     SCOPED_TRACE(call->name + " " + call->path + "\n" + run.output);
-    expect_clear(run, fault, reads_input(*call));
+    expect_clear(run, fault, reads_input(*call), named_file(*call));
     expect_complete_ones_are_whole(run, folder, before);
     expect_whole_outputs(folder);
     expect_rows_up_to_the_checkpoint(folder, run);

@@ -73,7 +73,7 @@ def memory(row):
 
 def question(row):
     published = f"{row['tokens_per_s']} tokens a second are published" if row["tokens_per_s"] else "no figure is published"
-    where = "one T4" if row["gpus"] == "1" else f"{row['gpus']} T4s, each"
+    where = "one T4" if row["gpus"] == "1" else f"each of {row['gpus']} T4s"
     return (f"# Question: what does {row['system']} generate a second with {row['model'].upper()} on {where}, of prompts of {row['prompt']} tokens? "
             f"{published[0].upper()}{published[1:]}.\n")
 

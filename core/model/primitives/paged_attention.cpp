@@ -69,17 +69,16 @@ class PagedAttention final : public Primitive {
       return meter.touch_all({row, sums, sums, gpu_split_keys_bytes(a.batch * a.heads, a.tokens, a.seen(), a.size),
                               kNumberBytes, kNumberBytes, kNumberBytes});
     if (a.scored()) {
-      const std::int64_t scores = a.scores() * type, mask = (a.alibi ? a.heads : 1) * a.tokens * (a.seen() + 15);
-      const std::int64_t keys = rows_bytes(a, s, a.seen()) / 2;
-      meter.take(a.scores() * type);  // of the mask, all at once
+      const std::int64_t scores = a.scores() * type, keys = rows_bytes(a, s, a.seen()) / 2;
+      const std::int64_t distances = a.alibi ? 2 * a.tokens * a.seen() * number : 0;
       return meter.touch_all(
-          {row, keys, keys, scores, scores, mask * (type + 2 * number), 2 * a.tokens * a.seen(), row,
+          {row, keys, keys, scores, scores, mask_bytes(a, s), distances, row,
            cpu_product_bytes(a.batch * a.heads * a.tokens, a.seen(), a.size, s.in[0].type) + 2 * keys});
     }
     if (where.gpu) {  // queries, keys and values of each head; scores, shares and a mask; and what comes of them
       const std::int64_t own = a.tokens > 1 ? rows_bytes(a, s, a.tokens) / 2 : 0;
       const std::int64_t scores = a.batch * a.heads * a.tokens * a.seen() * type;
-      return meter.touch_all({row, own, own, scores, scores, a.tokens * a.seen(), a.tokens * a.seen(), row});
+      return meter.touch_all({row, own, own, scores, scores, mask_bytes(a, s), row});
     }
     const std::int64_t q = cpu_query_split(a.tokens), k = cpu_key_split(a.seen()), threads = where.threads;
     const std::int64_t rounded = s.in[0].type == DType::F32 ? 0 : threads * q * k * type;
@@ -101,6 +100,12 @@ class PagedAttention final : public Primitive {
     const std::int64_t bytes = rows_bytes(a, s, a.seen());
     if (a.bits > 0 && a.eager) return append(to, eager_kernels(kEagerDecoding, bytes / size_of(s.in[0].type)));
     to.push_back(memory_kernel(bytes + page_bytes(a, s, a.seen())));
+  }
+  // What is added to scores for positions, in whole blocks of keys, and which are hidden.
+  static std::int64_t mask_bytes(const Sizes& a, const CallShapes& s) {
+    if (!a.alibi && !a.causal()) return 0;
+    const std::int64_t rows = a.alibi ? a.heads : 1;
+    return rows * a.tokens * (a.seen() + 15) * size_of(s.in[0].type) + 2 * a.tokens * a.seen();
   }
   static void by_products(const Sizes& a, const CallShapes& s, std::vector<Kernel>& to) {
     const std::int64_t scores = a.scores() * size_of(s.in[0].type), groups = a.batch * a.key_heads;

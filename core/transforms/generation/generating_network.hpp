@@ -39,9 +39,10 @@ struct GeneratingNetwork {
 inline constexpr const char* kOnce = "once";
 
 // Modules are the trained network's; pages that one begins are its last outputs. `trained`: of sequences of step.tokens
-// tokens. `windows`: see above. Pages come as tensors of the batch behind its one tensor of tokens: that of attention a
-// and page p is 1 + a * most_pages + p; one that the step goes on with is carried. Throws ConfigError for a network
-// that is no decoder of one text, or whose attention has no pages so far.
+// tokens. `windows`: see above. Pages come as tensors behind those of the batch: that of attention a and page p is a *
+// most_pages
+// + p of these; one that the step goes on with is carried. Throws ConfigError for a network that has no text that
+// grows.
 GeneratingNetwork generating_network(const Network& trained, const GeneratingStep& step,
                                      const std::vector<std::int64_t>& windows, std::int64_t most_pages);
 

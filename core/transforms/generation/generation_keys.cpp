@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::int64_t kMostTokens = 1 << 24, kMostVocabulary = std::int64_t{1} << 31;
 constexpr double kMostTemperature = 1000;
+constexpr const char* kOwnLength = "target_sequence";  // behind an encoder of text
 
 }  // namespace
 
@@ -34,7 +35,11 @@ const std::vector<FamilyKey>& generation_keys() {
 }
 
 const char* text_length_key(const KeyValues& keys) {
-  return keys.integer_or("target_sequence", 0) > 0 ? "target_sequence" : "sequence";
+  return keys.integer_or(kOwnLength, 0) > 0 ? kOwnLength : "sequence";
+}
+
+void set_text_length(KeyValues& keys, std::int64_t tokens) {
+  keys[keys.has(kOwnLength) ? kOwnLength : "sequence"] = tokens;
 }
 
 bool generates(const Scenario& scenario) { return scenario.workload.generate.has("prompt"); }

@@ -10,8 +10,9 @@ namespace tandem {
 
 const std::vector<FamilyKey>& generation_keys();
 // Of a family's keys, the one that says how many tokens the text that grows may have: behind an encoder of text it has
-// one of its own.
+// one of its own, where that is given.
 const char* text_length_key(const KeyValues& keys);
+void set_text_length(KeyValues& keys, std::int64_t tokens);
 bool generates(const Scenario& scenario);
 
 // Of every text of a block.

@@ -1,27 +1,13 @@
 #include "runtime/primitives/common/page_codes.hpp"
 
-#include <ATen/Parallel.h>
-
-#include <algorithm>
-
+#include "runtime/bodies/common/block_tiles.hpp"
 #include "runtime/bodies/common/device_kernels.hpp"
-#include "runtime/executors/thread_team.hpp"
 
 #undef CHECK  // LibTorch's logging defines one, too
 #include "core/base/check.hpp"
 
 namespace tandem {
 namespace {
-
-template <typename Work>
-void share_blocks(std::int64_t blocks, const Work& work) {
-  constexpr std::int64_t kTileBlocks = 256;
-  ThreadTeam::mine(at::get_num_threads())
-      .share(static_cast<int>((blocks + kTileBlocks - 1) / kTileBlocks), [&](int tile) {
-        const std::int64_t first = tile * kTileBlocks;
-        work(first, std::min(kTileBlocks, blocks - first));
-      });
-}
 
 std::int64_t blocks_of(const at::Tensor& numbers, std::int64_t bits, const at::Tensor& codes) {
   const StateBlock block = weight_block(bits);
@@ -33,11 +19,6 @@ std::int64_t blocks_of(const at::Tensor& numbers, std::int64_t bits, const at::T
 }
 
 }  // namespace
-
-std::int64_t padded_width(std::int64_t width, std::int64_t bits) {
-  const std::int64_t block = weight_block(bits).elements;
-  return (width + block - 1) / block * block;
-}
 
 void encode_page(const at::Tensor& numbers, std::int64_t bits, const at::Tensor& codes) {
   const std::int64_t blocks = blocks_of(numbers, bits, codes);

@@ -10,9 +10,6 @@
 
 namespace tandem {
 
-// Of a row of so many numbers: in whole blocks.
-std::int64_t padded_width(std::int64_t width, std::int64_t bits);
-
 // fp32 [.., padded width] to codes [.., bytes]; both lie without gaps.
 void encode_page(const at::Tensor& numbers, std::int64_t bits, const at::Tensor& codes);
 // Back: [.., padded width], of that type.
