@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMostBytesOnGpu = std::int64_t{256} << 20, kMostBytesOnCpu = std::int64_t{64} << 20;
+constexpr std::int64_t kMostBytesOnGpu = std::int64_t{1} << 30, kMostBytesOnCpu = std::int64_t{64} << 20;
 constexpr std::chrono::minutes kLimit{2};
 
 RankTimes measure(const RankFlags& flags, Rank rank, const std::string& meeting_file, RankProcesses* peers) {
@@ -73,6 +73,9 @@ int calibrate_ranks(const RankFlags& flags, const std::vector<std::string>& argu
   if (!flags.quiet) {
     say("transfer", times.sends);
     say("all-reduce", times.all_reduces);
+    say("reduce-scatter", times.reduce_scatters);
+    say("all-gather", times.all_gathers);
+    say("all-to-all", times.all_to_alls);
   }
   const std::string text = profile_of(flags, times);
   parse_profile(text, flags.output);

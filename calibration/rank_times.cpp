@@ -14,6 +14,7 @@ namespace tandem {
 namespace {
 
 constexpr std::int32_t kAll = 1, kThere = kTransferKinds, kBack = kTransferKinds + 1;
+constexpr std::int64_t kAlignment = 16;  // of a rank's part
 constexpr double kNsPerS = 1e9;
 
 // Times calls on a device, or on this thread where there is none.
@@ -98,14 +99,22 @@ Line fit_line(const std::vector<SizedTime>& times, double steps, double share) {
 
 RankTimes time_ranks(Collective& collective, Device* device, Rank rank, Rank ranks, std::int64_t most_bytes) {
   CHECK(ranks >= 2 && rank >= 0 && rank < ranks, rank, ranks);
-  Arena arena = device != nullptr ? device->device_arena(most_bytes) : Arena("ranks", most_bytes, false);
-  std::byte* const data = arena.at(0, most_bytes);
+  Arena arena = device != nullptr ? device->device_arena(2 * most_bytes) : Arena("ranks", 2 * most_bytes, false);
+  std::byte *const data = arena.at(0, most_bytes), *const other = arena.at(most_bytes, most_bytes);
   Stopwatch watch(device);
   RankTimes out;
   const double p = static_cast<double>(ranks), share = (p - 1) / p;
   out.all_reduces = times_by_size(watch, most_bytes, [&](std::int64_t bytes) {
     collective.all_reduce_sum(kAll, data, bytes / size_of(DType::F32), DType::F32);
   });
+  const auto part_of = [&](std::int64_t bytes) { return bytes / ranks / kAlignment * kAlignment; };
+  out.reduce_scatters = times_by_size(watch, most_bytes, [&](std::int64_t bytes) {
+    collective.reduce_scatter_sum(kAll, data, other, part_of(bytes) * ranks / size_of(DType::F32), DType::F32);
+  });
+  out.all_gathers = times_by_size(
+      watch, most_bytes, [&](std::int64_t bytes) { collective.all_gather(kAll, other, data, part_of(bytes)); });
+  out.all_to_alls = times_by_size(
+      watch, most_bytes, [&](std::int64_t bytes) { collective.exchange_parts(kAll, data, other, part_of(bytes)); });
   std::int32_t sequence = 0;
   if (rank < 2)
     out.sends = times_by_size(watch, most_bytes, [&](std::int64_t bytes) {  // there and back
@@ -126,6 +135,8 @@ RankTimes time_ranks(Collective& collective, Device* device, Rank rank, Rank ran
   const Line ring = fit_line(out.all_reduces, kWays, kWays * share), link = fit_line(out.sends, kWays, kWays);
   predict(out.all_reduces, ring, kWays, kWays * share);
   predict(out.sends, link, kWays, kWays);
+  for (std::vector<SizedTime>* times : {&out.reduce_scatters, &out.all_gathers, &out.all_to_alls})
+    predict(*times, ring, 1, share);
   for (SizedTime& time : out.sends) time.ns /= kWays, time.predicted_ns /= kWays;
   out.collective_bytes_per_s = ring.bytes_per_s;
   out.collective_latency_ns = std::llround(ring.latency_ns);

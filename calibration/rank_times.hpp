@@ -22,7 +22,8 @@ struct RankTimes {
   CopyRate peer;                      // from one to another
   double collective_bytes_per_s = 0;  // of a ring; as of HardwareProfile
   std::int64_t collective_latency_ns = 0;
-  std::vector<SizedTime> sends, all_reduces;
+  // By bytes that a rank ends or begins with whole. The rates are fitted to the first two; the others are held out.
+  std::vector<SizedTime> sends, all_reduces, reduce_scatters, all_gathers, all_to_alls;
 };
 
 // The groups that time_ranks() needs of a rank's collective: all ranks; and the first two, each way.
