@@ -77,6 +77,9 @@ std::shared_ptr<Device> open_device(const std::string& name, Rank rank, Rank ran
     // Kernels that are loaded at first use may wait until the device is idle, which it is not while it waits for what
     // another rank sends; and that one may wait for this one's.
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    // Streams that share a queue of the device's wait for each other: what another rank waits for must not queue behind
+    // what waits for that rank. There are more lanes than the 8 queues that CUDA opens by itself.
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   }
   auto device = std::make_shared<CudaDevice>(ranks);
   install_cuda_workspace_allocator();

@@ -11,8 +11,13 @@ class GpuGeneration : public ::testing::Test {
   }
 };
 
+// Convolutions have memory for themselves.
+constexpr std::int64_t kOfConvolutions = 64 * kMiB;
+
 Tokens on_gpu(Scenario scenario, std::set<Role>& moved) {
   scenario.machine.gpu = true;
+  if (scenario.workload.family == "whisper" || scenario.workload.family == "multimodal_llm")
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes += kOfConvolutions;
   return live(scenario, moved, gpu());
 }
 
@@ -49,6 +54,24 @@ TEST_F(GpuGeneration, IsTheSameUnderEveryPlacementIn16Bits) {
         EXPECT_EQ(on_gpu(scenario_for(placed), moved), expected);
       }
     }
+}
+
+// Codes of keys and values are made on the device, and read there, wherever they lie between.
+TEST_F(GpuGeneration, IsTheSameUnderEveryPlacementWithCodesOfTheCache) {
+  std::set<Role> moved;
+  for (const Kind& kind : decoders()) {
+    const auto coded = [&](const Placement& placed) {
+      Scenario scenario = scenario_of(kind, 4, placed.policy.name, placed.device_bytes);
+      scenario.policy = placed.policy;
+      scenario.workload.generate["cache_bits"] = 4;
+      return scenario;
+    };
+    const Tokens expected = on_gpu(coded(placements().front()), moved);
+    for (const Placement& placed : placements()) {
+      SCOPED_TRACE(std::string(kind.name) + " under " + placed.policy.name);
+      EXPECT_EQ(on_gpu(coded(placed), moved), expected);
+    }
+  }
 }
 
 TEST_F(GpuGeneration, IsTheCpusWhereLittleFits) {

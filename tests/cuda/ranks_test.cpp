@@ -255,19 +255,23 @@ TEST_P(GpuDivided, TrainsAsOneGpuButForTheOrderOfSums) {
 }
 INSTANTIATE_TEST_SUITE_P(
     All, GpuDivided,
-    ::testing::Values(Division{.optimizer = "sgd", .tensor = 2, .clip_norm = 0.05},
-                      Division{
-                          .family = "llama", .recompute = "block", .optimizer = "sgd", .micro_batches = 2, .tensor = 2},
-                      Division{.optimizer = "sgd", .tensor = 2, .parallel = "sequence_kind:megatron"},
-                      Division{.optimizer = "sgd", .clip_norm = 0.05, .parallel = "sequence:2"},
-                      Division{.family = "llama", .optimizer = "sgd", .micro_batches = 2, .parallel = "sequence:2"},
-                      Division{.family = "moe", .optimizer = "sgd", .devices = 2, .batch = 3, .parallel = "expert:2"}));
+    ::testing::Values(
+        Division{.optimizer = "sgd", .tensor = 2, .clip_norm = 0.05},
+        Division{.family = "llama", .recompute = "block", .optimizer = "sgd", .micro_batches = 2, .tensor = 2},
+        Division{.optimizer = "sgd", .tensor = 2, .parallel = "sequence_kind:megatron"},
+        Division{.optimizer = "sgd", .clip_norm = 0.05, .parallel = "sequence:2"},
+        Division{.family = "llama", .optimizer = "sgd", .micro_batches = 2, .parallel = "sequence:2"},
+        Division{.optimizer = "sgd", .parallel = "sequence:2,sequence_kind:ring"},
+        Division{
+            .family = "llama", .optimizer = "sgd", .micro_batches = 2, .parallel = "sequence:2,sequence_kind:ring"},
+        Division{.family = "moe", .optimizer = "sgd", .devices = 2, .batch = 3, .parallel = "expert:2"}));
 
 class GpuDividedRepeats : public GpuRanks {};
 TEST_P(GpuDividedRepeats, ToTheBit) { EXPECT_TRUE(trained(GetParam()) == trained(GetParam())); }
 INSTANTIATE_TEST_SUITE_P(All, GpuDividedRepeats,
                          ::testing::Values(Division{.precision = "bf16", .tensor = 2, .clip_norm = 0.5},
-                                           Division{.precision = "bf16", .parallel = "sequence:2"}));
+                                           Division{.precision = "bf16", .parallel = "sequence:2"},
+                                           Division{.precision = "bf16", .parallel = "sequence:2,sequence_kind:ring"}));
 
 // Two gradients have one sum, whatever goes with them.
 TEST_F(GpuRanks, BucketsOfGradientsAreLayersOneByOne) {

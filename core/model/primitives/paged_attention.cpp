@@ -76,7 +76,8 @@ class PagedAttention final : public Primitive {
            cpu_product_bytes(a.batch * a.heads * a.tokens, a.seen(), a.size, s.in[0].type) + 2 * keys});
     }
     if (where.gpu) {  // queries, keys and values of each head; scores, shares and a mask; and what comes of them
-      const std::int64_t own = a.tokens > 1 ? rows_bytes(a, s, a.tokens) / 2 : 0;
+      // A prompt's own, and what came of codes, which does not lie in a row.
+      const std::int64_t own = a.tokens > 1 || a.bits > 0 ? rows_bytes(a, s, a.seen()) / 2 : 0;
       const std::int64_t scores = a.batch * a.heads * a.tokens * a.seen() * type;
       return meter.touch_all({row, own, own, scores, scores, mask_bytes(a, s), row});
     }

@@ -52,14 +52,7 @@ class RingAttention final : public Primitive {
     const Sizes a(how, s);
     if (!where.gpu)
       return direction == Direction::Forward ? on_cpu(a, s, where, meter) : back_on_cpu(how, s, where, meter);
-    const std::int64_t row = s.in[0].bytes(), keys = s.in[1].bytes() * a.group();
-    const std::int64_t kept = a.batch * a.heads * a.queries * size_of(DType::F32);
-    if (direction == Direction::Backward)
-      return meter.touch_all(
-          {row, keys, keys, kept, kept, gpu_query_gradient_bytes(a.batch * a.heads, s.in[0].elements())});
-    const std::int64_t split =
-        s.in[0].type == DType::F32 ? 0 : gpu_split_keys_bytes(a.batch * a.heads, a.queries, a.keys, a.size);
-    meter.touch_all({row, kept, kept, kept, kept, split, kNumberBytes, kNumberBytes, kNumberBytes});
+    direction == Direction::Forward ? on_gpu(a, s, meter) : back_on_gpu(a, s, meter);
   }
   Bits passes_gradient() const override { return bit(2); }
   bool makes_gradients_apart() const override { return true; }
@@ -89,6 +82,25 @@ class RingAttention final : public Primitive {
       meter.touch_all({kNumberBytes, c.kept, c.kept, c.kept, c.kept, s.out[0].type == s.in[2].type ? 0 : wide,
                        s.in[0].type == DType::F32 ? 0 : wide});
     meter.drop(kept), meter.drop(result);
+  }
+  // Keys and values that heads share, each as often as it is read: FlashAttention, of 16 bits, reads them as they are.
+  static std::int64_t repeated(const Sizes& a, const CallShapes& s) {
+    return s.in[0].type == DType::F32 && a.group() > 1 ? s.in[1].bytes() * a.group() : 0;
+  }
+  // Its logarithms, in whole blocks of queries.
+  static std::int64_t kept(const Sizes& a) { return a.batch * a.heads * (a.queries + 31) * kNumber; }
+  static void on_gpu(const Sizes& a, const CallShapes& s, WorkspaceMeter& meter) {
+    const bool wide = s.in.size() > 2 && s.out[0].type != DType::F32;
+    const std::int64_t split =
+        s.in[0].type == DType::F32 ? 0 : gpu_split_keys_bytes(a.batch * a.heads, a.queries, a.keys, a.size);
+    meter.touch_all({wide ? s.in[0].elements() * kNumber : 0, repeated(a, s), s.in[0].bytes(), kept(a), kept(a),
+                     kept(a), kept(a), split, kNumberBytes, kNumberBytes, kNumberBytes});
+  }
+  // Where the first query sees nothing, what the others read does not lie in a row, and the kernel copies it.
+  static void back_on_gpu(const Sizes& a, const CallShapes& s, WorkspaceMeter& meter) {
+    const std::int64_t row = s.in[0].bytes(), keys = s.in[1].bytes() * a.group();
+    meter.touch_all({repeated(a, s), row, row, row, keys, keys, kept(a), kept(a), kept(a),
+                     gpu_query_gradient_bytes(a.batch * a.heads, s.in[0].elements())});
   }
   // Where the first query sees nothing, the gradient of the others does not lie in a row, and the kernel copies it.
   static void back_on_cpu(const Attributes& how, const CallShapes& s, const RunsOn& where, WorkspaceMeter& meter) {

@@ -68,16 +68,16 @@ FusedGradients fused_attention_backward(const FusedAttention& f, const Tensor& o
     return {std::move(query), std::move(key), std::move(value)};
   }
   const Tensor seed = at::empty({2}, output_gradient.options().dtype(at::kUInt64)),
-               no_offset = at::empty({}, seed.options());
+               no_offset = at::empty({}, seed.options()), by_query = logsumexp.contiguous();
   if (f.by_flash()) {
     auto [query, key, value] = at::_scaled_dot_product_flash_attention_backward(
-        output_gradient, f.query, f.key, f.value, out, logsumexp, {}, {}, f.query.size(2), f.key.size(2), 0.0, f.causal,
+        output_gradient, f.query, f.key, f.value, out, by_query, {}, {}, f.query.size(2), f.key.size(2), 0.0, f.causal,
         seed, no_offset, f.scale);
     return {std::move(query), std::move(key), std::move(value)};
   }
   const auto result = at::_scaled_dot_product_efficient_attention_backward(
       output_gradient, f.query, repeated(f, f.key), repeated(f, f.value), whole_mask(f).value_or(Tensor()), out,
-      in_whole_blocks(logsumexp), seed, no_offset, 0.0, {true, true, true, false}, f.causal, f.scale);
+      in_whole_blocks(by_query), seed, no_offset, 0.0, {true, true, true, false}, f.causal, f.scale);
   return {std::get<0>(result), std::get<1>(result), std::get<2>(result)};
 }
 
