@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/analysis.hpp"
 #include "cli/atomic_file.hpp"
 #include "cli/cli.hpp"
 #include "cli/output_paths.hpp"
@@ -129,11 +130,10 @@ class Generation {
       options.meeting_file = others->processes().meeting_file();
       options.look_at_peers = [&others] { others->processes().require_alive(); };
     }
-    const Clock::time_point start = Clock::now();
-    std::optional<Clock::time_point> first;
+    Moments moments;
     options.decorate = [&](LiveExecutorOptions& executor) {
       executor.chosen = [&](std::int32_t, std::int32_t micro_batch, std::span<const std::int64_t> tokens) {
-        if (micro_batch == 0 && !first) first = Clock::now();
+        if (micro_batch == 0 && !moments.first) moments.first = Clock::now();
         texts.add(micro_batch, tokens);
       };
     };
@@ -158,7 +158,8 @@ class Generation {
       throw;
     }
     keep();
-    if (!flags_.common.quiet && first && !training.interrupted()) report(texts, count, start, *first);
+    if (!flags_.common.quiet && moments.first && !training.interrupted())
+      report(texts, count, moments, training.record());
     return !training.interrupted();
   }
 
@@ -196,12 +197,20 @@ class Generation {
       print_lines("== text " + std::to_string(result.number) + "\n" + text_.bytes_of(result.tokens) + "\n");
     }
   }
-  static void report(const GrowingTexts& texts, std::int64_t count, Clock::time_point start, Clock::time_point first) {
+  // When a run was asked for, and when the first text's first token was there.
+  struct Moments {
+    Clock::time_point asked = Clock::now();
+    std::optional<Clock::time_point> first;
+  };
+  // The first token's time is that of predictions: from the first command that computes.
+  static void report(const GrowingTexts& texts, std::int64_t count, const Moments& moments, const RunRecord& record) {
     const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
     const auto later = static_cast<double>(texts.count() - count);
-    const double rest = seconds(Clock::now() - first);
+    const double rest = seconds(Clock::now() - *moments.first), all = seconds(*moments.first - moments.asked);
+    const std::optional<Generated> of = analyse(record).generated;
     std::fprintf(stderr, "%lld text%s, %lld tokens: the first after %.2f s", static_cast<long long>(count),
-                 count == 1 ? "" : "s", static_cast<long long>(texts.count()), seconds(first - start));
+                 count == 1 ? "" : "s", static_cast<long long>(texts.count()), all);
+    if (of) std::fprintf(stderr, ", %.2f s of them once weights were there", of->first_token_s);
     if (later > 0 && rest > 0) std::fprintf(stderr, ", then %.1f tokens/s", later / rest);
     std::fputs("\n", stderr);
   }
