@@ -2,7 +2,10 @@
 """`tandem generate`: texts of tiny models of Hugging Face's transformers are transformers' own, token by token; prompts of
 several lengths; text by bytes and by a tokenizer; drawn tokens; several ranks; what is refused, and what a run leaves that
 is interrupted, or loses a rank.
+
+    generate.py --gpus 2 --machine machine.yaml     several ranks alone, on GPUs
 """
+import argparse
 import json
 import os
 import pathlib
@@ -24,6 +27,11 @@ import hf_models  # noqa: E402
 import small_tokenizers  # noqa: E402
 
 NEW, WORDS = 9, hf_models.WORDS
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--gpus", type=int, default=0)
+parser.add_argument("--machine", default="round_numbers")
+GPUS, MACHINE = vars(parser.parse_args()).values()
+DEVICE = ("--device", "cuda") if GPUS else ()
 failures = []
 
 
@@ -33,12 +41,12 @@ def check(name, condition, detail=""):
 
 
 def generate(*arguments, **more):
-    return subprocess.run([str(BIN / "tandem"), "generate", *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False, **more)
+    return subprocess.run([str(BIN / "tandem"), "generate", *map(str, arguments), *DEVICE], capture_output=True, text=True, timeout=120, check=False, **more)
 
 
 def scenario(folder, workload, generating="", policy="{name: resident}", more=""):
     path = folder / "question.yaml"
-    path.write_text("machine: round_numbers\nlimits: {device_bytes: 64MiB, host_bytes: 256MiB, cores: 2}\n"
+    path.write_text(f"machine: {MACHINE}\nlimits: {{device_bytes: 64MiB, host_bytes: 256MiB, cores: 2}}\n"
                     f"workload: {{{workload}, precision: fp32}}\ngenerate: {{prompt: 4, new_tokens: {NEW}, page: 4{generating}}}\n"
                     f"policy: {policy}\n{more}")
     return path
@@ -185,12 +193,15 @@ MOVES = "{name: flexgen, wg: 50, cg: 0, hg: 50}"
 
 def ranks(root):
     """Stages of a pipeline, and ranks that divide layers, choose one device's tokens. The embedding of one is tied."""
+    divided = (("{pipeline: 2}", 2, GPT, MOVES), ("{pipeline: 3}", 3, GPT, "{name: row_by_row}"), ("{tensor: 2}", 2, GPT, "{name: resident}"),
+               ("{tensor: 2}", 2, LLAMA, "{name: petals}"), ("{tensor: 2, pipeline: 2}", 4, LLAMA, "{name: petals}"))
     prompts = prompt_file(root, "\n".join(" ".join(map(str, prompt)) for prompt in prompts_of([5, 5, 5, 5, 3])))
-    for family, divisions in ((GPT, (("{pipeline: 2}", MOVES), ("{pipeline: 3}", "{name: row_by_row}"), ("{tensor: 2}", "{name: resident}"))),
-                              (LLAMA, (("{tensor: 2, pipeline: 2}", "{name: petals}"),))):
+    for family in (GPT, LLAMA):
         alone = written(root, scenario(root, family), "--prompts", prompts, "--tokens", name="alone")[0]
         check("alone", len({tuple(text["tokens"]) for text in alone}) > 2, alone)
-        for division, policy in divisions:
+        for division, processes, of, policy in divided:
+            if of != family or (GPUS and processes > GPUS):
+                continue
             path = scenario(root, family, policy=policy, more=f"parallel: {division}\n")
             texts = written(root, path, "--prompts", prompts, "--tokens", name=division)[0]
             check(f"{division} {policy}", texts == alone, (texts, alone))
@@ -213,7 +224,7 @@ def lost_rank(root):
 def main():
     with tempfile.TemporaryDirectory() as name:
         root = pathlib.Path(name)
-        for part in (transformers_texts, streams_bytes, by_tokenizer, draws, ranks, refusals, interrupted, lost_rank):
+        for part in (ranks,) if GPUS else (transformers_texts, streams_bytes, by_tokenizer, draws, ranks, refusals, interrupted, lost_rank):
             part(root)
     for failure in failures:
         print("FAILED", failure)
