@@ -24,24 +24,13 @@ struct Ended {
   std::string why;
 };
 
-std::vector<std::string> names_of(const std::vector<const PolicyEntry*>& entries) {
-  std::vector<std::string> names;
-  for (const PolicyEntry* entry : entries) names.emplace_back(entry->name);
-  return names;
-}
-
-// What generates, and what runs anything as it comes.
-std::vector<std::string> generating_names() {
-  std::vector<std::string> names = names_of(generating_policies());
-  names.insert(names.end(), {"on_demand", "resident"});
-  return names;
-}
-
 // An option of the scenario's own policy varies that one alone; the others, if asked for, are the same with each value.
-std::vector<std::string> names_to_compare(const PoliciesFlags& flags, const std::string& own, const std::string& over) {
+std::vector<std::string> names_to_compare(const PoliciesFlags& flags, const Scenario& scenario,
+                                          const std::string& over) {
+  const std::string& own = scenario.policy.name;
   const bool varies_own = over.starts_with("policy.");
   if (flags.policies.empty() && varies_own) return {own};
-  if (flags.policies.empty()) return find_generating_policy(own) != nullptr ? generating_names() : names_of(policies());
+  if (flags.policies.empty()) return policies_for(scenario);
   std::vector<std::string> names = read_names("--policies", flags.policies, names_of(all_policies()));
   if (varies_own && std::find(names.begin(), names.end(), own) == names.end())
     throw ConfigError("--over: " + over + " is an option of " + own +
@@ -141,7 +130,7 @@ int compare_policies(const PoliciesFlags& flags) {
   std::optional<Axis> over;
   if (!flags.over.empty()) over = read_key_values("--over", flags.over);
   const std::string over_key = over ? over->name : "";
-  const std::vector<std::string> names = names_to_compare(flags, scenario.policy.name, over_key);
+  const std::vector<std::string> names = names_to_compare(flags, scenario, over_key);
   const KeyRange range = flags.largest.empty() ? KeyRange{} : read_key_range("--largest", flags.largest);
   if (over && over_key == range.key)
     throw ConfigError("--largest: " + range.key + " is the key of --over; name another");

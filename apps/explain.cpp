@@ -82,11 +82,12 @@ std::vector<std::string> settled(const Subject& subject) {
   return {"steps=" + std::to_string(kSteps)};
 }
 
-std::vector<std::string> policies_to_ask(const ExplainFlags& flags, const std::string& own) {
-  std::vector<std::string> all, others;
-  for (const PolicyEntry* entry : policies()) all.emplace_back(entry->name);
-  for (const std::string& name : flags.policies.empty() ? all : read_names("--policies", flags.policies, all))
-    if (name != own) others.push_back(name);
+std::vector<std::string> policies_to_ask(const ExplainFlags& flags, const Scenario& scenario) {
+  std::vector<std::string> others;
+  for (const std::string& name : flags.policies.empty()
+                                     ? policies_for(scenario)
+                                     : read_names("--policies", flags.policies, names_of(all_policies())))
+    if (name != scenario.policy.name) others.push_back(name);
   return others;
 }
 
@@ -155,7 +156,7 @@ int explain(const ExplainFlags& flags) {
   const TemporaryFolder folder;
   Subject subject = subject_of(flags, folder);
   const Output checked(flags.common, inputs_of(subject.scenario));
-  const std::vector<std::string> others = policies_to_ask(flags, subject.scenario.policy.name);
+  const std::vector<std::string> others = policies_to_ask(flags, subject.scenario);
   if (!flags.common.quiet) print_warnings(subject.scenario);
   if (subject.run.is_null())
     if (const int exit_code = simulate_as_it_is(subject, folder); exit_code != kDone) return exit_code;

@@ -25,12 +25,6 @@
 namespace tandem {
 namespace {
 
-std::vector<std::string> names_of_policies() {
-  std::vector<std::string> names;
-  for (const PolicyEntry* entry : all_policies()) names.emplace_back(entry->name);
-  return names;
-}
-
 std::vector<std::string> names_of_figures() {
   std::vector<std::string> names;
   for (const PolicyFigure& figure : policy_figures()) names.emplace_back(figure.name);
@@ -47,7 +41,7 @@ class Sweep {
  public:
   explicit Sweep(const SweepFlags& flags)
       : flags_(flags),
-        plan_(read_sweep(flags.common.scenario_path, names_of_policies(), names_of_figures())),
+        plan_(read_sweep(flags.common.scenario_path, names_of(all_policies()), names_of_figures())),
         base_flags_(flags.common) {
     base_flags_.scenario_path = plan_.base;
     base_ = load_scenario(base_flags_);

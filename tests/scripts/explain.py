@@ -119,6 +119,16 @@ def text(scenario):
     check("quiet", run("explain", scenario, "--quiet").stdout == "", "it prints")
 
 
+def generating(scenario):
+    """What generates is asked under what generates, as compare-policies has them."""
+    texts = ("--set", "generate={prompt: 20, new_tokens: 4}", "--set", "policy={name: flexgen, wg: 50}")
+    found = json.loads(run("explain", scenario, *texts, "--json", "-").stdout)
+    compared = json.loads(run("compare-policies", scenario, *texts, "--json", "-", "--quiet").stdout)
+    names = {of["policy"] for of in found["policies"]}
+    check("policies that generate", {"accelerate", "row_by_row", "on_demand"} <= names and "zero_offload" not in names, names)
+    check("those that are compared", names | {"flexgen"} == {of["policy"] for of in compared["policies"]}, compared)
+
+
 def shipped():
     """Each resource of machines that were measured, and of those whose figures name their sources, can be larger."""
     kinds = (("two_devices", "h200"), ("h200_gpt_1_4b", "h200_measured"), ("llama_2_7b_rtx_4090", "rtx_4090"))
@@ -211,6 +221,7 @@ def main():
         scenario.write_text(SCENARIO)
         refused(folder, scenario)
         text(scenario)
+        generating(scenario)
         numbers(scenario)
         shipped()
         piped(scenario)
