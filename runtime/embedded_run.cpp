@@ -9,6 +9,7 @@
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/executors/start_thread.hpp"
 #include "runtime/fingerprint.hpp"
+#include "runtime/starting_weights.hpp"
 #include "runtime/stored_values.hpp"
 #include "runtime/torch_setup.hpp"
 
@@ -69,6 +70,7 @@ void EmbeddedRun::run() {
 void EmbeddedRun::train() {
   const TorchSettings as_before;
   if (scenario_.workload.keys.has("path")) StoredValues::forget(scenario_);  // the folder may be another by now
+  StartingWeights::check_files(scenario_, /*quiet=*/true);
   if (options_.batches_given) shorten();
   if (interrupt_) return void(interrupted_ = true);
   std::optional<CheckpointLock> lock;

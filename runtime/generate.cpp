@@ -30,6 +30,7 @@
 #include "runtime/prompts.hpp"
 #include "runtime/rank_processes.hpp"
 #include "runtime/run_watch.hpp"
+#include "runtime/starting_weights.hpp"
 #include "runtime/tokenizer/utf8_text.hpp"
 #include "runtime/train.hpp"
 
@@ -249,6 +250,7 @@ int generate(int argc, char** argv) {
     std::fprintf(stderr, "%zu runs: prompts of one length, as many as the scenario's batches hold, go together\n",
                  blocks.size());
   if (flags.rank != kNone) return follow_generation(flags, scenario, blocks.empty() ? nullptr : &blocks.front());
+  StartingWeights::check_files(scenario, flags.common.quiet);
   Generation generation(flags, text, GenerationSizes(scenario.workload).stop_token);
   bool whole = true;
   try {

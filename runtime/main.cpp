@@ -40,6 +40,7 @@
 #include "runtime/rank_processes.hpp"
 #include "runtime/rendezvous.hpp"
 #include "runtime/run_watch.hpp"
+#include "runtime/starting_weights.hpp"
 #include "runtime/train.hpp"
 
 namespace {
@@ -346,6 +347,7 @@ int train(int argc, char** argv) {
   tandem::refuse_of_divided_modules(scenario);  // where it goes on from a checkpoint
   if (scenario.first_step >= scenario.steps) return nothing_left(scenario);
   if (flags.rank != tandem::kNone) return follow(scenario, flags);
+  tandem::StartingWeights::check_files(scenario, common.quiet);
   return lead(scenario, common, flags, arguments);
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/starting_weights.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "core/yaml/yaml_tree.hpp"
 #include "runtime/data_files.hpp"
 #include "runtime/weights/config_beside.hpp"
+#include "runtime/weights/file_sums.hpp"
 
 namespace tandem {
 namespace {
@@ -163,6 +165,21 @@ std::shared_ptr<const StartingWeights> StartingWeights::of(const Scenario& scena
 StartingWeights::StartingWeights(const Scenario& scenario)
     : files_(files_of(scenario)),
       weights_(scenario.workload.keys.has("path") ? of_import(scenario, files_) : of_family(scenario, files_)) {}
+
+void StartingWeights::check_files(const Scenario& scenario, bool quiet) {
+  if (scenario.weights.empty() || !scenario.resume_folder.empty()) return;
+  CheckedFiles checked;
+  try {
+    checked = check_sums(of(scenario)->files_.files());
+  } catch (const ConfigError& error) {
+    throw ConfigError(placed_line(error.what(), scenario));
+  }
+  constexpr double kGigabyte = 1e9;
+  if (!quiet && checked.files > 0)
+    std::fprintf(stderr, "weights: %lld file%s, %.2f GB, as published by their SHA-256 (%.1f s)\n",
+                 static_cast<long long>(checked.files), checked.files == 1 ? "" : "s",
+                 static_cast<double>(checked.bytes) / kGigabyte, checked.seconds);
+}
 
 bool StartingWeights::read(std::string_view name, std::int64_t first, std::int64_t count, float* out) const {
   const auto found = weights_.find(name);

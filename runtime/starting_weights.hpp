@@ -17,6 +17,9 @@ class StartingWeights {
   // left over, or of another shape than the network's, and for a family whose names no architecture gives.
   static std::shared_ptr<const StartingWeights> of(const Scenario& scenario);
   explicit StartingWeights(const Scenario& scenario);
+  // That all files whose checksums were published still have them, where the scenario begins with weights: they are
+  // read to their ends, once for all ranks. Says so on standard error, unless `quiet`. Throws ConfigError.
+  static void check_files(const Scenario& scenario, bool quiet);
 
   // Elements [first, first + count) of "block3.norm.weight", in fp32 whatever they are stored in. False, and nothing is
   // written, for a weight that the run adds to the model. May be asked by several threads. Throws DeviceError.

@@ -84,6 +84,12 @@ WeightFiles::WeightFiles(const std::string& path) : path_(file_of(path)) {
   for (const auto& [name, entry] : file.entries()) tensors_[name] = {name, &file, &entry};
 }
 
+std::vector<std::string> WeightFiles::files() const {
+  std::vector<std::string> paths;
+  for (const auto& [path, file] : files_) paths.push_back(path);
+  return paths;
+}
+
 const SafetensorsFile& WeightFiles::open(const std::string& path) {
   auto& file = files_[path];
   if (file != nullptr) return *file;

@@ -30,6 +30,7 @@ class WeightFiles {
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   const std::string& path() const { return path_; }      // of the file, or of the index
   const std::string& folder() const { return folder_; }  // that it is in
+  std::vector<std::string> files() const;                // that hold tensors
 
  private:
   void read_index();

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/errors.hpp"
+#include "runtime/weights/file_sums.hpp"
 #include "runtime/weights/place_weights.hpp"
 #include "runtime/weights/weight_files.hpp"
 #include "tests/common/fuzz.hpp"
@@ -202,6 +203,53 @@ TEST_F(WeightsTest, AnIndexStaysInItsFolder) {
   EXPECT_THAT(refusal("."), HasSubstr("gone.safetensors"));
   write("model.safetensors.index.json", R"({"weight_map": {}})");
   EXPECT_THAT(refusal("."), HasSubstr("weight_map: names no tensors"));
+}
+
+// FIPS 180-4's example.
+constexpr const char* kSumOfAbc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+TEST_F(WeightsTest, FilesHaveTheChecksumsThatTheyWerePublishedWith) {
+  const std::string path = (folder_ / "model.safetensors").string(), list = (folder_ / "SHA256SUMS").string();
+  const auto write = [](const std::string& to, const std::string& text) {
+    std::ofstream(to, std::ios::binary) << text;
+  };
+  write(path, "abc");
+  EXPECT_EQ(sha256_of(path), kSumOfAbc);
+  EXPECT_EQ(check_sums({path}).files, 0) << "nothing says one";
+  for (const char* between : {"  ", " *", "  ./"}) {
+    write(list, std::string(64, 'a') + "  other.safetensors\n\n" + kSumOfAbc + between + "model.safetensors\n");
+    EXPECT_EQ(check_sums({path}).files, 1) << between;
+    EXPECT_EQ(check_sums({path}).bytes, 3);
+  }
+  write(path, "abd");
+  const auto refused = [&] {
+    try {
+      check_sums({path, path});
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("not refused");
+  };
+  EXPECT_THAT(refused(), HasSubstr("model.safetensors is damaged, or another file: its SHA-256 is"));
+  EXPECT_THAT(refused(), HasSubstr("SHA256SUMS says " + std::string(kSumOfAbc) + "; allowed: "));
+  for (const char* line : {"model.safetensors", "BA7816  model.safetensors", "\xff\xfe"}) {
+    write(list, "\n" + std::string(line) + "\n");
+    EXPECT_THAT(refused(), HasSubstr("SHA256SUMS:2: is no checksum with a file's name behind it; allowed: ")) << line;
+  }
+}
+
+TEST_F(WeightsTest, FilesOfACacheHaveTheirChecksumsForNames) {
+  const fs::path blobs = folder_ / "blobs", snapshot = folder_ / "snapshots" / "main";
+  fs::create_directories(blobs), fs::create_directories(snapshot);
+  const std::string path = (snapshot / "model.safetensors").string();
+  fs::create_symlink(fs::path("../../blobs") / kSumOfAbc, path);
+  std::ofstream(blobs / kSumOfAbc) << "abc";
+  EXPECT_EQ(check_sums({path}).files, 1);
+  std::ofstream(blobs / kSumOfAbc) << "abcd";
+  EXPECT_THROW(check_sums({path}), ConfigError);
+  const std::string other = (snapshot / "config.json").string();  // small files are named by Git's SHA-1
+  fs::create_symlink("../../blobs/" + std::string(40, 'a'), other);
+  EXPECT_EQ(published_sum(other), std::nullopt);
 }
 
 TEST_F(WeightsTest, EveryFileAndIndexIsReadOrRefused) {

@@ -3,6 +3,7 @@
 architecture are saved as the hub has them, whole and in parts, in fp32 and in 16 bits, and one step is trained on a batch
 that Python makes, too.
 """
+import hashlib
 import json
 import os
 import pathlib
@@ -195,6 +196,26 @@ def refusals(root):
     save_file(state, file)
 
 
+def damaged(root):
+    """A file with one bit flipped, whose checksum was published: refused before anything runs, by training and generating."""
+    folder, (data, keys) = root / "gpt2", TEXT
+    file, sums = folder / "model.safetensors", folder / "SHA256SUMS"
+    sums.write_text(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n")
+    whole = run(scenario(folder, data, keys))
+    check("published", whole.returncode == 0 and "weights: 1 file, 0.00 GB, as published by their SHA-256" in whole.stderr, whole.stderr[-500:])
+    content = bytearray(file.read_bytes())
+    content[-5] ^= 4
+    file.write_bytes(content)
+    for name, path, command in (("train", scenario(folder, data, keys), "train"),
+                                ("generate", scenario(folder, "", keys, more="generate: {prompt: 3, new_tokens: 2}\n"), "generate")):
+        done = subprocess.run([str(BIN / "tandem"), command, str(path)], capture_output=True, text=True, timeout=60)
+        check(f"{name} damaged", done.returncode == 2 and f"{file.name} is damaged, or another file: its SHA-256 is" in done.stderr,
+              f"{done.returncode} {done.stderr[-500:]}")
+    content[-5] ^= 4
+    file.write_bytes(content)
+    sums.unlink()
+
+
 def an_import(root):
     """An import takes weights by its module's own names, second names and constants beside them or not."""
     network = SOURCE / "tests" / "data" / "imported" / "small"
@@ -233,6 +254,7 @@ def main():
         every_architecture(root)
         other_forms(root)
         refusals(root)
+        damaged(root)
         masters(root)
         goes_on(root)
         an_import(root)
