@@ -56,6 +56,17 @@ struct PagedAttentionSizes {
   // Of a prompt longer than the window.
   bool hides_in_prompt() const { return window > 0 && tokens > window; }
   std::int64_t scores() const { return batch * heads * tokens * seen(); }
+  // Whether the CPU reads keys and values where they lie.
+  bool by_rows(DType type) const { return tokens == 1 && !scored() && type != DType::F64; }
+  // Of keys, that a thread takes at a time: a piece of a row that is long enough to be read at the memory's rate,
+  // unless threads would have nothing to do.
+  std::int64_t heads_together(DType type, std::int64_t threads) const {
+    constexpr std::int64_t kLongBytes = 8192;
+    std::int64_t heads_at_once = std::clamp<std::int64_t>(kLongBytes / (size * size_of(type)), 1, key_heads);
+    while (heads_at_once > 1 && batch * ((key_heads + heads_at_once - 1) / heads_at_once) < 2 * threads)
+      heads_at_once = (heads_at_once + 1) / 2;
+    return heads_at_once;
+  }
   // Whether a GPU's FlashAttention takes it; what it does not is two products, too.
   bool is_flash(DType type) const { return !scored() && type != DType::F32 && size % 8 == 0 && size <= 256; }
 

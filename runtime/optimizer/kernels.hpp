@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "runtime/optimizer/attended_rows.hpp"
 #include "runtime/optimizer/one_bit.hpp"
 #include "runtime/optimizer/update.hpp"
 
@@ -14,6 +15,8 @@ struct Kernels {
   bool (*update)(const UpdateStep& step, const UpdateSpan& span);
   double (*square_sum)(const void* gradient, DType type, std::int64_t elements);  // of one block
   bool (*one_bit)(const UpdateStep& step, const SignSpan& span);
+  void (*score_rows)(const AttendedRows& rows, const float* queries, float* scores, std::int64_t pitch);
+  void (*add_rows)(const AttendedRows& rows, const float* weights, std::int64_t pitch, float* sums);
 };
 
 extern const Kernels kScalarKernels;

@@ -2,6 +2,7 @@
 #ifdef __x86_64__
 #include <immintrin.h>
 
+#include "runtime/optimizer/attended_rows_loop.hpp"
 #include "runtime/optimizer/kernels.hpp"
 #include "runtime/optimizer/one_bit_loop.hpp"
 #include "runtime/optimizer/quantised_loop.hpp"
@@ -12,6 +13,7 @@ namespace {
 
 struct F32x8 {
   __m256 x;
+  F32x8() = default;
   F32x8(__m256 value) : x(value) {}  // NOLINT(google-explicit-constructor): the intrinsics' own type
   explicit F32x8(float value) : x(_mm256_set1_ps(value)) {}
 };
@@ -94,7 +96,8 @@ struct Avx2Ops {
 
 }  // namespace
 
-const Kernels kAvx2Kernels{&update_of_any_states<Avx2Ops>, &square_sum_kernel<Avx2Ops>, &adam_by_signs<Avx2Ops>};
+const Kernels kAvx2Kernels{&update_of_any_states<Avx2Ops>, &square_sum_kernel<Avx2Ops>, &adam_by_signs<Avx2Ops>,
+                           &score_rows_of<Avx2Ops>, &add_rows_of<Avx2Ops>};
 
 }  // namespace tandem
 #endif

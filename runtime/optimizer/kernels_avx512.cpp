@@ -3,6 +3,7 @@
 #ifdef __x86_64__
 #include <immintrin.h>
 
+#include "runtime/optimizer/attended_rows_loop.hpp"
 #include "runtime/optimizer/kernels.hpp"
 #include "runtime/optimizer/one_bit_loop.hpp"
 #include "runtime/optimizer/quantised_loop.hpp"
@@ -13,6 +14,7 @@ namespace {
 
 struct F32x16 {
   __m512 x;
+  F32x16() = default;
   F32x16(__m512 value) : x(value) {}  // NOLINT(google-explicit-constructor): the intrinsics' own type
   explicit F32x16(float value) : x(_mm512_set1_ps(value)) {}
 };
@@ -91,8 +93,8 @@ struct Avx512Ops {
 
 }  // namespace
 
-const Kernels kAvx512Kernels{&update_of_any_states<Avx512Ops>, &square_sum_kernel<Avx512Ops>,
-                             &adam_by_signs<Avx512Ops>};
+const Kernels kAvx512Kernels{&update_of_any_states<Avx512Ops>, &square_sum_kernel<Avx512Ops>, &adam_by_signs<Avx512Ops>,
+                             &score_rows_of<Avx512Ops>, &add_rows_of<Avx512Ops>};
 
 }  // namespace tandem
 #endif

@@ -1,4 +1,5 @@
 // One element at a time, in portable C++: what the vectors must equal.
+#include "runtime/optimizer/attended_rows_loop.hpp"
 #include "runtime/optimizer/kernels.hpp"
 #include "runtime/optimizer/one_bit_loop.hpp"
 #include "runtime/optimizer/quantised_loop.hpp"
@@ -63,7 +64,7 @@ struct ScalarOps {
 
 }  // namespace
 
-const Kernels kScalarKernels{&update_of_any_states<ScalarOps>, &square_sum_kernel<ScalarOps>,
-                             &adam_by_signs<ScalarOps>};
+const Kernels kScalarKernels{&update_of_any_states<ScalarOps>, &square_sum_kernel<ScalarOps>, &adam_by_signs<ScalarOps>,
+                             &score_rows_of<ScalarOps>, &add_rows_of<ScalarOps>};
 
 }  // namespace tandem

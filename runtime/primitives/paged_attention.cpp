@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/model/paged_attention_shape.hpp"
+#include "runtime/primitives/common/attend_rows.hpp"
 #include "runtime/primitives/common/attention_pieces.hpp"
 #include "runtime/primitives/common/page_codes.hpp"
 #include "runtime/torch_types.hpp"
@@ -45,6 +46,16 @@ class Pages {
     const Tensor all = numbers_.defined() ? numbers_.select(1, part).narrow(2, 0, sizes.key_width()) : together(part);
     return all.unflatten(2, {sizes.key_heads, sizes.size}).permute({1, 2, 0, 3});
   }
+  // Those rows of pages that a token sees, where they lie: [rows, 2, batch, width] each.
+  std::vector<Tensor> rows_seen() const {
+    if (numbers_.defined()) return {numbers_};
+    std::vector<Tensor> pieces;
+    for_seen_rows([&](const Tensor& page, std::int64_t in_page, std::int64_t, std::int64_t count) {
+      pieces.push_back(page.narrow(0, in_page, count));
+    });
+    return pieces;
+  }
+  const Tensor& query_rows() const { return rows_[0]; }
   // Of rows [batch tokens, heads size]: [batch, heads, tokens, size].
   Tensor of_rows(const Tensor& rows, std::int64_t heads) const {
     return rows.unflatten(1, {heads, sizes.size}).unflatten(0, {sizes.batch, sizes.tokens}).transpose(1, 2);
@@ -158,6 +169,10 @@ Tensor bias_of(const PagedAttentionSizes& s, const std::vector<Tensor>& in) {
 
 void forward(Arguments& a) {
   const Pages p(a.call, a.in, a.out.size() > 1 ? a.out[1] : Tensor());
+  if (!a.out[0].is_cuda() && p.sizes.by_rows(p.type)) {
+    a.out[0].copy_(attend_rows(p.sizes, p.scale(), p.query_rows(), p.type, p.rows_seen()));
+    return;
+  }
   p.of_rows(a.out[0], p.sizes.heads).copy_(attend(p, bias_of(p.sizes, a.in)));
 }
 

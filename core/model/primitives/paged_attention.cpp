@@ -58,7 +58,8 @@ class PagedAttention final : public Primitive {
                WorkspaceMeter& meter) const override {
     const Sizes a(how, s);
     const std::int64_t type = size_of(s.in[0].type), number = size_of(DType::F32);
-    const std::int64_t row = s.out[0].bytes(), together = a.tokens > 1 ? 0 : rows_bytes(a, s, a.seen()) / 2;
+    const bool in_place = a.tokens > 1 || (!where.gpu && a.by_rows(s.in[0].type));
+    const std::int64_t row = s.out[0].bytes(), together = in_place ? 0 : rows_bytes(a, s, a.seen()) / 2;
     if (a.bits > 0) meter.touch(a.wide_bytes(a.tokens_at_once()));
     if (a.bits > 0)
       meter.take(a.tokens > 1 ? 0 : a.wide_bytes(a.seen()) / size_of(DType::F32) * type);
@@ -81,7 +82,14 @@ class PagedAttention final : public Primitive {
       const std::int64_t scores = a.batch * a.heads * a.tokens * a.seen() * type;
       return meter.touch_all({row, own, own, scores, scores, mask_bytes(a, s), row});
     }
-    const std::int64_t q = cpu_query_split(a.tokens), k = cpu_key_split(a.seen()), threads = where.threads;
+    const std::int64_t threads = where.threads;
+    if (a.by_rows(s.in[0].type)) {
+      const std::int64_t wide = a.batch * a.heads * a.size * number;
+      return meter.touch_all({wide, wide,
+                              threads * a.heads_together(s.in[0].type, threads) * a.group() * a.seen() * number,
+                              kNumberBytes});
+    }
+    const std::int64_t q = cpu_query_split(a.tokens), k = cpu_key_split(a.seen());
     const std::int64_t rounded = s.in[0].type == DType::F32 ? 0 : threads * q * k * type;
     const std::int64_t packed =
         s.in[0].type == DType::F32 ? 0 : cpu_tile_bytes(threads) + rows_bytes(a, s, a.seen()) * a.group();
