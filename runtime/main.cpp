@@ -202,6 +202,7 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
   std::optional<tandem::LearnOps> learns;
   if (!flags.learn.empty()) learns.emplace(flags.learn, scenario);
   if (!common.quiet) tandem::print_warnings(scenario);
+  tandem::StartingWeights::check_files(scenario, common.quiet);
   std::optional<tandem::CheckpointLock> lock;
   if (!scenario.checkpoint.directory.empty()) lock.emplace(scenario);
   std::optional<tandem::CsvLog> csv;
@@ -347,7 +348,6 @@ int train(int argc, char** argv) {
   tandem::refuse_of_divided_modules(scenario);  // where it goes on from a checkpoint
   if (scenario.first_step >= scenario.steps) return nothing_left(scenario);
   if (flags.rank != tandem::kNone) return follow(scenario, flags);
-  tandem::StartingWeights::check_files(scenario, common.quiet);
   return lead(scenario, common, flags, arguments);
 }
 

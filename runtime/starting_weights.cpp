@@ -168,9 +168,10 @@ StartingWeights::StartingWeights(const Scenario& scenario)
 
 void StartingWeights::check_files(const Scenario& scenario, bool quiet) {
   if (scenario.weights.empty() || !scenario.resume_folder.empty()) return;
+  const std::vector<std::string> files = of(scenario)->files_.files();
   CheckedFiles checked;
   try {
-    checked = check_sums(of(scenario)->files_.files());
+    checked = check_sums(files);
   } catch (const ConfigError& error) {
     throw ConfigError(placed_line(error.what(), scenario));
   }
