@@ -77,6 +77,7 @@ def index_text(found):
              "| [Megatron-DeepSpeed, step by step](megatron_deepspeed.md) | 772 measured steps on 2 to 512 A100s beside predictions |",
              "| [published trainings on many devices](published_devices.md) | what others measured of many devices, group by group, beside simulations |",
              "| [Two GPUs of one host](two_gpus.md) | steps that two H200s share, beside what was said and PyTorch's |",
+             "| [Text on a GPU, live](live_generation.md) | tokens a second of an OPT-6.7B with 8 GiB, beside what was said and Accelerate |",
              "| [offloaded generation](generation.md) | FlexGen's table of tokens a second on one T4, beside simulations |",
              "| [hybrid training](hybrid.md) | a thesis' forward passes on CPU and GPU, and whether its CPU should train |",
              "| [what other tools offer](tools.md) | which tool answers which question |",
