@@ -60,16 +60,10 @@ TEST_F(GpuGeneration, IsTheSameUnderEveryPlacementIn16Bits) {
 TEST_F(GpuGeneration, IsTheSameUnderEveryPlacementWithCodesOfTheCache) {
   std::set<Role> moved;
   for (const Kind& kind : decoders()) {
-    const auto coded = [&](const Placement& placed) {
-      Scenario scenario = scenario_of(kind, 4, placed.policy.name, placed.device_bytes);
-      scenario.policy = placed.policy;
-      scenario.workload.generate["cache_bits"] = 4;
-      return scenario;
-    };
-    const Tokens expected = on_gpu(coded(placements().front()), moved);
+    const Tokens expected = on_gpu(with_coded_cache(kind, placements().front()), moved);
     for (const Placement& placed : placements()) {
       SCOPED_TRACE(std::string(kind.name) + " under " + placed.policy.name);
-      EXPECT_EQ(on_gpu(coded(placed), moved), expected);
+      EXPECT_EQ(on_gpu(with_coded_cache(kind, placed), moved), expected);
     }
   }
 }

@@ -122,6 +122,13 @@ inline std::vector<Placement> placements() {
           {{"flexgen", on_cpu}, 64 * kMiB, false}};
 }
 
+inline Scenario with_coded_cache(const Kind& kind, const Placement& placed) {
+  Scenario scenario = scenario_of(kind, 4, placed.policy.name, placed.device_bytes);
+  scenario.policy = placed.policy;
+  scenario.workload.generate["cache_bits"] = 4;
+  return scenario;
+}
+
 // The first text's of each batch. `moved`: the roles of what was copied to the device.
 inline Tokens live(const Scenario& scenario, std::set<Role>& moved, std::shared_ptr<Device> device = nullptr) {
   TrainOptions options;

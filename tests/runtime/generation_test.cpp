@@ -179,20 +179,15 @@ TEST(GenerationRunTest, CodesOfTheCacheAreTheSameUnderEveryPlacement) {
   set_thread_count(1);
   int changed = 0;
   for (const Kind& kind : decoders()) {
-    const auto coded = [&](const Placement& placed) {
-      Scenario scenario = scenario_of(kind, 4, placed.policy.name, placed.device_bytes);
-      scenario.policy = placed.policy;
-      scenario.workload.generate["cache_bits"] = 4;
-      return scenario;
-    };
     std::set<Role> moved;
-    const Tokens expected = first_of(interpreted(coded(placements().front()), HashedData(kVocabulary)));
+    const Tokens expected =
+        first_of(interpreted(with_coded_cache(kind, placements().front()), HashedData(kVocabulary)));
     const Scenario plain = scenario_of(kind, 4, "resident", 64 * kMiB);
     changed += expected != first_of(interpreted(plain, HashedData(kVocabulary)));
-    const Tokens of_data = live(coded(placements().front()), moved);
+    const Tokens of_data = live(with_coded_cache(kind, placements().front()), moved);
     for (const Placement& placed : placements()) {
       SCOPED_TRACE(std::string(kind.name) + " under " + placed.policy.name);
-      EXPECT_EQ(live(coded(placed), moved), of_data);
+      EXPECT_EQ(live(with_coded_cache(kind, placed), moved), of_data);
     }
   }
   EXPECT_GT(changed, 0) << "codes lose nothing";
