@@ -100,7 +100,7 @@ def main():
     parser.add_argument("--device", default="cuda", choices=("cpu", "cuda"))
     parser.add_argument("--models", default=",".join(SHAPES))
     parser.add_argument("--accelerate", action="store_true")
-    parser.add_argument("--begin", type=int, default=1, help="the first placement, by its number")
+    parser.add_argument("--placements", default=",".join(str(i + 1) for i in range(len(PLACEMENTS))), help="by their numbers, from 1")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--output", type=pathlib.Path)
     flags = parser.parse_args()
@@ -117,8 +117,8 @@ def main():
             for batch in (8, 32):
                 add(accelerate(flags, model, batch))
         with tempfile.TemporaryDirectory() as name:
-            for placement in PLACEMENTS[flags.begin - 1:]:
-                add(measure(flags, pathlib.Path(name), model, *placement))
+            for number in flags.placements.split(","):
+                add(measure(flags, pathlib.Path(name), model, *PLACEMENTS[int(number) - 1]))
     errors = sorted(abs(row["predicted"] / row["measured"] - 1) for row in rows if "predicted" in row and "measured" in row)
     if errors:
         print(f"{len(errors)} placements: median error {statistics.median(errors):.1%}, 90th percentile {errors[int(0.9 * (len(errors) - 1))]:.1%}")

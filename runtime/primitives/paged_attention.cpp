@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <tuple>
 #include <vector>
 
@@ -24,6 +25,15 @@ namespace tandem {
 namespace {
 
 using at::Tensor;
+
+// Of the CPU's, by one thread: LibTorch's would wait for more in their cores, which attend_rows() needs.
+void copy_row_by_row(const Tensor& from, const Tensor& to) {
+  CHECK(from.scalar_type() == to.scalar_type(), from.scalar_type(), to.scalar_type());
+  for (std::int64_t i = 0; i < from.size(0); ++i)
+    std::memcpy(static_cast<std::byte*>(to.mutable_data_ptr()) + i * to.stride(0) * to.element_size(),
+                static_cast<const std::byte*>(from.const_data_ptr()) + i * from.stride(0) * from.element_size(),
+                static_cast<std::size_t>(from.size(1) * from.element_size()));
+}
 
 // The pages of a call, the last of which has the new tokens' keys and values once this is made.
 class Pages {
@@ -72,6 +82,8 @@ class Pages {
     const Tensor place = page.narrow(0, at, sizes.tokens);
     if (sizes.bits > 0)
       encode(place);
+    else if (sizes.tokens == 1 && !place.is_cuda())
+      for (const std::int64_t part : {0, 1}) copy_row_by_row(new_rows(part)[0], place.select(1, part)[0]);
     else
       for (const std::int64_t part : {0, 1}) place.select(1, part).copy_(new_rows(part));
     // No token sees the rest before it is written, and what leaves the device follows from the run alone.
@@ -170,7 +182,7 @@ Tensor bias_of(const PagedAttentionSizes& s, const std::vector<Tensor>& in) {
 void forward(Arguments& a) {
   const Pages p(a.call, a.in, a.out.size() > 1 ? a.out[1] : Tensor());
   if (!a.out[0].is_cuda() && p.sizes.by_rows(p.type)) {
-    a.out[0].copy_(attend_rows(p.sizes, p.scale(), p.query_rows(), p.type, p.rows_seen()));
+    attend_rows(p.sizes, p.scale(), p.query_rows(), p.type, p.rows_seen(), a.out[0]);
     return;
   }
   p.of_rows(a.out[0], p.sizes.heads).copy_(attend(p, bias_of(p.sizes, a.in)));

@@ -22,6 +22,8 @@
 namespace tandem {
 namespace {
 
+constexpr std::int64_t kChunk = std::int64_t{1} << 16;  // what is read of a file, or made, at once
+
 // Elements [first, first + count) of a field, of which this rank may have a part.
 void fill_own(const BodyCall& call, float* out, std::int64_t first, std::int64_t count, const Field& field,
               const std::string& name) {
@@ -35,7 +37,6 @@ void fill_own(const BodyCall& call, float* out, std::int64_t first, std::int64_t
 // keeps the rest of its masters, if there is one.
 void fill_split(const BodyCall& call, const Field& field, std::int64_t first, std::int64_t count, std::int64_t at,
                 const std::string& name) {
-  constexpr std::int64_t kChunk = std::int64_t{1} << 16;  // what is read of a file at once
   std::vector<float> masters(static_cast<std::size_t>(std::min(kChunk, count)));
   auto* parameter = reinterpret_cast<BFloat16*>(call.writes[0]) + at;
   const bool has_low = call.writes.size() > 1 && is_state(call.graph.tensor_of(call.op.writes[1].value), kMasterLow);
@@ -48,6 +49,18 @@ void fill_split(const BodyCall& call, const Field& field, std::int64_t first, st
       parameter[done + i] = halves.parameter;
       if (low != nullptr) low[done + i] = halves.low;
     }
+  }
+}
+
+// The same of an fp16 parameter that has no masters, as what is frozen: its numbers pass through a chunk, not a copy.
+void fill_half(const BodyCall& call, const Field& field, std::int64_t first, std::int64_t count, std::int64_t at,
+               const std::string& name) {
+  std::vector<float> numbers(static_cast<std::size_t>(std::min(kChunk, count)));
+  auto* parameter = reinterpret_cast<Float16*>(call.writes[0]) + at;
+  for (std::int64_t done = 0; done < count; done += kChunk) {
+    const std::int64_t some = std::min(kChunk, count - done);
+    fill_own(call, numbers.data(), first + done, some, field, name);
+    for (std::int64_t i = 0; i < some; ++i) parameter[done + i] = to_float16(numbers[static_cast<std::size_t>(i)]);
   }
 }
 
@@ -93,23 +106,24 @@ std::int64_t load_parameters(BodyCall& call) {
     fill_codes(call, tensor, stage, team);
     return 0;
   }
-  // Where there are no masters, as of what is frozen, their numbers are made aside.
   const std::size_t leader = leading_write(call.graph, call.op);
-  const bool is_bare = tensor.type == DType::F16 && leader == 0;
-  std::vector<float> aside(static_cast<std::size_t>(is_bare ? tensor.bytes / size_of(tensor.type) : 0));
-  float* masters = is_bare ? aside.data() : reinterpret_cast<float*>(call.writes[leader]);
+  const bool has_masters = leader != 0;
+  auto* masters = reinterpret_cast<float*>(call.writes[leader]);
   for (const Field& field : tensor.layout->fields) {
     const HeldElements held = held_elements(field, tensor);
     if (held.count == 0) continue;
     team.run([&](int thread) {
       const std::int64_t first = held.count * thread / team.size();
       const std::int64_t count = held.count * (thread + 1) / team.size() - first;
+      const std::int64_t from = held.before + first, at = held.first + first;
       if (tensor.type == DType::BF16)
-        fill_split(call, field, held.before + first, count, held.first + first, stage + field.name);
+        fill_split(call, field, from, count, at, stage + field.name);
+      else if (tensor.type == DType::F16 && !has_masters)
+        fill_half(call, field, from, count, at, stage + field.name);
       else
-        fill_own(call, masters + held.first + first, held.before + first, count, field, stage + field.name);
+        fill_own(call, masters + at, from, count, field, stage + field.name);
     });
-    if (tensor.type == DType::F16)
+    if (tensor.type == DType::F16 && has_masters)
       tensor_at(Processor::Host, call.writes[0] + held.first * size_of(DType::F16), {held.count}, at::kHalf)
           .copy_(
               tensor_at(Processor::Host, reinterpret_cast<std::byte*>(masters + held.first), {held.count}, at::kFloat));

@@ -2,12 +2,14 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
+#include "runtime/executors/thread_team.hpp"
 #include "runtime/optimizer/attended_rows.hpp"
+#include "runtime/optimizer/low_precision.hpp"
 
 #undef CHECK  // LibTorch's logging defines one, too
 #include "core/base/check.hpp"
@@ -22,6 +24,10 @@ void softmax(float* scores, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) scores[i] /= sum;
 }
 
+float from_float(float x, float) { return x; }
+BFloat16 from_float(float x, BFloat16) { return to_bfloat16(x); }
+Float16 from_float(float x, Float16) { return to_float16(x); }
+
 // Keys (0) or values (1) of some heads of a text.
 AttendedRows rows_of(const at::Tensor& piece, std::int64_t part, std::int64_t text, std::int64_t first_head,
                      std::int64_t heads, const PagedAttentionSizes& s, DType type) {
@@ -35,40 +41,52 @@ AttendedRows rows_of(const at::Tensor& piece, std::int64_t part, std::int64_t te
           s.group()};
 }
 
+// Of the numbers that queries and results are. No loop here is LibTorch's or OpenMP's: threads of theirs that wait for
+// the next one would hold the cores that this team needs.
+template <typename Number>
+void attend_as(const PagedAttentionSizes& s, double scale, const at::Tensor& queries, DType type,
+               const std::vector<at::Tensor>& pieces, const at::Tensor& out) {
+  ThreadTeam& team = ThreadTeam::mine(at::get_num_threads());
+  const std::int64_t group = s.group(), seen = s.seen(), together = s.heads_together(type, team.size()),
+                     blocks = (s.key_heads + together - 1) / together, at_once = together * group;
+  const at::Tensor own = at::empty({team.size(), at_once * (seen + 2 * s.size)}, queries.options().dtype(at::kFloat));
+  const auto attend = [&](std::int64_t text, std::int64_t first, float* scores) {
+    const std::int64_t heads = std::min(together, s.key_heads - first), count = heads * group * s.size;
+    float *const scaled = scores + at_once * seen, *const sums = scaled + at_once * s.size;
+    const Number* const query =
+        static_cast<const Number*>(queries.const_data_ptr()) + text * queries.stride(0) + first * group * s.size;
+    std::transform(query, query + count, scaled, [&](Number x) { return to_float(x) * static_cast<float>(scale); });
+    std::int64_t row = 0;
+    for (const at::Tensor& piece : pieces) {
+      score_rows(rows_of(piece, 0, text, first, heads, s, type), scaled, scores + row, seen);
+      row += piece.size(0);
+    }
+    CHECK(row == seen, row, seen);
+    for (std::int64_t q = 0; q < heads * group; ++q) softmax(scores + q * seen, seen);
+    std::fill_n(sums, count, 0.0F);
+    row = 0;
+    for (const at::Tensor& piece : pieces) {
+      add_rows(rows_of(piece, 1, text, first, heads, s, type), scores + row, seen, sums);
+      row += piece.size(0);
+    }
+    std::transform(sums, sums + count,
+                   static_cast<Number*>(out.mutable_data_ptr()) + text * out.stride(0) + first * group * s.size,
+                   [](float x) { return from_float(x, Number{}); });
+  };
+  std::atomic<std::int64_t> next = 0;
+  team.run([&](int thread) {
+    float* const scores = own.mutable_data_ptr<float>() + thread * own.stride(0);
+    for (std::int64_t i = next++; i < s.batch * blocks; i = next++) attend(i / blocks, i % blocks * together, scores);
+  });
+}
+
 }  // namespace
 
-at::Tensor attend_rows(const PagedAttentionSizes& s, double scale, const at::Tensor& queries, DType type,
-                       const std::vector<at::Tensor>& pieces) {
-  const auto wide = queries.options().dtype(at::kFloat);
-  const at::Tensor scaled = at::empty({s.batch, s.heads * s.size}, wide),
-                   out = at::zeros({s.batch, s.heads * s.size}, wide);
-  scaled.copy_(queries).mul_(scale);
-  const std::int64_t threads = at::get_num_threads(), group = s.group(), seen = s.seen(),
-                     together = s.heads_together(type, threads), blocks = (s.key_heads + together - 1) / together;
-  const at::Tensor all_scores = at::empty({threads, together * group, seen}, wide);
-  at::parallel_for(0, s.batch * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
-    float* const scores = all_scores.mutable_data_ptr<float>() + at::get_thread_num() * together * group * seen;
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t text = i / blocks, first = i % blocks * together;
-      const std::int64_t heads = std::min(together, s.key_heads - first);
-      const std::int64_t place = (text * s.heads + first * group) * s.size;
-      std::int64_t row = 0;
-      for (const at::Tensor& piece : pieces) {
-        score_rows(rows_of(piece, 0, text, first, heads, s, type), scaled.const_data_ptr<float>() + place, scores + row,
-                   seen);
-        row += piece.size(0);
-      }
-      CHECK(row == seen, row, seen);
-      for (std::int64_t q = 0; q < heads * group; ++q) softmax(scores + q * seen, seen);
-      row = 0;
-      for (const at::Tensor& piece : pieces) {
-        add_rows(rows_of(piece, 1, text, first, heads, s, type), scores + row, seen,
-                 out.mutable_data_ptr<float>() + place);
-        row += piece.size(0);
-      }
-    }
-  });
-  return out;
+void attend_rows(const PagedAttentionSizes& s, double scale, const at::Tensor& queries, DType type,
+                 const std::vector<at::Tensor>& pieces, const at::Tensor& out) {
+  if (type == DType::F16) return attend_as<Float16>(s, scale, queries, type, pieces, out);
+  if (type == DType::BF16) return attend_as<BFloat16>(s, scale, queries, type, pieces, out);
+  attend_as<float>(s, scale, queries, type, pieces, out);
 }
 
 }  // namespace tandem

@@ -11,9 +11,9 @@
 
 namespace tandem {
 
-// `queries`: [batch, heads size]. `pieces`: rows [count, 2, batch, at least key_heads size] of the token's type, one
-// after another. Returns [batch, heads size] in fp32.
-at::Tensor attend_rows(const PagedAttentionSizes& sizes, double scale, const at::Tensor& queries, DType type,
-                       const std::vector<at::Tensor>& pieces);
+// `queries` and `out`: [batch, heads size], of the type. `pieces`: rows [count, 2, batch, at least key_heads size] of
+// the same type, one after another. Takes LibTorch's memory for scores and sums alone.
+void attend_rows(const PagedAttentionSizes& sizes, double scale, const at::Tensor& queries, DType type,
+                 const std::vector<at::Tensor>& pieces, const at::Tensor& out);
 
 }  // namespace tandem
