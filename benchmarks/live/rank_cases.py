@@ -66,7 +66,48 @@ FOUR = [
     ("expert", {"family": "moe", "layers": 12, "hidden": 1536, "heads": 12, "key_heads": 4, "feed_forward": 4096, "vocabulary": 32000, "sequence": 2048,
                 "experts": 8, "batch": 4, "precision": "bf16"}, {"data": 4, "expert": 4}, "resident", {"limits": HOST}),
 ]
-CASES = {"two": TWO, "held_out": HELD_OUT, "four": FOUR}
+
+
+def eight(network, long, experts, limits, of_states):
+    """Every strategy over eight ranks: of a network, one of long texts, one of experts."""
+    by_stages = {"micro_batches": 8, "limits": limits}
+    return [
+        ("data", network, {"data": 8}, "resident", {"limits": limits}),
+        ("optimizer divided", network, {"data": 8}, "resident", {"partition": "optimizer", "limits": limits}),
+        ("states divided", network, {"data": 8}, "resident", {"partition": "states", "limits": limits}),
+        ("states divided, by halves", network, {"data": 8, "shard": 4}, "resident", {"partition": "states", "limits": limits}),
+        ("states divided, host", network, {"data": 8}, "zero_offload", {"partition": "states", "limits": of_states}),
+        ("all divided", network, {"data": 8}, "resident", {"partition": "parameters", "limits": limits}),
+        ("all divided, host", network, {"data": 8}, "zero_offload", {"partition": "parameters", "limits": of_states}),
+        ("tensor", network, {"tensor": 8}, "resident", {"limits": limits}),
+        ("tensor, by tokens", network, {"tensor": 8, "sequence_kind": "megatron"}, "resident", {"limits": limits}),
+        ("gpipe", network, {"pipeline": 8, "schedule": "gpipe"}, "resident", by_stages),
+        ("1f1b", network, {"pipeline": 8, "schedule": "1f1b"}, "resident", by_stages),
+        ("1f1b, host", network, {"pipeline": 8, "schedule": "1f1b"}, "zero_offload", {**by_stages, "limits": of_states}),
+        ("zero bubble", network, {"pipeline": 8, "schedule": "zero_bubble"}, "resident", by_stages),
+        ("interleaved", network, {"pipeline": 4, "data": 2, "schedule": "interleaved", "chunks": 2}, "resident", by_stages),
+        ("tensor and pipeline", network, {"tensor": 4, "pipeline": 2, "schedule": "1f1b"}, "resident", by_stages),
+        ("data, tensor, pipeline", network, {"data": 2, "tensor": 2, "pipeline": 2, "schedule": "1f1b"}, "resident", by_stages),
+        ("sequence", long, {"sequence": 8}, "resident", {"limits": limits}),
+        ("sequence, ring", long, {"sequence": 8, "sequence_kind": "ring"}, "resident", {"limits": limits}),
+        ("data and sequence", long, {"data": 2, "sequence": 4}, "resident", {"limits": limits}),
+        ("expert", experts, {"data": 8, "expert": 8}, "resident", {"limits": limits}),
+    ]
+
+
+def moe(layers, hidden, heads, feed_forward, vocabulary, sequence, batch):
+    return {**gpt(layers, hidden, heads, vocabulary, sequence, batch), "family": "moe", "key_heads": heads, "feed_forward": feed_forward, "experts": 8}
+
+
+def small(workload):
+    return {**workload, "precision": "fp32"}
+
+
+EIGHT = eight({**SEVEN, "batch": 1}, gpt(24, 2048, 16, 50257, 8192, 1), moe(12, 1536, 16, 4096, 32000, 2048, 4), HOST, {"host_bytes": "200GiB"})
+# On a CPU, to see that strategies give one process's losses: eight processes over Gloo.
+EIGHT_SMALL = eight(small(gpt(8, 64, 8, 264, 24, 2)), small(gpt(3, 64, 8, 259, 64, 1)), small(moe(2, 64, 8, 96, 259, 16, 2)),
+                    *2 * [{"device_bytes": "256MiB", "host_bytes": "256MiB"}])
+CASES = {"two": TWO, "held_out": HELD_OUT, "four": FOUR, "eight": EIGHT, "eight_small": EIGHT_SMALL}
 
 OFFLOAD, PARALLEL = "bench_deepspeed_offload.py", "bench_parallel.py"
 OF_LARGE = ["--layers", "24", "--hidden", "2048", "--heads", "16", "--seq", "1024", "--batch", "8"]

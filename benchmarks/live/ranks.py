@@ -4,9 +4,11 @@
     benchmarks/live/ranks.py --tandem build/bin/tandem --machine machine.yaml --text docs/architecture.md --output ranks.json
     benchmarks/live/ranks.py ... --cases two --peers     # PyTorch's and DeepSpeed's ways, the same network, beside ours
     benchmarks/live/ranks.py ... --cases four --peers --machine of_four.yaml of_two.yaml     # 7B and 13B on four GPUs
+    benchmarks/live/ranks.py ... --cases eight_small --device cpu --losses     # small networks by eight processes, without a GPU
 
 `--machine` is a profile of this machine with links and collectives (`tandem calibrate --nproc 2`); what further ones predict stands beside. The cases
-(rank_cases.py) are networks that no calibration has, under each strategy. Prints every row, those that miss by more than 10 % marked; then the median error and the 90th percentile.
+(rank_cases.py) are networks that no calibration has, under each strategy. `--losses`: how far losses are from those of the same batches without any
+other division than data parallelism. Prints every row, those that miss by more than 10 % marked; then the median error and the 90th percentile.
 """
 import argparse
 import concurrent.futures
@@ -25,7 +27,8 @@ WARM = 3
 def scenario_text(args, machine, workload, parallel, policy, more):
     more = dict(more)
     limits = more.pop("limits", {})
-    return json.dumps({"machine": str(pathlib.Path(machine).resolve()), "workload": {**workload, **more},
+    path = pathlib.Path(machine)
+    return json.dumps({"machine": str(path.resolve()) if path.exists() else machine, "workload": {**workload, **more},
                        **({"parallel": parallel} if parallel else {}), "limits": limits, "policy": {"name": policy},
                        "optimizer": {"name": "adamw", "learning_rate": 1e-4}, "steps": WARM + args.steps,
                        **({"data": {"text": str(pathlib.Path(args.text).resolve())}} if args.text else {})})
@@ -54,8 +57,30 @@ def written(args, folder, cases, machine):
         yield path
 
 
+def plain(workload, parallel, more):
+    """The same batches with as many copies of the network, each whole on one device."""
+    copies = parallel.get("data", 1)
+    return (workload, {"data": copies} if copies > 1 else {}, "resident", {key: value for key, value in more.items() if key != "partition"})
+
+
+def loss_beside(args, folder, known, row, case):
+    workload, parallel, _, more = case
+    if parallel.get("sequence", 1) > 1:
+        return ", the loss is of a rank's own tokens"
+    scenario = scenario_text(args, args.machine[0], *plain(workload, parallel, more))
+    if scenario not in known:
+        path = folder / f"plain{len(known)}.yaml"
+        path.write_text(scenario)
+        known[scenario] = step_s(args, ["train", "--device", args.device], path)[1]
+    row["plain_loss"] = known[scenario]
+    if not isinstance(row["plain_loss"], list):
+        return f", without divisions: {row['plain_loss']}"
+    apart = max(abs(own / other - 1) for own, other in zip(row["loss"], row["plain_loss"], strict=True))
+    return f", losses within {apart:.1e}"
+
+
 def run_cases(args, folder, cases):
-    rows = []
+    rows, known = [], {}
     paths = list(zip(*(written(args, folder, cases, machine) for machine in args.machine)))
     with concurrent.futures.ThreadPoolExecutor(8) as pool:  # before anything is timed
         said = list(pool.map(lambda of_case: [step_s(args, ["simulate"], path) for path in of_case], paths))
@@ -74,7 +99,7 @@ def run_cases(args, folder, cases):
         row["error"] = row["predicted_s"] / row["measured_s"] - 1
         others = "".join(f", {100 * (seconds / row['measured_s'] - 1):+6.1f} %" for seconds in row["other_machines"].values() if seconds)
         print(f"{label:58} {1e3 * row['predicted_s']:8.1f} ms said, {1e3 * row['measured_s']:8.1f} ms taken, {100 * row['error']:+6.1f} %{others}"
-              f"{' *' if abs(row['error']) > 0.1 else ''}", flush=True)
+              f"{' *' if abs(row['error']) > 0.1 else ''}{loss_beside(args, folder, known, row, (workload, parallel, policy, more)) if args.losses else ''}", flush=True)
     return rows
 
 
@@ -111,6 +136,7 @@ def main():
     parser.add_argument("--timeout", type=float, default=120, help="seconds that one run may take")
     parser.add_argument("--steps", type=int, default=6, help="that count, after three that do not")
     parser.add_argument("--peers", action="store_true", help="DDP, FSDP2, torch's tensor and pipeline parallelism and DeepSpeed, first")
+    parser.add_argument("--losses", action="store_true", help="how far losses are from those of the same batches without divisions")
     parser.add_argument("--only", nargs="*", help="strategies and peers whose names have one of these in them")
     parser.add_argument("--output", required=True)
     args = parser.parse_args()

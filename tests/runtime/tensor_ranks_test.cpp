@@ -263,6 +263,7 @@ const Division kDivisions[] = {
     {.devices = 2, .micro_batches = 1, .clip_norm = 0.05},
     {.stages = 2, .micro_batches = 4, .clip_norm = 0.05},
     {.kind = "megatron", .tensor = 4, .batch = 1, .clip_norm = 0.05},
+    {.kind = "megatron", .tensor = 4, .batch = 2},  // two ranks a text
     {.family = "llama", .recompute = "block", .kind = "megatron", .devices = 2, .micro_batches = 1},
     {.kind = "megatron", .stages = 2, .micro_batches = 4, .batch = 2, .clip_norm = 0.05},
     {.family = "moe", .tensor = 1, .devices = 2, .experts = 2},

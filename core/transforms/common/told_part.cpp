@@ -34,7 +34,7 @@ class OfRank {
     if (known != nullptr) return known;
     auto own = std::make_shared<Module>(*module);
     for (Call& call : own->program)
-      if (call.how.has("ranks") && !call.how.has("part")) call.how.set("part", std::int64_t{part_});
+      if (call.how.has("ranks") && !call.how.has("part")) call.how.set("part", part_ % call.how.integer("ranks"));
     return known = std::move(own);
   }
 

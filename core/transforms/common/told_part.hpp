@@ -8,8 +8,8 @@
 
 namespace tandem {
 
-// Sets the attribute `part` of all calls that have the attribute `ranks`. Null of part 0: what the first rank does
-// needs no telling.
+// Sets the attribute `part` of all calls that have the attribute `ranks`: so many neighbours divide something among
+// them, and then as many others the next. Null of part 0: what the first rank does needs no telling.
 std::function<TrainingPlan(TrainingPlan)> told_part(Rank part);
 
 }  // namespace tandem

@@ -29,9 +29,12 @@ void require_whole_places(std::int64_t rows, std::int64_t sequence) {
 
 void require_computes_by_tokens(const Module& module, const Call& call, std::int64_t ranks) {
   const std::string where = "parallel.sequence_kind: " + module.name + "." + call.name;
-  if (!goes_by_tokens(call.what->name))
+  if (!goes_by_tokens(call.what->name)) {
+    const bool is_of_words = std::string_view(call.what->name) == "embedding";
     throw ConfigError(where + " can be divided neither by columns nor by tokens among " + std::to_string(ranks) +
-                      " ranks; allowed: no sequence_kind, or a parallel.tensor that divides its heads and its width");
+                      " ranks; allowed: no sequence_kind, or a parallel.tensor that divides " +
+                      (is_of_words ? "its vocabulary: a multiple of 64, say" : "its heads and its width"));
+  }
   const std::int64_t tokens = call.shapes.in.front().rows();
   if (tokens % ranks != 0)
     throw ConfigError(where + ": " + std::to_string(ranks) + " ranks do not divide " + std::to_string(tokens) +
@@ -44,7 +47,7 @@ Attributes places_of_rank(const Call& call, std::int64_t ranks) {
   const std::int64_t sequence = how.integer("sequence");
   if (!how.has("rows")) how.set("rows", sequence);
   const std::int64_t rows = call.shapes.in.front().rows() / ranks;
-  if (rows < sequence) how.set("ranks", ranks);  // told_part.hpp says which of them
+  if (rows < sequence) how.set("ranks", sequence / rows);  // of one text; told_part.hpp says which of them
   how.set("sequence", std::min(rows, sequence));
   return how;
 }
