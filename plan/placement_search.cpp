@@ -96,7 +96,7 @@ class PlacementSearch {
   std::map<Settings, std::size_t> places_;  // in seen_
   std::vector<std::string> refusals_;
   std::int64_t work_ = 0, finished_work_ = 0, commands_ = 0;
-  std::size_t considered_ = 0;
+  std::size_t considered_ = 0, left_ = 0;  // left: not looked at, as the effort was spent
 };
 
 bool PlacementSearch::spent() const {
@@ -306,7 +306,13 @@ std::vector<Candidate> PlacementSearch::beside(const Candidate& candidate, int s
 }
 
 void PlacementSearch::climb(std::size_t from) {
-  for (std::size_t s = 0; s < std::size(kStepsOfShares) && !spent();) {
+  for (std::size_t s = 0; s < std::size(kStepsOfShares);) {
+    if (spent()) {
+      const std::vector<Candidate> beside_it = beside(seen_[from].candidate, kStepsOfShares[s]);
+      left_ += static_cast<std::size_t>(std::count_if(
+          beside_it.begin(), beside_it.end(), [&](const Candidate& of) { return !places_.contains(settings_of(of)); }));
+      return;
+    }
     std::size_t best = from;
     for (const std::size_t place : look_at(beside(seen_[from].candidate, kStepsOfShares[s])))
       if (seen_[place].rate > seen_[best].rate) best = place;
@@ -456,8 +462,10 @@ FoundPlacements PlacementSearch::search() {
   if (!question_.fixed("policy")) {
     std::vector<std::size_t> starts;
     for (const Candidate& candidate : promising())
-      if (starts.empty() || !spent())
-        if (const std::size_t place = look_at_one_that_fits(candidate); seen_[place].rate > 0) starts.push_back(place);
+      if (!starts.empty() && spent())
+        ++left_;
+      else if (const std::size_t place = look_at_one_that_fits(candidate); seen_[place].rate > 0)
+        starts.push_back(place);
     std::stable_sort(starts.begin(), starts.end(),
                      [&](std::size_t a, std::size_t b) { return seen_[a].rate > seen_[b].rate; });
     for (const std::size_t start : starts) climb(start);
@@ -470,8 +478,9 @@ FoundPlacements PlacementSearch::search() {
   found.refusals = refusals_;
   found.commands = commands_;
   found.counts.simulated = seen_.size();
-  found.counts.all = std::max(considered_, seen_.size());
-  found.counts.estimated = found.counts.all - seen_.size();
+  found.counts.all = std::max(considered_, seen_.size() + left_);
+  found.counts.left = left_;
+  found.counts.estimated = found.counts.all - seen_.size() - found.counts.left;
   return result;
 }
 

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <limits>
 #include <thread>
+#include <type_traits>
+#include <vector>
 
 #include "analysis/analysis.hpp"
 #include "cli/atomic_file.hpp"
@@ -140,27 +142,48 @@ void write(const Flags& flags, const Question& asked, const std::vector<Answer>&
   attempt.finish();
 }
 
+// How much of the effort is spent, as the oracle's answers come. A search may end before.
+class SearchProgress {
+ public:
+  SearchProgress(const Flags& flags, const Effort& effort) : effort_(effort), bar_("search", flags.quiet) {}
+  template <typename Answers>
+  Answers after(Answers answers) {
+    if constexpr (std::is_same_v<Answers, std::vector<CandidateRun>>)
+      for (const CandidateRun& run : answers) work_ += run.commands + Effort::kWorkOfEach;
+    bar_.update(effort_.time_spent ? effort_.time_spent()
+                                   : static_cast<double>(work_) / static_cast<double>(effort_.work));
+    return answers;
+  }
+
+ private:
+  const Effort& effort_;
+  Progress bar_;
+  std::int64_t work_ = 0;
+};
+
 // A text's steps are many, and few blocks are simulated to their end.
 constexpr std::int64_t kMostCommandsOfTexts = 20'000'000;
 
-Answer texts_answer(const Question& question, const Effort& effort) {
+Answer texts_answer(const Question& question, const Flags& flags, const Effort& effort, SearchProgress& progress) {
   const Candidates candidates(question, std::max(1u, std::thread::hardware_concurrency()), kMostCommandsOfTexts);
   constexpr double kAnySpeed = std::numeric_limits<double>::infinity();
   const FoundPlacements of = search_placements(
-      question, [&](const auto& settings) { return candidates.runs(settings, kAnySpeed); }, effort);
+      question, [&](const auto& settings) { return progress.after(candidates.runs(settings, kAnySpeed)); }, effort);
   Answer answer =
       answer_of(question, of.space, of.found, [&](const auto& refused) { return candidates.enough(refused); });
   answer.generates = true;
   answer.held_by = of.holds;
+  answer.cut = why_cut(flags, of.found);
   return answer;
 }
 
 Answer answer_to(const Question& question, const Flags& flags, const Effort& effort) {
-  if (generates(question.base())) return texts_answer(question, effort);
+  SearchProgress progress(flags, effort);
+  if (generates(question.base())) return texts_answer(question, flags, effort, progress);
   const Space space = space_of(question);
   const Candidates candidates(question, std::max(1u, std::thread::hardware_concurrency()), kMostCommandsEach);
-  const Oracle oracle{[&](const auto& of) { return candidates.bounds(of); },
-                      [&](const auto& of, double best_s) { return candidates.runs(of, best_s); }};
+  const Oracle oracle{[&](const auto& of) { return progress.after(candidates.bounds(of)); },
+                      [&](const auto& of, double best_s) { return progress.after(candidates.runs(of, best_s)); }};
   const Found found = search(space, samples_per_step(question.base().workload), oracle, effort);
   Answer answer = answer_of(question, space, found, [&](const auto& refused) { return candidates.enough(refused); });
   answer.cut = why_cut(flags, found);
