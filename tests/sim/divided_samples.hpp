@@ -43,6 +43,9 @@ inline void expect_refusals_of_divided_samples(const Scenario& two) {
   EXPECT_EQ(refusal(odd),
             "parallel.sequence: 2 ranks do not divide 777 tokens of a sample evenly; allowed: 1, or a divisor of "
             "workload.sequence");
+  Scenario tiles = two;
+  tiles.workload.keys["loss_tiles"] = two.workload.batch * two.workload.keys.integer("sequence");
+  EXPECT_NE(refusal(tiles).find("or fewer loss_tiles"), std::string::npos);
   Scenario both = two;
   both.workload.tensor = 2;
   EXPECT_NE(refusal(both).find("parallel.tensor: 1"), std::string::npos);

@@ -100,6 +100,9 @@ TEST(MegatronSequence, RefusesWhatItDoesNotDivide) {
   EXPECT_EQ(refusal(odd),
             "parallel.sequence_kind: embedding.wpe: 2 ranks do not divide 777 tokens evenly; allowed: a "
             "parallel.tensor that divides workload.batch times sequence");
+  odd.workload.family = "llama", odd.workload.keys["feed_forward"] = 128;
+  EXPECT_NE(refusal(odd).find("2 ranks do not divide 777 tokens evenly"), std::string::npos);
+  odd = gpt(2, "megatron");
   odd.workload.batch = 3;
   odd.workload.keys["sequence"] = 200;
   EXPECT_NE(refusal(odd).find("a rank would have 300 tokens, of sequences of 200; allowed: "), std::string::npos);

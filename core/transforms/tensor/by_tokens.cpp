@@ -27,6 +27,12 @@ void require_whole_places(std::int64_t rows, std::int64_t sequence) {
 
 }  // namespace
 
+void require_divides(std::int64_t tokens, std::int64_t ranks, const std::string& where) {
+  if (tokens % ranks == 0) return;
+  throw ConfigError(where + ": " + std::to_string(ranks) + " ranks do not divide " + std::to_string(tokens) +
+                    " tokens evenly; allowed: a parallel.tensor that divides workload.batch times sequence");
+}
+
 void require_computes_by_tokens(const Module& module, const Call& call, std::int64_t ranks) {
   const std::string where = "parallel.sequence_kind: " + module.name + "." + call.name;
   if (!goes_by_tokens(call.what->name)) {
@@ -36,9 +42,7 @@ void require_computes_by_tokens(const Module& module, const Call& call, std::int
                       (is_of_words ? "its vocabulary: a multiple of 64, say" : "its heads and its width"));
   }
   const std::int64_t tokens = call.shapes.in.front().rows();
-  if (tokens % ranks != 0)
-    throw ConfigError(where + ": " + std::to_string(ranks) + " ranks do not divide " + std::to_string(tokens) +
-                      " tokens evenly; allowed: a parallel.tensor that divides workload.batch times sequence");
+  require_divides(tokens, ranks, where);
   if (call.what->name == "positions") require_whole_places(tokens / ranks, call.how.integer("sequence"));
 }
 

@@ -250,7 +250,7 @@ class Splitter {
   }
   Shape rows_of(LocalId value) const {
     Shape shape = locals_[place(value)].shape;
-    CHECK(is_divisible(shape.dims.front()), module_.name, value, ranks_);
+    require_divides(shape.dims.front(), ranks_, "parallel.sequence_kind: " + module_.name);
     shape.dims.front() /= ranks_;
     return shape;
   }
