@@ -67,6 +67,12 @@ struct PagedAttentionSizes {
       heads_at_once = (heads_at_once + 1) / 2;
     return heads_at_once;
   }
+  // Of all threads together, however few of `threads` there are.
+  std::int64_t most_heads(DType type, std::int64_t threads) const {
+    std::int64_t most = 0;
+    for (std::int64_t n = 1; n <= threads; ++n) most = std::max(most, n * heads_together(type, n));
+    return most;
+  }
   // Whether a GPU's FlashAttention takes it; what it does not is two products, too.
   bool is_flash(DType type) const { return !scored() && type != DType::F32 && size % 8 == 0 && size <= 256; }
 

@@ -84,8 +84,7 @@ class PagedAttention final : public Primitive {
     }
     const std::int64_t threads = where.threads;
     if (a.by_rows(s.in[0].type)) {
-      const std::int64_t at_once = a.heads_together(s.in[0].type, threads) * a.group();
-      return meter.touch(threads * at_once * (a.seen() + 2 * a.size) * number);
+      return meter.touch(a.most_heads(s.in[0].type, threads) * a.group() * (a.seen() + 2 * a.size) * number);
     }
     const std::int64_t q = cpu_query_split(a.tokens), k = cpu_key_split(a.seen());
     const std::int64_t rounded = s.in[0].type == DType::F32 ? 0 : threads * q * k * type;
