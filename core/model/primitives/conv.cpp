@@ -42,6 +42,8 @@ class Buffers {
     const bool is_serial = !is_strided && batch_ < 16 && is_point && threads == 1;
     return type_ == DType::F32 && groups_ == 1 && (is_small || is_serial);
   }
+  // Or may choose: of fp16, by whether the CPU computes with it (mkldnn_fp16_device_check).
+  bool may_be_native(std::int64_t threads) const { return type_ == DType::F16 || is_native(threads); }
   std::int64_t native(Direction direction) const {
     return direction == Direction::Forward ? y_ + columns_ + kSmall : plain() + 2 * columns_ + kSmall;
   }
@@ -119,13 +121,14 @@ class Conv final : public Primitive {
       return meter.touch(kGpuWorkspace + (forward ? 0 : std::min(parts, kMostOfParts)) + 2 * buffers.plain() +
                          s.in[0].bytes());
     }
-    if (buffers.is_native(where.threads)) return meter.touch(buffers.native(direction));
-    if (forward) return meter.touch(buffers.forward(where.threads));
+    const std::int64_t native = buffers.may_be_native(where.threads) ? buffers.native(direction) : 0;
+    if (buffers.is_native(where.threads)) return meter.touch(native);
+    if (forward) return meter.touch(std::max(native, buffers.forward(where.threads)));
     const std::int64_t input = wanted.in != 0 ? buffers.input_gradient(where.threads) : 0;
     const std::int64_t weights = wanted.weights != 0 ? buffers.weight_gradient(where.threads) : 0;
-    if (input == 0 || weights == 0) return meter.touch(input + weights);
-    meter.touch(s.in[0].bytes() +
-                std::max(input, weights));  // the input's gradient is there while the weights' is made
+    if (input == 0 || weights == 0) return meter.touch(std::max(native, input + weights));
+    // The input's gradient is there while the weights' is made.
+    meter.touch(std::max(native, s.in[0].bytes() + std::max(input, weights)));
   }
   bool makes_gradients_apart() const override { return true; }
 
