@@ -8,6 +8,7 @@
 #include "core/scenario/capacity.hpp"
 #include "core/scenario/ranks.hpp"
 #include "core/scenario/schedule.hpp"
+#include "core/transforms/generation/generation_keys.hpp"
 #include "core/workloads/workload.hpp"
 
 namespace tandem {
@@ -199,8 +200,9 @@ Analysis analyse(const RunRecord& record) {
 }
 
 double samples_per_step(const WorkloadOptions& workload) {
-  return static_cast<double>(workload.batch) * static_cast<double>(workload.micro_batches) *
-         static_cast<double>(workload.devices);
+  const double samples = static_cast<double>(workload.batch) * static_cast<double>(workload.micro_batches) *
+                         static_cast<double>(workload.devices);
+  return denoises(workload) ? samples / static_cast<double>(GenerationSizes(workload).new_tokens) : samples;
 }
 
 double tokens_per_step(const WorkloadOptions& workload) {

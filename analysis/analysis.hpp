@@ -80,6 +80,7 @@ struct Analysis {
 Analysis analyse(const RunRecord& record);
 
 // Samples and tokens of one training step (of one decoding step: one token a sequence), over all ranks.
+// Of what denoises, a step is a part of each sample.
 double samples_per_step(const WorkloadOptions& workload);
 double tokens_per_step(const WorkloadOptions& workload);
 

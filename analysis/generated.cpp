@@ -36,6 +36,8 @@ std::optional<Generated> generated(const Scenario& scenario, const Timeline& tim
   Generated of;
   of.first_token_s = 1e-9 * static_cast<double>(head_ns - start_ns);
   of.tokens_per_s = texts * (1 + later) / (of.first_token_s + later_s);
+  if (const GenerationSizes sizes(scenario.workload); sizes.denoises)
+    of.images_per_s = of.tokens_per_s / static_cast<double>(sizes.new_tokens);
   if (later_s > 0) of.token_s = later_s / later, of.later_tokens_per_s = texts * later / later_s;
   return of;
 }

@@ -1,4 +1,5 @@
-// What a run that generates text comes to: when the first token of each text is there, and how many come a second.
+// What a run that generates comes to: when the first token of each text is there, and how many come a second; or how
+// many images do, of which a step is what a token is of a text.
 // Must not know formats or worlds.
 #pragma once
 
@@ -17,6 +18,7 @@ struct Generated {
   double token_s = 0;             // a later step, the mean
   double tokens_per_s = 0;        // of all texts, the first step with its prompts among the time
   double later_tokens_per_s = 0;  // without the first step
+  double images_per_s = 0;        // 0: it generates text
 };
 
 // None for a scenario that trains, and where no step is complete. `head_ns`: from the run's start to the end of its

@@ -178,6 +178,10 @@ Answer texts_answer(const Question& question, const Flags& flags, const Effort& 
 }
 
 Answer answer_to(const Question& question, const Flags& flags, const Effort& effort) {
+  if (denoises(question.base().workload))
+    throw ConfigError(
+        "generate.steps: placements of what makes images are not searched so far; allowed: tandem compare-policies, or "
+        "generate.prompt and generate.new_tokens");
   SearchProgress progress(flags, effort);
   if (generates(question.base())) return texts_answer(question, flags, effort, progress);
   const Space space = space_of(question);

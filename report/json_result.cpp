@@ -135,8 +135,10 @@ Json adaptation(const RunRecord& record) {
   return all;
 }
 
-// Of a run that generates text.
+// Of a run that generates text, or images.
 Json generated_json(const Generated& of) {
+  if (of.images_per_s > 0)
+    return {{"first_step_s", of.first_token_s}, {"step_s", of.token_s}, {"images_per_s", of.images_per_s}};
   return {{"first_token_s", of.first_token_s},
           {"token_s", of.token_s},
           {"tokens_per_s", of.tokens_per_s},

@@ -79,10 +79,13 @@ std::string throughput_line(const Analysis& analysis) {
   return text;
 }
 
-// A text's first token, and all of them.
+// A text's first token, and all of them; or images, and their steps.
 std::string generated_line(const Analysis& analysis) {
   if (!analysis.generated) return "";
   const Generated& of = *analysis.generated;
+  if (of.images_per_s > 0)
+    return fmt::format("{} images/s; {} a step", format_count(of.images_per_s),
+                       format_time(of.token_s > 0 ? of.token_s : of.first_token_s));
   std::string text =
       fmt::format("{} tokens/s; first token after {}", format_count(of.tokens_per_s), format_time(of.first_token_s));
   return of.token_s > 0 ? text + fmt::format(", then {} a token of each text", format_time(of.token_s)) : text;
@@ -333,7 +336,7 @@ std::string summary(const Analysis& analysis, SummaryStyle style) {
     add("staleness", staleness_line(*missed));
   add("start-up", start_up_line(analysis));
   add("throughput", throughput_line(analysis));
-  add("generated", generated_line(analysis));
+  add(analysis.generated && analysis.generated->images_per_s > 0 ? "sampled" : "generated", generated_line(analysis));
   add("model", model_line(analysis));
   text += memory_lines(analysis, all);
   add("moved", traffic_line(analysis, all));

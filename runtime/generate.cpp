@@ -22,6 +22,7 @@
 #include "core/transforms/generation/generation_keys.hpp"
 #include "report/summary.hpp"
 #include "runtime/data_kind.hpp"
+#include "runtime/denoise.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/generate_ranks.hpp"
 #include "runtime/growing_texts.hpp"
@@ -53,7 +54,7 @@ void print_lines(std::string_view any) {
 using Clock = std::chrono::steady_clock;
 
 GenerateFlags parse_flags(int argc, char** argv) {
-  CLI::App app{"Generate text with a network that may be larger than the device", "tandem generate"};
+  CLI::App app{"Generate text, or images, with a network that may be larger than the device", "tandem generate"};
   GenerateFlags flags;
   add_scenario_argument(app, flags.common);
   app.add_option("--prompts", flags.prompts, "A prompt a line; -: standard input. Not given: the scenario's data")
@@ -64,6 +65,7 @@ GenerateFlags parse_flags(int argc, char** argv) {
   app.add_flag("--tokens", flags.as_numbers, "Prompts and texts are token numbers with spaces between");
   app.add_option("--texts", flags.texts, "Write all texts and their tokens, a line of JSON each; -: and nothing else")
       ->type_name("FILE");
+  app.add_option("--latents", flags.latents, "Write the latents of all images, a safetensors file")->type_name("FILE");
   app.add_option("--rank", flags.rank)->group("");
   app.add_option("--meeting-file", flags.meeting_file)->group("");
   add_setting_flags(app, flags.common);
@@ -85,8 +87,9 @@ CommonFlags settings_of(const GenerateFlags& flags, const PromptBlock* block) {
 Scenario load(CommonFlags common, const std::string& device) {
   Scenario scenario = load_live_scenario(common, device);
   if (!generates(scenario))
-    throw ConfigError(scenario.path +
-                      ": generate: is missing; allowed: generate.prompt and generate.new_tokens, or tandem train");
+    throw ConfigError(
+        scenario.path +
+        ": generate: is missing; allowed: generate.prompt and generate.new_tokens, generate.steps, or tandem train");
   return scenario;
 }
 
@@ -234,6 +237,9 @@ int generate(int argc, char** argv) {
     become("train-" + flags.device, arguments);
   }
   const Scenario scenario = load(flags.common, flags.device);
+  if (denoises(scenario.workload)) return denoise(flags, scenario);
+  if (!flags.latents.empty())
+    throw ConfigError("--latents: is of images, and the scenario generates text; allowed: --texts, or generate.steps");
   std::vector<NamedPath> inputs = inputs_of(scenario);
   inputs.push_back({"--prompts", flags.prompts == "-" ? "" : flags.prompts});
   check_outputs({{"--texts", flags.texts}}, inputs);

@@ -17,7 +17,7 @@ namespace tandem {
 
 struct GenerateFlags {
   CommonFlags common;
-  std::string device = "cpu", prompts, texts;
+  std::string device = "cpu", prompts, texts, latents;
   bool as_numbers = false;
   Rank rank = kNone;  // given: of a process that follows the leading rank's
   std::string meeting_file;

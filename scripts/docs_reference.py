@@ -81,7 +81,7 @@ class Tables:
         node = self.resolved(node)
         text = ""
         for name, child in node.get("properties", {}).items():
-            text += self.row(prefix + name, child, name in required or name in node.get("required", ()))
+            text += self.row(prefix + name, child, name in required or name in needed_of(node))
             text += self.inner(child, prefix + name)
         return text
 
@@ -97,6 +97,11 @@ class Tables:
         default = "needed" if required else f"`{shown(node['default'])}`" if "default" in node else ""
         cells = [f"`{name}`", node.get("description", ""), self.value(node), default]
         return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |\n"
+
+
+def needed_of(node):
+    """Keys of a map that are needed, or are where no other key stands instead of them."""
+    return [*node.get("required", ()), *(key for rule in node.get("allOf", ()) for key in rule.get("else", {}).get("required", ()))]
 
 
 def shown(value):

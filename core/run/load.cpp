@@ -24,7 +24,7 @@ std::string folder_of(const std::string& path) {
 }
 
 DeclaredKeys declared_keys() {
-  DeclaredKeys declared{{}, parallel_keys(), generation_keys()};
+  DeclaredKeys declared{{}, parallel_keys(), generation_keys(), denoising_keys()};
   for (const WorkloadEntry* entry : workloads()) declared.families.push_back({entry->name, entry->keys});
   return declared;
 }

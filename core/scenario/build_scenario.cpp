@@ -222,7 +222,8 @@ Scenario build_scenario(const Values& values) {
   out.checkpoint.keep = values.integer("checkpoint.keep");
   out.watchdog_ns = values.integer("watchdog");
   out.steps = static_cast<std::int32_t>(values.integer("steps"));
-  if (values.has("generate.new_tokens")) out.steps = static_cast<std::int32_t>(values.integer("generate.new_tokens"));
+  for (const char* steps : {"generate.new_tokens", "generate.steps"})
+    if (values.has(steps)) out.steps = static_cast<std::int32_t>(values.integer(steps));
   if (values.has("epochs") && values.has("data.samples")) {  // rules.cpp says where there are too few or too many
     const std::int64_t of_epoch = values.integer("data.samples") / samples_of_step(out.workload);
     out.steps = static_cast<std::int32_t>(std::clamp<std::int64_t>(of_epoch, 1, kMostSteps / values.integer("epochs")) *

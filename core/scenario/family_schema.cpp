@@ -74,6 +74,23 @@ Json case_of(const DeclaredFamily& family, const CommonRules& common) {
   return {{"if", {{"properties", {{"family", {{"const", family.name}}}}}}}, {"then", then}};
 }
 
+// Keys of text, or of images alone where the first of these is given.
+void add_generation(const DeclaredKeys& declared, Json& generate) {
+  Json of_text = Json::array(), of_images = Json::array();
+  for (const FamilyKey& key : declared.generate) {
+    generate["properties"][key.name] = rule_of(key);
+    if (key.required) of_text.push_back(key.name);
+  }
+  for (const FamilyKey& key : declared.denoise) {
+    generate["properties"][key.name] = rule_of(key);
+    of_images.push_back(key.name);
+  }
+  if (of_images.empty()) return;
+  generate["allOf"] = {{{"if", {{"required", Json::array({of_images.front()})}}},
+                        {"then", {{"propertyNames", {{"enum", of_images}}}}},
+                        {"else", {{"required", of_text}}}}};
+}
+
 }  // namespace
 
 std::string scenario_schema_text(const DeclaredKeys& declared) {
@@ -93,11 +110,7 @@ std::string scenario_schema_text(const DeclaredKeys& declared) {
   for (const DeclaredFamily& family : families) workload["allOf"].push_back(case_of(family, common));
   for (const FamilyKey& key : declared.parallel)
     schema["properties"]["parallel"]["properties"][key.name] = rule_of(key);
-  Json& generate = schema["properties"]["generate"];
-  for (const FamilyKey& key : declared.generate) {
-    generate["properties"][key.name] = rule_of(key);
-    if (key.required) generate["required"].push_back(key.name);
-  }
+  add_generation(declared, schema["properties"]["generate"]);
   return schema.dump(2) + "\n";
 }
 

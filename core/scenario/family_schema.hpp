@@ -19,7 +19,8 @@ struct DeclaredFamily {
 struct DeclaredKeys {
   std::vector<DeclaredFamily> families;
   std::vector<FamilyKey> parallel;  // of transforms, under `parallel`
-  std::vector<FamilyKey> generate;  // under `generate`
+  std::vector<FamilyKey> generate;  // under `generate`: of texts
+  std::vector<FamilyKey> denoise;   // of images, where the first of them is given, and none of the others then
 };
 
 // As a JSON Schema, for editors (docs/scenario.schema.json) ...

@@ -22,8 +22,8 @@ void BatchPart::add(Graph& graph) {
     if (input.reads.empty()) load.reads.push_back(input.writes.front());
   if (!load.writes.empty()) add_filling(graph, std::move(load));
   for (const TensorSpec& tensor : batch.tensors)
-    tensors_.push_back(
-        add_plain_tensor(graph, batch.name + "." + prefix_ + tensor.name, Role::Batch, tensor.type, tensor.bytes));
+    tensors_.push_back(add_plain_tensor(graph, batch.name + "." + prefix_ + tensor.name, Role::Batch, tensor.type,
+                                        tensor.bytes, batch.persistent));
   values_.assign(tensors_.size(), kNone);
 }
 

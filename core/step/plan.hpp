@@ -188,6 +188,7 @@ struct BatchSpec {
   std::vector<InputSpec> inputs;    // in order
   std::vector<KeptSpec> kept;
   std::string name = "batch";  // which its tensors and ops are named after
+  bool persistent = false;     // later steps read what the first one loads
   std::int64_t bytes() const;
 };
 

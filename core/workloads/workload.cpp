@@ -61,9 +61,8 @@ Network frozen(Network network) {
 
 // The family's network as it is trained, or as it was.
 Network trained_network(const WorkloadEntry& family, const WorkloadOptions& complete) {
-  const bool generates = complete.generate.has("prompt");
   Network network = family.network(complete);
-  network = transformed(generates ? frozen(std::move(network)) : std::move(network), complete);
+  network = transformed(generates(complete) ? frozen(std::move(network)) : std::move(network), complete);
   require_frozen_where_cached(network, complete);
   return network;
 }
@@ -84,7 +83,10 @@ std::unique_ptr<StepSource> WorkloadEntry::make(const Scenario& scenario, const 
   if (generates(complete)) {
     const auto of_tokens = [this, workload = complete.workload](std::int64_t tokens) {
       WorkloadOptions of_step = workload;
-      set_text_length(of_step.keys, tokens);
+      if (!denoises(of_step))
+        set_text_length(of_step.keys, tokens);
+      else if (GenerationSizes(of_step).guidance > 0)
+        of_step.batch *= 2;
       return network(of_step);
     };
     return make_generation(complete, all_rewrites(complete, rewrites), of_tokens, rank);

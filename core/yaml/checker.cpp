@@ -39,7 +39,9 @@ std::string shown_path(const std::string& path) { return path.empty() ? "file" :
 
 const Case* case_of(const Node& map, const Schema& schema) {
   for (const Case& rule : schema.cases)
-    if (const Node* chosen = map.find(rule.key); chosen != nullptr && chosen->text == rule.value) return &rule;
+    if (const Node* chosen = map.find(rule.key);
+        chosen != nullptr && (rule.value.empty() || chosen->text == rule.value))
+      return &rule;
   return nullptr;
 }
 
@@ -126,8 +128,13 @@ void Checker::check_map(Node& map, const Schema& schema, const std::string& path
   for (const Property& property : schema.properties)
     if (Node* node = map.find(property.key))
       check(*node, schema.find(property.key, rule)->schema, child_path(path, property.key));
+  // A key that was meant to be there, and stands under another name, would decide what is needed.
+  const bool is_decided = rule != nullptr || std::any_of(schema.cases.begin(), schema.cases.end(), [&](const Case& c) {
+                            return c.value.empty() && findings_->is_spoiled(child_path(path, c.key));
+                          });
   for (const std::string& key : schema.required)
-    if (map.find(key) == nullptr) miss(map, child_path(path, key), "is missing", allowed(schema.find(key)->schema));
+    if (!is_decided && map.find(key) == nullptr)
+      miss(map, child_path(path, key), "is missing", allowed(schema.find(key)->schema));
   check_option_names(map, schema, path);
   complete(map, schema, rule, path);
   check_relations(schema, rule, path);
@@ -137,7 +144,7 @@ const Case* Checker::apply_cases(const Node& map, const Schema& schema, const st
   const Case* rule = case_of(map, schema);
   if (rule == nullptr) return nullptr;
   const Node& node = *map.find(rule->key);
-  const std::string chosen = rule->key + " '" + rule->value + "'";
+  const std::string chosen = rule->key + (rule->value.empty() ? "" : " '" + rule->value + "'");
   for (const Entry& entry : map.entries)
     if (!contains(rule->taken, entry.key) && schema.find(entry.key) != nullptr)
       findings_->add(

@@ -105,10 +105,16 @@ void build_map(const Json& json, Schema& out) {
   out.is_sourced = json.value("x-sourced", false);
   if (!json.contains("allOf")) return;
   for (const Json& rule : json["allOf"]) {
-    const auto condition = rule["if"]["properties"].items().begin();
-    const Json& then = rule["then"];
-    out.cases.push_back({condition.key(), condition.value()["const"], strings(then, "required"),
-                         strings(then["propertyNames"], "enum"), properties_of(then)});
+    const Json &condition = rule["if"], &then = rule["then"];
+    Case& made = out.cases.emplace_back(
+        Case{"", "", strings(then, "required"), strings(then["propertyNames"], "enum"), properties_of(then)});
+    if (condition.contains("required")) {
+      made.key = condition["required"].front();
+      for (std::string& key : strings(rule["else"], "required")) out.required.push_back(std::move(key));
+      continue;
+    }
+    const auto chosen = condition["properties"].items().begin();
+    made.key = chosen.key(), made.value = chosen.value()["const"];
   }
 }
 

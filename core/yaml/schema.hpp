@@ -29,8 +29,8 @@ struct Bound {
 
 struct Property;
 
-// allOf / if / then: where `key` has this value, these keys are needed, only those are taken, and some mean what stands
-// here.
+// allOf / if / then: where `key` has this value, or any if there is none here, these keys are needed, only those are
+// taken, and some mean what stands here.
 struct Case {
   std::string key, value;
   std::vector<std::string> required, taken;
@@ -42,7 +42,7 @@ struct Schema {
   std::string description;
   // Map
   std::vector<Property> properties;
-  std::vector<std::string> required;
+  std::vector<std::string> required;  // where no case holds
   std::vector<Case> cases;
   std::vector<Schema> additional;  // at most one: what keys beside the properties hold
   std::string options_of;          // x-options-of: the registry whose entry, named by key `name`, lists those keys

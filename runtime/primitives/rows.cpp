@@ -3,18 +3,20 @@
 namespace tandem {
 namespace {
 
-void forward(Arguments& a) { a.out[0].copy_(a.in[0].narrow(0, 0, a.out[0].size(0))); }
+at::Tensor selected(const at::Tensor& x, const Call& call) {
+  return x.narrow(0, call.how.integer("first", 0), call.how.integer("count"));
+}
+
+void forward(Arguments& a) { a.out[0].copy_(selected(a.in[0], a.call)); }
 
 void backward(Arguments& a) {
   a.input_gradients[0].make([&](const at::Tensor& out) {
     out.zero_();
-    out.narrow(0, 0, a.output_gradient.size(0)).copy_(a.output_gradient);
+    selected(out, a.call).copy_(a.output_gradient);
   });
 }
 
-std::vector<at::Tensor> reference(const ReferenceCall& c) {
-  return {c.in[0].narrow(0, 0, c.call.shapes.out[0].dims[0])};
-}
+std::vector<at::Tensor> reference(const ReferenceCall& c) { return {selected(c.in[0], c.call)}; }
 
 }  // namespace
 }  // namespace tandem

@@ -18,7 +18,9 @@ at::Tensor angles_of(const Attributes& how, const at::Tensor& numbers) {
   const double fall = -std::log(how.number("period")) / static_cast<double>(half - how.integer("shift", 0));
   const auto fp32 = numbers.options().dtype(at::kFloat);
   const at::Tensor frequencies = at::arange(half, fp32).mul_(fall).exp_();
-  return at::mul(numbers.to(at::kFloat).unsqueeze(1), frequencies);
+  at::Tensor counted = numbers.to(at::kFloat);
+  if (const std::int64_t first = how.integer("first", 0); first != 0) counted.add_(first);
+  return at::mul(counted.unsqueeze(1), frequencies);
 }
 
 void forward(Arguments& a) {

@@ -12,6 +12,7 @@
 #include "core/run/making.hpp"
 #include "core/scenario/family_schema.hpp"
 #include "core/scenario/reader.hpp"
+#include "core/transforms/generation/generation_keys.hpp"
 #include "core/workloads/workload.hpp"
 #include "tests/common/source_dir.hpp"
 
@@ -22,7 +23,7 @@ inline const std::string kHostileFolder = source_path("tests/data/hostile");
 inline KnownNames fixed_names() {
   static const std::vector<std::string> kFamilies = {"bert", "gpt", "gpt_decode", "layers", "mlp"};
   static const auto kSchema = [] {
-    DeclaredKeys declared;
+    DeclaredKeys declared{{}, {}, generation_keys(), denoising_keys()};
     for (const std::string& name : kFamilies) declared.families.push_back({name, find_workload(name)->keys});
     return std::make_shared<const Schema>(scenario_schema(declared));
   }();

@@ -84,5 +84,22 @@ TEST(Generation, TheSameAgainIsTheSameLog) {
   EXPECT_EQ(log(), log());
 }
 
+// A step is a part of each image. Weights come once a step for both batches, at 10 MB/s.
+TEST(Denoising, WeightsComeOnceAStep) {
+  Scenario s = denoising_scenario("flexgen", kRoomy);
+  s.policy.options = {{"wg", "0"}};
+  s.machine.h2d.bytes_per_s = 1e7;
+  Simulation simulation(s);
+  const Analysis a = analysed(simulation);
+  ASSERT_TRUE(a.generated);
+  const Generated& of = *a.generated;
+  EXPECT_NEAR(of.images_per_s, 6 / (of.first_token_s + 5 * of.token_s), 1e-6 * of.images_per_s);
+  EXPECT_NEAR(a.samples_per_s, 1 / of.token_s, 1e-3 * a.samples_per_s);
+  EXPECT_EQ(a.tokens_per_s, 0);
+  const double each = 4 * static_cast<double>(a.parameters) / 1e7;
+  EXPECT_NEAR(of.token_s, each, 0.05 * each);
+  EXPECT_EQ(a.holder.cause, "h2d");
+}
+
 }  // namespace
 }  // namespace tandem::testing

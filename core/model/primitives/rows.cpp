@@ -1,4 +1,4 @@
-// The first `count` rows of a value.
+// `count` rows of a value, from `first` on, by default 0.
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/primitive.hpp"
@@ -11,7 +11,8 @@ class Rows final : public Primitive {
   void infer(const Attributes& how, CallShapes& s) const override {
     Shape out = s.in.at(0);
     const std::int64_t count = how.integer("count");
-    CHECK(!out.dims.empty() && count > 0 && count <= out.dims[0], count);
+    const std::int64_t first = how.integer("first", 0);
+    CHECK(!out.dims.empty() && first >= 0 && count > 0 && first + count <= out.dims[0], first, count);
     out.dims[0] = count;
     s.out = {out};
   }

@@ -1,5 +1,6 @@
 // Numbers as waves: sines, then cosines, of each times `dim` / 2 frequencies that fall from 1 to 1 / `period`; of
-// `shift` 0 they end just before (Vaswani et al. 2017; Ho et al. 2020 shift by 1). Made in fp32; no gradient.
+// `shift` 0 they end just before (Vaswani et al. 2017; Ho et al. 2020 shift by 1). Numbers count from `first`, by
+// default 0. Made in fp32; no gradient.
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/library_scratch.hpp"

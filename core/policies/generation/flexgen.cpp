@@ -87,6 +87,12 @@ class FlexGen final : public Policy {
         batches_(static_cast<std::size_t>(scenario.workload.micro_batches)) {
     if (!generates(scenario))
       throw ConfigError("policy.name: flexgen places what a network has that generates; allowed: with `generate`");
+    if (denoises(scenario.workload))
+      for (const char* option : {"cg", "cc", "cpu_attention", "variant"})
+        if (scenario.policy.options.contains(option))
+          throw ConfigError("policy." + std::string(option) +
+                            ": is of texts, and images keep no keys and values from step to step; allowed: wg, wc, hg, "
+                            "hc");
     const bool disk = weights_.uses_disk() || cache_.uses_disk() || hidden_.uses_disk();
     if (disk && scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes == 0)
       throw ConfigError(

@@ -19,6 +19,8 @@ std::size_t place(std::int32_t id) { return static_cast<std::size_t>(id); }
   throw ConfigError("generate: " + problem + "; allowed: " + allowed);
 }
 
+constexpr const char* kDecoders = "a decoder of text, alone or behind an encoder, or a unet with generate.steps alone";
+
 bool attends(const Call& call) { return tandem::attends(call.what->name); }
 
 bool has_own_loss(const Module& module) {
@@ -83,8 +85,7 @@ void Rewriting::find_text() {
   for (const Call& call : head.module->program)
     if (call.what->primitive.is_own_loss()) loss = &call;
   const auto none = [&] {
-    refuse("family " + trained_.family + " has no tokens that attend to those before them",
-           "a decoder of text, alone or behind an encoder");
+    refuse("family " + trained_.family + " has no tokens that attend to those before them", kDecoders);
   };
   if (loss == nullptr) none();
   for (std::size_t p = 0; p < head.inputs.size(); ++p) {
@@ -114,8 +115,7 @@ GeneratingNetwork Rewriting::build() {
   first_page_ = static_cast<std::int32_t>(network.batch.size());
   for (const NetworkModule& m : trained_.modules) add(m);
   if (attentions_ == 0)
-    refuse("family " + trained_.family + " has no tokens that attend to those before them",
-           "a decoder of text, alone or behind an encoder");
+    refuse("family " + trained_.family + " has no tokens that attend to those before them", kDecoders);
   return {builder_.finish(), text_};
 }
 
@@ -285,8 +285,7 @@ LocalId Rewriting::attend(const Call& call, std::vector<LocalId> in, ModuleScope
   const bool fused = call.what->name == "attention";
   const std::int64_t heads = call.how.integer("heads");
   if (call.how.integer("causal", 0) == 0)
-    refuse(call.name + " sees tokens that come later, or other ones than those of the text",
-           "a decoder of text, alone or behind an encoder");
+    refuse(call.name + " sees tokens that come later, or other ones than those of the text", kDecoders);
   const std::int64_t window = windows_.at(static_cast<std::size_t>(attentions_));
   Attributes how = {{"heads", heads},
                     {"key_heads", call.how.integer("key_heads", heads)},
@@ -321,9 +320,11 @@ LocalId Rewriting::attend(const Call& call, std::vector<LocalId> in, ModuleScope
 
 }  // namespace
 
-std::int64_t GeneratingStep::pages_before() const { return position == 0 ? 0 : 1 + (position - prompt) / page; }
+std::int64_t GeneratingStep::pages_before() const {
+  return page == 0 || position == 0 ? 0 : 1 + (position - prompt) / page;
+}
 
-bool GeneratingStep::begins_page() const { return position == 0 || (position - prompt) % page == 0; }
+bool GeneratingStep::begins_page() const { return page > 0 && (position == 0 || (position - prompt) % page == 0); }
 
 std::vector<std::int64_t> attention_windows(const Network& of_whole_sequences) {
   std::vector<std::int64_t> windows;

@@ -14,8 +14,8 @@ namespace tandem {
 // later one so many tokens'.
 struct GeneratingStep {
   std::int64_t tokens = 1, position = 0;  // how many, and the place of the first
-  std::int64_t prompt = 1, page = 1;
-  std::int64_t places = 1;  // that the network has positions for
+  std::int64_t prompt = 1, page = 1;      // page 0: nothing is kept from step to step
+  std::int64_t places = 1;                // that the network has positions for
   std::int64_t cache_bits = 0;
   bool eager_codes = false;
   double temperature = 0;  // 0: the likeliest token
@@ -32,7 +32,7 @@ std::vector<std::int64_t> attention_windows(const Network& of_whole_sequences);
 
 struct GeneratingNetwork {
   Network network;
-  std::int32_t text = 0;  // the place of the tokens in the batch; pages of keys and values come behind the batch
+  std::int32_t text = 0;  // the place of what grows in the batch; pages of keys and values come behind the batch
 };
 
 // Of a call that is made in the first step alone: it reads nothing of the text. What others read of it stays.

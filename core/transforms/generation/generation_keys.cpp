@@ -7,6 +7,8 @@ namespace {
 
 constexpr std::int64_t kMostTokens = 1 << 24, kMostVocabulary = std::int64_t{1} << 31;
 constexpr double kMostTemperature = 1000;
+constexpr std::int64_t kMostDenoisingSteps = 999;
+constexpr const char* kSteps = "steps";
 constexpr const char* kOwnLength = "target_sequence";  // behind an encoder of text
 
 }  // namespace
@@ -34,6 +36,17 @@ const std::vector<FamilyKey>& generation_keys() {
   return kKeys;
 }
 
+const std::vector<FamilyKey>& denoising_keys() {
+  static const std::vector<FamilyKey> kKeys = {
+      size_key(kSteps, {1, kMostDenoisingSteps},
+               "Of a network that is trained to tell noise, instead of the keys of text: steps from noise to an image, "
+               "each with a forward (DDIM)."),
+      {"guidance",
+       R"({"description": "How far an image follows its context: the forward is of each image twice, with it and with one of nothing, and the difference counts so often. Not given: of each once.", "type": "number", "exclusiveMinimum": 0, "maximum": 1000})",
+       {}}};
+  return kKeys;
+}
+
 const char* text_length_key(const KeyValues& keys) {
   return keys.integer_or(kOwnLength, 0) > 0 ? kOwnLength : "sequence";
 }
@@ -42,16 +55,19 @@ void set_text_length(KeyValues& keys, std::int64_t tokens) {
   keys[keys.has(kOwnLength) ? kOwnLength : "sequence"] = tokens;
 }
 
-bool generates(const Scenario& scenario) { return scenario.workload.generate.has("prompt"); }
+bool denoises(const WorkloadOptions& workload) { return workload.generate.has(kSteps); }
+bool generates(const WorkloadOptions& workload) { return workload.generate.has("prompt") || denoises(workload); }
 
 GenerationSizes::GenerationSizes(const WorkloadOptions& workload)
-    : prompt(workload.generate.integer("prompt")),
-      new_tokens(workload.generate.integer("new_tokens")),
-      page(workload.generate.integer_or("page", 16)),
+    : denoises(tandem::denoises(workload)),
+      prompt(denoises ? 1 : workload.generate.integer("prompt")),
+      new_tokens(workload.generate.integer(denoises ? kSteps : "new_tokens")),
+      page(denoises ? 0 : workload.generate.integer_or("page", 16)),
       cache_bits(workload.generate.integer_or("cache_bits", 0)),
       eager_codes(workload.generate.text_or("codes", "fused") == "eager"),
       stop_token(workload.generate.integer_or("stop_token", kNone)),
       temperature(workload.generate.has("temperature") ? workload.generate.number("temperature") : 0),
-      top_k(workload.generate.integer_or("top_k", 0)) {}
+      top_k(workload.generate.integer_or("top_k", 0)),
+      guidance(workload.generate.has("guidance") ? workload.generate.number("guidance") : 0) {}
 
 }  // namespace tandem

@@ -12,6 +12,7 @@
 #include "core/step/network_plan.hpp"
 #include "core/transforms/common/entry.hpp"
 #include "core/transforms/generation/attention_apart.hpp"
+#include "core/transforms/generation/denoising_network.hpp"
 
 namespace tandem {
 namespace {
@@ -84,7 +85,9 @@ bool GenerationPlans::reads_text(const StageSpec& stage) const {
 
 Network GenerationPlans::network_at(std::int64_t position) {
   const GeneratingStep step = step_at(position);
-  GeneratingNetwork made = generating_network(network_(step.tokens), step, windows_, most_pages());
+  GeneratingNetwork made = sizes_.denoises ? denoising_network(network_(step.tokens),
+                                                               ddim_step(sizes_.new_tokens, position), sizes_.guidance)
+                                           : generating_network(network_(step.tokens), step, windows_, most_pages());
   text_ = made.text, first_page_ = static_cast<std::int32_t>(made.network.batch.size());
   return with_attention_apart(transformed(std::move(made.network), scenario_.workload));
 }
@@ -103,7 +106,10 @@ TrainingPlan GenerationPlans::of_all_ranks(std::int64_t position) {
     keep_what_later_tokens_read(position > 0 ? network : network_at(sizes_.prompt), plan);
   for (std::size_t i = 0; step_at(position).begins_page() && i < network.modules.size(); ++i)
     if (attends_to_pages(*network.modules[i].module)) keep_page(plan.stages[i].outputs.at(1));
-  plan.batch.name = "prompt";
+  if (sizes_.denoises)
+    plan.batch.persistent = true;
+  else
+    plan.batch.name = "prompt";
   plan.stages.back().outputs.front().persistent = true;
   return plan;
 }
@@ -121,7 +127,7 @@ GenerationPlan GenerationPlans::at(std::int64_t position) {
   own.text = static_cast<std::size_t>(text_);
   for (std::size_t i = 0; i < stages.size(); ++i) {
     if (is_attention(stages[i])) own.attentions.push_back(i);
-    if (stages[i].chooses()) own.chooses = static_cast<std::int32_t>(i);
+    if (sizes_.denoises ? i + 1 == stages.size() : stages[i].chooses()) own.chooses = static_cast<std::int32_t>(i);
     own.reads_tokens = own.reads_tokens || reads_text(stages[i]);
   }
   own.tokens = add_token_return(own.plan, scenario_, rank_);

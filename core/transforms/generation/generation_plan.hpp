@@ -20,8 +20,8 @@ using NetworkOfTokens = std::function<Network(std::int64_t)>;
 struct GenerationPlan {
   TrainingPlan plan;
   std::vector<std::size_t> attentions;  // stages
-  std::int32_t chooses = kNone;         // the stage that chooses tokens; kNone: it is another rank's
-  std::size_t text = 0;                 // the place of the tokens in the batch
+  std::int32_t chooses = kNone;         // the stage that makes what the next step reads; kNone: it is another rank's
+  std::size_t text = 0;                 // the place in the batch of that: tokens, or latents
   bool reads_tokens = false;
   TokenReturn tokens;
 };
@@ -33,7 +33,9 @@ class GenerationPlans {
   // Of the step whose first token has this place in its text.
   GeneratingStep step_at(std::int64_t position) const;
   GenerationPlan at(std::int64_t position);
-  std::int64_t most_pages() const { return 1 + (sizes_.new_tokens + sizes_.page - 1) / sizes_.page; }
+  std::int64_t most_pages() const {
+    return sizes_.page == 0 ? 0 : 1 + (sizes_.new_tokens + sizes_.page - 1) / sizes_.page;
+  }
   // Of a port that reads a page: which one of its attention's. kNone: it reads none.
   std::int64_t page_of(const PortSpec& port) const {
     const bool reads_page = port.from == PortSpec::From::Batch && port.index >= first_page_;

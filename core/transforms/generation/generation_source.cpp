@@ -30,11 +30,15 @@ void require_generation_options(const Scenario& scenario) {
     throw ConfigError(key + ": " + problem + "; allowed: " + allowed);
   };
   const std::string length = text_length_key(w.keys);
-  if (w.keys.has(length) && sizes.prompt + sizes.new_tokens > w.keys.integer(length))
+  if (!sizes.denoises && w.keys.has(length) && sizes.prompt + sizes.new_tokens > w.keys.integer(length))
     refuse("generate.new_tokens, generate.prompt, workload." + length,
            "prompt and new tokens are " + std::to_string(sizes.prompt + sizes.new_tokens) + ", " + length + " only " +
                std::to_string(w.keys.integer(length)),
            "at most " + length + " - prompt new tokens");
+  if (!sizes.denoises && w.generate.has("guidance"))
+    refuse("generate.guidance", "is of images", "none with generate.prompt and generate.new_tokens, or generate.steps");
+  if (sizes.denoises && rank_count(scenario) > 1)
+    refuse("parallel", "images are made of noise by one rank so far", "one rank");
   const bool divides_texts =
       w.devices > 1 || sequence_ranks(scenario) > 1 || expert_ranks(scenario) > 1 || server_count(scenario) > 0;
   if (divides_texts || w.partition != "none" || w.parallel.text_or("sequence_kind", "") == "megatron")

@@ -135,7 +135,12 @@ std::vector<PrimitiveCase> cases() {
   all.push_back(one("sinusoids", "sinusoids", {{{6}, /*below=*/1000}},
                     {{"dim", std::int64_t{24}}, {"period", 10000.0}, {"shift", std::int64_t{1}}},
                     [](const Tensors& in, const Tensors&) { return waves(in[0]); }));
-  all.back().bf16_error = -1;  // nothing that its reference reads tells the precision
+  all.push_back(
+      one("sinusoids_that_begin_later", "sinusoids", {{{6}, /*below=*/1000}},
+          {{"dim", std::int64_t{24}}, {"period", 10000.0}, {"shift", std::int64_t{1}}, {"first", std::int64_t{301}}},
+          [](const Tensors& in, const Tensors&) { return waves(in[0] + 301); }));
+  for (std::size_t i = 1; i <= 2; ++i)
+    all[all.size() - i].bf16_error = -1;  // nothing that its reference reads tells the precision
   all.push_back(unet());
   return all;
 }

@@ -87,6 +87,8 @@ std::vector<PrimitiveCase> cases() {
           [](const Tensors& in, const Tensors&) {
             return in[0].view({kBatch, kSequence, 4, kHidden}).mean(1).view({-1, kHidden});
           }),
+      one("later_rows", "rows", {tokens, kHidden}, {{"first", std::int64_t{2}}, {"count", std::int64_t{3}}},
+          [](const Tensors& in, const Tensors&) { return in[0].slice(0, 2, 5); }),
       one("rows", "rows", {tokens, kHidden}, {{"count", std::int64_t{5}}},
           [](const Tensors& in, const Tensors&) { return in[0].slice(0, 0, 5); }),
       twice()};
