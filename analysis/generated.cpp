@@ -23,6 +23,13 @@ std::int64_t first_start_ns(const Timeline& timeline) {
   return first;
 }
 
+bool keeps_keys(const Timeline& timeline) {
+  for (const RankTimeline& rank : timeline.ranks)
+    for (std::int32_t tensor = 0; tensor < rank.graph->tensor_count(); ++tensor)
+      if (rank.graph->tensor(tensor).role == Role::KvCache) return true;
+  return false;
+}
+
 }  // namespace
 
 std::optional<Generated> generated(const Scenario& scenario, const Timeline& timeline, std::int64_t head_ns,
@@ -38,6 +45,7 @@ std::optional<Generated> generated(const Scenario& scenario, const Timeline& tim
   of.tokens_per_s = texts * (1 + later) / (of.first_token_s + later_s);
   if (const GenerationSizes sizes(scenario.workload); sizes.denoises)
     of.images_per_s = of.tokens_per_s / static_cast<double>(sizes.new_tokens);
+  of.has_cache = keeps_keys(timeline);
   if (later_s > 0) of.token_s = later_s / later, of.later_tokens_per_s = texts * later / later_s;
   return of;
 }

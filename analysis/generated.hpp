@@ -19,6 +19,7 @@ struct Generated {
   double tokens_per_s = 0;        // of all texts, the first step with its prompts among the time
   double later_tokens_per_s = 0;  // without the first step
   double images_per_s = 0;        // 0: it generates text
+  bool has_cache = true;          // of keys and values; else each step computes whole texts
 };
 
 // None for a scenario that trains, and where no step is complete. `head_ns`: from the run's start to the end of its

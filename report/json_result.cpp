@@ -142,7 +142,8 @@ Json generated_json(const Generated& of) {
   return {{"first_token_s", of.first_token_s},
           {"token_s", of.token_s},
           {"tokens_per_s", of.tokens_per_s},
-          {"later_tokens_per_s", of.later_tokens_per_s}};
+          {"later_tokens_per_s", of.later_tokens_per_s},
+          {"has_cache", of.has_cache}};
 }
 
 }  // namespace

@@ -88,7 +88,8 @@ std::string generated_line(const Analysis& analysis) {
                        format_time(of.token_s > 0 ? of.token_s : of.first_token_s));
   std::string text =
       fmt::format("{} tokens/s; first token after {}", format_count(of.tokens_per_s), format_time(of.first_token_s));
-  return of.token_s > 0 ? text + fmt::format(", then {} a token of each text", format_time(of.token_s)) : text;
+  if (of.token_s > 0) text += fmt::format(", then {} a token of each text", format_time(of.token_s));
+  return of.has_cache ? text : text + "; without a cache: each token computes its whole text again";
 }
 
 std::string model_line(const Analysis& analysis) {

@@ -92,6 +92,12 @@ void fill_whole(const Work& load, const Scenario& scenario, const DataSource& da
     data.next_token_batch(key, size(0), size(1), integers(places[0]),
                           places.size() == 1 ? unread.data() : integers(places[1]));
     for (const BatchPlace& place : places) check_tokens(integers(place), place.elements, size(2));
+  } else if (load.body == "imported_text.load") {
+    std::vector<std::int64_t> unread(static_cast<std::size_t>(places[0].elements));
+    data.next_token_batch(key, size(0), size(1), integers(places[0]), unread.data());
+    check_tokens(integers(places[0]), places[0].elements, size(2));
+    for (std::size_t i = 1; i < places.size(); ++i)
+      StoredValues::of(scenario)->read_constant(static_cast<std::size_t>(size(2 + i)), places[i].bytes);
   } else if (load.body == "masked_tokens.load") {
     data.masked_token_batch(key, size(0), size(1), size(2), integers(places[0]), integers(places[1]));
     check_tokens(integers(places[0]), places[0].elements, size(2));

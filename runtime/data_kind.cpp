@@ -1,5 +1,6 @@
 #include "runtime/data_kind.hpp"
 
+#include "core/transforms/generation/generation_keys.hpp"
 #include "core/workloads/workload.hpp"
 
 namespace tandem {
@@ -15,6 +16,7 @@ Work load_of(const Scenario& scenario) {
 DataKind data_kind(const Scenario& scenario) {
   const Work load = load_of(scenario);
   if (load.body == "masked_tokens.load") return DataKind::MaskedText;
+  if (load.body == "imported.load" && generates(scenario)) return DataKind::Text;
   if (load.body == "synthetic.load" || load.body == "imported.load") return DataKind::MadeUp;
   if (load.body != "images.load") return DataKind::Text;
   // A family with a key for the numbers of an image has those of the data set.

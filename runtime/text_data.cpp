@@ -28,8 +28,7 @@ TextData::TextData(const Scenario& scenario, const SavedData& saved)
     : TokenBatches({scenario.seed, scenario.workload.devices, saved.by_micro_batch}),
       path_(text_path(scenario)),
       tokens_(TextTokens::of_bytes()) {
-  if (scenario.workload.keys.integer("vocabulary") < 2)
-    data_error(scenario, "workload.vocabulary", "is too small for text", "at least 2");
+  if (vocabulary_of(scenario) < 2) data_error(scenario, "workload.vocabulary", "is too small for text", "at least 2");
   file_ = open_data_file(path_, scenario, "data.text", "a text file");
   bytes_ = file_->bytes();
   divide(scenario, {"data.text", path_, "bytes", bytes_});
@@ -44,7 +43,7 @@ TextData::TextData(const Scenario& scenario, const SavedData& saved)
 }
 
 void TextData::choose_tokens(const Scenario& scenario, const SavedData& saved, const std::string& kind) {
-  const std::int64_t room = scenario.workload.keys.integer("vocabulary") - (has_mask(scenario) ? 1 : 0);
+  const std::int64_t room = token_room(scenario);
   if (room >= kByteValues) return;
   const std::string found = characters();
   if (order().by_micro_batch) {
@@ -66,10 +65,10 @@ void TextData::choose_tokens(const Scenario& scenario, const SavedData& saved, c
   }
   if (const auto count = static_cast<std::int64_t>(found.size()); count > room)
     data_error(scenario, "workload.vocabulary",
-               "is " + std::to_string(scenario.workload.keys.integer("vocabulary")) + ", and " + path_ +
+               "is " + std::to_string(vocabulary_of(scenario)) + ", and " + path_ +
                    (kind.empty() ? "" : ", which looks like " + kind + ",") + " has " + std::to_string(count) +
                    " characters (distinct bytes)" + (has_mask(scenario) ? ", to which the mask is added" : ""),
-               std::to_string(count + scenario.workload.keys.integer("vocabulary") - room) + " or more");
+               std::to_string(count + vocabulary_of(scenario) - room) + " or more");
   tokens_ = TextTokens::of_characters(found);
 }
 

@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "core/base/check.hpp"
+#include "core/model/imported/text_logits.hpp"
+#include "core/workloads/workload.hpp"
 #include "runtime/data_files.hpp"
 #include "runtime/data_kind.hpp"
 
@@ -21,9 +23,13 @@ constexpr std::int64_t kStart = 0, kFallback = 1, kTokens = 2;
 
 bool has_mask(const Scenario& scenario) { return data_kind(scenario) == DataKind::MaskedText; }
 
-std::int64_t token_room(const Scenario& scenario) {
-  return scenario.workload.keys.integer("vocabulary") - (has_mask(scenario) ? 1 : 0);
+std::int64_t vocabulary_of(const Scenario& scenario) {
+  const WorkloadOptions& w = scenario.workload;
+  if (w.keys.has("vocabulary")) return w.keys.integer("vocabulary");
+  return with_text_logits(network_of(scenario), w.batch).load.sizes.at(2);
 }
+
+std::int64_t token_room(const Scenario& scenario) { return vocabulary_of(scenario) - (has_mask(scenario) ? 1 : 0); }
 
 // Both parts must hold a row and its last target.
 void TokenBatches::divide(const Scenario& scenario, const Length& length) {

@@ -14,6 +14,8 @@ namespace tandem {
 
 // Whether the last token of the scenario's vocabulary is the mask.
 bool has_mask(const Scenario& scenario);
+// Of an import, what the tokens of its text are below.
+std::int64_t vocabulary_of(const Scenario& scenario);
 // How many tokens data may have: all of the vocabulary but the mask.
 std::int64_t token_room(const Scenario& scenario);
 

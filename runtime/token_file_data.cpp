@@ -15,7 +15,7 @@ constexpr std::int64_t kMostInTwoBytes = std::int64_t{1} << 16;
 
 std::int64_t width_of(const Scenario& scenario) {
   if (scenario.data_token_bytes > 0) return scenario.data_token_bytes;
-  return scenario.workload.keys.integer("vocabulary") <= kMostInTwoBytes ? 2 : 4;
+  return vocabulary_of(scenario) <= kMostInTwoBytes ? 2 : 4;
 }
 
 std::string type_of(std::int64_t width) { return width == 2 ? "uint16" : "uint32"; }

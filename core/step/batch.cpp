@@ -23,7 +23,7 @@ void BatchPart::add(Graph& graph) {
   if (!load.writes.empty()) add_filling(graph, std::move(load));
   for (const TensorSpec& tensor : batch.tensors)
     tensors_.push_back(add_plain_tensor(graph, batch.name + "." + prefix_ + tensor.name, Role::Batch, tensor.type,
-                                        tensor.bytes, batch.persistent));
+                                        tensor.bytes, tensor.persistent));
   values_.assign(tensors_.size(), kNone);
 }
 

@@ -26,7 +26,8 @@ struct TensorSpec {
   std::string name;  // after the stage's: "ln1_mean"
   DType type = DType::F32;
   std::int64_t bytes = 0;
-  bool lossy = false;  // of what is saved: backward may read numbers that are near to it
+  bool lossy = false;       // of what is saved: backward may read numbers that are near to it
+  bool persistent = false;  // of a batch: later steps read it, too
 };
 
 struct OpSpec {
@@ -188,7 +189,6 @@ struct BatchSpec {
   std::vector<InputSpec> inputs;    // in order
   std::vector<KeptSpec> kept;
   std::string name = "batch";  // which its tensors and ops are named after
-  bool persistent = false;     // later steps read what the first one loads
   std::int64_t bytes() const;
 };
 

@@ -14,6 +14,7 @@
 #include "core/model/imported/module.hpp"
 #include "core/model/imported/network.hpp"
 #include "core/model/imported/operators.hpp"
+#include "core/model/imported/text_logits.hpp"
 #include "core/model/passes.hpp"
 #include "tests/common/fuzz.hpp"
 #include "tests/common/source_dir.hpp"
@@ -66,6 +67,36 @@ TEST_F(ImportedFolder, IsRead) {
   EXPECT_EQ(import.network.modules[1].weight_name(0), "blocks.0.norm1.weight");
   EXPECT_EQ(import.network.batch[0].shape, Shape({3, 5}, DType::I64));
   EXPECT_EQ(import.network.batch[0].below, 11);
+}
+
+// Of what a loss is made of, what leads to logits stays; its dropout is no text's.
+TEST_F(ImportedFolder, IsAskedForLogits) {
+  const auto refusal_of_text = [&] {
+    try {
+      with_text_logits(read_import(folder_.string(), 3).network, 3);
+      return std::string();
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_THAT(refusal_of_text(),
+              ::testing::HasSubstr("generate: blocks draws dropout; allowed: an import of the module in eval()"));
+  const std::string path = "programs/blocks.yaml", kept = ", 0.09999999999999998, ";
+  std::string text = text_of_file(folder_ / path);
+  for (std::size_t at = text.find(kept); at != std::string::npos; at = text.find(kept))
+    text.replace(at, kept.size() + 1, ", 1.0");
+  for (std::size_t at = text.find("dropout_factors"); at != std::string::npos; at = text.find("dropout_factors"))
+    text.replace(at, 15, "full");
+  write(path, text);
+  const Network network = with_text_logits(read_import(folder_.string(), 3).network, 3);
+  ASSERT_EQ(network.batch.size(), 2U) << "tokens and a constant, no targets";
+  EXPECT_EQ(network.batch[0].name, "input0");
+  EXPECT_THAT(network.load.sizes, ::testing::ElementsAre(3, 5, 11, 2)) << "texts, tokens, words, the constant's place";
+  EXPECT_EQ(network.modules[1].module, network.modules[3].module) << "equal blocks are one module";
+  const Module& head = *network.modules.back().module;
+  EXPECT_EQ(network.modules.back().inputs.size(), 2U) << "what blocks made, and the table of tokens";
+  EXPECT_EQ(head.locals[static_cast<std::size_t>(head.outputs.at(0))].shape, Shape({3, 11}, DType::F32));
+  for (const NetworkModule& m : network.modules) EXPECT_FALSE(trains(*m.module)) << m.name;
 }
 
 // Sums of products of batch and sequence, as far as they are whole numbers.

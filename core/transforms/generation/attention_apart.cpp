@@ -70,7 +70,7 @@ std::vector<bool> made_once(const Network& network) {
   std::vector<bool> once;
   for (const NetworkModule& m : network.modules) {
     const std::vector<Call>& program = m.module->program;
-    const bool exchanges = program.empty() && m.inputs.front().from == Source::From::Output;
+    const bool exchanges = m.module->exchange != Exchange::None && m.inputs.front().from == Source::From::Output;
     once.push_back(exchanges ? once[static_cast<std::size_t>(m.inputs.front().index)]
                              : !program.empty() && std::all_of(program.begin(), program.end(), is_once));
   }

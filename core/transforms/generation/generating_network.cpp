@@ -224,11 +224,8 @@ void Rewriting::add_call(const NetworkModule& m, const Call& call, ModuleScope& 
         scope.call("last", "select_token", {in.front()}, {{"sequence", step_.tokens}, {"index", step_.tokens - 1}});
   }
   if (name == "cross_entropy") {
-    Attributes how{{"padding", call.how.integer("padding", 0)}};
-    if (step_.temperature > 0) how.set("temperature", step_.temperature), how.set("top_k", step_.top_k);
-    here_[call.out.front()] = {
-        scope.call(call.name, step_.temperature > 0 ? "drawn_token" : "likeliest", std::move(in), std::move(how)),
-        true};
+    here_[call.out.front()] = {add_choice(scope, call.name, std::move(in), step_, call.how.integer("padding", 0)),
+                               true};
     return;
   }
   scope.call(call.name, std::string(name), std::move(in), placed(call));
@@ -332,6 +329,13 @@ std::vector<std::int64_t> attention_windows(const Network& of_whole_sequences) {
     for (const Call& call : m.module->program)
       if (attends(call)) windows.push_back(call.how.integer("window", 0));
   return windows;
+}
+
+LocalId add_choice(ModuleScope& scope, const std::string& name, std::vector<LocalId> logits, const GeneratingStep& step,
+                   std::int64_t padding) {
+  Attributes how{{"padding", padding}};
+  if (step.temperature > 0) how.set("temperature", step.temperature), how.set("top_k", step.top_k);
+  return scope.call(name, step.temperature > 0 ? "drawn_token" : "likeliest", std::move(logits), std::move(how));
 }
 
 GeneratingNetwork generating_network(const Network& trained, const GeneratingStep& step,

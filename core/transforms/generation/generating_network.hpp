@@ -30,6 +30,10 @@ struct GeneratingStep {
 // few tokens says none that are more than these: of whole sequences, all are known.
 std::vector<std::int64_t> attention_windows(const Network& of_whole_sequences);
 
+// The likeliest token of a row of logits, or one that is drawn, as the step says.
+LocalId add_choice(ModuleScope& scope, const std::string& name, std::vector<LocalId> logits, const GeneratingStep& step,
+                   std::int64_t padding = 0);
+
 struct GeneratingNetwork {
   Network network;
   std::int32_t text = 0;  // the place of what grows in the batch; pages of keys and values come behind the batch

@@ -13,6 +13,7 @@
 #include "core/transforms/common/entry.hpp"
 #include "core/transforms/generation/attention_apart.hpp"
 #include "core/transforms/generation/denoising_network.hpp"
+#include "core/transforms/generation/recomputing_network.hpp"
 
 namespace tandem {
 namespace {
@@ -45,6 +46,17 @@ void require_whole_blocks(const Scenario& scenario, const StageSpec& stage) {
                         std::to_string(block) + "; allowed: compress.modules without it, or parallel.pipeline: 1");
 }
 
+void require_recomputing_options(const Scenario& scenario) {
+  const auto refuse = [](const std::string& key, const std::string& problem, const std::string& allowed) {
+    throw ConfigError(key + ": " + problem + "; allowed: " + allowed);
+  };
+  const WorkloadOptions& w = scenario.workload;
+  if (scenario.parallel.pipeline > 1 || w.tensor > 1)
+    refuse("parallel", "what was imported generates on one rank so far", "none with generate");
+  if (w.generate.has("cache_bits"))
+    refuse("generate.cache_bits", "what was imported generates without a cache of keys and values", "none");
+}
+
 // Weights that two stages of a pipeline share cross once in a run, in the first step.
 void keep_received(StageSpec& stage) {
   TransferSpec kept = *stage.transfer;
@@ -60,16 +72,23 @@ GenerationPlans::GenerationPlans(const Scenario& scenario, const Rewrites& rewri
       sizes_(scenario.workload),
       places_(scenario.workload.keys.integer_or(text_length_key(scenario.workload.keys),
                                                 sizes_.prompt + sizes_.new_tokens)),
-      windows_(attention_windows(network_(places_))),
+      windows_(look_at(network_(places_))),
       rank_(rank),
       of_rank_(of_rank({nullptr, [this](std::int64_t position) { return of_all_ranks(position); }}, scenario_, rewrites,
                        rank)) {}
 
+std::vector<std::int64_t> GenerationPlans::look_at(const Network& whole) {
+  recomputes_ = recomputes_texts(whole);
+  if (recomputes_) require_recomputing_options(scenario_);
+  return attention_windows(whole);
+}
+
 GeneratingStep GenerationPlans::step_at(std::int64_t position) const {
-  return {position == 0 ? sizes_.prompt : 1,
+  const std::int64_t later = recomputes_ ? position + 1 : 1;
+  return {position == 0 ? sizes_.prompt : later,
           position,
           sizes_.prompt,
-          sizes_.page,
+          recomputes_ ? 1 : sizes_.page,  // tensors of each step have sizes of their own
           places_,
           sizes_.cache_bits,
           sizes_.eager_codes,
@@ -85,11 +104,14 @@ bool GenerationPlans::reads_text(const StageSpec& stage) const {
 
 Network GenerationPlans::network_at(std::int64_t position) {
   const GeneratingStep step = step_at(position);
-  GeneratingNetwork made = sizes_.denoises ? denoising_network(network_(step.tokens),
-                                                               ddim_step(sizes_.new_tokens, position), sizes_.guidance)
-                                           : generating_network(network_(step.tokens), step, windows_, most_pages());
+  const Network whole = network_(step.tokens);
+  GeneratingNetwork made = sizes_.denoises
+                               ? denoising_network(whole, ddim_step(sizes_.new_tokens, position), sizes_.guidance)
+                           : recomputes_ ? recomputing_network(whole, step, scenario_.workload.batch)
+                                         : generating_network(whole, step, windows_, most_pages());
   text_ = made.text, first_page_ = static_cast<std::int32_t>(made.network.batch.size());
-  return with_attention_apart(transformed(std::move(made.network), scenario_.workload));
+  Network network = transformed(std::move(made.network), scenario_.workload);
+  return recomputes_ ? network : with_attention_apart(network);
 }
 
 TrainingPlan GenerationPlans::of_all_ranks(std::int64_t position) {
@@ -106,11 +128,9 @@ TrainingPlan GenerationPlans::of_all_ranks(std::int64_t position) {
     keep_what_later_tokens_read(position > 0 ? network : network_at(sizes_.prompt), plan);
   for (std::size_t i = 0; step_at(position).begins_page() && i < network.modules.size(); ++i)
     if (attends_to_pages(*network.modules[i].module)) keep_page(plan.stages[i].outputs.at(1));
-  if (sizes_.denoises)
-    plan.batch.persistent = true;
-  else
-    plan.batch.name = "prompt";
-  plan.stages.back().outputs.front().persistent = true;
+  for (TensorSpec& tensor : plan.batch.tensors) tensor.persistent = sizes_.denoises || recomputes_;
+  if (!sizes_.denoises) plan.batch.name = "prompt";
+  plan.stages.back().outputs.back().persistent = true;
   return plan;
 }
 
@@ -127,7 +147,8 @@ GenerationPlan GenerationPlans::at(std::int64_t position) {
   own.text = static_cast<std::size_t>(text_);
   for (std::size_t i = 0; i < stages.size(); ++i) {
     if (is_attention(stages[i])) own.attentions.push_back(i);
-    if (sizes_.denoises ? i + 1 == stages.size() : stages[i].chooses()) own.chooses = static_cast<std::int32_t>(i);
+    if (sizes_.denoises ? i + 1 == stages.size() : stages[i].chooses())
+      own.chooses = static_cast<std::int32_t>(i), own.next_text = stages[i].outputs.size() - 1;
     own.reads_tokens = own.reads_tokens || reads_text(stages[i]);
   }
   own.tokens = add_token_return(own.plan, scenario_, rank_);

@@ -22,6 +22,7 @@ struct GenerationPlan {
   std::vector<std::size_t> attentions;  // stages
   std::int32_t chooses = kNone;         // the stage that makes what the next step reads; kNone: it is another rank's
   std::size_t text = 0;                 // the place in the batch of that: tokens, or latents
+  std::size_t next_text = 0;            // of that stage's outputs, what comes there next
   bool reads_tokens = false;
   TokenReturn tokens;
 };
@@ -43,6 +44,7 @@ class GenerationPlans {
   }
 
  private:
+  std::vector<std::int64_t> look_at(const Network& whole);
   Network network_at(std::int64_t position);
   TrainingPlan of_all_ranks(std::int64_t position);
   bool reads_text(const StageSpec& stage) const;
@@ -51,6 +53,7 @@ class GenerationPlans {
   const NetworkOfTokens network_;
   const GenerationSizes sizes_;
   const std::int64_t places_;
+  bool recomputes_ = false;
   const std::vector<std::int64_t> windows_;  // by attention
   const Rank rank_;
   std::int32_t text_ = 0, first_page_ = 1;  // places in the batch

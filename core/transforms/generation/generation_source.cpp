@@ -30,7 +30,8 @@ void require_generation_options(const Scenario& scenario) {
     throw ConfigError(key + ": " + problem + "; allowed: " + allowed);
   };
   const std::string length = text_length_key(w.keys);
-  if (!sizes.denoises && w.keys.has(length) && sizes.prompt + sizes.new_tokens > w.keys.integer(length))
+  const std::int64_t room = sizes.denoises ? 0 : w.keys.integer_or(length, 0);  // 0: the network says none
+  if (room > 0 && sizes.prompt + sizes.new_tokens > room)
     refuse("generate.new_tokens, generate.prompt, workload." + length,
            "prompt and new tokens are " + std::to_string(sizes.prompt + sizes.new_tokens) + ", " + length + " only " +
                std::to_string(w.keys.integer(length)),
@@ -225,7 +226,7 @@ void GenerationSource::hand_tokens_on(Graph& graph, Passes& passes, std::size_t 
   Batch& b = *batches_[batch];
   if (now_.reads_tokens) graph.retire(b.tokens.value(now_.text));
   if (now_.chooses == kNone) return;
-  const ValueId chosen = passes[batch]->output(place(now_.chooses), 0);
+  const ValueId chosen = passes[batch]->output(place(now_.chooses), now_.next_text);
   if (now_.tokens.sends == kNone) return b.tokens.give(now_.text, chosen);
   if (context_.step + 1 == sizes_.new_tokens) return;
   context_.micro_batch = static_cast<std::int32_t>(batch);

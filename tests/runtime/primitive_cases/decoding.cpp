@@ -78,6 +78,22 @@ PrimitiveCase likeliest(const std::string& name, CaseInput logits, std::int64_t 
   return c;
 }
 
+PrimitiveCase texts_that_grow() {
+  PrimitiveCase c;
+  c.name = "append_token";
+  c.inputs = {{{3, 5}, /*below=*/90}, {{3}, /*below=*/90}};
+  c.goes_backward = false;
+  c.build = [](ModuleBuilder& m, const Locals& in) { return Locals{m.call("text", "append_token", in, {})}; };
+  c.reference = [](const Tensors& in, const Tensors&) {
+    at::Tensor grown = at::zeros({3, 6}, at::kLong);
+    grown.narrow(1, 0, 5).copy_(in[0]);
+    grown.select(1, 5).copy_(in[1]);
+    return Tensors{grown};
+  };
+  c.forward_flops = 0;
+  return c;
+}
+
 // What three ranks have of five rows, one after another.
 PrimitiveCase columns_of_ranks() {
   constexpr std::int64_t kRanks = 3, kOwn = 5, kColumns = 7;
@@ -103,6 +119,7 @@ std::vector<PrimitiveCase> cases() {
           cached_attention("many_tokens", 97, 603),
           later_positions(),
           columns_of_ranks(),
+          texts_that_grow(),
           likeliest("of_many", {{1, 3001}}, 0),
           likeliest("of_equals", {{1, 61}, /*below=*/4}, 0),
           likeliest("beside_padding", {{1, 61}, /*below=*/1 << 20}, 59)};
