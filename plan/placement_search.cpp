@@ -160,7 +160,7 @@ const BlockFigures* PlacementSearch::figures(std::int64_t batch, const Variant& 
     try {
       at->second = block_figures(question_.with(settings_of(Block{batch, 1, variant})));
     } catch (const ConfigError& error) {
-      const std::string& why = error.findings().front();
+      const std::string why = error.findings().front();
       if (std::find(refusals_.begin(), refusals_.end(), why) == refusals_.end()) refusals_.push_back(why);
     }
   }

@@ -96,6 +96,12 @@ def other_ways(root):
     check("stop", stopped == plain[: plain.index(stop)], (plain, stopped))
 
 
+def is_planned(root):
+    """What codes of a cache would do is refused meanwhile, and the rest is searched."""
+    result = run("plan", scenario(root / "llama"))
+    check("plan", result.returncode == 0 and "Yes: " in result.stdout and "cache in 4 bits" not in result.stdout, result.stdout + result.stderr)
+
+
 def refusals(root):
     def refused(name, path, *words, flags=()):
         result = run("simulate", path, *flags)
@@ -116,6 +122,7 @@ def main():
         root = pathlib.Path(folder)
         texts_are_pytorchs(root)
         other_ways(root)
+        is_planned(root)
         refusals(root)
     for failure in failures:
         print(failure, file=sys.stderr)
