@@ -4,7 +4,8 @@ namespace tandem {
 namespace {
 
 at::Tensor selected(const at::Tensor& x, const Call& call) {
-  return x.narrow(0, call.how.integer("first", 0), call.how.integer("count"));
+  const std::int64_t count = call.how.integer("count");
+  return x.narrow(0, call.how.integer("first", 0) + call.how.integer("part", 0) * count, count);
 }
 
 void forward(Arguments& a) { a.out[0].copy_(selected(a.in[0], a.call)); }

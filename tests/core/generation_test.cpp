@@ -165,6 +165,15 @@ TEST(Generation, WhatCannotIsRefusedByName) {
   EXPECT_THAT(refused([](Scenario& s) { s.parallel.pipeline = 2, s.parallel.chunks = 2; }),
               HasSubstr("parallel.chunks"));
   EXPECT_EQ(refused([](Scenario& s) { s.workload.generate["stop_token"] = 3; }), "") << "all texts go on to the end";
+  const auto by_texts = [](Scenario& s, std::int64_t key_heads) {
+    s.workload.tensor = 2, s.workload.batch = 4, s.workload.parallel["attention"] = "batch";
+    s.workload.keys["key_heads"] = key_heads;
+  };
+  EXPECT_EQ(refused([&](Scenario& s) { by_texts(s, 1); }), "");
+  EXPECT_THAT(refused([&](Scenario& s) { by_texts(s, 4); }), HasSubstr("has keys and values of one head"));
+  EXPECT_THAT(refused([&](Scenario& s) { by_texts(s, 1), s.workload.batch = 3; }), HasSubstr("is of 3 texts"));
+  EXPECT_THAT(refused([&](Scenario& s) { by_texts(s, 1), s.workload.tensor = 1; }), HasSubstr("parallel.tensor is 1"));
+  EXPECT_THAT(refused([&](Scenario& s) { by_texts(s, 1), s.workload.generate = {}; }), HasSubstr("without `generate`"));
   for (const char* family : {"bert", "vit"}) {
     const std::string why = refused([&](Scenario& s) {
       s.workload.family = family;

@@ -187,6 +187,7 @@ def interrupted(root):
 
 GPT = "family: gpt, layers: 5, hidden: 48, heads: 6, vocabulary: 250, sequence: 64, batch: 2, micro_batches: 2"
 LLAMA = "family: llama, layers: 4, hidden: 48, heads: 6, key_heads: 2, feed_forward: 88, vocabulary: 250, sequence: 64, batch: 2, micro_batches: 2"
+SHARED = LLAMA.replace("key_heads: 2", "key_heads: 1")
 T5 = "family: t5, layers: 2, hidden: 48, heads: 3, feed_forward: 88, vocabulary: 250, sequence: 9, target_sequence: 20, batch: 1"
 MOVES = "{name: flexgen, wg: 50, cg: 0, hg: 50}"
 
@@ -194,9 +195,11 @@ MOVES = "{name: flexgen, wg: 50, cg: 0, hg: 50}"
 def ranks(root):
     """Stages of a pipeline, and ranks that divide layers, choose one device's tokens. The embedding of one is tied."""
     divided = (("{pipeline: 2}", 2, GPT, MOVES), ("{pipeline: 3}", 3, GPT, "{name: row_by_row}"), ("{tensor: 2}", 2, GPT, "{name: resident}"),
-               ("{tensor: 2}", 2, LLAMA, "{name: petals}"), ("{tensor: 2, pipeline: 2}", 4, LLAMA, "{name: petals}"))
-    prompts = prompt_file(root, "\n".join(" ".join(map(str, prompt)) for prompt in prompts_of([5, 5, 5, 5, 3])))
-    for family in (GPT, LLAMA):
+               ("{tensor: 2}", 2, LLAMA, "{name: petals}"), ("{tensor: 2, pipeline: 2}", 4, LLAMA, "{name: petals}"),
+               ("{tensor: 2}", 2, SHARED, "{name: resident}"), ("{tensor: 2, attention: batch}", 2, SHARED, "{name: resident}"))
+    for family in (GPT, LLAMA, SHARED):
+        lengths = [5, 5, 5, 5, 3] if family != SHARED else [5, 5, 5, 5, 3, 3]  # ranks divide each batch
+        prompts = prompt_file(root, "\n".join(" ".join(map(str, prompt)) for prompt in prompts_of(lengths)))
         alone = written(root, scenario(root, family), "--prompts", prompts, "--tokens", name="alone")[0]
         check("alone", len({tuple(text["tokens"]) for text in alone}) > 2, alone)
         for division, processes, of, policy in divided:

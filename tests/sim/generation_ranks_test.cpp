@@ -91,6 +91,79 @@ TEST(GenerationRanks, RanksDivideKeysAndValuesByHeads) {
   EXPECT_EQ(page(2, 1), page(1, 1));
 }
 
+// 4 texts of one head of keys, on two ranks that attend to two each.
+Scenario by_texts(const char* attention) {
+  Scenario s = divided("resident", 1, 2, 1);
+  s.workload.batch = 4;
+  s.workload.keys["key_heads"] = 1;
+  s.workload.keys["positions"] = "rotary";
+  s.workload.parallel["attention"] = attention;
+  return s;
+}
+
+std::int64_t all_flops(const Simulation& simulation) {
+  std::int64_t flops = 0;
+  for (Rank rank = 0; rank < 2; ++rank)
+    for (OpId id = 0; id < simulation.graph(rank).op_count(); ++id) {
+      const Op& op = simulation.graph(rank).op(id);
+      if (op.step != kNone) flops += simulation.graph(rank).work_of(op).flops();
+    }
+  return flops;
+}
+
+Traffic dealt(const Graph& graph) {
+  Traffic found;
+  for (OpId id = 0; id < graph.op_count(); ++id) {
+    if (graph.work_of(graph.op(id)).body != "all_to_all") continue;
+    ++found.times;
+    for (const ValueId read : graph.op(id).reads) found.bytes += graph.value(read).bytes;
+  }
+  return found;
+}
+
+// Pope et al., 2022, section 3.3: half of the pages each, and of each token in each of 4 layers a rank's half of
+// queries and of what attention makes goes to where its text is, and back: 4 texts x 32 numbers of 2 bytes each way.
+// All else is what it was.
+TEST(GenerationRanks, RanksDivideSharedKeysByTexts) {
+  struct Found {
+    std::int64_t page = 0, flops = 0;
+    Traffic first, last, head, all;
+  };
+  const auto found = [](const char* attention) {
+    const Scenario s = by_texts(attention);
+    Simulation simulation(s);
+    simulation.run();
+    const Graph &first = simulation.graph(0), &last = simulation.graph(1);
+    return Found{largest_page(first), all_flops(simulation),  dealt(first),
+                 dealt(last),         traffic(first, "head"), traffic(first, "")};
+  };
+  const Found heads = found("heads"), batch = found("batch");
+  EXPECT_EQ(2 * batch.page, heads.page);
+  EXPECT_EQ(batch.flops, heads.flops) << "each product once";
+  EXPECT_EQ(heads.first.times, 0);
+  constexpr std::int64_t kLayers = 4, kSteps = 6, kTokens = 7 + 5, kTexts = 4;
+  for (const Traffic& own : {batch.first, batch.last}) {
+    EXPECT_EQ(own.times, 2 * kLayers * kSteps);
+    EXPECT_EQ(own.bytes, 2 * kLayers * kTokens * kTexts * 32 * 2);
+  }
+  EXPECT_EQ(batch.head.bytes, heads.head.bytes);
+  EXPECT_EQ(batch.all.bytes, heads.all.bytes + batch.first.bytes) << "all else crosses as it did";
+}
+
+// A token takes less time where reading the cache is most of it.
+TEST(GenerationRanks, ALongSharedCacheIsReadFasterByTexts) {
+  const auto token_s = [](const char* attention) {
+    Scenario s = by_texts(attention);
+    s.workload.keys["sequence"] = 8192;
+    s.workload.keys["head_size"] = 16;
+    s.workload.generate["prompt"] = 8000;
+    Simulation simulation(s);
+    simulation.run();
+    return analyse(simulation.record()).generated->token_s;
+  };
+  EXPECT_LT(token_s("batch"), token_s("heads"));
+}
+
 // Each rank gathers all columns of logits: 3 texts x 256, of which it has half.
 TEST(GenerationRanks, AChoiceIsOfAllRanksColumns) {
   const Scenario s = divided("resident", 1, 2, 1);

@@ -1,4 +1,5 @@
-// `count` rows of a value, from `first` on, by default 0.
+// `count` rows of a value, from `first` on, by default 0; with `part` those behind as many parts of as many rows (`ranks`
+// in all).
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/primitive.hpp"
@@ -11,7 +12,7 @@ class Rows final : public Primitive {
   void infer(const Attributes& how, CallShapes& s) const override {
     Shape out = s.in.at(0);
     const std::int64_t count = how.integer("count");
-    const std::int64_t first = how.integer("first", 0);
+    const std::int64_t first = how.integer("first", 0) + how.integer("part", 0) * count;
     CHECK(!out.dims.empty() && first >= 0 && count > 0 && first + count <= out.dims[0], first, count);
     out.dims[0] = count;
     s.out = {out};

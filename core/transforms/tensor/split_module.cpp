@@ -38,11 +38,12 @@ std::size_t values_of(const Call& call) {
 
 class Splitter {
  public:
-  Splitter(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports, bool by_tokens)
+  Splitter(const Module& module, const TensorDivision& how, const std::vector<PortPart>& ports)
       : module_(module),
         locals_(module.locals),
-        ranks_(ranks),
-        by_tokens_(by_tokens),
+        ranks_(how.ranks),
+        by_tokens_(how.by_tokens),
+        by_texts_(how.by_texts),
         held_(module.locals.size(), Held::Whole),
         segment_(module.locals.size(), 0) {
     for (std::size_t p = 0; p < module.inputs.size(); ++p) {
@@ -59,6 +60,7 @@ class Splitter {
     out_.divided.assign(module_.weights.size(), false);
     plan();
     write();
+    if (by_texts_) name_pieces();
     return std::move(out_);
   }
 
@@ -71,6 +73,7 @@ class Splitter {
     std::vector<bool> spread;  // by input: read where each rank's gradient is a summand
     bool sums = false;         // it reads summands as they are, and makes one
     bool gathers = false;      // it reads the columns of all ranks
+    bool by_texts = false;     // it reads all columns of the rank's texts
   };
 
   bool is_divisible(std::int64_t size) const { return size % ranks_ == 0; }
@@ -130,7 +133,7 @@ class Splitter {
   std::int32_t readable(LocalId value, bool spread, const Step& step) const {
     const std::int32_t made = segment_[place(value)];
     const Held held = held_[place(value)];
-    if (step.gathers) return made + 1;
+    if (step.gathers || (step.by_texts && held == Held::Columns) || of_texts_.contains(value)) return made + 1;
     if (held == Held::Summand) return step.sums ? made : made + 1;
     if ((held == Held::Whole || held == Held::Rows) && spread) return made + 1;
     return std::max(made, 0);
@@ -160,6 +163,10 @@ class Splitter {
         step = tell_statistics(call);
       } else if (first == Held::Columns && chooses(call)) {
         step = choose_of_all(call);
+      } else if (by_texts_ && name == "paged_attention" && first == Held::Columns && shares_one_head(call)) {
+        step = attend_to_own_texts(call);
+        held = Held::Columns;  // once it was dealt back
+        of_texts_.insert(call.out.front());
       } else if (first == Held::Columns) {
         step.divides = true;
         if (shares_one_head(call)) step.spread[1] = step.spread[2] = true;
@@ -230,6 +237,47 @@ class Splitter {
     Call rest = choice;
     rest.in = {all};
     return {&own_calls_.emplace_back(std::move(rest)), 0, false, {false}, false};
+  }
+  // Keys and values of one head are whole on each rank, which takes those of its texts, and all heads' queries of them.
+  // Returns the step of attention.
+  Step attend_to_own_texts(const Call& attention) {
+    const std::int64_t texts = PagedAttentionSizes(attention.how, attention.shapes).batch;
+    if (!is_divisible(texts))
+      throw ConfigError("parallel.attention: " + module_.name + "." + attention.name + " is of " +
+                        std::to_string(texts) + " texts, which " + std::to_string(ranks_) +
+                        " ranks do not divide; allowed: heads, or a batch that they divide");
+    Call own = attention;
+    for (std::size_t i : {1, 2}) {
+      const Local whole = locals_[place(attention.in[i])];
+      const auto rows = static_cast<LocalId>(locals_.size());
+      locals_.push_back({whole.name + "_own", whole.shape});
+      locals_.back().shape.dims.front() /= ranks_;
+      held_.push_back(Held::Whole), segment_.push_back(0);
+      Call takes{whole.name + "_own",
+                 find_primitive("rows"),
+                 {{"count", locals_.back().shape.dims.front()}, {"ranks", ranks_}},
+                 {attention.in[i]},
+                 {rows},
+                 {},
+                 {}};
+      append({&own_calls_.emplace_back(std::move(takes)), 0, false, {true}}, Held::Whole);  // as heads read them
+      own.in[i] = rows;
+    }
+    Step step{&own_calls_.emplace_back(std::move(own)), 0, false, std::vector<bool>(attention.in.size(), false)};
+    step.by_texts = true;
+    return step;
+  }
+  // Of a value with some columns of all texts, all columns of some; or the other way.
+  PieceSource dealt(LocalId value, bool to_texts) {
+    if (const auto found = exchanged_.find({value, Exchange::AllToAll}); found != exchanged_.end())
+      return found->second;
+    const Shape& whole = locals_[place(value)].shape;
+    const std::int64_t rows = whole.rows() / ranks_, columns = whole.columns() / ranks_;
+    Shape by_columns({1, ranks_, rows * columns}, whole.type), by_texts({rows, ranks_, columns}, whole.type);
+    auto made = exchange_module("all_to_all", module_.type, Exchange::AllToAll, ExchangeAmong::Tensor, ranks_,
+                                to_texts ? by_columns : by_texts, to_texts ? by_texts : by_columns);
+    out_.pieces.push_back({std::move(made), {whole_.at(value)}});
+    return exchanged_[{value, Exchange::AllToAll}] = {static_cast<std::int32_t>(out_.pieces.size()) - 1, 0};
   }
   PieceSource gathered_columns(LocalId value) {
     if (const auto found = exchanged_.find({value, Exchange::Gather}); found != exchanged_.end()) return found->second;
@@ -320,8 +368,9 @@ class Splitter {
       const PagedAttentionSizes sizes(step.call->how, step.call->shapes);
       const Local& whole = all_.module_.locals[place(value)];
       const std::int64_t parts = step.divides && !shares_one_head(*step.call) ? all_.ranks_ : 1;
+      const std::int64_t texts = step.by_texts ? sizes.batch / all_.ranks_ : sizes.batch;
       const Shape own =
-          page_shape(whole.shape.dims.front(), sizes.batch, sizes.key_width() / parts, all_.module_.type, sizes.bits);
+          page_shape(whole.shape.dims.front(), texts, sizes.key_width() / parts, all_.module_.type, sizes.bits);
       const auto& carried = all_.module_.carried;
       if (std::find(carried.begin(), carried.end(), value) != carried.end()) return builder_.carried(whole.name, own);
       sources_.push_back(all_.whole_.at(value));
@@ -330,8 +379,9 @@ class Splitter {
     LocalId local(LocalId value, bool spread, const Step& step) {
       const bool elsewhere = all_.segment_[place(value)] != number_;
       const Held held = all_.held_[place(value)];
+      const bool deals = (step.by_texts && held == Held::Columns) || all_.of_texts_.contains(value);
       const bool exchanged =
-          step.gathers || (!step.sums && (held == Held::Summand || (spread && held != Held::Columns)));
+          step.gathers || deals || (!step.sums && (held == Held::Summand || (spread && held != Held::Columns)));
       const std::pair key{value, exchanged};
       if (const auto found = locals_.find(key); found != locals_.end()) return found->second;
       CHECK(elsewhere || exchanged, all_.module_.name, value);
@@ -339,6 +389,11 @@ class Splitter {
       if (step.gathers) {
         sources_.push_back(all_.gathered_columns(value));
         shape.dims.front() *= all_.ranks_, shape.dims.back() /= all_.ranks_;
+        return locals_[key] = builder_.input(all_.locals_[place(value)].name, shape);
+      }
+      if (deals) {
+        sources_.push_back(all_.dealt(value, step.by_texts));
+        (step.by_texts ? shape.dims.front() : shape.dims.back()) /= all_.ranks_;
         return locals_[key] = builder_.input(all_.locals_[place(value)].name, shape);
       }
       sources_.push_back(step.sums ? all_.whole_.at(value) : all_.source_of(value, spread));
@@ -425,11 +480,26 @@ class Splitter {
     for (PieceSource& weight : out_.weights) weight.piece = piece_of[place(weight.piece)];
   }
 
+  // What stands around all-to-alls is one piece without them, by whose name its weights are found.
+  void name_pieces() {
+    std::int32_t number = -1, parts = 0;
+    bool was_dealt = false;
+    for (ModulePiece& piece : out_.pieces) {
+      const bool is_dealt = piece.module->exchange == Exchange::AllToAll;
+      parts = is_dealt || was_dealt ? parts + 1 : 0;
+      number += parts == 0 ? 1 : 0;
+      if (number > 0) piece.suffix = "_" + std::to_string(number);
+      if (parts > 0) piece.suffix += ".part" + std::to_string(parts);
+      was_dealt = is_dealt;
+    }
+  }
+
   const Module& module_;
   std::vector<Local> locals_;   // the module's, and those of own calls
   std::deque<Call> own_calls_;  // instead of the module's
   const std::int64_t ranks_;
-  const bool by_tokens_;
+  const bool by_tokens_, by_texts_;
+  std::set<LocalId> of_texts_;         // made of the rank's texts, and dealt back to columns of all
   std::vector<Held> held_;             // by local of the whole module
   std::vector<std::int32_t> segment_;  // that makes it; kNone: a port
   std::set<LocalId> statistics_;       // own calls': two numbers of each rank and token
@@ -443,9 +513,9 @@ class Splitter {
 
 }  // namespace
 
-SplitModule split_module(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports, bool by_tokens) {
+SplitModule split_module(const Module& module, const TensorDivision& how, const std::vector<PortPart>& ports) {
   CHECK(ports.size() == module.inputs.size(), ports.size(), module.inputs.size());
-  return Splitter(module, ranks, ports, by_tokens).build();
+  return Splitter(module, how, ports).build();
 }
 
 }  // namespace tandem

@@ -3,7 +3,9 @@
 // megatron they divide by tokens what comes between (Korthikanti et al., 2022): a sum becomes one of which each rank
 // gets some rows, which are brought together where columns begin. The network becomes that of one rank; all of a group
 // have the same, and the same samples.
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,7 +22,31 @@ namespace {
 
 bool divides_tokens(const WorkloadOptions& w) { return w.parallel.text_or("sequence_kind", "") == "megatron"; }
 
+bool divides_texts(const WorkloadOptions& w) { return w.parallel.text_or("attention", "heads") == "batch"; }
+
+void require_texts(const WorkloadOptions& w) {
+  const auto refuse = [](const std::string& problem) {
+    throw ConfigError("parallel.attention: batch divides a cache of keys and values by texts, and " + problem +
+                      "; allowed: heads");
+  };
+  if (!w.generate.has("prompt")) refuse("there is none without `generate`");
+  if (w.tensor == 1) refuse("parallel.tensor is 1");
+}
+
+bool deals(const NetworkModule& m) { return m.module->exchange == Exchange::AllToAll; }
+bool has_pages(const NetworkModule& m) {
+  return std::any_of(m.module->program.begin(), m.module->program.end(),
+                     [](const Call& call) { return std::string_view(call.what->name) == "paged_attention"; });
+}
+
+const std::vector<FamilyKey> kKeys = {
+    word_key("attention", {"heads", "batch"},
+             "What ranks of tensor divide of attention that generates, where all heads share the keys and values of "
+             "one. With heads, each has queries of some heads and the whole cache. With batch, each has all heads and "
+             "the cache of some texts, and all-to-alls stand around it (Pope et al., 2022).")};
+
 Network on_network(Network network, const WorkloadOptions& w) {
+  if (divides_texts(w)) require_texts(w);
   if (divides_tokens(w) && w.tensor == 1)
     throw ConfigError(
         "parallel.sequence_kind: megatron divides by tokens what ranks of parallel.tensor leave whole, and there is "
@@ -28,7 +54,7 @@ Network on_network(Network network, const WorkloadOptions& w) {
   if (w.tensor == 1) return network;
   const bool by_tokens = divides_tokens(w);
   const auto split = [&](const Module& module, const std::vector<PortPart>& ports) {
-    return split_module(module, w.tensor, ports, by_tokens);
+    return split_module(module, {w.tensor, by_tokens, divides_texts(w)}, ports);
   };
   Network divided =
       divided_network(network, {"parallel.tensor", by_tokens, /*tokens_of_batch=*/false, /*carries=*/true, split});
@@ -36,6 +62,10 @@ Network on_network(Network network, const WorkloadOptions& w) {
     throw ConfigError("parallel.tensor: no layer of " + network.family + " can be divided among " +
                       std::to_string(w.tensor) +
                       " ranks; allowed: 1, or a divisor of its heads and of its layers' widths");
+  const auto any = [&](const auto& is) { return std::any_of(divided.modules.begin(), divided.modules.end(), is); };
+  if (divides_texts(w) && any(has_pages) && !any(deals))
+    throw ConfigError("parallel.attention: batch divides what all heads share, and no attention of " + network.family +
+                      " has keys and values of one head; allowed: heads, or workload.key_heads: 1");
   return divided;
 }
 
@@ -53,4 +83,4 @@ std::function<TrainingPlan(TrainingPlan)> of_rank(const Scenario& scenario, cons
 }  // namespace tandem
 
 TANDEM_TRANSFORM_ENTRY(tensor, "Ranks divide each layer by columns and heads, and add up what they have made",
-                       "parallel.tensor: N", of_scenario, on_network, of_rank)
+                       "parallel.tensor: N", of_scenario, on_network, of_rank, &kKeys)

@@ -89,6 +89,8 @@ std::vector<PrimitiveCase> cases() {
           }),
       one("later_rows", "rows", {tokens, kHidden}, {{"first", std::int64_t{2}}, {"count", std::int64_t{3}}},
           [](const Tensors& in, const Tensors&) { return in[0].slice(0, 2, 5); }),
+      one("rows_of_a_rank", "rows", {tokens, kHidden}, {{"count", std::int64_t{2}}, {"part", std::int64_t{1}}},
+          [](const Tensors& in, const Tensors&) { return in[0].slice(0, 2, 4); }),
       one("rows", "rows", {tokens, kHidden}, {{"count", std::int64_t{5}}},
           [](const Tensors& in, const Tensors&) { return in[0].slice(0, 0, 5); }),
       twice()};
