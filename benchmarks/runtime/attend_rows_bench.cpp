@@ -38,7 +38,7 @@ void where_they_lie(benchmark::State& state) {
   shapes.in = {Shape({kTexts, kWidth}, type)};
   const PagedAttentionSizes sizes(how, shapes);
   const at::Tensor out = at::empty_like(layer.query);
-  for (auto _ : state) attend_rows(sizes, 0.1, layer.query, type, layer.pages, out);
+  for (auto _ : state) attend_rows(sizes, 0.1, layer.query, type, layer.pages, {}, out);
   state.SetBytesProcessed(state.iterations() * layer.bytes());
 }
 

@@ -29,12 +29,15 @@ struct PagedAttentionSizes {
         fills(how.integer("fills", 0) != 0),
         alibi(how.integer("alibi", 0) != 0),
         biased(how.integer("bias", 0) != 0),
+        padded(how.integer("padded", 0) != 0),
         scale(how.has("scale") ? how.number("scale") : 0),
         softcap(how.has("softcap") ? how.number("softcap") : 0),
         batch(s.in[0].rows() / tokens),
         size(s.in[0].columns() / (fused_input ? 3 * heads : heads)) {}
-  // Inputs before the pages: queries, keys and values, side by side or one each, and what is added to scores.
-  std::size_t first_page() const { return (fused_input ? 1 : 3) + (biased ? 1 : 0); }
+  // Inputs before the pages: queries, keys and values, side by side or one each, and what is added to scores; then each
+  // text's padding.
+  std::size_t values() const { return (fused_input ? 1 : 3) + (biased ? 1 : 0); }
+  std::size_t first_page() const { return values() + (padded ? 1 : 0); }
   std::int64_t key_width() const { return key_heads * size; }
   std::int64_t padded_width() const { return padded_to_blocks(bits, key_width()); }  // of what becomes codes
   std::int64_t keys() const { return position + tokens; }
@@ -74,7 +77,23 @@ struct PagedAttentionSizes {
     return most;
   }
   // Whether a GPU's FlashAttention takes it; what it does not is two products, too.
-  bool is_flash(DType type) const { return !scored() && type != DType::F32 && size % 8 == 0 && size <= 256; }
+  bool is_flash(DType type) const {
+    if (scored() || (padded && !causal())) return false;
+    return type != DType::F32 && size % 8 == 0 && size + (padded ? kFlagColumns : 0) <= 256;
+  }
+  // Fused kernels of a causal prompt take no other mask. Each key gets a column more that says how far off it is, and
+  // each query one that is 1, so that scores of padding are out of sight; and more of them, as many as kernels want.
+  static constexpr std::int64_t kFlagColumns = 8;
+  // What a fused kernel is given of such prompts at a time: copies of some texts, in 32 MiB where one text allows.
+  PagedAttentionSizes flagged(DType type) const {
+    constexpr std::int64_t kMostBytes = std::int64_t{32} << 20;
+    PagedAttentionSizes of = *this;
+    of.size += kFlagColumns, of.batch = 1;
+    of.batch = std::clamp<std::int64_t>(kMostBytes / of.copied(type), 1, batch);
+    return of;
+  }
+  // Bytes of queries, keys, values and what comes of them.
+  std::int64_t copied(DType type) const { return 2 * (heads + key_heads) * batch * tokens * size * size_of(type); }
 
   std::int64_t heads, key_heads, tokens, position, rows, window;
   std::int64_t bits;  // of the pages' codes; 0: they are numbers
@@ -83,6 +102,7 @@ struct PagedAttentionSizes {
   bool fills;         // the last page is there, and gets the new rows: else it begins with them
   bool alibi;         // a score falls with the distance, by head
   bool biased;        // an input before the pages, [heads, tokens, seen or more], is added to scores
+  bool padded;        // the input before the pages, [batch], says how many of a text's first keys nobody sees
   double scale;       // 0: one over the root of size
   double softcap;     // scores are cap tanh(score / cap); 0: as they are
   std::int64_t batch, size;

@@ -1,8 +1,10 @@
 #include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_softmax.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
 
@@ -43,6 +45,7 @@ class Pages {
       : sizes(call.how, call.shapes), type(call.shapes.in[0].type) {
     pages_.assign(in.begin() + static_cast<std::ptrdiff_t>(sizes.first_page()), in.end());
     if (!sizes.fills) pages_.push_back(begun);
+    if (sizes.padded) padding_ = in[sizes.values()];
     const std::int64_t width = sizes.heads * sizes.size;
     for (const std::int64_t part : {0, 1, 2})
       rows_.push_back(sizes.fused_input ? in[0].narrow(1, part * width, width) : in[static_cast<std::size_t>(part)]);
@@ -70,6 +73,8 @@ class Pages {
   Tensor of_rows(const Tensor& rows, std::int64_t heads) const {
     return rows.unflatten(1, {heads, sizes.size}).unflatten(0, {sizes.batch, sizes.tokens}).transpose(1, 2);
   }
+  // How many of its first keys each text does not see, [batch]; undefined: none.
+  const Tensor& padding() const { return padding_; }
   double scale() const { return sizes.scale > 0 ? sizes.scale : 1 / std::sqrt(static_cast<double>(sizes.size)); }
   PagedAttentionSizes sizes;
   DType type;
@@ -136,6 +141,7 @@ class Pages {
   }
 
   std::vector<Tensor> pages_, rows_;
+  Tensor padding_;
   Tensor numbers_;  // of codes that are seen
 };
 
@@ -146,43 +152,81 @@ Tensor mask_of(const PagedAttentionSizes& s, std::int64_t keys, const at::Tensor
       {s.heads, s.tokens, keys, keys - s.tokens, s.hides_in_prompt() ? s.window : 0, s.causal(), s.alibi}, options);
 }
 
+// Of each text, which of so many keys, the latest, are padding: [batch, keys].
+Tensor is_padding(const Pages& p, std::int64_t keys) {
+  return at::arange(p.sizes.keys() - keys, p.sizes.keys(), p.padding().options()).lt(p.padding().unsqueeze(1));
+}
+
+// A score of what no token of a text sees, whose share is 0 in fp32 beside any other, scaled or not. Padding sees
+// nothing else: it is a number of fp16 so that no softmax of it comes to NaN, which would spread to others' sums.
+constexpr double kOutOfSight = -60000;
+
 // Scores in memory: for what no fused kernel takes. Heads that share keys are as many queries of theirs. `bias`: what
 // is added to scores; undefined: nothing.
-Tensor attend_by_products(const PagedAttentionSizes& s, const Tensor& query, const Tensor& key, const Tensor& value,
-                          double scale, const Tensor& bias) {
+Tensor attend_by_products(const Pages& p, const Tensor& query, const Tensor& key, const Tensor& value,
+                          const Tensor& bias) {
+  const PagedAttentionSizes& s = p.sizes;
   const std::int64_t keys = key.size(2), groups = s.batch * s.key_heads;
   const Tensor scores = at::empty({groups, s.group() * s.tokens, keys}, query.options());
   scores.baddbmm_(query.reshape({groups, s.group() * s.tokens, s.size}),
-                  key.reshape({groups, keys, s.size}).transpose(1, 2), /*beta=*/0, scale);
+                  key.reshape({groups, keys, s.size}).transpose(1, 2), /*beta=*/0, p.scale());
   if (s.softcap > 0) scores.div_(s.softcap).tanh_().mul_(s.softcap);
   const Tensor by_head = scores.view({s.batch, s.heads, s.tokens, keys});
   if (bias.defined()) by_head.add_(bias);
   if (const Tensor mask = mask_of(s, keys, query.options()); mask.defined()) by_head.add_(mask);
+  if (s.padded) by_head.masked_fill_(is_padding(p, keys).view({s.batch, 1, 1, keys}), kOutOfSight);
   return at::bmm(at::_softmax(scores, 2, /*half_to_float=*/false), value.reshape({groups, keys, s.size}))
       .view({s.batch, s.heads, s.tokens, s.size});
 }
 
-Tensor attend(const Pages& p, const Tensor& bias) {
-  const Tensor query = p.query(), key = p.seen(0), value = p.seen(1);
+Tensor attend_fused(const Pages& p, const Tensor& query, const Tensor& key, const Tensor& value) {
   const bool causal = p.sizes.causal();
-  if (p.sizes.scored()) return attend_by_products(p.sizes, query, key, value, p.scale(), bias);
-  if (!query.is_cuda())
-    return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, /*dropout=*/0.0, causal,
-                                                                       /*mask=*/{}, p.scale()));
-  if (p.sizes.is_flash(p.type))
+  if (query.is_cuda())
     return std::get<0>(at::_scaled_dot_product_flash_attention(query, key, value, 0.0, causal,
                                                                /*return_debug_mask=*/false, p.scale()));
-  return attend_by_products(p.sizes, query, key, value, p.scale(), bias);
+  return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, /*dropout=*/0.0, causal,
+                                                                     /*mask=*/{}, p.scale()));
+}
+
+// With columns that put padding out of sight (PagedAttentionSizes::flagged).
+Tensor attend_flagged(const Pages& p, const Tensor& query, const Tensor& key, const Tensor& value) {
+  const PagedAttentionSizes wide = p.sizes.flagged(p.type);
+  const std::int64_t size = p.sizes.size, keys = key.size(2);
+  const Tensor out = at::empty_like(query, at::MemoryFormat::Contiguous), far = is_padding(p, keys);
+  for (std::int64_t first = 0; first < p.sizes.batch; first += wide.batch) {
+    const std::int64_t count = std::min(wide.batch, p.sizes.batch - first);
+    const auto widened = [&](const Tensor& of) {
+      const Tensor made = at::zeros({count, of.size(1), of.size(2), wide.size}, of.options());
+      made.narrow(3, 0, size).copy_(of.narrow(0, first, count));
+      return made;
+    };
+    const Tensor q = widened(query), k = widened(key), v = widened(value);
+    q.select(3, size).fill_(1);
+    k.select(3, size).masked_fill_(far.narrow(0, first, count).unsqueeze(1), kOutOfSight);
+    out.narrow(0, first, count).copy_(attend_fused(p, q, k, v).narrow(3, 0, size));
+  }
+  return out;
+}
+
+Tensor attend(const Pages& p, const Tensor& bias) {
+  const PagedAttentionSizes& s = p.sizes;
+  const Tensor query = p.query(), key = p.seen(0), value = p.seen(1);
+  const bool fused = !s.scored() && (query.is_cuda() ? s.is_flash(p.type) : s.causal() || !s.padded);
+  if (!s.padded) return fused ? attend_fused(p, query, key, value) : attend_by_products(p, query, key, value, bias);
+  const Tensor out = fused ? attend_flagged(p, query, key, value) : attend_by_products(p, query, key, value, bias);
+  // What comes of padding has no say in anything, and follows from the run alone.
+  if (s.causal()) out.masked_fill_(is_padding(p, s.tokens).view({s.batch, 1, s.tokens, 1}), 0);
+  return out;
 }
 
 Tensor bias_of(const PagedAttentionSizes& s, const std::vector<Tensor>& in) {
-  return s.biased ? in[s.first_page() - 1].narrow(2, 0, s.seen()) : Tensor();
+  return s.biased ? in[s.values() - 1].narrow(2, 0, s.seen()) : Tensor();
 }
 
 void forward(Arguments& a) {
   const Pages p(a.call, a.in, a.out.size() > 1 ? a.out[1] : Tensor());
   if (!a.out[0].is_cuda() && p.sizes.by_rows(p.type)) {
-    attend_rows(p.sizes, p.scale(), p.query_rows(), p.type, p.rows_seen(), a.out[0]);
+    attend_rows(p.sizes, p.scale(), p.query_rows(), p.type, p.rows_seen(), p.padding(), a.out[0]);
     return;
   }
   p.of_rows(a.out[0], p.sizes.heads).copy_(attend(p, bias_of(p.sizes, a.in)));
@@ -197,9 +241,10 @@ std::vector<Tensor> reference(const ReferenceCall& r) {
   }
   const Pages p(r.call, r.in, begun);
   const Tensor out =
-      sizes.scored() ? attend(p, bias_of(sizes, r.in))
-                     : at::scaled_dot_product_attention(p.query(), p.seen(0), p.seen(1), /*mask=*/{}, /*dropout_p=*/0.0,
-                                                        sizes.causal(), p.scale(), /*enable_gqa=*/sizes.group() > 1);
+      sizes.scored() || sizes.padded
+          ? attend(p, bias_of(sizes, r.in))
+          : at::scaled_dot_product_attention(p.query(), p.seen(0), p.seen(1), /*mask=*/{}, /*dropout_p=*/0.0,
+                                             sizes.causal(), p.scale(), /*enable_gqa=*/sizes.group() > 1);
   std::vector<Tensor> made = {out.transpose(1, 2).reshape({sizes.batch * sizes.tokens, sizes.heads * sizes.size})};
   if (begun.defined()) made.push_back(begun);
   return made;

@@ -1,5 +1,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/add.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/ops/sum.h>
 
 #include "runtime/primitives/common/own_places.hpp"
@@ -19,9 +21,20 @@ at::Tensor rows_of(const Call& call, const at::Tensor& table) {
   return table.slice(0, call.how.integer("first", 0) + own.first, call.how.integer("first", 0) + own.end(), own.step);
 }
 
+// Of each sequence, which begins by so many places less: [batch, sequence, columns].
+at::Tensor rows_of_each(const Call& call, const at::Tensor& table, const at::Tensor& padding) {
+  const std::int64_t first = call.how.integer("first", 0), sequence = call.how.integer("sequence");
+  const at::Tensor places = at::arange(first, first + sequence, padding.options()).sub(padding.unsqueeze(1)).clamp_(0);
+  return table.index_select(0, places.view({-1})).view({padding.size(0), sequence, table.size(1)});
+}
+
+at::Tensor rows_added(const Call& call, const std::vector<at::Tensor>& in, const at::Tensor& table) {
+  return in.size() > 1 ? rows_of_each(call, table, in[1]) : rows_of(call, table);
+}
+
 void forward(Arguments& a) {
   at::Tensor out = sequences(a.call, a.out[0]);
-  const at::Tensor rows = rows_of(a.call, a.weights[0]);
+  const at::Tensor rows = rows_added(a.call, a.in, a.weights[0]);
   if (a.out[0].data_ptr() == a.in[0].data_ptr())
     out.add_(rows);
   else
@@ -41,7 +54,7 @@ void backward(Arguments& a) {
 }
 
 std::vector<at::Tensor> reference(const ReferenceCall& c) {
-  return {(sequences(c.call, c.in[0]) + rows_of(c.call, c.weights[0])).flatten(0, 1)};
+  return {(sequences(c.call, c.in[0]) + rows_added(c.call, c.in, c.weights[0])).flatten(0, 1)};
 }
 
 }  // namespace

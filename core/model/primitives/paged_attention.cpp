@@ -3,8 +3,9 @@
 // (or all three as columns of one, `fused_input`), then the pages. The new ones go into the last page: where it
 // `fills`, it is the last input, which is updated; else it begins, and is the second output. Several new tokens are a
 // text's first ones (position 0), and see themselves and those before them. `alibi`, `softcap`, `window` and `bias` (an
-// input before the pages, [heads, tokens, at least as many as there are keys]) are those of qkv_attention. There is no
-// backward.
+// input before the pages, [heads, tokens, at least as many as there are keys]) are those of qkv_attention. `padded`:
+// the last input before the pages, [batch] int64, says how many tokens each text's prompt has before its own ones:
+// these see none of them, and of those comes 0. There is no backward.
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/attention_scratch.hpp"
@@ -24,8 +25,9 @@ class PagedAttention final : public Primitive {
     CHECK(s.in.size() >= a.first_page() + (a.fills ? 1 : 0), "an input is missing", s.in.size());
     CHECK(a.heads % a.key_heads == 0 && a.batch * a.tokens == s.in[0].rows(), a.heads, a.key_heads, a.tokens);
     CHECK(a.position >= 0 && (a.tokens == 1 || a.position == 0), "only a text's first tokens come at once", a.position);
+    CHECK(!a.padded || s.in[a.values()] == Shape({a.batch}, DType::I64), "each text has a padding", a.batch);
     if (a.biased) {
-      const auto& bias = s.in[a.first_page() - 1].dims;
+      const auto& bias = s.in[a.values() - 1].dims;
       CHECK(bias.size() == 3 && bias[0] == a.heads && bias[1] == a.tokens && bias[2] >= a.seen(), a.heads, a.seen());
     }
     CHECK(!a.biased || a.window == 0, "a bias is of all keys", a.window);
@@ -48,8 +50,11 @@ class PagedAttention final : public Primitive {
     const Sizes a(how, s);
     keep(a, s, to);
     if (a.scored()) return by_products(a, s, to);
-    if (a.tokens > 1)
-      return to.push_back(attention_forward(a.batch * a.heads, a.tokens, a.keys(), a.size, s.in[0].type, a.causal()));
+    if (a.tokens > 1) {
+      if (a.padded) to.push_back(memory_kernel(2 * a.copied(s.in[0].type)));
+      const std::int64_t size = a.size + (a.padded ? Sizes::kFlagColumns : 0);
+      return to.push_back(attention_forward(a.batch * a.heads, a.tokens, a.keys(), size, s.in[0].type, a.causal()));
+    }
     bring_together(a, s, to);
     // Heads that share keys are as many queries.
     to.push_back(attention_forward(a.batch * a.key_heads, a.group(), a.seen(), a.size, s.in[0].type, false));
@@ -66,8 +71,12 @@ class PagedAttention final : public Primitive {
     else
       for (const std::int64_t bytes : {together, together}) meter.take(bytes);
     const std::int64_t sums = a.batch * a.heads * (a.tokens + 31) * number;
+    // What the fused kernels are given at a time.
+    const Sizes given = a.padded && a.causal() ? a.flagged(s.in[0].type) : a;
+    const std::int64_t copies = given.size > a.size ? given.copied(s.in[0].type) + padding_bytes(a) : 0;
     if (where.gpu && a.is_flash(s.in[0].type))
-      return meter.touch_all({row, sums, sums, gpu_split_keys_bytes(a.batch * a.heads, a.tokens, a.seen(), a.size),
+      return meter.touch_all({row, copies, sums, sums,
+                              std::max(split_bytes(given, given.batch), split_bytes(given, a.batch % given.batch)),
                               kNumberBytes, kNumberBytes, kNumberBytes});
     if (a.scored()) {
       const std::int64_t scores = a.scores() * type, keys = rows_bytes(a, s, a.seen()) / 2;
@@ -90,7 +99,7 @@ class PagedAttention final : public Primitive {
     const std::int64_t rounded = s.in[0].type == DType::F32 ? 0 : threads * q * k * type;
     const std::int64_t packed =
         s.in[0].type == DType::F32 ? 0 : cpu_tile_bytes(threads) + rows_bytes(a, s, a.seen()) * a.group();
-    meter.touch_all({row, sums, threads * (q * k + 2 * q + q * a.size) * number, rounded, packed});
+    meter.touch_all({row, copies, sums, threads * (q * k + 2 * q + q * given.size) * number, rounded, packed});
   }
   // Of what it fills, the place differs: no bit says it.
   Bits updates() const override { return 0; }
@@ -109,16 +118,24 @@ class PagedAttention final : public Primitive {
   }
   // What is added to scores for positions, in whole blocks of keys, and which are hidden.
   static std::int64_t mask_bytes(const Sizes& a, const CallShapes& s) {
-    if (!a.alibi && !a.causal()) return 0;
+    if (!a.alibi && !a.causal()) return padding_bytes(a);
     const std::int64_t rows = a.alibi ? a.heads : 1;
-    return rows * a.tokens * (a.seen() + 15) * size_of(s.in[0].type) + 2 * a.tokens * a.seen();
+    return padding_bytes(a) + rows * a.tokens * (a.seen() + 15) * size_of(s.in[0].type) + 2 * a.tokens * a.seen();
+  }
+  // Which keys are padding, and how that comes about.
+  static std::int64_t padding_bytes(const Sizes& a) {
+    return a.padded ? (2 * size_of(DType::I64) + a.batch) * a.seen() + 4 * kNumberBytes : 0;
+  }
+  static std::int64_t split_bytes(const Sizes& given, std::int64_t batch) {
+    return batch == 0 ? 0 : gpu_split_keys_bytes(batch * given.heads, given.tokens, given.seen(), given.size);
   }
   static void by_products(const Sizes& a, const CallShapes& s, std::vector<Kernel>& to) {
     const std::int64_t scores = a.scores() * size_of(s.in[0].type), groups = a.batch * a.key_heads;
     if (a.tokens == 1) bring_together(a, s, to);
     to.push_back(
         lying_along(batched_gemm(groups, a.group() * a.tokens, a.seen(), a.size, s.in[0].type), a.size, a.size));
-    const int over_scores = (a.softcap > 0 ? 3 : 0) + (a.biased ? 1 : 0) + (a.alibi || a.causal() ? 2 : 0) + 1;
+    const int over_scores =
+        (a.softcap > 0 ? 3 : 0) + (a.biased ? 1 : 0) + (a.padded ? 1 : 0) + (a.alibi || a.causal() ? 2 : 0) + 1;
     to.insert(to.end(), static_cast<std::size_t>(over_scores), memory_kernel(2 * scores));
     to.push_back(
         lying_along(batched_gemm(groups, a.group() * a.tokens, a.size, a.seen(), s.in[0].type), a.seen(), a.size));

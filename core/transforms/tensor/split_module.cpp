@@ -30,10 +30,14 @@ bool goes_by_heads(const std::string_view name) {
   return kNames.contains(name);
 }
 bool chooses(const Call& call) { return call.what->primitive.is_choice(); }
-// Inputs of attention and others, without pages of keys and values.
-std::size_t values_of(const Call& call) {
+// Inputs of attention and others, without pages of keys and values; and without what ranks have alike before them.
+std::size_t first_page_of(const Call& call) {
   if (std::string_view(call.what->name) != "paged_attention") return call.in.size();
   return PagedAttentionSizes(call.how, call.shapes).first_page();
+}
+std::size_t values_of(const Call& call) {
+  if (std::string_view(call.what->name) != "paged_attention") return call.in.size();
+  return PagedAttentionSizes(call.how, call.shapes).values();
 }
 
 class Splitter {
@@ -335,9 +339,9 @@ class Splitter {
     void add(const Step& step) {
       const Call& call = *step.call;
       std::vector<LocalId> in;
-      const std::size_t values = values_of(call);
-      for (std::size_t i = 0; i < values; ++i) in.push_back(local(call.in[i], step.spread[i], step));
-      for (std::size_t i = values; i < call.in.size(); ++i) in.push_back(page(call.in[i], step));
+      const std::size_t pages = first_page_of(call);
+      for (std::size_t i = 0; i < pages; ++i) in.push_back(local(call.in[i], step.spread[i], step));
+      for (std::size_t i = pages; i < call.in.size(); ++i) in.push_back(page(call.in[i], step));
       const LocalId first = builder_.call(call.name, std::string(call.what->name), std::move(in), attributes(step));
       const std::vector<LocalId>& out = builder_.so_far().program.back().out;
       for (std::size_t i = 0; i < call.out.size(); ++i) locals_[{call.out[i], false}] = out[i];

@@ -45,7 +45,7 @@ AttendedRows rows_of(const at::Tensor& piece, std::int64_t part, std::int64_t te
 // the next one would hold the cores that this team needs.
 template <typename Number>
 void attend_as(const PagedAttentionSizes& s, double scale, const at::Tensor& queries, DType type,
-               const std::vector<at::Tensor>& pieces, const at::Tensor& out) {
+               const std::vector<at::Tensor>& pieces, const at::Tensor& padding, const at::Tensor& out) {
   ThreadTeam& team = ThreadTeam::mine(at::get_num_threads());
   const std::int64_t group = s.group(), seen = s.seen(), together = s.heads_together(type, team.size()),
                      blocks = (s.key_heads + together - 1) / together, at_once = together * group;
@@ -62,7 +62,14 @@ void attend_as(const PagedAttentionSizes& s, double scale, const at::Tensor& que
       row += piece.size(0);
     }
     CHECK(row == seen, row, seen);
-    for (std::int64_t q = 0; q < heads * group; ++q) softmax(scores + q * seen, seen);
+    const std::int64_t first_key = s.keys() - seen,
+                       hidden = padding.defined() ? std::max<std::int64_t>(
+                                                        0, padding.const_data_ptr<std::int64_t>()[text] - first_key)
+                                                  : 0;
+    for (std::int64_t q = 0; q < heads * group; ++q) {
+      std::fill_n(scores + q * seen, hidden, 0.0F);
+      softmax(scores + q * seen + hidden, seen - hidden);
+    }
     std::fill_n(sums, count, 0.0F);
     row = 0;
     for (const at::Tensor& piece : pieces) {
@@ -83,10 +90,10 @@ void attend_as(const PagedAttentionSizes& s, double scale, const at::Tensor& que
 }  // namespace
 
 void attend_rows(const PagedAttentionSizes& s, double scale, const at::Tensor& queries, DType type,
-                 const std::vector<at::Tensor>& pieces, const at::Tensor& out) {
-  if (type == DType::F16) return attend_as<Float16>(s, scale, queries, type, pieces, out);
-  if (type == DType::BF16) return attend_as<BFloat16>(s, scale, queries, type, pieces, out);
-  attend_as<float>(s, scale, queries, type, pieces, out);
+                 const std::vector<at::Tensor>& pieces, const at::Tensor& padding, const at::Tensor& out) {
+  if (type == DType::F16) return attend_as<Float16>(s, scale, queries, type, pieces, padding, out);
+  if (type == DType::BF16) return attend_as<BFloat16>(s, scale, queries, type, pieces, padding, out);
+  attend_as<float>(s, scale, queries, type, pieces, padding, out);
 }
 
 }  // namespace tandem

@@ -12,8 +12,9 @@
 namespace tandem {
 
 // `queries` and `out`: [batch, heads size], of the type. `pieces`: rows [count, 2, batch, at least key_heads size] of
-// the same type, one after another. Takes LibTorch's memory for scores and sums alone.
+// the same type, one after another. `padding`: how many of its first keys each text does not see, [batch] int64;
+// undefined: none. Takes LibTorch's memory for scores and sums alone.
 void attend_rows(const PagedAttentionSizes& sizes, double scale, const at::Tensor& queries, DType type,
-                 const std::vector<at::Tensor>& pieces, const at::Tensor& out);
+                 const std::vector<at::Tensor>& pieces, const at::Tensor& padding, const at::Tensor& out);
 
 }  // namespace tandem

@@ -48,6 +48,27 @@ PrimitiveCase cached_attention(const std::string& name, std::int64_t tokens, std
 
 constexpr std::int64_t kBatch = 2, kSequence = 5, kFirst = 3, kRows = 11;
 
+// Of which one sequence begins earlier than the other, but none before the first row.
+PrimitiveCase padded_positions() {
+  PrimitiveCase c;
+  c.name = "positions_behind_padding";
+  c.inputs = {{{kBatch * kSequence, kHidden}}, {{kBatch}, kSequence}};
+  c.goes_backward = false;
+  c.build = [](ModuleBuilder& m, const Locals& in) {
+    return Locals{m.call("positions", "positions", in, {{"sequence", kSequence}, {"first", 1}, {"rows", kRows}})};
+  };
+  c.reference = [](const Tensors& in, const Tensors& w) {
+    at::Tensor out = in[0].view({kBatch, kSequence, kHidden}).clone();
+    for (std::int64_t text = 0; text < kBatch; ++text)
+      for (std::int64_t i = 0; i < kSequence; ++i) {
+        const std::int64_t at = 1 + i - in[1].select(0, text).item<std::int64_t>();
+        out.select(0, text).select(0, i).add_(w[0].select(0, std::max<std::int64_t>(at, 0)));
+      }
+    return Tensors{out.view({-1, kHidden})};
+  };
+  return c;
+}
+
 PrimitiveCase later_positions() {
   PrimitiveCase c;
   c.name = "positions_that_begin_later";
@@ -118,6 +139,7 @@ std::vector<PrimitiveCase> cases() {
           cached_attention("some_tokens", 5, 11),
           cached_attention("many_tokens", 97, 603),
           later_positions(),
+          padded_positions(),
           columns_of_ranks(),
           texts_that_grow(),
           likeliest("of_many", {{1, 3001}}, 0),

@@ -25,10 +25,11 @@ struct Sizes {
   std::int64_t window = 0;
   bool alibi = false;
   double softcap = 0;
-  std::int64_t biases = 0;  // of so many keys, those that are there and later ones; 0: none
+  std::int64_t biases = 0;   // of so many keys, those that are there and later ones; 0: none
+  std::int64_t padding = 0;  // the most that a text has; 0: none has any
 
-  bool scored() const { return alibi || softcap > 0 || biases > 0 || (window > 0 && tokens > window); }
-  std::size_t first_page() const { return biases > 0 ? 4 : 3; }
+  bool scored() const { return padding > 0 || alibi || softcap > 0 || biases > 0 || (window > 0 && tokens > window); }
+  std::size_t first_page() const { return 3 + (biases > 0 ? 1 : 0) + (padding > 0 ? 1 : 0); }
   std::int64_t before() const {
     std::int64_t rows = filled;
     for (const std::int64_t page : pages) rows += page;
@@ -58,6 +59,9 @@ at::Tensor by_scores(const Sizes& s, const at::Tensor& query, const at::Tensor& 
       const at::Tensor of_pair = scores.select(3, j).select(2, i);  // [batch, heads]
       if (distance < 0 || (s.window > 0 && distance >= s.window))
         of_pair.fill_(-std::numeric_limits<double>::infinity());
+      for (std::int64_t text = 0; s.padding > 0 && text < kBatch; ++text)
+        if (first + j < in[s.first_page() - 1].select(0, text).item<std::int64_t>())
+          of_pair.select(0, text).fill_(-1e9);
       for (std::int64_t head = 0; s.alibi && head < kHeads; ++head)
         of_pair.select(1, head).sub_(kSlopes[head] * static_cast<double>(distance));
     }
@@ -82,6 +86,8 @@ Tensors attended(const Sizes& s, const Tensors& in) {
   const at::Tensor query = in[0].view({kBatch, s.tokens, kHeads, kSize}).transpose(1, 2);
   const at::Tensor out = s.scored() ? by_scores(s, query, all[0], all[1], in)
                                     : at::scaled_dot_product_attention(query, all[0], all[1], {}, 0.0, s.tokens > 1);
+  for (std::int64_t text = 0; s.padding > 0 && s.tokens > 1 && text < kBatch; ++text)
+    out.select(0, text).narrow(1, 0, in[s.first_page() - 1].select(0, text).item<std::int64_t>()).zero_();
   Tensors made = {out.transpose(1, 2).reshape({kBatch * s.tokens, kHeads * kSize})};
   if (s.filled == 0) made.push_back(page);
   return made;
@@ -93,6 +99,7 @@ PrimitiveCase paged(const std::string& name, const Sizes& s) {
   c.name = "paged_attention_" + name;
   c.inputs = {{{rows, kHeads * kSize}}, {{rows, width}}, {{rows, width}}};
   if (s.biases > 0) c.inputs.push_back({{kHeads, s.tokens, s.biases}});
+  if (s.padding > 0) c.inputs.push_back({{kBatch}, s.padding + 1});
   for (const std::int64_t page : s.pages) c.inputs.push_back({{page, 2, kBatch, width}});
   if (s.filled > 0) c.carried = {{{kRows, 2, kBatch, width}}};
   c.goes_backward = false;
@@ -107,6 +114,7 @@ PrimitiveCase paged(const std::string& name, const Sizes& s) {
                                 {"alibi", std::int64_t{s.alibi}},
                                 {"softcap", s.softcap},
                                 {"bias", std::int64_t{s.biases > 0}},
+                                {"padded", std::int64_t{s.padding > 0}},
                                 {"window", s.window}});
     return s.filled > 0 ? Locals{out} : Locals{out, out + 1};
   };
@@ -133,6 +141,12 @@ std::vector<PrimitiveCase> cases() {
           paged("capped_scores_of_a_token", {.key_heads = 2, .pages = {7, kRows}, .filled = 2, .softcap = 0.5}),
           paged("biased_scores", {.tokens = 7, .biases = 11}),
           paged("biased_scores_of_a_token", {.pages = {7, kRows}, .filled = 2, .biases = 17}),
+          paged("padded_prompt", {.tokens = 7, .padding = 6}),
+          paged("padded_prompt_of_groups", {.key_heads = 2, .tokens = 40, .padding = 30}),
+          paged("padded_prompt_beyond_window", {.key_heads = 2, .tokens = 7, .window = 3, .padding = 6}),
+          paged("padded_prompt_of_falling_scores", {.tokens = 7, .alibi = true, .padding = 6}),
+          paged("padded_token", {.key_heads = 2, .pages = {7, kRows}, .filled = 2, .padding = 6}),
+          paged("padded_token_in_a_window", {.pages = {7}, .filled = 2, .window = 6, .padding = 6}),
           paged("long", {.key_heads = 3, .pages = {700, kRows}, .filled = 1})};
 }
 
