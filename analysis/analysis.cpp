@@ -206,6 +206,8 @@ double samples_per_step(const WorkloadOptions& workload) {
 }
 
 double tokens_per_step(const WorkloadOptions& workload) {
+  if (const std::int64_t steps = workload.generate.integer_or("new_tokens", 0); steps > 1)  // later ones, on average
+    return static_cast<double>(own_tokens(workload, 1, steps)) / static_cast<double>(steps - 1);
   const bool generates = workload.keys.has("new_tokens") || workload.generate.has("new_tokens");
   const std::int64_t tokens_per_sample = generates ? 1 : workload.keys.integer_or("sequence", 0);
   return samples_per_step(workload) * static_cast<double>(tokens_per_sample);

@@ -20,7 +20,16 @@ struct Generated {
   double later_tokens_per_s = 0;  // without the first step
   double images_per_s = 0;        // 0: it generates text
   bool has_cache = true;          // of keys and values; else each step computes whole texts
+  // Where texts have lengths of their own, what is computed for nobody, which rates leave out: the share of the
+  // prompts' tokens that pad shorter ones, and of new tokens those behind their texts' ends.
+  struct Unused {
+    double of_prompts = 0, of_new_tokens = 0;
+  };
+  std::optional<Unused> unused;
 };
+
+// New tokens that are texts' own of steps [from, to) of a block.
+std::int64_t own_tokens(const WorkloadOptions& workload, std::int64_t from, std::int64_t to);
 
 // None for a scenario that trains, and where no step is complete. `head_ns`: from the run's start to the end of its
 // first step; `times_ns`: of later steps.

@@ -139,11 +139,13 @@ Json adaptation(const RunRecord& record) {
 Json generated_json(const Generated& of) {
   if (of.images_per_s > 0)
     return {{"first_step_s", of.first_token_s}, {"step_s", of.token_s}, {"images_per_s", of.images_per_s}};
-  return {{"first_token_s", of.first_token_s},
-          {"token_s", of.token_s},
-          {"tokens_per_s", of.tokens_per_s},
-          {"later_tokens_per_s", of.later_tokens_per_s},
-          {"has_cache", of.has_cache}};
+  Json told = {{"first_token_s", of.first_token_s},
+               {"token_s", of.token_s},
+               {"tokens_per_s", of.tokens_per_s},
+               {"later_tokens_per_s", of.later_tokens_per_s},
+               {"has_cache", of.has_cache}};
+  if (of.unused) told["unused_share"] = {{"prompts", of.unused->of_prompts}, {"new_tokens", of.unused->of_new_tokens}};
+  return told;
 }
 
 }  // namespace

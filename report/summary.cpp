@@ -89,6 +89,11 @@ std::string generated_line(const Analysis& analysis) {
   std::string text =
       fmt::format("{} tokens/s; first token after {}", format_count(of.tokens_per_s), format_time(of.first_token_s));
   if (of.token_s > 0) text += fmt::format(", then {} a token of each text", format_time(of.token_s));
+  if (of.unused)
+    text += fmt::format(
+        "; beside these, {} of the prompts' tokens are padding, and {} of the new ones come after their "
+        "text's end",
+        format_percent(of.unused->of_prompts), format_percent(of.unused->of_new_tokens));
   return of.has_cache ? text : text + "; without a cache: each token computes its whole text again";
 }
 

@@ -86,12 +86,16 @@ void fill_whole(const Work& load, const Scenario& scenario, const DataSource& da
   if (const auto* given = dynamic_cast<const TensorBatches*>(&data))
     return copy_batch(load, scenario, *given, key, places);
   const auto size = [&](std::size_t i) { return load.sizes.at(i); };
-  if (load.body == "next_tokens.load") {
+  if (load.body == "next_tokens.load" || load.body == "padded_tokens.load") {
+    const bool padded = load.body == "padded_tokens.load";
     std::vector<std::int64_t> unread;  // targets, where a network has none
-    if (places.size() == 1) unread.resize(static_cast<std::size_t>(places[0].elements));
+    if (padded || places.size() == 1) unread.resize(static_cast<std::size_t>(places[0].elements));
     data.next_token_batch(key, size(0), size(1), integers(places[0]),
-                          places.size() == 1 ? unread.data() : integers(places[1]));
-    for (const BatchPlace& place : places) check_tokens(integers(place), place.elements, size(2));
+                          unread.empty() ? integers(places[1]) : unread.data());
+    for (const BatchPlace& place : places.first(padded ? 1 : places.size()))
+      check_tokens(integers(place), place.elements, size(2));
+    for (std::int64_t i = 0; padded && i < size(0); ++i)
+      integers(places[1])[i] = size(static_cast<std::size_t>(3 + key.micro_batch * size(0) + i));
   } else if (load.body == "imported_text.load") {
     std::vector<std::int64_t> unread(static_cast<std::size_t>(places[0].elements));
     data.next_token_batch(key, size(0), size(1), integers(places[0]), unread.data());

@@ -87,6 +87,8 @@ class Tables:
 
     def inner(self, child, name):
         child = self.resolved(child)
+        if branches := [part for part in child.get("oneOf", ()) if part.get("maxProperties")]:
+            return "".join(self.rows(part, name + ".") for part in branches)
         if child.get("type") == "array":
             items = self.resolved(child.get("items", {}))
             return self.rows(items, name + "[].") if items.get("properties") else ""

@@ -4,6 +4,7 @@
 #include "core/base/check.hpp"
 #include "core/base/modality.hpp"
 #include "core/scenario/build.hpp"
+#include "core/scenario/text_lengths.hpp"
 
 namespace tandem {
 namespace {
@@ -139,10 +140,22 @@ ParallelOptions build_parallel(const Values& values, WorkloadOptions& workload) 
   return out;
 }
 
-KeyValues build_generate(const Values& values) {
+// What texts have of their own: the longest stands where one number would.
+void set_lengths(const std::string& key, const std::string& of_each, const Values& values, const Scenario& scenario,
+                 KeyValues& generate) {
+  std::vector<std::int64_t> lengths =
+      text_lengths(values, "generate." + key, samples_of_step(scenario.workload), scenario.seed);
+  if (lengths.empty()) return;
+  generate[key] = *std::max_element(lengths.begin(), lengths.end());
+  generate[of_each] = std::move(lengths);
+}
+
+KeyValues build_generate(const Values& values, const Scenario& scenario) {
   KeyValues out;
   for (const auto& [key, value] : values.below("generate."))
     out.set(key, std::visit([](const auto& item) { return KeyValue(item); }, value));
+  set_lengths("prompt", kPromptLengths, values, scenario, out);
+  set_lengths("new_tokens", kOutputLengths, values, scenario, out);
   return out;
 }
 
@@ -199,9 +212,10 @@ Scenario build_scenario(const Values& values) {
   out.product.power_of_two_blocks = values.text("product.pinned_blocks") == "power_of_two";
   out.product.like = values.text("product.like");
   out.product.version = values.text("product.version");
+  out.seed = static_cast<std::uint64_t>(values.integer("seed"));
   out.workload = build_workload(values);
   out.parallel = build_parallel(values, out.workload);
-  out.workload.generate = build_generate(values);
+  out.workload.generate = build_generate(values, out);
   out.optimizer = build_optimizer(values);
   out.data_text = values.text("data.text", out.data_text);
   out.data_images = values.text("data.images");
@@ -222,14 +236,14 @@ Scenario build_scenario(const Values& values) {
   out.checkpoint.keep = values.integer("checkpoint.keep");
   out.watchdog_ns = values.integer("watchdog");
   out.steps = static_cast<std::int32_t>(values.integer("steps"));
-  for (const char* steps : {"generate.new_tokens", "generate.steps"})
-    if (values.has(steps)) out.steps = static_cast<std::int32_t>(values.integer(steps));
+  for (const char* steps : {"new_tokens", "steps"})
+    if (const std::int64_t asked = out.workload.generate.integer_or(steps, 0); asked > 0)
+      out.steps = static_cast<std::int32_t>(asked);
   if (values.has("epochs") && values.has("data.samples")) {  // rules.cpp says where there are too few or too many
     const std::int64_t of_epoch = values.integer("data.samples") / samples_of_step(out.workload);
     out.steps = static_cast<std::int32_t>(std::clamp<std::int64_t>(of_epoch, 1, kMostSteps / values.integer("epochs")) *
                                           values.integer("epochs"));
   }
-  out.seed = static_cast<std::uint64_t>(values.integer("seed"));
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include "core/machine/topology.hpp"
 #include "core/scenario/build.hpp"
 #include "core/scenario/ranks.hpp"
+#include "core/scenario/text_lengths.hpp"
 
 namespace tandem {
 namespace {
@@ -245,6 +246,13 @@ void check_host(Rules& rules, const Values& values, const std::string& prefix) {
   }
 }
 
+void check_texts(Rules& rules, const Values& values, const Scenario& scenario) {
+  for (const std::string key : {"generate.prompt", "generate.new_tokens"}) {
+    const WrongLengths wrong = wrong_lengths(values, key, samples_of_step(scenario.workload));
+    rules.require(wrong.problem.empty(), wrong.paths, wrong.problem, wrong.allowed);
+  }
+}
+
 }  // namespace
 
 void check_profile_rules(const Values& values, const std::string& prefix, Findings& findings) {
@@ -275,6 +283,7 @@ void check_scenario_rules(const Values& values, const Scenario& scenario, Findin
   check_epochs(rules, values, scenario);
   check_switches(rules, scenario);
   check_data(rules, values);
+  check_texts(rules, values, scenario);
   const bool has_disk = scenario.machine.tiers[static_cast<std::size_t>(Tier::Disk)].capacity_bytes > 0;
   if (rules.can_judge({"machine.tiers.disk.capacity"}) && !rules.is_open("machine"))
     rules.require(scenario.limits.disk_bytes.value_or(0) == 0 || has_disk, {"limits.disk_bytes"},

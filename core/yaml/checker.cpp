@@ -121,6 +121,8 @@ void Checker::miss(const Node& map, const std::string& path, const std::string& 
 void Checker::check_map(Node& map, const Schema& schema, const std::string& path) {
   if (map.kind != NodeKind::Map) refuse(map.at, shown_path(path), "is " + describe(map), allowed_text(schema));
   check_keys(map, schema, path);
+  if (schema.has_one_key && map.entries.size() != 1)
+    refuse(map.at, shown_path(path), "has " + std::to_string(map.entries.size()) + " keys", allowed_text(schema));
   // What decides which other keys are taken comes first: a slip in it explains the rest.
   for (const Case& rule : schema.cases)
     if (Node* node = map.find(rule.key)) check(*node, schema.find(rule.key)->schema, child_path(path, rule.key));

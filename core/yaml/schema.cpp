@@ -103,6 +103,7 @@ void build_map(const Json& json, Schema& out) {
     out.additional.push_back(build(json["additionalProperties"]));
   out.options_of = json.value("x-options-of", "");
   out.is_sourced = json.value("x-sourced", false);
+  out.has_one_key = json.value("maxProperties", std::size_t{0}) == 1;
   if (!json.contains("allOf")) return;
   for (const Json& rule : json["allOf"]) {
     const Json &condition = rule["if"], &then = rule["then"];

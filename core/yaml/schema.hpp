@@ -47,6 +47,7 @@ struct Schema {
   std::vector<Schema> additional;  // at most one: what keys beside the properties hold
   std::string options_of;          // x-options-of: the registry whose entry, named by key `name`, lists those keys
   bool is_sourced = false;         // x-sourced: {value:, source:} around a number
+  bool has_one_key = false;        // maxProperties: 1, and minProperties: 1: the properties exclude each other
   // List
   std::vector<Schema> items;  // one for all, or one for each place
   std::size_t least_items = 0, most_items = 0;

@@ -55,7 +55,8 @@ std::string allowed_text(const Schema& schema, const std::vector<std::string>& w
   if (schema.least && schema.most && schema.least->value == schema.most->value) return schema.least->text;
   switch (schema.type) {
     case ValueType::Map:
-      return schema.is_sourced ? "{value:, source:}" : "a map with " + join(schema.keys());
+      if (schema.is_sourced) return "{value:, source:}";
+      return (schema.has_one_key ? "a map with one of " : "a map with ") + join(schema.keys());
     case ValueType::List:
       return list_text(schema);
     case ValueType::Text:

@@ -11,6 +11,7 @@
 
 #include "core/base/errors.hpp"
 #include "core/run/policies.hpp"
+#include "core/scenario/text_lengths.hpp"
 #include "core/workloads/workload.hpp"
 #include "tests/common/refusal.hpp"
 
@@ -149,6 +150,38 @@ TEST(Generation, LlamaAndMixturesGenerate) {
   }
 }
 
+// Of six texts the longest prompt has 7 tokens, and the longest text 6.
+Scenario scenario_of_lengths(const std::string& policy, std::int64_t device_bytes) {
+  Scenario s = generating_scenario(policy, device_bytes);
+  s.workload.generate[kPromptLengths] = std::vector<std::int64_t>{7, 2, 5, 1, 7, 3};
+  s.workload.generate[kOutputLengths] = std::vector<std::int64_t>{6, 6, 1, 2, 6, 3};
+  return s;
+}
+
+// Each attention reads its batch's padding, which stays, and nothing else is larger than where all prompts are long.
+TEST(Generation, ShorterPromptsArePadded) {
+  const NullRun run = run_null(scenario_of_lengths("resident", kRoomy));
+  ASSERT_EQ(run.violation, "");
+  const Graph& graph = run.scheduler->graph();
+  std::map<std::int32_t, int> readers;  // by step
+  for (OpId id = 0; id < graph.op_count(); ++id)
+    for (const ValueId read : graph.op(id).reads)
+      if (graph.tensor_of(read).name.ends_with("padding")) {
+        EXPECT_EQ(graph.value(read).bytes, 3 * 8);
+        ++readers[graph.op(id).step];
+      }
+  for (std::int32_t step = 0; step < 6; ++step) EXPECT_EQ(readers[step], 2 * (4 + 1)) << "and the embedding's places";
+  EXPECT_EQ(first_attentions(graph).at(0).written_bytes, 7 * 2 * 3 * 64 * 2);
+}
+
+TEST(Generation, EveryPolicyThatGeneratesTakesSeveralLengths) {
+  for (const char* policy : {"resident", "on_demand", "flexgen", "row_by_row", "accelerate", "deepspeed_inference"})
+    for (const std::int64_t kib : {65536, 640}) {
+      const std::string why = refusal_of(scenario_of_lengths(policy, kib << 10));
+      EXPECT_TRUE(why.empty() || (kib == 640 && policy == std::string("resident"))) << policy << ": " << why;
+    }
+}
+
 TEST(Generation, WhatCannotIsRefusedByName) {
   const auto refused = [](auto change) {
     Scenario s = generating_scenario("resident", kRoomy);
@@ -174,6 +207,17 @@ TEST(Generation, WhatCannotIsRefusedByName) {
   EXPECT_THAT(refused([&](Scenario& s) { by_texts(s, 1), s.workload.batch = 3; }), HasSubstr("is of 3 texts"));
   EXPECT_THAT(refused([&](Scenario& s) { by_texts(s, 1), s.workload.tensor = 1; }), HasSubstr("parallel.tensor is 1"));
   EXPECT_THAT(refused([&](Scenario& s) { by_texts(s, 1), s.workload.generate = {}; }), HasSubstr("without `generate`"));
+  const auto several_lengths_of = [&](const char* family) {
+    return refused([&](Scenario& s) {
+      s = scenario_of_lengths("resident", kRoomy);
+      s.workload.family = family;
+      s.workload.keys = find_workload(family)->keys->small_instance();
+      s.workload.keys["sequence"] = 32;
+    });
+  };
+  EXPECT_EQ(several_lengths_of("llama"), "");
+  EXPECT_THAT(several_lengths_of("moe"), HasSubstr("padding would take room"));
+  EXPECT_THAT(several_lengths_of("whisper"), HasSubstr("built for text alone"));
   for (const char* family : {"bert", "vit"}) {
     const std::string why = refused([&](Scenario& s) {
       s.workload.family = family;

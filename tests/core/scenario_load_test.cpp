@@ -1,8 +1,11 @@
 // Good scenarios: defaults, units, machines, --set, and the text that a log keeps.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <numeric>
 
 #include "core/run/load.hpp"
+#include "core/scenario/text_lengths.hpp"
 #include "tests/core/scenario_cases.hpp"
 
 namespace tandem::test {
@@ -114,6 +117,40 @@ TEST(ScenarioLoad, MeasuredLayersAndDecoding) {
   EXPECT_EQ(decode.workload.keys.integer("prompt"), 4);
   EXPECT_EQ(decode.workload.keys.integer("new_tokens"), 8);
   EXPECT_EQ(decode.workload.keys.integer("stop_token"), 0);
+}
+
+// Of 600 texts; the same ones again, others for another seed, and others of new tokens than of prompts.
+TEST(ScenarioLoad, TextsHaveLengthsOfTheirOwn) {
+  const auto lengths = [](const std::string& distribution, const char* key = kPromptLengths, int seed = 0) {
+    const Scenario s = read(
+        "machine: m\nworkload: {family: gpt, layers: 2, hidden: 64, heads: 4, vocabulary: 256, "
+        "sequence: 2048, batch: 60, micro_batches: 10}\ngenerate: {prompt: " +
+        distribution + ", new_tokens: " + distribution + "}\nseed: " + std::to_string(seed) + "\n");
+    const auto& all = s.workload.generate.integers(key);
+    EXPECT_EQ(s.workload.generate.integer("prompt"),
+              *std::ranges::max_element(s.workload.generate.integers(kPromptLengths)));
+    EXPECT_EQ(s.steps, s.workload.generate.integer("new_tokens"));
+    EXPECT_EQ(all.size(), 600U);
+    return all;
+  };
+  const auto mean = [](const std::vector<std::int64_t>& of) {
+    return std::accumulate(of.begin(), of.end(), 0.0) / static_cast<double>(of.size());
+  };
+  const auto in_turn = lengths("{values: [3, 9, 4]}");
+  EXPECT_EQ(in_turn[0] + 10 * in_turn[1] + 100 * in_turn[2] + 1000 * in_turn[3], 3493);
+  const auto uniform = lengths("{uniform: [5, 25]}");
+  EXPECT_EQ(*std::ranges::min_element(uniform), 5);
+  EXPECT_EQ(*std::ranges::max_element(uniform), 25);
+  EXPECT_NEAR(mean(uniform), 15, 1);  // its deviation is 6 / sqrt(600) = 0.25
+  EXPECT_EQ(lengths("{uniform: [5, 25]}"), uniform);
+  EXPECT_NE(lengths("{uniform: [5, 25]}", kPromptLengths, 1), uniform);
+  EXPECT_NE(lengths("{uniform: [5, 25]}", kOutputLengths), uniform);
+  auto lognormal = lengths("{lognormal: {median: 100, sigma: 0.5, most: 300}}");
+  EXPECT_NEAR(mean(lognormal), 100 * std::exp(0.125), 10);
+  std::ranges::sort(lognormal);
+  EXPECT_NEAR(static_cast<double>(lognormal[300]), 100, 10);
+  EXPECT_EQ(lognormal.back(), 300);  // one in seventy is longer
+  EXPECT_EQ(lengths("{lognormal: {median: 8, sigma: 0, most: 9}}"), std::vector<std::int64_t>(600, 8));
 }
 
 TEST(ScenarioLoad, ShortFormOfTheOptimizer) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/analysis.hpp"
+#include "core/scenario/text_lengths.hpp"
 #include "sim/simulate.hpp"
 
 namespace tandem::testing {
@@ -55,6 +56,22 @@ TEST(Generation, TokensOfAllTextsCount) {
   const Generated& of = *a.generated;
   EXPECT_NEAR(of.tokens_per_s, 36 / (of.first_token_s + 5 * of.token_s), 1e-6 * of.tokens_per_s);
   EXPECT_NEAR(of.later_tokens_per_s, 6 / of.token_s, 1e-6 * of.later_tokens_per_s);
+}
+
+// 9 of 42 tokens of prompts are padding, and 17 of 36 new ones come after an end; 13 of later steps do not.
+TEST(Generation, WhatPadsAndWhatComesAfterAnEndCountsForNobody) {
+  Scenario s = generating_scenario("resident", kRoomy);
+  s.workload.generate[kPromptLengths] = std::vector<std::int64_t>{7, 2, 6, 5, 7, 6};
+  s.workload.generate[kOutputLengths] = std::vector<std::int64_t>{6, 1, 1, 2, 6, 3};
+  Simulation simulation(s);
+  const Analysis a = analysed(simulation);
+  ASSERT_TRUE(a.generated && a.generated->unused);
+  const Generated& of = *a.generated;
+  EXPECT_DOUBLE_EQ(of.unused->of_prompts, 9.0 / 42);
+  EXPECT_DOUBLE_EQ(of.unused->of_new_tokens, 17.0 / 36);
+  EXPECT_NEAR(of.tokens_per_s, 19 / (of.first_token_s + 5 * of.token_s), 1e-6 * of.tokens_per_s);
+  EXPECT_NEAR(of.later_tokens_per_s, 13 / (5 * of.token_s), 1e-6 * of.later_tokens_per_s);
+  EXPECT_NEAR(a.tokens_per_s * a.step_s.median, 13.0 / 5, 1e-6);
 }
 
 // Queries cross the bus in place of the cache.

@@ -2,24 +2,20 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/model/paged_attention_shape.hpp"
+#include "core/transforms/generation/text_of_network.hpp"
 #include "core/transforms/sequence/ulysses.hpp"
 
 namespace tandem {
 namespace {
 
 std::size_t place(std::int32_t id) { return static_cast<std::size_t>(id); }
-
-[[noreturn]] void refuse(const std::string& problem, const std::string& allowed) {
-  throw ConfigError("generate: " + problem + "; allowed: " + allowed);
-}
-
-constexpr const char* kDecoders = "a decoder of text, alone or behind an encoder, or a unet with generate.steps alone";
 
 bool attends(const Call& call) { return tandem::attends(call.what->name); }
 
@@ -50,7 +46,6 @@ class Rewriting {
     LocalId local = kNone;
     bool varies = false;
   };
-  void find_text();
   void add(const NetworkModule& m);
   bool varies(const Call& call, const std::vector<Here>& in) const;
   bool varies(const NetworkModule& m, LocalId local) const;
@@ -63,6 +58,8 @@ class Rewriting {
   Value value_of(const NetworkModule& m, std::size_t port) const;
   void note_weights(const NetworkModule& m);
   Attributes placed(const Call& call) const;
+  void load_padded(std::vector<std::int64_t> sizes);
+  LocalId padding(ModuleScope& scope);
 
   const Network& trained_;
   const GeneratingStep step_;
@@ -71,59 +68,57 @@ class Rewriting {
   NetworkBuilder builder_;
   std::int32_t text_ = kNone, first_page_ = kNone;  // places in the batch
   std::int64_t attentions_ = 0;                     // so far
+  std::optional<Signal> padding_;                   // of each text, where they have some
   std::vector<std::vector<Value>> outputs_;         // by module
   std::vector<std::vector<std::int32_t>> places_;   // of the trained network's weights, by module
   // Of the module in hand.
   std::map<LocalId, Here> here_;  // the trained module's locals in it
   std::vector<LocalId> pages_;    // that it begins
+  LocalId padding_here_ = kNone;
 };
-
-// The text that grows is what the loss has targets for; families have them next to each other.
-void Rewriting::find_text() {
-  const Call* loss = nullptr;
-  const NetworkModule& head = trained_.modules.back();
-  for (const Call& call : head.module->program)
-    if (call.what->primitive.is_own_loss()) loss = &call;
-  const auto none = [&] {
-    refuse("family " + trained_.family + " has no tokens that attend to those before them", kDecoders);
-  };
-  if (loss == nullptr) none();
-  for (std::size_t p = 0; p < head.inputs.size(); ++p) {
-    const Source& source = head.inputs[p];
-    const bool read = std::find(loss->in.begin(), loss->in.end(), head.module->inputs[p]) != loss->in.end();
-    if (source.from != Source::From::Batch || !read) continue;
-    const auto targets = place(source.index);
-    if (targets == 0) break;
-    const BatchTensor &tokens = trained_.batch[targets - 1], &wanted = trained_.batch[targets];
-    if (tokens.shape == wanted.shape && tokens.shape.type == DType::I64) text_ = source.index - 1;
-  }
-  if (text_ == kNone) none();
-}
 
 GeneratingNetwork Rewriting::build() {
   builder_.freeze();
-  find_text();
+  text_ = text_that_grows(trained_);
   const bool alone = text_ == 0 && trained_.batch.size() == 2;
   const BatchTensor& tokens = trained_.batch[place(text_)];
   Network& network = builder_.network();
   network.batch = trained_.batch, network.load = trained_.load;
+  if (!step_.padding.empty() && !alone)
+    refuse_to_generate(
+        "prompts of several lengths are built for text alone, and " + trained_.family + " reads more than that",
+        "one number for generate.prompt");
   if (alone) {
+    const std::vector<std::int64_t> sizes = {tokens.shape.rows(), tokens.shape.columns(), tokens.below};
     network.batch.resize(1);
-    builder_.load("next_tokens", DType::I64, {tokens.shape.rows(), tokens.shape.columns(), tokens.below},
-                  tokens.shape.bytes());
+    step_.padding.empty() ? builder_.load("next_tokens", DType::I64, sizes, tokens.shape.bytes()) : load_padded(sizes);
   }
   first_page_ = static_cast<std::int32_t>(network.batch.size());
   for (const NetworkModule& m : trained_.modules) add(m);
-  if (attentions_ == 0)
-    refuse("family " + trained_.family + " has no tokens that attend to those before them", kDecoders);
+  if (attentions_ == 0) refuse_without_text(trained_);
   return {builder_.finish(), text_};
+}
+
+// Behind the tokens come those of each text that are padding, of all texts of a block one after another.
+void Rewriting::load_padded(std::vector<std::int64_t> sizes) {
+  if (const std::string why = needs_one_length(trained_); !why.empty())
+    refuse_to_generate(why, "one number for generate.prompt, or a workload.capacity_factor with room for all tokens");
+  padding_ = builder_.batch("padding", Shape({sizes[0]}, DType::I64), step_.prompt);
+  const std::int64_t bytes = sizes[0] * (sizes[1] + 1) * size_of(DType::I64);
+  sizes.insert(sizes.end(), step_.padding.begin(), step_.padding.end());
+  builder_.load("padded_tokens", DType::I64, std::move(sizes), bytes);
+}
+
+LocalId Rewriting::padding(ModuleScope& scope) {
+  if (padding_here_ == kNone) padding_here_ = scope.in("padding", *padding_);
+  return padding_here_;
 }
 
 void Rewriting::add(const NetworkModule& m) {
   const Module& module = *m.module;
   if (module.opaque != nullptr || !module.carried.empty())
-    refuse(m.name + " is no program of primitives", "a family's network");
-  here_.clear(), pages_.clear();
+    refuse_to_generate(m.name + " is no program of primitives", "a family's network");
+  here_.clear(), pages_.clear(), padding_here_ = kNone;
   builder_.module(m.name, module.name, [&](ModuleScope& scope) {
     for (const Call& call : module.program) add_call(m, call, scope);
     for (const LocalId output : module.outputs)
@@ -203,7 +198,7 @@ void Rewriting::add_call(const NetworkModule& m, const Call& call, ModuleScope& 
   }
   if (call.what->primitive.is_auxiliary()) return;
   if (call.what->primitive.is_own_loss() && name != "cross_entropy")
-    refuse(m.name + "." + call.name + " is no loss over a vocabulary at once", "workload.loss_tiles: 1");
+    refuse_to_generate(m.name + "." + call.name + " is no loss over a vocabulary at once", "workload.loss_tiles: 1");
   if (add_gathering(m, call, scope)) return;
   std::vector<Here> read_here;
   const std::size_t wanted = name == "cross_entropy" ? 1 : call.in.size();  // no targets
@@ -228,6 +223,7 @@ void Rewriting::add_call(const NetworkModule& m, const Call& call, ModuleScope& 
                                true};
     return;
   }
+  if (name == "positions" && padding_) in.push_back(padding(scope));
   scope.call(call.name, std::string(name), std::move(in), placed(call));
   note(call, scope, true);
 }
@@ -282,7 +278,7 @@ LocalId Rewriting::attend(const Call& call, std::vector<LocalId> in, ModuleScope
   const bool fused = call.what->name == "attention";
   const std::int64_t heads = call.how.integer("heads");
   if (call.how.integer("causal", 0) == 0)
-    refuse(call.name + " sees tokens that come later, or other ones than those of the text", kDecoders);
+    refuse_to_generate(call.name + " sees tokens that come later, or other ones than those of the text", kDecoders);
   const std::int64_t window = windows_.at(static_cast<std::size_t>(attentions_));
   Attributes how = {{"heads", heads},
                     {"key_heads", call.how.integer("key_heads", heads)},
@@ -303,6 +299,7 @@ LocalId Rewriting::attend(const Call& call, std::vector<LocalId> in, ModuleScope
   const auto page = [&](std::int64_t rows) {
     return page_shape(rows, batch, keys * size, scope.type(), step_.cache_bits);
   };
+  if (padding_) how.set("padded", std::int64_t{1}), in.push_back(padding(scope));
   const std::int64_t first = first_page_ + attentions_++ * most_pages_;
   const std::int64_t before = step_.pages_before();
   for (std::int64_t i = 0; i < before; ++i) {

@@ -20,6 +20,7 @@ struct GeneratingStep {
   bool eager_codes = false;
   double temperature = 0;  // 0: the likeliest token
   std::int64_t top_k = 0;
+  std::vector<std::int64_t> padding = {};  // tokens before each text's prompt; none: all have the longest
 
   std::int64_t pages_before() const;  // those that other steps have filled
   bool begins_page() const;           // else it goes on with one

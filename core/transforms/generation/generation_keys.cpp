@@ -1,6 +1,11 @@
 #include "core/transforms/generation/generation_keys.hpp"
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/check.hpp"
 #include "core/base/ids.hpp"
+#include "core/scenario/text_lengths.hpp"
 
 namespace tandem {
 namespace {
@@ -11,12 +16,52 @@ constexpr std::int64_t kMostDenoisingSteps = 999;
 constexpr const char* kSteps = "steps";
 constexpr const char* kOwnLength = "target_sequence";  // behind an encoder of text
 
+constexpr std::size_t kMostValues = 1 << 16;
+
+// One number, or a distribution.
+FamilyKey length_key(const std::string& name, const std::string& description) {
+  using Json = nlohmann::ordered_json;
+  const auto described = [](const char* text, const Json& rule) {
+    Json all = {{"description", text}};
+    all.update(rule);
+    return all;
+  };
+  const Json length = {{"type", "integer"}, {"minimum", 1}, {"maximum", kMostTokens}};
+  const auto list = [&](std::size_t least, std::size_t most) {
+    return Json{{"type", "array"}, {"minItems", least}, {"maxItems", most}, {"items", length}};
+  };
+  const Json lognormal = {{"type", "object"},
+                          {"properties",
+                           {{"median", described("Half of the texts have fewer.", length)},
+                            {"sigma", described("The standard deviation of the logarithm.",
+                                                {{"type", "number"}, {"minimum", 0}, {"maximum", 10}})},
+                            {"most", described("Longer ones are cut.", length)}}},
+                          {"required", {"median", "sigma", "most"}},
+                          {"additionalProperties", false}};
+  const Json distribution = {
+      {"type", "object"},
+      {"description", "Of each text of a block its own: given one after another, or drawn by the scenario's seed."},
+      {"properties",
+       {{"values", described("Of the texts in order, from the first one again.", list(1, kMostValues))},
+        {"uniform", described("The least and the most: each length between is as likely.", list(2, 2))},
+        {"lognormal", described("A few are much longer than most.", lognormal)}}},
+      {"minProperties", 1},
+      {"maxProperties", 1},
+      {"additionalProperties", false}};
+  const Json rule = {{"description", description}, {"oneOf", {length, distribution}}};
+  return {name, rule.dump(), std::nullopt, /*required=*/true};
+}
+
 }  // namespace
 
 const std::vector<FamilyKey>& generation_keys() {
   static const std::vector<FamilyKey> kKeys = {
-      size_key("prompt", {1, kMostTokens}, "Tokens of a prompt, all computed in the first step."),
-      size_key("new_tokens", {1, kMostTokens}, "Tokens to generate of each text, one a step: the steps of the run."),
+      length_key("prompt",
+                 "Tokens of a prompt, all computed in the first step. Shorter ones than a block's longest are "
+                 "padded."),
+      length_key("new_tokens",
+                 "Tokens to generate of each text, one a step. A block goes on until its longest text is done: the "
+                 "steps of the run."),
       size_key("page", {1, kMostTokens}, 16,
                "Tokens whose keys and values are kept together, and move together. Those of a prompt are, too."),
       {"cache_bits",
@@ -68,6 +113,20 @@ GenerationSizes::GenerationSizes(const WorkloadOptions& workload)
       stop_token(workload.generate.integer_or("stop_token", kNone)),
       temperature(workload.generate.has("temperature") ? workload.generate.number("temperature") : 0),
       top_k(workload.generate.integer_or("top_k", 0)),
-      guidance(workload.generate.has("guidance") ? workload.generate.number("guidance") : 0) {}
+      guidance(workload.generate.has("guidance") ? workload.generate.number("guidance") : 0) {
+  const auto of_each = [&](const char* key, std::vector<std::int64_t>& to) {
+    if (workload.generate.has(key)) to = workload.generate.integers(key);
+    CHECK(to.empty() || static_cast<std::int64_t>(to.size()) >= workload.batch * workload.micro_batches, key);
+  };
+  of_each(kPromptLengths, prompts);
+  of_each(kOutputLengths, outputs);
+}
+
+std::vector<std::int64_t> GenerationSizes::padding() const {
+  std::vector<std::int64_t> padding;
+  for (const std::int64_t own : prompts) padding.push_back(prompt - own);
+  const auto is_none = [](std::int64_t tokens) { return tokens == 0; };
+  return std::all_of(padding.begin(), padding.end(), is_none) ? std::vector<std::int64_t>() : padding;
+}
 
 }  // namespace tandem

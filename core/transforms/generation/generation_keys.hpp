@@ -24,7 +24,10 @@ bool denoises(const WorkloadOptions& workload);
 struct GenerationSizes {
   explicit GenerationSizes(const WorkloadOptions& workload);
   bool denoises;
-  std::int64_t prompt, new_tokens;
+  std::int64_t prompt, new_tokens;             // of the longest
+  std::vector<std::int64_t> prompts, outputs;  // of each text, where they differ; else none
+  // Of each text, the tokens before its own prompt; empty: there are none.
+  std::vector<std::int64_t> padding() const;
   std::int64_t page;        // tokens whose keys and values lie together, behind the prompt's, which do as well; 0: none
   std::int64_t cache_bits;  // of a number of a page; 0: as it is computed
   bool eager_codes;         // codes are made and read by a kernel for each operation

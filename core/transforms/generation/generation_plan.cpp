@@ -14,6 +14,7 @@
 #include "core/transforms/generation/attention_apart.hpp"
 #include "core/transforms/generation/denoising_network.hpp"
 #include "core/transforms/generation/recomputing_network.hpp"
+#include "core/transforms/generation/text_of_network.hpp"
 
 namespace tandem {
 namespace {
@@ -46,7 +47,7 @@ void require_whole_blocks(const Scenario& scenario, const StageSpec& stage) {
                         std::to_string(block) + "; allowed: compress.modules without it, or parallel.pipeline: 1");
 }
 
-void require_recomputing_options(const Scenario& scenario) {
+void require_recomputing_options(const Network& whole, const Scenario& scenario) {
   const auto refuse = [](const std::string& key, const std::string& problem, const std::string& allowed) {
     throw ConfigError(key + ": " + problem + "; allowed: " + allowed);
   };
@@ -55,6 +56,8 @@ void require_recomputing_options(const Scenario& scenario) {
     refuse("parallel", "what was imported generates on one rank so far", "none with generate");
   if (w.generate.has("cache_bits"))
     refuse("generate.cache_bits", "what was imported generates without a cache of keys and values", "none");
+  if (!GenerationSizes(w).padding().empty())
+    refuse("generate.prompt", needs_one_length(whole), "one number, or as many of each");
 }
 
 // Weights that two stages of a pipeline share cross once in a run, in the first step.
@@ -79,7 +82,7 @@ GenerationPlans::GenerationPlans(const Scenario& scenario, const Rewrites& rewri
 
 std::vector<std::int64_t> GenerationPlans::look_at(const Network& whole) {
   recomputes_ = recomputes_texts(whole);
-  if (recomputes_) require_recomputing_options(scenario_);
+  if (recomputes_) require_recomputing_options(whole, scenario_);
   return attention_windows(whole);
 }
 
@@ -93,7 +96,8 @@ GeneratingStep GenerationPlans::step_at(std::int64_t position) const {
           sizes_.cache_bits,
           sizes_.eager_codes,
           sizes_.temperature,
-          sizes_.top_k};
+          sizes_.top_k,
+          sizes_.padding()};
 }
 
 bool GenerationPlans::reads_text(const StageSpec& stage) const {
@@ -129,6 +133,7 @@ TrainingPlan GenerationPlans::of_all_ranks(std::int64_t position) {
   for (std::size_t i = 0; step_at(position).begins_page() && i < network.modules.size(); ++i)
     if (attends_to_pages(*network.modules[i].module)) keep_page(plan.stages[i].outputs.at(1));
   for (TensorSpec& tensor : plan.batch.tensors) tensor.persistent = sizes_.denoises || recomputes_;
+  if (!sizes_.padding().empty()) plan.batch.tensors.at(static_cast<std::size_t>(text_) + 1).persistent = true;
   if (!sizes_.denoises) plan.batch.name = "prompt";
   plan.stages.back().outputs.back().persistent = true;
   return plan;

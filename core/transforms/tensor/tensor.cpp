@@ -34,6 +34,10 @@ void require_texts(const WorkloadOptions& w) {
 }
 
 bool deals(const NetworkModule& m) { return m.module->exchange == Exchange::AllToAll; }
+bool pads(const NetworkModule& m) {
+  return std::any_of(m.module->program.begin(), m.module->program.end(),
+                     [](const Call& call) { return call.how.has("padded"); });
+}
 bool has_pages(const NetworkModule& m) {
   return std::any_of(m.module->program.begin(), m.module->program.end(),
                      [](const Call& call) { return std::string_view(call.what->name) == "paged_attention"; });
@@ -62,6 +66,10 @@ Network on_network(Network network, const WorkloadOptions& w) {
     throw ConfigError("parallel.tensor: no layer of " + network.family + " can be divided among " +
                       std::to_string(w.tensor) +
                       " ranks; allowed: 1, or a divisor of its heads and of its layers' widths");
+  if (divides_texts(w) && std::any_of(network.modules.begin(), network.modules.end(), pads))
+    throw ConfigError(
+        "parallel.attention: batch divides texts, whose prompts would have lengths of their own; allowed: "
+        "heads, or one number for generate.prompt");
   const auto any = [&](const auto& is) { return std::any_of(divided.modules.begin(), divided.modules.end(), is); };
   if (divides_texts(w) && any(has_pages) && !any(deals))
     throw ConfigError("parallel.attention: batch divides what all heads share, and no attention of " + network.family +
