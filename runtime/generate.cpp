@@ -20,6 +20,8 @@
 #include "core/base/errors.hpp"
 #include "core/scenario/ranks.hpp"
 #include "core/transforms/generation/generation_keys.hpp"
+#include "core/transforms/generation/text_of_network.hpp"
+#include "core/workloads/workload.hpp"
 #include "report/summary.hpp"
 #include "runtime/data_kind.hpp"
 #include "runtime/denoise.hpp"
@@ -73,15 +75,33 @@ GenerateFlags parse_flags(int argc, char** argv) {
   return flags;
 }
 
-// With a block's own batch and length of prompts.
-CommonFlags settings_of(const GenerateFlags& flags, const PromptBlock* block) {
+// With a block's own batch and lengths. `outputs`: new tokens of the scenario's texts, which prompts take in turn;
+// none: all have as many.
+CommonFlags settings_of(const GenerateFlags& flags, const PromptBlock* block,
+                        const std::vector<std::int64_t>& outputs) {
   CommonFlags common = flags.common;
   if (block == nullptr) return common;
-  const auto set = [&](const char* key, auto value) { common.overrides.push_back(key + std::to_string(value)); };
-  set("generate.prompt=", block->prompts.front().tokens.size());
-  set("workload.batch=", block->batch);
-  set("workload.micro_batches=", block->micro_batches);
+  const auto set = [&](const std::string& key, const std::string& value) {
+    common.overrides.push_back(key + "=" + value);
+  };
+  const auto set_each = [&](const std::string& key, const auto& of) {
+    std::string list;
+    for (const Prompt& prompt : block->prompts) list += (list.empty() ? "" : ", ") + std::to_string(of(prompt));
+    set(key, "{values: [" + list + "]}");
+  };
+  set("workload.batch", std::to_string(block->batch));
+  set("workload.micro_batches", std::to_string(block->micro_batches));
+  set_each("generate.prompt", [](const Prompt& prompt) { return prompt.tokens.size(); });
+  if (!outputs.empty())
+    set_each("generate.new_tokens", [&](const Prompt& prompt) { return outputs[prompt.number % outputs.size()]; });
   return common;
+}
+
+// Of a block's prompts: because of the network, or as ranks divide texts.
+bool needs_one_length(Scenario scenario) {
+  if (scenario.workload.parallel.text_or("attention", "heads") == "batch") return true;
+  set_text_length(scenario.workload.keys, GenerationSizes(scenario.workload).prompt);
+  return !needs_one_length(network_of(scenario)).empty();
 }
 
 Scenario load(CommonFlags common, const std::string& device) {
@@ -102,12 +122,12 @@ struct Result {
 
 class Generation {
  public:
-  Generation(const GenerateFlags& flags, TokenText& text, std::int64_t stop)
-      : flags_(flags), text_(text), stop_(stop) {}
+  Generation(const GenerateFlags& flags, TokenText& text, const Scenario& scenario)
+      : flags_(flags), text_(text), sizes_(scenario.workload) {}
 
   // Null: prompts are the scenario's data. False: it was interrupted.
   bool run(const PromptBlock* block) {
-    const CommonFlags settings = settings_of(flags_, block);
+    const CommonFlags settings = settings_of(flags_, block, sizes_.outputs);
     const Scenario scenario = load(settings, flags_.device);
     const Rank own = leading_rank(scenario);
     if (device_ == nullptr) device_ = open_device(flags_.device, own, rank_count(scenario));
@@ -117,7 +137,8 @@ class Generation {
       warned_ = true;
     }
     const std::int64_t batch = scenario.workload.batch, count = batch * scenario.workload.micro_batches;
-    GrowingTexts texts(text_, batch, count, stop_, shows() ? print_lines : GrowingTexts::Show());
+    GrowingTexts texts(text_, batch, count, GenerationSizes(scenario.workload).outputs, sizes_.stop_token,
+                       shows() ? print_lines : GrowingTexts::Show());
     TrainOptions options;
     options.device = device_;
     options.interrupt = &claim_interrupts();
@@ -221,7 +242,7 @@ class Generation {
 
   const GenerateFlags& flags_;
   TokenText& text_;
-  std::int64_t stop_;
+  const GenerationSizes sizes_;  // of the scenario as it is, before prompts are there
   std::shared_ptr<Device> device_;
   std::vector<Result> results_;
   bool warned_ = false;
@@ -251,13 +272,14 @@ int generate(int argc, char** argv) {
         "scenario's, or a network of text alone");
   std::vector<PromptBlock> blocks;
   if (!flags.prompts.empty())
-    blocks = blocks_of(read_prompts(flags.prompts, text), scenario.workload.batch, scenario.workload.micro_batches);
+    blocks = blocks_of(read_prompts(flags.prompts, text), scenario.workload.batch, scenario.workload.micro_batches,
+                       needs_one_length(scenario));
   if (blocks.size() > 1 && !flags.common.quiet)
-    std::fprintf(stderr, "%zu runs: prompts of one length, as many as the scenario's batches hold, go together\n",
+    std::fprintf(stderr, "%zu runs: as many prompts as the scenario's batches hold go together, the shortest first\n",
                  blocks.size());
   if (flags.rank != kNone) return follow_generation(flags, scenario, blocks.empty() ? nullptr : &blocks.front());
   StartingWeights::check_files(scenario, flags.common.quiet);
-  Generation generation(flags, text, GenerationSizes(scenario.workload).stop_token);
+  Generation generation(flags, text, scenario);
   bool whole = true;
   try {
     if (blocks.empty()) whole = generation.run(nullptr);

@@ -7,17 +7,22 @@
 
 namespace tandem {
 
-GrowingTexts::GrowingTexts(const TokenText& text, std::int64_t batch, std::int64_t count, std::int64_t stop, Show show)
+GrowingTexts::GrowingTexts(const TokenText& text, std::int64_t batch, std::int64_t count,
+                           std::vector<std::int64_t> most, std::int64_t stop, Show show)
     : text_(text),
       batch_(batch),
       stop_(stop),
+      most_(std::move(most)),
       show_(count == 1 ? std::move(show) : nullptr),
       texts_(static_cast<std::size_t>(count)) {}
 
 void GrowingTexts::add(std::int64_t micro_batch, std::span<const std::int64_t> tokens) {
   const std::lock_guard lock(mutex_);
-  for (std::size_t i = 0; i < tokens.size(); ++i)
-    texts_.at(static_cast<std::size_t>(micro_batch * batch_) + i).push_back(tokens[i]);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const std::size_t text = static_cast<std::size_t>(micro_batch * batch_) + i;
+    std::vector<std::int64_t>& all = texts_.at(text);
+    if (most_.empty() || static_cast<std::int64_t>(all.size()) < most_.at(text)) all.push_back(tokens[i]);
+  }
   if (!show_ || (stop_ != kNone && tokens.front() == stop_)) return;
   pending_ += text_.bytes_of(tokens);
   show_pending(/*all=*/false);

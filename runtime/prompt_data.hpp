@@ -12,14 +12,16 @@ namespace tandem {
 
 class PromptData final : public DataSource {
  public:
-  // Texts of a block in order, each with as many tokens.
+  // Texts of a block in order, each with at most as many tokens as batches have: they end there together.
   explicit PromptData(std::vector<std::vector<std::int64_t>> prompts) : prompts_(std::move(prompts)) {}
   void next_token_batch(BatchKey key, std::int64_t batch, std::int64_t sequence, std::int64_t* inputs,
                         std::int64_t* targets) const override {
     for (std::int64_t i = 0; i < batch; ++i) {
       const std::vector<std::int64_t>& prompt = prompts_.at(static_cast<std::size_t>(key.micro_batch * batch + i));
-      if (static_cast<std::int64_t>(prompt.size()) != sequence) throw std::logic_error("a prompt of another length");
-      std::copy(prompt.begin(), prompt.end(), inputs + i * sequence);
+      const std::int64_t padding = sequence - static_cast<std::int64_t>(prompt.size());
+      if (padding < 0) throw std::logic_error("a prompt that is longer than a block's");
+      std::fill_n(inputs + i * sequence, padding, 0);
+      std::copy(prompt.begin(), prompt.end(), inputs + i * sequence + padding);
       std::fill_n(targets + i * sequence, sequence, 0);  // nobody looks
     }
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iostream>
 #include <iterator>
-#include <map>
 #include <sstream>
 
 #include "core/base/errors.hpp"
@@ -41,21 +40,23 @@ std::vector<Prompt> read_prompts(const std::string& path, TokenText& text) {
   return prompts;
 }
 
-std::vector<PromptBlock> blocks_of(std::vector<Prompt> prompts, std::int64_t batch, std::int64_t micro_batches) {
-  std::map<std::size_t, std::vector<Prompt>> by_length;
-  for (Prompt& prompt : prompts) by_length[prompt.tokens.size()].push_back(std::move(prompt));
+std::vector<PromptBlock> blocks_of(std::vector<Prompt> prompts, std::int64_t batch, std::int64_t micro_batches,
+                                   bool one_length) {
+  std::stable_sort(prompts.begin(), prompts.end(),
+                   [](const Prompt& a, const Prompt& b) { return a.tokens.size() < b.tokens.size(); });
   std::vector<PromptBlock> blocks;
-  for (auto& [length, all] : by_length)
-    for (std::size_t first = 0; first < all.size();) {
-      const auto left = static_cast<std::int64_t>(all.size() - first);
-      PromptBlock& block = blocks.emplace_back();
-      block.batch = std::min(batch, left);
-      block.micro_batches = std::min(micro_batches, left / block.batch);
-      const auto count = static_cast<std::size_t>(block.batch * block.micro_batches);
-      std::move(all.begin() + static_cast<std::ptrdiff_t>(first),
-                all.begin() + static_cast<std::ptrdiff_t>(first + count), std::back_inserter(block.prompts));
-      first += count;
-    }
+  for (auto first = prompts.begin(); first != prompts.end();) {
+    const auto end = one_length ? std::find_if(first, prompts.end(),
+                                               [&](const Prompt& p) { return p.tokens.size() != first->tokens.size(); })
+                                : prompts.end();
+    const std::int64_t left = end - first;
+    PromptBlock& block = blocks.emplace_back();
+    block.batch = std::min(batch, left);
+    block.micro_batches = std::min(micro_batches, left / block.batch);
+    const auto next = first + block.batch * block.micro_batches;
+    std::move(first, next, std::back_inserter(block.prompts));
+    first = next;
+  }
   return blocks;
 }
 

@@ -18,12 +18,14 @@ struct Prompt {
 // A line each, without its end; "-": standard input. Throws ConfigError "FILE:line: problem; what is allowed".
 std::vector<Prompt> read_prompts(const std::string& path, TokenText& text);
 
-// Prompts that are computed together: of one length, `micro_batches` times `batch`.
+// Prompts that are computed together, `micro_batches` times `batch`.
 struct PromptBlock {
   std::int64_t batch = 1, micro_batches = 1;
   std::vector<Prompt> prompts;
 };
-// Blocks as large as the scenario's, then what is left of each length, the shortest first.
-std::vector<PromptBlock> blocks_of(std::vector<Prompt> prompts, std::int64_t batch, std::int64_t micro_batches);
+// The shortest prompts first, in blocks as large as the scenario's, then what is left. `one_length`: each block has
+// prompts of one.
+std::vector<PromptBlock> blocks_of(std::vector<Prompt> prompts, std::int64_t batch, std::int64_t micro_batches,
+                                   bool one_length);
 
 }  // namespace tandem

@@ -26,7 +26,7 @@ TEST(GeneratedTexts, AreShownInWholeCharacters) {
   EXPECT_EQ(whole_characters(""), 0U);
   const TokenText bytes(testing::generating_scenario("resident", 1 << 20), /*as_numbers=*/false);
   std::vector<std::string> shown;
-  GrowingTexts texts(bytes, 1, 1, kNone, [&](std::string_view piece) { shown.emplace_back(piece); });
+  GrowingTexts texts(bytes, 1, 1, {}, kNone, [&](std::string_view piece) { shown.emplace_back(piece); });
   for (const std::int64_t byte : {0x61, 0xC3, 0xBC, 0xE2}) texts.add(0, Numbers{byte});
   texts.end();
   EXPECT_EQ(shown, (std::vector<std::string>{"a", "\xC3\xBC", "\xE2"}));
@@ -34,7 +34,7 @@ TEST(GeneratedTexts, AreShownInWholeCharacters) {
 
 TEST(GeneratedTexts, EndAtTheirStop) {
   const TokenText numbers(testing::generating_scenario("resident", 1 << 20), /*as_numbers=*/true);
-  GrowingTexts texts(numbers, 2, 4, 9, [](std::string_view) { FAIL() << "of several nobody is shown"; });
+  GrowingTexts texts(numbers, 2, 4, {}, 9, [](std::string_view) { FAIL() << "of several nobody is shown"; });
   texts.add(1, Numbers{1, 2});
   texts.add(0, Numbers{3, 9});
   texts.add(1, Numbers{9, 5});
@@ -56,17 +56,36 @@ TEST(GeneratedTexts, AreOfTokensThatTheNetworkKnows) {
     EXPECT_THROW(numbers.tokens_of(wrong, "f:1: "), ConfigError) << wrong;
 }
 
-TEST(GeneratedTexts, GoTogetherWherePromptsAreOfOneLength) {
+// Batches times their sizes, and the numbers of their prompts, of blocks of at most 2 x 2.
+using Blocks = std::vector<std::pair<std::pair<std::int64_t, std::int64_t>, std::vector<std::size_t>>>;
+Blocks blocks_of_nine(bool one_length) {
   std::vector<Prompt> prompts;
   for (const std::size_t length : {3, 2, 3, 3, 3, 3, 2, 3, 3}) prompts.push_back({prompts.size(), "", Numbers(length)});
-  std::vector<std::vector<std::size_t>> numbers;
-  std::vector<std::pair<std::int64_t, std::int64_t>> sizes;
-  for (const PromptBlock& block : blocks_of(prompts, 2, 2)) {
-    sizes.emplace_back(block.batch, block.micro_batches);
-    for (numbers.emplace_back(); const Prompt& prompt : block.prompts) numbers.back().push_back(prompt.number);
+  Blocks blocks;
+  for (const PromptBlock& block : blocks_of(prompts, 2, 2, one_length)) {
+    blocks.push_back({{block.micro_batches, block.batch}, {}});
+    for (const Prompt& prompt : block.prompts) blocks.back().second.push_back(prompt.number);
   }
-  EXPECT_EQ(sizes, (std::vector<std::pair<std::int64_t, std::int64_t>>{{2, 1}, {2, 2}, {2, 1}, {1, 1}}));
-  EXPECT_EQ(numbers, (std::vector<std::vector<std::size_t>>{{1, 6}, {0, 2, 3, 4}, {5, 7}, {8}}));
+  return blocks;
+}
+
+TEST(GeneratedTexts, GoTogetherTheShortestPromptsFirst) {
+  EXPECT_EQ(blocks_of_nine(/*one_length=*/false),
+            (Blocks{{{2, 2}, {1, 6, 0, 2}}, {{2, 2}, {3, 4, 5, 7}}, {{1, 1}, {8}}}));
+}
+
+TEST(GeneratedTexts, GoTogetherWherePromptsAreOfOneLength) {
+  EXPECT_EQ(blocks_of_nine(/*one_length=*/true),
+            (Blocks{{{1, 2}, {1, 6}}, {{2, 2}, {0, 2, 3, 4}}, {{1, 2}, {5, 7}}, {{1, 1}, {8}}}));
+}
+
+TEST(GeneratedTexts, HaveAsManyTokensAsTheyAskFor) {
+  const TokenText numbers(testing::generating_scenario("resident", 1 << 20), /*as_numbers=*/true);
+  GrowingTexts texts(numbers, 2, 2, {1, 3}, kNone, nullptr);
+  for (const std::int64_t token : {5, 6, 7, 8}) texts.add(0, Numbers{token, token});
+  EXPECT_EQ(texts.tokens(0), (Numbers{5}));
+  EXPECT_EQ(texts.tokens(1), (Numbers{5, 6, 7}));
+  EXPECT_EQ(texts.count(), 4);
 }
 
 }  // namespace

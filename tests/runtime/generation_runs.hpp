@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/scenario/text_lengths.hpp"
 #include "tests/common/generation.hpp"
 #include "tests/runtime/checked_run.hpp"
 
@@ -129,9 +131,22 @@ inline Scenario with_coded_cache(const Kind& kind, const Placement& placed) {
   return scenario;
 }
 
-// The first text's of each batch. `moved`: the roles of what was copied to the device.
-inline Tokens live(const Scenario& scenario, std::set<Role>& moved, std::shared_ptr<Device> device = nullptr) {
+// Each of the six texts has a prompt of its own length. The first ones of both batches are padded.
+inline const std::vector<std::int64_t>& some_lengths() {
+  static const std::vector<std::int64_t> kLengths = {3, 7, 5, 2, 6, 1};
+  return kLengths;
+}
+inline Scenario with_lengths(Scenario scenario) {
+  scenario.workload.generate[kPromptLengths] = some_lengths();
+  return scenario;
+}
+
+// The first text's of each batch. `moved`: the roles of what was copied to the device. `data`: where it is not the
+// scenario's.
+inline Tokens live(const Scenario& scenario, std::set<Role>& moved, std::shared_ptr<Device> device = nullptr,
+                   std::function<std::unique_ptr<DataSource>()> data = nullptr) {
   TrainOptions options;
+  if (data) options.open_data = std::move(data);
   options.poison = true;
   options.device = std::move(device);
   Training training(scenario, options);

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "core/scenario/text_lengths.hpp"
 #include "core/transforms/generation/generation_keys.hpp"
 #include "core/workloads/workload.hpp"
 #include "runtime/reference/networks.hpp"
@@ -137,6 +138,70 @@ TEST(GenerationRunTest, EveryTextIsThatOfWholePasses) {
       const Tokens expected = whole_passes(scenario, data);
       ASSERT_EQ(expected.size(), 12U);
       EXPECT_EQ(interpreted(scenario, data), expected) << kind.name << " in pages of " << page;
+    }
+}
+
+// Each text as if its prompt were alone: by itself, in a scenario of one text and that length.
+class OneText final : public DataSource {
+ public:
+  OneText(const DataSource& data, std::int64_t batch, std::int64_t prompt, std::int64_t text)
+      : data_(data), batch_(batch), prompt_(prompt), text_(text) {}
+  void next_token_batch(BatchKey key, std::int64_t, std::int64_t own, std::int64_t* inputs,
+                        std::int64_t* targets) const override {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(batch_ * prompt_)), unread = all;
+    key.micro_batch = static_cast<std::int32_t>(text_ / batch_);
+    data_.next_token_batch(key, batch_, prompt_, all.data(), unread.data());
+    std::copy_n(all.begin() + (text_ % batch_ + 1) * prompt_ - own, own, inputs);
+    std::fill_n(targets, own, 0);
+  }
+  void masked_token_batch(BatchKey, std::int64_t, std::int64_t, std::int64_t, std::int64_t*,
+                          std::int64_t*) const override {}
+  void image_batch(BatchKey, std::int64_t, std::int64_t, float*, std::int64_t*) const override {}
+
+ private:
+  const DataSource& data_;
+  std::int64_t batch_, prompt_, text_;
+};
+
+Tokens texts_alone(const Scenario& scenario, const DataSource& data) {
+  const GenerationSizes sizes(scenario.workload);
+  Tokens all;
+  for (std::size_t text = 0; text < sizes.prompts.size(); ++text) {
+    Scenario one = scenario;
+    one.workload.batch = one.workload.micro_batches = 1;
+    one.workload.generate = {};
+    for (const char* key : {"page", "new_tokens"}) one.workload.generate[key] = scenario.workload.generate.integer(key);
+    one.workload.generate["prompt"] = sizes.prompts[text];
+    const auto batch = static_cast<std::int32_t>(static_cast<std::int64_t>(text) / scenario.workload.batch);
+    const OneText own(data, scenario.workload.batch, sizes.prompt, static_cast<std::int64_t>(text));
+    for (const auto& [at, token] : whole_passes(one, own)) all[{at.first, batch}].push_back(token.front());
+  }
+  return all;
+}
+
+TEST(GenerationRunTest, TextsOfSeveralLengthsAreThoseOfEachAlone) {
+  set_thread_count(1);
+  const HashedData data(kVocabulary);
+  for (const Kind& kind : decoders())
+    for (const std::int64_t page : {1, 4, 9}) {
+      const Scenario scenario = with_lengths(scenario_of(kind, page, "resident", 64 * kMiB));
+      EXPECT_EQ(interpreted(scenario, data), texts_alone(scenario, data)) << kind.name << " in pages of " << page;
+    }
+}
+
+TEST(GenerationRunTest, PoliciesMoveWhatTextsOfSeveralLengthsHave) {
+  set_thread_count(1);
+  for (const Kind& kind : decoders())
+    for (const bool coded : {false, true}) {
+      std::set<Role> moved;
+      const auto placed_at = [&](const Placement& placed) {
+        Scenario scenario = scenario_of(kind, 4, placed.policy.name, placed.device_bytes);
+        scenario.policy = placed.policy;
+        return live(with_lengths(coded ? with_coded_cache(kind, placed) : scenario), moved);
+      };
+      const Tokens expected = placed_at(placements().front());
+      for (const Placement& placed : placements())
+        EXPECT_EQ(placed_at(placed), expected) << kind.name << " under " << placed.policy.name << coded;
     }
 }
 

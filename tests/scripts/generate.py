@@ -91,7 +91,7 @@ def transformers_texts(root):
         for number, prompt in enumerate(prompts):
             expected = own_tokens(model, prompt)
             check(f"{name}, prompt {number}", by_number[number]["tokens"] == expected, f"{by_number[number]['tokens']} is not {expected}")
-        check(name, "4 runs" in result.stderr or "runs: prompts of one length" in result.stderr, result.stderr)
+        check(name, "2 runs: as many prompts" in result.stderr, result.stderr)
         if name in ("gpt2", "llama"):  # whose head has the embedding's weights, which another rank has; and one of its own
             path.write_text(path.read_text() + "parallel: {pipeline: 2}\n")
             by_stages = written(folder, path, "--prompts", folder / "prompts.txt", "--tokens", name=f"{name} in a pipeline")[0]
@@ -122,6 +122,26 @@ def streams_bytes(root):
     result = generate(scenario(root, BYTES), "--prompts", prompt_file(root, prompt), "--texts", "-")
     check("lines alone", json.loads(result.stdout)["tokens"] == text["tokens"], result.stdout)
     check("without prompts", len(written(root, scenario(root, BYTES))[0]) == 1)
+
+
+def lengths(root):
+    """Prompts of several lengths in one run, each with as many new tokens as it asks for: those of each by itself. Experts with
+    room for some tokens alone take prompts of one length."""
+    prompts = [" ".join(map(str, prompt)) for prompt in prompts_of([9, 2, 5, 5])]
+    for family, codes in ((GPT, ""), (LLAMA, ", cache_bits: 4")):
+        alone = [written(root, scenario(root, family, codes), "--prompts", prompt_file(root, one), "--tokens", name="alone")[0][0] for one in prompts]
+        path = scenario(root, family, codes)
+        path.write_text(path.read_text().replace(f"new_tokens: {NEW}", f"new_tokens: {{values: [3, {NEW}, 1, 4]}}"))
+        texts, result = written(root, path, "--prompts", prompt_file(root, "\n".join(prompts)), "--tokens", name="lengths")
+        for text, own, count in zip(texts, alone, (3, NEW, 1, 4), strict=True):
+            check("lengths", text["tokens"] == own["tokens"][:count], (family, text, own))
+        check("lengths", "runs" not in result.stderr and "4 texts, 17 tokens" in result.stderr, result.stderr)
+    texts, result = written(root, scenario(root, MOE), "--prompts", prompt_file(root, "\n".join(prompts)), "--tokens", name="experts")
+    check("experts", "3 runs" in result.stderr and len(texts) == 4, result.stderr)
+    path = scenario(root, GPT)
+    path.write_text(path.read_text().replace("prompt: 4", "prompt: {uniform: [2, 9]}").replace(f"new_tokens: {NEW}", "new_tokens: {values: [2, 3]}"))
+    texts, _ = written(root, path, name="drawn lengths")
+    check("drawn lengths", [len(text["tokens"]) for text in texts] == [2, 3, 2, 3], texts)
 
 
 def prompt_file(root, text):
@@ -188,6 +208,7 @@ def interrupted(root):
 GPT = "family: gpt, layers: 5, hidden: 48, heads: 6, vocabulary: 250, sequence: 64, batch: 2, micro_batches: 2"
 LLAMA = "family: llama, layers: 4, hidden: 48, heads: 6, key_heads: 2, feed_forward: 88, vocabulary: 250, sequence: 64, batch: 2, micro_batches: 2"
 SHARED = LLAMA.replace("key_heads: 2", "key_heads: 1")
+MOE = "family: moe, layers: 2, hidden: 48, heads: 6, feed_forward: 88, experts: 3, experts_per_token: 1, vocabulary: 250, sequence: 64, batch: 2, micro_batches: 2"
 T5 = "family: t5, layers: 2, hidden: 48, heads: 3, feed_forward: 88, vocabulary: 250, sequence: 9, target_sequence: 20, batch: 1"
 MOVES = "{name: flexgen, wg: 50, cg: 0, hg: 50}"
 
@@ -227,7 +248,7 @@ def lost_rank(root):
 def main():
     with tempfile.TemporaryDirectory() as name:
         root = pathlib.Path(name)
-        for part in (ranks,) if GPUS else (transformers_texts, streams_bytes, by_tokenizer, draws, ranks, refusals, interrupted, lost_rank):
+        for part in (ranks,) if GPUS else (transformers_texts, streams_bytes, by_tokenizer, draws, lengths, ranks, refusals, interrupted, lost_rank):
             part(root)
     for failure in failures:
         print("FAILED", failure)
