@@ -9,7 +9,6 @@
 #include "core/base/errors.hpp"
 #include "core/base/shell_text.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
-#include "runtime/divided_weights.hpp"
 
 namespace tandem {
 namespace {
@@ -22,10 +21,7 @@ std::string shown(double number) {
   return text;
 }
 
-std::string nothing_saved(const Scenario& scenario) {
-  if (DividedWeights::are_in(scenario)) return "; nothing was saved: no checkpoints are made of divided layers so far";
-  return "; nothing was saved: set checkpoint.directory and checkpoint.every to lose less";
-}
+constexpr const char* kNothingSaved = "; nothing was saved: set checkpoint.directory and checkpoint.every to lose less";
 
 std::string reason_file(const std::string& meeting_file) { return meeting_file + ".not_finite"; }
 
@@ -61,7 +57,7 @@ std::string resume_command(const Scenario& scenario, const std::vector<std::stri
 
 std::string what_is_left(const Scenario& scenario, const std::vector<std::string>& settings) {
   const std::string& directory = scenario.checkpoint.directory;
-  if (directory.empty()) return nothing_saved(scenario);
+  if (directory.empty()) return kNothingSaved;
   std::vector<SavedState> saved;
   try {
     saved = complete_checkpoints(directory);
@@ -85,7 +81,7 @@ std::string after_not_finite(const NotFiniteError& error, const Scenario& scenar
                          : "; go on from an earlier one: " + resume_command(scenario, settings, saved.back().folder);
   }
   const std::string text = "; nothing of this step is saved; " + what_to_change(scenario);
-  if (directory.empty()) return text + nothing_saved(scenario);
+  if (directory.empty()) return text + kNothingSaved;
   if (saved.empty()) return text + "; no checkpoint was complete in " + directory;
   const std::optional<SavedState> good = last_good(error, saved);
   if (!good)

@@ -49,9 +49,8 @@ std::shared_ptr<Collective> join_ranks(const Scenario& scenario, const CostModel
   gloo.rank = options.rank;
   gloo.ranks = rank_count(scenario);
   gloo.groups = collective_groups(scenario, options.rank);
-  if (RankGroup saving = saving_group(scenario, options.rank);
-      !scenario.checkpoint.directory.empty() && saving.members.size() > 1)
-    gloo.groups.push_back(std::move(saving));
+  if (!scenario.checkpoint.directory.empty() && saves_states(scenario, options.rank))
+    if (RankGroup saving = saving_group(scenario); saving.members.size() > 1) gloo.groups.push_back(std::move(saving));
   gloo.meeting_file = options.meeting_file;
   gloo.timeout = options.watchdog != nullptr ? std::chrono::milliseconds(kLong) : limit + kLater;
   gloo.identity = identity_of(scenario, facts_of(scenario, /*delayed_update=*/false));  // the policy's options say it

@@ -106,6 +106,14 @@ RankGroup along(const Counts& counts, Rank rank, Kind kind, Rank RankPlace::*par
 
 }  // namespace
 
+Scenario undivided(Scenario scenario) {
+  WorkloadOptions& w = scenario.workload;
+  w.tensor = 1;
+  for (const char* key : {"sequence", "expert", "expert_imbalance"}) w.parallel[key] = 1;
+  w.parallel["sequence_kind"] = "ulysses", w.parallel["ring_layout"] = "striped";
+  return scenario;
+}
+
 RankGroup data_group(const Scenario& scenario, Rank rank) {
   const Counts shape(scenario);
   RankPlace place = place_of(scenario, rank);

@@ -33,6 +33,10 @@ Rank leading_rank(const Scenario& scenario);
 std::int64_t sequence_ranks(const Scenario& scenario);
 std::int64_t expert_ranks(const Scenario& scenario);
 
+// The same, of which no rank has a part of a layer, of a sample or of a mixture: whose names and shapes of weights are
+// the network's own.
+Scenario undivided(Scenario scenario);
+
 // All ranks that have the same weights as the rank has, which add up their gradients.
 RankGroup data_group(const Scenario& scenario, Rank rank);
 // Of those, the ones that divide states among them, neighbours: all, unless parallel.shard says how many.

@@ -5,7 +5,6 @@
 
 #include "core/base/check.hpp"
 #include "core/scenario/ranks.hpp"
-#include "core/scenario/saving_group.hpp"
 #include "core/step/exchange_ranks.hpp"
 
 namespace tandem {
@@ -15,6 +14,7 @@ StepOptions::StepOptions(const Scenario& scenario, Rank of_rank)
       validation(scenario.validation),
       micro_batches(scenario.workload.micro_batches),
       devices(scenario.workload.devices),
+      own(of_rank),
       rank(place_of(scenario, of_rank).data),
       tensor_group(tandem::tensor_group(scenario, of_rank)),
       sequence_group(tandem::sequence_group(scenario, of_rank)),
@@ -23,11 +23,12 @@ StepOptions::StepOptions(const Scenario& scenario, Rank of_rank)
       shard_group(tandem::shard_group(scenario, of_rank)),
       across_group(tandem::across_group(scenario, of_rank)),
       same_experts_group(tandem::same_experts_group(scenario, of_rank)),
-      saving_group(tandem::saving_group(scenario, of_rank)),
       gpu(scenario.machine.gpu),
       steps(scenario.steps - scenario.first_step),
       first_step(scenario.first_step),
       saves(!scenario.checkpoint.directory.empty() && saves_states(scenario, of_rank)),
+      saving_group(saves ? tandem::saving_group(scenario) : RankGroup{}),
+      saving_part(tandem::saving_part(scenario, of_rank)),
       save_every(scenario.checkpoint.every),
       data_on_host(data_members_on_a_host(scenario)),
       shard_on_host(shard_members_on_a_host(scenario)),

@@ -11,6 +11,7 @@
 
 #include "core/base/rank_group.hpp"
 #include "core/graph/graph.hpp"
+#include "core/scenario/saving_group.hpp"
 #include "core/scenario/scenario.hpp"
 #include "core/step/plan.hpp"
 #include "core/step/transform.hpp"
@@ -23,16 +24,18 @@ struct StepOptions {
   OptimizerOptions optimizer;
   ValidationOptions validation;
   std::int64_t micro_batches, devices;
+  Rank own;                                              // of all ranks
   Rank rank;                                             // among those that train on samples of their own
   RankGroup tensor_group, sequence_group, expert_group;  // which divide layers, samples, experts
   RankGroup data_group;                                  // which add up their gradients
   RankGroup shard_group;                                 // of those, which divide states
   RankGroup across_group;                                // and which have the same part of them
   RankGroup same_experts_group;                          // those of experts
-  RankGroup saving_group;                                // which make a checkpoint of what each of them has
   bool gpu;
   std::int32_t steps, first_step;  // steps of this run, and those before it
   bool saves;
+  RankGroup saving_group;  // of one that saves: which make a checkpoint of what each of them has
+  SavingPart saving_part;
   std::int64_t save_every;
   std::int64_t data_on_host, shard_on_host, across_on_host;  // of those groups, the ones on one host; 0: all
   std::int64_t tensor_on_host, same_experts_on_host;

@@ -4,6 +4,7 @@
 
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
+#include "core/step/sizes_of_part.hpp"
 
 namespace tandem {
 namespace {
@@ -45,8 +46,9 @@ void SavesPart::add_stage_saves(Graph& graph) {
     StageSave& save = stage_saves_.back();
     save.label = graph.intern(s.name + ".save");
     save.token = add_token(graph, s.name + ".saved");
-    std::vector<std::int64_t> sizes{s.elements, delayed};
-    if (!begins()) sizes.push_back(1);
+    std::vector<std::int64_t> sizes = sizes_of_part(context_.options, s.elements);
+    if (sizes.size() == 1) sizes.insert(sizes.end(), {1, 0});
+    sizes.insert(sizes.end(), {delayed, !begins()});
     save.work = graph.add_work({"checkpoint.save", plan.precision, std::move(sizes), {memory_kernel(bytes)}});
   }
 }
@@ -61,9 +63,10 @@ void SavesPart::add_gathered(Graph& graph) {
   begun_ = gathered_of(graph, "checkpoint.begin", {"checkpoint.begun"}, {member(all.members.back(), 0)});
   std::vector<std::string> names;
   std::vector<std::int64_t> members;
+  const std::int64_t parts = context_.options.saving_part.ranks;
   for (std::size_t i = 0; i < all.members.size(); ++i)
-    for (std::int64_t part = 0; part < context_.parts; ++part) {
-      names.push_back(all.names[i] + ".gathered" + (context_.parts > 1 ? std::to_string(part) : ""));
+    for (std::int64_t part = 0; part < parts; ++part) {
+      names.push_back(all.names[i] + ".gathered" + (parts > 1 ? std::to_string(part) : ""));
       members.push_back(member(all.members[i], part));
     }
   saved_ = gathered_of(graph, "checkpoint.gather", names, members);
@@ -123,7 +126,7 @@ void SavesPart::save_last(Graph& graph) {
 // The first to be saved begins the checkpoint: its place is 0. Ranks that save together wait for it with theirs.
 void SavesPart::save_state(Graph& graph, std::int32_t step) {
   CHECK(stage_saves_.size() == context_.stage_count() && step > saved_step_, "a step is saved once", step, saved_step_);
-  if (together() && !begins()) gather(graph, begun_, {}, step);
+  if (together() && !begins()) gather(graph, begun_, what_begins_after(graph), step);
   std::int32_t saved = begins() ? 0 : 1;
   std::vector<ValueId> tokens;
   for (std::size_t i = 0; i < stage_saves_.size(); ++i) {
@@ -138,6 +141,16 @@ void SavesPart::save_state(Graph& graph, std::int32_t step) {
   }
   if (commits()) commit(graph, tokens, step);
   saved_step_ = step;
+}
+
+// Ranks that exchange values meet in one order on one lane: a step's exchanges, then its checkpoint. The last of the
+// former is before the first stage's gradient, and so before this.
+std::vector<ValueId> SavesPart::what_begins_after(const Graph& graph) const {
+  const StepOptions& o = context_.options;
+  if (o.tensor_group.size == 1 && o.sequence_group.size == 1 && o.expert_group.size == 1) return {};
+  for (std::size_t i = 0; i < context_.stage_count(); ++i)
+    if (context_.trains(i)) return {graph.tensor(context_.stages[i].parameter).latest};
+  return {};
 }
 
 void SavesPart::save_stage(Graph& graph, std::size_t index, std::int32_t step, std::int32_t place) {
@@ -155,7 +168,9 @@ void SavesPart::save_stage(Graph& graph, std::size_t index, std::int32_t step, s
   graph.append(std::move(op));
 }
 
-// On a lane and in a group of their own: saves come between a step's other commands, here and there at another place.
+// In a group of their own, and not on the lane of gradients: saves come between a step's other commands, here and there
+// at another place. Not so beside exchanges, which are on this lane, too: what is saved keeps them apart
+// (what_begins_after()).
 void SavesPart::gather(Graph& graph, Gathered& gathered, std::vector<ValueId> own, std::int32_t step) {
   constexpr std::int8_t kLane = 1;
   Op op = context_.collective(graph, gathered.label, gathered.work, Phase::Save, 0, context_.options.saving_group);

@@ -3,9 +3,10 @@
 //
 //   checkpoint.save    reads  the leader (the parameter, or a master copy that it is rounded from), the other states,
 //                             under delayed update the parameter in use, [a token that it waits for]; writes a token.
-//                             Work::sizes: elements, delayed update, [1: waits]
-//   checkpoint.gather  reads  tokens that this rank has; writes those of all ranks. Work::sizes: words, ranks, 0, then
-//                             of each token whose it is
+//                             Work::sizes: elements, ranks that divide its layer, this one's place among them,
+//                             delayed update, whether it waits
+//   checkpoint.gather  reads  tokens that this rank has, [what it waits for]; writes those of all ranks. Work::sizes:
+//                             words, ranks, 0, then of each token whose it is
 //   checkpoint.commit  reads  the tokens of all stages, [the loss scale]; writes a token of its own. Work::sizes:
 //                             delayed update, loss scale
 //   checkpoint.load           as the family's own load: writes the parameter, then the states
@@ -48,11 +49,13 @@ class SavesPart {
     std::vector<ValueId> values;
   };
   const BucketOwners& owners() const { return context_.plan().buckets; }
-  // Ranks that save together, each what it has: stages of a pipeline, those that divide states, or both. Of them: who
-  // makes the folder, and who gives it its name.
-  bool together() const { return owners().elsewhere() || context_.parts > 1; }
-  std::int64_t member(std::int64_t stage, std::int64_t part) const { return stage * context_.parts + part; }
-  std::int64_t own_member() const { return member(owners().own, context_.part); }
+  // Ranks that save together, each what it has: stages of a pipeline, and of each those that divide layers, experts or
+  // states. Of them: who makes the folder, and who gives it its name.
+  bool together() const { return context_.options.saving_group.size > 1; }
+  std::int64_t member(std::int64_t stage, std::int64_t part) const {
+    return stage * context_.options.saving_part.ranks + part;
+  }
+  std::int64_t own_member() const { return member(owners().own, context_.options.saving_part.own); }
   bool begins() const {
     return !together() || own_member() == member(owners().elsewhere() ? owners().members.back() : 0, 0);
   }
@@ -64,6 +67,7 @@ class SavesPart {
   Gathered gathered_of(Graph& graph, const std::string& label, const std::vector<std::string>& names,
                        const std::vector<std::int64_t>& members) const;
   void save_state(Graph& graph, std::int32_t step);
+  std::vector<ValueId> what_begins_after(const Graph& graph) const;
   void save_stage(Graph& graph, std::size_t index, std::int32_t step, std::int32_t place);
   void gather(Graph& graph, Gathered& gathered, std::vector<ValueId> own, std::int32_t step);
   void commit(Graph& graph, const std::vector<ValueId>& tokens, std::int32_t step);

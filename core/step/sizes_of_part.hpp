@@ -14,8 +14,7 @@ namespace tandem {
 inline std::vector<std::int64_t> sizes_of_part(const StepOptions& options, std::int64_t elements) {
   const RankGroup& among = options.tensor_group.size > 1 ? options.tensor_group : options.expert_group;
   if (among.size == 1) return {elements};
-  const Rank own = options.data_group.members.at(static_cast<std::size_t>(options.rank));
-  return {elements, among.size, std::ranges::find(among.members, own) - among.members.begin()};
+  return {elements, among.size, std::ranges::find(among.members, options.own) - among.members.begin()};
 }
 
 }  // namespace tandem

@@ -8,6 +8,7 @@
 #include "core/base/errors.hpp"
 #include "core/formats/layout.hpp"
 #include "core/formats/masters.hpp"
+#include "core/run/divided_weights.hpp"
 #include "runtime/body_table.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/manifest.hpp"
@@ -28,6 +29,11 @@ struct SaveToken {
 
 // "block3" of "block3.adam_m".
 std::string stage_of(const std::string& tensor) { return tensor.substr(0, tensor.find('.')); }
+// The one that has a file: where ranks divide modules, what a stage is a piece of.
+std::string file_stage_of(const BodyCall& call, const std::string& tensor) {
+  if (!DividedWeights::are_in(call.scenario)) return stage_of(tensor);
+  return DividedWeights::of(call.scenario)->stage_of(stage_of(tensor));
+}
 std::string suffix_of(const std::string& tensor) { return tensor.substr(tensor.find('.')); }
 
 std::int32_t steps_done(const BodyCall& call) { return call.step() + 1; }
@@ -40,13 +46,20 @@ StageBucket bucket_of(const BodyCall& call, ValueId value, std::byte* begin, boo
   const StateBlock block = state_block(call.scenario.optimizer.state_bits);
   const std::int64_t elements =
       tensor.type == DType::U8 ? tensor.bytes / block.bytes * block.elements : tensor.bytes / size_of(tensor.type);
-  return {leads ? "" : suffix_of(tensor.name),
-          tensor.type,
-          tensor.layout.get(),
-          begin,
-          block,
-          tensor.first_element,
-          elements};
+  StageBucket bucket{leads ? "" : suffix_of(tensor.name),
+                     tensor.type,
+                     tensor.layout.get(),
+                     begin,
+                     block,
+                     tensor.first_element,
+                     elements};
+  if (!DividedWeights::are_in(call.scenario)) return bucket;
+  const auto weights = DividedWeights::of(call.scenario);
+  const std::string piece = stage_of(tensor.name);
+  bucket.whole = &weights->layout_of_stage(weights->stage_of(piece));
+  for (const Field& field : tensor.layout->fields) bucket.parts.push_back(weights->part(piece + "." + field.name));
+  bucket.rank = RankPart(call.work).own;
+  return bucket;
 }
 
 // A checkpoint has no number that is not finite: a run could not go on from it.
@@ -60,19 +73,20 @@ void require_finite(const BodyCall& call, ValueId value, const std::byte* begin,
 
 std::int64_t save(BodyCall& call) {
   const std::string& directory = call.scenario.checkpoint.directory;
-  const bool delayed = call.work.sizes.at(1) != 0;
-  const std::size_t count = call.reads.size() - (call.work.sizes.size() > 2 ? 1 : 0);  // the rest is waited for
+  const bool delayed = call.work.sizes.at(3) != 0;
+  const std::size_t count = call.reads.size() - (call.work.sizes.at(4) != 0 ? 1 : 0);  // the rest is waited for
   std::vector<StageBucket> buckets;
   for (std::size_t i = 0; i < count; ++i) buckets.push_back(bucket_of(call, call.op.reads[i], call.reads[i], i == 0));
   if (delayed) buckets.back().suffix = kInUse;
-  const std::string stage = stage_of(call.graph.tensor_of(call.op.reads[0]).name);
+  const std::string stage = file_stage_of(call, call.graph.tensor_of(call.op.reads[0]).name);
   try {
     for (std::size_t i = 0; i < count; ++i)
       require_finite(call, call.op.reads[i], call.reads[i], ": its checkpoint is not saved");
     if (call.op.layer == 0) begin_checkpoint(directory, steps_done(call));
     const std::string path = stage_file_path(partial_folder(directory, steps_done(call)), stage);
-    const FileSum sum = buckets.front().is_part() ? FileSum{write_part_of_stage(path, stage, buckets), {}}
-                                                  : write_stage(path, stage, buckets);
+    const bool is_part = buckets.front().is_part() || buckets.front().whole != nullptr;
+    const FileSum sum =
+        is_part ? FileSum{write_part_of_stage(path, stage, buckets), {}} : write_stage(path, stage, buckets);
     const SaveToken token{sum.bytes, sum.checksum};
     std::memcpy(call.writes[0], &token, sizeof token);
     return sum.bytes;
@@ -92,17 +106,16 @@ std::string update_method(const Graph& graph) {
   return kPlainUpdate;
 }
 
-// Of tokens from `at` on, those of the stage, after which it stands then. Of a file that ranks wrote together no one
-// of them knows the sum: it is read once more.
+// Of tokens from `at` on, those of the stage, after which it stands then. Of a file that was written in parts nobody
+// knows the sum: it is read once more.
 FileSum sum_of_stage(const BodyCall& call, const std::string& stage, std::size_t& at, std::size_t tokens) {
-  const std::size_t first = at;
   SaveToken token;
   std::int64_t bytes = 0;
-  for (; at < tokens && stage_of(call.graph.tensor_of(call.op.reads[at]).name) == stage; ++at) {
+  for (; at < tokens && file_stage_of(call, call.graph.tensor_of(call.op.reads[at]).name) == stage; ++at) {
     std::memcpy(&token, call.reads[at], sizeof token);
     bytes += token.bytes;
   }
-  if (at == first + 1) return {bytes, token.checksum};
+  if (token.checksum != Checksum{}) return {bytes, token.checksum};
   try {
     return sum_of_file(stage_file_path(partial_folder(call.scenario.checkpoint.directory, steps_done(call)), stage),
                        bytes);
@@ -129,7 +142,7 @@ std::int64_t commit(BodyCall& call) {
   }
   try {
     for (std::size_t i = 0; i < tokens;) {
-      const std::string stage = stage_of(call.graph.tensor_of(call.op.reads[i]).name);
+      const std::string stage = file_stage_of(call, call.graph.tensor_of(call.op.reads[i]).name);
       const FileSum sum = sum_of_stage(call, stage, i, tokens);
       manifest.files.push_back({stage + ".safetensors", sum.bytes, sum.checksum.text()});
       bytes += sum.bytes;
@@ -144,7 +157,7 @@ std::int64_t commit(BodyCall& call) {
 }
 
 void read_buckets(const BodyCall& call, const std::vector<StageBucket>& buckets) {
-  const std::string stage = stage_of(call.graph.tensor_of(call.op.writes[0].value).name);
+  const std::string stage = file_stage_of(call, call.graph.tensor_of(call.op.writes[0].value).name);
   read_stage(stage_file_path(call.scenario.resume_folder, stage), stage, buckets);
   for (std::size_t i = 0; i < call.op.writes.size(); ++i) {
     const bool read = std::any_of(buckets.begin(), buckets.end(),

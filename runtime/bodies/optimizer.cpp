@@ -16,11 +16,11 @@
 
 #include "core/formats/layout.hpp"
 #include "core/formats/sums.hpp"
+#include "core/run/divided_weights.hpp"
 #include "runtime/bodies/common/decay_groups.hpp"
 #include "runtime/bodies/common/device_kernels.hpp"
 #include "runtime/bodies/common/operands.hpp"
 #include "runtime/bodies/common/update_options.hpp"
-#include "runtime/divided_weights.hpp"
 #include "runtime/executors/not_finite.hpp"
 #include "runtime/executors/thread_team.hpp"
 #include "runtime/optimizer/gradient_checks.hpp"

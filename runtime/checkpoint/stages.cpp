@@ -5,6 +5,7 @@
 #include "core/formats/masters.hpp"
 #include "core/graph/graph.hpp"
 #include "core/run/policies.hpp"
+#include "core/scenario/ranks.hpp"
 #include "core/scheduler/policy.hpp"
 #include "core/workloads/workload.hpp"
 
@@ -14,7 +15,8 @@ namespace {
 std::string stage_name(const std::string& tensor) { return tensor.substr(0, tensor.find('.')); }
 
 // All of them, however ranks share them.
-Graph loads_of(Scenario scenario) {
+Graph loads_of(const Scenario& of_ranks) {
+  Scenario scenario = undivided(of_ranks);
   scenario.first_step = std::max(scenario.first_step, 1);  // else it would begin anew
   scenario.parallel.pipeline = scenario.parallel.chunks = 1;
   scenario.parallel.rank = 0;

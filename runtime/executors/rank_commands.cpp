@@ -128,11 +128,14 @@ LiveExecutor::Work LiveExecutor::adding_shift_work(const Command& command) {
 // What ranks have one by one, all of one size: all of it, in the order of Work::sizes, which says of each whose it is.
 LiveExecutor::Work LiveExecutor::gather_work(const Command& command) {
   const Op& op = graph_.op(command.op);
-  const auto reads = operands(command, 0, op.reads.size());
+  auto reads = operands(command, 0, op.reads.size());
   const auto writes = operands(command, op.reads.size(), op.writes.size());
   const std::vector<std::int64_t>& sizes = graph_.work_of(op).sizes;
   const std::vector<std::int64_t> owners(sizes.end() - static_cast<std::ptrdiff_t>(writes.size()), sizes.end());
   const std::int64_t bytes = operand_bytes(op, command, op.writes.front().value);
+  const std::vector<Rank>& ranks = graph_.group(op.match_group);
+  const auto own = std::find(ranks.begin(), ranks.end(), options_.rank) - ranks.begin();
+  reads.resize(static_cast<std::size_t>(std::count(owners.begin(), owners.end(), own)));  // the rest is waited for
   return [collective = options_.collective, reads, writes, owners, bytes, group = op.match_group, members = sizes[1]] {
     collective->gather_each(group, members, owners, bytes, reads, writes);
     return bytes * static_cast<std::int64_t>(writes.size());

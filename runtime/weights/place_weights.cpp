@@ -139,7 +139,7 @@ class Placer {
   }
 
   void place_each(const WeightShape& weight, const WeightSource& source, const std::vector<std::int64_t>& each) {
-    std::vector<WeightPart> parts;
+    std::vector<PlacedRows> parts;
     const std::int64_t rows = rows_of(weight.shape) / static_cast<std::int64_t>(source.names.size());
     for (const std::string& name : source.names)
       if (const StoredTensor* tensor = find(name, weight); tensor != nullptr && fits(*tensor, weight, each))

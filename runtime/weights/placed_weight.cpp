@@ -39,7 +39,7 @@ struct Wanted {
 };
 
 // The part's rows are columns there: of some rows of the file the columns are read, then turned.
-void read_transposed(const WeightPart& part, std::int64_t columns, const Wanted& wanted) {
+void read_transposed(const PlacedRows& part, std::int64_t columns, const Wanted& wanted) {
   const std::int64_t begin = wanted.first / columns, end = (wanted.first + wanted.count - 1) / columns + 1;
   const std::int64_t width = end - begin;
   std::vector<float> block(static_cast<std::size_t>(width * kTransposedRows));
@@ -56,7 +56,7 @@ void read_transposed(const WeightPart& part, std::int64_t columns, const Wanted&
 }
 
 // Rows of a group follow one another there, too.
-void read_rows(const WeightPart& part, std::int64_t columns, const Wanted& wanted) {
+void read_rows(const PlacedRows& part, std::int64_t columns, const Wanted& wanted) {
   for (std::int64_t done = 0; done < wanted.count;) {
     const std::int64_t at = wanted.first + done, row = at / columns, column = at % columns;
     const std::int64_t in_group = row % part.group_rows, group = row / part.group_rows;
@@ -96,7 +96,7 @@ bool are_equal(const StoredTensor& a, const StoredTensor& b) {
 void PlacedWeight::read(std::int64_t first, std::int64_t count, float* out) const {
   CHECK(first >= 0 && count >= 0 && first + count <= rows * columns, first, count, rows, columns);
   std::int64_t begin = 0;  // of a part, in elements
-  for (const WeightPart& part : parts) {
+  for (const PlacedRows& part : parts) {
     const std::int64_t end = begin + part.rows * columns;
     const std::int64_t from = std::max(first, begin), to = std::min(first + count, end);
     if (from < to) {

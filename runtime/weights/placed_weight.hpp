@@ -12,7 +12,7 @@ namespace tandem {
 
 // Some rows of a weight, all from one tensor. Row r of them is row r / group_rows * group_stride + first + r %
 // group_rows there; transposed, it is that column.
-struct WeightPart {
+struct PlacedRows {
   StoredTensor tensor;
   std::int64_t rows = 0;
   std::int64_t group_rows = 1, group_stride = 1, first = 0;
@@ -21,7 +21,7 @@ struct WeightPart {
 
 struct PlacedWeight {
   std::int64_t rows = 0, columns = 1;  // all dimensions but the last one, and that one; of one dimension: rows of one
-  std::vector<WeightPart> parts;       // one after another
+  std::vector<PlacedRows> parts;       // one after another
   std::vector<float> added;            // to each row; none: nothing
 
   // Elements [first, first + count). Throws DeviceError where a file has changed since it was opened.

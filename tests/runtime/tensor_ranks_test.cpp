@@ -155,12 +155,7 @@ using Weights = std::map<std::string, std::vector<float>>;
 
 // Whole weights of the ranks' parts; of what several ranks have, each must have the same bits.
 Weights put_together(const Scenario& scenario, const std::vector<RankBits>& all) {
-  Scenario undivided = scenario;
-  undivided.workload.tensor = 1;
-  for (const char* key : {"sequence", "expert"}) undivided.workload.parallel[key] = 1;
-  undivided.workload.parallel["sequence_kind"] = "ulysses";
-  undivided.workload.parallel["ring_layout"] = "striped";
-  const WeightParts parts = weight_parts(network_of(undivided), network_of(scenario));
+  const WeightParts parts = weight_parts(network_of(undivided(scenario)), network_of(scenario));
   Weights whole;
   for (Rank rank = 0; rank < rank_count(scenario); ++rank) {
     const RankPlace at = place_of(scenario, rank);

@@ -26,8 +26,6 @@ void require_built(const Scenario& scenario, const Rewrites& rewrites) {
   const auto require = [](bool holds, const std::string& problem, std::string_view allowed) {
     require_pipeline(holds, "parallel.pipeline", problem, allowed);
   };
-  require(scenario.checkpoint.directory.empty() || scenario.workload.tensor <= 1,
-          "a checkpoint holds whole layers, which parallel.tensor divides", "1, or no checkpoint.directory");
   require(scenario.switches.empty(), "no policy takes over in a pipeline so far", "1, or no switches");
   constexpr std::array<std::string_view, 9> kComposes = {
       "data",           "compressed_gradients", "expert", "partition", "recompute", "tensor",

@@ -10,9 +10,10 @@
 #include "core/base/errors.hpp"
 #include "core/formats/layout.hpp"
 #include "core/formats/masters.hpp"
+#include "core/run/divided_weights.hpp"
+#include "core/scenario/ranks.hpp"
 #include "runtime/batches.hpp"
 #include "runtime/bodies/common/operands.hpp"
-#include "runtime/divided_weights.hpp"
 #include "runtime/executors/thread_team.hpp"
 #include "runtime/optimizer/low_precision.hpp"
 #include "runtime/optimizer/weight_codes.hpp"
@@ -24,11 +25,20 @@ namespace {
 
 constexpr std::int64_t kChunk = std::int64_t{1} << 16;  // what is read of a file, or made, at once
 
+// Of a rank's part of a weight, the whole one's, wherever those come from.
+void fill_part(const BodyCall& call, float* out, std::int64_t first, std::int64_t count, const WeightPart& part) {
+  const Scenario whole = undivided(call.scenario);
+  std::fill_n(out, count, 0.0f);
+  part.for_each_run(first, count, RankPart(call.work).own, [&](auto done, auto place, auto elements) {
+    fill_first_values(out + done, place, elements, part.whole, part.name, whole);
+  });
+}
+
 // Elements [first, first + count) of a field, of which this rank may have a part.
 void fill_own(const BodyCall& call, float* out, std::int64_t first, std::int64_t count, const Field& field,
               const std::string& name) {
   if (DividedWeights::are_in(call.scenario))
-    DividedWeights::of(call.scenario)->fill_first(out, first, count, name, RankPart(call.work).own, call.scenario);
+    fill_part(call, out, first, count, DividedWeights::of(call.scenario)->part(name));
   else
     fill_first_values(out, first, count, field, name, call.scenario);
 }

@@ -1,6 +1,5 @@
-#include "runtime/divided_weights.hpp"
+#include "core/run/divided_weights.hpp"
 
-#include <algorithm>
 #include <map>
 #include <mutex>
 #include <string>
@@ -8,19 +7,11 @@
 #include "core/base/errors.hpp"
 #include "core/scenario/ranks.hpp"
 #include "core/workloads/workload.hpp"
-#include "runtime/stored_values.hpp"
 
 namespace tandem {
 namespace {
 
-// As one device trains it.
-Scenario undivided(Scenario scenario) {
-  WorkloadOptions& w = scenario.workload;
-  w.tensor = 1;
-  for (const char* key : {"sequence", "expert", "expert_imbalance"}) w.parallel[key] = 1;
-  w.parallel["sequence_kind"] = "ulysses", w.parallel["ring_layout"] = "striped", w.parallel["attention"] = "heads";
-  return scenario;
-}
+std::string module_of(const std::string& weight) { return weight.substr(0, weight.find('.')); }
 
 // What decides which weights there are.
 std::string identity_of(const WorkloadOptions& w) {
@@ -46,8 +37,12 @@ std::shared_ptr<const DividedWeights> DividedWeights::of(const Scenario& scenari
   return weights;
 }
 
-DividedWeights::DividedWeights(const Scenario& scenario)
-    : parts_(weight_parts(network_of(undivided(scenario)), network_of(scenario))) {}
+DividedWeights::DividedWeights(const Scenario& scenario) {
+  const Network whole = network_of(undivided(scenario));
+  parts_ = weight_parts(whole, network_of(scenario));
+  for (const auto& [name, part] : parts_) stages_[module_of(name)] = module_of(part.name);
+  for (const NetworkModule& m : whole.modules) layouts_[m.name] = tandem::layout_of(*m.module, /*trained=*/true);
+}
 
 const WeightPart& DividedWeights::part(std::string_view name) const {
   const auto found = parts_.find(name);
@@ -55,19 +50,12 @@ const WeightPart& DividedWeights::part(std::string_view name) const {
   return found->second;
 }
 
-// A block of the part at a time lies in a row in the whole weight, behind whose rows there may be some of zeros.
-void DividedWeights::fill_first(float* out, std::int64_t first, std::int64_t count, std::string_view name,
-                                std::int64_t own, const Scenario& scenario) const {
-  const WeightPart& p = part(name);
-  const Scenario whole = undivided(scenario);
-  for (std::int64_t done = 0; done < count;) {
-    const std::int64_t at = first + done, place = p.place(at, own);
-    const std::int64_t some = std::min(count - done, p.block - at % p.block);
-    const std::int64_t there = std::clamp<std::int64_t>(p.whole.elements() - place, 0, some);
-    if (there > 0) fill_first_values(out + done, place, there, p.whole, p.name, whole);
-    std::fill_n(out + done + there, some - there, 0.0f);
-    done += some;
-  }
+const std::string& DividedWeights::stage_of(std::string_view piece) const {
+  const auto found = stages_.find(piece);
+  if (found == stages_.end()) throw DeviceError("no piece that has weights is called " + std::string(piece));
+  return found->second;
 }
+
+const Layout& DividedWeights::layout_of_stage(const std::string& stage) const { return *layouts_.at(stage); }
 
 }  // namespace tandem

@@ -1,9 +1,11 @@
-// Weights that ranks divide among them: first values of a rank's part are the whole weight's, wherever those come from;
-// and which fields are parts. Must not know ops or where the numbers go.
+// Weights that ranks divide among them: which fields are parts, and of what. Must not know ops, or where numbers come
+// from and go.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "core/graph/graph.hpp"
@@ -27,14 +29,18 @@ class DividedWeights {
   static std::shared_ptr<const DividedWeights> of(const Scenario& scenario);
   explicit DividedWeights(const Scenario& scenario);
 
-  // Elements [first, first + count) of the part, by the rank's name for it: "block3_1.ff1.weight".
-  void fill_first(float* out, std::int64_t first, std::int64_t count, std::string_view name, std::int64_t own,
-                  const Scenario& scenario) const;
+  // By the rank's name for it: "block3_1.ff1.weight".
   bool is_divided(std::string_view name) const { return part(name).is_divided(); }
   const WeightPart& part(std::string_view name) const;
+  // The whole network's, of which a piece is one or all: of "block3_1", "block3".
+  const std::string& stage_of(std::string_view piece) const;
+  // Of what such a stage trains.
+  const Layout& layout_of_stage(const std::string& stage) const;
 
  private:
   WeightParts parts_;
+  std::map<std::string, std::string, std::less<>> stages_;        // by piece
+  std::map<std::string, std::shared_ptr<const Layout>> layouts_;  // by stage
 };
 
 }  // namespace tandem
