@@ -135,9 +135,9 @@ void GlooCollective::all_reduce_means(std::int32_t number, std::span<const Numbe
 void GlooCollective::reduce_scatter_sum(std::int32_t number, const std::byte* whole, std::byte* part,
                                         std::int64_t elements, DType type) {
   const std::int64_t bytes = elements * size_of(type);
-  sums_.assign(whole, whole + bytes * group(number).members);
-  all_reduce_sum(number, sums_.data(), elements * group(number).members, type);
-  std::memcpy(part, sums_.data() + bytes * group(number).own, static_cast<std::size_t>(bytes));
+  std::vector<std::byte> sums(whole, whole + bytes * group(number).members);
+  all_reduce_sum(number, sums.data(), elements * group(number).members, type);
+  std::memcpy(part, sums.data() + bytes * group(number).own, static_cast<std::size_t>(bytes));
 }
 
 void GlooCollective::reduce_scatter_mean(std::int32_t number, const std::byte* whole, std::byte* part,

@@ -52,7 +52,6 @@ class GlooCollective final : public Collective {
   void reporting_loss(const std::function<void()>& action) const;
   GlooOptions options_;
   std::unique_ptr<Groups> groups_;
-  std::vector<std::byte> sums_;  // of a whole bucket, of which this rank takes its part
 };
 
 }  // namespace tandem

@@ -130,20 +130,24 @@ RankGroup shard_group(const Scenario& scenario, Rank rank) {
   if (!shape.divides_copies()) return all;
   const Rank number = place_of(scenario, rank).data / shape.shard;
   std::erase_if(all.members, [&](Rank member) { return place_of(scenario, member).data / shape.shard != number; });
-  return group_of(shape, Kind::Shard, std::move(all.members), shape.shard);
+  return group_of(shape, Kind::Shard, std::move(all.members), std::int64_t{shape.shard} * shape.sequence);
 }
 
 RankGroup across_group(const Scenario& scenario, Rank rank) {
   const Counts shape(scenario);
   if (!shape.divides_copies()) return alone(rank);
   RankGroup all = data_group(scenario, rank);
-  const Rank part = place_of(scenario, rank).data % shape.shard;
-  std::erase_if(all.members, [&](Rank member) { return place_of(scenario, member).data % shape.shard != part; });
+  const RankPlace own = place_of(scenario, rank);
+  std::erase_if(all.members, [&](Rank member) {
+    const RankPlace place = place_of(scenario, member);
+    return place.data % shape.shard != own.data % shape.shard || place.sequence != own.sequence;
+  });
   return group_of(shape, Kind::Across, std::move(all.members), shape.data / shape.shard);
 }
 
 std::int64_t state_parts(const Scenario& scenario) {
-  return scenario.workload.partition == "none" ? 1 : Counts(scenario).shard;
+  const Counts shape(scenario);
+  return scenario.workload.partition == "none" ? 1 : std::int64_t{shape.shard} * shape.sequence;
 }
 
 RankGroup pipeline_group(const Scenario& scenario, Rank rank) {
@@ -243,12 +247,14 @@ std::int64_t same_experts_on_a_host(const Scenario& scenario) {
 }
 
 std::int64_t shard_members_on_a_host(const Scenario& scenario) {
-  return members_on_a_host(scenario, Counts(scenario).tensor, Counts(scenario).shard);
+  const Counts shape(scenario);
+  return members_on_a_host(scenario, shape.tensor, std::int64_t{shape.shard} * shape.sequence);
 }
 
 std::int64_t across_members_on_a_host(const Scenario& scenario) {
   const Counts shape(scenario);
-  return members_on_a_host(scenario, std::int64_t{shape.tensor} * shape.shard, shape.data / shape.shard);
+  const std::int64_t stride = std::int64_t{shape.tensor} * shape.sequence * shape.shard;
+  return members_on_a_host(scenario, stride, shape.data / shape.shard);
 }
 
 bool is_other_host(const Scenario& scenario, Rank from, Rank to) {

@@ -15,6 +15,8 @@
 // under a policy that has whole ones on the device near their use alone, it is for each pass over the layers: before a
 // forward, and before what the backward computes again or reads.
 //
+// Ranks that divide samples have the same states as well, and divide them among them as copies do.
+//
 // Where fewer ranks divide than there are copies (FSDP's HYBRID_SHARD; MiCS: Zhang et al., VLDB 2022), neighbours do,
 // and once an update each part's gradient is reduced among the ranks that have it, one of each such group.
 #include <algorithm>
@@ -29,6 +31,7 @@
 #include "core/graph/kernels.hpp"
 #include "core/model/families/common/checks.hpp"
 #include "core/scenario/capacity.hpp"
+#include "core/scenario/ranks.hpp"
 #include "core/step/context.hpp"
 #include "core/step/control.hpp"
 #include "core/transforms/common/entry.hpp"
@@ -103,7 +106,8 @@ Partition::Partition(StepContext& context, const PartitionOptions& options)
   require_option(!context.needs_whole_gradients, "partition", "this policy's updates need whole gradients",
                  "allowed: none");
   context.parts = context.options.shard_group.size;
-  context.part = context.options.rank % context.parts;
+  const std::vector<Rank>& sharing = context.options.shard_group.members;
+  context.part = std::ranges::find(sharing, context.options.own) - sharing.begin();
   context.adds_gradients = !divides_gradients_;  // else parts are added, after each micro-batch
 }
 
@@ -345,7 +349,7 @@ void require_shard(const WorkloadOptions& w) {
 std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewrites&) {
   const WorkloadOptions& w = scenario.workload;
   require_shard(w);
-  if (w.devices == 1 || w.partition == "none") return nullptr;
+  if (state_parts(scenario) == 1) return nullptr;
   return std::make_shared<PartitionRewrite>(PartitionOptions{w.partition != "optimizer", w.partition == "parameters",
                                                              tier_capacity_bytes(scenario, Tier::Device)});
 }

@@ -8,6 +8,7 @@
 #include "core/machine/cost_model.hpp"
 #include "core/model/module.hpp"
 #include "core/scenario/ranks.hpp"
+#include "core/scenario/saving_group.hpp"
 #include "core/step/exchange_ranks.hpp"
 #include "tests/common/scenarios.hpp"
 
@@ -49,6 +50,43 @@ TEST(DividedRanks, AreInGroups) {
   EXPECT_EQ(expert_group(s, 7).members, (Ranks{7, 10}));
   EXPECT_EQ(same_experts_group(s, 4).members, (Ranks{3, 4, 5, 9, 10, 11}));
   EXPECT_EQ(exchange_group(s, ExchangeAmong::Expert, 4).number, expert_group(s, 1).number);
+}
+
+// Who divide samples divide states as well, those of neighbouring copies together.
+TEST(DividedRanks, DivideStatesAmongAllThatHaveThem) {
+  Scenario s = divided();
+  s.workload.partition = "states";
+  using Ranks = std::vector<Rank>;
+  EXPECT_EQ(state_parts(s), 12);
+  EXPECT_EQ(shard_group(s, 4).members, data_group(s, 4).members);
+  s.workload.parallel.set("shard", std::int64_t{2});
+  EXPECT_EQ(state_parts(s), 6);
+  EXPECT_EQ(shard_group(s, 4).members, (Ranks{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(shard_group(s, 4).size, 6);
+  EXPECT_EQ(across_group(s, 4).members, (Ranks{4, 10}));
+  EXPECT_EQ(across_group(s, 4).size, 2);
+}
+
+// Those of each stage that have together all that there is, each of them something of its own.
+TEST(DividedRanks, SaveTogether) {
+  Scenario s = divided();
+  using Ranks = std::vector<Rank>;
+  EXPECT_EQ(saving_group(s).members, (Ranks{0, 3, 12, 15})) << "two have all experts";
+  EXPECT_EQ(saving_part(s, 15).own, 1);
+  s.workload.parallel["expert"] = 1;
+  EXPECT_EQ(saving_group(s).members, (Ranks{0, 12})) << "a stage's samples are divided, not its weights";
+  s.workload.partition = "states";
+  s.workload.parallel.set("shard", std::int64_t{1});
+  EXPECT_EQ(saving_group(s).members, (Ranks{0, 1, 2, 12, 13, 14}));
+  EXPECT_EQ(saving_part(s, 13).own, 1);
+  s.workload.partition = "none";
+  s.workload.tensor = 2;
+  EXPECT_EQ(saving_group(s).members, (Ranks{0, 1, 24, 25}));
+  EXPECT_TRUE(saves_states(s, 25));
+  EXPECT_FALSE(saves_states(s, 2)) << "it has the weights of the first one's samples";
+  s.parallel.fold = true;
+  EXPECT_EQ(saving_group(s).members, (Ranks{0, 1}));
+  EXPECT_EQ(saving_group(s).size, 4);
 }
 
 // One number, one list of members; those that transfers have are others.

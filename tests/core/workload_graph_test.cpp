@@ -213,6 +213,34 @@ TEST(WorkloadGraph, WhatCannotBeDividedIsAnInputError) {
   EXPECT_EQ(problem({}), "") << "each rank saves its part";
 }
 
+// Two ranks with half of each sample's tokens have half of all states each, and both halves of the weights once a step.
+TEST(WorkloadGraph, RanksThatDivideSamplesDivideStates) {
+  const auto of_step = [](const std::string& partition) {
+    Scenario scenario = small_scenario("gpt");
+    scenario.workload.parallel["sequence"] = 2;
+    scenario.workload.parallel["sequence_kind"] = "ring";
+    scenario.policy.name = "resident";
+    scenario.workload.partition = partition;
+    scenario.steps = 1;
+    return whole_graph(scenario);
+  };
+  const auto states = [](const Graph& graph) {
+    std::int64_t bytes = 0;
+    for (TensorId id = 0; id < graph.tensor_count(); ++id)
+      if (graph.tensor(id).role == Role::OptimizerState) bytes += graph.tensor(id).bytes;
+    return bytes;
+  };
+  const Graph whole = of_step("none"), divided = of_step("optimizer");
+  std::int64_t gathered = 0, buckets = 0;
+  for (OpId id = 0; id < divided.op_count(); ++id)
+    gathered += std::string_view(divided.work_of(divided.op(id)).body) == "all_gather";
+  for (TensorId id = 0; id < divided.tensor_count(); ++id) buckets += divided.tensor(id).role == Role::Parameter;
+  EXPECT_EQ(gathered, buckets);
+  // Each bucket may have 32 elements more, so that both halves begin with a whole field's alignment: of two moments.
+  EXPECT_GE(2 * states(divided), states(whole));
+  EXPECT_LE(2 * states(divided), states(whole) + buckets * 32 * 2 * size_of(DType::F32));
+}
+
 // Five blocks by two: what the backward comes to, and what it is made from.
 TEST(WorkloadGraph, OfASegmentOfBlocksTheFirstInputAloneIsKept) {
   Scenario scenario = small_scenario("gpt");

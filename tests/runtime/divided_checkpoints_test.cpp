@@ -70,7 +70,7 @@ class DividedCheckpoints : public testing::SavedRuns, public ::testing::WithPara
   Part undivided_in(const std::string& name) const {
     Part part = part_in(name);
     part.tensor = part.sequence = part.experts = part.stages = 1;
-    part.kind = "ulysses";
+    part.kind = "ulysses", part.partition = "none";
     return part;
   }
   // Goes on from another's first step.
@@ -121,6 +121,8 @@ const Part kParts[] = {
     {.precision = "fp16", .tensor = 2, .family = "llama"},
     {.sequence = 2, .optimizer = "sgd"},
     {.stages = 2, .precision = "bf16", .sequence = 2, .kind = "ring"},
+    {.partition = "parameters", .sequence = 2, .kind = "ring", .optimizer = "sgd"},
+    {.copies = 2, .partition = "states", .tensor = 2, .optimizer = "sgd"},
     {.copies = 2, .clip_norm = 0, .experts = 2, .family = "moe", .optimizer = "sgd"},
 };
 
@@ -128,7 +130,7 @@ std::string name_of_part(const ::testing::TestParamInfo<Part>& test) {
   const Part& p = test.param;
   return p.family + "_" + std::to_string(p.tensor) + "x" + std::to_string(p.sequence) + "x" + std::to_string(p.stages) +
          "x" + std::to_string(p.copies) + "_" + std::to_string(p.experts) + "_" + p.kind + "_" + p.precision + "_" +
-         p.optimizer;
+         p.optimizer + "_" + p.partition;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DividedCheckpoints, ::testing::ValuesIn(kParts), name_of_part);
@@ -146,6 +148,22 @@ TEST_F(OfDividedLayers, OtherDivisionsGoOn) {
   part.sequence = 1, part.kind = "ulysses", part.copies = 2, part.partition = "states", part.steps = 4;
   trained(part);
   EXPECT_EQ(steps_in(part.directory), (std::vector<std::int32_t>{1, 2, 3, 4}));
+}
+
+// Two ranks that divide states add two numbers, as two that divide none: of all micro-batches at once, where gradients
+// stay whole until then.
+TEST_F(OfDividedLayers, DividedStatesHaveTheBitsOfWholeOnes) {
+  for (const Part& kind : {Part{.sequence = 2}, Part{.copies = 2, .tensor = 2, .kind = "megatron"}}) {
+    SCOPED_TRACE(kind.kind);
+    Part part = kind;
+    part.policy = "resident", part.clip_norm = 0, part.steps = 2;
+    part.directory = directory(part.kind);
+    part.partition = "optimizer";
+    Part whole = part;
+    whole.partition = "none", whole.directory += "_whole";
+    trained(part), trained(whole);
+    EXPECT_EQ(files(part.directory + "/step-00000002"), files(whole.directory + "/step-00000002"));
+  }
 }
 
 TEST_F(OfDividedLayers, ARankThatDiesWhileItSavesItsPartLeavesTheOneBefore) {

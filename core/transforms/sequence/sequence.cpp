@@ -34,7 +34,6 @@ void require_suits(const WorkloadOptions& w) {
     refuse("sequence_kind: megatron divides tokens among the ranks of tensor", "1, or sequence_kind: ulysses or ring");
   if (w.tensor > 1) refuse("with tensor it is not built so far", "1, or parallel.tensor: 1");
   if (w.parallel.integer_or("expert", 1) > 1) refuse("with expert it is not built so far", "1, or parallel.expert: 1");
-  if (w.partition != "none") refuse("with divided states it is not built so far", "1, or workload.partition: none");
 }
 
 void require_divisible(const Network& network, std::int64_t ranks) {
