@@ -62,6 +62,8 @@ void refuse_ranks_on_gpus(const Scenario& scenario) {
   refuse(divides && scenario.parallel.pipeline > 1, "workload.partition: states are not divided in a pipeline", "none");
   refuse(divides && DividedWeights::are_in(scenario),
          "workload.partition: states are not divided where layers or samples are", "none");
+  refuse(scenario.workload.tensor > 1 && sequence_ranks(scenario) > 1,
+         "parallel.sequence: samples are not divided beside layers", "1, or parallel.tensor: 1");
   const bool saves = !scenario.checkpoint.directory.empty() || scenario.first_step > 0;
   refuse(divides && saves, "checkpoint.directory: no checkpoints are made of divided states", "none, and no --resume");
   refuse(DividedWeights::are_in(scenario) && saves,

@@ -147,7 +147,9 @@ TEST_F(OfDividedLayers, OtherDivisionsGoOn) {
   trained(part);
   part.sequence = 1, part.kind = "ulysses", part.copies = 2, part.partition = "states", part.steps = 4;
   trained(part);
-  EXPECT_EQ(steps_in(part.directory), (std::vector<std::int32_t>{1, 2, 3, 4}));
+  part.copies = 1, part.partition = "none", part.tensor = part.sequence = 2, part.kind = "ring", part.steps = 5;
+  trained(part);
+  EXPECT_EQ(steps_in(part.directory), (std::vector<std::int32_t>{1, 2, 3, 4, 5}));
 }
 
 // Two ranks that divide states add two numbers, as two that divide none: of all micro-batches at once, where gradients

@@ -286,6 +286,8 @@ const Division kDivisions[] = {
      .key_heads = 1,
      .tokens = kMostTokens},
     {.kind = "ring", .tensor = 1, .sequence = 2, .devices = 2, .micro_batches = 1, .tokens = 38},
+    {.sequence = 2, .clip_norm = 0.05},
+    {.family = "llama", .recompute = "block", .kind = "ring", .sequence = 2, .key_heads = 2, .tokens = 36},
     {.family = "llama",
      .recompute = "block",
      .kind = "ring",

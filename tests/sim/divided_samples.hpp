@@ -46,9 +46,6 @@ inline void expect_refusals_of_divided_samples(const Scenario& two) {
   Scenario tiles = two;
   tiles.workload.keys["loss_tiles"] = two.workload.batch * two.workload.keys.integer("sequence");
   EXPECT_NE(refusal(tiles).find("or fewer loss_tiles"), std::string::npos);
-  Scenario both = two;
-  both.workload.tensor = 2;
-  EXPECT_NE(refusal(both).find("parallel.tensor: 1"), std::string::npos);
   Scenario offloads = two;
   offloads.policy.name = "zero_offload";
   EXPECT_NE(refusal(offloads).find("policy: resident"), std::string::npos);
@@ -63,8 +60,13 @@ inline void expect_composes(Scenario s, const std::string& what) {
   if (what == "tied") s.workload.keys["tied_embedding"] = true;
   if (what == "tiles") s.workload.keys["loss_tiles"] = 4;
   if (what == "validation") s.validation.every = 1;
+  if (what == "states") s.workload.partition = "states";
+  if (what == "tensor" || what == "all") s.workload.tensor = 2;
+  if (what == "all") s.parallel.pipeline = 2, s.workload.micro_batches = 4, s.workload.partition = "optimizer";
+  if (what == "all") s.workload.devices = 1;  // as many ranks as before
   Scenario whole = s;
   whole.workload.parallel = {};
+  whole.workload.tensor = 1, whole.workload.partition = "none";
   const Exchanged divided = exchanged_of(s), plain = exchanged_of(whole);
   EXPECT_EQ(divided.flops, plain.flops);
   if (what != "fold") return;

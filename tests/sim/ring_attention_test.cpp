@@ -207,7 +207,8 @@ TEST_F(RingAttention, StripesHaveAsMuchToDo) {
 TEST_F(RingAttention, Composes) {
   Scenario s = gpt(4);
   s.workload.devices = 2;
-  for (const char* with : {"pipeline", "recompute", "tied", "fold", "tiles", "validation"}) expect_composes(s, with);
+  for (const char* with : {"pipeline", "recompute", "tied", "fold", "tiles", "validation", "states"})
+    expect_composes(s, with);
 }
 
 // All ranks have the same weights: gradients are added up among all that have samples, or tokens, of their own.

@@ -60,7 +60,8 @@ TEST(Ulysses, AddsUpGradientsAmongAll) {
 TEST(Ulysses, Composes) {
   Scenario s = gpt(2);
   s.workload.devices = 2;
-  for (const char* with : {"pipeline", "recompute", "tied", "fold", "tiles"}) expect_composes(s, with);
+  for (const char* with : {"pipeline", "recompute", "tied", "fold", "tiles", "states", "tensor", "all"})
+    expect_composes(s, with);
 }
 
 // What is not divided says so, and what would be.

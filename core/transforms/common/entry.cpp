@@ -6,8 +6,10 @@
 namespace tandem {
 
 Network transformed(Network network, const WorkloadOptions& workload) {
-  for (const TransformEntry* entry : transforms())
-    if (entry->on_network != nullptr) network = entry->on_network(std::move(network), workload);
+  for (const bool last : {false, true})
+    for (const TransformEntry* entry : transforms())
+      if (entry->on_network != nullptr && entry->network_last == last)
+        network = entry->on_network(std::move(network), workload);
   return network;
 }
 

@@ -30,6 +30,7 @@ struct TransformEntry {
   std::function<TrainingPlan(TrainingPlan)> (*of_rank)(const Scenario&, const Rewrites&, Rank) = nullptr;
   // Keys of a scenario's `parallel` that it takes, in WorkloadOptions::parallel: with a fallback each. Null: none.
   const std::vector<FamilyKey>* keys = nullptr;
+  bool network_last = false;  // it changes networks after all others
 };
 
 // All transforms in alphabetical order.
@@ -38,8 +39,8 @@ const TransformEntry* find_transform(std::string_view name);
 // The keys of all of them.
 std::vector<FamilyKey> parallel_keys();
 
-// What the scenario's keys make of the network that its family built. In alphabetical order: adapters stand beside
-// weights before it is said which are trained.
+// What the scenario's keys make of the network that its family built. In alphabetical order, but for those that come
+// last: adapters stand beside weights before it is said which are trained.
 Network transformed(Network network, const WorkloadOptions& workload);
 
 // The rank's own plans, of those of the whole network.

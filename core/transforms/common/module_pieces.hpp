@@ -38,6 +38,9 @@ struct SplitModule {
 std::shared_ptr<const Module> exchange_module(const char* name, DType type, Exchange how, ExchangeAmong among,
                                               std::int64_t ranks, Shape in, Shape out);
 
+// The name of one whose value has a token's numbers in a column.
+inline constexpr const char* kStatistics = "statistics";
+
 // What a rank has of what a port reads: all of it, some rows of another module's weight, or some tokens.
 enum class PortPart : std::uint8_t { Whole, WeightRows, Tokens };
 

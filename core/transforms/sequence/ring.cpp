@@ -47,7 +47,7 @@ class Rounds {
   SplitModule build() {
     for (const ModulePiece& piece : whole_.pieces) {
       const std::vector<Call>& program = piece.module->program;
-      if (attends(program.front().what->name))
+      if (!program.empty() && attends(program.front().what->name))
         add_rounds(piece);
       else
         became_.push_back(add(piece.module, sources_of(piece)));

@@ -1,7 +1,8 @@
 // Sequence parallel: ranks divide each sample by tokens, and attention by heads (ulysses.hpp) or by queries, with keys
 // and values that go round (ring.hpp). The network becomes that of one rank; all have the same, and whole parameters,
 // whose gradients are added up among all ranks that have tokens of their own. sequence_kind: megatron is tensor
-// parallel's (tensor/tensor.cpp).
+// parallel's (tensor/tensor.cpp). Of layers that ranks divide, each has its own columns of its own tokens: the network
+// is divided by layers first, then by tokens.
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,7 +33,6 @@ bool is_contiguous(const WorkloadOptions& w) { return w.parallel.text_or("ring_l
 void require_suits(const WorkloadOptions& w) {
   if (kind_of(w) == "megatron")
     refuse("sequence_kind: megatron divides tokens among the ranks of tensor", "1, or sequence_kind: ulysses or ring");
-  if (w.tensor > 1) refuse("with tensor it is not built so far", "1, or parallel.tensor: 1");
   if (w.parallel.integer_or("expert", 1) > 1) refuse("with expert it is not built so far", "1, or parallel.expert: 1");
 }
 
@@ -86,7 +86,7 @@ std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewri
 }
 
 std::function<TrainingPlan(TrainingPlan)> of_rank(const Scenario& scenario, const Rewrites&, Rank rank) {
-  return told_part(ranks_of(scenario.workload) > 1 ? place_of(scenario, rank).sequence : 0);
+  return told_part(ranks_of(scenario.workload) > 1 ? place_of(scenario, rank).sequence : 0, Told::Places);
 }
 
 const std::vector<FamilyKey> kKeys = {
@@ -110,4 +110,4 @@ TANDEM_TRANSFORM_ENTRY(
     sequence,
     "Ranks have some tokens of each sample, and some heads of its attention, or keys and values that "
     "go round a ring",
-    "parallel.sequence: N", of_scenario, on_network, of_rank, &kKeys)
+    "parallel.sequence: N", of_scenario, on_network, of_rank, &kKeys, /*network_last=*/true)

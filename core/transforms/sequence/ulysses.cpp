@@ -18,11 +18,40 @@ std::size_t place(std::int32_t id) { return static_cast<std::size_t>(id); }
 // Primitives that compute each token by itself. A loss is the mean over a rank's tokens, and gradients are means over
 // ranks that have as many.
 bool goes_by_tokens(std::string_view name) {
-  static const std::set<std::string_view> kNames = {"activation", "add",    "cross_entropy", "dropout",   "embedding",
-                                                    "layer_norm", "linear", "multiply",      "positions", "rms_norm",
-                                                    "rotary",     "scale",  "softcap",       "tiled_loss"};
+  static const std::set<std::string_view> kNames = {
+      "activation",      "add",        "cross_entropy", "dropout",   "embedding", "column_statistics",
+      "statistics_loss", "layer_norm", "linear",        "multiply",  "positions", "rms_norm",
+      "rotary",          "scale",      "softcap",       "tiled_loss"};
   return kNames.contains(name);
 }
+// Of what ranks tell each other of logits that they divide by columns, a column is a token's.
+bool has_tokens_last(const Module& module, LocalId port) {
+  if (module.exchange != Exchange::None) return module.name == kStatistics;
+  return std::any_of(module.program.begin(), module.program.end(), [&](const Call& call) {
+    return std::string_view(call.what->name) == "statistics_loss" && call.in.front() == port;
+  });
+}
+
+Shape tokens_of(const Module& module, LocalId port, std::int64_t ranks) {
+  Shape shape = module.locals[place(port)].shape;
+  const bool last = shape.type == DType::I64 || has_tokens_last(module, port);
+  std::int64_t& tokens = last ? shape.dims.back() : shape.dims.front();
+  CHECK(tokens % ranks == 0, module.name, tokens, ranks);
+  tokens /= ranks;
+  return shape;
+}
+
+// What ranks that divide a layer exchange: of a rank's tokens.
+SplitModule exchange_of_tokens(const Module& module, std::int64_t ranks) {
+  SplitModule split;
+  auto own = std::make_shared<Module>(module);
+  for (const LocalId value : {module.inputs.front(), module.outputs.front()})
+    own->locals[place(value)].shape = tokens_of(module, value, ranks);
+  split.pieces.push_back({std::move(own), {{kNone, 0}}});
+  split.outputs.push_back({0, 0});
+  return split;
+}
+
 class Plan {
  public:
   // `apart`: attention is not divided by heads, but a piece of its own.
@@ -35,7 +64,8 @@ class Plan {
         segment_(module.locals.size(), 0) {
     cut_.among = ExchangeAmong::Sequence, cut_.ranks = ranks;
     for (std::size_t p = 0; p < module.inputs.size(); ++p)
-      cut_.ports.push_back(part_of(module.locals[place(module.inputs[p])].shape, ports[p]));
+      cut_.ports.push_back(ports[p] == PortPart::Tokens ? tokens_of(module, module.inputs[p], ranks)
+                                                        : module.locals[place(module.inputs[p])].shape);
   }
 
   ModuleCut build() {
@@ -54,14 +84,6 @@ class Plan {
   }
 
  private:
-  Shape part_of(Shape shape, PortPart part) const {
-    if (part != PortPart::Tokens) return shape;
-    std::int64_t& tokens = shape.type == DType::I64 ? shape.dims.back() : shape.dims.front();
-    CHECK(tokens % ranks_ == 0, module_.name, tokens, ranks_);
-    tokens /= ranks_;
-    return shape;
-  }
-
   void add(const Call& call) {
     const std::string_view name = call.what->name;
     const bool heads = attends(name) && !apart_;
@@ -150,12 +172,14 @@ bool attends(std::string_view name) { return name == "attention" || name == "qkv
 
 SplitModule ulysses(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports) {
   CHECK(ports.size() == module.inputs.size(), ports.size(), module.inputs.size());
+  if (module.exchange != Exchange::None) return exchange_of_tokens(module, ranks);
   return cut_module(module, Plan(module, ranks, ports, /*apart=*/false).build());
 }
 
 SplitModule with_attention_apart(const Module& module, std::int64_t ranks, const std::vector<PortPart>& ports,
                                  bool every_nth) {
   CHECK(ports.size() == module.inputs.size(), ports.size(), module.inputs.size());
+  if (module.exchange != Exchange::None) return exchange_of_tokens(module, ranks);
   return cut_module(module, Plan(module, ranks, ports, /*apart=*/true, every_nth).build());
 }
 

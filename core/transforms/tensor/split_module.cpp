@@ -311,7 +311,8 @@ class Splitter {
     if (const auto found = exchanged_.find({value, how}); found != exchanged_.end()) return found->second;
     const Shape& whole = locals_[place(value)].shape;
     const PieceSource source = how == Exchange::Gather ? source_of(value, /*spread=*/false) : whole_.at(value);
-    auto made = exchange_module(name_of(how), module_.type, how, ExchangeAmong::Tensor, ranks_,
+    const char* name = statistics_.contains(value) ? kStatistics : name_of(how);
+    auto made = exchange_module(name, module_.type, how, ExchangeAmong::Tensor, ranks_,
                                 how == Exchange::Gather ? rows_of(value) : whole,
                                 how == Exchange::Scatter ? rows_of(value) : whole);
     out_.pieces.push_back({std::move(made), {source}});

@@ -84,7 +84,8 @@ std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewri
 }
 
 std::function<TrainingPlan(TrainingPlan)> of_rank(const Scenario& scenario, const Rewrites&, Rank rank) {
-  return told_part(scenario.workload.tensor > 1 ? place_of(scenario, rank).tensor : 0);
+  return told_part(scenario.workload.tensor > 1 ? place_of(scenario, rank).tensor : 0,
+                   sequence_ranks(scenario) > 1 ? Told::Others : Told::All);
 }
 
 }  // namespace
