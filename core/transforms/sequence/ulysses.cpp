@@ -146,7 +146,7 @@ class Plan {
   void divide_tokens(const Call& call, Attributes& how) const {
     if (!goes_by_tokens(call.what->name)) refuse(call, "does not go by tokens", "1, or a family of plain transformers");
     const std::int64_t tokens = call.shapes.in.front().rows() / ranks_, tiles = how.integer("tiles", 1);
-    if (tiles > tokens)
+    if (how.has("tiles") && tiles > tokens)
       refuse(call, "has " + std::to_string(tiles) + " tiles of the " + std::to_string(tokens) + " tokens of a rank",
              "1, or fewer loss_tiles");
     if (!how.has("sequence")) return;
