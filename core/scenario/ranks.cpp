@@ -110,7 +110,7 @@ Scenario undivided(Scenario scenario) {
   WorkloadOptions& w = scenario.workload;
   w.tensor = 1;
   for (const char* key : {"sequence", "expert", "expert_imbalance"}) w.parallel[key] = 1;
-  w.parallel["sequence_kind"] = "ulysses", w.parallel["ring_layout"] = "striped";
+  w.parallel["sequence_kind"] = "ulysses", w.parallel["ring_layout"] = "striped", w.parallel["attention"] = "heads";
   return scenario;
 }
 
