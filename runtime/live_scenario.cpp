@@ -44,9 +44,6 @@ void refuse_on_gpu(const Scenario& scenario) {
   if (!scenario.machine.gpu)
     throw ConfigError("--device: cuda needs a machine with compute.processor: gpu, and " + scenario.machine.name +
                       " has none; allowed: such a machine, or --device cpu");
-  if (denoises(scenario.workload))
-    throw ConfigError(
-        "--device: images have been made of noise on the CPU alone so far; allowed: --device cpu, or tandem simulate");
 }
 
 // Of ranks on GPUs, what has been seen on CPU processes alone.
