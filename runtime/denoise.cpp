@@ -35,6 +35,7 @@ void report(const RunRecord& record, const Latents& latents) {
   std::fprintf(stderr, "%lld image%s in %d steps", static_cast<long long>(latents.shape.front()),
                latents.shape.front() == 1 ? "" : "s", record.scenario->steps);
   if (of) std::fprintf(stderr, ": %.3g images/s once weights were there", of->images_per_s);
+  if (of && of->token_s > 0) std::fprintf(stderr, ", %.1f ms a step behind the first", 1e3 * of->token_s);
   std::fputs("\n", stderr);
 }
 

@@ -3,6 +3,7 @@
 
     benchmarks/live/generate.py --tandem build/bin/tandem --machine hardware_profiles/h100_measured.yaml --output generate.json
     benchmarks/live/generate.py ... --accelerate     # the same shapes under Accelerate's cpu_offload, in the same run
+    benchmarks/live/generate.py ... --images         # Stable Diffusion 1.5's unet
     benchmarks/live/generate.py ... --device cpu --small     # small shapes, to try this script
 
 Shapes of OPT-6.7B with 8 GiB of the device, and of OPT-30B with 28 GiB; weights are random. No placement is one that a profile was calibrated with.
@@ -25,8 +26,13 @@ PLACEMENTS = [
     (16, 2, "name: flexgen, wg: 10, cg: 0, hg: 100"), (16, 4, "name: flexgen, wg: 10, cg: 0, hg: 0"), (16, 4, "name: flexgen, wg: 10, cg: 0, hg: 100, cpu_attention: true"),
     (7, 5, "name: flexgen, wg: 25, cg: 40, hg: 60"), (1, 1, "name: flexgen, wg: 40, cg: 100, hg: 100"),
 ]
+# Images: batch, micro-batches, guidance, policy.
+IMAGES = [(4, 1, True, "name: resident"), (4, 2, True, "name: flexgen, wg: 30"), (8, 1, False, "name: flexgen, wg: 0"), (1, 1, True, "name: deepspeed_inference"),
+          (2, 3, False, "name: row_by_row"), (1, 4, True, "name: accelerate")]
 SHAPES = {"opt-6.7b": ("8GiB", "48GiB"), "opt-30b": ("28GiB", "110GiB")}  # of the device, and of the host
 PROMPT, NEW = 300, 12
+IMAGE_STEPS = 10
+STEP = re.compile(r"([\d.]+) ms a step behind the first")
 RATE = re.compile(r"([\d.]+) s of them once weights were there, then ([\d.]+) tokens/s")
 
 
@@ -55,6 +61,20 @@ def measure(flags, folder, model, batch, micro_batches, policy):
     if done.returncode != 0 or rate is None:
         return {**row, "error": done.stderr[-500:]}
     return {**row, "first_s": float(rate[1]), "measured": float(rate[2])}
+
+
+def measure_images(flags, folder, batch, micro_batches, guided, policy):
+    path = folder / "question.yaml"
+    path.write_text(f"machine: {flags.machine}\nlimits: {{host_bytes: 8GiB}}\npolicy: {{{policy}}}\n"
+                    f"workload: {{model: stable-diffusion-1.5-unet, precision: fp16, batch: {batch}, micro_batches: {micro_batches}}}\n"
+                    f"generate: {{steps: {IMAGE_STEPS}{', guidance: 7.5' if guided else ''}}}\n")
+    row = {"model": "sd-1.5", "batch": batch, "micro_batches": micro_batches, "policy": policy + (", guided" if guided else "")}
+    said, done = ran([flags.tandem, "simulate", path, "--json", "-", "--quiet"]), ran([flags.tandem, "generate", path, "--device", flags.device])
+    step = STEP.search(done.stderr)
+    if said.returncode != 0 or step is None:
+        return {**row, "error": said.stderr[-300:] + done.stderr[-500:]}
+    images = batch * micro_batches / IMAGE_STEPS  # a step's share
+    return {**row, "predicted": images / json.loads(said.stdout)["generation"]["step_s"], "measured": 1e3 * images / float(step[1]), "unit": "images/s"}
 
 
 def accelerate(flags, model, batch):
@@ -90,7 +110,7 @@ def line(row):
     if "predicted" not in row:
         return f"{what} {row['measured']:9.2f} tokens/s; first token after {row['first_s']:.2f} s"
     error = row["predicted"] / row["measured"] - 1
-    return f"{what} {row['measured']:9.2f} tokens/s, predicted {row['predicted']:9.2f}: {error:+.1%}{'  <-- miss' if abs(error) > 0.1 else ''}"
+    return f"{what} {row['measured']:9.2f} {row.get('unit', 'tokens/s')}, predicted {row['predicted']:9.2f}: {error:+.1%}{'  <-- miss' if abs(error) > 0.1 else ''}"
 
 
 def main():
@@ -101,6 +121,7 @@ def main():
     parser.add_argument("--models", default=",".join(SHAPES))
     parser.add_argument("--accelerate", action="store_true")
     parser.add_argument("--placements", default=",".join(str(i + 1) for i in range(len(PLACEMENTS))), help="by their numbers, from 1")
+    parser.add_argument("--images", action="store_true", help="Stable Diffusion's unet instead of text")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--output", type=pathlib.Path)
     flags = parser.parse_args()
@@ -112,7 +133,11 @@ def main():
         if flags.output:
             flags.output.write_text(json.dumps(rows, indent=1) + "\n")
 
-    for model in flags.models.split(","):
+    if flags.images:
+        with tempfile.TemporaryDirectory() as name:
+            for case in IMAGES:
+                add(measure_images(flags, pathlib.Path(name), *case))
+    for model in [] if flags.images else flags.models.split(","):
         if flags.accelerate:
             for batch in (8, 32):
                 add(accelerate(flags, model, batch))
