@@ -36,7 +36,8 @@ class TensorSource : public DataSource, public TensorBatches {
 // padded_tokens.load (the same, then of each text of all micro-batches how many tokens come before its own, which is
 // the second tensor), images.load (batch, numbers of an image), synthetic.load (of each tensor what its integers are
 // below, or 0), imported.load (the same, or -1 for a constant of the folder), imported_text.load (batch, sequence,
-// vocabulary, and each constant's place in the folder). Throws DeviceError for a token that the vocabulary does not have.
+// vocabulary, and each constant's place in the folder). Throws DeviceError for a token that the vocabulary does not
+// have.
 void fill_batch(const Work& load, const Scenario& scenario, const DataSource& data, BatchKey key,
                 std::span<const BatchPlace> places);
 

@@ -1,5 +1,5 @@
-// `count` rows of a value, from `first` on, by default 0; with `part` those behind as many parts of as many rows (`ranks`
-// in all).
+// `count` rows of a value, from `first` on, by default 0; with `part` those behind as many parts of as many rows
+// (`ranks` in all).
 #include "core/base/check.hpp"
 #include "core/graph/kernels.hpp"
 #include "core/model/primitive.hpp"
