@@ -132,7 +132,7 @@ void check_parallel(Rules& rules, const Values& values, const Scenario& scenario
                 "ranks are alike only where none is late", "false, or no truth.noise");
   rules.require(scenario.workload.tensor == 1 || scenario.workload.recompute != "optimal",
                 {"parallel.tensor", "workload.recompute"}, "of divided layers, which recompute is not chosen so far",
-                "1, or recompute: none or block");
+                "1, or recompute: none, block or except_last");
   if (server_count(scenario) > 0 && !rules.is_open("machine"))
     rules.require(scenario.machine.peer.bytes_per_s > 0, {"parallel.servers", "machine.copies.peer.bandwidth"},
                   scenario.machine.name + " has no copies.peer.bandwidth, the rate at which workers and servers send",

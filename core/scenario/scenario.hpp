@@ -72,7 +72,7 @@ struct WorkloadOptions {
   std::string family;
   std::int64_t batch = 1, micro_batches = 1;
   DType precision = DType::F32;
-  std::string recompute = "none";     // none | block | optimal
+  std::string recompute = "none";     // none | block | except_last | optimal
   std::int64_t checkpoint_every = 1;  // blocks in a row of which the first's input alone is kept, if they recompute
   std::int64_t activation_bytes = 0;  // optimal: what a micro-batch may take of the device; 0: by default
   std::int64_t devices = 1;           // data-parallel ranks

@@ -189,10 +189,10 @@ Graph step_with(std::int64_t activation_bytes, const char* recompute = "optimal"
   return graph;
 }
 
-std::int64_t recomputed(const Graph& graph) {
+std::int64_t recomputed(const Graph& graph, std::int32_t micro_batch = 0) {
   std::int64_t blocks = 0;
   for (OpId id = 0; id < graph.op_count(); ++id)
-    blocks += graph.op(id).phase == Phase::Recompute && graph.op(id).micro_batch == 0;
+    blocks += graph.op(id).phase == Phase::Recompute && graph.op(id).micro_batch == micro_batch;
   return blocks;
 }
 
@@ -214,6 +214,16 @@ TEST(CheckpointChain, WhatIsBuiltFitsInTheGivenBytes) {
     before = recomputed(graph);
   }
   EXPECT_GT(differ, 4);
+}
+
+// torchgpipe's: what the backward that comes next reads is kept.
+TEST(RecomputeExceptLast, TheLastMicroBatchKeepsAll) {
+  const Graph all = step_with(0, "block"), but_last = step_with(0, "except_last");
+  EXPECT_EQ(recomputed(all, 0), 12);
+  EXPECT_EQ(recomputed(all, 1), 12);
+  EXPECT_EQ(recomputed(but_last, 0), 12);
+  EXPECT_EQ(recomputed(but_last, 1), 0);
+  EXPECT_EQ(peak(but_last), peak(step_with(0, "none"))) << "one micro-batch after another";
 }
 
 // Longer segments keep fewer inputs.

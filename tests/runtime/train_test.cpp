@@ -344,6 +344,20 @@ TEST(TrainRunTest, BlocksThatRecomputeByChoice) {
     }
 }
 
+TEST(TrainRunTest, BlocksThatRecomputeExceptInTheLastMicroBatch) {
+  for (const char* policy : {"resident", "zero_offload", "balanced", "stronghold", "zero_infinity", "mlp_offload",
+                             "protrain", "patrickstar", "l2l", "on_demand"}) {
+    Scenario scenario = small_gpt(policy);
+    scenario.machine.tiers[static_cast<std::size_t>(Tier::Device)].capacity_bytes = 64 * kMiB;
+    scenario.workload.keys["layers"] = 4;
+    scenario.workload.micro_batches = 3;
+    scenario.workload.recompute = "except_last";
+    scenario.workload.checkpoint_every = 3;
+    scenario.steps = 4;
+    expect_exact(scenario, /*delayed_update=*/false);
+  }
+}
+
 TEST(TrainRunTest, BlocksThatRecomputeInSegments) {
   for (const char* policy : {"resident", "zero_offload", "balanced", "stronghold", "zero_infinity", "mlp_offload",
                              "protrain", "patrickstar", "l2l"}) {

@@ -144,31 +144,47 @@ Recomputation of_blocks(const TrainingPlan& plan, const BlockActivations& choice
 
 class Recompute final : public StepTransform {
  public:
-  Recompute(StepContext& context, Recomputation choice) : from_(std::move(choice.from)) {
-    CHECK(choice.recomputes.size() == context.stage_count() && from_.size() == context.stage_count(),
-          choice.recomputes.size(), from_.size(), context.stage_count());
-    context.recomputes = std::move(choice.recomputes);
+  // `except_last`: the last micro-batch keeps all (torchgpipe: Kim et al., 2020, section 3.2.2).
+  Recompute(StepContext& context, Recomputation choice, bool except_last = false)
+      : context_(context), choice_(std::move(choice)), except_last_(except_last) {
+    CHECK(choice_.recomputes.size() == context.stage_count() && choice_.from.size() == context.stage_count(),
+          choice_.recomputes.size(), choice_.from.size(), context.stage_count());
+    context.recomputes = choice_.recomputes;
   }
+  void begin_pass(Phase) override { look_at_micro_batch(); }
   void before_backward(Graph& graph, std::size_t index, PassesPart& passes) override {
-    passes.recompute(graph, from_[index], index);
+    look_at_micro_batch();
+    if (!keeps_) passes.recompute(graph, choice_.from[index], index);
   }
 
  private:
-  std::vector<std::size_t> from_;
+  void look_at_micro_batch() {
+    const bool keeps = except_last_ && context_.micro_batch + 1 == context_.options.micro_batches;
+    if (keeps == keeps_) return;
+    keeps_ = keeps;
+    context_.recomputes = keeps ? std::vector<bool>(choice_.recomputes.size(), false) : choice_.recomputes;
+  }
+
+  StepContext& context_;
+  const Recomputation choice_;
+  const bool except_last_;
+  bool keeps_ = false;  // all, of the micro-batch in hand
 };
 
 class BlocksRewrite final : public Rewrite {
  public:
-  BlocksRewrite(const BlockActivations& choice, std::int64_t every) : choice_(choice), every_(every) {}
+  BlocksRewrite(const BlockActivations& choice, std::int64_t every, bool except_last)
+      : choice_(choice), every_(every), except_last_(except_last) {}
   std::string_view name() const override { return "recompute"; }
   Order order() const override { return Order::Passes; }
   std::unique_ptr<StepTransform> make(StepContext& context) const override {
-    return std::make_unique<Recompute>(context, of_blocks(context.plan(), choice_, every_));
+    return std::make_unique<Recompute>(context, of_blocks(context.plan(), choice_, every_), except_last_);
   }
 
  private:
   BlockActivations choice_;
   std::int64_t every_;
+  bool except_last_;
 };
 
 // Least recomputing in a given memory. Throws ConfigError where nothing fits workload.activation_bytes.
@@ -190,13 +206,18 @@ std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewri
   if (w.recompute == "none" || find_rewrite(of_policy, "recompute") != nullptr) return nullptr;
   if (w.recompute == "optimal") return std::make_shared<OptimalRewrite>(scenario);
   constexpr std::int64_t kAll = std::int64_t{1} << 40;
-  return recompute_blocks({.offload = 0, .recompute = kAll}, w.checkpoint_every);
+  return std::make_shared<BlocksRewrite>(BlockActivations{.offload = 0, .recompute = kAll}, w.checkpoint_every,
+                                         w.recompute == "except_last");
 }
 
 }  // namespace
 
+bool recomputes_blocks(const WorkloadOptions& workload) {
+  return workload.recompute == "block" || workload.recompute == "except_last";
+}
+
 std::shared_ptr<const Rewrite> recompute_blocks(const BlockActivations& choice, std::int64_t every) {
-  return std::make_shared<BlocksRewrite>(choice, every);
+  return std::make_shared<BlocksRewrite>(choice, every, /*except_last=*/false);
 }
 
 Rewrites rewrites_of(const std::optional<BlockActivations>& choice, std::int64_t every) {
@@ -207,4 +228,4 @@ Rewrites rewrites_of(const std::optional<BlockActivations>& choice, std::int64_t
 
 TANDEM_TRANSFORM(recompute, of_scenario,
                  "Keep only the input of each block and run its forward again before its backward",
-                 "workload.recompute: block or optimal, policy.recompute_blocks")
+                 "workload.recompute: block, except_last or optimal, policy.recompute_blocks")

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/graph/rewrite.hpp"
+#include "core/scenario/scenario.hpp"
 
 namespace tandem {
 
@@ -16,6 +17,8 @@ struct BlockActivations {
   std::int64_t offload = 0, recompute = 0;
 };
 
+// Of all blocks, by the scenario alone: of some micro-batches, or of all.
+bool recomputes_blocks(const WorkloadOptions& workload);
 // As chosen, whatever the scenario says. `every`: blocks in a row of which the first's input alone is kept, if they
 // recompute.
 std::shared_ptr<const Rewrite> recompute_blocks(const BlockActivations& choice, std::int64_t every = 1);

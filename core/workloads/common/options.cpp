@@ -14,8 +14,8 @@ void require_training_options(const Scenario& scenario) {
   require_size("micro_batches", w.micro_batches, 1 << 16);
   require_size("devices", w.devices, 1 << 16);
   const bool optimal = w.recompute == "optimal";
-  require_option(optimal || w.recompute == "none" || w.recompute == "block", "recompute",
-                 "\"" + w.recompute + "\" is not known", "allowed: none, block, optimal");
+  require_option(optimal || w.recompute == "none" || w.recompute == "block" || w.recompute == "except_last",
+                 "recompute", "\"" + w.recompute + "\" is not known", "allowed: none, block, except_last, optimal");
   require_size("checkpoint_every", w.checkpoint_every, kMostLayers);
   require_option(!optimal || w.checkpoint_every == 1, "checkpoint_every", "recompute: optimal chooses the segments",
                  "allowed: 1");
