@@ -14,6 +14,10 @@ namespace {
 
 using ::testing::ElementsAre;
 
+// Nothing but what kernels say.
+const HardwareProfile kMachine{};
+const PassTimes kTimes{kMachine};
+
 struct Layer {
   std::int64_t cost;
   std::vector<std::int32_t> reads;  // whose outputs
@@ -34,7 +38,7 @@ TrainingPlan plan_of(const std::vector<Layer>& layers) {
 
 std::string refusal(const std::vector<Layer>& layers, std::int32_t pieces) {
   try {
-    branches_of(plan_of(layers), pieces);
+    branches_of(plan_of(layers), pieces, kTimes);
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -45,10 +49,10 @@ std::string refusal(const std::vector<Layer>& layers, std::int32_t pieces) {
 const std::vector<Layer> kTwoEncoders = {{4, {}}, {4, {0}}, {3, {}}, {3, {2}}, {1, {1, 3}}};
 
 TEST(PipelineBranches, AreOnDevicesOfTheirOwn) {
-  const BranchPieces two = branches_of(plan_of(kTwoEncoders), 2);
+  const BranchPieces two = branches_of(plan_of(kTwoEncoders), 2, kTimes);
   EXPECT_THAT(two.piece_of, ElementsAre(0, 0, 1, 1, 1)) << "8 and 6 + 1";
   EXPECT_THAT(two.until_end, ElementsAre(1, 0));
-  const BranchPieces three = branches_of(plan_of(kTwoEncoders), 3);
+  const BranchPieces three = branches_of(plan_of(kTwoEncoders), 3, kTimes);
   EXPECT_THAT(three.piece_of, ElementsAre(0, 0, 1, 1, 2));
   EXPECT_THAT(three.until_end, ElementsAre(1, 1, 0)) << "neither encoder waits for the other";
 }
@@ -56,10 +60,10 @@ TEST(PipelineBranches, AreOnDevicesOfTheirOwn) {
 TEST(PipelineBranches, TheLongestDeviceIsAsShortAsCanBe) {
   // Four encoders of 5, 4, 3, 3 and a head of 2: 5 + 3 and 4 + 3 + 2.
   const std::vector<Layer> four = {{5, {}}, {4, {}}, {3, {}}, {3, {}}, {2, {0, 1, 2, 3}}};
-  EXPECT_THAT(branches_of(plan_of(four), 2).piece_of, ElementsAre(0, 1, 0, 1, 1));
+  EXPECT_THAT(branches_of(plan_of(four), 2, kTimes).piece_of, ElementsAre(0, 1, 0, 1, 1));
   // Encoders of 1 and 9 before a head of 10. Both encoders on one device and the head on another would be no branches.
   const std::vector<Layer> small = {{1, {}}, {9, {}}, {10, {0, 1}}};
-  EXPECT_THAT(branches_of(plan_of(small), 2).piece_of, ElementsAre(1, 0, 1));
+  EXPECT_THAT(branches_of(plan_of(small), 2, kTimes).piece_of, ElementsAre(1, 0, 1));
 }
 
 // What goes apart and comes together twice: no piece may be left and come back to.
@@ -67,14 +71,15 @@ TEST(PipelineBranches, AreNeverLeftAndComeBackTo) {
   const std::vector<Layer> twice = {{1, {}}, {5, {0}}, {5, {0}}, {1, {1, 2}}, {5, {3}}, {5, {3}}, {1, {4, 5}}};
   for (const std::int32_t pieces : {3, 4, 5, 7}) {
     SCOPED_TRACE(std::to_string(pieces) + " pieces");
-    const BranchPieces out = branches_of(plan_of(twice), pieces);
+    const BranchPieces out = branches_of(plan_of(twice), pieces, kTimes);
     for (std::size_t i = 0; i < twice.size(); ++i)
       for (const std::int32_t read : twice[i].reads)
         EXPECT_LE(out.piece_of[static_cast<std::size_t>(read)], out.piece_of[i]);
     EXPECT_EQ(out.piece_of.back(), pieces - 1) << "the loss is on the last one";
   }
   // Both readers of a value add to its gradient in a row: one sends it on to the other, which comes after.
-  EXPECT_THAT(branches_of(plan_of({{1, {}}, {5, {0}}, {5, {0}}, {1, {1, 2}}}), 4).until_end, ElementsAre(3, 2, 1, 0));
+  EXPECT_THAT(branches_of(plan_of({{1, {}}, {5, {0}}, {5, {0}}, {1, {1, 2}}}), 4, kTimes).until_end,
+              ElementsAre(3, 2, 1, 0));
 }
 
 TEST(PipelineBranches, RefusesWhatHasNone) {

@@ -139,7 +139,11 @@ TEST(PipelineSchedule, RefusesWhatItHasNot) {
   EXPECT_THROW(stage_turns("interleaved", {.stages = 4, .chunks = 2, .micro_batches = 6}, 0), ConfigError);
 }
 
-// Stages of which each takes so many operations, and a third of it forward.
+// Nothing but what kernels say.
+const HardwareProfile kMachine{};
+const PassTimes kTimes{kMachine};
+
+// Stages of which each takes three times so many nanoseconds, a third of it forward.
 TrainingPlan plan_of(const std::vector<std::int64_t>& costs) {
   TrainingPlan plan;
   for (const std::int64_t cost : costs) {
@@ -152,12 +156,12 @@ TrainingPlan plan_of(const std::vector<std::int64_t>& costs) {
 }
 
 TEST(PipelinePieces, TheLongestIsAsShortAsCanBe) {
-  EXPECT_THAT(pieces_of(plan_of({1, 1, 1, 1, 1, 1}), 3), ::testing::ElementsAre(0, 0, 1, 1, 2, 2));
-  EXPECT_THAT(pieces_of(plan_of({9, 1, 1, 1, 1, 5}), 3), ::testing::ElementsAre(0, 1, 1, 1, 1, 2));
-  EXPECT_THAT(pieces_of(plan_of({0, 8, 8, 8, 8, 3}), 4), ::testing::ElementsAre(0, 0, 1, 2, 3, 3));
-  EXPECT_THAT(pieces_of(plan_of({5, 5, 5}), 3), ::testing::ElementsAre(0, 1, 2));
-  EXPECT_THAT(pieces_of(plan_of({0, 0, 9}), 3), ::testing::ElementsAre(0, 1, 2)) << "none is empty";
-  EXPECT_THROW(pieces_of(plan_of({1, 1}), 3), ConfigError);
+  EXPECT_THAT(pieces_of(plan_of({1, 1, 1, 1, 1, 1}), 3, kTimes), ::testing::ElementsAre(0, 0, 1, 1, 2, 2));
+  EXPECT_THAT(pieces_of(plan_of({9, 1, 1, 1, 1, 5}), 3, kTimes), ::testing::ElementsAre(0, 1, 1, 1, 1, 2));
+  EXPECT_THAT(pieces_of(plan_of({0, 8, 8, 8, 8, 3}), 4, kTimes), ::testing::ElementsAre(0, 0, 1, 2, 3, 3));
+  EXPECT_THAT(pieces_of(plan_of({5, 5, 5}), 3, kTimes), ::testing::ElementsAre(0, 1, 2));
+  EXPECT_THAT(pieces_of(plan_of({0, 0, 9}), 3, kTimes), ::testing::ElementsAre(0, 1, 2)) << "none is empty";
+  EXPECT_THROW(pieces_of(plan_of({1, 1}), 3, kTimes), ConfigError);
 }
 
 // An embedding, so many layers of one kind, and a head, with a norm before it where asked.
@@ -171,17 +175,18 @@ TrainingPlan layers_of(std::ptrdiff_t layers, bool norm = false) {
 
 // Megatron-LM's cut: the ends carry embedding and head besides, however long these take.
 TEST(PipelinePieces, HaveAsManyLayers) {
-  EXPECT_THAT(pieces_of(layers_of(4), 2, CutBy::Layers), ::testing::ElementsAre(0, 0, 0, 1, 1, 1));
-  EXPECT_THAT(pieces_of(layers_of(4), 2), ::testing::ElementsAre(0, 0, 0, 0, 0, 1)) << "by time the head is alone";
-  EXPECT_THAT(pieces_of(layers_of(6, /*norm=*/true), 3, CutBy::Layers),
+  EXPECT_THAT(pieces_of(layers_of(4), 2, kTimes, CutBy::Layers), ::testing::ElementsAre(0, 0, 0, 1, 1, 1));
+  EXPECT_THAT(pieces_of(layers_of(4), 2, kTimes), ::testing::ElementsAre(0, 0, 0, 0, 0, 1))
+      << "by time the head is alone";
+  EXPECT_THAT(pieces_of(layers_of(6, /*norm=*/true), 3, kTimes, CutBy::Layers),
               ::testing::ElementsAre(0, 0, 0, 1, 1, 2, 2, 2, 2));
-  EXPECT_THAT(pieces_of(layers_of(8), 8, CutBy::Layers), ::testing::ElementsAre(0, 0, 1, 2, 3, 4, 5, 6, 7, 7));
+  EXPECT_THAT(pieces_of(layers_of(8), 8, kTimes, CutBy::Layers), ::testing::ElementsAre(0, 0, 1, 2, 3, 4, 5, 6, 7, 7));
 }
 
 TEST(PipelinePieces, OfOddNumbersOfLayersHaveNoMoreThanTheyMust) {
   for (const std::ptrdiff_t layers : {5, 7, 11, 13})
     for (const std::int32_t pieces : {2, 3, 4, 5}) {
-      const std::vector<std::int32_t> piece_of = pieces_of(layers_of(layers), pieces, CutBy::Layers);
+      const std::vector<std::int32_t> piece_of = pieces_of(layers_of(layers), pieces, kTimes, CutBy::Layers);
       const std::ptrdiff_t most = (layers + pieces - 1) / pieces;
       EXPECT_TRUE(std::is_sorted(piece_of.begin(), piece_of.end())) << layers << ' ' << pieces;
       EXPECT_EQ(piece_of.back(), pieces - 1) << layers << ' ' << pieces;
@@ -199,11 +204,25 @@ TEST(PipelinePieces, CutNoLayer) {
   StageSpec rest = plan.stages[1];
   rest.continues = true;
   for (std::ptrdiff_t at : {5, 4, 3, 2}) plan.stages.insert(plan.stages.begin() + at, rest);
-  EXPECT_THAT(pieces_of(plan, 2, CutBy::Layers), ::testing::ElementsAre(0, 0, 0, 0, 0, 1, 1, 1, 1, 1));
+  EXPECT_THAT(pieces_of(plan, 2, kTimes, CutBy::Layers), ::testing::ElementsAre(0, 0, 0, 0, 0, 1, 1, 1, 1, 1));
+}
+
+// What ranks send each other in a layer is an op of its own.
+TEST(PipelinePieces, CountLayersThatRanksDivide) {
+  TrainingPlan plan = layers_of(4);
+  for (std::ptrdiff_t at : {5, 4, 3, 2}) {
+    StageSpec sum;
+    sum.continues = true;
+    sum.exchange = Exchange::Forward;
+    sum.forward = plan.add({{"all_reduce_sum", DType::F32, {at}, {fixed_kernel(at)}}, 0});
+    plan.stages.insert(plan.stages.begin() + at, sum);
+  }
+  EXPECT_THAT(pieces_of(plan, 2, kTimes, CutBy::Layers), ::testing::ElementsAre(0, 0, 0, 0, 0, 1, 1, 1, 1, 1));
+  EXPECT_THAT(pieces_of(plan, 4, kTimes, CutBy::Layers), ::testing::ElementsAre(0, 0, 0, 1, 1, 2, 2, 3, 3, 3));
 }
 
 TEST(PipelinePieces, OfLayersThatAllDifferCountEach) {
-  EXPECT_THAT(pieces_of(plan_of({9, 1, 1, 1}), 2, CutBy::Layers), ::testing::ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(pieces_of(plan_of({9, 1, 1, 1}), 2, kTimes, CutBy::Layers), ::testing::ElementsAre(0, 0, 1, 1));
 }
 
 TEST(PipelinePieces, WhatIsHeldIsWithWhoeverReadsIt) {
@@ -211,7 +230,7 @@ TEST(PipelinePieces, WhatIsHeldIsWithWhoeverReadsIt) {
   StageSpec held;
   held.held_for = 4;  // the last, once this one is before all
   plan.stages.insert(plan.stages.begin(), held);
-  EXPECT_THAT(pieces_of(plan, 2), ::testing::ElementsAre(1, 0, 0, 1, 1));
+  EXPECT_THAT(pieces_of(plan, 2, kTimes), ::testing::ElementsAre(1, 0, 0, 1, 1));
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "core/base/check.hpp"
-#include "core/transforms/pipeline/pieces.hpp"
 #include "core/transforms/pipeline/refuse.hpp"
 
 namespace tandem {
@@ -23,7 +22,7 @@ constexpr std::size_t kMostBranches = 12;
 
 // Modules, with what each value goes through: who makes it, and its readers in forward order.
 struct Modules {
-  explicit Modules(const TrainingPlan& of_plan) : plan(of_plan), all(modules_of(of_plan)) {
+  Modules(const TrainingPlan& of_plan, const PassTimes& times) : plan(of_plan), all(modules_of(of_plan, times)) {
     Row module_of(plan.stages.size());
     for (std::size_t m = 0; m < all.size(); ++m)
       for (const std::size_t stage : all[m].stages) module_of[stage] = m;
@@ -64,7 +63,7 @@ struct Modules {
 
 struct Branch {
   Row modules;
-  std::int64_t cost = 0;
+  std::int64_t ns = 0;
   Flags independent;  // of which modules
 };
 
@@ -86,7 +85,7 @@ std::vector<Branch> find_branches(const Modules& modules) {
       branches.push_back({{}, 0, std::move(independent)});
     }
     branches[found->second].modules.push_back(m);
-    branches[found->second].cost += modules.all[m].cost;
+    branches[found->second].ns += modules.all[m].ns;
   }
   return branches;
 }
@@ -152,10 +151,10 @@ class Search {
     if (used + branches_.size() - branch < pieces_) return;
     if (branch == branches_.size()) return judge();
     for (std::size_t piece = 0; piece < std::min(used + 1, pieces_); ++piece) {
-      loads_[piece] += branches_[branch].cost;
+      loads_[piece] += branches_[branch].ns;
       piece_of_[branch] = piece;
       if (loads_[piece] <= longest_) assign(branch + 1, std::max(used, piece + 1));
-      loads_[piece] -= branches_[branch].cost;
+      loads_[piece] -= branches_[branch].ns;
     }
   }
   void judge() {
@@ -210,7 +209,7 @@ class Search {
     std::int64_t end = 0;
     for (std::size_t b = 0; b < branches_.size(); ++b) {
       std::int64_t& device = free[piece_of_[b]];
-      device = std::max(device, ready[b]) + branches_[b].cost;
+      device = std::max(device, ready[b]) + branches_[b].ns;
       end = std::max(end, device);
       for (const Row& way : ways_)
         if (way.front() == b)
@@ -230,9 +229,9 @@ class Search {
 
 }  // namespace
 
-BranchPieces branches_of(const TrainingPlan& plan, std::int32_t pieces) {
+BranchPieces branches_of(const TrainingPlan& plan, std::int32_t pieces, const PassTimes& times) {
   CHECK(pieces >= 1, pieces);
-  const Modules modules(plan);
+  const Modules modules(plan, times);
   Search search(modules, static_cast<std::size_t>(pieces));
   search.require_branches();
   auto [rows, until_end] = search.best();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/step/plan.hpp"
+#include "core/transforms/pipeline/pieces.hpp"
 
 namespace tandem {
 
@@ -19,6 +20,6 @@ struct BranchPieces {
 // ones, the one that takes a single micro-batch the least time. A value goes from reader to reader as one device would
 // add up their gradients (rank_plan.hpp), which no way may make go round in a circle. Throws ConfigError for a network
 // that has no such branches, or too few or many of them.
-BranchPieces branches_of(const TrainingPlan& plan, std::int32_t pieces);
+BranchPieces branches_of(const TrainingPlan& plan, std::int32_t pieces, const PassTimes& times);
 
 }  // namespace tandem

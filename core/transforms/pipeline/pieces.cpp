@@ -1,24 +1,36 @@
 #include "core/transforms/pipeline/pieces.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "core/base/check.hpp"
+#include "core/machine/cost_model.hpp"
 #include "core/transforms/pipeline/refuse.hpp"
 
 namespace tandem {
 namespace {
 
-// While a byte comes from a device's memory, it does about a hundred operations on others.
-constexpr std::int64_t kOperationsOfAByte = 100;
+// What ops of a plan take, each work looked at once.
+class OpTimes {
+ public:
+  OpTimes(const TrainingPlan& plan, const HardwareProfile& machine) : plan_(plan), model_(machine) {}
+  std::int64_t operator()(OpSpecIndex op) {
+    if (op == kNone) return 0;
+    const auto [found, fresh] = ns_.try_emplace(op, 0);
+    if (fresh) {
+      const WorkId work = works_.add_work(plan_.ops[static_cast<std::size_t>(op)].work);
+      found->second = model_.run_ns(works_, work, Engine::Compute);
+    }
+    return found->second;
+  }
 
-std::int64_t cost_of(const TrainingPlan& plan, OpSpecIndex op) {
-  if (op == kNone) return 0;
-  std::int64_t cost = 0;
-  for (const Kernel& kernel : plan.ops[static_cast<std::size_t>(op)].work.kernels)
-    cost += std::max(kernel.flops, kOperationsOfAByte * kernel.bytes) + kernel.fixed_ns;
-  return cost;
-}
+ private:
+  const TrainingPlan& plan_;
+  const CostModel model_;
+  Graph works_;
+  std::map<OpSpecIndex, std::int64_t> ns_;
+};
 
 // How many pieces it takes if none may cost more; each but the last ones takes as much as it may. `ends`: of each
 // piece, the stage after its last one.
@@ -40,12 +52,14 @@ std::int64_t pack(const std::vector<std::int64_t>& costs, std::int64_t most, std
   return static_cast<std::int64_t>(ends.size());
 }
 
-// Of each module, 1 for one of which there are several, else 0. Where none is like another, each counts.
+// Of each module, 1 for one of which there are several, else 0: what ranks send each other has ops of its own in each.
+// Where none is like another, each counts.
 std::vector<std::int64_t> layer_counts(const TrainingPlan& plan, const std::vector<PlanModule>& modules) {
   std::vector<std::vector<OpSpecIndex>> kinds;
   for (const PlanModule& module : modules) {
     kinds.emplace_back();
-    for (const std::size_t stage : module.stages) kinds.back().push_back(plan.stages[stage].forward);
+    for (const std::size_t stage : module.stages)
+      if (plan.stages[stage].exchange == Exchange::None) kinds.back().push_back(plan.stages[stage].forward);
   }
   std::vector<std::int64_t> counts;
   for (const auto& kind : kinds) counts.push_back(std::count(kinds.begin(), kinds.end(), kind) > 1);
@@ -55,14 +69,16 @@ std::vector<std::int64_t> layer_counts(const TrainingPlan& plan, const std::vect
 
 }  // namespace
 
-std::vector<PlanModule> modules_of(const TrainingPlan& plan) {
+std::vector<PlanModule> modules_of(const TrainingPlan& plan, const PassTimes& times) {
+  OpTimes ns(plan, times.machine);
   std::vector<PlanModule> modules;
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     const StageSpec& s = plan.stages[i];
     if (s.held_for != kNone) continue;
     if (!s.continues || modules.empty()) modules.emplace_back();
     modules.back().stages.push_back(i);
-    modules.back().cost += cost_of(plan, s.forward) + cost_of(plan, s.backward);
+    modules.back().ns += ns(s.forward) + ns(s.backward);
+    if (times.recomputes && s.recomputable) modules.back().ns += ns(s.recompute);
   }
   return modules;
 }
@@ -73,16 +89,16 @@ void place_held(const TrainingPlan& plan, std::vector<std::int32_t>& piece_of) {
       piece_of[i] = piece_of[static_cast<std::size_t>(owner)];
 }
 
-std::vector<std::int32_t> pieces_of(const TrainingPlan& plan, std::int32_t pieces, CutBy by) {
+std::vector<std::int32_t> pieces_of(const TrainingPlan& plan, std::int32_t pieces, const PassTimes& times, CutBy by) {
   CHECK(pieces >= 1, pieces);
-  const std::vector<PlanModule> modules = modules_of(plan);
+  const std::vector<PlanModule> modules = modules_of(plan, times);
   require_pipeline(static_cast<std::size_t>(pieces) <= modules.size(), "parallel.pipeline",
                    "the network has " + std::to_string(modules.size()) + " modules to divide among " +
                        std::to_string(pieces) + " pieces",
                    "at most so many stages times chunks");
   std::vector<std::int64_t> costs;
   if (by == CutBy::Layers) costs = layer_counts(plan, modules);
-  for (std::size_t i = 0; by == CutBy::Time && i < modules.size(); ++i) costs.push_back(modules[i].cost);
+  for (std::size_t i = 0; by == CutBy::Time && i < modules.size(); ++i) costs.push_back(modules[i].ns);
   std::int64_t low = *std::max_element(costs.begin(), costs.end());
   std::int64_t high = std::accumulate(costs.begin(), costs.end(), std::int64_t{0});
   std::vector<std::size_t> ends;

@@ -17,6 +17,7 @@
 #include "core/transforms/pipeline/rank_plan.hpp"
 #include "core/transforms/pipeline/refuse.hpp"
 #include "core/transforms/pipeline/schedule.hpp"
+#include "core/transforms/recompute/recompute.hpp"
 #include "core/transforms/row_by_row.hpp"
 
 namespace tandem {
@@ -117,12 +118,13 @@ class Divider {
  private:
   bool by_branches() const { return cut_of(scenario_) == "branches"; }
   void choose_pieces(const TrainingPlan& whole) {
+    const PassTimes times{scenario_.machine, recomputes_blocks(scenario_.workload)};
     if (!by_branches()) {
       const CutBy by = cut_of(scenario_) == "layers" ? CutBy::Layers : CutBy::Time;
-      piece_of_ = pieces_of(whole, shape_.stages * shape_.chunks, by);
+      piece_of_ = pieces_of(whole, shape_.stages * shape_.chunks, times, by);
       return;
     }
-    BranchPieces branches = branches_of(whole, shape_.stages);
+    BranchPieces branches = branches_of(whole, shape_.stages, times);
     piece_of_ = std::move(branches.piece_of);
     const std::int32_t until_end = branches.until_end.at(static_cast<std::size_t>(place_.stage));
     turns_ = stage_turns(scenario_.parallel.schedule, shape_, shape_.stages - 1 - until_end);
