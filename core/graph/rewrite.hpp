@@ -15,8 +15,9 @@ class StepTransform;  // core/step/transform.hpp
 // A description, which many graphs may be made by.
 class Rewrite {
  public:
-  // Where it stands among others: what says how forward and backward are done comes first, what ranks do last.
-  enum class Order : std::uint8_t { Passes, Updates, Ranks };
+  // Where it stands among others: what says how forward and backward are done comes first, what ranks do last,
+  // and of that what goes by the parts that they then have.
+  enum class Order : std::uint8_t { Passes, Updates, Ranks, Sums };
 
   virtual ~Rewrite() = default;
   virtual std::string_view name() const = 0;  // of the file in core/transforms

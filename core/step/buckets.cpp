@@ -12,7 +12,8 @@ namespace tandem {
 void BucketsPart::add(Graph& graph, std::size_t index) {
   const StageSpec& s = context_.spec(index);
   const TrainingPlan& plan = context_.plan();
-  CHECK(s.elements >= 0 && s.elements % context_.parts == 0, s.name, s.elements, context_.parts);
+  const std::int64_t parts = context_.share_of(s).parts;
+  CHECK(s.elements >= 0 && s.elements % parts == 0, s.name, s.elements, parts);
   CHECK(s.layout == nullptr || s.layout->elements == s.elements, s.name, s.layout->elements, s.elements);
   StepStage& stage = context_.stages[index];
   const std::int64_t owned = context_.elements_of_part(index);
@@ -67,7 +68,7 @@ Op BucketsPart::load_op(Graph& graph, std::size_t index, const std::string& body
   for (TensorId state : states) bytes += graph.tensor(state).bytes;
   const WorkId work = graph.add_work({body,
                                       context_.plan().precision,
-                                      sizes_of_part(context_.options, context_.elements_of_part(index)),
+                                      sizes_of_part(context_, context_.spec(index), context_.elements_of_part(index)),
                                       {memory_kernel(bytes)}});
   Op op = context_.loader_op(graph.intern(context_.spec(index).name + ".load"), work, Phase::Load, index);
   op.step = kNone;

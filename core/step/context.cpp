@@ -79,6 +79,10 @@ std::vector<std::int64_t> StepOptions::across_sizes(std::int64_t elements) const
   return sizes_of(elements, across_group, across_on_host);
 }
 
+std::vector<std::int64_t> StepOptions::same_experts_sizes(std::int64_t elements) const {
+  return sizes_of(elements, same_experts_group, same_experts_on_host);
+}
+
 StepContext::StepContext(const TrainingPlan& plan, const Scenario& scenario, Rank rank)
     : options(scenario, rank),
       stages(plan.stages.size()),
@@ -174,7 +178,7 @@ Tensor StepContext::bucket_tensor(std::size_t index, std::string_view name, Role
                                   std::int64_t bytes) const {
   Tensor tensor = tensor_of(index, name, role, type, bytes);
   tensor.layout = spec(index).layout;
-  tensor.first_element = part * elements_of_part(index);
+  tensor.first_element = share_of(spec(index)).part * elements_of_part(index);
   tensor.on_host = spec(index).on_cpu;
   return tensor;
 }

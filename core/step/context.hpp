@@ -39,10 +39,11 @@ struct StepOptions {
   std::int64_t save_every;
   std::int64_t data_on_host, shard_on_host, across_on_host;  // of those groups, the ones on one host; 0: all
   std::int64_t tensor_on_host, same_experts_on_host;
-  // Of a work of data_group: elements, ranks, and those on one host where there are others. And of the other two.
+  // Of a work of data_group: elements, ranks, and those on one host where there are others. And of the other three.
   std::vector<std::int64_t> collective_sizes(std::int64_t elements) const;
   std::vector<std::int64_t> shard_sizes(std::int64_t elements) const;
   std::vector<std::int64_t> across_sizes(std::int64_t elements) const;
+  std::vector<std::int64_t> same_experts_sizes(std::int64_t elements) const;
   const RankGroup& exchange_group(ExchangeAmong among) const;
   bool clips() const { return optimizer.clip_norm > 0; }
 };
@@ -58,6 +59,11 @@ struct StepStage {
   ValueId parameter_in_use = kNone;  // what forward and backward read; older than the latest under delayed update
   ValueId whole_parameter = kNone;   // they read this instead, where a transform has made it
   ValueId gradient_value = kNone;
+};
+
+// Of a bucket that ranks divide: how many parts it has, and which of them is this rank's.
+struct BucketShare {
+  std::int64_t parts = 1, part = 0;
 };
 
 class StepContext {
@@ -77,7 +83,12 @@ class StepContext {
   bool goes_backward(std::size_t index) const { return spec(index).backward != kNone; }
   // Policies place what an update needs by layers.
   std::int32_t layer_of(std::size_t index) const { return layers_[index]; }
-  std::int64_t elements_of_part(std::size_t index) const { return spec(index).elements / parts; }
+  const BucketShare& share_of(const StageSpec& stage) const {
+    return stage.gradients == GradientRanks::Expert ? experts_share : share;
+  }
+  std::int64_t elements_of_part(std::size_t index) const { return spec(index).elements / share_of(spec(index)).parts; }
+  // Backward adds to what earlier micro-batches left.
+  bool adds_gradients(std::size_t index) const { return !parts_of_gradients || share_of(spec(index)).parts == 1; }
   // What forward and backward read.
   ValueId parameter_of(std::size_t index) const;
 
@@ -117,9 +128,9 @@ class StepContext {
   ValueId loss_scale = kNone, control = kNone;  // in hand: none where losses are not scaled, steps not controlled
 
   // What transforms decide before anything is built.
-  std::int64_t parts = 1, part = 0;  // of each bucket, by rank, and this rank's
-  bool adds_gradients = true;        // backward adds to what earlier micro-batches left
-  bool delayed_update = false;       // forward and backward of step s read the parameters from before s-1's update
+  BucketShare share, experts_share;
+  bool parts_of_gradients = false;  // of buckets in parts, a rank keeps its part of each micro-batch's gradient
+  bool delayed_update = false;      // forward and backward of step s read the parameters from before s-1's update
   // The micro-batch in hand: all of it runs on the CPU; and its gradients begin a sum, as those of the first one do.
   bool on_cpu = false;
   std::optional<bool> begins_a_sum;

@@ -28,9 +28,13 @@ void ControlPart::add(Graph& graph) {
   const std::string name = context_.scales_loss() ? "loss_scale" : "clip";
   std::int64_t buckets = 0;
   for (std::size_t i = 0; i < stages_.size(); ++i) buckets += context_.trains(i);
-  if (const std::int64_t ranks = context_.options.tensor_group.size; ranks > 1)
-    exchange_work_ = graph.add_work(
-        {"all_reduce_sum", DType::F64, {buckets, ranks}, {memory_kernel(2 * buckets * size_of(DType::F64))}});
+  std::int64_t added_up = 0;
+  for (std::size_t i = 0; i < stages_.size(); ++i) added_up += is_added_up(i);
+  if (added_up > 0)
+    exchange_work_ = graph.add_work({"all_reduce_sum",
+                                     DType::F64,
+                                     {added_up, exchange_group().size},
+                                     {memory_kernel(2 * added_up * size_of(DType::F64))}});
   const BucketOwners& owners = context_.plan().buckets;
   if (owners.elsewhere()) {
     buckets = static_cast<std::int64_t>(owners.members.size());
@@ -64,10 +68,13 @@ void ControlPart::add_works(Graph& graph, std::size_t index) {
   const StageSpec& s = context_.spec(index);
   const DType precision = context_.plan().precision;
   const std::int64_t elements = context_.elements_of_part(index);
-  const auto [found, fresh] = works_.try_emplace(s.elements, kNone);
-  if (fresh)
-    found->second = graph.add_work(
-        {"grad_norm", precision, sizes_of_part(context_.options, elements), norm_kernels(s, elements, precision)});
+  const auto [found, fresh] = works_.try_emplace({s.elements, context_.share_of(s).parts}, kNone);
+  if (fresh) {
+    // Of divided layers, one rank alone counts fields that all have.
+    std::vector<std::int64_t> sizes{elements};
+    if (divides_layers()) sizes = sizes_of_part(context_, s, elements);
+    found->second = graph.add_work({"grad_norm", precision, std::move(sizes), norm_kernels(s, elements, precision)});
+  }
   stages_[index].work = found->second;
 }
 
@@ -105,14 +112,25 @@ std::vector<ValueId> ControlPart::own_sums() const {
   return sums;
 }
 
-// Of ranks that divide layers: each sums the squares of its own parts, and one of them those of what all have.
+// Of ranks that divide layers: each sums the squares of its own parts, and one of them those of what all have. Of ranks
+// that divide experts: each those of its own.
+bool ControlPart::is_added_up(std::size_t index) const {
+  if (!context_.trains(index)) return false;
+  if (divides_layers()) return true;
+  return context_.options.expert_group.size > 1 && context_.spec(index).gradients == GradientRanks::Expert;
+}
+
+const RankGroup& ControlPart::exchange_group() const {
+  return divides_layers() ? context_.options.tensor_group : context_.options.expert_group;
+}
+
 void ControlPart::add_up_parts(Graph& graph) {
   if (exchange_work_ == kNone) return;
   Op op = context_.new_op(graph.intern("grad_norm.parts"), exchange_work_, Phase::Reduce, 0);
   op.layer = kNone;
-  context_.exchange(graph, op, context_.options.tensor_group);
+  context_.exchange(graph, op, exchange_group());
   for (std::size_t i = 0; i < stages_.size(); ++i) {
-    if (!context_.trains(i)) continue;
+    if (!is_added_up(i)) continue;
     const ValueId own = stages_[i].value;
     CHECK(own != kNone, "a step is clipped before all its gradients are final", context_.step);
     op.reads.push_back(own);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "core/step/context.hpp"
@@ -32,13 +33,16 @@ class ControlPart {
     std::int64_t workspace = 0;
   };
   std::int64_t norm_workspace(std::size_t index) const;
+  bool divides_layers() const { return context_.options.tensor_group.size > 1; }
+  bool is_added_up(std::size_t index) const;
+  const RankGroup& exchange_group() const;
   void add_up_parts(Graph& graph);
   std::vector<ValueId> own_sums() const;
   std::vector<ValueId> all_sums(Graph& graph);
 
   StepContext& context_;
   std::vector<Stage> stages_;
-  std::map<std::int64_t, WorkId> works_;  // by elements
+  std::map<std::pair<std::int64_t, std::int64_t>, WorkId> works_;  // by elements, and parts
   WorkId work_ = kNone;
   std::int32_t label_ = kNone;
   std::vector<TensorId> gathered_;  // sums of all ranks' buckets, where they have some each

@@ -196,7 +196,7 @@ void PassesPart::write_received(Graph& graph, std::size_t index, Op& op) {
 }
 
 bool PassesPart::adds_gradient(std::size_t index) const {
-  return !context_.begins_sum() && context_.adds_gradients && context_.trains(index);
+  return !context_.begins_sum() && context_.adds_gradients(index) && context_.trains(index);
 }
 
 void PassesPart::read_backward_operands(std::size_t index, Op& op) const {

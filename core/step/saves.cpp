@@ -46,7 +46,7 @@ void SavesPart::add_stage_saves(Graph& graph) {
     StageSave& save = stage_saves_.back();
     save.label = graph.intern(s.name + ".save");
     save.token = add_token(graph, s.name + ".saved");
-    std::vector<std::int64_t> sizes = sizes_of_part(context_.options, s.elements);
+    std::vector<std::int64_t> sizes = sizes_of_part(context_, s, s.elements);
     if (sizes.size() == 1) sizes.insert(sizes.end(), {1, 0});
     sizes.insert(sizes.end(), {delayed, !begins()});
     save.work = graph.add_work({"checkpoint.save", plan.precision, std::move(sizes), {memory_kernel(bytes)}});

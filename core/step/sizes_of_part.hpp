@@ -10,8 +10,13 @@
 
 namespace tandem {
 
-// Work::sizes: elements, and of several ranks their number and this one's place.
-inline std::vector<std::int64_t> sizes_of_part(const StepOptions& options, std::int64_t elements) {
+// Work::sizes: elements, and of several ranks their number and this one's place. Where ranks that divide experts divide
+// states, too, what is no expert's is in parts that each has for itself.
+inline std::vector<std::int64_t> sizes_of_part(const StepContext& context, const StageSpec& stage,
+                                               std::int64_t elements) {
+  const StepOptions& options = context.options;
+  if (options.tensor_group.size == 1 && stage.gradients != GradientRanks::Expert && context.share.parts > 1)
+    return {elements};
   const RankGroup& among = options.tensor_group.size > 1 ? options.tensor_group : options.expert_group;
   if (among.size == 1) return {elements};
   return {elements, among.size, std::ranges::find(among.members, options.own) - among.members.begin()};

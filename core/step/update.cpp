@@ -39,7 +39,7 @@ void UpdatePart::add_stage(Graph& graph, std::size_t index) {
   stage.optimizer_label = graph.intern(s.name + ".optimizer");
   if (plan.optimizer_fixed_ns == 0 && (plan.library_updates() || !plan.updates_by_element()))
     stage.optimizer_workspace = optimizer_workspace(context_, *s.layout);
-  const auto [found, fresh] = works_.try_emplace(s.elements, kNone);
+  const auto [found, fresh] = works_.try_emplace({s.elements, context_.share_of(s).parts}, kNone);
   if (fresh) {
     add_bucket_works(graph, s, stage);
     found->second = stage.optimizer;
@@ -47,10 +47,10 @@ void UpdatePart::add_stage(Graph& graph, std::size_t index) {
   stage.optimizer = found->second;
 }
 
-// The work, which depends on a bucket's size alone.
+// The work, which depends on a bucket's size alone, and on that of the part.
 void UpdatePart::add_bucket_works(Graph& graph, const StageSpec& s, StepStage& stage) {
   const TrainingPlan& plan = context_.plan();
-  const std::int64_t elements = s.elements / context_.parts;
+  const std::int64_t parts = context_.share_of(s).parts, elements = s.elements / parts;
   const std::int64_t bytes = elements * size_of(plan.precision);
   std::int64_t state_bytes = 0;
   for (std::size_t i = 0; i < plan.states.size(); ++i) state_bytes += graph.tensor(stage.states[i]).bytes;
@@ -61,7 +61,7 @@ void UpdatePart::add_bucket_works(Graph& graph, const StageSpec& s, StepStage& s
   if (!plan.updates_by_element()) traffic += elements * plan.optimizer->passes_bytes;
   const bool clips = context_.options.clips();
   Work optimizer{"optimizer." + name_with_states(context_.options.optimizer), plan.precision, {elements, clips}, {}};
-  optimizer.kernels.push_back(plan.optimizer_fixed_ns > 0 ? fixed_kernel(plan.optimizer_fixed_ns / context_.parts)
+  optimizer.kernels.push_back(plan.optimizer_fixed_ns > 0 ? fixed_kernel(plan.optimizer_fixed_ns / parts)
                                                           : optimizer_kernel(elements, traffic));
   // In fp32, under delayed update, the parameters are copied before they are updated; in 16 bits one pass does it all.
   if (plan.precision == DType::F32 && context_.delayed_update) optimizer.kernels.push_back(memory_kernel(2 * bytes));

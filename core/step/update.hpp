@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "core/step/context.hpp"
 
@@ -24,7 +25,7 @@ class UpdatePart {
   void add_bucket_works(Graph& graph, const StageSpec& s, StepStage& stage);
 
   StepContext& context_;
-  std::map<std::int64_t, WorkId> works_;  // by elements
+  std::map<std::pair<std::int64_t, std::int64_t>, WorkId> works_;  // by elements, and parts
 };
 
 }  // namespace tandem

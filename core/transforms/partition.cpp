@@ -15,11 +15,13 @@
 // under a policy that has whole ones on the device near their use alone, it is for each pass over the layers: before a
 // forward, and before what the backward computes again or reads.
 //
-// Ranks that divide samples have the same states as well, and divide them among them as copies do.
+// Ranks that divide samples have the same states as well, and divide them among them as copies do. Of experts that
+// ranks divide, those that have the same ones do; where there is one, it has them whole.
 //
 // Where fewer ranks divide than there are copies (FSDP's HYBRID_SHARD; MiCS: Zhang et al., VLDB 2022), neighbours do,
 // and once an update each part's gradient is reduced among the ranks that have it, one of each such group.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -74,12 +76,26 @@ class Partition final : public StepTransform {
   };
   bool gathers_ahead(const TrainingPlan& plan) const;
   bool is_hybrid() const { return context_.options.across_group.size > 1; }
+  // Which divide the stage's bucket.
+  static const RankGroup& sharing(const StepOptions& options, const StageSpec& stage) {
+    return stage.gradients == GradientRanks::Expert ? options.same_experts_group : options.shard_group;
+  }
   Op collective(Graph& graph, std::int32_t label, WorkId work, Phase phase, std::size_t index) const {
-    return context_.collective(graph, label, work, phase, index, context_.options.shard_group);
+    return context_.collective(graph, label, work, phase, index, sharing(context_.options, context_.spec(index)));
   }
   void add_stage(Graph& graph, std::size_t index);
   Works add_works_of(Graph& graph, std::size_t index) const;
-  bool has_part(std::size_t index) const { return context_.spec(index).elements > 0; }
+  bool has_part(std::size_t index) const {
+    const StageSpec& stage = context_.spec(index);
+    return stage.elements > 0 && context_.share_of(stage).parts > 1;
+  }
+  bool has_norm_part(std::size_t index, bool of_experts) const {
+    const bool are_experts = context_.spec(index).gradients == GradientRanks::Expert;
+    return context_.trains(index) && has_part(index) && are_experts == of_experts;
+  }
+  std::vector<std::int64_t> sizes_among(std::int64_t elements, bool of_experts) const {
+    return of_experts ? context_.options.same_experts_sizes(elements) : context_.options.shard_sizes(elements);
+  }
   void gather(Graph& graph, std::size_t index, Phase phase);
   void scatter(Graph& graph, std::size_t index);
   void reduce_across(Graph& graph, std::size_t index);
@@ -90,8 +106,8 @@ class Partition final : public StepTransform {
   const bool gathers_each_pass_;  // whole parameters; else they stay from an update to the last backward
   bool gathers_ahead_ = true;
   std::vector<Stage> stages_;
-  std::map<std::int64_t, Works> works_;  // by elements
-  WorkId norm_sum_work_ = kNone;
+  std::map<std::pair<std::int64_t, std::int64_t>, Works> works_;  // by elements, and parts
+  std::array<WorkId, 2> norm_sum_works_{kNone, kNone};            // of experts: the second
   std::int32_t norm_sum_label_ = kNone;
   std::int32_t pass_ = 0;                           // over the stages, or some of them, forward or backward
   std::int32_t forward_pass_ = 0, forward_of_ = 0;  // the latest forward, and its micro-batch
@@ -105,10 +121,12 @@ Partition::Partition(StepContext& context, const PartitionOptions& options)
       stages_(context.stage_count()) {
   require_option(!context.needs_whole_gradients, "partition", "this policy's updates need whole gradients",
                  "allowed: none");
-  context.parts = context.options.shard_group.size;
-  const std::vector<Rank>& sharing = context.options.shard_group.members;
-  context.part = std::ranges::find(sharing, context.options.own) - sharing.begin();
-  context.adds_gradients = !divides_gradients_;  // else parts are added, after each micro-batch
+  const auto share_in = [&](const RankGroup& group) {
+    return BucketShare{group.size, std::ranges::find(group.members, context.options.own) - group.members.begin()};
+  };
+  context.share = share_in(context.options.shard_group);
+  context.experts_share = share_in(context.options.same_experts_group);
+  context.parts_of_gradients = divides_gradients_;  // they are added after each micro-batch
 }
 
 // Pads each bucket, so that all ranks' parts are equal and hold whole blocks of every state; and what another stage of
@@ -116,9 +134,9 @@ Partition::Partition(StepContext& context, const PartitionOptions& options)
 void Partition::rewrite(TrainingPlan& plan) {
   std::int64_t unit = kFieldAlignment;
   for (const StateSpec& state : plan.states) unit = std::lcm(unit, state.block.elements);
-  const std::int64_t multiple = context_.parts * unit;
   std::map<const Layout*, std::shared_ptr<const Layout>> padded;  // stages of equal shape share one
-  const auto pad = [&](std::int64_t& elements, std::shared_ptr<const Layout>& own) {
+  const auto pad = [&](std::int64_t& elements, std::shared_ptr<const Layout>& own, std::int64_t parts) {
+    const std::int64_t multiple = parts * unit;
     elements = (elements + multiple - 1) / multiple * multiple;
     if (own == nullptr) return;
     auto& layout = padded[own.get()];
@@ -130,10 +148,10 @@ void Partition::rewrite(TrainingPlan& plan) {
     own = layout;
   };
   for (StageSpec& stage : plan.stages) {
-    pad(stage.elements, stage.layout);
+    if (const std::int64_t parts = context_.share_of(stage).parts; parts > 1) pad(stage.elements, stage.layout, parts);
     if (stage.transfer == nullptr || !stage.transfer->of_bucket) continue;
     TransferSpec sent = *stage.transfer;
-    pad(sent.elements, sent.layout);
+    pad(sent.elements, sent.layout, context_.share.parts);
     stage.transfer = std::make_shared<const TransferSpec>(std::move(sent));
   }
   gathers_ahead_ = gathers_ahead(plan);
@@ -150,19 +168,22 @@ bool Partition::gathers_ahead(const TrainingPlan& plan) const {
   }
   // Of few layers two whole ones are more than all, beside parts that updates read, or that come up meanwhile.
   const bool parts_beside = plan.update_reads_parameter() || context_.delayed_update;
-  const bool too_few = parts_beside && all / context_.parts + 2 * largest > all;
+  const bool too_few = parts_beside && all / context_.share.parts + 2 * largest > all;
   return !context_.streams_parameters && !too_few && 3 * largest <= device_bytes_ / 2;
 }
 
 void Partition::begin(Graph& graph) {
   if (!context_.controls_update()) return;
-  std::int64_t buckets = 0;
-  for (std::size_t i = 0; i < stages_.size(); ++i) buckets += context_.trains(i);
-  norm_sum_work_ = graph.add_work({"all_reduce_sum",
-                                   DType::F64,
-                                   context_.options.shard_sizes(buckets),
-                                   {memory_kernel(2 * buckets * size_of(DType::F64))}});
   norm_sum_label_ = graph.intern("grad_norm.all_reduce");
+  for (const bool of_experts : {false, true}) {
+    std::int64_t buckets = 0;
+    for (std::size_t i = 0; i < stages_.size(); ++i) buckets += has_norm_part(i, of_experts);
+    if (buckets == 0) continue;
+    norm_sum_works_[of_experts] = graph.add_work({"all_reduce_sum",
+                                                  DType::F64,
+                                                  sizes_among(buckets, of_experts),
+                                                  {memory_kernel(2 * buckets * size_of(DType::F64))}});
+  }
 }
 
 void Partition::add(Graph& graph) {
@@ -191,16 +212,17 @@ void Partition::add_stage(Graph& graph, std::size_t index) {
   stage.scatter_label = graph.intern(s.name + ".reduce_scatter");
   stage.add_label = graph.intern(s.name + ".accumulate");
   stage.across_label = graph.intern(s.name + ".all_reduce");
-  const auto [found, fresh] = works_.try_emplace(s.elements);
+  const auto [found, fresh] = works_.try_emplace({s.elements, context_.share_of(s).parts});
   if (fresh) found->second = add_works_of(graph, index);
   stage.works = found->second;
 }
 
 Partition::Works Partition::add_works_of(Graph& graph, std::size_t index) const {
-  const std::int64_t elements = context_.spec(index).elements;
+  const StageSpec& stage = context_.spec(index);
+  const std::int64_t elements = stage.elements, parts = context_.share_of(stage).parts;
   const DType type = context_.plan().precision;
-  const std::int64_t bytes = elements * size_of(type), part_bytes = 3 * bytes / context_.parts;
-  const std::vector<std::int64_t> sizes = context_.options.shard_sizes(elements);
+  const std::int64_t bytes = elements * size_of(type), part_bytes = 3 * bytes / parts;
+  const std::vector<std::int64_t> sizes = sizes_among(elements, stage.gradients == GradientRanks::Expert);
   Works works;
   works.gather = graph.add_work({"all_gather", type, sizes, {memory_kernel(bytes)}});
   works.scatter = graph.add_work({"reduce_scatter", type, sizes, {memory_kernel(bytes)}});
@@ -210,7 +232,7 @@ Partition::Works Partition::add_works_of(Graph& graph, std::size_t index) const 
     works.across = graph.add_work({"all_reduce",
                                    type,
                                    context_.options.across_sizes(context_.elements_of_part(index)),
-                                   {memory_kernel(2 * bytes / context_.parts)}});
+                                   {memory_kernel(2 * bytes / parts)}});
   return works;
 }
 
@@ -263,7 +285,7 @@ void Partition::before_backward(Graph& graph, std::size_t index, PassesPart&) {
 
 // After each micro-batch, so that of all layers' gradients only parts are kept.
 void Partition::after_backward(Graph& graph, std::size_t index) {
-  if (!divides_gradients_) return;
+  if (!divides_gradients_ || !has_part(index)) return;
   scatter(graph, index);
   StepStage& bucket = context_.stages[index];
   Stage& stage = stages_[index];
@@ -279,6 +301,7 @@ void Partition::after_backward(Graph& graph, std::size_t index) {
 }
 
 void Partition::reduce(Graph& graph, std::size_t index) {
+  if (!has_part(index)) return;
   if (!divides_gradients_) scatter(graph, index);
   if (is_hybrid()) reduce_across(graph, index);
 }
@@ -306,15 +329,19 @@ void Partition::reduce_across(Graph& graph, std::size_t index) {
 }
 
 void Partition::before_control(Graph& graph, ControlPart& control) {
-  Op op = collective(graph, norm_sum_label_, norm_sum_work_, Phase::Reduce, 0);
-  for (std::size_t i = 0; i < stages_.size(); ++i) {
-    if (!context_.trains(i)) continue;
-    const ValueId own = control.square_sum_value(i);
-    op.reads.push_back(own);
-    control.square_sum_value(i) = graph.new_version(control.square_sum(i));
-    op.writes.push_back({control.square_sum_value(i), own});
+  for (const bool of_experts : {false, true}) {
+    if (norm_sum_works_[of_experts] == kNone) continue;
+    const RankGroup& group = of_experts ? context_.options.same_experts_group : context_.options.shard_group;
+    Op op = context_.collective(graph, norm_sum_label_, norm_sum_works_[of_experts], Phase::Reduce, 0, group);
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      if (!has_norm_part(i, of_experts)) continue;
+      const ValueId own = control.square_sum_value(i);
+      op.reads.push_back(own);
+      control.square_sum_value(i) = graph.new_version(control.square_sum(i));
+      op.writes.push_back({control.square_sum_value(i), own});
+    }
+    graph.append(std::move(op));
   }
-  graph.append(std::move(op));
 }
 
 // After the last step's update no all-gather takes the place of what that has made stale.

@@ -67,7 +67,7 @@ class WeightCompression final : public StepTransform {
   // `eager`: as core/model/eager_codes.hpp has it.
   WeightCompression(StepContext& context, bool eager)
       : context_(context), eager_(eager), stages_(context.stage_count()) {
-    require_option(context.parts == 1, "compress", "codes are not divided among ranks",
+    require_option(context.share.parts == 1, "compress", "codes are not divided among ranks",
                    "allowed: workload.partition none");
   }
   void rewrite(TrainingPlan& plan) override;

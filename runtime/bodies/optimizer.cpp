@@ -34,27 +34,29 @@ using at::Tensor;
 
 double* doubles(void* bytes) { return static_cast<double*>(bytes); }
 
+// What all ranks that divide layers have, the first of them counts.
+bool counts(const BodyCall& call, const tandem::Tensor& gradient, const Field& field) {
+  const RankPart part(call.work);
+  if (part.ranks == 1 || part.own == 0) return true;
+  const std::string stage = gradient.name.substr(0, gradient.name.find('.') + 1);
+  return DividedWeights::of(call.scenario)->is_divided(stage + field.name);
+}
+
 // The sums of squares of all fields, on the device; its blocks' sums are the op's workspace.
 void grad_norm_on_device(BodyCall& call) {
   const auto& gradient = call.graph.tensor_of(call.op.reads[0]);
   bool first = true;
   for (const Field& field : gradient.layout->fields) {
     const HeldElements held = held_elements(field, gradient);
-    if (held.count == 0) continue;
+    if (held.count == 0 || !counts(call, gradient, field)) continue;
     const Tensor sums = at::empty({norm_blocks(held.count)}, at::TensorOptions(at::kDouble).device(at::kCUDA));
     device_kernels().square_sum(call.reads[0] + held.first * size_of(gradient.type), gradient.type, held.count, first,
                                 sums.data_ptr<double>(), doubles(call.writes[0]), doubles(call.late_result));
     first = false;
   }
-  if (!first) return;  // else a rank's part that holds padding alone
+  if (!first) return;  // else a rank's part that holds padding, or what another counts, alone
   at::from_blob(call.writes[0], {1}, at::TensorOptions(at::kDouble).device(at::kCUDA)).zero_();
   *doubles(call.late_result) = 0;
-}
-
-// What all ranks that divide layers have, the first of them counts.
-bool counts(const BodyCall& call, const std::string& field) {
-  const RankPart part(call.work);
-  return part.ranks == 1 || part.own == 0 || DividedWeights::of(call.scenario)->is_divided(field);
 }
 
 std::int64_t grad_norm(BodyCall& call) {
@@ -64,12 +66,10 @@ std::int64_t grad_norm(BodyCall& call) {
     return 0;
   }
   const auto& gradient = call.graph.tensor_of(call.op.reads[0]);
-  const std::string stage = gradient.name.substr(0, gradient.name.find('.') + 1);
   double sum = 0;
   for (const Field& field : gradient.layout->fields) {
-    if (!counts(call, stage + field.name)) continue;
     const HeldElements held = held_elements(field, gradient);
-    if (held.count > 0)
+    if (held.count > 0 && counts(call, gradient, field))
       sum +=
           check_gradient(call.reads[0] + held.first * size_of(gradient.type), gradient.type, held.count).sum_of_squares;
   }

@@ -124,6 +124,9 @@ const Part kParts[] = {
     {.partition = "parameters", .sequence = 2, .kind = "ring", .optimizer = "sgd"},
     {.copies = 2, .partition = "states", .tensor = 2, .optimizer = "sgd"},
     {.copies = 2, .clip_norm = 0, .experts = 2, .family = "moe", .optimizer = "sgd"},
+    {.copies = 2, .partition = "optimizer", .experts = 2, .family = "moe", .optimizer = "sgd"},
+    {.copies = 4, .partition = "states", .experts = 2, .family = "moe", .optimizer = "sgd"},
+    {.copies = 4, .partition = "parameters", .experts = 2, .family = "moe", .optimizer = "sgd"},
 };
 
 std::string name_of_part(const ::testing::TestParamInfo<Part>& test) {

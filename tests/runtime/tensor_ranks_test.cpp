@@ -263,6 +263,7 @@ const Division kDivisions[] = {
     {.kind = "megatron", .stages = 2, .micro_batches = 4, .batch = 2, .clip_norm = 0.05},
     {.family = "moe", .tensor = 1, .devices = 2, .experts = 2},
     {.family = "moe", .tensor = 1, .devices = 4, .micro_batches = 1, .experts = 2},
+    {.family = "moe", .tensor = 1, .devices = 4, .experts = 2, .clip_norm = 0.05},
     {.tensor = 1, .sequence = 2, .clip_norm = 0.05},
     {.family = "llama", .recompute = "block", .tensor = 1, .sequence = 4},
     {.tensor = 1, .sequence = 2, .devices = 2, .micro_batches = 1},

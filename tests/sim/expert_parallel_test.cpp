@@ -59,6 +59,32 @@ TEST(ExpertParallel, AddsUpGradientsOfExpertsApart) {
   EXPECT_EQ(four.bytes_of("reduce", "all_reduce"), others);
 }
 
+// ZeRO of each kind of bucket among those that have it: of four copies, experts in two halves are each on two.
+TEST(ExpertParallel, DividesStatesAmongThoseThatHaveThem) {
+  const std::int64_t experts = kLayers * kExperts * 3 * kHidden * kWidth * 2;
+  const std::int64_t others = exchanged_of(moe(4, 1)).parameter_bytes - experts;
+  for (const std::int64_t ranks : {2, 4})
+    for (const char* partition : {"optimizer", "states", "parameters"}) {
+      SCOPED_TRACE(std::string(partition) + " " + std::to_string(ranks));
+      Scenario s = moe(4, ranks);
+      s.workload.partition = partition;
+      const Exchanged e = exchanged_of(s);
+      // The head's bucket is padded, so that four equal parts begin where a field may.
+      constexpr std::int64_t kPadding = 128;
+      EXPECT_EQ(e.parameter_bytes, (others + kPadding) / 4 + experts / 4);
+      EXPECT_EQ(e.bytes_of("reduce", "reduce_scatter"), others + kPadding + (ranks == 4 ? 0 : experts / ranks));
+      EXPECT_EQ(e.bytes_of("reduce", "all_reduce"), 0);
+    }
+}
+
+// Each rank has its own experts' norm, which those that divide them add up; nobody adds others'.
+TEST(ExpertParallel, ClipsByTheNormOfAllExperts) {
+  Scenario clips = moe(4, 2), undivided = moe(4, 1);
+  clips.optimizer.clip_norm = undivided.optimizer.clip_norm = 1;
+  EXPECT_GT(exchanged_of(clips).bytes_of("reduce", "all_reduce_sum"), 0);
+  EXPECT_EQ(exchanged_of(undivided).bytes_of("reduce", "all_reduce_sum"), 0);
+}
+
 // The busiest rank gets twice the mean: what is sent, and what it multiplies.
 TEST(ExpertParallel, AllWaitForTheBusiest) {
   const Exchanged even = exchanged_of(moe(2, 2)), twice = exchanged_of(moe(2, 2, 2));
@@ -84,12 +110,9 @@ TEST(ExpertParallel, RefusesWhatItDoesNotDivide) {
   EXPECT_EQ(refusal(gpt), "parallel.expert: gpt has no mixture of experts; allowed: 1, or workload.family: moe");
   EXPECT_EQ(refusal(moe(2, 1, 2)),
             "parallel.expert_imbalance: one rank has all experts; allowed: 1, or parallel.expert of 2 or more");
-  Scenario states = moe(2, 2);
-  states.workload.partition = "states";
-  EXPECT_NE(refusal(states).find("workload.partition: none"), std::string::npos);
-  Scenario clips = moe(2, 2);
-  clips.optimizer.clip_norm = 1;
-  EXPECT_NE(refusal(clips).find("optimizer.clip_norm: 0"), std::string::npos);
+  Scenario neighbours = moe(4, 2);
+  neighbours.workload.partition = "states", neighbours.workload.parallel["shard"] = 2;
+  EXPECT_NE(refusal(neighbours).find("no shard"), std::string::npos);
 }
 
 }  // namespace

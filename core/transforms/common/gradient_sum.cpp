@@ -20,7 +20,6 @@ class GradientSum final : public StepTransform {
       : context_(context),
         of_(of),
         group_(of == GradientRanks::Tensor ? context.options.tensor_group : context.options.same_experts_group),
-        on_host_(of == GradientRanks::Tensor ? context.options.tensor_on_host : context.options.same_experts_on_host),
         stages_(context.stage_count()) {}
 
   void add_works(Graph& graph, std::size_t index) override {
@@ -31,8 +30,7 @@ class GradientSum final : public StepTransform {
     if (!adds()) return;
     const auto [found, fresh] = works_.try_emplace(elements, kNone);
     if (fresh) {
-      std::vector<std::int64_t> sizes{elements, group_.size};
-      if (on_host_ > 0) sizes.push_back(on_host_);
+      std::vector<std::int64_t> sizes = sizes_of(elements);
       const char* body = of_ == GradientRanks::Tensor ? "all_reduce_sum" : "all_reduce";
       found->second = graph.add_work({body, type, std::move(sizes), {memory_kernel(2 * elements * size_of(type))}});
     }
@@ -63,7 +61,15 @@ class GradientSum final : public StepTransform {
     Labelled sum, division;
   };
   bool is_mine(std::size_t index) const { return context_.spec(index).gradients == of_; }
-  bool adds() const { return group_.size > 1; }
+  // Where ranks divide experts' states, what makes parts of gradients has added them up.
+  bool adds() const { return group_.size > 1 && (of_ == GradientRanks::Tensor || context_.experts_share.parts == 1); }
+  std::vector<std::int64_t> sizes_of(std::int64_t elements) const {
+    const StepOptions& options = context_.options;
+    if (of_ == GradientRanks::Expert) return options.same_experts_sizes(elements);
+    std::vector<std::int64_t> sizes{elements, group_.size};
+    if (options.tensor_on_host > 0) sizes.push_back(options.tensor_on_host);
+    return sizes;
+  }
 
   // An expert's gradient is of all samples of the ranks that send to it, and losses are means of a rank's own.
   void add_division(Graph& graph, std::size_t index, std::int64_t elements, DType type) {
@@ -93,7 +99,6 @@ class GradientSum final : public StepTransform {
   StepContext& context_;
   const GradientRanks of_;
   const RankGroup& group_;
-  const std::int64_t on_host_;
   std::vector<Stage> stages_;
   std::map<std::int64_t, WorkId> works_, divisions_;  // by elements
 };
@@ -102,7 +107,7 @@ class AddGradients final : public Rewrite {
  public:
   AddGradients(std::string_view name, GradientRanks of) : name_(name), of_(of) {}
   std::string_view name() const override { return name_; }
-  Order order() const override { return Order::Ranks; }
+  Order order() const override { return Order::Sums; }
   std::unique_ptr<StepTransform> make(StepContext& context) const override {
     return std::make_unique<GradientSum>(context, of_);
   }

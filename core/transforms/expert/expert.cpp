@@ -30,7 +30,7 @@ void require_suits(const WorkloadOptions& w) {
                " ranks that train on samples of their own",
            "1, or a divisor of parallel.data");
   if (w.tensor > 1) refuse("with tensor it is not built so far", "1, or parallel.tensor: 1");
-  if (w.partition != "none") refuse("with divided states it is not built so far", "1, or workload.partition: none");
+  if (w.parallel.has("shard")) refuse("beside states that neighbours divide it is not built so far", "1, or no shard");
 }
 
 Network on_network(Network network, const WorkloadOptions& w) {
@@ -56,11 +56,6 @@ std::shared_ptr<const Rewrite> of_scenario(const Scenario& scenario, const Rewri
   if (ranks_of(scenario.workload) == 1) return nullptr;
   if (scenario.policy.name != "resident")
     refuse("offloading of experts that ranks divide is not built so far", "1, or policy: resident");
-  // Each rank would clip by its own experts' norm, or skip a step by itself.
-  const bool scales = scenario.workload.precision == DType::F16 && scenario.optimizer.loss_scaling;
-  if (scenario.optimizer.clip_norm > 0 || scales)
-    refuse("norms of experts that ranks divide are not added up so far",
-           "1, or optimizer.clip_norm: 0 without loss scaling");
   return gradient_sum("expert", GradientRanks::Expert);
 }
 
