@@ -36,6 +36,7 @@ constexpr Row kRows[] = {
     {"workload.linear_tiles", "8", "blocks in 8 tiles", kSame | kLastResort,
      "smaller products, and another order of sums in each block"},
     {"workload.partition", "none", "", kSame, ""},
+    {"workload.partition", "optimizer", "ZeRO-1", kSame, "optimizer states divided among the devices"},
     {"workload.partition", "states", "ZeRO-2", kSame, "gradients and states divided among the devices"},
     {"workload.partition", "parameters", "ZeRO-3", kSame, "parameters divided, too, and gathered for each pass"},
     {"optimizer.state_bits", "32", "", kSame, ""},
@@ -100,11 +101,17 @@ constexpr std::string_view kResident = "resident";
 
 bool is_resident(const Choice& policy) { return policy.words == kResident; }
 
+// Gradients and parameters in parts would be brought together for each micro-batch of each stage.
+bool goes_with_partition(const Strategy& strategy, const std::string& setting) {
+  if (setting == "workload.partition=none") return true;
+  return strategy.only_copies() || (strategy.data > 1 && setting == "workload.partition=optimizer");
+}
+
 // What of an axis goes with a strategy, by rules of the keys.
 bool goes_with(const Strategy& strategy, int number, bool offloads, const Axis& axis, const Choice& choice) {
   if (axis.name == "policy") return is_resident(choice) != offloads;
   if (axis.name == kWholeNetworks) return !strategy.has_stages() || &choice == &axis.choices.front();
-  if (axis.name == "workload.partition") return strategy.only_copies() || &choice == &axis.choices.front();
+  if (axis.name == "workload.partition") return goes_with_partition(strategy, choice.settings.front());
   if (axis.name == "workload.recompute")
     return !strategy.divides_layers() || choice.settings.front() != "workload.recompute=optimal";
   return (axis.name != "samples" && axis.name != "strategy") || choice.strategy == number;
@@ -116,7 +123,7 @@ std::vector<Region> regions_of(const Question& question, const Space& space, con
   std::vector<Region> parts;
   for (const Sharing& sharing : sharings)
     for (const bool offloads : {false, true}) {
-      if (offloads ? sharing.strategy.divides_layers() : !searched && !resident) continue;
+      if (offloads ? sharing.strategy.stays_on_devices() : !searched && !resident) continue;
       if (!searched && offloads == resident) continue;
       Region part{{}, offloads};
       for (const Axis& axis : space.axes) {

@@ -1,6 +1,7 @@
 #include "plan/strategies.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/model/network.hpp"
 #include "core/workloads/workload.hpp"
@@ -29,6 +30,12 @@ std::int64_t most_stages(const Scenario& base) {
   return static_cast<std::int64_t>(network_of(base).modules.size());
 }
 
+// As many copies as divide the experts of a mixture; 1 where there are none.
+std::int64_t most_experts(const Scenario& base, std::int64_t copies) {
+  const std::int64_t experts = base.workload.keys.integer_or("experts", 1);
+  return std::gcd(copies, std::max<std::int64_t>(experts, 1));
+}
+
 void add_schedules(Strategy strategy, std::int64_t most_pieces, std::vector<Strategy>& all) {
   if (!strategy.has_stages()) {
     all.push_back(strategy);
@@ -49,6 +56,7 @@ void add_schedules(Strategy strategy, std::int64_t most_pieces, std::vector<Stra
 std::vector<std::string> Strategy::settings() const {
   std::vector<std::string> all{"workload.devices=" + std::to_string(data)};
   if (divides_layers()) all.push_back("parallel.tensor=" + std::to_string(tensor));
+  if (experts > 1) all.push_back("parallel.expert=" + std::to_string(experts));
   if (!has_stages()) return all;
   all.push_back("parallel.pipeline=" + std::to_string(pipeline));
   all.push_back("parallel.schedule=" + schedule);
@@ -61,11 +69,13 @@ std::string Strategy::words() const {
   std::string words = data > 1 ? std::to_string(data) + " copies" : "";
   if (has_stages()) words += (words.empty() ? "" : " of ") + stages;
   if (divides_layers()) words += (words.empty() ? "" : ", ") + ("layers divided by " + std::to_string(tensor));
+  if (experts > 1) words += ", experts divided by " + std::to_string(experts);
   return words;
 }
 
 std::string Strategy::costs() const {
-  return divides_layers() ? "each layer's sums are added up in another order" : "";
+  if (divides_layers()) return "each layer's sums are added up in another order";
+  return experts > 1 ? "experts' sums are added up in another order" : "";
 }
 
 bool searches_strategies(const Question& question) {
@@ -78,9 +88,13 @@ std::vector<Strategy> strategies_of(const Question& question) {
   std::vector<Strategy> all;
   for (const std::int64_t tensor : divisors(devices)) {
     if (!may_divide_layers(base, tensor)) continue;
-    for (const std::int64_t pipeline : divisors(devices / tensor))
-      if (pipeline <= most)
-        add_schedules({.data = devices / tensor / pipeline, .tensor = tensor, .pipeline = pipeline}, most, all);
+    for (const std::int64_t pipeline : divisors(devices / tensor)) {
+      if (pipeline > most) continue;
+      Strategy strategy{.data = devices / tensor / pipeline, .tensor = tensor, .pipeline = pipeline};
+      add_schedules(strategy, most, all);
+      strategy.experts = tensor == 1 ? most_experts(base, strategy.data) : 1;
+      if (strategy.experts > 1) add_schedules(strategy, most, all);
+    }
   }
   return all;
 }

@@ -53,6 +53,25 @@ TEST(PlanStrategies, DivideLayersWithinAHost) {
     EXPECT_LE(strategy.tensor, 2) << strategy.words();
 }
 
+// A mixture of six experts, in a network that is cut anywhere.
+TEST(PlanStrategies, DivideExpertsAmongCopies) {
+  PlanFlags flags = of_devices(4);
+  flags.overrides.front() =
+      "workload={family: moe, layers: 4, hidden: 64, heads: 4, key_heads: 2, feed_forward: 96, vocabulary: 256, "
+      "sequence: 32, experts: 6, experts_per_token: 2}";
+  EXPECT_THAT(words(flags), ::testing::IsSupersetOf({"4 copies", "4 copies, experts divided by 2",
+                                                     "2 copies of 2 stages (1f1b), experts divided by 2",
+                                                     "2 copies, layers divided by 2"}));
+  const Question question(flags);
+  const Space space = space_of(question);
+  for (const Region& region : regions_of(space))
+    for (const Point& point : points_of(space, region, /*last_resort=*/false)) {
+      const std::vector<std::string> settings = settings_of(space, point);
+      if (std::find(settings.begin(), settings.end(), "parallel.expert=2") == settings.end()) continue;
+      EXPECT_NE(std::find(settings.begin(), settings.end(), "policy={name: resident}"), settings.end());
+    }
+}
+
 TEST(PlanStrategies, NeedWhatTheMachineHas) {
   PlanFlags flags = of_devices(2);
   flags.machine = "rtx_4090";
@@ -93,7 +112,8 @@ TEST(PlanStrategies, AreRegionsOfTheSpace) {
       EXPECT_TRUE(says("policy={name: resident}")) << words_of(space, point);
     }
     if (says("parallel.pipeline=2")) {
-      EXPECT_TRUE(says("workload.partition=none")) << words_of(space, point);
+      EXPECT_FALSE(says("workload.partition=states") || says("workload.partition=parameters"))
+          << words_of(space, point);
     }
     const Scenario scenario = question.with(settings);
     EXPECT_EQ(samples_per_step(scenario.workload), 8) << words_of(space, point);
