@@ -45,7 +45,7 @@ enum class Exchange : std::uint8_t {
   Shift      // each sends its own to the next rank of a ring, and gets that of the one before; back, the other way
 };
 // Which ranks these are.
-enum class ExchangeAmong : std::uint8_t { Tensor, Sequence, Expert };
+enum class ExchangeAmong : std::uint8_t { Tensor, Sequence, Expert, Hidden };
 
 struct Module {
   std::string name;  // of its kind: "block"

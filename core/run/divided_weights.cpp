@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/errors.hpp"
+#include "core/scenario/layer_ranks.hpp"
 #include "core/scenario/ranks.hpp"
 #include "core/workloads/workload.hpp"
 
@@ -39,7 +40,13 @@ std::shared_ptr<const DividedWeights> DividedWeights::of(const Scenario& scenari
 
 DividedWeights::DividedWeights(const Scenario& scenario) {
   const Network whole = network_of(undivided(scenario));
-  parts_ = weight_parts(whole, network_of(scenario));
+  if (const std::int64_t hidden = hidden_ranks(scenario); hidden > 1) {
+    Scenario columns = scenario;
+    columns.workload.tensor /= hidden, columns.workload.parallel["hidden"] = 1;
+    parts_ = weight_parts(whole, network_of(columns), network_of(scenario), columns.workload.tensor);
+  } else {
+    parts_ = weight_parts(whole, network_of(scenario));
+  }
   for (const auto& [name, part] : parts_) stages_[module_of(name)] = module_of(part.name);
   for (const NetworkModule& m : whole.modules) layouts_[m.name] = tandem::layout_of(*m.module, /*trained=*/true);
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/scenario/layer_ranks.hpp"
 #include "core/scenario/ranks.hpp"
 
 namespace tandem {
@@ -42,6 +43,16 @@ Groups AlikeGroups::devices(std::int32_t group) const {
       for (Rank data = 0; data < all_->workload.devices; ++data)
         out.push_back(devices_of(tensor_group(*all_, rank_at(*all_, {data, stage, 0}))));
   }
+  const std::int64_t hidden = hidden_ranks(*all_), columns = all_->workload.tensor / hidden;
+  for (Rank stage = 0; hidden > 1 && stage < stages; ++stage)
+    for (Rank data = 0; data < all_->workload.devices; ++data) {
+      const auto rank = [&](std::int64_t part) { return rank_at(*all_, {data, stage, static_cast<Rank>(part)}); };
+      if (columns_group(*folded_, stage).number == group)
+        for (std::int64_t part = 0; part < columns * hidden; part += columns)
+          out.push_back(devices_of(columns_group(*all_, rank(part))));
+      if (hidden_group(*folded_, stage).number == group)
+        for (std::int64_t part = 0; part < columns; ++part) out.push_back(devices_of(hidden_group(*all_, rank(part))));
+    }
   if (pipeline_group(*folded_, 0).number == group)
     for (Rank data = 0; data < all_->workload.devices; ++data)
       for (Rank tensor = 0; tensor < all_->workload.tensor; ++tensor)

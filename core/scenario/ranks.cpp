@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/check.hpp"
+#include "core/scenario/layer_ranks.hpp"
 
 namespace tandem {
 namespace {
@@ -109,7 +110,7 @@ RankGroup along(const Counts& counts, Rank rank, Kind kind, Rank RankPlace::*par
 Scenario undivided(Scenario scenario) {
   WorkloadOptions& w = scenario.workload;
   w.tensor = 1;
-  for (const char* key : {"sequence", "expert", "expert_imbalance"}) w.parallel[key] = 1;
+  for (const char* key : {"sequence", "expert", "expert_imbalance", "hidden"}) w.parallel[key] = 1;
   w.parallel["sequence_kind"] = "ulysses", w.parallel["ring_layout"] = "striped", w.parallel["attention"] = "heads";
   return scenario;
 }
@@ -201,6 +202,9 @@ std::vector<RankGroup> collective_groups(const Scenario& scenario, Rank rank) {
        std::vector{data_group(scenario, rank), pipeline_group(scenario, rank), tensor_group(scenario, rank),
                    sequence_group(scenario, rank), expert_group(scenario, rank)})
     if (group.members.size() > 1) groups.push_back(std::move(group));
+  if (hidden_ranks(scenario) > 1)
+    for (RankGroup& group : std::vector{columns_group(scenario, rank), hidden_group(scenario, rank)})
+      if (group.members.size() > 1) groups.push_back(std::move(group));
   if (Counts(scenario).divides_copies())
     for (RankGroup& group : std::vector{shard_group(scenario, rank), across_group(scenario, rank)})
       if (group.members.size() > 1) groups.push_back(std::move(group));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/scenario/layer_ranks.hpp"
 #include "core/scenario/ranks.hpp"
 #include "core/step/exchange_ranks.hpp"
 
@@ -19,6 +20,8 @@ StepOptions::StepOptions(const Scenario& scenario, Rank of_rank)
       tensor_group(tandem::tensor_group(scenario, of_rank)),
       sequence_group(tandem::sequence_group(scenario, of_rank)),
       expert_group(tandem::expert_group(scenario, of_rank)),
+      columns_group(tandem::columns_group(scenario, of_rank)),
+      hidden_group(tandem::hidden_group(scenario, of_rank)),
       data_group(tandem::data_group(scenario, of_rank)),
       shard_group(tandem::shard_group(scenario, of_rank)),
       across_group(tandem::across_group(scenario, of_rank)),
@@ -38,7 +41,8 @@ StepOptions::StepOptions(const Scenario& scenario, Rank of_rank)
 
 const RankGroup& StepOptions::exchange_group(ExchangeAmong among) const {
   if (among == ExchangeAmong::Sequence) return sequence_group;
-  return among == ExchangeAmong::Expert ? expert_group : tensor_group;
+  if (among == ExchangeAmong::Hidden) return hidden_group;
+  return among == ExchangeAmong::Expert ? expert_group : columns_group;
 }
 
 namespace {

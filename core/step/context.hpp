@@ -27,6 +27,7 @@ struct StepOptions {
   Rank own;                                              // of all ranks
   Rank rank;                                             // among those that train on samples of their own
   RankGroup tensor_group, sequence_group, expert_group;  // which divide layers, samples, experts
+  RankGroup columns_group, hidden_group;                 // which divide layers one way, and the other
   RankGroup data_group;                                  // which add up their gradients
   RankGroup shard_group;                                 // of those, which divide states
   RankGroup across_group;                                // and which have the same part of them

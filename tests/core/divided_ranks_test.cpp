@@ -7,6 +7,8 @@
 
 #include "core/machine/cost_model.hpp"
 #include "core/model/module.hpp"
+#include "core/scenario/alike_groups.hpp"
+#include "core/scenario/layer_ranks.hpp"
 #include "core/scenario/ranks.hpp"
 #include "core/scenario/saving_group.hpp"
 #include "core/step/exchange_ranks.hpp"
@@ -50,6 +52,42 @@ TEST(DividedRanks, AreInGroups) {
   EXPECT_EQ(expert_group(s, 7).members, (Ranks{7, 10}));
   EXPECT_EQ(same_experts_group(s, 4).members, (Ranks{3, 4, 5, 9, 10, 11}));
   EXPECT_EQ(exchange_group(s, ExchangeAmong::Expert, 4).number, expert_group(s, 1).number);
+}
+
+// Two ranks divide the hidden width, and three the columns, of each of two stages.
+TEST(DividedRanks, DivideLayersTwoWays) {
+  Scenario s = gpt_scenario("resident", kGiB);
+  s.parallel.pipeline = 2;
+  s.workload.tensor = 6;
+  using Ranks = std::vector<Rank>;
+  EXPECT_EQ(columns_group(s, 8).members, tensor_group(s, 8).members) << "one way alone";
+  EXPECT_EQ(columns_group(s, 8).number, tensor_group(s, 8).number);
+  EXPECT_EQ(hidden_group(s, 8).size, 1);
+  const std::size_t one_way = collective_groups(s, 8).size();
+  s.workload.parallel["hidden"] = 2;
+  EXPECT_EQ(tensor_group(s, 8).members, (Ranks{6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(columns_group(s, 8).members, (Ranks{6, 7, 8}));
+  EXPECT_EQ(columns_group(s, 9).members, (Ranks{9, 10, 11}));
+  EXPECT_EQ(hidden_group(s, 8).members, (Ranks{8, 11}));
+  EXPECT_EQ(hidden_group(s, 11).number, hidden_group(s, 8).number);
+  EXPECT_EQ(exchange_group(s, ExchangeAmong::Tensor, 8).number, columns_group(s, 7).number);
+  EXPECT_EQ(exchange_group(s, ExchangeAmong::Hidden, 8).number, hidden_group(s, 8).number);
+  EXPECT_EQ(collective_groups(s, 8).size(), one_way + 2);
+  std::map<std::int32_t, Ranks> known;  // no two groups have one number
+  for (Rank rank = 0; rank < 12; ++rank) {
+    for (const auto& groups : {collective_groups(s, rank), transfer_groups(s, rank)})
+      for (const RankGroup& group : groups)
+        EXPECT_EQ(known.try_emplace(group.number, group.members).first->second, group.members);
+  }
+  s.parallel.fold = true;
+  EXPECT_EQ(columns_group(s, 1).members, (Ranks{1}));
+  EXPECT_EQ(columns_group(s, 1).size, 3);
+  EXPECT_EQ(hidden_group(s, 1).size, 2);
+  const AlikeGroups alike(s);
+  EXPECT_EQ(alike.devices(columns_group(s, 1).number),
+            (std::vector<std::vector<std::int64_t>>{{6, 7, 8}, {9, 10, 11}}));
+  EXPECT_EQ(alike.devices(hidden_group(s, 1).number),
+            (std::vector<std::vector<std::int64_t>>{{6, 9}, {7, 10}, {8, 11}}));
 }
 
 // Who divide samples divide states as well, those of neighbouring copies together.

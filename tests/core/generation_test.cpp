@@ -207,6 +207,25 @@ TEST(Generation, WhatCannotIsRefusedByName) {
   EXPECT_THAT(refused([&](Scenario& s) { by_texts(s, 1), s.workload.batch = 3; }), HasSubstr("is of 3 texts"));
   EXPECT_THAT(refused([&](Scenario& s) { by_texts(s, 1), s.workload.tensor = 1; }), HasSubstr("parallel.tensor is 1"));
   EXPECT_THAT(refused([&](Scenario& s) { by_texts(s, 1), s.workload.generate = {}; }), HasSubstr("without `generate`"));
+  const auto two_ways = [](Scenario& s, std::int64_t tensor, std::int64_t hidden) {
+    s.workload.tensor = tensor, s.workload.parallel["hidden"] = hidden;
+  };
+  EXPECT_EQ(refused([&](Scenario& s) { two_ways(s, 4, 2); }), "");
+  EXPECT_EQ(refused([&](Scenario& s) { two_ways(s, 4, 4); }), "") << "the width alone";
+  EXPECT_THAT(refused([&](Scenario& s) { two_ways(s, 4, 3); }), HasSubstr("3 of the 4 ranks that divide layers"));
+  EXPECT_THAT(refused([&](Scenario& s) { two_ways(s, 1, 2); }), HasSubstr("2 of the 1 ranks"));
+  EXPECT_THAT(refused([&](Scenario& s) { two_ways(s, 6, 3), s.workload.keys["hidden"] = 80; }),
+              HasSubstr("has 80 columns, which 3 ranks do not divide"));
+  EXPECT_THAT(refused([&](Scenario& s) { two_ways(s, 4, 2), s.workload.generate = {}; }),
+              HasSubstr("parallel.hidden: training divides layers by columns alone"));
+  EXPECT_THAT(refused([&](Scenario& s) { by_texts(s, 1), two_ways(s, 2, 2); }),
+              HasSubstr("all ranks of parallel.tensor divide the hidden width"));
+  EXPECT_THAT(refused([&](Scenario& s) {
+                s.workload.family = "moe", s.workload.keys = find_workload("moe")->keys->small_instance();
+                s.workload.keys["sequence"] = 32;
+                two_ways(s, 2, 2);
+              }),
+              HasSubstr("parallel.hidden: "));
   const auto several_lengths_of = [&](const char* family) {
     return refused([&](Scenario& s) {
       s = scenario_of_lengths("resident", kRoomy);

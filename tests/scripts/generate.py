@@ -217,7 +217,11 @@ def ranks(root):
     """Stages of a pipeline, and ranks that divide layers, choose one device's tokens. The embedding of one is tied."""
     divided = (("{pipeline: 2}", 2, GPT, MOVES), ("{pipeline: 3}", 3, GPT, "{name: row_by_row}"), ("{tensor: 2}", 2, GPT, "{name: resident}"),
                ("{tensor: 2}", 2, LLAMA, "{name: petals}"), ("{tensor: 2, pipeline: 2}", 4, LLAMA, "{name: petals}"),
-               ("{tensor: 2}", 2, SHARED, "{name: resident}"), ("{tensor: 2, attention: batch}", 2, SHARED, "{name: resident}"))
+               ("{tensor: 2}", 2, SHARED, "{name: resident}"), ("{tensor: 2, attention: batch}", 2, SHARED, "{name: resident}"),
+               ("{tensor: 4, hidden: 2}", 4, GPT, "{name: resident}"), ("{tensor: 4, hidden: 2}", 4, LLAMA, "{name: resident}"),
+               ("{tensor: 2, hidden: 2}", 2, LLAMA, "{name: resident}"), ("{tensor: 4, hidden: 2}", 4, SHARED, "{name: resident}"),
+               ("{tensor: 4, hidden: 2, attention: batch}", 4, SHARED, "{name: resident}"),
+               ("{tensor: 2, hidden: 2, pipeline: 2}", 4, LLAMA, "{name: resident}"))
     for family in (GPT, LLAMA, SHARED):
         lengths = [5, 5, 5, 5, 3] if family != SHARED else [5, 5, 5, 5, 3, 3]  # ranks divide each batch
         prompts = prompt_file(root, "\n".join(" ".join(map(str, prompt)) for prompt in prompts_of(lengths)))

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "analysis/analysis.hpp"
+#include "sim/simgrid_platform.hpp"
 #include "sim/simulate.hpp"
 #include "tests/common/generation.hpp"
 
@@ -148,6 +150,64 @@ TEST(GenerationRanks, RanksDivideSharedKeysByTexts) {
   }
   EXPECT_EQ(batch.head.bytes, heads.head.bytes);
   EXPECT_EQ(batch.all.bytes, heads.all.bytes + batch.first.bytes) << "all else crosses as it did";
+}
+
+// All that a rank gives to others in 6 steps: 12 tokens of each of 3 texts and 2 batches, of 64 numbers of 2 bytes,
+// through 4 layers, and 6 choices of 256 logits each. One dimension: both halves of a layer, and the embedding, are
+// sums of whole rows. Two (Pope et al., 2022, section 3.2.2): these are of a part of the width; queries, keys, values
+// and the feed-forward's rows, 7 widths a layer, of a part of the columns; and norms are told two numbers of each part
+// of the width, in fp32. Logits are summed before they are brought together.
+TEST(GenerationRanks, WhatCrossesInOneAndInTwoDimensions) {
+  SimgridPlatform::reserve(/*hosts=*/1, /*devices_per_host=*/16);
+  constexpr std::int64_t kLayers = 4, kTexts = 3 * 2, kTokens = (7 + 5) * kTexts, kChoices = 6 * kTexts;
+  constexpr std::int64_t kWidth = 64 * 2, kLogits = 256 * 2;
+  const auto crossing = [](std::int64_t tensor, std::int64_t hidden) {
+    Scenario s = divided("resident", 1, tensor, 2);
+    s.workload.parallel["hidden"] = hidden;
+    Simulation simulation(s);
+    simulation.run();
+    const Traffic first = traffic(simulation.graph(0), "");
+    for (Rank rank = 1; rank < tensor; ++rank)
+      EXPECT_EQ(traffic(simulation.graph(rank), "").bytes, first.bytes) << "rank " << rank;
+    return first.bytes;
+  };
+  const auto one = [](std::int64_t columns) {
+    return kTokens * (2 * kLayers + 1) * kWidth + kChoices * kLogits / columns;
+  };
+  const auto layers = [](std::int64_t hidden, std::int64_t columns) {
+    return kTokens * kLayers * (2 * kWidth / hidden + 7 * kWidth / columns);
+  };
+  const auto two = [&](std::int64_t hidden, std::int64_t columns) {
+    const std::int64_t told = 2 * hidden * 4;
+    return layers(hidden, columns) + kTokens * (kWidth / hidden + 2 * kLayers * told) +
+           kChoices * (told + 2 * kLogits / columns);
+  };
+  EXPECT_EQ(crossing(2, 1), one(2));
+  EXPECT_EQ(crossing(4, 1), one(4));
+  EXPECT_EQ(crossing(4, 2), two(2, 2));
+  EXPECT_EQ(crossing(8, 2), two(2, 4));
+  EXPECT_EQ(crossing(8, 4), two(4, 2));
+  EXPECT_EQ(crossing(16, 4), two(4, 4));
+  EXPECT_EQ(layers(4, 4) * 2, layers(2, 2)) << "with four times as many ranks, half";
+}
+
+// A rank has as much less of each weight that products read as there are ranks, and keys and values of its heads.
+TEST(GenerationRanks, TwoDimensionsDivideWeightsAmongAllRanks) {
+  const auto parameters = [](std::int64_t tensor, std::int64_t hidden) {
+    Scenario s = divided("resident", 1, tensor, 1);
+    s.workload.parallel["hidden"] = hidden;
+    Simulation simulation(s);
+    simulation.run();
+    const Graph& graph = simulation.graph(0);
+    std::int64_t bytes = 0;
+    for (TensorId id = 0; id < graph.tensor_count(); ++id)
+      if (graph.tensor(id).role == Role::Parameter) bytes += graph.tensor(id).bytes;
+    return std::pair{bytes, largest_page(graph)};
+  };
+  const auto [one, one_page] = parameters(4, 1);
+  const auto [two, two_pages] = parameters(4, 2);
+  EXPECT_LE(two, one) << "norms' weights and half of the biases are divided as well";
+  EXPECT_EQ(two_pages, 2 * one_page) << "who divide the width have the same heads";
 }
 
 // A token takes less time where reading the cache is most of it.

@@ -26,12 +26,17 @@ class Division {
   struct Placed {
     std::vector<Source> outputs, weights;
     std::vector<bool> divided;  // by weight
+    std::vector<bool> columns;  // by output
   };
 
   PortPart part_of(const Source& source) const {
     if (source.from == Source::From::Batch) return how_.tokens_of_batch ? PortPart::Tokens : PortPart::Whole;
-    if (source.from == Source::From::Output) return how_.tokens_between ? PortPart::Tokens : PortPart::Whole;
-    return placed_[place(source.index)].divided[place(source.place)] ? PortPart::WeightRows : PortPart::Whole;
+    if (source.from == Source::From::Output) {
+      if (how_.tokens_between) return PortPart::Tokens;
+      const std::vector<bool>& columns = placed_[place(source.index)].columns;
+      return !columns.empty() && columns[place(source.place)] ? PortPart::Columns : PortPart::Whole;
+    }
+    return placed_[place(source.index)].divided[place(source.place)] ? PortPart::WeightPart : PortPart::Whole;
   }
 
   void add(const NetworkModule& m, std::vector<NetworkModule>& to) {
@@ -71,7 +76,7 @@ class Division {
       to[place(first + weight.piece)].weight_names[place(weight.place)] = m.weight_name(k);
       placed.weights.push_back({Source::From::Weight, first + weight.piece, weight.place});
     }
-    placed.divided = split.divided;
+    placed.divided = split.divided, placed.columns = split.columns;
     placed_.push_back(std::move(placed));
   }
   static std::size_t place(std::int32_t id) { return static_cast<std::size_t>(id); }

@@ -31,7 +31,8 @@ struct SplitModule {
   std::vector<ModulePiece> pieces;   // in order
   std::vector<PieceSource> outputs;  // of the whole module
   std::vector<PieceSource> weights;  // of the whole module, by place: the piece, and its place there
-  std::vector<bool> divided;         // by weight: a rank has a part of its rows
+  std::vector<bool> divided;         // by weight: a rank has a part of it
+  std::vector<bool> columns = {};    // by output of the whole module: a rank has some of its columns; empty: of none
 };
 
 // A module without a program, between pieces: what so many ranks do with a value of shape `in`.
@@ -41,7 +42,7 @@ std::shared_ptr<const Module> exchange_module(const char* name, DType type, Exch
 // The name of one whose value has a token's numbers in a column.
 inline constexpr const char* kStatistics = "statistics";
 
-// What a rank has of what a port reads: all of it, some rows of another module's weight, or some tokens.
-enum class PortPart : std::uint8_t { Whole, WeightRows, Tokens };
+// What a rank has of what a port reads: all of it, a part of another module's weight, some tokens, or some columns.
+enum class PortPart : std::uint8_t { Whole, WeightPart, Tokens, Columns };
 
 }  // namespace tandem

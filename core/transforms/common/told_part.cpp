@@ -40,7 +40,8 @@ class OfRank {
     if (known != nullptr) return known;
     auto own = std::make_shared<Module>(*module);
     for (Call& call : own->program)
-      if (is_told(call) && !call.how.has("part")) call.how.set("part", part_ % call.how.integer("ranks"));
+      if (is_told(call) && !call.how.has("part"))
+        call.how.set("part", part_ / call.how.integer("apart", 1) % call.how.integer("ranks"));
     return known = std::move(own);
   }
 

@@ -52,7 +52,7 @@ class Splitter {
         segment_(module.locals.size(), 0) {
     for (std::size_t p = 0; p < module.inputs.size(); ++p) {
       segment_[place(module.inputs[p])] = kNone;
-      if (ports[p] == PortPart::WeightRows) divided_.insert(module.inputs[p]);
+      if (ports[p] == PortPart::WeightPart) divided_.insert(module.inputs[p]);
       if (ports[p] == PortPart::Tokens) held_[place(module.inputs[p])] = Held::Rows;
     }
     for (const Call& call : module.program)

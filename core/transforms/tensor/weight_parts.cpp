@@ -41,11 +41,22 @@ WeightParts weight_parts(const Network& whole, const Network& divided) {
       CHECK(of != found.end(), m.name, m.weight_name(k));
       const auto& [module, place] = of->second;
       const NamedShape& weight = module->module->weights[place];
-      WeightPart& part = parts[m.name + "." + m.module->weights[k].name];
+      WeightPart& part = parts[m.name.substr(0, m.name.find('.')) + "." + m.module->weights[k].name];
       part.name = module->name + "." + weight.name;
       part.whole = field_of_weight(*module->module, place);
       divide(weight.shape, m.module->weights[k].shape, sections_of(*m.module, k), part);
     }
+  return parts;
+}
+
+WeightParts weight_parts(const Network& whole, const Network& one_way, const Network& two_ways,
+                         std::int64_t neighbours) {
+  WeightParts parts = weight_parts(whole, one_way);
+  for (const auto& [name, own] : weight_parts(one_way, two_ways)) {
+    WeightPart& part = parts.at(own.name);
+    CHECK(own.name == name, own.name, name);
+    part.neighbours = neighbours, part.own_block = own.block, part.own_stride = own.stride;
+  }
   return parts;
 }
 
