@@ -46,9 +46,8 @@ void add_links(const RankTimeline& rank, const Steps& steps, std::map<Link, std:
 }
 
 double waiting_of(const RankTimeline& rank, const Steps& steps) {
-  const LaneUse compute = lane_uses(rank, steps.windows)[static_cast<std::size_t>(Engine::Compute)];
   const auto length = static_cast<double>(std::max<std::int64_t>(1, steps.windows_ns()));
-  return 1 - static_cast<double>(compute.busy_ns) / length;
+  return 1 - static_cast<double>(busy_ns(rank, Engine::Compute, steps.windows)) / length;
 }
 
 void add_figures(const Timeline& timeline, const Steps& steps, StageShare& stage) {

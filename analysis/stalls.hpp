@@ -28,5 +28,7 @@ struct LaneUse {
 
 // By place of the lane. Windows are in order and do not overlap.
 std::array<LaneUse, kLaneCount> lane_uses(const RankTimeline& rank, const std::vector<Window>& windows);
+// LaneUse::busy_ns of one lane, without asking what it waits for.
+std::int64_t busy_ns(const RankTimeline& rank, LaneIndex lane, const std::vector<Window>& windows);
 
 }  // namespace tandem

@@ -65,6 +65,17 @@ void take_commands(const MemoryLog::Entry& entry, Ranks& ranks, Timeline& timeli
   }
 }
 
+// By the last command of each rank: a list that grows as it is filled ends up to twice as long.
+void make_room(const std::vector<MemoryLog::Entry>& entries, Ranks& ranks, std::size_t left) {
+  for (auto entry = entries.rbegin(); entry != entries.rend() && left > 0; ++entry)
+    for (auto command = entry->commands.rbegin(); command != entry->commands.rend(); ++command) {
+      RankTimeline& rank = ranks.of(rank_of(*command));
+      if (!rank.commands.empty()) continue;
+      rank.commands.resize(static_cast<std::size_t>(command->id) + 1);
+      --left;
+    }
+}
+
 void sort_into_lanes(RankTimeline& rank) {
   for (std::size_t id = 0; id < rank.commands.size(); ++id) {
     const TimedCommand& timed = rank.commands[id];
@@ -83,6 +94,7 @@ Timeline make_timeline(const RunRecord& record) {
     timeline.ranks[i].graph = record.ranks[i].graph;
   }
   Ranks ranks(timeline);
+  make_room(record.log->entries(), ranks, timeline.ranks.size());
   for (const MemoryLog::Entry& entry : record.log->entries()) {
     take_events(entry.batch, ranks, timeline);
     take_commands(entry, ranks, timeline);

@@ -1,5 +1,6 @@
 // What a long run forgets: ops and values that are over, once a step.
 #include <algorithm>
+#include <utility>
 
 #include "core/base/check.hpp"
 #include "core/scheduler/scheduler.hpp"
@@ -12,7 +13,11 @@ constexpr std::int32_t kStepsKept = 2;
 
 }  // namespace
 
-void Scheduler::forget_what_is_over() { forgets_ = true; }
+void Scheduler::forget_what_is_over() {
+  if (std::exchange(forgets_, true)) return;
+  for (OpId id = 0; id < static_cast<OpId>(ops_.size()); ++id) kept_ops_.push_back(id);
+  for (ValueId id = 0; id < static_cast<ValueId>(values_.size()); ++id) kept_values_.push_back(id);
+}
 
 // A value is over when nothing reads it any more and no tier has a place for it; what was issued by then, such as its
 // way out of a tier, may still name it. An op is over when it has run and all that it wrote is over: the state of a

@@ -83,8 +83,10 @@ void Scheduler::adopt(OpId first) {
   drop_done(program_, program_next_);
   drop_done(loads_, loads_next_);
   drop_done(saves_, saves_next_);
-  for (auto id = static_cast<OpId>(ops_.size()); id < graph_.op_count(); ++id) kept_ops_.push_back(id);
-  for (auto id = static_cast<ValueId>(values_.size()); id < graph_.value_count(); ++id) kept_values_.push_back(id);
+  if (forgets_) {
+    for (auto id = static_cast<OpId>(ops_.size()); id < graph_.op_count(); ++id) kept_ops_.push_back(id);
+    for (auto id = static_cast<ValueId>(values_.size()); id < graph_.value_count(); ++id) kept_values_.push_back(id);
+  }
   ops_.grow(static_cast<std::size_t>(graph_.op_count()));
   residency_.grow(graph_.value_count());
   values_.grow(static_cast<std::size_t>(graph_.value_count()));

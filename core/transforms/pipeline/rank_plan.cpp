@@ -36,7 +36,7 @@ class Cutter {
   RankPlan build() {
     find_chains();
     plan_ = whole_;
-    plan_.stages.clear();
+    plan_.stages = std::vector<StageSpec>();  // with the room of the whole network's
     for (std::size_t i = 0; i < whole_.stages.size(); ++i)
       if (whole_.stages[i].held_for != kNone && is_own(i)) add_own(i);
     const std::int32_t pieces = 1 + *std::max_element(cut_.piece_of.begin(), cut_.piece_of.end());
@@ -45,6 +45,7 @@ class Cutter {
     for (StageSpec& stage : plan_.stages)
       if (stage.held_for != kNone) stage.held_for = own_.at(stage.held_for);
     keep_own_of_batch();
+    keep_own_ops();
     return {std::move(plan_), std::move(forwards_)};
   }
 
@@ -205,6 +206,27 @@ class Cutter {
     plan_.batch.load = {};
     plan_.batch.tensors.clear();
     plan_.batch.inputs.clear();
+  }
+
+  // Those that its stages have: what a rank keeps of works does not grow with the whole network.
+  void keep_own_ops() {
+    std::vector<OpSpecIndex> own(plan_.ops.size(), kNone);
+    std::vector<OpSpec> kept;
+    const auto keep = [&](OpSpecIndex& op) {
+      if (op == kNone) return;
+      OpSpecIndex& index = own[place(op)];
+      if (index == kNone) {
+        index = static_cast<OpSpecIndex>(kept.size());
+        kept.push_back(std::move(plan_.ops[place(op)]));
+      }
+      op = index;
+    };
+    for (StageSpec& s : plan_.stages)
+      for (OpSpecIndex* op :
+           {&s.forward, &s.forward_light, &s.recompute, &s.backward, &s.backward_accumulate, &s.backward_inputs.op,
+            &s.backward_inputs.accumulate, &s.backward_weights.op, &s.backward_weights.accumulate})
+        keep(*op);
+    plan_.ops = std::move(kept);
   }
 
   const TrainingPlan& whole_;
