@@ -36,7 +36,7 @@ class NullExecutor final : public Executor {
     CommandId id = kNoCommand;
     Lane lane;
     Match match;
-    boost::container::small_vector<CommandId, 4> wait_for;
+    WaitFor wait_for;
     std::int64_t result = 0;
   };
   struct RankState {

@@ -59,9 +59,15 @@ enum class CommandKind : std::uint8_t {
   Release,  // a note, not work: the bytes at `source` are free once `wait_for` are done; has no lane and no event
 };
 
+// At most one id a lane: a lane is FIFO, so the latest implies the rest. Ids of one rank only, all smaller than that of
+// the command that waits.
+using WaitFor = boost::container::small_vector<CommandId, 2>;
+
+// Most of a log is commands, and few have many operands or waits: those lie apart.
 struct Command {
   CommandId id = kNoCommand;
   CommandKind kind = CommandKind::Run;
+  bool one_pool = false;  // Run: on a machine whose CPU and device share one memory
   Lane lane;
   OpId op = kNone;  // Run; kNone otherwise
   Part part;        // Run: range of the op's first write (see Op::divisible); Copy, Release: what moves or is freed
@@ -71,12 +77,9 @@ struct Command {
   // Run: offset in operands_in()'s arena of each read in order, then each write in order, then the
   // workspace
   // (-1 if the op needs none). For a part of a divisible op, the offset is that of the part's first byte.
-  boost::container::small_vector<std::int64_t, 8> operands;
-  bool one_pool = false;  // Run: on a machine whose CPU and device share one memory
+  boost::container::small_vector<std::int64_t, 4> operands;
   Tier operands_in() const { return one_pool ? Tier::Device : operand_tier(lane.kind()); }
-  // At most one id a lane: a lane is FIFO, so the latest implies the rest. Ids of this rank only, all smaller than
-  // `id`.
-  boost::container::small_vector<CommandId, 4> wait_for;
+  WaitFor wait_for;
   bool operator==(const Command&) const = default;
 };
 

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <atomic>
-#include <boost/container/small_vector.hpp>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -22,8 +21,6 @@
 #include "runtime/executors/standstill.hpp"
 
 namespace tandem {
-
-using WaitFor = boost::container::small_vector<CommandId, 4>;
 
 // The work of one command. `work` returns Event::result and throws on failure.
 struct Task {
