@@ -4,6 +4,7 @@
 #include <iostream>
 #include <iterator>
 #include <sstream>
+#include <string_view>
 
 #include "core/base/errors.hpp"
 #include "core/base/input_file.hpp"
@@ -12,6 +13,7 @@ namespace tandem {
 namespace {
 
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors begin UTF-8 with it: no text of a prompt
 
 std::string all_of(const std::string& path) {
   if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
@@ -30,6 +32,7 @@ std::vector<Prompt> read_prompts(const std::string& path, TokenText& text) {
   std::int64_t number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
+    if (number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     if (line.ends_with('\r')) line.pop_back();
     if (line.empty()) continue;
     const std::string where = (path == "-" ? "standard input" : path) + ":" + std::to_string(number) + ": the prompt ";

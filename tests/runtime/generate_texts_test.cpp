@@ -1,6 +1,9 @@
 // Texts that grow, and prompts that go together.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -54,6 +57,33 @@ TEST(GeneratedTexts, AreOfTokensThatTheNetworkKnows) {
   EXPECT_EQ(numbers.tokens_of(" 1  255 0", "f:1: "), (Numbers{1, 255, 0}));
   for (const char* wrong : {"", " ", "256", "-1", "1,2", "1 x", "99999999999999999999"})
     EXPECT_THROW(numbers.tokens_of(wrong, "f:1: "), ConfigError) << wrong;
+}
+
+// As editors of other systems write files: a byte order mark before the first line, CRLF, lines that are empty.
+TEST(GeneratedTexts, HavePromptsOfAnyEditor) {
+  TokenText bytes(testing::generating_scenario("resident", 1 << 20), /*as_numbers=*/false);
+  const std::string path = ::testing::TempDir() + "tandem_prompts_" + std::to_string(getpid());
+  std::ofstream(path, std::ios::binary) << "\xEF\xBB\xBF"
+                                           "a\r\n\r\n\n\xEF\xBB\xBF"
+                                           "b\r\nc";
+  const std::vector<Prompt> prompts = read_prompts(path, bytes);
+  std::filesystem::remove(path);
+  ASSERT_EQ(prompts.size(), 3U);
+  EXPECT_EQ(prompts[0].text, "a");
+  EXPECT_EQ(prompts[0].tokens, (Numbers{'a'}));
+  EXPECT_EQ(prompts[1].tokens, (Numbers{0xEF, 0xBB, 0xBF, 'b'}));  // within a file it is text
+  EXPECT_EQ(prompts[2].tokens, (Numbers{'c'}));
+  EXPECT_EQ(prompts[2].number, 2U);
+}
+
+TEST(GeneratedTexts, NeedAPrompt) {
+  TokenText bytes(testing::generating_scenario("resident", 1 << 20), /*as_numbers=*/false);
+  const std::string path = ::testing::TempDir() + "tandem_no_prompts_" + std::to_string(getpid());
+  for (const char* nothing : {"", "\r\n", "\n\n", "\xEF\xBB\xBF", "\xEF\xBB\xBF\r\n"}) {
+    std::ofstream(path, std::ios::binary) << nothing;
+    EXPECT_THROW(read_prompts(path, bytes), ConfigError) << nothing;
+  }
+  std::filesystem::remove(path);
 }
 
 // Batches times their sizes, and the numbers of their prompts, of blocks of at most 2 x 2.
