@@ -1,5 +1,6 @@
 #include "runtime/tokenizer/byte_pairs.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <queue>
 #include <stdexcept>
@@ -20,6 +21,15 @@ struct Link {
   char text[48];
   std::snprintf(text, sizeof text, "no token for the byte 0x%02X", static_cast<unsigned char>(byte));
   throw std::out_of_range(text);
+}
+
+[[noreturn]] void throw_no_token(std::string_view character) {
+  throw std::out_of_range("no token for \"" + std::string(character) + "\", and none that stands for unknown ones");
+}
+
+std::size_t bytes_of_character(char first) {
+  const auto byte = static_cast<unsigned char>(first);
+  return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
 struct Candidate {
@@ -52,15 +62,55 @@ void BytePairs::encode(std::string_view piece, std::vector<std::uint32_t>& out) 
   out.insert(out.end(), first, first + static_cast<std::ptrdiff_t>(found->second.count));
 }
 
-void BytePairs::merge(std::string_view piece, std::vector<std::uint32_t>& out) const {
-  std::vector<Link> links;
-  links.reserve(piece.size());
+std::optional<std::uint32_t> BytePairs::find(std::string_view token) const {
+  const auto found = ids_.find(token);
+  return found == ids_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<std::uint32_t> BytePairs::tokens_of_bytes(std::string_view piece) const {
+  std::vector<std::uint32_t> ids;
   for (std::size_t i = 0; i < piece.size(); ++i) {
-    const auto id = ids_.find(piece.substr(i, 1));
-    if (id == ids_.end()) throw_no_token(piece[i]);
-    const auto at = static_cast<std::uint32_t>(i);
-    links.push_back({id->second, i == 0 ? kNone32 : at - 1, i + 1 == piece.size() ? kNone32 : at + 1});
+    const auto id = find(piece.substr(i, 1));
+    if (!id) throw_no_token(piece[i]);
+    ids.push_back(*id);
   }
+  return ids;
+}
+
+std::vector<std::uint32_t> BytePairs::tokens_of_characters(std::string_view piece) const {
+  std::vector<std::uint32_t> ids;
+  bool unknown = false;  // the unknown token comes next, before a character that is known
+  const auto end_unknown = [&] {
+    if (unknown) ids.push_back(*characters_->unknown);
+    unknown = false;
+  };
+  for (std::size_t i = 0, size = 0; i < piece.size(); i += size) {
+    size = std::min(bytes_of_character(piece[i]), piece.size() - i);
+    const std::string_view character = piece.substr(i, size);
+    if (const auto id = find(character)) {
+      end_unknown();
+      ids.push_back(*id);
+      continue;
+    }
+    const auto byte = [&](char c) { return characters_->bytes[static_cast<unsigned char>(c)]; };
+    if (std::all_of(character.begin(), character.end(), [&](char c) { return byte(c).has_value(); })) {
+      for (const char c : character) ids.push_back(*byte(c));
+      continue;
+    }
+    if (!characters_->unknown) throw_no_token(character);
+    if (!characters_->fuses) end_unknown();
+    unknown = true;
+  }
+  end_unknown();
+  return ids;
+}
+
+void BytePairs::merge(std::string_view piece, std::vector<std::uint32_t>& out) const {
+  const std::vector<std::uint32_t> ids = characters_ ? tokens_of_characters(piece) : tokens_of_bytes(piece);
+  std::vector<Link> links;
+  links.reserve(ids.size());
+  for (std::uint32_t at = 0; at < ids.size(); ++at)
+    links.push_back({ids[at], at == 0 ? kNone32 : at - 1, at + 1 == ids.size() ? kNone32 : at + 1});
   std::priority_queue<Candidate> candidates;
   const auto consider = [&](std::uint32_t at) {
     if (at == kNone32 || links[at].behind == kNone32) return;
@@ -81,7 +131,8 @@ void BytePairs::merge(std::string_view piece, std::vector<std::uint32_t>& out) c
     consider(left.before);
     consider(best.at);
   }
-  for (std::uint32_t at = 0; at != kNone32; at = links[at].behind) out.push_back(links[at].id);
+  for (std::uint32_t at = links.empty() ? kNone32 : 0; at != kNone32; at = links[at].behind)
+    out.push_back(links[at].id);
 }
 
 }  // namespace tandem

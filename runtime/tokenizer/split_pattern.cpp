@@ -61,7 +61,8 @@ struct SplitPattern::Code {
   }
 };
 
-SplitPattern::SplitPattern(const std::string& pattern, bool literal) : code_(std::make_shared<Code>()) {
+SplitPattern::SplitPattern(const std::string& pattern, bool literal, Matched matched)
+    : code_(std::make_shared<Code>()), matched_(matched) {
   if (pattern.empty() || pattern.size() > kMostBytes) throw BadPattern("is empty, or too long");
   const std::string text = literal ? pattern : with_unicode_spaces(pattern);
   const std::uint32_t options = PCRE2_UTF | (literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C);
@@ -96,8 +97,11 @@ void SplitPattern::split(std::string_view text, const std::function<void(std::st
       while (from < text.size() && (static_cast<unsigned char>(text[from]) & 0xC0) == 0x80);
       continue;
     }
-    give(ends[0]);
-    give(ends[1]);
+    if (matched_ != Matched::EndsPiece) give(ends[0]);
+    if (matched_ == Matched::Removed)
+      taken = ends[1];
+    else if (matched_ != Matched::BeginsPiece)
+      give(ends[1]);
     from = ends[1];
   }
   give(text.size());

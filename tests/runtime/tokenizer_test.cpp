@@ -1,5 +1,5 @@
-// Byte-level BPE: what a small tokenizer makes of texts, whatever file a stranger gives, and, where Python has written
-// cases with the tokenizers library (tests/scripts/tokenizers_library.py), the same tokens as there.
+// BPE of bytes and of characters: what a small tokenizer makes of texts, whatever file a stranger gives, and, where
+// Python has written cases with the tokenizers library (tests/scripts/tokenizers_library.py), the same tokens as there.
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -70,6 +70,49 @@ TEST(Tokenizer, ASpaceIsAddedWhereTheFileSaysSo) {
   EXPECT_THAT(encoded(spaced, "ab<end>ab"), ElementsAre(30U, 31U, 30U));
 }
 
+// As SentencePiece has it: "_" for a space and before the text, and bytes of what is no character of its.
+Json of_characters() {
+  Json json = small();
+  Json& vocab = json["model"]["vocab"];
+  vocab.erase("\u0120"), vocab.erase("\u0120ab");
+  vocab["_"] = 26, vocab["_ab"] = 30, vocab["<unk>"] = 32, vocab["<0xC3>"] = 33, vocab["<0xA9>"] = 34;
+  json["model"]["merges"] = {"b c", "a b", Json::array({"a", "bc"}), "_ ab"};
+  json["model"].update({{"unk_token", "<unk>"}, {"fuse_unk", true}, {"byte_fallback", true}});
+  json["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "first"}, {"split", false}};
+  json["decoder"] = {
+      {"type", "Sequence"},
+      {"decoders",
+       {{{"type", "Replace"}, {"pattern", {{"String", "_"}}}, {"content", " "}}, {{"type", "ByteFallback"}}}}};
+  return json;
+}
+
+TEST(Tokenizer, MergesCharactersWithBytesOfOthers) {
+  EXPECT_THAT(encoded(of_characters(), "ab ab"), ElementsAre(30U, 30U));
+  EXPECT_THAT(encoded(of_characters(), "ab<end>ab"), ElementsAre(30U, 31U, 28U));  // the first alone
+  EXPECT_THAT(encoded(of_characters(), "\u00E9a"), ElementsAre(26U, 33U, 34U, 0U));
+  EXPECT_THAT(encoded(of_characters(), "\u4F60\u597Da"), ElementsAre(26U, 32U, 0U));  // of which there are no bytes
+  Json apart = of_characters();
+  apart["model"]["fuse_unk"] = false;
+  EXPECT_THAT(encoded(apart, "\u4F60\u597Da"), ElementsAre(26U, 32U, 32U, 0U));
+  apart["model"].erase("unk_token");
+  EXPECT_THROW(encoded(apart, "\u4F60"), std::out_of_range);
+  const std::vector<std::string> shown = read_tokenizer(of_characters().dump()).bytes_of_tokens();
+  EXPECT_EQ(shown[30], " ab");
+  EXPECT_EQ(shown[33] + shown[34], "\u00E9");
+}
+
+TEST(Tokenizer, ANormalFormIsWhatStandsBetweenAddedTokens) {
+  Json json = of_characters();
+  json["normalizer"] = {{"type", "Sequence"},
+                        {"normalizers",
+                         {{{"type", "Prepend"}, {"prepend", "_"}},
+                          {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "_"}}}}};
+  json["pre_tokenizer"] = nullptr;
+  EXPECT_THAT(encoded(json, "ab ab<end>ab"), ElementsAre(30U, 30U, 31U, 30U));
+  json["added_tokens"].push_back({{"id", 35}, {"content", "z z"}, {"normalized", true}});
+  EXPECT_THAT(encoded(json, "a z za"), ElementsAre(26U, 0U, 35U, 0U));
+}
+
 TEST(Tokenizer, AWholePieceIsOneTokenIfMergesAreIgnored) {
   Json whole = small();
   whole["model"]["vocab"]["zab"] = 40;
@@ -100,14 +143,21 @@ TEST(Tokenizer, OtherKindsAreRefusedByName) {
   EXPECT_EQ(refusal_of(small()), "accepted");
   EXPECT_THAT(with("/model/type", "Unigram"), HasSubstr("model.type: is 'Unigram'; allowed: BPE"));
   EXPECT_THAT(with("/model/type", "WordPiece"), HasSubstr("'WordPiece'"));
-  EXPECT_THAT(with("/model/byte_fallback", true), HasSubstr("model.byte_fallback: is true, of SentencePiece's BPE"));
   EXPECT_THAT(with("/model/end_of_word_suffix", "</w>"), HasSubstr("model.end_of_word_suffix"));
   EXPECT_THAT(with("/model/dropout", 0.1), HasSubstr("model.dropout"));
   EXPECT_THAT(with("/normalizer", {{"type", "Lowercase"}}),
-              HasSubstr("normalizer.type: is 'Lowercase'; allowed: none, or NFC"));
-  EXPECT_THAT(with("/pre_tokenizer", {{"type", "Metaspace"}}),
-              HasSubstr("pre_tokenizer.type: is 'Metaspace'; allowed: ByteLevel"));
-  EXPECT_THAT(with("/pre_tokenizer", nullptr), HasSubstr("pre_tokenizer: is none"));
+              HasSubstr("normalizer.type: is 'Lowercase'; allowed: none, or a Sequence of NFC"));
+  EXPECT_THAT(with("/normalizer", {{"type", "Replace"}, {"pattern", {{"Regex", " +"}}}, {"content", " "}}),
+              HasSubstr("normalizer.pattern: is no String"));
+  EXPECT_THAT(with("/pre_tokenizer", {{"type", "Whitespace"}}),
+              HasSubstr("pre_tokenizer.type: is 'Whitespace'; allowed: none, Metaspace, ByteLevel"));
+  EXPECT_THAT(with("/pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "last"}}),
+              HasSubstr("pre_tokenizer.prepend_scheme: is 'last'; allowed: always, first, never"));
+  EXPECT_THAT(with("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"String", " "}}}, {"behavior", "Contiguous"}}),
+              HasSubstr("pre_tokenizer.behavior: is 'Contiguous'; allowed: Isolated, "));
+  Json unknown = of_characters();
+  unknown["model"]["unk_token"] = "?";
+  EXPECT_THAT(refusal_of(unknown), HasSubstr("model.unk_token: is '\"?\"'; allowed: a token of model.vocab"));
   EXPECT_THAT(with("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "("}}}, {"behavior", "Isolated"}}),
               HasSubstr("pre_tokenizer.pattern: cannot be read"));
   EXPECT_THAT(with("/model/merges/0", "q z"), HasSubstr("model.merges.0: is 'q z'"));
@@ -143,7 +193,7 @@ TEST(Tokenizer, EveryFileIsReadOrRefused) {
   test::Dice dice(test::fuzz_seed(310));
   test::FuzzAccount account("tokenizer");
   for (int i = 0; i < test::fuzz_inputs(5); ++i) {
-    Json json = small();
+    Json json = dice.below(2) == 0 ? small() : of_characters();
     for (std::size_t n = dice.below(3); n > 0; --n) test::mutate_json(json, dice);
     std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
     if (dice.below(8) == 0) test::mutate_bytes(text, dice, {"{", "[", "\"", "1e999", "\xFF"});

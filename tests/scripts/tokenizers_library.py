@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tandem's tokens of a text are those of Hugging Face's tokenizers library, for small byte-level BPE tokenizers with the
+"""Tandem's tokens of a text are those of Hugging Face's tokenizers library, for small BPE tokenizers of bytes and of characters, with the
 patterns of published models, and texts that are hard to cut; and a run on a text with a tokenizer.json begins with the
 loss that it has on the library's tokens.
 """
@@ -19,7 +19,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import numpy  # noqa: E402
 
-from small_tokenizers import CUTS, NASTY, random_texts, train  # noqa: E402
+from small_tokenizers import CHARACTERS, CUTS, NASTY, random_texts, train, train_characters  # noqa: E402
 
 RANDOM_TEXTS = 400
 failures = []
@@ -77,7 +77,7 @@ def same_run(folder, tokenizer, text):
 
 def main():
     texts = learnt_from()
-    tokenizers = {name: train(name, texts, 700) for name in CUTS}
+    tokenizers = {name: train(name, texts, 700) for name in CUTS} | {name: train_characters(name, texts, 700) for name in CHARACTERS}
     words = " ".join(texts).split()[:5000]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -1,4 +1,5 @@
-"""Small byte-level BPE tokenizers, as published models have them, and texts that are hard to cut."""
+"""Small BPE tokenizers, of bytes and of characters, as published models have them, and texts that are hard to cut."""
+import json
 import random
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
@@ -41,6 +42,40 @@ def train(name, texts, size):
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.add_special_tokens([*SPECIAL[1:], AddedToken("<mask>", lstrip=True, rstrip=name == "gpt2", special=True)])
     tokenizer.add_tokens(["caf\u00e9", "  ", "New York"])
+    return tokenizer
+
+
+SPACE = "\u2581"  # what SentencePiece has for one
+REPLACED = normalizers.Replace(" ", SPACE)
+# A normal form, what cuts, the model's keys. Unknown characters are bytes, or one token.
+CHARACTERS = {
+    "llama2": (normalizers.Sequence([normalizers.Prepend(SPACE), REPLACED]), None, {"byte_fallback": True, "fuse_unk": True}),
+    "mistral": (None, pre_tokenizers.Metaspace(prepend_scheme="first", split=False), {"byte_fallback": True, "fuse_unk": True}),
+    "gemma": (REPLACED, pre_tokenizers.Split(" ", "merged_with_previous"), {"byte_fallback": True, "fuse_unk": True}),
+    "always": (normalizers.NFC(), pre_tokenizers.Metaspace(prepend_scheme="always", split=True), {"fuse_unk": True}),
+    "never": (None, pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(r"\d"), "merged_with_next"), pre_tokenizers.Metaspace(prepend_scheme="never")]),
+              {"fuse_unk": False}),
+    "removed": (None, pre_tokenizers.Split(Regex(r"\s+"), "removed"), {"fuse_unk": True}),
+}
+
+
+def train_characters(name, texts, size):
+    normal, cuts, keys = CHARACTERS[name]
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=size, limit_alphabet=80, show_progress=False, special_tokens=["<unk>", "<s>", "</s>"]))
+    whole = json.loads(tokenizer.to_str())
+    vocab = whole["model"]["vocab"]
+    if keys.get("byte_fallback"):
+        for byte in range(256):
+            vocab[f"<0x{byte:02X}>"] = len(vocab)
+    whole["model"].update(keys)
+    tokenizer = Tokenizer.from_str(json.dumps(whole))
+    tokenizer.decoder = decoders.Sequence([decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()])
+    if normal is not None:
+        tokenizer.normalizer = normal
+    tokenizer.pre_tokenizer = cuts
+    tokenizer.add_tokens(["New York", AddedToken("<mask>", lstrip=True)])
     return tokenizer
 
 
