@@ -23,7 +23,6 @@
 #include "core/transforms/generation/text_of_network.hpp"
 #include "core/workloads/workload.hpp"
 #include "report/summary.hpp"
-#include "runtime/data_kind.hpp"
 #include "runtime/denoise.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/generate_ranks.hpp"
@@ -59,7 +58,9 @@ GenerateFlags parse_flags(int argc, char** argv) {
   CLI::App app{"Generate text, or images, with a network that may be larger than the device", "tandem generate"};
   GenerateFlags flags;
   add_scenario_argument(app, flags.common);
-  app.add_option("--prompts", flags.prompts, "A prompt a line; -: standard input. Not given: the scenario's data")
+  app.add_option("--prompts", flags.prompts,
+                 "A prompt a line; -: standard input. With pictures or sounds: a CSV file of samples. Not given: the "
+                 "scenario's data")
       ->type_name("FILE");
   app.add_option("--device", flags.device, "cpu: the CPU stands in for the device; cuda: a GPU")
       ->check(CLI::IsMember({"cpu", "cuda"}))
@@ -75,30 +76,16 @@ GenerateFlags parse_flags(int argc, char** argv) {
   return flags;
 }
 
-// With a block's own batch and lengths. `outputs`: new tokens of the scenario's texts, which prompts take in turn;
-// none: all have as many.
-CommonFlags settings_of(const GenerateFlags& flags, const PromptBlock* block,
-                        const std::vector<std::int64_t>& outputs) {
+CommonFlags settings_of(const GenerateFlags& flags, const BlockInput* input) {
   CommonFlags common = flags.common;
-  if (block == nullptr) return common;
-  const auto set = [&](const std::string& key, const std::string& value) {
-    common.overrides.push_back(key + "=" + value);
-  };
-  const auto set_each = [&](const std::string& key, const auto& of) {
-    std::string list;
-    for (const Prompt& prompt : block->prompts) list += (list.empty() ? "" : ", ") + std::to_string(of(prompt));
-    set(key, "{values: [" + list + "]}");
-  };
-  set("workload.batch", std::to_string(block->batch));
-  set("workload.micro_batches", std::to_string(block->micro_batches));
-  set_each("generate.prompt", [](const Prompt& prompt) { return prompt.tokens.size(); });
-  if (!outputs.empty())
-    set_each("generate.new_tokens", [&](const Prompt& prompt) { return outputs[prompt.number % outputs.size()]; });
+  if (input == nullptr) return common;
+  for (std::string& setting : input->settings()) common.overrides.push_back(std::move(setting));
   return common;
 }
 
 // Of a block's prompts: because of the network, or as ranks divide texts.
 bool needs_one_length(Scenario scenario) {
+  if (prompt_kind(scenario) != PromptKind::Text) return true;
   if (scenario.workload.parallel.text_or("attention", "heads") == "batch") return true;
   set_text_length(scenario.workload.keys, GenerationSizes(scenario.workload).prompt);
   return !needs_one_length(network_of(scenario)).empty();
@@ -122,12 +109,11 @@ struct Result {
 
 class Generation {
  public:
-  Generation(const GenerateFlags& flags, TokenText& text, const Scenario& scenario)
-      : flags_(flags), text_(text), sizes_(scenario.workload) {}
+  Generation(const GenerateFlags& flags, TokenText& text) : flags_(flags), text_(text) {}
 
   // Null: prompts are the scenario's data. False: it was interrupted.
-  bool run(const PromptBlock* block) {
-    const CommonFlags settings = settings_of(flags_, block, sizes_.outputs);
+  bool run(const BlockInput* input) {
+    const CommonFlags settings = settings_of(flags_, input);
     const Scenario scenario = load(settings, flags_.device);
     const Rank own = leading_rank(scenario);
     if (device_ == nullptr) device_ = open_device(flags_.device, own, rank_count(scenario));
@@ -137,7 +123,8 @@ class Generation {
       warned_ = true;
     }
     const std::int64_t batch = scenario.workload.batch, count = batch * scenario.workload.micro_batches;
-    GrowingTexts texts(text_, batch, count, GenerationSizes(scenario.workload).outputs, sizes_.stop_token,
+    const GenerationSizes sizes(scenario.workload);
+    GrowingTexts texts(text_, batch, count, sizes.outputs, sizes.stop_token,
                        shows() ? print_lines : GrowingTexts::Show());
     TrainOptions options;
     options.device = device_;
@@ -150,7 +137,7 @@ class Generation {
     options.watchdog = watchdog.get();
     options.rank = own;
     if (rank_count(scenario) > 1) {
-      others.emplace(flags_, settings, scenario, block);
+      others.emplace(flags_, settings, scenario, input);
       started = &others->processes();
       options.meeting_file = others->processes().meeting_file();
       options.look_at_peers = [&others] { others->processes().require_alive(); };
@@ -162,12 +149,12 @@ class Generation {
         texts.add(micro_batch, tokens);
       };
     };
-    if (block != nullptr) options.open_data = prompts_of(*block);
+    if (input != nullptr) options.open_data = [&] { return input->open(scenario); };
     Training training(scenario, options);
     const auto keep = [&] {
       texts.end();
       if (count == 1 && shows()) print_lines("\n");
-      take(texts, block, count);
+      take(texts, input != nullptr ? &input->block() : nullptr, count);
     };
     try {
       training.run();
@@ -242,7 +229,6 @@ class Generation {
 
   const GenerateFlags& flags_;
   TokenText& text_;
-  const GenerationSizes sizes_;  // of the scenario as it is, before prompts are there
   std::shared_ptr<Device> device_;
   std::vector<Result> results_;
   bool warned_ = false;
@@ -265,25 +251,23 @@ int generate(int argc, char** argv) {
   inputs.push_back({"--prompts", flags.prompts == "-" ? "" : flags.prompts});
   check_outputs({{"--texts", flags.texts}}, inputs);
   TokenText text(scenario, flags.as_numbers);
-  if (!flags.prompts.empty() && data_kind(scenario) != DataKind::Text)
-    throw ConfigError(
-        "--prompts: " + scenario.workload.family +
-        " reads more than a text, and prompts are texts alone so far; allowed: none, so that data are the "
-        "scenario's, or a network of text alone");
   std::vector<PromptBlock> blocks;
   if (!flags.prompts.empty())
-    blocks = blocks_of(read_prompts(flags.prompts, text), scenario.workload.batch, scenario.workload.micro_batches,
-                       needs_one_length(scenario));
+    blocks = blocks_of(read_prompts(flags.prompts, text, scenario), scenario.workload.batch,
+                       scenario.workload.micro_batches, needs_one_length(scenario));
   if (blocks.size() > 1 && !flags.common.quiet)
     std::fprintf(stderr, "%zu runs: as many prompts as the scenario's batches hold go together, the shortest first\n",
                  blocks.size());
-  if (flags.rank != kNone) return follow_generation(flags, scenario, blocks.empty() ? nullptr : &blocks.front());
+  const auto input_of = [&](std::size_t i) {
+    return i < blocks.size() ? std::make_unique<BlockInput>(scenario, std::move(blocks[i])) : nullptr;
+  };
+  if (flags.rank != kNone) return follow_generation(flags, scenario, input_of(0).get());
   StartingWeights::check_files(scenario, flags.common.quiet);
-  Generation generation(flags, text, scenario);
+  Generation generation(flags, text);
   bool whole = true;
   try {
-    if (blocks.empty()) whole = generation.run(nullptr);
-    for (std::size_t i = 0; i < blocks.size() && whole; ++i) whole = generation.run(&blocks[i]);
+    whole = generation.run(input_of(0).get());
+    for (std::size_t i = 1; i < blocks.size() && whole; ++i) whole = generation.run(input_of(i).get());
   } catch (...) {
     if (generation.has_texts()) generation.write_texts();  // else what an earlier run wrote stays
     throw;

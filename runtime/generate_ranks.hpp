@@ -2,15 +2,12 @@
 // not know how texts are shown.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "cli/cli.hpp"
-#include "report/temporary_file.hpp"
-#include "runtime/data.hpp"
-#include "runtime/prompts.hpp"
+#include "runtime/block_input.hpp"
 #include "runtime/rank_processes.hpp"
 
 namespace tandem {
@@ -23,21 +20,18 @@ struct GenerateFlags {
   std::string meeting_file;
 };
 
-std::function<std::unique_ptr<DataSource>()> prompts_of(const PromptBlock& block);
-
 // A rank whose texts another process shows, of one block; null: of the scenario's data. Returns an exit code.
-int follow_generation(const GenerateFlags& flags, const Scenario& scenario, const PromptBlock* block);
+int follow_generation(const GenerateFlags& flags, const Scenario& scenario, const BlockInput* input);
 
 // The other ranks of a block's run, who read its prompts from a file.
 class GenerationFollowers {
  public:
   // `settings`: the block's. Throws DeviceError.
   GenerationFollowers(const GenerateFlags& flags, const CommonFlags& settings, const Scenario& scenario,
-                      const PromptBlock* block);
+                      const BlockInput* input);
   RankProcesses& processes() { return *processes_; }
 
  private:
-  TemporaryFolder folder_;
   std::optional<RankProcesses> processes_;
 };
 

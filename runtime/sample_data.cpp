@@ -67,10 +67,11 @@ CacheKey SampleData::cache_key(std::int64_t sample, const MediaShape& shape) con
               identity_of(row.file(shape.modality))};
 }
 
-SampleData::SampleData(const Scenario& scenario)
+SampleData::SampleData(const Scenario& scenario, Texts texts)
     : scenario_(scenario),
       layouts_(scenario_),
-      workers_(static_cast<int>(std::clamp<std::int64_t>(scenario.pipeline.workers, 1, scenario.machine.cores))) {
+      workers_(static_cast<int>(std::clamp<std::int64_t>(scenario.pipeline.workers, 1, scenario.machine.cores))),
+      texts_(std::move(texts)) {
   const std::shared_ptr<const SampleLayout> layout = layouts_.of({.step = scenario.first_step});
   const Network& network = *layout->network;
   require_three_channels(scenario, network);
@@ -86,7 +87,9 @@ SampleData::SampleData(const Scenario& scenario)
     cache_ = std::make_unique<SampleCache>(scenario.pipeline.decoded_cache_bytes, folder);
   }
   CHECK(plan().samples().manifest() != nullptr, "samples without a manifest");
-  if (const BatchTensor* tokens = find_tensor(network, "tokens")) read_texts(tokens->below);
+  const BatchTensor* tokens = find_tensor(network, "tokens");
+  CHECK(texts_.empty() || (tokens != nullptr && texts_.size() == manifest_rows().size()), texts_.size());
+  if (tokens != nullptr && texts_.empty()) read_texts(tokens->below);
   if (const BatchTensor* labels = find_tensor(network, "labels")) number_classes(labels->below);
 }
 

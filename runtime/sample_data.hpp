@@ -37,8 +37,10 @@ struct PictureCut {
 
 class SampleData final : public TensorSource {
  public:
+  using Texts = std::vector<std::vector<std::uint32_t>>;
+  // `texts`: the tokens of each row of the manifest, in the place of its text; none: a tokenizer makes them, or bytes.
   // Throws ConfigError for a manifest, a tokenizer or a network that cannot be.
-  explicit SampleData(const Scenario& scenario);
+  explicit SampleData(const Scenario& scenario, Texts texts = {});
   ~SampleData() override;
 
   // Items [first, first + count) of a micro-batch as pixels or samples, from the cache where it has them.
@@ -118,8 +120,8 @@ class SampleData final : public TensorSource {
   std::shared_ptr<DecodeWorker> worker_;                                    // null: there is none
   mutable std::array<std::atomic<bool>, std::size(kModalities)> agreed_{};  // its bytes with those made here
   std::unique_ptr<LogMel> log_mel_;
-  std::vector<std::vector<std::uint32_t>> texts_;  // tokens of each sample
-  std::vector<std::int64_t> classes_;              // of each sample, where the network has labels
+  Texts texts_;                        // tokens of each sample
+  std::vector<std::int64_t> classes_;  // of each sample, where the network has labels
   std::int64_t end_token_ = 0;
   mutable std::mutex mutex_;
   mutable std::map<std::pair<std::int64_t, Modality>, std::string> bad_;

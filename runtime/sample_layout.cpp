@@ -10,20 +10,6 @@ namespace {
 
 std::size_t place(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// Rows that a module makes of all items of a modality together; 0: there is no such module.
-std::int64_t aligned_rows(const Network& network, Modality modality) {
-  const std::string name = std::string(name_of(modality)) + "_aligner";
-  for (const NetworkModule& m : network.modules)
-    if (m.name == name) return m.module->locals[place(m.module->outputs.front())].shape.rows();
-  return 0;
-}
-
-std::int64_t encoded_items(const Network& network, Modality modality) {
-  for (const BatchTensor& tensor : network.batch)
-    if (tensor.media == name_of(modality)) return tensor.shape.dims.front() / tensor.rows_of_item;
-  return 0;
-}
-
 // `all`: items of the network, those that come from a cache and its blanks among them.
 ItemLayout items_of(const SampleLayout& layout, Modality modality, const KeptItems* kept, std::int64_t step) {
   ItemLayout out;

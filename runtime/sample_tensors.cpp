@@ -3,6 +3,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
+#include "core/transforms/generation/generation_keys.hpp"
 #include "runtime/sample_data.hpp"
 
 namespace tandem {
@@ -26,12 +27,13 @@ void SampleData::fill_text(const SampleLayout& layout, std::int64_t length, std:
   for (std::int64_t b = 0; b < std::ssize(layout.rows); ++b) {
     const std::int64_t media = fuses ? std::ssize(media_rows(layout, b)) : 0;
     CHECK(media < length, "no room for a text behind pictures and sounds", media, length);
-    // An end behind the text, which is all that is left.
-    const std::vector<std::int64_t> text = tokens_of(actual(layout.rows[place(b)].sample), length - media - 1);
+    // An end behind the text, which is all that is left. A text that goes on has none, and stands last.
+    const std::int64_t behind = generates(scenario_) ? 0 : 1;
+    const std::vector<std::int64_t> text = tokens_of(actual(layout.rows[place(b)].sample), length - media - behind);
     if (tokens != nullptr) {
       std::int64_t* const out = tokens + b * length;
       std::fill(out, out + length, end_token_);
-      std::copy(text.begin(), text.end(), out + media);
+      std::copy(text.begin(), text.end(), generates(scenario_) ? out + length - std::ssize(text) : out + media);
     }
     if (targets == nullptr) continue;
     std::int64_t* const wanted = targets + b * length;

@@ -83,18 +83,18 @@ class CsvReader {
   std::size_t at_ = 0, line_ = 1, column_ = 1;
 };
 
-std::string text_of(const std::string& path) {
+std::string text_of(const std::string& path, const std::string& key) {
   try {
     return read_input_file(path, kMostBytes);
   } catch (const UnreadableFile& error) {
-    throw ConfigError("data.manifest: " + path + " " + error.what() + "; allowed: a CSV file");
+    throw ConfigError(key + ": " + path + " " + error.what() + "; allowed: a CSV file");
   }
 }
 
 class ManifestReader {
  public:
-  explicit ManifestReader(const std::string& path)
-      : folder_(std::filesystem::path(path).parent_path()), csv_(path, text_of(path)) {
+  ManifestReader(const std::string& path, const std::string& key)
+      : folder_(std::filesystem::path(path).parent_path()), csv_(path, text_of(path, key)) {
     manifest_.path = path;
   }
   SampleManifest read() {
@@ -149,7 +149,9 @@ class ManifestReader {
 
 }  // namespace
 
-SampleManifest read_sample_manifest(const std::string& path) { return ManifestReader(path).read(); }
+SampleManifest read_sample_manifest(const std::string& path, const std::string& key) {
+  return ManifestReader(path, key).read();
+}
 
 std::shared_ptr<const SampleManifest> sample_manifest(const std::string& path) {
   using Version = std::pair<std::uintmax_t, std::filesystem::file_time_type>;

@@ -26,7 +26,8 @@ struct SampleManifest {
 // A CSV file (RFC 4180) whose first line names its columns: sample, and some of image, audio, video, text. Files are
 // taken from the manifest's folder. Throws ConfigError, "file:line:column: ...", for what cannot be read, for two
 // samples of one name, and for one that has nothing.
-SampleManifest read_sample_manifest(const std::string& path);
+// `key`: which names the file.
+SampleManifest read_sample_manifest(const std::string& path, const std::string& key = "data.manifest");
 // The same, read once as long as the file stays as it is: a scenario is looked at many times before it runs.
 std::shared_ptr<const SampleManifest> sample_manifest(const std::string& path);
 

@@ -39,7 +39,8 @@ Samples::Samples(const Scenario& scenario, std::shared_ptr<const SampleManifest>
       ranks_(scenario.workload.devices),
       held_out_(held_out_of(scenario, manifest_.get())),
       samples_(samples_of(scenario, manifest_.get()) - held_out_),
-      round_(mix_.round > 0 ? mix_.round : std::max<std::int64_t>(batch_ / 8, 1)) {}
+      round_(mix_.round > 0 ? mix_.round : std::max<std::int64_t>(batch_ / 8, 1)),
+      in_order_(!scenario.workload.generate.all().empty()) {}
 
 std::vector<SampleUse> Samples::of(const MicroBatchKey& key) const {
   std::vector<SampleUse> rows(static_cast<std::size_t>(batch_));
@@ -49,7 +50,9 @@ std::vector<SampleUse> Samples::of(const MicroBatchKey& key) const {
     const std::int64_t place = first * batch_ + i;
     SampleUse& row = rows[static_cast<std::size_t>(i)];
     row.use = key.held_out ? kNone : place / samples_;
-    row.sample = key.held_out && held_out_ > 0 ? samples_ + place % held_out_ : sample_at(seed_, samples_, place);
+    row.sample = key.held_out && held_out_ > 0 ? samples_ + place % held_out_
+                 : in_order_                   ? place % samples_
+                                               : sample_at(seed_, samples_, place);
     for (const Modality modality : kModalities) {
       const bool there =
           manifest_ == nullptr || manifest_->rows[static_cast<std::size_t>(row.sample)].modalities().has(modality);

@@ -58,6 +58,7 @@ class Samples {
   MixOptions mix_;
   std::uint64_t seed_;
   std::int64_t batch_, micro_batches_, ranks_, held_out_, samples_, round_;
+  bool in_order_;  // of the manifest: what text is generated for
 };
 
 // Of the items of one modality, which are kept for later steps: those that come first, as long as there is room. What

@@ -15,6 +15,7 @@
 #include "core/step/inputs.hpp"
 #include "core/step/network_plan.hpp"
 #include "core/transforms/common/entry.hpp"
+#include "core/transforms/generation/generation_keys.hpp"
 
 namespace tandem {
 namespace {
@@ -116,10 +117,6 @@ void describe_files(const SampleManifest& manifest, PipelineOptions& pipeline) {
   }
 }
 
-bool takes_a_mix(const WorkloadEntry& family) {
-  return std::count(family.keys->shared.begin(), family.keys->shared.end(), "mix") > 0;
-}
-
 // What is kept of an item is its first use's.
 void require_same_at_each_use(const PipelineOptions& pipeline, Modality modality, const std::string& cache,
                               const std::string& keeps) {
@@ -136,6 +133,29 @@ void require_same_at_each_use(const PipelineOptions& pipeline, Modality modality
 std::int64_t delay_of(const Scenario& scenario) { return scenario.pipeline.prefetch + 1; }
 
 }  // namespace
+
+bool takes_a_mix(const WorkloadEntry& family) {
+  return std::count(family.keys->shared.begin(), family.keys->shared.end(), "mix") > 0;
+}
+
+std::int64_t encoded_items(const Network& network, Modality modality) {
+  for (const BatchTensor& tensor : network.batch)
+    if (tensor.media == name_of(modality)) return tensor.shape.dims.front() / tensor.rows_of_item;
+  return 0;
+}
+
+std::int64_t aligned_rows(const Network& network, Modality modality) {
+  for (const NetworkModule& m : network.modules)
+    if (m.name == text(modality) + "_aligner")
+      return m.module->locals[static_cast<std::size_t>(m.module->outputs.front())].shape.rows();
+  return 0;
+}
+
+std::int64_t tokens_of_item(const Network& network, Modality modality) {
+  const std::int64_t items = encoded_items(network, modality);
+  const bool among_tokens = find_tensor(network, "fused_rows") != nullptr;
+  return among_tokens && items > 0 ? aligned_rows(network, modality) / items : 0;
+}
 
 const BatchTensor* find_tensor(const Network& network, const std::string& name) {
   const auto found = std::find_if(network.batch.begin(), network.batch.end(),
@@ -160,26 +180,44 @@ SamplePlan::SamplePlan(const WorkloadEntry& family, const Scenario& scenario, Ra
   if (scenario.pipeline.decoded_cache_bytes > 0) keep_decoded(rank);
 }
 
-Network SamplePlan::network(const std::map<std::string, std::int64_t>& items) const {
+WorkloadOptions SamplePlan::workload(const std::map<std::string, std::int64_t>& items) const {
   WorkloadOptions options = scenario_.workload;
   for (const auto& [name, count] : items)
     if (!name.ends_with(kDecoded)) options.items[name] = count;
+  if (generates(options)) set_text_length(options.keys, GenerationSizes(options).prompt);
+  return options;
+}
+
+Network SamplePlan::network(const std::map<std::string, std::int64_t>& items) const {
+  const WorkloadOptions options = workload(items);
   return transformed(family_.network(options), options);
 }
 
-// Of a sample that has something of every modality, the text must find room behind them.
+// Pictures and sounds of a sample: of training, one that has something of every modality may come; what text is
+// generated for is there once.
+std::int64_t SamplePlan::most_among_tokens(const Network& network) const {
+  ModalitySet all;
+  for (const Modality modality : kModalities) all.add(modality);
+  const auto taken = [&](const ModalitySet& has) {
+    std::int64_t tokens = 0;
+    for (const Modality modality : kModalities) tokens += has.has(modality) ? tokens_of_item(network, modality) : 0;
+    return tokens;
+  };
+  if (!mixes_ || !generates(scenario_)) return taken(all);
+  std::int64_t most = 0;
+  for (MicroBatchKey key; key.micro_batch < samples_->micro_batches(); ++key.micro_batch)
+    for (const SampleUse& row : samples_->of(key)) most = std::max(most, taken(row.has));
+  return most;
+}
+
+// The text must find room behind them.
 void SamplePlan::require_room(const Network& network) const {
   const BatchTensor* tokens = find_tensor(network, "tokens");
-  if (find_tensor(network, "fused_rows") == nullptr || tokens == nullptr) return;
-  std::int64_t taken = 0;
-  for (const NetworkModule& m : network.modules)
-    if (m.name.ends_with("_aligner"))
-      taken +=
-          m.module->locals[static_cast<std::size_t>(m.module->outputs.front())].shape.rows() / scenario_.workload.batch;
-  const std::int64_t sequence = tokens->shape.dims.back();
-  if (taken >= sequence)
-    throw ConfigError("workload.sequence: is " + std::to_string(sequence) +
-                      ", and a sample's pictures and sounds take " + std::to_string(taken) +
+  if (tokens == nullptr) return;
+  const std::int64_t taken = most_among_tokens(network), sequence = tokens->shape.dims.back();
+  if (taken > 0 && taken >= sequence)
+    throw ConfigError(std::string(generates(scenario_.workload) ? "generate.prompt" : "workload.sequence") + ": is " +
+                      std::to_string(sequence) + ", and a sample's pictures and sounds take " + std::to_string(taken) +
                       " of them; allowed: more than that, fewer aligner_tokens, or fusion: cross_attention");
 }
 

@@ -17,6 +17,15 @@
 
 namespace tandem {
 
+// The network tells samples that lack a modality from others.
+bool takes_a_mix(const WorkloadEntry& family);
+// Items of a modality that a network encodes; 0: it reads none.
+std::int64_t encoded_items(const Network& network, Modality modality);
+// Rows of aligned features that it makes of all of them; 0: none.
+std::int64_t aligned_rows(const Network& network, Modality modality);
+// Of the sequence of a text that has such an item: where pictures and sounds stand among the tokens.
+std::int64_t tokens_of_item(const Network& network, Modality modality);
+
 // What a frozen part of a network makes of a modality's items: an output of a module, [items * rows, ...].
 struct FeatureSource {
   std::string module;
@@ -31,7 +40,6 @@ class SamplePlan {
   SamplePlan(const WorkloadEntry& family, const Scenario& scenario, Rank rank, bool or_cpu = false);
 
   const Samples& samples() const { return *samples_; }
-  // The network tells samples that lack a modality from others.
   bool mixes() const { return mixes_; }
   // Null: none are kept.
   const KeptItems* features(Modality modality) const { return find(features_, modality); }
@@ -40,7 +48,8 @@ class SamplePlan {
   // WorkloadOptions::items of the key's step, or of held-out batches, which no cache has; the same of all its
   // micro-batches and ranks.
   std::map<std::string, std::int64_t> items(const MicroBatchKey& key) const;
-  // The network of such counts.
+  // The workload with such counts, and its network.
+  WorkloadOptions workload(const std::map<std::string, std::int64_t>& items) const;
   Network network(const std::map<std::string, std::int64_t>& items) const;
 
  private:
@@ -52,6 +61,7 @@ class SamplePlan {
   }
   std::map<std::string, std::int64_t> counted(std::map<std::string, std::int64_t> items) const;
   std::int64_t spare(std::string_view name) const;
+  std::int64_t most_among_tokens(const Network& network) const;
   void require_room(const Network& network) const;
   void find_sources();
   void keep_features(Rank rank);

@@ -81,7 +81,12 @@ std::unique_ptr<StepSource> WorkloadEntry::make(const Scenario& scenario, const 
   if (rank == kNone) rank = scenario.parallel.rank;
   if (source != nullptr) return source(complete, rewrites, rank);
   if (generates(complete)) {
-    const auto of_tokens = [this, workload = complete.workload](std::int64_t tokens) {
+    WorkloadOptions of_samples = complete.workload;
+    if (goes_by_samples(complete)) {
+      const SamplePlan samples(*this, complete, 0);
+      of_samples = samples.workload(samples.items({}));
+    }
+    const auto of_tokens = [this, workload = of_samples](std::int64_t tokens) {
       WorkloadOptions of_step = workload;
       if (!denoises(of_step))
         set_text_length(of_step.keys, tokens);

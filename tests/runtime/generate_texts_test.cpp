@@ -61,12 +61,13 @@ TEST(GeneratedTexts, AreOfTokensThatTheNetworkKnows) {
 
 // As editors of other systems write files: a byte order mark before the first line, CRLF, lines that are empty.
 TEST(GeneratedTexts, HavePromptsOfAnyEditor) {
-  TokenText bytes(testing::generating_scenario("resident", 1 << 20), /*as_numbers=*/false);
+  const Scenario scenario = testing::generating_scenario("resident", 1 << 20);
+  TokenText bytes(scenario, /*as_numbers=*/false);
   const std::string path = ::testing::TempDir() + "tandem_prompts_" + std::to_string(getpid());
   std::ofstream(path, std::ios::binary) << "\xEF\xBB\xBF"
                                            "a\r\n\r\n\n\xEF\xBB\xBF"
                                            "b\r\nc";
-  const std::vector<Prompt> prompts = read_prompts(path, bytes);
+  const std::vector<Prompt> prompts = read_prompts(path, bytes, scenario);
   std::filesystem::remove(path);
   ASSERT_EQ(prompts.size(), 3U);
   EXPECT_EQ(prompts[0].text, "a");
@@ -77,11 +78,12 @@ TEST(GeneratedTexts, HavePromptsOfAnyEditor) {
 }
 
 TEST(GeneratedTexts, NeedAPrompt) {
-  TokenText bytes(testing::generating_scenario("resident", 1 << 20), /*as_numbers=*/false);
+  const Scenario scenario = testing::generating_scenario("resident", 1 << 20);
+  TokenText bytes(scenario, /*as_numbers=*/false);
   const std::string path = ::testing::TempDir() + "tandem_no_prompts_" + std::to_string(getpid());
-  for (const char* nothing : {"", "\r\n", "\n\n", "\xEF\xBB\xBF", "\xEF\xBB\xBF\r\n"}) {
+  for (const char* nothing : {"", "\r\n", "\n\n", "\xEF\xBB\xBF", "\xEF\xBB\xBF\r\n", "\xFF\xFEh\n", "\xFE\xFF\nh"}) {
     std::ofstream(path, std::ios::binary) << nothing;
-    EXPECT_THROW(read_prompts(path, bytes), ConfigError) << nothing;
+    EXPECT_THROW(read_prompts(path, bytes, scenario), ConfigError) << nothing;
   }
   std::filesystem::remove(path);
 }
@@ -90,7 +92,8 @@ TEST(GeneratedTexts, NeedAPrompt) {
 using Blocks = std::vector<std::pair<std::pair<std::int64_t, std::int64_t>, std::vector<std::size_t>>>;
 Blocks blocks_of_nine(bool one_length) {
   std::vector<Prompt> prompts;
-  for (const std::size_t length : {3, 2, 3, 3, 3, 3, 2, 3, 3}) prompts.push_back({prompts.size(), "", Numbers(length)});
+  for (const std::int64_t length : {3, 2, 3, 3, 3, 3, 2, 3, 3})
+    prompts.push_back({prompts.size(), "", Numbers(static_cast<std::size_t>(length)), {}, length});
   Blocks blocks;
   for (const PromptBlock& block : blocks_of(prompts, 2, 2, one_length)) {
     blocks.push_back({{block.micro_batches, block.batch}, {}});
