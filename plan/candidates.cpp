@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "analysis/analysis.hpp"
+#include "analysis/generated.hpp"
 #include "analysis/tier_capacity.hpp"
 #include "core/base/errors.hpp"
 #include "core/scenario/capacity.hpp"
@@ -98,7 +99,9 @@ void add_figures(const Analysis& analysis, Json& told) {
   if (const auto& generated = analysis.generated) {
     told["step_s"] = generated->token_s > 0 ? generated->token_s : generated->first_token_s;
     told["tokens_per_s"] = generated->tokens_per_s;
-    told["samples_per_s"] = generated->tokens_per_s / static_cast<double>(analysis.record->scenario->steps);
+    const Scenario& of = *analysis.record->scenario;
+    told["samples_per_s"] = generated->tokens_per_s * samples_per_step(of.workload) /
+                            static_cast<double>(own_tokens(of.workload, 0, of.steps));
     told["first_token_s"] = generated->first_token_s;
   }
   if (analysis.step_interval) told["interval_s"] = {analysis.step_interval->low, analysis.step_interval->high};

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "core/base/errors.hpp"
@@ -58,7 +60,11 @@ struct Seen {
 class PlacementSearch {
  public:
   PlacementSearch(const Question& question, const RunAll& run, const Effort& effort)
-      : question_(question), run_(run), effort_(effort), sizes_(question.base().workload) {}
+      : question_(question),
+        run_(run),
+        effort_(effort),
+        sizes_(question.base().workload),
+        lengths_differ_(!sizes_.prompts.empty() || !sizes_.outputs.empty()) {}
   FoundPlacements search();
 
  private:
@@ -70,7 +76,8 @@ class PlacementSearch {
   std::vector<std::int64_t> blocks_of(std::int64_t batch) const;
   Settings settings_of(const Block& block) const;
   Settings settings_of(const Candidate& candidate) const;
-  const BlockFigures* figures(std::int64_t batch, const Variant& variant);
+  const GenerationSizes& sizes(const Block& block);
+  const BlockFigures* figures(const Block& block);
   std::optional<Candidate> placed(const Block& block, bool cpu_attention);
   std::vector<Candidate> promising();
   std::vector<std::size_t> look_at(const std::vector<Candidate>& candidates);
@@ -84,13 +91,17 @@ class PlacementSearch {
   void add(FoundPlacements& result, const Candidate& candidate, CandidateRun run) const;
   std::vector<Hold> holds_of(const Candidate& pick);
   bool spent() const;
-  double whole_rate(const CandidateRun& run, const Block& block) const;
+  double own_tokens(const Block& block);
+  double whole_rate(const CandidateRun& run, const Block& block);
 
   const Question& question_;
   const RunAll& run_;
   const Effort& effort_;
   const GenerationSizes sizes_;
-  std::map<std::pair<std::int64_t, Variant>, std::optional<BlockFigures>> figures_;
+  const bool lengths_differ_;                            // of texts, so that those of a block go by how many it has
+  std::map<std::int64_t, GenerationSizes> block_sizes_;  // by that
+  using Longest = std::pair<std::int64_t, std::int64_t>;
+  std::map<std::tuple<std::int64_t, Variant, Longest>, std::optional<BlockFigures>> figures_;
   Learnt kept_;  // what the simulator wanted free of each tier, by block and whether the CPU attends
   std::vector<Seen> seen_;
   std::map<Settings, std::size_t> places_;  // in seen_
@@ -153,12 +164,35 @@ Settings PlacementSearch::settings_of(const Candidate& candidate) const {
   return settings;
 }
 
-// Null where the network or its keys do not allow it.
-const BlockFigures* PlacementSearch::figures(std::int64_t batch, const Variant& variant) {
-  const auto [at, is_new] = figures_.try_emplace({batch, variant});
+// More texts have a longer one among them. Of a block that is refused, the question's own.
+const GenerationSizes& PlacementSearch::sizes(const Block& block) {
+  if (!lengths_differ_) return sizes_;
+  const std::int64_t texts = block.batch * block.batches;
+  auto at = block_sizes_.find(texts);
+  if (at == block_sizes_.end()) {
+    GenerationSizes own = sizes_;
+    try {
+      own = GenerationSizes(question_.with(settings_of(Block{block.batch, block.batches, {}})).workload);
+    } catch (const ConfigError&) {
+    }
+    at = block_sizes_.emplace(texts, std::move(own)).first;
+  }
+  return at->second;
+}
+
+// Of one of its batches, whose texts are as long as the block's longest: they are computed so. Null where the network
+// or its keys do not allow it.
+const BlockFigures* PlacementSearch::figures(const Block& block) {
+  const GenerationSizes& sizes = this->sizes(block);
+  const auto [at, is_new] = figures_.try_emplace({block.batch, block.variant, {sizes.prompt, sizes.new_tokens}});
   if (is_new) {
     try {
-      at->second = block_figures(question_.with(settings_of(Block{batch, 1, variant})));
+      Settings settings = settings_of(Block{block.batch, 1, block.variant});
+      if (lengths_differ_) {
+        settings.push_back("generate.prompt=" + std::to_string(sizes.prompt));
+        settings.push_back("generate.new_tokens=" + std::to_string(sizes.new_tokens));
+      }
+      at->second = block_figures(question_.with(settings));
     } catch (const ConfigError& error) {
       const std::string why = error.findings().front();
       if (std::find(refusals_.begin(), refusals_.end(), why) == refusals_.end()) refusals_.push_back(why);
@@ -168,7 +202,7 @@ const BlockFigures* PlacementSearch::figures(std::int64_t batch, const Variant& 
 }
 
 std::optional<Candidate> PlacementSearch::placed(const Block& block, bool cpu_attention) {
-  const BlockFigures* of = figures(block.batch, block.variant);
+  const BlockFigures* of = figures(block);
   if (of == nullptr || (cpu_attention && !of->cpu_attends)) return std::nullopt;
   const bool chosen = open("workload.micro_batches") && question_.flags().samples == 0;
   if (chosen && block.batches > 1 && static_cast<double>(block.batches) * of->layers > kMostAttentions)
@@ -177,8 +211,7 @@ std::optional<Candidate> PlacementSearch::placed(const Block& block, bool cpu_at
   if (const auto kept = kept_.find({block, cpu_attention}); kept != kept_.end()) program.kept_bytes = kept->second;
   const auto solution = program.solve();
   if (!solution) return std::nullopt;
-  return Candidate{block, kOurs, "", solution->placement,
-                   block.texts() * static_cast<double>(of->new_tokens) / solution->block_s};
+  return Candidate{block, kOurs, "", solution->placement, own_tokens(block) / solution->block_s};
 }
 
 // Of each kind those that promise most.
@@ -207,10 +240,18 @@ std::vector<Candidate> PlacementSearch::promising() {
 }
 
 // Tokens a second of whole texts, by a few of their tokens; 0: it did not run.
-double PlacementSearch::whole_rate(const CandidateRun& run, const Block& block) const {
+double PlacementSearch::whole_rate(const CandidateRun& run, const Block& block) {
   if (run.kind != CandidateRun::Kind::Ran || run.first_token_s <= 0) return 0;
-  const auto n = static_cast<double>(sizes_.new_tokens);
-  return block.texts() * n / (run.first_token_s + (n - 1) * run.step_s);
+  const GenerationSizes& sizes = this->sizes(block);
+  const auto n = static_cast<double>(sizes.new_tokens);
+  return own_tokens(block) / (run.first_token_s + (n - 1) * run.step_s);
+}
+
+// Those behind a text's end are nobody's.
+double PlacementSearch::own_tokens(const Block& block) {
+  const GenerationSizes& sizes = this->sizes(block);
+  if (sizes.outputs.empty()) return block.texts() * static_cast<double>(sizes.new_tokens);
+  return static_cast<double>(std::accumulate(sizes.outputs.begin(), sizes.outputs.end(), std::int64_t{0}));
 }
 
 // Places in seen_, in the order of the candidates.
@@ -225,8 +266,8 @@ std::vector<std::size_t> PlacementSearch::look_at(const std::vector<Candidate>& 
     if (!is_new) continue;
     fresh.push_back(seen_.size());
     seen_.push_back({candidate, {}, 0});
-    if (sizes_.new_tokens > 2 * kLookedAt) {
-      of.push_back("generate.prompt=" + std::to_string(sizes_.prompt + sizes_.new_tokens / 2 - kLookedAt / 2));
+    if (const GenerationSizes& sizes = this->sizes(candidate.block); sizes.new_tokens > 2 * kLookedAt) {
+      of.push_back("generate.prompt=" + std::to_string(sizes.prompt + sizes.new_tokens / 2 - kLookedAt / 2));
       of.push_back("generate.new_tokens=" + std::to_string(kLookedAt));
     }
     settings.push_back(std::move(of));
@@ -359,7 +400,7 @@ void PlacementSearch::look_at_others() {
       for (const std::int64_t batch : sizes) {
         candidate.block.batch = batch;
         if (question_.flags().samples > 0) candidate.block.batches = question_.flags().samples / batch;
-        const BlockFigures* of = figures(batch, variant);
+        const BlockFigures* of = figures(candidate.block);
         if (of == nullptr) break;
         if (!candidate.policy.empty() && others_need(*of, candidate) > device && batch != sizes.back()) continue;
         const std::size_t place = look_at({candidate}).front();
@@ -452,7 +493,7 @@ std::vector<Candidate> PlacementSearch::finish(FoundPlacements& result) {
 
 std::vector<Hold> PlacementSearch::holds_of(const Candidate& pick) {
   if (!pick.shares) return {};
-  const PlacementProgram program{*figures(pick.block.batch, pick.block.variant), question_.base(), pick.block.batches,
+  const PlacementProgram program{*figures(pick.block), question_.base(), pick.block.batches,
                                  pick.shares->cpu_attention};
   const auto solution = program.solve();
   return solution ? solution->holds : std::vector<Hold>{};

@@ -165,11 +165,6 @@ class SearchProgress {
 constexpr std::int64_t kMostCommandsOfTexts = 20'000'000;
 
 Answer texts_answer(const Question& question, const Flags& flags, const Effort& effort, SearchProgress& progress) {
-  const GenerationSizes sizes(question.base().workload);
-  if (!sizes.prompts.empty() || !sizes.outputs.empty())
-    throw ConfigError(
-        "generate.prompt, generate.new_tokens: a plan places texts that are all alike so far; allowed: one number, or "
-        "tandem simulate");
   const Candidates candidates(question, std::max(1u, std::thread::hardware_concurrency()), kMostCommandsOfTexts);
   constexpr double kAnySpeed = std::numeric_limits<double>::infinity();
   const FoundPlacements of = search_placements(

@@ -72,6 +72,29 @@ TEST(PlacementSearch, IsNoSlowerThanAGrid) {
   EXPECT_FALSE(found.holds.empty());
 }
 
+// Texts are computed as long as the longest of a block, and counted as long as they are.
+TEST(PlacementSearch, PlacesTextsOfSeveralLengths) {
+  const char* lengths = "generate={prompt: {uniform: [10, 40]}, new_tokens: {uniform: [4, 17]}}";
+  const Question asked(question("1GiB", {"workload.batch=16", "workload.micro_batches=2", lengths}));
+  const FoundPlacements found = search(asked);
+  ASSERT_FALSE(found.found.ranked().empty());
+  EXPECT_GE(picked(found), 0.99 * best_of_a_grid(asked, "workload.batch=16"));
+  EXPECT_LT(picked(found),
+            picked(search(Question(question("1GiB", {"workload.batch=16", "workload.micro_batches=2"})))));
+}
+
+TEST(PlacementSearch, ABlockThatIsChosenHasTheLengthsOfItsTexts) {
+  if (kSanitized) GTEST_SKIP() << "the others run the same code";
+  const char* lengths =
+      "generate={prompt: {lognormal: {median: 12, sigma: 0.8, most: 60}}, new_tokens: {values: [3, 9, 17]}}";
+  const Question asked(question("1GiB", {lengths}));
+  const FoundPlacements found = search(asked);
+  ASSERT_FALSE(found.found.ranked().empty());
+  const CandidateRun& run = found.found.tried[pick(found.found)].run;
+  EXPECT_GT(run.samples_per_s, 0);
+  EXPECT_NEAR(run.tokens_per_s / run.samples_per_s, (3 + 9 + 17) / 3.0, 0.5);
+}
+
 TEST(PlacementSearch, AChosenBlockIsFasterThanASmallOne) {
   if (kSanitized) GTEST_SKIP() << "the others run the same code";
   const double open = picked(search(Question(question("1GiB"))));
