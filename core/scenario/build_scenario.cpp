@@ -137,6 +137,7 @@ ParallelOptions build_parallel(const Values& values, WorkloadOptions& workload) 
   for (const auto& [key, value] : values.below("parallel."))
     if (!kOwn.contains(key))
       workload.parallel.set(key, std::visit([](const auto& item) { return KeyValue(item); }, value));
+  for (const auto& [key, items] : values.lists_below("parallel.")) workload.parallel.set(key, items);
   return out;
 }
 

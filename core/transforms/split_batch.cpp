@@ -48,12 +48,11 @@ class SplitBatch final : public StepTransform {
     context_.on_cpu = false;
     if (phase == Phase::Evaluate) return;
     if (context_.micro_batch == 0) on_cpu_ = std::clamp<std::int64_t>(share_->micro_batches, 0, all - 1);
-    context_.on_cpu = is_on_cpu();
-    context_.begins_a_sum = context_.micro_batch == 0 || context_.micro_batch == all - on_cpu_;
+    take_micro_batch();
   }
 
   void before_backward(Graph&, std::size_t index, PassesPart&) override {
-    context_.on_cpu = is_on_cpu();
+    take_micro_batch();  // in a pipeline others went forward since
     context_.stages[index].backward_writes = is_on_cpu() ? stages_[index].of_cpu : stages_[index].of_device;
   }
 
@@ -81,6 +80,11 @@ class SplitBatch final : public StepTransform {
     std::int32_t label = kNone;
     WorkId work = kNone;
   };
+  void take_micro_batch() {
+    const std::int64_t first_on_cpu = context_.options.micro_batches - on_cpu_;
+    context_.on_cpu = is_on_cpu();
+    context_.begins_a_sum = context_.micro_batch == 0 || context_.micro_batch == first_on_cpu;
+  }
   bool is_on_cpu() const { return context_.micro_batch >= context_.options.micro_batches - on_cpu_; }
 
   StepContext& context_;

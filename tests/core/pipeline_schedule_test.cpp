@@ -164,6 +164,13 @@ TEST(PipelinePieces, TheLongestIsAsShortAsCanBe) {
   EXPECT_THROW(pieces_of(plan_of({1, 1}), 3, kTimes), ConfigError);
 }
 
+TEST(PipelinePieces, HaveTheModulesThatAPersonSays) {
+  const std::vector<std::int64_t> given = {1, 3, 2};
+  EXPECT_THAT(pieces_of(plan_of({1, 1, 1, 1, 1, 1}), given, kTimes), ::testing::ElementsAre(0, 1, 1, 1, 2, 2));
+  for (const std::vector<std::int64_t>& others : {std::vector<std::int64_t>(5, 1), std::vector<std::int64_t>(7, 1)})
+    EXPECT_THROW(pieces_of(plan_of(others), given, kTimes), ConfigError);
+}
+
 // An embedding, so many layers of one kind, and a head, with a norm before it where asked.
 TrainingPlan layers_of(std::ptrdiff_t layers, bool norm = false) {
   TrainingPlan plan = plan_of({1, 10, 1, 400});

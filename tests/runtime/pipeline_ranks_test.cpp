@@ -69,6 +69,8 @@ Scenario scenario_of(const Pipeline& p) {
   s.validation.every = 2;
   s.validation.batches = 2;
   s.optimizer.clip_norm = p.clip_norm;
+  if (p.policy.starts_with("hybrid")) s.policy.options["cpu_share"] = "0.5";
+  if (p.policy == "hybrid_fine") s.policy.options["separation"] = "1";  // of each stage's, the CPU updates the others
   s.seed = 5;
   return s;
 }
@@ -132,6 +134,9 @@ const Pipeline kPipelines[] = {
     {.family = "clip", .schedule = "zero_bubble", .stages = 2},
     {.family = "unet", .schedule = "zero_bubble", .stages = 2},
     {.family = "moe", .policy = "zero_offload", .schedule = "zero_bubble", .stages = 2},
+    {.policy = "hybrid_coarse", .schedule = "gpipe"},
+    {.policy = "hybrid_coarse", .schedule = "interleaved", .recompute = "block", .chunks = 2, .clip_norm = 0.5},
+    {.policy = "hybrid_fine", .schedule = "1f1b", .precision = "bf16", .stages = 3, .micro_batches = 6},
     {.family = "clip", .schedule = "gpipe", .cut = "branches", .stages = 2},
     {.family = "trimodal", .policy = "zero_offload", .schedule = "1f1b", .cut = "branches", .stages = 2},
     {.family = "trimodal", .schedule = "1f1b", .cut = "branches", .stages = 4, .clip_norm = 0.5},

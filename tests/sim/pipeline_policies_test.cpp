@@ -1,10 +1,14 @@
 // Policies that hold back computing while they update, in pipelines: what a stage sends, others wait for.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "analysis/analysis.hpp"
+#include "analysis/timeline.hpp"
 #include "core/base/errors.hpp"
 #include "sim/simulate.hpp"
 #include "tests/common/scenarios.hpp"
@@ -31,8 +35,8 @@ TEST(PipelinePolicies, NoStageSendsAfterItsUpdate) {
 
 // Weights that the first stage and the last have in common, few micro-batches: ops of several steps are there at once.
 TEST(PipelinePolicies, NoneWaitsForEver) {
-  for (const char* policy :
-       {"zero_offload", "zero_infinity", "mlp_offload", "deep_optimizer_states", "patrickstar", "stronghold"})
+  for (const char* policy : {"zero_offload", "zero_infinity", "mlp_offload", "deep_optimizer_states", "patrickstar",
+                             "stronghold", "hybrid_coarse", "hybrid_fine"})
     for (const char* schedule : {"1f1b", "gpipe", "hippie", "axonn", "interleaved"})
       for (const std::int64_t micro_batches : {2, 4})
         for (const int layers : {2, 6}) {
@@ -42,12 +46,46 @@ TEST(PipelinePolicies, NoneWaitsForEver) {
                        std::to_string(layers));
           Scenario s = gpt_scenario(policy, kGiB, layers);
           s.machine = round_machine(kGiB, kGiB, kGiB);
+          if (std::string(policy).starts_with("hybrid")) s.policy.options["cpu_share"] = "0.5";
           s.workload.micro_batches = micro_batches;
           s.parallel = {.pipeline = 2, .chunks = interleaved ? 2 : 1, .schedule = schedule};
           s.validation = {.every = 2, .batches = 1};
           Simulation simulation(s);
           for (const CheckedRank& rank : run_checked(simulation)) EXPECT_EQ(rank.violation, "");
         }
+}
+
+// Of four micro-batches through two stages the CPU has the last on both: it goes forward and backward there, beside the
+// others, so that a step takes less.
+TEST(PipelinePolicies, ACpuTrainsBesideAPipeline) {
+  double alone_s = 0;
+  const auto of_share = [](const char* share) {
+    Scenario s = layers_scenario("hybrid_coarse", 16 * kGiB, 2, 64, 10 * kMs, 20 * kMs, kMs);
+    s.workload.micro_batches = 4;
+    s.parallel = {.pipeline = 2, .schedule = "gpipe"};
+    s.policy.options["cpu_share"] = share;
+    return s;
+  };
+  {
+    const Scenario scenario = of_share("0");
+    Simulation alone(scenario);
+    alone.run();
+    alone_s = analyse(alone.record()).step_s.median;
+  }
+  const Scenario scenario = of_share("0.25");
+  Simulation shared(scenario);
+  shared.run();
+  const RunRecord record = shared.record();
+  std::map<Rank, std::set<std::pair<std::int32_t, Phase>>> on_cpu;
+  for (const auto& entry : record.log->entries())
+    for (const Command& command : entry.commands)
+      if (command.kind == CommandKind::Run && command.lane.kind() == Engine::CpuCompute) {
+        const Op& op = shared.graph(rank_of(command)).op(command.op);
+        on_cpu[rank_of(command)].insert({op.micro_batch, op.phase});
+      }
+  const std::set<std::pair<std::int32_t, Phase>> both{{3, Phase::Forward}, {3, Phase::Backward}};
+  EXPECT_EQ(on_cpu, (std::map<Rank, std::set<std::pair<std::int32_t, Phase>>>{{0, both}, {1, both}}));
+  EXPECT_LT(analyse(record).step_s.median, alone_s);
 }
 
 // It issues the program in order, but nothing that sends.

@@ -35,11 +35,13 @@ void MeasuredPasses::finish(const View& view, OpId id) {
   estimated_ns_ = 0;
 }
 
-// Half of what it was, as steps differ; and no step counts for more than a factor of 4.
+// Half of what it was, as steps differ; and no step counts for more than four times that, or less than a quarter.
 void MeasuredPasses::end_step() {
+  constexpr double kMost = 4;
   if (estimated_ns_ <= 0) return;
   const double ratio = static_cast<double>(end_ns_ - begin_ns_) / static_cast<double>(estimated_ns_);
-  over_estimate_ = (over_estimate_.value_or(1) + std::clamp(ratio, 0.25, 4.0)) / 2;
+  const double before = over_estimate_.value_or(1);
+  over_estimate_ = (before + std::clamp(ratio, before / kMost, kMost * before)) / 2;
 }
 
 }  // namespace tandem

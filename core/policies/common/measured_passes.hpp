@@ -16,7 +16,7 @@ class MeasuredPasses {
 
   // Takes in what was appended, and what has finished, since the last call: after each batch of events.
   void follow(const View& view);
-  // Between 1/4 and 4; none until a step has been seen.
+  // None until a step has been seen.
   std::optional<double> over_estimate() const { return over_estimate_; }
 
  private:

@@ -67,6 +67,18 @@ std::vector<std::int64_t> layer_counts(const TrainingPlan& plan, const std::vect
   return none ? std::vector<std::int64_t>(counts.size(), 1) : counts;
 }
 
+// `ends`: of each piece, the module after its last one.
+std::vector<std::int32_t> pieces_that_end(const TrainingPlan& plan, const std::vector<PlanModule>& modules,
+                                          const std::vector<std::size_t>& ends) {
+  std::vector<std::int32_t> out(plan.stages.size(), 0);
+  for (std::size_t i = 0, piece = 0; i < modules.size(); ++i) {
+    piece += i == ends[piece];
+    for (const std::size_t stage : modules[i].stages) out[stage] = static_cast<std::int32_t>(piece);
+  }
+  place_held(plan, out);
+  return out;
+}
+
 }  // namespace
 
 std::vector<PlanModule> modules_of(const TrainingPlan& plan, const PassTimes& times) {
@@ -110,13 +122,22 @@ std::vector<std::int32_t> pieces_of(const TrainingPlan& plan, std::int32_t piece
       low = middle + 1;
   }
   CHECK(pack(costs, low, pieces, ends) == pieces, pieces, ends.size());
-  std::vector<std::int32_t> out(plan.stages.size(), 0);
-  for (std::size_t i = 0, piece = 0; i < modules.size(); ++i) {
-    piece += i == ends[piece];
-    for (const std::size_t stage : modules[i].stages) out[stage] = static_cast<std::int32_t>(piece);
-  }
-  place_held(plan, out);
-  return out;
+  return pieces_that_end(plan, modules, ends);
+}
+
+std::vector<std::int32_t> pieces_of(const TrainingPlan& plan, const std::vector<std::int64_t>& modules_of_each,
+                                    const PassTimes& times) {
+  const std::vector<PlanModule> modules = modules_of(plan, times);
+  std::vector<std::size_t> ends;
+  for (const std::int64_t count : modules_of_each)
+    ends.push_back((ends.empty() ? 0 : ends.back()) + static_cast<std::size_t>(count));
+  const auto name = [&](const PlanModule& module) { return plan.stages[module.stages.front()].name; };
+  require_pipeline(ends.back() == modules.size(), "parallel.cut",
+                   "its numbers add up to " + std::to_string(ends.back()) + ", and the network has " +
+                       std::to_string(modules.size()) + " modules, " + name(modules.front()) + " to " +
+                       name(modules.back()),
+                   "as many as there are");
+  return pieces_that_end(plan, modules, ends);
 }
 
 }  // namespace tandem

@@ -37,5 +37,8 @@ enum class CutBy : std::uint8_t {
 // are held for a stage are in its piece. Throws ConfigError where there are fewer stages than pieces.
 std::vector<std::int32_t> pieces_of(const TrainingPlan& plan, std::int32_t pieces, const PassTimes& times,
                                     CutBy by = CutBy::Time);
+// The same, with so many modules in each piece. Throws ConfigError where that is not all of them.
+std::vector<std::int32_t> pieces_of(const TrainingPlan& plan, const std::vector<std::int64_t>& modules_of_each,
+                                    const PassTimes& times);
 
 }  // namespace tandem

@@ -7,6 +7,7 @@
 #include <array>
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "core/scenario/ranks.hpp"
 #include "core/step/network_plan.hpp"
@@ -28,13 +29,16 @@ void require_built(const Scenario& scenario, const Rewrites& rewrites) {
     require_pipeline(holds, "parallel.pipeline", problem, allowed);
   };
   require(scenario.switches.empty(), "no policy takes over in a pipeline so far", "1, or no switches");
-  constexpr std::array<std::string_view, 9> kComposes = {
-      "data",           "compressed_gradients", "expert", "partition", "recompute", "tensor",
-      "movable_inputs", "stream_parameters",    kRowByRow};
+  constexpr std::array<std::string_view, 10> kComposes = {
+      "data",           "compressed_gradients", "expert",  "partition",  "recompute", "tensor",
+      "movable_inputs", "stream_parameters",    kRowByRow, "split_batch"};
   const auto composes = [&](std::string_view name) {
     if (name == "weight_compression") return generates(scenario);
     return std::find(kComposes.begin(), kComposes.end(), name) != kComposes.end();
   };
+  require(!goes_back_in_two(scenario) || find_rewrite(rewrites, "split_batch") == nullptr,
+          "zero_bubble takes each backward in two, and policy " + scenario.policy.name + " gives some to the CPU",
+          "1, or another parallel.schedule");
   for (const auto& rewrite : rewrites)
     require(composes(rewrite->name()),
             "with the transform " + std::string(rewrite->name()) + ", which policy " + scenario.policy.name +
@@ -42,7 +46,16 @@ void require_built(const Scenario& scenario, const Rewrites& rewrites) {
             "1, or without that");
 }
 
-std::string cut_of(const Scenario& scenario) { return scenario.workload.parallel.text_or("cut", "balanced"); }
+// Modules of each piece, where a scenario says them; else null.
+const std::vector<std::int64_t>* modules_of_pieces(const Scenario& scenario) {
+  const auto& keys = scenario.workload.parallel.all();
+  const auto cut = keys.find("cut");
+  return cut == keys.end() ? nullptr : std::get_if<std::vector<std::int64_t>>(&cut->second);
+}
+
+std::string cut_of(const Scenario& scenario) {
+  return modules_of_pieces(scenario) != nullptr ? "" : scenario.workload.parallel.text_or("cut", "balanced");
+}
 
 // Pieces that do not wait for each other have one place in the order of passes: that of the stage of a plain pipeline
 // from which it is as far to the end.
@@ -56,7 +69,7 @@ void require_schedule_of_branches(const ParallelOptions& parallel) {
 void require_generates(const Scenario& scenario) {
   const bool one_piece = scenario.parallel.chunks == 1 && cut_of(scenario) != "branches";
   require_pipeline(one_piece, "parallel.chunks, parallel.cut", "what generates has one piece of the network a rank",
-                   "chunks: 1, cut: balanced or layers");
+                   "chunks: 1, cut: balanced, layers or numbers");
 }
 
 // The order of a step's turns, of one rank.
@@ -119,6 +132,14 @@ class Divider {
   bool by_branches() const { return cut_of(scenario_) == "branches"; }
   void choose_pieces(const TrainingPlan& whole) {
     const PassTimes times{scenario_.machine, recomputes_blocks(scenario_.workload)};
+    if (const std::vector<std::int64_t>* given = modules_of_pieces(scenario_)) {
+      const auto pieces = static_cast<std::size_t>(shape_.stages) * static_cast<std::size_t>(shape_.chunks);
+      require_pipeline(given->size() == pieces, "parallel.cut",
+                       "has " + std::to_string(given->size()) + " numbers for " + std::to_string(pieces) + " pieces",
+                       "one for each: parallel.pipeline times parallel.chunks");
+      piece_of_ = pieces_of(whole, *given, times);
+      return;
+    }
     if (!by_branches()) {
       const CutBy by = cut_of(scenario_) == "layers" ? CutBy::Layers : CutBy::Time;
       piece_of_ = pieces_of(whole, shape_.stages * shape_.chunks, times, by);
@@ -165,11 +186,12 @@ std::function<TrainingPlan(TrainingPlan)> of_rank(const Scenario& scenario, cons
   return [divider](TrainingPlan whole) { return (*divider)(whole); };
 }
 
-const std::vector<FamilyKey> kKeys = {word_key(
-    "cut", {"balanced", "layers", "branches"},
-    "Where the network is cut into pieces. balanced: so that the longest takes as little time as can be. With "
-    "layers: so that all have the same number of layers, as Megatron-LM cuts. With branches: parts that do not depend "
-    "on each other, such as two encoders, are on different devices and computed at the same time.")};
+const std::vector<FamilyKey> kKeys = {
+    {"cut",
+     R"({"description": "Where the network is cut into pieces. balanced: so that the longest takes as little time as can be. With layers: so that all have the same number of layers, as Megatron-LM cuts. With branches: parts that do not depend on each other, such as two encoders, are on different devices and computed at the same time. A list: modules of each piece, as many numbers as stages times chunks; an embedding, each block and the head are one.", "oneOf": [)"
+     R"({"type": "string", "enum": ["balanced", "layers", "branches"]}, )"
+     R"({"type": "array", "minItems": 1, "maxItems": 4096, "items": {"type": "integer", "minimum": 1, "maximum": 65536}}]})",
+     KeyValue(std::string("balanced"))}};
 
 }  // namespace
 }  // namespace tandem
