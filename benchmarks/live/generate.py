@@ -6,7 +6,7 @@
     benchmarks/live/generate.py ... --images         # Stable Diffusion 1.5's unet
     benchmarks/live/generate.py ... --device cpu --small     # small shapes, to try this script
 
-Shapes of OPT-6.7B with 8 GiB of the device, and of OPT-30B with 28 GiB; weights are random. No placement is one that a profile was calibrated with.
+Shapes of OPT-6.7B with 8 GiB of the device, and of OPT-30B with 28 GiB (or with `--device-memory 16GiB`); weights are random. No placement is one that a profile was calibrated with.
 Prints every row, those that miss by more than 10 % marked; then the median error and the 90th percentile. The rate is that of tokens behind the first.
 """
 import argparse
@@ -39,7 +39,7 @@ RATE = re.compile(r"([\d.]+) s of them once weights were there, then ([\d.]+) to
 def question(flags, model, batch, micro_batches, policy):
     workload = f"model: {model}, precision: fp16" if not flags.small else (
         "family: gpt, layers: 6, hidden: 192, heads: 6, vocabulary: 509, sequence: 400, precision: fp32")
-    limits = "{device_bytes: 128MiB, host_bytes: 512MiB, cores: 2}" if flags.small else "{{device_bytes: {}, host_bytes: {}}}".format(*SHAPES[model])
+    limits = "{device_bytes: 128MiB, host_bytes: 512MiB, cores: 2}" if flags.small else "{{device_bytes: {}, host_bytes: {}}}".format(flags.device_memory or SHAPES[model][0], SHAPES[model][1])
     return (f"machine: {flags.machine}\nlimits: {limits}\nworkload: {{{workload}, batch: {batch}, micro_batches: {micro_batches}}}\n"
             f"generate: {{prompt: {PROMPT}, new_tokens: {NEW}}}\npolicy: {{{policy}}}\n")
 
@@ -121,6 +121,7 @@ def main():
     parser.add_argument("--models", default=",".join(SHAPES))
     parser.add_argument("--accelerate", action="store_true")
     parser.add_argument("--placements", default=",".join(str(i + 1) for i in range(len(PLACEMENTS))), help="by their numbers, from 1")
+    parser.add_argument("--device-memory", help="instead of 8 and 28 GiB: with 16GiB for opt-30b, placements 6 and 12 do not fit")
     parser.add_argument("--images", action="store_true", help="Stable Diffusion's unet instead of text")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--output", type=pathlib.Path)
