@@ -184,7 +184,7 @@ def refusals(root):
             ("no number", lambda: asks("1 2\n1 two", tokens=numbers), "prompt.txt:2: the prompt 'two' is no token"),
             ("too long", lambda: asks("x" * 60), "prompt and new tokens are 69"),
             ("no tokens to draw", lambda: asks(generating=", top_k: 3"), "generate.top_k"),
-            ("prompts of text alone", lambda: (scenario(root, T5), "--prompts", prompt_file(root, "x")), "reads more than a text"),
+            ("a longer start of T5's text", lambda: (scenario(root, T5), "--prompts", prompt_file(root, "x")), "begins with one token, 0"),
             ("a training", lambda: (SOURCE / "scenarios" / "demo.yaml",), "generate: is missing"),
             ("texts over prompts", lambda: (*asks(), "--texts", root / "prompt.txt"), "--prompts"),
             ("a folder for texts", lambda: (*asks(), "--texts", root), "--texts")):
