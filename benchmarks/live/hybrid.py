@@ -3,7 +3,7 @@
 
     benchmarks/live/hybrid.py --tandem build/bin/tandem --machine machine.yaml --device cuda --output hybrid.json
 
-`--machine` is a profile of this machine (`tandem calibrate`). Networks are the thesis' two (scenarios/hybrid_gpt.yaml, hybrid_mlp.yaml), its perceptron
+`--machine` is a profile of this machine (`tandem calibrate`), by its file or its name. Networks are the thesis' two (scenarios/hybrid_gpt.yaml, hybrid_mlp.yaml), its perceptron
 with a batch in one piece, and some that keep a GPU waiting for launches, where a CPU may be of use. Each row is a median of rounds, with their least and
 most, over the GPU alone of the same rounds; below 1 the CPU helps. `--small`: for a machine without a GPU.
 """
@@ -53,7 +53,8 @@ def tandem(args, verb, path, policy, folder, *more):
 
 def rows_of(args, folder, name, workload):
     path = folder / "case.yaml"
-    path.write_text(f"machine: {pathlib.Path(args.machine).resolve()}\nworkload: {{{workload}}}\noptimizer: {{name: adam, learning_rate: 1e-3}}\n"
+    machine = pathlib.Path(args.machine)
+    path.write_text(f"machine: {machine.resolve() if machine.exists() else machine}\nworkload: {{{workload}}}\noptimizer: {{name: adam, learning_rate: 1e-3}}\n"
                     f"policy: {{name: resident}}\nsteps: {WARM + args.steps}\n" + (f"data: {{images: {folder / 'images'}}}\n" if "mlp" in workload else ""))
     said = {policy: tandem(args, "simulate", path, policy, folder) for policy in POLICIES}
     taken = {policy: [] for policy in POLICIES}
