@@ -170,6 +170,7 @@ Analysis analyse(const RunRecord& record) {
   analysis.timeline = make_timeline(record);
   analysis.steps = find_steps(analysis.timeline);
   analysis.run = whole_run(analysis);
+  analysis.run.commands += record.commands_of_others;
   if (analysis.run.steps > 0)
     analysis.mean_step_s = seconds(analysis.run.makespan_ns) / static_cast<double>(analysis.run.steps);
   std::vector<double> times;

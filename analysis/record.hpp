@@ -27,6 +27,10 @@ struct RunRecord {
   std::string mode;  // "simulated" | "measured"
   const Scenario* scenario = nullptr;
   std::vector<RankRecord> ranks;
+  // Of a run of more ranks than are told of (told_ranks.hpp): which ones `ranks` are, in order, and how many commands
+  // the others had. Empty: all of the run.
+  std::vector<Rank> told;
+  std::int64_t commands_of_others = 0;
   // What crossed the seam. Everything else (step times, busy shares, stalls by cause, bytes moved, memory over time by
   // role, losses) is derived from it. Live with several ranks: this rank's part.
   const MemoryLog* log = nullptr;

@@ -17,6 +17,7 @@ StepFollower::StepFollower(std::vector<const Graph*> graphs, Ended ended) : ende
 
 // A step is appended as a whole, before any of its ops is issued.
 void StepFollower::follow_graph(RankState& rank) {
+  if (rank.graph == nullptr) return;
   for (; rank.seen < rank.graph->op_count(); ++rank.seen)
     if (const Op& op = rank.graph->op(rank.seen); belongs(op)) ++steps_[op.step].open_ops;
 }

@@ -18,7 +18,8 @@ class StepFollower final : public EventLog {
  public:
   // Of an op of a step that has finished, or of a part of it.
   using Ended = std::function<void(std::int32_t step, const StepFigures&)>;
-  // The graphs, by rank, may still grow; they must outlive this object. `ended` is called in the order of steps.
+  // The graphs, by rank, may still grow; they must outlive this object. Null: nothing of that rank will come. `ended`
+  // is called in the order of steps.
   StepFollower(std::vector<const Graph*> graphs, Ended ended);
   // Of one process of several, whose rank is not 0: its graph is that of whatever rank its commands have.
   StepFollower(const Graph& graph, Ended ended) : StepFollower(std::vector{&graph}, std::move(ended)) {}

@@ -2,26 +2,34 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 #include "core/base/check.hpp"
 
 namespace tandem {
 namespace {
 
-// A record of one rank may be of any rank (one process a rank); a record of many has them in order.
+// A record of one rank may be of any rank (one process a rank); a record of many has them in order, or says which.
 class Ranks {
  public:
-  explicit Ranks(Timeline& timeline) : timeline_(timeline) {}
+  Ranks(Timeline& timeline, const std::vector<Rank>& told) : timeline_(timeline) {
+    for (std::size_t i = 0; i < told.size(); ++i) places_.emplace(told[i], i);
+  }
   RankTimeline& of(Rank rank) {
-    const bool single = timeline_.ranks.size() == 1;
-    CHECK(single || (rank >= 0 && static_cast<std::size_t>(rank) < timeline_.ranks.size()), rank);
-    RankTimeline& found = timeline_.ranks[single ? 0 : static_cast<std::size_t>(rank)];
-    found.rank = rank;
-    return found;
+    const std::size_t place = place_of(rank);
+    CHECK(place < timeline_.ranks.size(), rank);
+    timeline_.ranks[place].rank = rank;
+    return timeline_.ranks[place];
   }
 
  private:
+  std::size_t place_of(Rank rank) const {
+    if (timeline_.ranks.size() == 1) return 0;
+    return places_.empty() ? static_cast<std::size_t>(rank) : places_.at(rank);
+  }
+
   Timeline& timeline_;
+  std::unordered_map<Rank, std::size_t> places_;
 };
 
 void take_events(const EventBatch& batch, Ranks& ranks, Timeline& timeline) {
@@ -90,10 +98,10 @@ Timeline make_timeline(const RunRecord& record) {
   Timeline timeline;
   timeline.ranks.resize(record.ranks.size());
   for (std::size_t i = 0; i < record.ranks.size(); ++i) {
-    timeline.ranks[i].rank = static_cast<Rank>(i);
+    timeline.ranks[i].rank = record.told.empty() ? static_cast<Rank>(i) : record.told[i];
     timeline.ranks[i].graph = record.ranks[i].graph;
   }
-  Ranks ranks(timeline);
+  Ranks ranks(timeline, record.told);
   make_room(record.log->entries(), ranks, timeline.ranks.size());
   for (const MemoryLog::Entry& entry : record.log->entries()) {
     take_events(entry.batch, ranks, timeline);

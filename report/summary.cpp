@@ -165,7 +165,7 @@ std::vector<Peak> peaks_to_show(const Analysis& analysis, bool all) {
 
 // Where ranks stand for others.
 std::string folded_words(const RunRecord& record) {
-  if (!record.scenario->parallel.fold) return "";
+  if (!record.scenario->parallel.fold && record.told.empty()) return "";
   return fmt::format(" that stand for {}", device_count(*record.scenario));
 }
 

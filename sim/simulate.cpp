@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "analysis/told_ranks.hpp"
 #include "core/base/check.hpp"
 #include "core/base/errors.hpp"
 #include "core/scheduler/driver.hpp"
@@ -21,18 +22,21 @@ std::optional<AlikeGroups> alike_groups(const Scenario& scenario) {
 
 Simulation::Simulation(const Scenario& scenario, Fidelity fidelity, const MakePolicy& make)
     : scenario_(scenario), fidelity_(fidelity) {
-  std::vector<const Graph*> graphs;
+  std::vector<const Graph*> graphs, told;
+  const std::vector<bool> is_told = told_ranks(scenario);
   for (Rank rank = 0; rank < tandem::rank_count(scenario); ++rank) {
     estimates_.push_back(std::make_unique<CostModel>(scenario.machine));
     schedulers_.push_back(make ? make_scheduler(scenario, *estimates_.back(), rank, make)
                                : make_scheduler(scenario, *estimates_.back(), rank));
     graphs.push_back(&schedulers_.back()->graph());
+    told.push_back(is_told[static_cast<std::size_t>(rank)] ? graphs.back() : nullptr);
+    if (told.back() == nullptr) schedulers_.back()->forget_what_is_over();
   }
   auto tokens = seeded_tokens(scenario.seed, scenario.workload.keys.integer_or("vocabulary", 1),
                               scenario.workload.keys.integer_or("stop_token", kNone));
   executor_ = std::make_unique<SimgridExecutor>(graphs, scenario.machine, scenario.truth, scenario.seed, fidelity,
                                                 std::move(tokens), alike_groups(scenario));
-  log_ = std::make_unique<RunLog>(graphs, scenario, std::nullopt, [this] {
+  log_ = std::make_unique<RunLog>(std::move(told), scenario, std::nullopt, [this] {
     for (const auto& scheduler : schedulers_) scheduler->forget_what_is_over();
   });
 }
@@ -59,6 +63,7 @@ RunRecord Simulation::record() const {
   record.mode = "simulated";
   record.scenario = &scenario_;
   for (const auto& scheduler : schedulers_) {
+    if (!log_->is_told(scheduler->rank())) continue;
     RankRecord rank;
     for (int t = 0; t < kTierCount; ++t) {
       rank.peak_bytes[static_cast<std::size_t>(t)] = scheduler->pool(static_cast<Tier>(t)).peak_bytes();

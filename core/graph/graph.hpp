@@ -188,8 +188,9 @@ struct Op {
   std::int32_t match_sequence = kNone;
   std::int8_t lane_number = 0;  // P2P, Collective: the lane of that kind
   std::int64_t workspace_bytes = 0;
-  boost::container::small_vector<ValueId, 8> reads;
-  boost::container::small_vector<Write, 8> writes;
+  // A large run has millions of ops, most of which have few operands.
+  boost::container::small_vector<ValueId, 4> reads;
+  boost::container::small_vector<Write, 2> writes;
   bool may_run_on(Engine e) const { return (engines >> static_cast<int>(e)) & 1; }
 };
 // A load of an era that takes over (Graph::loaded): it never runs, as what it writes is there.
