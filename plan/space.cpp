@@ -104,6 +104,7 @@ bool is_resident(const Choice& policy) { return policy.words == kResident; }
 // Gradients and parameters in parts would be brought together for each micro-batch of each stage.
 bool goes_with_partition(const Strategy& strategy, const std::string& setting) {
   if (setting == "workload.partition=none") return true;
+  if (strategy.divides_layers() && strategy.experts > 1) return false;
   return strategy.only_copies() || (strategy.data > 1 && setting == "workload.partition=optimizer");
 }
 

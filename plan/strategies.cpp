@@ -92,7 +92,7 @@ std::vector<Strategy> strategies_of(const Question& question) {
       if (pipeline > most) continue;
       Strategy strategy{.data = devices / tensor / pipeline, .tensor = tensor, .pipeline = pipeline};
       add_schedules(strategy, most, all);
-      strategy.experts = tensor == 1 ? most_experts(base, strategy.data) : 1;
+      strategy.experts = most_experts(base, strategy.data);
       if (strategy.experts > 1) add_schedules(strategy, most, all);
     }
   }

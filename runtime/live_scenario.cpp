@@ -109,6 +109,8 @@ void refuse_states_of_parts(const Scenario& scenario) {
   const bool saves = !scenario.checkpoint.directory.empty() || scenario.first_step > 0;
   refuse_divided(scenario, !optimizer_of(scenario).by_element(),
                  o.name + " looks at whole tensors, of which ranks have parts", "another optimizer.name");
+  refuse_divided(scenario, saves && scenario.workload.tensor > 1 && expert_ranks(scenario) > 1,
+                 "beside parallel.expert no checkpoints are made", "no checkpoint.directory, and no --resume");
   refuse_divided(scenario, saves && o.state_bits < kNumbers,
                  "a checkpoint has blocks of numbers, of which parts of layers begin none",
                  "no checkpoint.directory, or optimizer.state_bits: 32 or 16");

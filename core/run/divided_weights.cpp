@@ -25,6 +25,16 @@ std::string identity_of(const WorkloadOptions& w) {
 
 }  // namespace
 
+WeightParts parts_of(const Scenario& scenario) {
+  const Network whole = network_of(undivided(scenario)), divided = network_of(scenario);
+  Scenario columns = scenario;  // those of each layer alone
+  columns.workload.tensor /= hidden_ranks(scenario);
+  for (const char* key : {"hidden", "expert", "expert_imbalance"}) columns.workload.parallel[key] = 1;
+  const std::int64_t neighbours = columns.workload.tensor;
+  const bool two_ways = neighbours > 1 && (hidden_ranks(scenario) > 1 || expert_ranks(scenario) > 1);
+  return two_ways ? weight_parts(whole, network_of(columns), divided, neighbours) : weight_parts(whole, divided);
+}
+
 bool DividedWeights::are_in(const Scenario& scenario) {
   return scenario.workload.tensor > 1 || sequence_ranks(scenario) > 1 || expert_ranks(scenario) > 1;
 }
@@ -40,13 +50,7 @@ std::shared_ptr<const DividedWeights> DividedWeights::of(const Scenario& scenari
 
 DividedWeights::DividedWeights(const Scenario& scenario) {
   const Network whole = network_of(undivided(scenario));
-  if (const std::int64_t hidden = hidden_ranks(scenario); hidden > 1) {
-    Scenario columns = scenario;
-    columns.workload.tensor /= hidden, columns.workload.parallel["hidden"] = 1;
-    parts_ = weight_parts(whole, network_of(columns), network_of(scenario), columns.workload.tensor);
-  } else {
-    parts_ = weight_parts(whole, network_of(scenario));
-  }
+  parts_ = parts_of(scenario);
   for (const auto& [name, part] : parts_) stages_[module_of(name)] = module_of(part.name);
   for (const NetworkModule& m : whole.modules) layouts_[m.name] = tandem::layout_of(*m.module, /*trained=*/true);
 }

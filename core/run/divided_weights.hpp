@@ -21,6 +21,9 @@ struct RankPart {
   std::int64_t ranks, own;
 };
 
+// Of a rank's network, whose layers or experts ranks divide, or both.
+WeightParts parts_of(const Scenario& scenario);
+
 class DividedWeights {
  public:
   // Whether ranks divide modules, whose pieces have names of their own.

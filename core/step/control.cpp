@@ -28,13 +28,14 @@ void ControlPart::add(Graph& graph) {
   const std::string name = context_.scales_loss() ? "loss_scale" : "clip";
   std::int64_t buckets = 0;
   for (std::size_t i = 0; i < stages_.size(); ++i) buckets += context_.trains(i);
-  std::int64_t added_up = 0;
-  for (std::size_t i = 0; i < stages_.size(); ++i) added_up += is_added_up(i);
-  if (added_up > 0)
-    exchange_work_ = graph.add_work({"all_reduce_sum",
-                                     DType::F64,
-                                     {added_up, exchange_group().size},
-                                     {memory_kernel(2 * added_up * size_of(DType::F64))}});
+  for (const RankGroup* group : {&context_.options.tensor_group, &context_.options.expert_group}) {
+    std::int64_t added_up = 0;
+    for (std::size_t i = 0; i < stages_.size(); ++i) added_up += is_added_up(i, *group);
+    if (added_up == 0) continue;
+    const std::int64_t bytes = added_up * size_of(DType::F64);
+    exchanges_.push_back(
+        {group, graph.add_work({"all_reduce_sum", DType::F64, {added_up, group->size}, {memory_kernel(2 * bytes)}})});
+  }
   const BucketOwners& owners = context_.plan().buckets;
   if (owners.elsewhere()) {
     buckets = static_cast<std::int64_t>(owners.members.size());
@@ -114,30 +115,26 @@ std::vector<ValueId> ControlPart::own_sums() const {
 
 // Of ranks that divide layers: each sums the squares of its own parts, and one of them those of what all have. Of ranks
 // that divide experts: each those of its own.
-bool ControlPart::is_added_up(std::size_t index) const {
-  if (!context_.trains(index)) return false;
-  if (divides_layers()) return true;
-  return context_.options.expert_group.size > 1 && context_.spec(index).gradients == GradientRanks::Expert;
-}
-
-const RankGroup& ControlPart::exchange_group() const {
-  return divides_layers() ? context_.options.tensor_group : context_.options.expert_group;
+bool ControlPart::is_added_up(std::size_t index, const RankGroup& group) const {
+  if (!context_.trains(index) || group.size == 1) return false;
+  return &group == &context_.options.tensor_group || context_.spec(index).gradients == GradientRanks::Expert;
 }
 
 void ControlPart::add_up_parts(Graph& graph) {
-  if (exchange_work_ == kNone) return;
-  Op op = context_.new_op(graph.intern("grad_norm.parts"), exchange_work_, Phase::Reduce, 0);
-  op.layer = kNone;
-  context_.exchange(graph, op, exchange_group());
-  for (std::size_t i = 0; i < stages_.size(); ++i) {
-    if (!is_added_up(i)) continue;
-    const ValueId own = stages_[i].value;
-    CHECK(own != kNone, "a step is clipped before all its gradients are final", context_.step);
-    op.reads.push_back(own);
-    stages_[i].value = graph.new_version(stages_[i].square_sum);
-    op.writes.push_back({stages_[i].value, own});
+  for (const auto& [group, work] : exchanges_) {
+    Op op = context_.new_op(graph.intern("grad_norm.parts"), work, Phase::Reduce, 0);
+    op.layer = kNone;
+    context_.exchange(graph, op, *group);
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      if (!is_added_up(i, *group)) continue;
+      const ValueId own = stages_[i].value;
+      CHECK(own != kNone, "a step is clipped before all its gradients are final", context_.step);
+      op.reads.push_back(own);
+      stages_[i].value = graph.new_version(stages_[i].square_sum);
+      op.writes.push_back({stages_[i].value, own});
+    }
+    graph.append(std::move(op));
   }
-  graph.append(std::move(op));
 }
 
 // In the order of the whole network, so that the norm has the bits that one device gives it.

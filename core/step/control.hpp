@@ -34,8 +34,7 @@ class ControlPart {
   };
   std::int64_t norm_workspace(std::size_t index) const;
   bool divides_layers() const { return context_.options.tensor_group.size > 1; }
-  bool is_added_up(std::size_t index) const;
-  const RankGroup& exchange_group() const;
+  bool is_added_up(std::size_t index, const RankGroup& group) const;
   void add_up_parts(Graph& graph);
   std::vector<ValueId> own_sums() const;
   std::vector<ValueId> all_sums(Graph& graph);
@@ -46,7 +45,8 @@ class ControlPart {
   WorkId work_ = kNone;
   std::int32_t label_ = kNone;
   std::vector<TensorId> gathered_;  // sums of all ranks' buckets, where they have some each
-  WorkId gather_work_ = kNone, exchange_work_ = kNone;
+  WorkId gather_work_ = kNone;
+  std::vector<std::pair<const RankGroup*, WorkId>> exchanges_;  // of sums, among ranks that have parts
   TensorId control_ = kNone, loss_scale_ = kNone;
 };
 

@@ -17,9 +17,15 @@ inline std::vector<std::int64_t> sizes_of_part(const StepContext& context, const
   const StepOptions& options = context.options;
   if (options.tensor_group.size == 1 && stage.gradients != GradientRanks::Expert && context.share.parts > 1)
     return {elements};
-  const RankGroup& among = options.tensor_group.size > 1 ? options.tensor_group : options.expert_group;
+  const auto place_in = [&](const RankGroup& group) {
+    return std::ranges::find(group.members, options.own) - group.members.begin();
+  };
+  const RankGroup &columns = options.tensor_group, &experts = options.expert_group;
+  if (columns.size > 1 && experts.size > 1 && stage.gradients == GradientRanks::Expert)  // each in columns as well
+    return {elements, columns.size * experts.size, place_in(experts) * columns.size + place_in(columns)};
+  const RankGroup& among = columns.size > 1 ? columns : experts;
   if (among.size == 1) return {elements};
-  return {elements, among.size, std::ranges::find(among.members, options.own) - among.members.begin()};
+  return {elements, among.size, place_in(among)};
 }
 
 }  // namespace tandem

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "core/run/divided_weights.hpp"
 #include "core/scenario/ranks.hpp"
-#include "core/transforms/tensor/weight_parts.hpp"
 #include "core/workloads/workload.hpp"
 #include "runtime/rank_processes.hpp"
 #include "runtime/torch_setup.hpp"
@@ -155,11 +155,11 @@ using Weights = std::map<std::string, std::vector<float>>;
 
 // Whole weights of the ranks' parts; of what several ranks have, each must have the same bits.
 Weights put_together(const Scenario& scenario, const std::vector<RankBits>& all) {
-  const WeightParts parts = weight_parts(network_of(undivided(scenario)), network_of(scenario));
+  const WeightParts parts = parts_of(scenario);
   Weights whole;
   for (Rank rank = 0; rank < rank_count(scenario); ++rank) {
     const RankPlace at = place_of(scenario, rank);
-    const auto own = scenario.workload.tensor > 1 ? at.tensor : static_cast<Rank>(at.data % expert_ranks(scenario));
+    const auto own = at.data % expert_ranks(scenario) * scenario.workload.tensor + at.tensor;
     for (const auto& [name, text] : all[static_cast<std::size_t>(rank)]) {
       if (name == "loss") continue;
       const WeightPart& part = parts.at(name);
@@ -261,6 +261,10 @@ const Division kDivisions[] = {
     {.kind = "megatron", .tensor = 4, .batch = 2},  // two ranks a text
     {.family = "llama", .recompute = "block", .kind = "megatron", .devices = 2, .micro_batches = 1},
     {.kind = "megatron", .stages = 2, .micro_batches = 4, .batch = 2, .clip_norm = 0.05},
+    {.family = "moe", .clip_norm = 0.05},
+    {.family = "moe", .recompute = "block", .devices = 2, .micro_batches = 1},
+    {.family = "moe", .devices = 2, .experts = 2},
+    {.family = "moe", .recompute = "block", .devices = 2, .micro_batches = 1, .experts = 2, .clip_norm = 0.05},
     {.family = "moe", .tensor = 1, .devices = 2, .experts = 2},
     {.family = "moe", .tensor = 1, .devices = 4, .micro_batches = 1, .experts = 2},
     {.family = "moe", .tensor = 1, .devices = 4, .experts = 2, .clip_norm = 0.05},

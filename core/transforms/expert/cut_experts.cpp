@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -89,6 +90,11 @@ class Plan {
 }  // namespace
 
 SplitModule cut_experts(const Module& module, std::int64_t ranks, double imbalance) {
+  if (module.exchange != Exchange::None)  // of ranks that divide columns: of what this rank's experts read or make
+    return {.pieces = {{std::make_shared<Module>(module), {{kNone, 0}}}},
+            .outputs = {{0, 0}},
+            .weights = {},
+            .divided = {}};
   return cut_module(module, Plan(module, ranks, imbalance).build());
 }
 

@@ -1,6 +1,7 @@
 // Expert parallel: of the ranks that train on samples of their own, so many in a row divide each mixture's experts
-// (cut_experts.hpp). Experts' gradients are made of the tokens of all of them: they are added up among ranks with the
-// same experts alone, and divided by the number of all; other gradients are means over all ranks.
+// (cut_experts.hpp), whose columns others may have divided before. Experts' gradients are made of the tokens of all of
+// them: they are added up among ranks with the same experts alone, and divided by the number of all; other gradients
+// are means over all ranks.
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,7 +30,8 @@ void require_suits(const WorkloadOptions& w) {
     refuse(std::to_string(ranks_of(w)) + " does not divide the " + std::to_string(w.devices) +
                " ranks that train on samples of their own",
            "1, or a divisor of parallel.data");
-  if (w.tensor > 1) refuse("with tensor it is not built so far", "1, or parallel.tensor: 1");
+  if (w.tensor > 1 && w.partition != "none")
+    refuse("with tensor and divided states it is not built so far", "1, or parallel.tensor: 1, or partition: none");
   if (w.parallel.has("shard")) refuse("beside states that neighbours divide it is not built so far", "1, or no shard");
 }
 
@@ -68,6 +70,5 @@ const std::vector<FamilyKey> kKeys = {
 }  // namespace
 }  // namespace tandem
 
-TANDEM_TRANSFORM_OF_BOTH(expert, of_scenario, on_network,
-                         "Ranks have some of each mixture's experts, and send each other tokens", "parallel.expert: N",
-                         &kKeys)
+TANDEM_TRANSFORM_ENTRY(expert, "Ranks have some of each mixture's experts, and send each other tokens",
+                       "parallel.expert: N", of_scenario, on_network, nullptr, &kKeys, /*network_last=*/true)

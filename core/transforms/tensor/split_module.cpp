@@ -29,6 +29,8 @@ bool goes_by_heads(const std::string_view name) {
   static const std::set<std::string_view> kNames = {"attention", "paged_attention", "qkv_attention", "rotary"};
   return kNames.contains(name);
 }
+// Layers whose outputs are columns of their own, and which sum over those of their input.
+bool multiplies(const std::string_view name) { return name == "linear" || name == "expert_linear"; }
 bool chooses(const Call& call) { return call.what->primitive.is_choice(); }
 // Inputs of attention and others, without pages of keys and values; and without what ranks have alike before them.
 std::size_t first_page_of(const Call& call) {
@@ -89,7 +91,7 @@ class Splitter {
     if (readers == readers_.end()) return false;
     return std::all_of(readers->second.begin(), readers->second.end(), [&](const Call* call) {
       const std::string_view name = call->what->name;
-      if (name == "linear") return call->in.size() == 1 && is_divisible(module_.locals[place(value)].shape.columns());
+      if (multiplies(name)) return call->in.size() == 1 && is_divisible(module_.locals[place(value)].shape.columns());
       if (name == "cross_entropy" || chooses(*call)) return call->in.front() == value;
       if (shares_one_head(*call))
         return value == call->in.front() && is_divisible(call->how.integer("heads")) &&
@@ -127,7 +129,7 @@ class Splitter {
     for (const Call& call : module_.program) {
       if (call.out.front() != value) continue;
       const std::string_view name = call.what->name;
-      if (name == "linear") return is_divisible(call.shapes.out.front().columns());
+      if (multiplies(name)) return is_divisible(call.shapes.out.front().columns());
       return (goes_by_columns(name) || goes_by_heads(name)) && comes_of_columns(call.in.front());
     }
     return false;
@@ -139,8 +141,13 @@ class Splitter {
     const Held held = held_[place(value)];
     if (step.gathers || (step.by_texts && held == Held::Columns) || of_texts_.contains(value)) return made + 1;
     if (held == Held::Summand) return step.sums ? made : made + 1;
-    if ((held == Held::Whole || held == Held::Rows) && spread) return made + 1;
+    if (is_spread_out(value, spread)) return made + 1;
     return std::max(made, 0);
+  }
+  // Whether a value that is read so has to be, in a segment of its own.
+  bool is_spread_out(LocalId value, bool spread) const {
+    const Held held = held_[place(value)];
+    return spread && (held == Held::Whole || held == Held::Rows) && !spread_.contains(value);
   }
   // Segments of tokens and of columns by turns, as gradients of the ones' weights are summands, and not the others'.
   static std::int32_t by_turns(std::int32_t segment, bool tokens) {
@@ -174,11 +181,17 @@ class Splitter {
       } else if (first == Held::Columns) {
         step.divides = true;
         if (shares_one_head(call)) step.spread[1] = step.spread[2] = true;
-        held = name == "linear" ? Held::Summand : name == "cross_entropy" ? Held::Whole : Held::Columns;
+        held = multiplies(name) ? Held::Summand : name == "cross_entropy" ? Held::Whole : Held::Columns;
       } else if (name == "add" && adds_summands(call)) {
         step.sums = true;
         held = Held::Summand;
-      } else if (name == "linear" && is_read_by_columns(call.out.front()) &&
+      } else if (name == "combine" && first == Held::Summand) {  // whose weights' gradients are summands, too
+        step.sums = step.spread[2] = true;
+        held = Held::Summand;
+      } else if (name == "dispatch" && is_sent_to_divided_experts(call)) {
+        step.spread[0] = true;
+        spread_.insert(call.out.front());
+      } else if (multiplies(name) && is_read_by_columns(call.out.front()) &&
                  (by_divided || (call.in.size() == 1 && is_divisible(call.shapes.out.front().columns())))) {
         step.divides = step.spread[0] = true;
         held = Held::Columns;
@@ -197,6 +210,14 @@ class Splitter {
       }
       append(std::move(step), held);
     }
+  }
+  bool is_sent_to_divided_experts(const Call& dispatch) const {
+    const auto readers = readers_.find(dispatch.out.front());
+    return !by_tokens_ && readers != readers_.end() &&
+           std::all_of(readers->second.begin(), readers->second.end(), [&](const Call* call) {
+             return call->what->name == "expert_linear" && is_read_by_columns(call->out.front()) &&
+                    is_divisible(call->shapes.out.front().columns());
+           });
   }
   bool adds_summands(const Call& call) const {
     return std::all_of(call.in.begin(), call.in.end(), [&](LocalId in) { return held_[place(in)] == Held::Summand; });
@@ -328,7 +349,7 @@ class Splitter {
     if (spread && is_in_rows(value)) return exchanged(value, Exchange::Gather);
     if (held_[place(value)] == Held::Summand)
       return exchanged(value, becomes_rows(value) ? Exchange::Scatter : Exchange::Forward);
-    if (spread && held_[place(value)] == Held::Whole) return exchanged(value, Exchange::Backward);
+    if (is_spread_out(value, spread)) return exchanged(value, Exchange::Backward);
     return whole_.at(value);
   }
 
@@ -386,7 +407,7 @@ class Splitter {
       const Held held = all_.held_[place(value)];
       const bool deals = (step.by_texts && held == Held::Columns) || all_.of_texts_.contains(value);
       const bool exchanged =
-          step.gathers || deals || (!step.sums && (held == Held::Summand || (spread && held != Held::Columns)));
+          step.gathers || deals || (!step.sums && held == Held::Summand) || all_.is_spread_out(value, spread);
       const std::pair key{value, exchanged};
       if (const auto found = locals_.find(key); found != locals_.end()) return found->second;
       CHECK(elsewhere || exchanged, all_.module_.name, value);
@@ -401,7 +422,7 @@ class Splitter {
         (step.by_texts ? shape.dims.front() : shape.dims.back()) /= all_.ranks_;
         return locals_[key] = builder_.input(all_.locals_[place(value)].name, shape);
       }
-      sources_.push_back(step.sums ? all_.whole_.at(value) : all_.source_of(value, spread));
+      sources_.push_back(step.sums && held == Held::Summand ? all_.whole_.at(value) : all_.source_of(value, spread));
       if (all_.divided_.contains(value)) shape.dims.front() /= all_.ranks_;
       if (held == Held::Columns) shape.dims.back() /= all_.ranks_;
       if (!spread && all_.is_in_rows(value)) shape = all_.rows_of(value);
@@ -504,6 +525,7 @@ class Splitter {
   std::deque<Call> own_calls_;  // instead of the module's
   const std::int64_t ranks_;
   const bool by_tokens_, by_texts_;
+  std::set<LocalId> spread_;           // whole, and each rank's gradient is a summand
   std::set<LocalId> of_texts_;         // made of the rank's texts, and dealt back to columns of all
   std::vector<Held> held_;             // by local of the whole module
   std::vector<std::int32_t> segment_;  // that makes it; kNone: a port

@@ -12,8 +12,11 @@ Field field_of_weight(const Module& module, std::size_t weight) {
   return layout->fields[static_cast<std::size_t>(field_of(module, weight))];
 }
 
-// A linear layer's, of whose outputs a rank has some of each section; else 1.
-std::int64_t sections_of(const Module& module, std::size_t weight) {
+// Of whose outputs a rank has some of each: a linear layer's sections, or experts; else 1.
+std::int64_t sections_of(const Module& module, std::size_t weight, const Shape& whole) {
+  const Shape& part = module.weights[weight].shape;
+  const bool of_experts = part.dims.size() == 3 && part.dims.front() == whole.dims.front();
+  if (of_experts) return part.dims.front();
   for (const Call& call : module.program)
     if (std::count(call.weights.begin(), call.weights.end(), static_cast<std::int32_t>(weight)) > 0)
       return call.how.integer("sections", 1);
@@ -44,20 +47,20 @@ WeightParts weight_parts(const Network& whole, const Network& divided) {
       WeightPart& part = parts[m.name.substr(0, m.name.find('.')) + "." + m.module->weights[k].name];
       part.name = module->name + "." + weight.name;
       part.whole = field_of_weight(*module->module, place);
-      divide(weight.shape, m.module->weights[k].shape, sections_of(*m.module, k), part);
+      divide(weight.shape, m.module->weights[k].shape, sections_of(*m.module, k, weight.shape), part);
     }
   return parts;
 }
 
 WeightParts weight_parts(const Network& whole, const Network& one_way, const Network& two_ways,
                          std::int64_t neighbours) {
-  WeightParts parts = weight_parts(whole, one_way);
+  const WeightParts parts = weight_parts(whole, one_way);
+  WeightParts both;
   for (const auto& [name, own] : weight_parts(one_way, two_ways)) {
-    WeightPart& part = parts.at(own.name);
-    CHECK(own.name == name, own.name, name);
+    WeightPart& part = both[name] = parts.at(own.name);
     part.neighbours = neighbours, part.own_block = own.block, part.own_stride = own.stride;
   }
-  return parts;
+  return both;
 }
 
 }  // namespace tandem
