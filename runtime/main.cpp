@@ -26,6 +26,7 @@
 #include "report/csv_log.hpp"
 #include "report/skip_watch.hpp"
 #include "runtime/adapter_file.hpp"
+#include "runtime/agreed_end.hpp"
 #include "runtime/body_table.hpp"
 #include "runtime/checkpoint/checkpoint_folder.hpp"
 #include "runtime/checkpoint/resume.hpp"
@@ -154,8 +155,10 @@ int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
   std::shared_ptr<tandem::DecodeWorker> worker;
   options.open_data = open_with_workers(scenario, flags.decode, worker);
   tandem::Training training(scenario, options);
+  std::optional<tandem::AgreedEnd> end;
+  if (tandem::AgreedEnd::is_needed(scenario, flags.meeting_file)) end.emplace(scenario, flags.meeting_file);
   try {
-    training.run();
+    training.run(nullptr, end ? [&] { return end->inputs(training.graph()); } : tandem::MoreInputs());
     if (flags.started) end_with_others(scenario, flags.meeting_file, flags.rank, watchdog.get());
     if (worker && !worker->lost().empty())
       std::fprintf(stderr, "warning: rank %d: %s\n", flags.rank, worker->account().c_str());
@@ -211,7 +214,9 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
   std::optional<tandem::RankProcesses> peers;
   std::atomic<const tandem::RankProcesses*> started = nullptr;
   tandem::TrainOptions options;
-  options.interrupt = &tandem::claim_interrupts();
+  std::atomic<bool>& interrupts = tandem::claim_interrupts();
+  std::atomic<bool> none_here = false;  // where all ranks are to end together
+  options.interrupt = &interrupts;
   if (!scenario.checkpoint.directory.empty()) tandem::claim_checkpoint_requests();
   const std::unique_ptr<tandem::Watchdog> watchdog = tandem::leading_watchdog(
       scenario,
@@ -236,7 +241,7 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
   options.device = tandem::open_device(flags.device, options.rank, tandem::rank_count(scenario));
   options.look_at_peers = [&] {
     if (peers) peers->require_alive();
-    if (*options.interrupt) throw tandem::Interrupted("interrupted before the first step; nothing was written");
+    if (interrupts) throw tandem::Interrupted("interrupted before the first step; nothing was written");
   };
   if (flags.started) {
     options.meeting_file = flags.meeting_file;
@@ -245,6 +250,11 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
     peers->spare(tandem::spared_workers(scenario));
     options.meeting_file = peers->meeting_file();
     started = &*peers;
+  }
+  std::optional<tandem::AgreedEnd> end;
+  if (tandem::AgreedEnd::is_needed(scenario, options.meeting_file)) {
+    end.emplace(scenario, options.meeting_file, &interrupts);
+    options.interrupt = &none_here;
   }
   std::shared_ptr<tandem::DecodeWorker> worker;
   options.open_data = open_with_workers(scenario, flags.decode, worker);
@@ -276,6 +286,8 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
   tandem::EventLog& watcher = learns ? learns->watch(adapting, training.graph(), records) : adapting;
   const auto inputs = [&] {
     std::vector<tandem::Input> all = loop.take_inputs();
+    if (end)
+      for (tandem::Input& input : end->inputs(training.graph())) all.push_back(std::move(input));
     if (tandem::take_checkpoint_request()) {
       all.emplace_back(tandem::Checkpoint{});
       if ((scenario.parallel.pipeline > 1 || tandem::state_parts(scenario) > 1) && !common.quiet)

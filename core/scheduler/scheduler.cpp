@@ -319,10 +319,10 @@ void Scheduler::end_early() {
   if (!source_done_) end_here();  // else the last steps are under way, and end with a save
 }
 
-// No step is appended any more.
+// No step is appended any more. Ranks that save together all end after the same step.
 void Scheduler::end_here() {
   const OpId first = graph_.op_count();
-  if (source_->saves()) source_->append_save(graph_);
+  source_->append_save(graph_);
   adopt(first);
   source_done_ = stopped_ = true;
 }

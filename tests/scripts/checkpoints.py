@@ -21,6 +21,7 @@ policy: {name: on_demand}
 checkpoint: {every: 2}
 steps: 6
 """
+SMALL_GPT = "workload={family: gpt, layers: 2, hidden: 32, heads: 4, vocabulary: 80, sequence: 16, batch: 2, precision: fp32}"
 failures = []
 
 
@@ -150,6 +151,29 @@ def ranks(folder, scenario):
     expect("one rank for two", run("train", scenario, "--resume", directory), 2, "workload.devices")
 
 
+def ranks_that_save_together(folder, scenario):
+    """Ctrl-C: each rank has a part of what is saved, so all end after the same step, and go on to the same losses."""
+    for name, keys in (("stages", ("workload.micro_batches=2", "parallel.pipeline=2")), ("divided states", ("workload.devices=2", "workload.partition=optimizer")),
+                       ("divided layers", ("parallel.tensor=2",))):
+        directory, table = folder / name.replace(" ", "_"), folder / f"{name}.csv"
+        settings = [word for key in (SMALL_GPT, "policy.name=resident", *keys) for word in ("--set", key)]
+        process = subprocess.Popen(command("train", scenario, *settings, *into(directory, "steps=1000000", "checkpoint.every=0"), "--quiet", "--csv", table),
+                                   stderr=subprocess.PIPE, text=True, start_new_session=True)
+        wait_for(lambda: table.exists() and table.read_text().count("\n") > 5)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        check(f"{name} interrupted", process.returncode == 130 and "its state is in" in errors, f"{process.returncode}: {errors}")
+        saved = sorted(directory.glob("step-*[0-9]"))
+        check(f"{name} interrupted", len(saved) == 1, f"{saved}: {errors}")
+        if not saved:
+            continue
+        steps = int(saved[0].name[5:]) + 2
+        straight = run("train", scenario, *settings, "--set", f"steps={steps}", "--json", "-")
+        resumed = run("train", scenario, *settings, "--resume", directory, "--set", f"steps={steps}", "--json", "-")
+        expect(f"{name} resumed", resumed, 0)
+        check(f"{name} resumed", len(losses(resumed)) == 2 and losses(resumed) == losses(straight)[-2:], (resumed.stdout[-500:], steps))
+
+
 def on_request(folder, scenario):
     """SIGUSR1: it saves and goes on, to the losses of a run that nobody asked."""
     directory, figures, plain = folder / "asked", folder / "asked.json", folder / "plain.json"
@@ -194,6 +218,7 @@ def main():
             interrupt(folder, scenario)
             on_request(folder, scenario)
             ranks(folder, scenario)
+            ranks_that_save_together(folder, scenario)
     print("\n".join(failures) or "ok")
     return 1 if failures else 0
 

@@ -1,0 +1,67 @@
+#include "runtime/agreed_end.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "core/base/errors.hpp"
+#include "core/scenario/ranks.hpp"
+#include "core/scenario/saving_group.hpp"
+#include "core/scheduler/scheduler.hpp"
+#include "runtime/rendezvous.hpp"
+
+namespace tandem {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Of this run.
+std::int32_t appended_steps(const Graph& graph) {
+  return graph.op_count() == 0 ? 0 : std::max(graph.op(graph.op_count() - 1).step, -1) + 1;
+}
+
+}  // namespace
+
+bool AgreedEnd::is_needed(const Scenario& scenario, const std::string& meeting_file) {
+  return rank_count(scenario) > 1 && !scenario.checkpoint.directory.empty() && !meeting_file.empty() &&
+         !is_address(meeting_file) && saving_group(scenario).members.size() > 1;
+}
+
+AgreedEnd::AgreedEnd(const Scenario& scenario, const std::string& meeting_file, std::atomic<bool>* interrupts)
+    : scenario_(scenario), file_(meeting_file + ".ends"), interrupts_(interrupts), started_(Clock::now()) {}
+
+std::vector<Input> AgreedEnd::inputs(const Graph& graph) {
+  constexpr std::chrono::milliseconds kBetweenLooks{100};
+  if (interrupts_ != nullptr && interrupts_->exchange(false)) {
+    if (left_word_) return {Interrupt{}};
+    leave_word(graph);
+  }
+  if (told_ || Clock::now() - looked_ < kBetweenLooks) return {};
+  looked_ = Clock::now();
+  std::int32_t after_step = 0;
+  if (std::ifstream in(file_); !(in >> after_step)) return {};
+  told_ = true;
+  return {SwitchPolicy{std::string(kNoPolicy), {}, after_step}};
+}
+
+// Ranks wait for each other in each step. So none has begun more steps than the leading one, but for those that are
+// under way at once (docs/reference/checkpoints.md); and each looks for word before two seconds' steps are over.
+void AgreedEnd::leave_word(const Graph& graph) {
+  constexpr std::int32_t kUnderWay = 3;
+  constexpr double kSeconds = 2;
+  const std::int32_t appended = appended_steps(graph), ahead = kUnderWay + 1 + scenario_.pipeline.prefetch;
+  const double a_second = appended / std::chrono::duration<double>(Clock::now() - started_).count();
+  const auto meanwhile = static_cast<std::int32_t>(std::ceil(a_second * kSeconds));
+  const std::string draft = file_ + ".draft";
+  std::ofstream out(draft);
+  out << scenario_.first_step + appended + std::max(ahead, meanwhile) << '\n';
+  out.close();
+  std::error_code failed;
+  std::filesystem::rename(draft, file_, failed);  // whole, or not there
+  if (!out || failed) throw DeviceError("the ranks cannot be told to end: " + file_ + " cannot be written");
+  left_word_ = true;
+  looked_ = {};
+}
+
+}  // namespace tandem

@@ -1,0 +1,40 @@
+// How ranks of one host that save together end early: all after the same training step, which the leading one chooses
+// and leaves word of beside their meeting. Must not know signals, or what is saved.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.hpp"
+#include "core/scenario/scenario.hpp"
+#include "core/scheduler/seam.hpp"
+
+namespace tandem {
+
+class AgreedEnd {
+ public:
+  // Whether the scenario's ranks each save a part, so that none can save alone, and meet where word can be left.
+  static bool is_needed(const Scenario& scenario, const std::string& meeting_file);
+  // `interrupts`: of the leading rank, set by anyone at any time; null: of another. Both outlive this object.
+  AgreedEnd(const Scenario& scenario, const std::string& meeting_file, std::atomic<bool>* interrupts = nullptr);
+
+  // For the rank's scheduler, after each wait: once, that it ends, and after which step. After a second interrupt the
+  // leading one ends wherever it is. A rank that is further ahead than it can be would wait until its watchdog ends it.
+  // Looks for word ten times a second. Throws DeviceError where none can be left.
+  std::vector<Input> inputs(const Graph& graph);
+
+ private:
+  void leave_word(const Graph& graph);
+
+  const Scenario& scenario_;
+  const std::string file_;
+  std::atomic<bool>* const interrupts_;
+  const std::chrono::steady_clock::time_point started_;
+  std::chrono::steady_clock::time_point looked_;
+  bool left_word_ = false, told_ = false;
+};
+
+}  // namespace tandem
