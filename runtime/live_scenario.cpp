@@ -61,6 +61,8 @@ void refuse_ranks_on_gpus(const Scenario& scenario) {
          "workload.partition: states are not divided where layers or samples are", "none");
   refuse(scenario.workload.tensor > 1 && sequence_ranks(scenario) > 1,
          "parallel.sequence: samples are not divided beside layers", "1, or parallel.tensor: 1");
+  refuse(scenario.workload.tensor > 1 && expert_ranks(scenario) > 1,
+         "parallel.expert: experts are not divided beside layers", "1, or parallel.tensor: 1");
   const bool saves = !scenario.checkpoint.directory.empty() || scenario.first_step > 0;
   refuse(divides && saves, "checkpoint.directory: no checkpoints are made of divided states", "none, and no --resume");
   refuse(DividedWeights::are_in(scenario) && saves,

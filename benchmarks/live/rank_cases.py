@@ -92,6 +92,7 @@ def eight(network, long, experts, limits, of_states):
         ("sequence, ring", long, {"sequence": 8, "sequence_kind": "ring"}, "resident", {"limits": limits}),
         ("data and sequence", long, {"data": 2, "sequence": 4}, "resident", {"limits": limits}),
         ("expert", experts, {"data": 8, "expert": 8}, "resident", {"limits": limits}),
+        ("expert and tensor", experts, {"data": 4, "expert": 4, "tensor": 2}, "resident", {"limits": limits}),
     ]
 
 
