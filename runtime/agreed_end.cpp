@@ -45,12 +45,13 @@ std::vector<Input> AgreedEnd::inputs(const Graph& graph) {
   return {SwitchPolicy{std::string(kNoPolicy), {}, after_step}};
 }
 
-// Ranks wait for each other in each step. So none has begun more steps than the leading one, but for those that are
-// under way at once (docs/reference/checkpoints.md); and each looks for word before two seconds' steps are over.
+// Ranks wait for each other in each step. So none has appended more steps than the leading one, but for those that it
+// knows ahead (Scenario::pipeline), and two that may be queued; and each looks for word before two seconds' steps are
+// over.
 void AgreedEnd::leave_word(const Graph& graph) {
-  constexpr std::int32_t kUnderWay = 3;
+  constexpr std::int32_t kQueued = 2;
   constexpr double kSeconds = 2;
-  const std::int32_t appended = appended_steps(graph), ahead = kUnderWay + 1 + scenario_.pipeline.prefetch;
+  const std::int32_t appended = appended_steps(graph), ahead = kQueued + 1 + scenario_.pipeline.prefetch;
   const double a_second = appended / std::chrono::duration<double>(Clock::now() - started_).count();
   const auto meanwhile = static_cast<std::int32_t>(std::ceil(a_second * kSeconds));
   const std::string draft = file_ + ".draft";
