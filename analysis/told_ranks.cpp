@@ -1,18 +1,23 @@
 #include "analysis/told_ranks.hpp"
 
-#include <algorithm>
-
 #include "core/scenario/ranks.hpp"
 #include "core/transforms/generation/generation_keys.hpp"
 
 namespace tandem {
 namespace {
 
-// All ranks of a copy's pipeline are in one, each of another stage.
-RankPlace copy_of(const Scenario& scenario, Rank rank) {
-  RankPlace place = place_of(scenario, rank);
-  place.stage = 0;
-  return place;
+// So that stages of all copies are on hosts in the same way.
+bool fills_hosts(const Scenario& scenario) {
+  const std::int64_t on_host = scenario.machine.devices_per_host;
+  const std::int64_t of_a_stage = rank_count(scenario) / scenario.parallel.pipeline;
+  return on_host == 0 || scenario.parallel.pipeline == 1 || of_a_stage % on_host == 0;
+}
+
+// As those that are folded (parallel.fold).
+bool are_alike(const Scenario& scenario) {
+  return scenario.policy.name == "resident" && scenario.switches.empty() && server_count(scenario) == 0 &&
+         !generates(scenario) && scenario.truth.noise == 0 && scenario.truth.stragglers.empty() &&
+         !scenario.machine.topology && fills_hosts(scenario);
 }
 
 }  // namespace
@@ -20,14 +25,12 @@ RankPlace copy_of(const Scenario& scenario, Rank rank) {
 std::vector<bool> told_ranks(const Scenario& scenario, Rank most) {
   const Rank count = rank_count(scenario);
   std::vector<bool> told(static_cast<std::size_t>(count), true);
-  const bool alike = scenario.policy.name == "resident" && server_count(scenario) == 0 && scenario.switches.empty() &&
-                     !generates(scenario);
-  if (count <= most || !alike) return told;
-  std::vector<RankPlace> copies{RankPlace{}};
-  for (const Straggler& slow : scenario.truth.stragglers) copies.push_back(copy_of(scenario, slow.rank));
-  for (Rank rank = 0; rank < count; ++rank)
-    told[static_cast<std::size_t>(rank)] =
-        std::find(copies.begin(), copies.end(), copy_of(scenario, rank)) != copies.end();
+  if (count <= most || !are_alike(scenario)) return told;
+  for (Rank rank = 0; rank < count; ++rank) {
+    RankPlace place = place_of(scenario, rank);
+    place.stage = 0;
+    told[static_cast<std::size_t>(rank)] = place == RankPlace{};
+  }
   return told;
 }
 

@@ -10,9 +10,9 @@ namespace tandem {
 // A rank's commands take about 10 MB a step of a large model: up to so many ranks are all told of.
 inline constexpr Rank kMostToldRanks = 128;
 
-// By rank, whether it is one. All, unless there are more than `most` and they do the same (policy resident throughout,
-// no parameter servers, nothing generated): then those of one copy of the pipeline, and of each copy that has a slow
-// rank.
+// By rank, whether it is one. All, unless there are more than `most` and they do the same at the same times (policy
+// resident throughout, no parameter servers, nothing generated, no rank that is slow or late, no links of a topology):
+// then those of the first copy of the pipeline.
 std::vector<bool> told_ranks(const Scenario& scenario, Rank most = kMostToldRanks);
 
 }  // namespace tandem

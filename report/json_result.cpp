@@ -199,6 +199,7 @@ nlohmann::ordered_json to_json(const Analysis& analysis) {
   if (record.totals != nullptr) result["detailed_steps"] = analysis.steps.ends_ns.size();
   result["first_step"] = record.scenario->first_step;
   result["checkpoint_s"] = analysis.checkpoint_s;
+  if (!record.told.empty()) result["told_ranks"] = record.told;
   if (record.mode == "measured") result["loss"] = list(analysis.loss);
   if (!analysis.validation_loss.empty()) result["validation_loss"] = validation_loss(analysis);
   if (!analysis.gradient_norm.empty()) {

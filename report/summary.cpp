@@ -179,7 +179,8 @@ std::string memory_lines(const Analysis& analysis, bool all) {
     text += line(text.empty() ? "peak memory" : "",
                  fmt::format("{:<8} [{}] {} of {} ({})", tier, bar(parts, kBarWidth / 3, {}), format_bytes(peak),
                              format_bytes(capacity), format_percent(share)));
-    if (!all && text.find('\n') == text.size() - 1 && analysis.record->ranks.size() > 2)
+    const bool of_several = analysis.record->ranks.size() > 2 || !analysis.record->told.empty();
+    if (!all && text.find('\n') == text.size() - 1 && of_several)
       text.insert(text.size() - 1,
                   fmt::format(", of {}{}", analysis.record->ranks.size(), folded_words(*analysis.record)));
   }

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
 #include "core/base/errors.hpp"
-#include "core/scenario/ranks.hpp"
 #include "core/scenario/saving_group.hpp"
 #include "core/scheduler/scheduler.hpp"
-#include "runtime/rendezvous.hpp"
 
 namespace tandem {
 namespace {
@@ -23,20 +22,17 @@ std::int32_t appended_steps(const Graph& graph) {
 
 }  // namespace
 
-bool AgreedEnd::is_needed(const Scenario& scenario, const std::string& meeting_file) {
-  return rank_count(scenario) > 1 && !scenario.checkpoint.directory.empty() && !meeting_file.empty() &&
-         !is_address(meeting_file) && saving_group(scenario).members.size() > 1;
+bool AgreedEnd::is_needed(const Scenario& scenario) {
+  return !scenario.checkpoint.directory.empty() && saving_group(scenario).size > 1;
 }
 
 AgreedEnd::AgreedEnd(const Scenario& scenario, const std::string& meeting_file, std::atomic<bool>* interrupts)
-    : scenario_(scenario), file_(meeting_file + ".ends"), interrupts_(interrupts), started_(Clock::now()) {}
+    : scenario_(scenario), file_(meeting_file + ".ends"), interrupts_(interrupts) {}
 
 std::vector<Input> AgreedEnd::inputs(const Graph& graph) {
   constexpr std::chrono::milliseconds kBetweenLooks{100};
-  if (interrupts_ != nullptr && interrupts_->exchange(false)) {
-    if (left_word_) return {Interrupt{}};
-    leave_word(graph);
-  }
+  if (!trains_ && appended_steps(graph) > 0) trains_ = true, trains_since_ = Clock::now();
+  if (interrupts_ != nullptr && interrupts_->exchange(false)) leave_word(graph);
   if (told_ || Clock::now() - looked_ < kBetweenLooks) return {};
   looked_ = Clock::now();
   std::int32_t after_step = 0;
@@ -52,16 +48,20 @@ void AgreedEnd::leave_word(const Graph& graph) {
   constexpr std::int32_t kQueued = 2;
   constexpr double kSeconds = 2;
   const std::int32_t appended = appended_steps(graph), ahead = kQueued + 1 + scenario_.pipeline.prefetch;
-  const double a_second = appended / std::chrono::duration<double>(Clock::now() - started_).count();
-  const auto meanwhile = static_cast<std::int32_t>(std::ceil(a_second * kSeconds));
+  const double passed = trains_ ? std::chrono::duration<double>(Clock::now() - trains_since_).count() : 1;
+  const auto meanwhile = static_cast<std::int32_t>(std::ceil(appended / std::max(passed, 0.1) * kSeconds));
+  const std::int32_t after_step =
+      std::min(scenario_.first_step + appended + std::max(ahead, meanwhile), scenario_.steps);
   const std::string draft = file_ + ".draft";
   std::ofstream out(draft);
-  out << scenario_.first_step + appended + std::max(ahead, meanwhile) << '\n';
+  out << after_step << '\n';
   out.close();
   std::error_code failed;
   std::filesystem::rename(draft, file_, failed);  // whole, or not there
   if (!out || failed) throw DeviceError("the ranks cannot be told to end: " + file_ + " cannot be written");
-  left_word_ = true;
+  std::fprintf(stderr,
+               "interrupted: all ranks end after training step %d of %d, and save; Ctrl-C again ends them at once\n",
+               after_step, scenario_.steps);
   looked_ = {};
 }
 

@@ -1,5 +1,6 @@
 // How ranks of one host that save together end early: all after the same training step, which the leading one chooses
-// and leaves word of beside their meeting. Must not know signals, or what is saved.
+// and leaves word of beside their meeting, where ranks of other hosts would not find it. Must not know signals, or what
+// is saved.
 #pragma once
 
 #include <atomic>
@@ -17,13 +18,13 @@ namespace tandem {
 class AgreedEnd {
  public:
   // Whether the scenario's ranks each save a part, so that none can save alone, and meet where word can be left.
-  static bool is_needed(const Scenario& scenario, const std::string& meeting_file);
+  static bool is_needed(const Scenario& scenario);
   // `interrupts`: of the leading rank, set by anyone at any time; null: of another. Both outlive this object.
   AgreedEnd(const Scenario& scenario, const std::string& meeting_file, std::atomic<bool>* interrupts = nullptr);
 
-  // For the rank's scheduler, after each wait: once, that it ends, and after which step. After a second interrupt the
-  // leading one ends wherever it is. A rank that is further ahead than it can be would wait until its watchdog ends it.
-  // Looks for word ten times a second. Throws DeviceError where none can be left.
+  // For the rank's scheduler, after each wait: once, that it ends, and after which step; the leading one says so on
+  // standard error. A rank that is further ahead than it can be would wait until its watchdog ends it. Looks for word
+  // ten times a second. Throws DeviceError where none can be left.
   std::vector<Input> inputs(const Graph& graph);
 
  private:
@@ -32,9 +33,8 @@ class AgreedEnd {
   const Scenario& scenario_;
   const std::string file_;
   std::atomic<bool>* const interrupts_;
-  const std::chrono::steady_clock::time_point started_;
-  std::chrono::steady_clock::time_point looked_;
-  bool left_word_ = false, told_ = false;
+  std::chrono::steady_clock::time_point trains_since_, looked_;
+  bool trains_ = false, told_ = false;
 };
 
 }  // namespace tandem

@@ -22,6 +22,7 @@
 #include "core/base/interrupted.hpp"
 #include "core/base/shell_text.hpp"
 #include "core/scenario/ranks.hpp"
+#include "core/scenario/saving_group.hpp"
 #include "core/transforms/servers/arrivals.hpp"
 #include "report/csv_log.hpp"
 #include "report/skip_watch.hpp"
@@ -156,7 +157,7 @@ int follow(const tandem::Scenario& scenario, const TrainFlags& flags) {
   options.open_data = open_with_workers(scenario, flags.decode, worker);
   tandem::Training training(scenario, options);
   std::optional<tandem::AgreedEnd> end;
-  if (tandem::AgreedEnd::is_needed(scenario, flags.meeting_file)) end.emplace(scenario, flags.meeting_file);
+  if (!flags.started && tandem::AgreedEnd::is_needed(scenario)) end.emplace(scenario, flags.meeting_file);
   try {
     training.run(nullptr, end ? [&] { return end->inputs(training.graph()); } : tandem::MoreInputs());
     if (flags.started) end_with_others(scenario, flags.meeting_file, flags.rank, watchdog.get());
@@ -218,6 +219,7 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
   std::atomic<bool> none_here = false;  // where all ranks are to end together
   options.interrupt = &interrupts;
   if (!scenario.checkpoint.directory.empty()) tandem::claim_checkpoint_requests();
+  const bool ends_with_others = !flags.started && tandem::AgreedEnd::is_needed(scenario);
   const std::unique_ptr<tandem::Watchdog> watchdog = tandem::leading_watchdog(
       scenario,
       [&started] {
@@ -227,7 +229,8 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
       [&started] {
         const tandem::RankProcesses* const others = started;
         return others != nullptr ? others->lost() : "";
-      });
+      },
+      /*saves_alone=*/!ends_with_others);
   options.watchdog = watchdog.get();
   if (csv) options.before_commit = [&csv](std::int32_t step) { csv->make_durable(step); };
   std::optional<tandem::DecodeProcess> decoder;
@@ -252,7 +255,7 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
     started = &*peers;
   }
   std::optional<tandem::AgreedEnd> end;
-  if (tandem::AgreedEnd::is_needed(scenario, options.meeting_file)) {
+  if (ends_with_others) {
     end.emplace(scenario, options.meeting_file, &interrupts);
     options.interrupt = &none_here;
   }
@@ -290,10 +293,10 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
       for (tandem::Input& input : end->inputs(training.graph())) all.push_back(std::move(input));
     if (tandem::take_checkpoint_request()) {
       all.emplace_back(tandem::Checkpoint{});
-      if ((scenario.parallel.pipeline > 1 || tandem::state_parts(scenario) > 1) && !common.quiet)
+      if (tandem::saving_group(scenario).size > 1 && !common.quiet)
         tandem::print_warning(
-            "stages of a pipeline, and ranks that divide states, save after checkpoint.every steps alone, not when "
-            "asked");
+            "stages of a pipeline, and ranks that divide states, layers or experts, save after checkpoint.every steps "
+            "alone, not when asked");
     }
     return all;
   };

@@ -32,11 +32,11 @@ std::string in_seconds(std::chrono::nanoseconds time) { return format_time(secon
 }  // namespace
 
 std::unique_ptr<Watchdog> leading_watchdog(const Scenario& scenario, std::function<std::string()> others,
-                                           std::function<std::string()> lost) {
+                                           std::function<std::string()> lost, bool saves_alone) {
   WatchdogOptions options;
   options.limit = std::chrono::nanoseconds(scenario.watchdog_ns);
   options.saves = !scenario.checkpoint.directory.empty();
-  options.interrupted = [] { return interrupts_so_far() > 0; };
+  if (saves_alone) options.interrupted = [] { return interrupts_so_far() > 0; };
   const std::string limit = in_seconds(options.limit), grace = in_seconds(options.grace), rest = left(scenario);
   options.lost = std::move(lost);
   options.bereft = [rest](const std::string& waits, const std::string& who) {

@@ -327,10 +327,11 @@ void Scheduler::end_here() {
   source_done_ = stopped_ = true;
 }
 
-// As of SwitchPolicy::after_step; what lies behind is the next border.
+// As of SwitchPolicy::after_step; what lies behind is the next border. After the last step it ends by itself.
 void Scheduler::end_after(std::int32_t after_step) {
   const std::int32_t asked = after_step == kNone ? 0 : after_step - scenario_->first_step;
-  most_steps_ = std::min(most_steps_, std::max({asked, steps_appended_, 1}));
+  const std::int32_t last = std::max({asked, steps_appended_, 1});
+  if (last < scenario_->steps - scenario_->first_step) most_steps_ = std::min(most_steps_, last);
 }
 
 void Scheduler::on_events(const EventBatch& batch, std::vector<Command>& out) {

@@ -69,7 +69,7 @@ void ControlPart::add_works(Graph& graph, std::size_t index) {
   const StageSpec& s = context_.spec(index);
   const DType precision = context_.plan().precision;
   const std::int64_t elements = context_.elements_of_part(index);
-  const auto [found, fresh] = works_.try_emplace({s.elements, context_.share_of(s).parts}, kNone);
+  const auto [found, fresh] = works_.try_emplace({s.elements, context_.share_of(s).parts, s.gradients}, kNone);
   if (fresh) {
     // Of divided layers, one rank alone counts fields that all have.
     std::vector<std::int64_t> sizes{elements};

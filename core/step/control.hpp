@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -41,7 +42,7 @@ class ControlPart {
 
   StepContext& context_;
   std::vector<Stage> stages_;
-  std::map<std::pair<std::int64_t, std::int64_t>, WorkId> works_;  // by elements, and parts
+  std::map<std::tuple<std::int64_t, std::int64_t, GradientRanks>, WorkId> works_;  // by elements, parts, and whose
   WorkId work_ = kNone;
   std::int32_t label_ = kNone;
   std::vector<TensorId> gathered_;  // sums of all ranks' buckets, where they have some each

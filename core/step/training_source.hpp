@@ -33,9 +33,7 @@ class TrainingSource final : public StepSource {
   void leave(Graph& graph) override { tell(&StepTransform::end, graph); }
   bool append_step(Graph& graph, std::int64_t result) override;
   // Ranks that save together do so after the same steps, which no one of them is asked for.
-  bool saves() const override {
-    return context_.options.saves && !context_.plan().buckets.elsewhere() && context_.share.parts == 1;
-  }
+  bool saves() const override { return context_.options.saves && context_.options.saving_group.size == 1; }
   void append_save(Graph& graph) override { saves_.save_last(graph); }
 
  private:

@@ -39,7 +39,7 @@ bool counts(const BodyCall& call, const tandem::Tensor& gradient, const Field& f
   const RankPart part(call.work);
   if (part.ranks == 1 || part.own == 0) return true;
   const std::string stage = gradient.name.substr(0, gradient.name.find('.') + 1);
-  return DividedWeights::of(call.scenario)->is_divided(stage + field.name);
+  return DividedWeights::of(call.scenario)->part(stage + field.name).is_first_with_it(part.own);
 }
 
 // The sums of squares of all fields, on the device; its blocks' sums are the op's workspace.

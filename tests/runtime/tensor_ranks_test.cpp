@@ -33,7 +33,7 @@ struct Division {
   std::string family = "gpt", precision = "fp32", recompute = "none", optimizer = "sgd", kind = "ulysses",
               schedule = "1f1b", layout = "striped";
   std::int64_t tensor = 2, sequence = 1, stages = 1, devices = 1, micro_batches = 2, evaluates = 0, batch = kBatch,
-               experts = 1, key_heads = 4, tokens = kSequence;
+               experts = 1, key_heads = 4, tokens = kSequence, width = 56;  // of an expert
   double clip_norm = 0;
 };
 
@@ -55,6 +55,7 @@ std::vector<std::string> arguments_of(const Division& d) {
           "--experts=" + std::to_string(d.experts),
           "--key_heads=" + std::to_string(d.key_heads),
           "--tokens=" + std::to_string(d.tokens),
+          "--width=" + std::to_string(d.width),
           "--clip=" + std::to_string(d.clip_norm)};
 }
 
@@ -76,6 +77,7 @@ Division from_arguments() {
           std::stoi(argument("experts")),
           std::stoi(argument("key_heads")),
           std::stoi(argument("tokens")),
+          std::stoi(argument("width")),
           std::stod(argument("clip"))};
 }
 
@@ -94,7 +96,7 @@ Scenario scenario_of(const Division& d) {
   }
   if (d.family == "moe") {
     keys = find_workload("moe")->keys->small_instance();
-    keys["experts"] = 4;
+    keys["experts"] = 4, keys["feed_forward"] = d.width;
   }
   if (d.family == "bert" || d.family == "t5") {
     keys = find_workload(d.family)->keys->small_instance();
@@ -265,6 +267,7 @@ const Division kDivisions[] = {
     {.family = "moe", .recompute = "block", .devices = 2, .micro_batches = 1},
     {.family = "moe", .devices = 2, .experts = 2},
     {.family = "moe", .recompute = "block", .devices = 2, .micro_batches = 1, .experts = 2, .clip_norm = 0.05},
+    {.family = "moe", .devices = 2, .experts = 2, .width = 57, .clip_norm = 0.05},  // experts that are whole
     {.family = "moe", .tensor = 1, .devices = 2, .experts = 2},
     {.family = "moe", .tensor = 1, .devices = 4, .micro_batches = 1, .experts = 2},
     {.family = "moe", .tensor = 1, .devices = 4, .experts = 2, .clip_norm = 0.05},

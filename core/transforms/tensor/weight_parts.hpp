@@ -21,6 +21,11 @@ struct WeightPart {
   // one way alone.
   std::int64_t neighbours = 0, own_block = 0, own_stride = 0;
   bool is_divided() const { return block < stride || own_block < own_stride; }
+  // Of the ranks that have the same part.
+  bool is_first_with_it(std::int64_t rank) const {
+    if (neighbours == 0) return block < stride || rank == 0;
+    return (block < stride || rank % neighbours == 0) && (own_block < own_stride || rank / neighbours == 0);
+  }
   // The place in the whole weight of an element of the part.
   std::int64_t place(std::int64_t element, std::int64_t rank) const {
     if (neighbours == 0) return spread(element, rank, block, stride);
