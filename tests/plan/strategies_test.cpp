@@ -59,10 +59,10 @@ TEST(PlanStrategies, DivideExpertsAmongCopies) {
   flags.overrides.front() =
       "workload={family: moe, layers: 4, hidden: 64, heads: 4, key_heads: 2, feed_forward: 96, vocabulary: 256, "
       "sequence: 32, experts: 6, experts_per_token: 2}";
-  EXPECT_THAT(words(flags), ::testing::IsSupersetOf({"4 copies", "4 copies, experts divided by 2",
-                                                     "2 copies of 2 stages (1f1b), experts divided by 2",
-                                                     "2 copies, layers divided by 2",
-                                                     "2 copies, layers divided by 2, experts divided by 2"}));
+  EXPECT_THAT(words(flags),
+              ::testing::IsSupersetOf(
+                  {"4 copies", "4 copies, experts divided by 2", "2 copies of 2 stages (1f1b), experts divided by 2",
+                   "2 copies, layers divided by 2", "2 copies, layers divided by 2, experts divided by 2"}));
   const Question question(flags);
   const Space space = space_of(question);
   for (const Region& region : regions_of(space))
