@@ -46,7 +46,7 @@ constexpr Row kRows[] = {
      "a small GPT's loss of 2.253 became 2.252; two seeds are 0.007 apart (docs/systems.md)"},
 };
 
-// Of one network on a device: a last stage that goes on to its gradients in the forward is not simulated so far.
+// Of a whole network on each device: ranks that divide layers do not train so, and with stages it is not searched.
 constexpr std::string_view kWholeNetworks = "workload.loss_tiles";
 
 // A policy may have blocks recompute by itself.
@@ -111,7 +111,7 @@ bool goes_with_partition(const Strategy& strategy, const std::string& setting) {
 // What of an axis goes with a strategy, by rules of the keys.
 bool goes_with(const Strategy& strategy, int number, bool offloads, const Axis& axis, const Choice& choice) {
   if (axis.name == "policy") return is_resident(choice) != offloads;
-  if (axis.name == kWholeNetworks) return !strategy.has_stages() || &choice == &axis.choices.front();
+  if (axis.name == kWholeNetworks) return strategy.only_copies() || &choice == &axis.choices.front();
   if (axis.name == "workload.partition") return goes_with_partition(strategy, choice.settings.front());
   if (axis.name == "workload.recompute")
     return !strategy.divides_layers() || choice.settings.front() != "workload.recompute=optimal";
