@@ -52,7 +52,12 @@ void Simulation::run_into(EventLog& log, MoreInputs more) {
   std::vector<Scheduler*> ranks;
   for (const auto& scheduler : schedulers_) ranks.push_back(scheduler.get());
   AddedInputs executor(*executor_, std::move(more));
-  drive(ranks, executor, log);
+  try {
+    drive(ranks, executor, log);
+  } catch (const DeviceError&) {  // ranks wait for each other: for room, if that is what one of them has not
+    for (const Scheduler* rank : ranks) rank->explain_stall();
+    throw;
+  }
   wall_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   for (const Scheduler* rank : ranks)
     if (!rank->failure().empty()) throw DeviceError(rank->failure());
