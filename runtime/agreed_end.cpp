@@ -30,8 +30,8 @@ AgreedEnd::AgreedEnd(const Scenario& scenario, const std::string& meeting_file, 
     : scenario_(scenario), file_(meeting_file + ".ends"), interrupts_(interrupts) {}
 
 std::vector<Input> AgreedEnd::inputs(const Graph& graph) {
-  constexpr std::chrono::milliseconds kBetweenLooks{100};
-  if (!trains_ && appended_steps(graph) > 0) trains_ = true, trains_since_ = Clock::now();
+  constexpr std::chrono::milliseconds kBetweenLooks{10};
+  if (!trains_since_ && appended_steps(graph) > 0) trains_since_ = Clock::now();
   if (interrupts_ != nullptr && interrupts_->exchange(false)) leave_word(graph);
   if (told_ || Clock::now() - looked_ < kBetweenLooks) return {};
   looked_ = Clock::now();
@@ -43,15 +43,16 @@ std::vector<Input> AgreedEnd::inputs(const Graph& graph) {
 
 // Ranks wait for each other in each step. So none has appended more steps than the leading one, but for those that it
 // knows ahead (Scenario::pipeline), and two that may be queued; and each looks for word before two seconds' steps are
-// over.
+// over. What is known ahead when training begins has taken no time.
 void AgreedEnd::leave_word(const Graph& graph) {
   constexpr std::int32_t kQueued = 2;
-  constexpr double kSeconds = 2;
-  const std::int32_t appended = appended_steps(graph), ahead = kQueued + 1 + scenario_.pipeline.prefetch;
-  const double passed = trains_ ? std::chrono::duration<double>(Clock::now() - trains_since_).count() : 1;
-  const auto meanwhile = static_cast<std::int32_t>(std::ceil(appended / std::max(passed, 0.1) * kSeconds));
-  const std::int32_t after_step =
-      std::min(scenario_.first_step + appended + std::max(ahead, meanwhile), scenario_.steps);
+  constexpr double kSeconds = 2, kShortest = 0.5;
+  const std::int32_t known = 1 + scenario_.pipeline.prefetch, appended = appended_steps(graph);
+  const Clock::time_point now = Clock::now();
+  const double passed = std::chrono::duration<double>(now - trains_since_.value_or(now)).count();
+  const double a_second = std::max(appended - known, 0) / std::max(passed, kShortest);
+  const std::int32_t further = std::max(known + kQueued, static_cast<std::int32_t>(std::ceil(a_second * kSeconds)));
+  const std::int32_t after_step = std::min(scenario_.first_step + appended + further, scenario_.steps);
   const std::string draft = file_ + ".draft";
   std::ofstream out(draft);
   out << after_step << '\n';

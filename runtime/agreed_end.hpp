@@ -5,7 +5,7 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,14 +17,14 @@ namespace tandem {
 
 class AgreedEnd {
  public:
-  // Whether the scenario's ranks each save a part, so that none can save alone, and meet where word can be left.
+  // Whether the scenario's ranks each save a part, so that none can save alone.
   static bool is_needed(const Scenario& scenario);
   // `interrupts`: of the leading rank, set by anyone at any time; null: of another. Both outlive this object.
   AgreedEnd(const Scenario& scenario, const std::string& meeting_file, std::atomic<bool>* interrupts = nullptr);
 
   // For the rank's scheduler, after each wait: once, that it ends, and after which step; the leading one says so on
   // standard error. A rank that is further ahead than it can be would wait until its watchdog ends it. Looks for word
-  // ten times a second. Throws DeviceError where none can be left.
+  // a hundred times a second. Throws DeviceError where none can be left.
   std::vector<Input> inputs(const Graph& graph);
 
  private:
@@ -33,8 +33,9 @@ class AgreedEnd {
   const Scenario& scenario_;
   const std::string file_;
   std::atomic<bool>* const interrupts_;
-  std::chrono::steady_clock::time_point trains_since_, looked_;
-  bool trains_ = false, told_ = false;
+  std::optional<std::chrono::steady_clock::time_point> trains_since_;
+  std::chrono::steady_clock::time_point looked_;
+  bool told_ = false;
 };
 
 }  // namespace tandem

@@ -216,10 +216,9 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
   std::atomic<const tandem::RankProcesses*> started = nullptr;
   tandem::TrainOptions options;
   std::atomic<bool>& interrupts = tandem::claim_interrupts();
-  std::atomic<bool> none_here = false;  // where all ranks are to end together
-  options.interrupt = &interrupts;
   if (!scenario.checkpoint.directory.empty()) tandem::claim_checkpoint_requests();
   const bool ends_with_others = !flags.started && tandem::AgreedEnd::is_needed(scenario);
+  if (!ends_with_others) options.interrupt = &interrupts;  // else all ranks are asked
   const std::unique_ptr<tandem::Watchdog> watchdog = tandem::leading_watchdog(
       scenario,
       [&started] {
@@ -255,10 +254,7 @@ int lead(const tandem::Scenario& scenario, const tandem::CommonFlags& common, Tr
     started = &*peers;
   }
   std::optional<tandem::AgreedEnd> end;
-  if (ends_with_others) {
-    end.emplace(scenario, options.meeting_file, &interrupts);
-    options.interrupt = &none_here;
-  }
+  if (ends_with_others) end.emplace(scenario, options.meeting_file, &interrupts);
   std::shared_ptr<tandem::DecodeWorker> worker;
   options.open_data = open_with_workers(scenario, flags.decode, worker);
   if (learns)

@@ -328,10 +328,11 @@ void SimgridExecutor::Impl::refuse_standstill() {
         text += " rank " + std::to_string(member);
     text += ";";
   }
-  throw DeviceError(text +
-                    " what is still to be sent has the memory that others wait for, or a policy holds back what they "
-                    "wait for: more device memory, or parallel.schedule: 1f1b, which has less under way; a policy "
-                    "issues the compute program in its order");
+  throw DeviceError(
+      text +
+      " a policy holds back what others wait for: issue the compute program in its order; or what is "
+      "still to be sent has the memory that they wait for: give more device memory, or parallel.schedule: "
+      "1f1b, which has less under way");
 }
 
 double SimgridExecutor::Impl::slowest(const std::vector<CommandRef>& members) {

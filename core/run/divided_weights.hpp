@@ -33,7 +33,6 @@ class DividedWeights {
   explicit DividedWeights(const Scenario& scenario);
 
   // By the rank's name for it: "block3_1.ff1.weight".
-  bool is_divided(std::string_view name) const { return part(name).is_divided(); }
   const WeightPart& part(std::string_view name) const;
   // The whole network's, of which a piece is one or all: of "block3_1", "block3".
   const std::string& stage_of(std::string_view piece) const;

@@ -36,10 +36,8 @@ RunRecord of_all(const Simulation& simulation, const Scenario& scenario, const M
   record.mode = "simulated";
   record.scenario = &scenario;
   record.log = &log;
-  for (Rank rank = 0; rank < simulation.rank_count(); ++rank) {
+  for (Rank rank = 0; rank < simulation.rank_count(); ++rank)
     record.ranks.emplace_back().graph = &simulation.graph(rank);
-    record.ranks.back().peak_bytes = simulation.record().ranks.front().peak_bytes;
-  }
   return record;
 }
 
